@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FRAME = "spec/kv_frame.toml"
 REGISTERS = "spec/kv_registers.toml"
 PERSONALITIES = "spec/nic_personalities.toml"
+BYPASS_REGISTERS = "spec/bypass_registers.toml"
 
 
 def formatted(path: str, text: str) -> str:
@@ -38,6 +39,7 @@ def generated() -> dict[str, str]:
     """Every generated file, by its path."""
     frame, registers = read_frame(ROOT / FRAME), read_registers(ROOT / REGISTERS)
     nics = spec_nic.read_personalities(ROOT / PERSONALITIES)
+    bypass = read_registers(ROOT / BYPASS_REGISTERS)
     files = {
         "src/kv/generated/frame.hpp": spec_cpp.frame_header(frame, FRAME),
         "src/kv/generated/registers.hpp": spec_cpp.registers_header(registers, REGISTERS),
@@ -50,6 +52,10 @@ def generated() -> dict[str, str]:
         "src/bypass/generated/personalities.hpp": spec_nic.header(nics, PERSONALITIES),
         "python/wherry/bypass/generated/personalities.py": spec_nic.module(nics, PERSONALITIES),
         "docs/nic-personalities.md": spec_nic.page(nics, PERSONALITIES),
+        "src/bypass/generated/registers.hpp": spec_cpp.registers_header(bypass, BYPASS_REGISTERS),
+        "hdl/bypass/generated/bypass_registers_pkg.sv": spec_sv.registers_package(bypass, BYPASS_REGISTERS),
+        "python/wherry/bypass/generated/registers.py": spec_python.registers_module(bypass, BYPASS_REGISTERS),
+        "docs/bypass-registers.md": spec_markdown.registers_page(bypass, BYPASS_REGISTERS),
     }
     return {path: formatted(path, text) for path, text in files.items()}
 

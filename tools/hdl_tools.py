@@ -16,10 +16,14 @@ NOT_RTL = {"tb", "formal"}
 
 
 def files(*patterns: str) -> list[Path]:
-    """Relative paths of the RTL, sorted; packages first, generated ones before others, since others need them."""
+    """Relative paths of the RTL, sorted; packages first, generated ones and axi_pkg before others, which need them."""
     found = {path.relative_to(ROOT) for pattern in patterns for path in ROOT.glob(f"hdl/**/{pattern}")}
     rtl = [path for path in found if not NOT_RTL & set(path.parts)]
-    return sorted(rtl, key=lambda path: (not path.stem.endswith("_pkg"), "generated" not in path.parts, path))
+
+    def order(path: Path) -> tuple[bool, bool, bool, Path]:
+        return not path.stem.endswith("_pkg"), "generated" not in path.parts, "common" not in path.parts, path
+
+    return sorted(rtl, key=order)
 
 
 def modules() -> list[Path]:

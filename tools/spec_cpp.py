@@ -219,8 +219,14 @@ def crc_zero(polynomial: int) -> int:
     return state ^ 0xFFFFFFFF
 
 
+def service_of(source: str) -> str:
+    """spec/bypass_registers.toml: bypass."""
+    return source.removeprefix("spec/").partition("_")[0]
+
+
 def registers_header(registers: RegisterMap, source: str) -> str:
-    """src/kv/generated/registers.hpp."""
+    """src/SERVICE/generated/registers.hpp."""
+    service = service_of(source)
     blocks = []
     for r in registers.registers:
         name = camel(r.name)
@@ -246,7 +252,7 @@ def registers_header(registers: RegisterMap, source: str) -> str:
 
 #include <cstdint>
 
-namespace wherry::kv::registers {{
+namespace wherry::{service}::registers {{
 
 /// Some bits of a register.
 struct Bits {{
@@ -265,5 +271,5 @@ inline constexpr std::uint32_t kBytes = {registers.bytes};
 
 {body}
 
-}}  // namespace wherry::kv::registers
+}}  // namespace wherry::{service}::registers
 """

@@ -71,10 +71,12 @@ def frame_page(frame: Frame, source: str) -> str:
 
 
 def registers_page(registers: RegisterMap, source: str) -> str:
-    """docs/kv-registers.md."""
+    """docs/SERVICE-registers.md."""
+    said = f"{NOTICE.format(source=source)}# {registers.title}\n\n{registers.doc}"
+    if registers.staged:
+        said += " Registers marked *staged* take\neffect together, when `epoch` is written."
     text = [
-        f"{NOTICE.format(source=source)}# {registers.title}\n\n{registers.doc} Registers marked *staged* take",
-        "effect together, when `epoch` is written. What is not listed reads as 0 and ignores writes.\n",
+        f"{said} What is not listed reads as 0 and ignores writes.\n",
         "| offset | register | access | reset | |\n|---|---|---|---|---|",
     ]
     for r in registers.registers:

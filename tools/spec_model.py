@@ -125,6 +125,16 @@ class RegisterMap:
     bytes: int
     registers: list[Register]
 
+    @property
+    def address_bits(self) -> int:
+        """Of an offset."""
+        return (self.bytes - 1).bit_length()
+
+    @property
+    def staged(self) -> bool:
+        """Some take effect together."""
+        return any(r.staged for r in self.registers)
+
 
 RESERVED = {"sequence", "property", "type", "class", "bit", "byte", "struct", "union", "delete", "new", "return", "in"}
 HEADERS = ("ethernet", "ipv4", "udp", "kv")  # in the order of the wire

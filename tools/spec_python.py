@@ -158,7 +158,7 @@ def bucket_of_candidate(hashed: int, candidate: int, bits: int) -> int:
 
 
 def registers_module(registers: RegisterMap, source: str) -> str:
-    """python/wherry/kv/generated/registers.py."""
+    """python/wherry/SERVICE/generated/registers.py."""
     rows = []
     for r in registers.registers:
         fields = ", ".join(f'"{f.name}": Bits({f.low}, {f.bits})' for f in r.fields)

@@ -2,6 +2,7 @@
 """SystemVerilog packages of spec/*.toml: packed structs, enums, localparams."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 from spec_cpp import NOTICE
 from spec_model import HEADERS, Enum, Frame, Register, RegisterMap, Struct, camel, crc_masks
@@ -157,7 +158,10 @@ def _decode(registers: RegisterMap) -> str:
 
     names = "\n".join(f"  localparam word_t {camel(r.name)}Word = {bits}'h{r.offset // 4:02x};" for r in within)
     written = of(lambda r: "1'b1" if r.access == "rw" else "1'b0", "1'b0")
-    staged = of(lambda r: "1'b1" if r.staged else "1'b0", "1'b0")
+    staged = ""
+    if registers.staged:
+        staged = "  /// It takes effect when `epoch` is written.\n  function automatic logic is_staged(word_t word);\n"
+        staged += of(lambda r: "1'b1" if r.staged else "1'b0", "1'b0") + "\n  endfunction\n"
     kept = of(lambda r: "'1" if r.access != "rw" or r.mask == 0xFFFFFFFF else f"32'h{r.mask:08x}", "'1")
     reset = of(lambda r: f"32'h{r.reset:08x}" if r.reset else "'0", "'0")
     structs = "\n".join(_register_struct(r) for r in within if r.fields)
@@ -170,11 +174,7 @@ def _decode(registers: RegisterMap) -> str:
   function automatic logic is_written(word_t word);
 {written}
   endfunction
-  /// It takes effect when `epoch` is written.
-  function automatic logic is_staged(word_t word);
-{staged}
-  endfunction
-  /// Bits that are kept of what is written.
+{staged}  /// Bits that are kept of what is written.
   function automatic logic [31:0] bits_of(word_t word);
 {kept}
   endfunction
@@ -186,12 +186,13 @@ def _decode(registers: RegisterMap) -> str:
 
 
 def registers_package(registers: RegisterMap, source: str) -> str:
-    """hdl/kv/generated/kv_registers_pkg.sv."""
+    """hdl/SERVICE/generated/SERVICE_registers_pkg.sv, where source is spec/SERVICE_registers.toml."""
     lines = []
+    bits, digits = registers.address_bits, (registers.address_bits + 3) // 4
     for r in registers.registers:
         name = camel(r.name)
         lines.append(f"  /// {r.access}{', staged' if r.staged else ''}{': ' + r.doc if r.doc else ''}")
-        lines.append(f"  localparam logic [11:0] {name}Offset = 12'h{r.offset:03x};")
+        lines.append(f"  localparam logic [{bits - 1}:0] {name}Offset = {bits}'h{r.offset:0{digits}x};")
         if r.count > 1:
             lines.append(f"  localparam int unsigned {name}Count = {r.count};")
             lines.append(f"  localparam int unsigned {name}Stride = {r.stride};")
@@ -203,7 +204,7 @@ def registers_package(registers: RegisterMap, source: str) -> str:
     body = "\n".join(lines)
     return f"""{NOTICE.format(source=source)}//
 // {registers.doc}
-package kv_registers_pkg;
+package {Path(source).stem}_pkg;
 
 {LINT_OFF}
   localparam int unsigned Bytes = {registers.bytes};

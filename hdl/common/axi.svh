@@ -12,6 +12,11 @@
 //   `AXI_LITE_FROM_FLAT(prefix, request, response), `AXI_LITE_TO_FLAT(prefix, request, response)
 //   `AXI3_TO_FLAT(prefix, i, request, response)          to element i of the flat ports, which are arrays
 //   `AXI3_FROM_FLAT(prefix, i, request, response)        from there
+//   `AXI_LITE_SUBORDINATE(prefix, AddressWidth, DataWidth) in a top's list of ports: the flat ports of a subordinate
+//   `AXI_LITE_WRITER(prefix, AddressWidth, DataWidth)    the same: those of a manager that only writes, and `AXI_LITE_WRITER_TO_FLAT
+//   `AXI_SUBORDINATE(prefix, AddressWidth, DataWidth, IdWidth)
+//   `AXI3_MANAGER(prefix, n, AddressWidth, DataWidth)    the same: those of n managers, which are arrays
+//   `AXIS_RECEIVER(prefix, DataWidth, UserWidth), `AXIS_TRANSMITTER(prefix, DataWidth, UserWidth)
 //   `AXI3_NETS(prefix, n, AddressWidth, DataWidth)       such arrays
 //   `AXI3_PORTS(port, prefix)                            in an instance: its flat ports port_awaddr ..., connected to such arrays
 //   `AXI_LITE_PORTS(port, request, response)             the same, connected to a bundle
@@ -240,6 +245,109 @@
   assign prefix``_rresp[i] = response.r.resp; \
   assign prefix``_rvalid[i] = response.r_valid; \
   assign request.r_ready = prefix``_rready[i];
+
+`define AXI_LITE_SUBORDINATE(prefix, AddressWidth, DataWidth) \
+  input  wire  [(AddressWidth)-1:0] prefix``_awaddr, \
+  input  wire                       prefix``_awvalid, \
+  output logic                      prefix``_awready, \
+  input  wire  [(DataWidth)-1:0]    prefix``_wdata, \
+  input  wire  [(DataWidth)/8-1:0]  prefix``_wstrb, \
+  input  wire                       prefix``_wvalid, \
+  output logic                      prefix``_wready, \
+  output logic [1:0]                prefix``_bresp, \
+  output logic                      prefix``_bvalid, \
+  input  wire                       prefix``_bready, \
+  input  wire  [(AddressWidth)-1:0] prefix``_araddr, \
+  input  wire                       prefix``_arvalid, \
+  output logic                      prefix``_arready, \
+  output logic [(DataWidth)-1:0]    prefix``_rdata, \
+  output logic [1:0]                prefix``_rresp, \
+  output logic                      prefix``_rvalid, \
+  input  wire                       prefix``_rready
+
+`define AXI_LITE_WRITER(prefix, AddressWidth, DataWidth) \
+  output logic [(AddressWidth)-1:0] prefix``_awaddr, \
+  output logic                      prefix``_awvalid, \
+  input  wire                       prefix``_awready, \
+  output logic [(DataWidth)-1:0]    prefix``_wdata, \
+  output logic [(DataWidth)/8-1:0]  prefix``_wstrb, \
+  output logic                      prefix``_wvalid, \
+  input  wire                       prefix``_wready, \
+  input  wire  [1:0]                prefix``_bresp, \
+  input  wire                       prefix``_bvalid, \
+  output logic                      prefix``_bready
+
+`define AXI_LITE_WRITER_TO_FLAT(prefix, request, response) \
+  assign prefix``_awaddr = request.aw.addr; \
+  assign prefix``_awvalid = request.aw_valid; \
+  assign response.aw_ready = prefix``_awready; \
+  assign prefix``_wdata = request.w.data; \
+  assign prefix``_wstrb = request.w.strb; \
+  assign prefix``_wvalid = request.w_valid; \
+  assign response.w_ready = prefix``_wready; \
+  assign response.b.resp = axi_pkg::resp_e'(prefix``_bresp); \
+  assign response.b_valid = prefix``_bvalid; \
+  assign prefix``_bready = request.b_ready; \
+  assign response.ar_ready = 1'b0; \
+  assign response.r = '0; \
+  assign response.r_valid = 1'b0;
+
+`define AXI_SUBORDINATE(prefix, AddressWidth, DataWidth, IdWidth) \
+  input  wire  [(IdWidth)-1:0] prefix``_awid, \
+  input  wire  [7:0]           prefix``_awlen, \
+  input  wire  [2:0]           prefix``_awsize, \
+  input  wire  [1:0]           prefix``_awburst, \
+  input  wire  [3:0]           prefix``_awcache, \
+  input  wire  [2:0]           prefix``_awprot, \
+  input  wire                  prefix``_wlast, \
+  output logic [(IdWidth)-1:0] prefix``_bid, \
+  input  wire  [(IdWidth)-1:0] prefix``_arid, \
+  input  wire  [7:0]           prefix``_arlen, \
+  input  wire  [2:0]           prefix``_arsize, \
+  input  wire  [1:0]           prefix``_arburst, \
+  input  wire  [3:0]           prefix``_arcache, \
+  input  wire  [2:0]           prefix``_arprot, \
+  output logic [(IdWidth)-1:0] prefix``_rid, \
+  output logic                 prefix``_rlast, \
+  `AXI_LITE_SUBORDINATE(prefix, AddressWidth, DataWidth)
+
+`define AXI3_MANAGER(prefix, n, AddressWidth, DataWidth) \
+  output logic [(n)-1:0][(AddressWidth)-1:0]  prefix``_awaddr, \
+  output logic [(n)-1:0][3:0]                 prefix``_awlen, \
+  output logic [(n)-1:0]                      prefix``_awvalid, \
+  input  wire  [(n)-1:0]                      prefix``_awready, \
+  output logic [(n)-1:0][(DataWidth)-1:0]     prefix``_wdata, \
+  output logic [(n)-1:0][(DataWidth)/8-1:0]   prefix``_wstrb, \
+  output logic [(n)-1:0]                      prefix``_wlast, \
+  output logic [(n)-1:0]                      prefix``_wvalid, \
+  input  wire  [(n)-1:0]                      prefix``_wready, \
+  input  wire  [(n)-1:0][1:0]                 prefix``_bresp, \
+  input  wire  [(n)-1:0]                      prefix``_bvalid, \
+  output logic [(n)-1:0]                      prefix``_bready, \
+  output logic [(n)-1:0][(AddressWidth)-1:0]  prefix``_araddr, \
+  output logic [(n)-1:0][3:0]                 prefix``_arlen, \
+  output logic [(n)-1:0]                      prefix``_arvalid, \
+  input  wire  [(n)-1:0]                      prefix``_arready, \
+  input  wire  [(n)-1:0][(DataWidth)-1:0]     prefix``_rdata, \
+  input  wire  [(n)-1:0][1:0]                 prefix``_rresp, \
+  input  wire  [(n)-1:0]                      prefix``_rvalid, \
+  output logic [(n)-1:0]                      prefix``_rready
+
+`define AXIS_RECEIVER(prefix, DataWidth, UserWidth) \
+  input  wire                      prefix``_tvalid, \
+  output logic                     prefix``_tready, \
+  input  wire  [(DataWidth)-1:0]   prefix``_tdata, \
+  input  wire  [(DataWidth)/8-1:0] prefix``_tkeep, \
+  input  wire                      prefix``_tlast, \
+  input  wire  [(UserWidth)-1:0]   prefix``_tuser
+
+`define AXIS_TRANSMITTER(prefix, DataWidth, UserWidth) \
+  output logic                     prefix``_tvalid, \
+  input  wire                      prefix``_tready, \
+  output logic [(DataWidth)-1:0]   prefix``_tdata, \
+  output logic [(DataWidth)/8-1:0] prefix``_tkeep, \
+  output logic                     prefix``_tlast, \
+  output logic [(UserWidth)-1:0]   prefix``_tuser
 
 `define AXI3_NETS(prefix, n, AddressWidth, DataWidth) \
   logic [(n)-1:0] prefix``_awvalid, prefix``_awready, prefix``_wlast, prefix``_wvalid, prefix``_wready; \

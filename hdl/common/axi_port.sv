@@ -7,7 +7,7 @@
 /// Behaviour:
 /// - Writes: write_o is high for each beat of data, with its address, data and strobes. The user takes it in that cycle, and says with
 ///   write_error_i that it cannot (SLVERR for the burst).
-/// - Reads: read_o is high for each beat, with its address. The user gives the data and read_error_i (SLVERR for the beat) ReadLatency cycles
+/// - Reads: read_o is high for each beat, with its address and AxSIZE. The user gives the data and read_error_i (SLVERR for the beat) ReadLatency cycles
 ///   later, whatever happens meanwhile; ReadBeats beats have room here until the manager takes them.
 /// - INCR and FIXED bursts of every length and size, aligned or not. Narrow beats come with the address of their own bytes and data and
 ///   strobes in their lanes; a read gives the whole word. WRAP is answered with SLVERR and shown to nobody.
@@ -44,6 +44,7 @@ module axi_port #(
 
     output logic                    read_o,
     output logic [AddressWidth-1:0] read_address_o,
+    output logic [             2:0] read_size_o,
     input  wire  [   DataWidth-1:0] read_data_i,
     input  wire                     read_error_i
 );
@@ -156,6 +157,7 @@ module axi_port #(
   assign beat[1]        = valid[1] && r_room;
   assign read_o         = beat[1] && !refused[1];
   assign read_address_o = address[1];
+  assign read_size_o    = burst[1].size;
   assign here           = asked_q[ReadLatency-1];
   assign asked          = {beat[1], burst[1].id, refused[1], last[1]};
   always_ff @(posedge clk_i) begin

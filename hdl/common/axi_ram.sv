@@ -44,6 +44,7 @@ module axi_ram #(
   logic [AddressWidth-1:0] write_address, read_address;
   logic [DataWidth-1:0] write_data, read_data;
   logic [DataWidth/8-1:0] write_strobe;
+  logic [2:0] unused_size;
   axi_port #(
       .axi_req_t(axi_req_t),
       .axi_resp_t(axi_resp_t),
@@ -55,6 +56,7 @@ module axi_ram #(
       .*,
       .s_axi_req,
       .s_axi_resp,
+      .read_size_o(unused_size),
       .write_o(write),
       .write_address_o(write_address),
       .write_data_o(write_data),

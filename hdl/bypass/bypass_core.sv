@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+`include "axi.svh"
+
+/// Drives a commodity NIC: the NIC's rings and buffers are this core's window, and its frames are streams. docs/bypass-core.md says how.
+///
+/// Behaviour: the NIC reads and writes the window (s_axi, offsets in BAR 2), in which descriptors are computed as they are read and decoded as they are
+/// written back. Received frames go to the function at m_rx, whole; what comes at s_tx is transmitted. Tail pointers go out at m_axil. Of frames in place
+/// only the first beat goes to the function, at m_head, and a verdict comes back; the frame is then transmitted from where it was received. Registers:
+/// docs/bypass-registers.md.
+/// tuser of m_rx, m_head and s_tx: [15:0] bytes of the frame, [23:16] queue pair; of the two that go out [47:24] the cycle. s_tx may have any bytes.
+/// s_verdict: in the order of m_head, a beat each: tuser[0] forward, tuser[1] with tdata as the frame's first 64 bytes. Not before its head was taken.
+/// Latency: write-back to the first beat of m_rx or m_head 5 cycles, 6 with several pairs; last beat of s_tx to the tail at m_axil 5; verdict to the tail 3.
+/// Paths: W of s_axi and s_verdict to registers within; s_verdict_tready from s_verdict_tvalid.
+/// Reset: all pairs are stopped.
+/// Requirements: the NIC's writes come in order (no relaxed ordering). The function takes every frame in the end.
+module bypass_core
+  import bypass_pkg::*;
+#(
+    /// 2^n queue pairs, 0 to 4.
+    parameter int unsigned QueueBits = 0,
+    /// 2^n receive descriptors, and slots of 2 KiB, in each pair; 4 to 10 - QueueBits.
+    parameter int unsigned RxRingBits = 8,
+    /// 2^n transmit descriptors in each pair; 3 to 12.
+    parameter int unsigned TxRingBits = 9,
+    /// 2^n lines of 64 bytes in the packed transmit buffer; 9 to 11.
+    parameter int unsigned PackBits = 9
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    // verilog_lint: waive-start module-port
+    `AXI_LITE_SUBORDINATE(s_axil, 16, 32),
+    `AXI_SUBORDINATE(s_axi, WindowBits, 512, 6),
+    `AXI_LITE_WRITER(m_axil, 64, 32),
+
+    // To and from the function.
+    `AXIS_TRANSMITTER(m_rx, 512, 48),
+    `AXIS_RECEIVER(s_tx, 512, 48),
+    `AXIS_TRANSMITTER(m_head, 512, 48),
+    `AXIS_RECEIVER(s_verdict, 512, 48)
+    // verilog_lint: waive-stop module-port
+);
+
+  localparam bypass_config_t Config = '{
+      queue_bits: QueueBits,
+      rx_bits: RxRingBits,
+      tx_bits: TxRingBits,
+      pack_bits: PackBits
+  };
+  if (!config_is_valid(Config)) begin : gen_check_config
+    $fatal(1, "a parameter is beyond what bypass_config_t says of it in %m");
+  end
+  localparam int unsigned Queues = 1 << QueueBits;
+  localparam int unsigned SlotLineBits = QueueBits + RxRingBits + SlotBits - LineBits;
+  typedef logic [Queues-1:0] queues_t;
+
+  // ---- what the blocks say to each other
+
+  settings_t settings;
+  logic [23:0] cycle;
+  pair_state_t [Queues-1:0] state;
+  events_t events;
+
+  window_write_t window_write;
+  window_read_t window_read;
+  rx_written_t rx_written;
+  tx_written_t tx_written;
+  fetch_t fetch;
+
+  queues_t run, begin_, has, take, room, post_to, reported, may_write, may_read, tx_unexpected;
+  count_t take_count;
+  index_t [Queues-1:0] taken, tx_tail;
+  logic [Queues-1:0][3:0] accept;
+  logic [Queues-1:0][2:0] ended, rx_unexpected;
+  release_t [1:0] free_slots;
+  tx_done_t done;
+  index_t written_slot, read_slot;
+
+  logic [2*Queues-1:0] bell_valid, bell_ready;
+  index_t [2*Queues-1:0] bell_tail;
+
+  logic stray, outside_write, outside_read;
+
+  // ---- the window
+
+  window_req_t  window_req;
+  window_resp_t window_resp;
+  `AXI_FROM_FLAT(s_axi, window_req, window_resp)
+  data_t expanded, packed_data, slot_data;
+  bypass_port #(
+      .Config(Config)
+  ) i_port (
+      .*,
+      .s_axi_req      (window_req),
+      .s_axi_resp     (window_resp),
+      .rx_32_bytes_i  (settings.personality.rx_32_bytes),
+      .write_o        (window_write),
+      .read_o         (window_read),
+      .expanded_i     (expanded),
+      .packed_i       (packed_data),
+      .slot_i         (slot_data),
+      .outside_write_o(outside_write),
+      .outside_read_o (outside_read)
+  );
+
+  tx_entry_t [3:0] entries;
+  bypass_expand #(
+      .Config(Config)
+  ) i_expand (
+      .*,
+      .settings_i(settings),
+      .read_i    (window_read),
+      .entries_i (entries),
+      .beat_o    (expanded)
+  );
+  bypass_decode i_decode (
+      .*,
+      .nic_i  (settings.personality),
+      .write_i(window_write),
+      .rx_o   (rx_written),
+      .tx_o   (tx_written)
+  );
+  always_ff @(posedge clk_i) begin
+    fetch.valid <= window_read.valid && (window_read.region == RxRing || window_read.region == TxRing);
+    fetch.tx    <= window_read.region == TxRing;
+    fetch.pair <= window_read.offset[20:17];
+    fetch.group <= settings.personality.rx_32_bytes && !window_read.offset[16] ? {1'b0, window_read.offset[15:7]}
+                 : window_read.offset[15:6];
+    if (rst_i) fetch.valid <= 1'b0;
+  end
+
+  // ---- queue pairs
+
+  for (genvar q = 0; q < int'(Queues); q++) begin : gen_pair
+    bypass_pair #(
+        .Config(Config),
+        .Queue (queue_t'(q))
+    ) i_pair (
+        .*,
+        .settings_i     (settings),
+        .rx_written_i   (rx_written),
+        .tx_written_i   (tx_written),
+        .fetch_i        (fetch),
+        .state_o        (state[q]),
+        .begin_o        (begin_[q]),
+        .accept_o       (accept[q]),
+        .ended_o        (ended[q]),
+        .rx_unexpected_o(rx_unexpected[q]),
+        .tx_unexpected_o(tx_unexpected[q]),
+        .take_i         (take[q]),
+        .take_count_i   (take_count),
+        .taken_o        (taken[q]),
+        .has_o          (has[q]),
+        .release_i      (free_slots),
+        .post_i         (post_to[q]),
+        .done_i         (done),
+        .tail_o         (tx_tail[q]),
+        .room_o         (room[q]),
+        .reported_o     (reported[q]),
+        .writes_i       (written_slot),
+        .may_write_o    (may_write[q]),
+        .reads_i        (read_slot),
+        .may_read_o     (may_read[q]),
+        .m_valid        (bell_valid[2*q+:2]),
+        .m_ready        (bell_ready[2*q+:2]),
+        .m_payload      (bell_tail[2*q+:2])
+    );
+    assign run[q] = state[q].running;
+  end
+
+  // Of one queue only there is something.
+  logic [3:0] accepts;
+  logic [2:0] ends, unexpected;
+  always_comb begin
+    accepts = '0;
+    ends = '0;
+    unexpected = '0;
+    for (int q = 0; q < int'(Queues); q++) begin
+      accepts    |= accept[q];
+      ends       |= ended[q];
+      unexpected |= rx_unexpected[q];
+    end
+  end
+
+  // ---- receive
+
+  logic frame_valid, frame_ready;
+  frame_t frame;
+  bypass_rx_frames #(
+      .Config(Config)
+  ) i_rx_frames (
+      .*,
+      .max_frame_i (settings.max_frame),
+      .written_i   (rx_written),
+      .accept_i    (accepts),
+      .has_i       (has),
+      .run_i       (run),
+      .begin_i     (begin_),
+      .taken_i     (taken),
+      .take_o      (take),
+      .take_count_o(take_count),
+      .m_valid     (frame_valid),
+      .m_ready     (frame_ready),
+      .m_payload   (frame)
+  );
+
+  logic line_valid, line_ready, read, read_ready;
+  logic [SlotLineBits-1:0] replaced_line, read_line;
+  data_t replaced_data;
+  bypass_slots #(
+      .Config(Config)
+  ) i_slots (
+      .*,
+      .window_write_i(window_write),
+      .window_read_i (window_read),
+      .written_o     (written_slot),
+      .may_write_i   (may_write),
+      .stray_o       (stray),
+      .s_valid       (line_valid),
+      .s_ready       (line_ready),
+      .s_line        (replaced_line),
+      .s_data        (replaced_data),
+      .read_i        (read),
+      .ready_o       (read_ready),
+      .read_line_i   (read_line),
+      .data_o        (slot_data)
+  );
+
+  logic place_valid, place_ready, rx_done;
+  frame_t place;
+  verdict_e rx_verdict;
+  bypass_axis_t from_nic;
+  bypass_rx_reader #(
+      .Config(Config)
+  ) i_rx_reader (
+      .*,
+      .in_place_i     (settings.in_place),
+      .time_i         (cycle),
+      .s_valid        (frame_valid),
+      .s_ready        (frame_ready),
+      .s_payload      (frame),
+      .read_o         (read),
+      .read_line_o    (read_line),
+      .ready_i        (read_ready),
+      .data_i         (slot_data),
+      .m_rx_valid     (m_rx_tvalid),
+      .m_rx_ready     (m_rx_tready),
+      .m_head_valid   (m_head_tvalid),
+      .m_head_ready   (m_head_tready),
+      .m_payload      (from_nic),
+      .m_place_valid  (place_valid),
+      .m_place_ready  (place_ready),
+      .m_place_payload(place),
+      .release_o      (free_slots[0]),
+      .verdict_o      (rx_verdict),
+      .done_o         (rx_done)
+  );
+  assign {m_rx_tuser, m_rx_tlast, m_rx_tkeep, m_rx_tdata} = from_nic;
+  assign {m_head_tuser, m_head_tlast, m_head_tkeep, m_head_tdata} = from_nic;
+
+  // ---- transmit
+
+  logic [1:0] post_valid, post_ready;  // 0: from the packed buffer, 1: in place
+  post_t [1:0] post;
+  bypass_axis_t to_nic, verdict;
+  assign to_nic  = '{user: s_tx_tuser, last: s_tx_tlast, keep: s_tx_tkeep, data: s_tx_tdata};
+  assign verdict = '{user: s_verdict_tuser, last: s_verdict_tlast, keep: s_verdict_tkeep, data: s_verdict_tdata};
+
+  logic pack_write, pack_free, may_read_pack, tx_ended, tx_refused, tx_size;
+  logic [PackBits-1:0] pack_write_line, pack_read_line;
+  data_t pack_write_data;
+  bypass_tx_input #(
+      .Config(Config)
+  ) i_tx_input (
+      .*,
+      .max_frame_i (settings.max_frame),
+      .run_i       (run),
+      .s_valid     (s_tx_tvalid),
+      .s_ready     (s_tx_tready),
+      .s_payload   (to_nic),
+      .write_o     (pack_write),
+      .write_line_o(pack_write_line),
+      .write_data_o(pack_write_data),
+      .free_i      (pack_free),
+      .m_valid     (post_valid[0]),
+      .m_ready     (post_ready[0]),
+      .m_payload   (post[0]),
+      .ended_o     (tx_ended),
+      .refused_o   (tx_refused),
+      .size_o      (tx_size),
+      .reads_i     (pack_read_line),
+      .may_read_o  (may_read_pack)
+  );
+  simple_dual_port_ram #(
+      .Width(512),
+      .Depth(1 << PackBits)
+  ) i_pack (
+      .*,
+      .write_i(pack_write),
+      .write_address_i(pack_write_line),
+      .write_data_i(pack_write_data),
+      .read_i(window_read.valid && window_read.region == Pack),
+      .read_address_i(window_read.offset[LineBits+:PackBits]),
+      .read_data_o(packed_data)
+  );
+
+  logic forward, late, drop;
+  bypass_verdicts #(
+      .Config(Config)
+  ) i_verdicts (
+      .*,
+      .run_i            (run),
+      .s_place_valid    (place_valid),
+      .s_place_ready    (place_ready),
+      .s_place_payload  (place),
+      .s_verdict_valid  (s_verdict_tvalid),
+      .s_verdict_ready  (s_verdict_tready),
+      .s_verdict_payload(verdict),
+      .m_line_valid     (line_valid),
+      .m_line_ready     (line_ready),
+      .m_line           (replaced_line),
+      .m_line_data      (replaced_data),
+      .m_valid          (post_valid[1]),
+      .m_ready          (post_ready[1]),
+      .m_payload        (post[1]),
+      .forward_o        (forward),
+      .late_o           (late),
+      .drop_o           (drop)
+  );
+
+  logic posted_valid, posted_ready;
+  post_t posted;
+  bypass_post #(
+      .Config(Config)
+  ) i_post (
+      .*,
+      .s_valid  (post_valid),
+      .s_ready  (post_ready),
+      .s_payload(post),
+      .room_i   (room),
+      .tail_i   (tx_tail),
+      .post_o   (post_to),
+      .m_valid  (posted_valid),
+      .m_ready  (posted_ready),
+      .m_payload(posted),
+      .read_i   (window_read),
+      .entries_o(entries)
+  );
+
+  logic taken_back;
+  bypass_watch #(
+      .Config(Config)
+  ) i_watch (
+      .*,
+      .written_back_i (settings.written_back),
+      .run_i          (run),
+      .reported_i     (reported),
+      .s_valid        (posted_valid),
+      .s_ready        (posted_ready),
+      .s_payload      (posted),
+      .read_i         (window_read),
+      .read_slot_o    (read_slot),
+      .read_line_o    (pack_read_line),
+      .may_read_i     (may_read),
+      .may_read_pack_i(may_read_pack),
+      .done_o         (done),
+      .release_o      (free_slots[1]),
+      .free_o         (pack_free),
+      .taken_back_o   (taken_back)
+  );
+
+  // ---- tails
+
+  logic [1:0] tail_write;
+  logic [QueueBits:0] tail_ring;
+  logic [31:0] tail_data;
+  logic tail_written, tail_error;
+  // verilator lint_off UNUSEDSIGNAL  // nothing is read there
+  tail_req_t  tail_req;
+  // verilator lint_on UNUSEDSIGNAL
+  tail_resp_t tail_resp;
+  `AXI_LITE_WRITER_TO_FLAT(m_axil, tail_req, tail_resp)
+  bypass_tails #(
+      .Queues(Queues)
+  ) i_tails (
+      .*,
+      .write_i     (tail_write),
+      .write_ring_i(tail_ring),
+      .write_data_i(tail_data),
+      .s_valid     (bell_valid),
+      .s_ready     (bell_ready),
+      .s_payload   (bell_tail),
+      .m_axil_req  (tail_req),
+      .m_axil_resp (tail_resp),
+      .written_o   (tail_written),
+      .error_o     (tail_error)
+  );
+
+  // ---- registers
+
+  logic good;
+  assign good = rx_done && rx_verdict == Good;
+  assign events = '{
+          rx_in: ends,
+          rx_frame: good,
+          rx_bytes: good ? frame.bytes : '0,
+          rx_error: rx_done && rx_verdict == BadError,
+          rx_size: rx_done && rx_verdict == BadSize,
+          rx_stopped: rx_done && rx_verdict == BadStopped,
+          rx_unexpected: unexpected,
+          rx_stray: stray,
+          tx_in: 2'(tx_ended) + 2'(forward),
+          tx_posted: posted_valid && !posted.skip,
+          tx_bytes: posted_valid && !posted.skip ? posted.bytes : '0,
+          tx_done: done.valid && !taken_back,
+          tx_stopped: taken_back,
+          tx_refused: tx_refused,
+          tx_size: tx_size,
+          tx_late: late,
+          verdict_drop: drop,
+          tail: tail_written,
+          tail_error: tail_error,
+          fetch: fetch.valid,
+          tx_written_back: tx_written.valid,
+          tx_unexpected: tx_unexpected != '0,
+          outside_write: outside_write,
+          outside_read: outside_read
+      };
+
+  bypass_axil_req_t  axil_req;
+  bypass_axil_resp_t axil_resp;
+  `AXI_LITE_FROM_FLAT(s_axil, axil_req, axil_resp)
+  bypass_registers #(
+      .Config(Config)
+  ) i_registers (
+      .*,
+      .s_axil_req  (axil_req),
+      .s_axil_resp (axil_resp),
+      .settings_o  (settings),
+      .time_o      (cycle),
+      .tail_write_o(tail_write),
+      .tail_ring_o (tail_ring),
+      .tail_data_o (tail_data),
+      .state_i     (state),
+      .events_i    (events)
+  );
+
+  `ASSERT(frames_are_whole, !(m_rx_tvalid && m_head_tvalid), "a beat goes two ways")
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+`include "axi.svh"
+
+/// What the blocks of the bypass core share: the window that the NIC sees, and what passes between blocks (docs/bypass-core.md).
+package bypass_pkg;
+
+  // A package is for many modules, none of which uses all of it.
+  // verilator lint_off UNUSEDPARAM
+  // verilator lint_off UNUSEDSIGNAL
+
+  // ---- the window (BAR 2): 8 MiB, and what lies in it
+
+  localparam int unsigned WindowBits = 23;
+  localparam int unsigned LineBits = 6;  // a line: 64 bytes, a beat
+  localparam int unsigned SlotBits = 11;  // a slot: a receive buffer of 2 KiB
+  localparam int unsigned MaxQueueBits = 4;
+  localparam int unsigned MaxFrame = 9728;
+  /// Receive descriptors of the longest frame, and those after which a frame without an end is given up.
+  localparam int unsigned MaxSlots = 8;
+
+  typedef logic [WindowBits-1:0] offset_t;
+  typedef logic [MaxQueueBits-1:0] queue_t;
+  typedef logic [11:0] index_t;  // of a descriptor in its ring
+  typedef logic [13:0] bytes_t;  // of a frame
+  typedef logic [3:0] count_t;  // of descriptors, or of slots
+  typedef logic [14:0] line_t;  // of the slots, or of the packed buffer
+  typedef logic [511:0] data_t;
+  typedef logic [63:0] strobe_t;
+
+  localparam offset_t HeadsOffset = 23'h200000;  // one of 64 bytes for each queue
+  localparam offset_t PackOffset = 23'h280000;  // the packed buffer, twice
+  localparam offset_t SlotsOffset = 23'h400000;  // each queue's slots, twice
+
+  typedef enum logic [2:0] {
+    NoRegion,
+    RxRing,
+    TxRing,
+    Heads,
+    Pack,
+    Slots
+  } region_e;
+
+  /// How a core is built, as powers of two.
+  typedef struct packed {
+    int unsigned queue_bits;
+    int unsigned rx_bits;  // descriptors of a receive ring, and slots
+    int unsigned tx_bits;  // descriptors of a transmit ring
+    int unsigned pack_bits;  // lines of the packed buffer
+  } bypass_config_t;
+  localparam bypass_config_t DefaultConfig = '{queue_bits: 0, rx_bits: 8, tx_bits: 9, pack_bits: 9};
+
+  /// rx_bits: four groups of four descriptors, and more than MaxSlots. Each queue's slots lie in the window twice. pack_bits: the
+  /// longest frame, and another one behind it.
+  function automatic logic config_is_valid(bypass_config_t config_i);
+    return config_i.queue_bits <= MaxQueueBits && config_i.rx_bits >= 4 && config_i.queue_bits + config_i.rx_bits <= 10
+        && config_i.tx_bits >= 3 && config_i.tx_bits <= 12 && config_i.pack_bits >= 9 && config_i.pack_bits <= 11;
+  endfunction
+
+  /// What lies at an offset.
+  function automatic region_e region_of(offset_t offset, logic rx_32_bytes, bypass_config_t config_i);
+    logic [15:0] index;
+    logic pair;  // it exists
+    index = {4'd0, offset[15:4]};
+    if (rx_32_bytes && !offset[16]) index >>= 1;
+    if (offset[22]) return 32'(offset[21:0]) >> (config_i.queue_bits + config_i.rx_bits + 1 + SlotBits) == '0 ? Slots : NoRegion;
+    if (!offset[21]) begin
+      pair = 32'(offset[20:17]) >> config_i.queue_bits == '0;
+      if (offset[16]) return pair && 32'(index) >> config_i.tx_bits == '0 ? TxRing : NoRegion;
+      return pair && 32'(index) >> config_i.rx_bits == '0 ? RxRing : NoRegion;
+    end
+    if (offset[20:10] == HeadsOffset[20:10]) return 32'(offset[9:6]) >> config_i.queue_bits == '0 ? Heads : NoRegion;
+    if (offset[20:19] == PackOffset[20:19]) begin
+      return 32'(offset[18:0]) >> (config_i.pack_bits + 1 + LineBits) == '0 ? Pack : NoRegion;
+    end
+    return NoRegion;
+  endfunction
+
+  /// Of a line in Slots: its queue, its slot, and the line's number in the memory of all slots.
+  function automatic queue_t slot_queue(offset_t offset, bypass_config_t config_i);
+    return queue_t'(32'(offset[21:0]) >> (config_i.rx_bits + 1 + SlotBits));
+  endfunction
+  function automatic index_t slot_index(offset_t offset, bypass_config_t config_i);
+    return index_t'(32'(offset[21:SlotBits]) & ((32'd1 << config_i.rx_bits) - 32'd1));
+  endfunction
+  function automatic line_t slot_line(offset_t offset, bypass_config_t config_i);
+    int unsigned bits;
+    bits = config_i.rx_bits + SlotBits - LineBits;  // of a queue's lines
+    return line_t'((32'(offset[21:LineBits]) & ((32'd1 << bits) - 32'd1)) | ((32'(offset[21:LineBits]) >> (bits + 1)) << bits));
+  endfunction
+  function automatic line_t pack_line(offset_t offset, bypass_config_t config_i);
+    return line_t'(32'(offset[18:LineBits]) & ((32'd1 << config_i.pack_bits) - 32'd1));
+  endfunction
+  /// And back: the first line of a slot.
+  function automatic offset_t slot_offset(queue_t pair, index_t index, bypass_config_t config_i);
+    return SlotsOffset | offset_t'((32'(pair) << (config_i.rx_bits + 1 + SlotBits)) | (32'(index) << SlotBits));
+  endfunction
+  function automatic offset_t pack_offset(line_t line);
+    return PackOffset | {2'd0, line, 6'd0};
+  endfunction
+
+  /// Lines of a frame, and slots.
+  function automatic logic [7:0] lines_of(bytes_t bytes);
+    return bytes[13:6] + 8'(bytes[5:0] != '0);
+  endfunction
+  function automatic count_t slots_of(bytes_t bytes);
+    return {1'b0, bytes[13:11]} + 4'(bytes[10:0] != '0);
+  endfunction
+
+  // ---- registers
+
+  /// The NIC's descriptors: the register of that name, and those behind it.
+  typedef struct packed {
+    logic        rx_32_bytes;
+    logic [1:0]  rx_length;
+    logic [31:0] rx_error_mask;
+    logic [63:0] tx_word;
+    logic        tx_length_34;
+    logic        tx_total_46;
+    logic        tx_done_type;
+    logic        tx_report_5;
+  } personality_t;
+
+  /// When a tail is written. A core has one for its receive rings and one for its transmit rings.
+  typedef struct packed {
+    logic [3:0]  credits;
+    logic [7:0]  batch;
+    logic [2:0]  align;
+    logic [15:0] timer;
+  } bell_settings_t;
+
+  typedef struct packed {
+    personality_t              personality;
+    logic [63:WindowBits]      base;
+    bell_settings_t            rx_bell;
+    bell_settings_t            tx_bell;
+    index_t                    tx_limit;
+    logic                      written_back;
+    logic                      report;
+    index_t                    report_mask;
+    bytes_t                    max_frame;
+    logic [2**MaxQueueBits-1:0] enable;
+    logic [2**MaxQueueBits-1:0] in_place;
+  } settings_t;
+
+  // ---- receive
+
+  /// Receive descriptors that a beat wrote back: of a queue's group of four.
+  typedef struct packed {
+    logic              valid;
+    queue_t            pair;
+    logic [9:0]        group;
+    logic [3:0]        done;
+    logic [3:0]        eop;
+    logic [3:0]        error;
+    logic [3:0][13:0]  bytes;
+  } rx_written_t;
+
+  /// What is kept of one until its frame is read.
+  typedef struct packed {
+    logic   eop;
+    logic   error;
+    bytes_t bytes;
+  } rx_entry_t;
+
+  typedef enum logic [1:0] {
+    Good,
+    BadError,
+    BadSize,
+    BadStopped
+  } verdict_e;
+
+  /// A received frame: where it is, and whether it is to be dropped.
+  typedef struct packed {
+    queue_t   pair;
+    index_t   index;
+    bytes_t   bytes;
+    count_t   slots;
+    verdict_e verdict;
+  } frame_t;
+
+  /// Slots that the NIC may have again.
+  typedef struct packed {
+    logic   valid;
+    queue_t pair;
+    count_t slots;
+  } release_t;
+
+  // ---- transmit
+
+  /// A frame to be transmitted: where it begins in the window. Of `skip` nothing is transmitted: its slots are given back in turn.
+  typedef struct packed {
+    queue_t                   pair;
+    logic                     skip;
+    logic                     in_place;
+    count_t                   slots;
+    logic [WindowBits-1:LineBits] line;
+    bytes_t                   bytes;
+  } post_t;
+
+  /// A transmit descriptor.
+  typedef struct packed {
+    logic [WindowBits-1:LineBits] line;
+    bytes_t                       bytes;
+  } tx_entry_t;
+
+  /// A transmitted frame is the NIC's no more.
+  typedef struct packed {
+    logic   valid;
+    queue_t pair;
+  } tx_done_t;
+
+  /// Transmit descriptors before `head` were written back.
+  typedef struct packed {
+    logic   valid;
+    queue_t pair;
+    index_t head;
+  } tx_written_t;
+
+  // ---- the window
+
+  /// A beat is read, with its bytes' end.
+  typedef struct packed {
+    logic       valid;
+    offset_t    offset;
+    region_e    region;
+    logic [3:0] last_word;  // of four bytes, in its line
+  } window_read_t;
+
+  /// A beat is written.
+  typedef struct packed {
+    logic    valid;
+    offset_t offset;
+    region_e region;
+    strobe_t strobe;
+    data_t   data;
+  } window_write_t;
+
+  /// Data for a slot's line.
+  typedef struct packed {
+    logic    valid;
+    offset_t offset;
+    strobe_t strobe;
+    data_t   data;
+  } slot_write_t;
+
+  /// Descriptors are fetched: of a queue's group of four.
+  typedef struct packed {
+    logic       valid;
+    logic       tx;
+    queue_t     pair;
+    logic [9:0] group;
+  } fetch_t;
+
+  // ---- queues
+
+  typedef struct packed {
+    logic   running;
+    logic   idle;
+    index_t rx_given;
+    index_t tx_given;
+  } pair_state_t;
+
+  /// Each counts in every cycle; registers of that name.
+  typedef struct packed {
+    logic [2:0] rx_in;
+    logic       rx_frame;
+    bytes_t     rx_bytes;
+    logic       rx_error;
+    logic       rx_size;
+    logic       rx_stopped;
+    logic [2:0] rx_unexpected;
+    logic       rx_stray;
+    logic [1:0] tx_in;
+    logic       tx_posted;
+    bytes_t     tx_bytes;
+    logic       tx_done;
+    logic       tx_stopped;
+    logic       tx_refused;
+    logic       tx_size;
+    logic       tx_late;
+    logic       verdict_drop;
+    logic       tail;
+    logic       tail_error;
+    logic       fetch;
+    logic       tx_written_back;
+    logic       tx_unexpected;
+    logic       outside_write;
+    logic       outside_read;
+  } events_t;
+
+  // verilator lint_on UNUSEDSIGNAL
+  // verilator lint_on UNUSEDPARAM
+
+  `AXI_TYPES(window, WindowBits, 512, 6)
+  `AXI_LITE_TYPES(bypass_axil, 16, 32)
+  `AXI_LITE_TYPES(tail, 64, 32)
+  `AXIS_TYPE(bypass_axis, 512, 48)
+
+endpackage

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// When a ring's tail is written: at once while the NIC keeps up, in batches that the NIC's own pace makes while it does not.
+///
+/// Behaviour: the tail is written when it differs from what was written last by batch or more, and fewer than `credits` writes are unanswered. A
+/// fetch of descriptors answers one, and all of them if it reaches the last descriptor that was told. A tail that has differed for
+/// `timer` cycles is written whatever the credits and the batch say. While it waits for the bus it goes on to the newest.
+/// Latency: from want_i to m_valid 1 cycle.
+/// Reset: nothing was told.
+/// Requirements: want_i does not go back.
+module bypass_doorbell
+  import bypass_pkg::*;
+#(
+    /// 2^n descriptors in the ring.
+    parameter int unsigned Bits = 9
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input wire run_i,
+    /// Nothing was told.
+    input wire begin_i,
+    input wire bell_settings_t settings_i,
+
+    input wire index_t want_i,
+    /// A beat of descriptors of this ring was fetched: of that group.
+    input wire fetched_i,
+    input wire [9:0] group_i,
+
+    output logic   m_valid,
+    input  wire    m_ready,
+    output index_t m_payload,
+
+    /// The tail was written, with so many descriptors more.
+    output logic   gave_o,
+    output index_t gave_count_o
+);
+
+  localparam index_t Mask = index_t'((1 << Bits) - 1);
+
+  index_t told_q, aligned, ahead;
+  logic [9:0] last;  // the group of the last descriptor that was told
+  logic [3:0] unanswered_q, credits;
+  logic [15:0] waited_q;
+  logic expired_q, ring_q, rings, reaches, differs;
+  assign aligned = want_i & ~(index_t'(~('1 << settings_i.align)));
+  assign ahead   = (aligned - told_q) & Mask;
+  assign differs = ahead != '0;
+  assign credits = settings_i.credits == '0 ? 4'd1 : settings_i.credits;
+  assign rings   = run_i && differs
+      && ((ahead >= {4'd0, settings_i.batch} && unanswered_q < credits) || expired_q);
+  assign last    = 10'(((told_q - 1'b1) & Mask) >> 2);
+  assign reaches = (group_i & Mask[11:2]) == last;
+
+  assign gave_o       = m_valid && m_ready;
+  assign gave_count_o = ahead;
+  assign m_valid      = ring_q;
+  assign m_payload    = aligned;
+
+  always_ff @(posedge clk_i) begin
+    ring_q <= (ring_q || rings) && !gave_o;
+    if (gave_o) told_q <= aligned;
+    if (gave_o) begin
+      if (unanswered_q != '1 && !fetched_i) unanswered_q <= unanswered_q + 1'b1;
+    end else if (fetched_i && unanswered_q != '0) begin
+      unanswered_q <= reaches ? '0 : unanswered_q - 1'b1;
+    end
+    waited_q  <= differs && !gave_o ? waited_q + 16'(!expired_q) : '0;
+    expired_q <= differs && !gave_o && (expired_q || (settings_i.timer != '0 && waited_q >= settings_i.timer));
+    if (rst_i || begin_i) begin
+      ring_q       <= 1'b0;
+      told_q       <= '0;
+      unanswered_q <= '0;
+      waited_q     <= '0;
+      expired_q    <= 1'b0;
+    end
+  end
+
+  `ASSERT(tells_something, !gave_o || differs, "a tail is written that has not moved")
+  `ASSERT_NEXT(valid_kept, m_valid && !m_ready && !begin_i, m_valid, "a tail was withdrawn before it was taken")
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+
+/// The window as the NIC sees it: beats that are written and read, and what lies where they go.
+///
+/// Behaviour: a beat that is written goes out with its region, in the cycle in which it came. A beat that is read goes out with its region and
+/// with the last word that it asks for, and gets the data of its region a cycle later: descriptors (expanded_i), the packed buffer
+/// (packed_i), slots (slot_i); heads read as 0. Beats to where nothing is are answered with SLVERR, as are writes to the packed buffer.
+/// Latency: W to write_o 0; AR to read_o 1, to R 4. A beat a cycle each way.
+/// Paths: W to write_o.
+/// Reset: forgets what is under way.
+/// Requirements: none; a NIC may do whatever AXI4 allows.
+module bypass_port
+  import bypass_pkg::*;
+#(
+    parameter bypass_config_t Config = DefaultConfig
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input  wire window_req_t s_axi_req,
+    output window_resp_t     s_axi_resp,
+
+    /// Receive descriptors are 32 bytes long.
+    input wire rx_32_bytes_i,
+
+    output window_write_t write_o,
+    output window_read_t  read_o,
+    /// A cycle after read_o.
+    input  wire data_t    expanded_i,
+    input  wire data_t    packed_i,
+    input  wire data_t    slot_i,
+
+    output logic outside_write_o,
+    output logic outside_read_o
+);
+
+  logic write, read, refused, error_q;
+  offset_t write_offset, read_offset;
+  data_t write_data, data_q;
+  strobe_t strobe;
+  logic [2:0] size;
+  region_e region_q;
+
+  axi_port #(
+      .axi_req_t(window_req_t),
+      .axi_resp_t(window_resp_t),
+      .AddressWidth(WindowBits),
+      .ReadLatency(2)
+  ) i_port (
+      .*,
+      .write_o(write),
+      .write_address_o(write_offset),
+      .write_data_o(write_data),
+      .write_strobe_o(strobe),
+      .write_error_i(refused),
+      .read_o(read),
+      .read_address_o(read_offset),
+      .read_size_o(size),
+      .read_data_i(data_q),
+      .read_error_i(error_q)
+  );
+
+  assign write_o = '{
+          valid: write,
+          offset: write_offset,
+          region: region_of(write_offset, rx_32_bytes_i, Config),
+          strobe: strobe,
+          data: write_data
+      };
+  assign refused = write_o.region == NoRegion || write_o.region == Pack;
+
+  // A beat of 4 bytes ends with its own word, one of 64 with the line's.
+  logic [3:0] beyond;
+  assign beyond = ~(4'b1111 << (size > 3'd2 ? size - 3'd2 : 3'd0));
+  assign read_o = '{
+          valid: read,
+          offset: read_offset,
+          region: region_of(read_offset, rx_32_bytes_i, Config),
+          last_word: read_offset[5:2] | beyond
+      };
+
+  always_ff @(posedge clk_i) begin
+    outside_write_o <= write && refused;
+    outside_read_o  <= read && read_o.region == NoRegion;
+    region_q        <= read_o.region;
+    error_q         <= region_q == NoRegion;
+    case (region_q)
+      RxRing, TxRing: data_q <= expanded_i;
+      Pack: data_q <= packed_i;
+      Slots: data_q <= slot_i;
+      default: data_q <= '0;
+    endcase
+    if (rst_i) begin
+      outside_write_o <= 1'b0;
+      outside_read_o  <= 1'b0;
+    end
+  end
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+
+/// The event counters of docs/bypass-registers.md in block RAM, though all of them may count in one cycle.
+///
+/// Behaviour: what each counts meanwhile is kept beside it; in turn, one a cycle, that is added to the RAM. Counters wrap at 2^32. clear_i, and reset,
+/// set all to 0 (clearing_o); events until clearing_o falls are not counted.
+/// Latency: an event is there to be read after 36 cycles at most; read_data_o 1 cycle after read_i.
+/// Reset: begins to clear.
+/// Requirements: none.
+module bypass_counters
+  import bypass_pkg::*;
+  import bypass_registers_pkg::*;
+(
+    input wire clk_i,
+    input wire rst_i,
+
+    input wire events_t events_i,
+
+    /// The register at RxInOffset + 4 read_index_i.
+    input  wire         read_i,
+    input  wire  [ 4:0] read_index_i,
+    output logic [31:0] read_data_o,
+
+    input  wire  clear_i,
+    output logic clearing_o
+);
+
+  localparam int unsigned Counters = 32;
+  localparam int unsigned FirstWord = 32'(RxInWord);
+  /// 32 frames of 9728 bytes, or 32 times 4.
+  localparam int unsigned ManyBits = 19;
+  localparam int unsigned FewBits = 8;
+
+  // What happens now.
+  bytes_t [Counters-1:0] now;
+  always_comb begin
+    now = '0;
+    now[RxInWord-RxInWord] = 14'(events_i.rx_in);
+    now[RxFramesWord-RxInWord] = 14'(events_i.rx_frame);
+    now[RxBytesWord-RxInWord] = events_i.rx_bytes;
+    now[RxErrorWord-RxInWord] = 14'(events_i.rx_error);
+    now[RxSizeWord-RxInWord] = 14'(events_i.rx_size);
+    now[RxStoppedWord-RxInWord] = 14'(events_i.rx_stopped);
+    now[RxUnexpectedWord-RxInWord] = 14'(events_i.rx_unexpected);
+    now[RxStrayWord-RxInWord] = 14'(events_i.rx_stray);
+    now[TxInWord-RxInWord] = 14'(events_i.tx_in);
+    now[TxPostedWord-RxInWord] = 14'(events_i.tx_posted);
+    now[TxBytesWord-RxInWord] = events_i.tx_bytes;
+    now[TxDoneWord-RxInWord] = 14'(events_i.tx_done);
+    now[TxStoppedWord-RxInWord] = 14'(events_i.tx_stopped);
+    now[TxRefusedWord-RxInWord] = 14'(events_i.tx_refused);
+    now[TxSizeWord-RxInWord] = 14'(events_i.tx_size);
+    now[TxLateWord-RxInWord] = 14'(events_i.tx_late);
+    now[VerdictsDropWord-RxInWord] = 14'(events_i.verdict_drop);
+    now[TailsWord-RxInWord] = 14'(events_i.tail);
+    now[TailErrorsWord-RxInWord] = 14'(events_i.tail_error);
+    now[FetchesWord-RxInWord] = 14'(events_i.fetch);
+    now[TxWrittenBackWord-RxInWord] = 14'(events_i.tx_written_back);
+    now[TxUnexpectedWord-RxInWord] = 14'(events_i.tx_unexpected);
+    now[OutsideWritesWord-RxInWord] = 14'(events_i.outside_write);
+    now[OutsideReadsWord-RxInWord] = 14'(events_i.outside_read);
+  end
+
+  // What of each is not in the RAM yet: it begins again when its turn comes.
+  logic [4:0] turn_q, added_q;
+  logic [Counters-1:0][ManyBits-1:0] waiting;
+  logic [ManyBits-1:0] amount_q;
+  for (genvar i = 0; i < int'(Counters); i++) begin : gen_counter
+    localparam int unsigned Bits = i + FirstWord == 32'(RxBytesWord) || i + FirstWord == 32'(TxBytesWord) ? ManyBits : FewBits;
+    logic [Bits-1:0] waiting_q;
+    assign waiting[i] = ManyBits'(waiting_q);
+    always_ff @(posedge clk_i) begin
+      waiting_q <= (turn_q == 5'(i) ? '0 : waiting_q) + Bits'(now[i]);
+      if (rst_i || clearing_o) waiting_q <= '0;
+    end
+  end
+  always_ff @(posedge clk_i) begin
+    turn_q   <= turn_q + 1'b1;
+    added_q  <= turn_q;
+    amount_q <= waiting[turn_q];
+    if (rst_i) turn_q <= '0;
+  end
+
+  counter_ram #(
+      .Counters(Counters),
+      .AmountWidth(ManyBits)
+  ) i_ram (
+      .*,
+      .add_i(1'b1),
+      .index_i(added_q),
+      .amount_i(amount_q)
+  );
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// The registers of the bypass core, docs/bypass-registers.md, behind AXI4-Lite.
+///
+/// Behaviour: what is written is kept in block RAM, from which it is read, and what blocks need in flip-flops besides. A write that is not of a whole
+/// word changes nothing (SLVERR).
+/// Latency: address (and data) in to response 5 cycles, after those in which the file gets its reset values, or the counters are cleared.
+/// settings_o changes with the response of a write.
+/// Reset: all registers are as docs/bypass-registers.md has them, within 515 cycles; settings_o at once.
+/// Requirements: none.
+module bypass_registers
+  import bypass_pkg::*;
+  import bypass_registers_pkg::*;
+#(
+    parameter bypass_config_t Config = DefaultConfig,
+    localparam int unsigned Queues = 1 << Config.queue_bits,
+    localparam int unsigned RingBits = Config.queue_bits + 1
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input  wire bypass_axil_req_t s_axil_req,
+    output bypass_axil_resp_t     s_axil_resp,
+
+    output settings_t settings_o,
+    output logic [23:0] time_o,
+    /// Halves of the addresses of tails.
+    output logic [1:0] tail_write_o,
+    output logic [RingBits-1:0] tail_ring_o,
+    output logic [31:0] tail_data_o,
+
+    input wire pair_state_t [Queues-1:0] state_i,
+    input wire events_t events_i
+);
+
+  if (RxInOffset != 16'h200 || OutsideReadsOffset >= 16'h280 || QueueControlOffset != 16'h400 || QueueControlStride != 64
+      || QueueStateOffset != 16'h404 || RxTailLowOffset != 16'h408 || RxTailHighOffset != 16'h40C || TxTailLowOffset != 16'h410
+      || TxTailHighOffset != 16'h414) begin : gen_check_layout
+    $fatal(1, "registers have moved: look at the words in %m");
+  end
+
+  // ---- an access: its address, the words that are there, what is read
+
+  logic write, read, done, refused_q;
+  logic [15:0] address;
+  logic [31:0] write_data, read_data_q;
+  logic [3:0] strobe;
+  axi_lite_registers #(
+      .axi_req_t(bypass_axil_req_t),
+      .axi_resp_t(bypass_axil_resp_t),
+      .AddressWidth(16)
+  ) i_bus (
+      .*,
+      .write_o(write),
+      .read_o(read),
+      .address_o(address),
+      .write_data_o(write_data),
+      .write_strobe_o(strobe),
+      .done_i(done),
+      .read_data_i(read_data_q),
+      .error_i(refused_q)
+  );
+
+  // Registers of queues have the queue's number in the middle.
+  typedef logic [3:0] place_t;  // of a queue's words
+
+  logic fills_q, clearing, second_q, third_q, done_q, starts, exists, kept, exists_q, is_counter_q, is_queue_q, kept_q;
+  word_t word, fill_q;
+  queue_t queue_q;
+  place_t place_q;
+  logic [31:0] data_q;
+  assign word   = address[10:2];
+  assign exists = address[15:11] == '0;
+  assign starts = (write || read) && !second_q && !third_q && !done_q && !fills_q && !clearing;
+  assign done   = done_q;
+  assign kept   = write && exists && strobe == '1 && is_written(word);
+
+  logic unused_address;
+  assign unused_address = ^address[1:0];
+
+  always_ff @(posedge clk_i) begin
+    second_q     <= starts;
+    third_q      <= second_q;
+    done_q       <= third_q;
+    exists_q     <= exists;
+    is_counter_q <= word[8:5] == RxInWord[8:5];
+    is_queue_q   <= word[8] && 32'(word[7:4]) < Queues;
+    queue_q      <= word[7:4];
+    place_q      <= word[3:0];
+    kept_q       <= kept && starts && (!word[8] || 32'(word[7:4]) < Queues);
+    data_q       <= write_data & bits_of(word);
+    refused_q    <= write && strobe != '1;
+    if (fills_q) fill_q <= fill_q + 1'b1;
+    if (fill_q == '1) fills_q <= 1'b0;
+    if (rst_i) begin
+      second_q <= 1'b0;
+      third_q  <= 1'b0;
+      done_q   <= 1'b0;
+      kept_q   <= 1'b0;
+      fills_q  <= 1'b1;
+      fill_q   <= '0;
+    end
+  end
+
+  // ---- the file
+
+  localparam capability_t Capability = '{
+      reserved_16: '0,
+      pack_bits: 4'(Config.pack_bits),
+      tx_ring_bits: 4'(Config.tx_bits),
+      rx_ring_bits: 4'(Config.rx_bits),
+      queue_bits: 4'(Config.queue_bits)
+  };
+  word_t word_q;
+  logic [31:0] filed;
+  always_ff @(posedge clk_i) word_q <= word;
+  simple_dual_port_ram #(
+      .Width(32),
+      .Depth(512)
+  ) i_file (
+      .*,
+      .write_i(fills_q || kept_q),
+      .write_address_i(fills_q ? fill_q : word_q),
+      .write_data_i(!fills_q ? data_q : fill_q == CapabilityWord ? Capability : reset_of(fill_q)),
+      .read_i(starts),
+      .read_address_i(word),
+      .read_data_o(filed)
+  );
+
+  // ---- what is read from elsewhere
+
+  logic [31:0] counter, state_q, read_data;
+  logic [63:0] cycles_q;
+  logic [31:0] upper_q;  // as it was when the lower half was read
+  queue_state_t state;
+  pair_state_t pair;
+  always_comb begin
+    pair = state_i[0];
+    for (int i = 1; i < int'(Queues); i++) if (queue_q == queue_t'(i)) pair = state_i[i];
+    state = '0;
+    state.running  = pair.running;
+    state.idle     = pair.idle;
+    state.rx_given = pair.rx_given;
+    state.tx_given = pair.tx_given;
+
+    read_data = filed;
+    if (is_queue_q && place_q == QueueStateWord[3:0]) read_data = state_q;
+    if (is_counter_q) read_data = counter;
+    if (word_q == CyclesWord) read_data = cycles_q[31:0];
+    if (word_q == CyclesWord + 1'b1) read_data = upper_q;
+    if (!exists_q) read_data = '0;
+  end
+  always_ff @(posedge clk_i) begin
+    cycles_q    <= cycles_q + 1'b1;
+    state_q     <= state;
+    read_data_q <= read_data;
+    if (third_q && read && word_q == CyclesWord) upper_q <= cycles_q[63:32];
+    if (rst_i) cycles_q <= '0;
+  end
+  assign time_o = cycles_q[23:0];
+
+  // ---- what is written
+
+  control_t control;
+  logic clear_q;
+  assign control = control_t'(write_data);
+  always_ff @(posedge clk_i) begin
+    clear_q <= kept && starts && word == ControlWord && control.clear_counters;
+    if (rst_i) clear_q <= 1'b0;
+  end
+  logic unused_control;
+  assign unused_control = ^control.reserved_1;
+
+  // verilator lint_off UNUSEDSIGNAL  // reserved bits
+  descriptors_t descriptors;
+  doorbells_t doorbells;
+  completion_t completion;
+  queue_control_t queue_control;
+  // verilator lint_on UNUSEDSIGNAL
+  assign descriptors   = descriptors_t'(data_q);
+  assign doorbells     = doorbells_t'(data_q);
+  assign completion    = completion_t'(data_q);
+  assign queue_control = queue_control_t'(data_q);
+
+  always_ff @(posedge clk_i) begin
+    if (kept_q) begin
+      case (word_q)
+        BaseLowWord: settings_o.base[31:WindowBits] <= data_q[31:WindowBits];
+        BaseHighWord: settings_o.base[63:32] <= data_q;
+        DescriptorsWord: begin
+          settings_o.personality.rx_32_bytes  <= descriptors.rx_32_bytes;
+          settings_o.personality.rx_length    <= descriptors.rx_length;
+          settings_o.personality.tx_length_34 <= descriptors.tx_length_34;
+          settings_o.personality.tx_total_46  <= descriptors.tx_total_46;
+          settings_o.personality.tx_done_type <= descriptors.tx_done_type;
+          settings_o.personality.tx_report_5  <= descriptors.tx_report_5;
+        end
+        RxErrorMaskWord: settings_o.personality.rx_error_mask <= data_q;
+        TxWordLowWord: settings_o.personality.tx_word[31:0] <= data_q;
+        TxWordHighWord: settings_o.personality.tx_word[63:32] <= data_q;
+        DoorbellsWord: begin
+          settings_o.rx_bell.credits <= doorbells.rx_credits;
+          settings_o.rx_bell.align   <= doorbells.rx_align;
+          settings_o.rx_bell.batch   <= doorbells.rx_batch;
+          settings_o.tx_bell.credits <= doorbells.tx_credits;
+        end
+        DoorbellTimerWord: begin
+          settings_o.rx_bell.timer <= data_q[15:0];
+          settings_o.tx_bell.timer <= data_q[15:0];
+        end
+        TxLimitWord: settings_o.tx_limit <= data_q[11:0];
+        CompletionWord: begin
+          settings_o.written_back <= completion.written_back;
+          settings_o.report       <= completion.report;
+          settings_o.report_mask  <= ~('1 << completion.report_bits);
+        end
+        MaxFrameWord: settings_o.max_frame <= data_q[13:0];
+        default: ;
+      endcase
+      for (int i = 0; i < int'(Queues); i++) begin
+        if (is_queue_q && queue_q == queue_t'(i) && place_q == QueueControlWord[3:0]) begin
+          settings_o.enable[i]   <= queue_control.enable;
+          settings_o.in_place[i] <= queue_control.in_place;
+        end
+      end
+    end
+    settings_o.tx_bell.batch <= 8'd1;
+    settings_o.tx_bell.align <= '0;
+    if (rst_i) begin
+      settings_o                 <= '0;
+      settings_o.rx_bell.credits <= DoorbellsReset[DoorbellsRxCreditsLow+:DoorbellsRxCreditsBits];
+      settings_o.rx_bell.align   <= DoorbellsReset[DoorbellsRxAlignLow+:DoorbellsRxAlignBits];
+      settings_o.rx_bell.batch   <= DoorbellsReset[DoorbellsRxBatchLow+:DoorbellsRxBatchBits];
+      settings_o.rx_bell.timer   <= DoorbellTimerReset[15:0];
+      settings_o.tx_bell.credits <= DoorbellsReset[DoorbellsTxCreditsLow+:DoorbellsTxCreditsBits];
+      settings_o.tx_bell.timer   <= DoorbellTimerReset[15:0];
+      settings_o.tx_limit        <= TxLimitReset[11:0];
+      settings_o.max_frame       <= MaxFrameReset[13:0];
+    end
+  end
+
+  logic is_tail;
+  assign is_tail      = kept_q && is_queue_q && place_q >= RxTailLowWord[3:0];
+  assign tail_write_o = is_tail ? {place_q[0], !place_q[0]} : '0;
+  assign tail_ring_o  = RingBits'({queue_q, place_q[2]});
+  assign tail_data_o  = data_q;
+
+  bypass_counters i_counters (
+      .*,
+      .read_i      (second_q),
+      .read_index_i(word_q[4:0]),
+      .read_data_o (counter),
+      .clear_i     (clear_q),
+      .clearing_o  (clearing)
+  );
+
+endmodule
+`default_nettype wire

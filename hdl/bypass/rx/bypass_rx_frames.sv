@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// Frames made of the descriptors that were written back: their place, length and whether they are good.
+///
+/// Behaviour: the entries lie in four banks, so that a beat of write-backs is stored at once; they are read one a cycle. Queues have turns:
+/// one frame each, and a turn goes to the next queue with a whole frame. All buffers of a frame but the last are full.
+/// A frame ends after MaxSlots descriptors at the latest; what has no end there is dropped, and what follows up to the end, too.
+/// Latency: from has_i to the frame 1 cycle for one descriptor, and one more for each other; one more if another queue had the turn.
+/// Reset: queue 0 has the turn.
+/// Requirements: see bypass_rx_ring.
+module bypass_rx_frames
+  import bypass_pkg::*;
+#(
+    parameter bypass_config_t Config = DefaultConfig,
+    localparam int unsigned Queues = 1 << Config.queue_bits
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input wire bytes_t max_frame_i,
+
+    // What was written back, and which of it counts.
+    // verilator lint_off UNUSEDSIGNAL
+    input wire rx_written_t written_i,
+    // verilator lint_on UNUSEDSIGNAL
+    input wire [3:0] accept_i,
+
+    input  wire         [Queues-1:0] has_i,
+    input  wire         [Queues-1:0] run_i,
+    input  wire         [Queues-1:0] begin_i,
+    // verilator lint_off UNUSEDSIGNAL  // of indexes the upper bits
+    input  wire index_t [Queues-1:0] taken_i,
+    // verilator lint_on UNUSEDSIGNAL
+    output logic        [Queues-1:0] take_o,
+    output count_t                   take_count_o,
+
+    output logic   m_valid,
+    input  wire    m_ready,
+    output frame_t m_payload
+);
+
+  localparam int unsigned GroupBits = Config.queue_bits + Config.rx_bits - 2;
+  localparam index_t Mask = index_t'((1 << Config.rx_bits) - 1);
+  typedef logic [GroupBits-1:0] group_t;
+
+  // ---- whose turn it is
+
+  queue_t turn, next;
+  logic done, has;
+  if (Queues > 1) begin : gen_turns
+    queue_t turn_q;
+    always_comb begin
+      next = turn_q;
+      for (int i = int'(Queues) - 1; i >= 0; i--) if (has_i[i]) next = queue_t'(i);
+      for (int i = int'(Queues) - 1; i >= 0; i--) if (has_i[i] && i > int'(turn_q)) next = queue_t'(i);
+    end
+    always_ff @(posedge clk_i) begin
+      if (done || !has) turn_q <= next;
+      if (rst_i) turn_q <= '0;
+    end
+    assign turn = turn_q;
+  end else begin : gen_one
+    assign turn = '0;
+    assign next = '0;
+  end
+
+  logic run;
+  index_t taken;
+  always_comb begin
+    has   = has_i[0];
+    run   = run_i[0];
+    taken = taken_i[0];
+    for (int i = 1; i < int'(Queues); i++) begin
+      if (queue_t'(i) == turn) begin
+        has   = has_i[i];
+        run   = run_i[i];
+        taken = taken_i[i];
+      end
+    end
+  end
+
+  // ---- the entry
+
+  count_t seen_q;  // of this frame, before this entry
+  index_t at;
+  rx_entry_t [3:0] banks;
+  rx_entry_t entry;
+  assign at = (taken + index_t'(seen_q)) & Mask;
+  function automatic group_t group_of(queue_t pair, logic [9:0] group);
+    return group_t'((32'(pair) << (Config.rx_bits - 2)) | 32'(group & Mask[11:2]));
+  endfunction
+  for (genvar i = 0; i < 4; i++) begin : gen_bank
+    rx_entry_t written;
+    assign written = '{eop: written_i.eop[i], error: written_i.error[i], bytes: written_i.bytes[i]};
+    lutram #(
+        .Width($bits(rx_entry_t)),
+        .Depth(1 << GroupBits)
+    ) i_entries (
+        .*,
+        .write_i(accept_i[i]),
+        .write_address_i(group_of(written_i.pair, written_i.group)),
+        .write_data_i(written),
+        .read_address_i(group_of(turn, at[11:2])),
+        .read_data_o(banks[i])
+    );
+  end
+  assign entry = banks[at[1:0]];
+
+  // ---- the frame
+
+  localparam bytes_t SlotBytes = bytes_t'(1 << SlotBits);
+  logic last, ready, error_q, odd_q, odd;
+  logic [14:0] bytes_q, bytes;
+  frame_t frame;
+  assign last  = entry.eop || seen_q == count_t'(MaxSlots - 1);
+  assign bytes = bytes_q + {1'b0, entry.bytes};
+  assign odd   = odd_q || entry.bytes > SlotBytes || entry.bytes == '0 || (!entry.eop && entry.bytes != SlotBytes)
+               || !begins || (last && (!entry.eop || bytes > {1'b0, max_frame_i} || bytes > 15'(MaxFrame)));
+  assign done  = has && last && ready;
+
+  // Whether a queue's next descriptor begins a frame, or goes on with one that was given up.
+  logic [Queues-1:0] begins_q;
+  logic begins;
+  always_comb begin
+    begins = begins_q[0];
+    for (int i = 1; i < int'(Queues); i++) if (queue_t'(i) == turn) begins = begins_q[i];
+  end
+  always_ff @(posedge clk_i) begin
+    for (int i = 0; i < int'(Queues); i++) begin
+      if (take_o[i]) begins_q[i] <= entry.eop;
+      if (begin_i[i]) begins_q[i] <= 1'b1;
+    end
+    if (rst_i) begins_q <= '1;
+  end
+
+  always_comb begin
+    frame = '{
+        pair: turn,
+        index: taken,
+        bytes: bytes[13:0],
+        slots: seen_q + 1'b1,
+        verdict: !run ? BadStopped : odd ? BadSize : entry.error || error_q ? BadError : Good
+    };
+    take_o = '0;
+    for (int i = 0; i < int'(Queues); i++) take_o[i] = done && queue_t'(i) == turn;
+  end
+  assign take_count_o = frame.slots;
+
+  always_ff @(posedge clk_i) begin
+    if (done || !has) begin
+      seen_q  <= '0;
+      bytes_q <= '0;
+      error_q <= 1'b0;
+      odd_q   <= 1'b0;
+    end else if (!last) begin
+      seen_q  <= seen_q + 1'b1;
+      bytes_q <= bytes;
+      error_q <= error_q || entry.error;
+      odd_q   <= odd;
+    end
+    if (rst_i) begin
+      seen_q  <= '0;
+      bytes_q <= '0;
+      error_q <= 1'b0;
+      odd_q   <= 1'b0;
+    end
+  end
+
+  stream_fifo #(
+      .Width($bits(frame_t)),
+      .Depth(2)
+  ) i_frames (
+      .*,
+      .s_valid  (has && last),
+      .s_ready  (ready),
+      .s_payload(frame),
+      .m_payload(m_payload)
+  );
+
+  logic unused_next;
+  assign unused_next = ^next;
+endmodule
+`default_nettype wire

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// A receive ring: who has which slot. Descriptor i is slot i, so the ring is all there is to know.
+///
+/// Behaviour: a slot goes round, and so do the pointers, each behind the one before it:
+///
+///     told (the tail) - head: the NIC's, which fills them    head - taken: written back, the core's
+///     taken - released: of frames that are read, or transmitted in place    released - told: free, to be given by the next tail
+///
+/// - Write-backs count in turn only, and only of descriptors that the NIC has; others are ignored (unexpected_o says how many).
+/// - A frame is there when its end was written back: from taken to before whole. What has no end
+///   after MaxSlots descriptors ends there; bypass_rx_frames drops it, and what follows of it.
+/// - want_o is the tail as it could be: all that is released, less the one that tells full from empty.
+/// - A stopped ring (run_i = 0) takes no write-back; what was whole is still read, to be dropped.
+/// Latency: from a write-back to has_o 1 cycle.
+/// Reset: empty.
+/// Requirements: take_i only of what is whole; release_i only of what was taken; gave_i only up to want_o; begin_i only while idle_o.
+module bypass_rx_ring
+  import bypass_pkg::*;
+#(
+    parameter queue_t Queue = '0,
+    /// 2^n descriptors.
+    parameter int unsigned Bits = 8
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input wire run_i,
+    /// The ring begins anew.
+    input wire begin_i,
+
+    // verilator lint_off UNUSEDSIGNAL  // what of it is the entry's
+    input wire rx_written_t written_i,
+    // verilator lint_on UNUSEDSIGNAL
+    /// Descriptors of the group that count; they are to be kept.
+    output logic [3:0] accept_o,
+    output logic [2:0] ended_o,
+    output logic [2:0] unexpected_o,
+
+    /// The tail was written, with so many descriptors more.
+    input wire         gave_i,
+    input wire index_t gave_count_i,
+
+    input wire    take_i,
+    input wire count_t take_count_i,
+    input wire    release_i,
+    input wire count_t release_count_i,
+
+    output index_t want_o,
+    output index_t taken_o,
+    output index_t given_o,
+    output logic   has_o,
+    output logic   idle_o,
+
+    /// Whether a slot is the NIC's, to write to; and whether it is a frame's that may be transmitted in place, to be read.
+    input  wire index_t writes_i,
+    output logic        may_write_o,
+    input  wire index_t reads_i,
+    output logic        may_read_o
+);
+
+  localparam index_t Mask = index_t'((1 << Bits) - 1);
+
+  // Each within Mask.
+  index_t head_q, whole_q, taken_q, released_q, given_q;
+  count_t open_q;  // descriptors of a frame whose end is not here
+
+  // ---- write-backs
+
+  logic mine;
+  logic [2:0] count;  // descriptors that count
+  count_t open;
+  index_t whole;
+  always_comb begin
+    logic follows;  // all before it count
+    mine     = written_i.valid && written_i.pair == Queue;
+    follows  = mine && run_i && (index_t'({written_i.group, 2'd0}) & Mask) == {head_q[11:2], 2'd0};
+    accept_o = '0;
+    count    = '0;
+    open     = open_q;
+    whole    = whole_q;
+    ended_o  = '0;
+    for (int i = 0; i < 4; i++) begin
+      if (i >= int'(head_q[1:0])) begin
+        follows     = follows && written_i.done[i] && index_t'(count) < given_q;
+        accept_o[i] = follows;
+        if (follows) begin
+          count = count + 1'b1;
+          open  = open + 1'b1;
+          if (written_i.eop[i] || open == count_t'(MaxSlots)) begin
+            open    = '0;
+            whole   = ({written_i.group, 2'(i)} + 1'b1) & Mask;
+            ended_o = ended_o + 1'b1;
+          end
+        end
+      end
+    end
+    unexpected_o = mine ? 3'($countones(written_i.done)) - count : '0;
+  end
+
+  index_t gave;
+  assign gave = gave_i ? gave_count_i : '0;
+  always_ff @(posedge clk_i) begin
+    head_q  <= (head_q + index_t'(count)) & Mask;
+    given_q <= given_q + gave - index_t'(count);
+    whole_q <= whole;
+    open_q  <= open;
+    if (take_i) taken_q <= (taken_q + index_t'(take_count_i)) & Mask;
+    if (release_i) released_q <= (released_q + index_t'(release_count_i)) & Mask;
+    if (rst_i || begin_i) begin
+      head_q     <= '0;
+      given_q    <= '0;
+      whole_q    <= '0;
+      open_q     <= '0;
+      taken_q    <= '0;
+      released_q <= '0;
+    end
+  end
+
+  assign want_o  = (released_q - 1'b1) & Mask;
+  assign taken_o = taken_q;
+  assign given_o = given_q;
+  assign has_o   = whole_q != taken_q;
+  assign idle_o  = !has_o && released_q == taken_q;
+
+  assign may_write_o = ((writes_i - head_q) & Mask) < given_q || !run_i;
+  assign may_read_o  = ((reads_i - released_q) & Mask) < ((taken_q - released_q) & Mask);
+
+  // Round the ring: released, taken, whole, head, and what was given, in this order.
+  index_t to_taken, to_whole, to_head, to_tail;
+  assign to_taken = (taken_q - released_q) & Mask;
+  assign to_whole = (whole_q - released_q) & Mask;
+  assign to_head  = (head_q - released_q) & Mask;
+  assign to_tail  = to_head + given_q;
+  `ASSERT(one_owner, to_taken <= to_whole && to_whole <= to_head && to_tail <= Mask,
+          "a slot has two owners, or the tail has passed the head")
+  `ASSERT(open_is_right, index_t'(open_q) == to_head - to_whole, "a frame's descriptors are miscounted")
+  `ASSERT(takes_whole, !take_i || index_t'(take_count_i) <= to_whole - to_taken, "a frame is taken that is not whole")
+  `ASSERT(releases_taken, !release_i || index_t'(release_count_i) <= to_taken, "a slot is released that was not taken")
+  `ASSERT(gives_released, !gave_i || to_tail + gave_count_i <= Mask, "the NIC is given what is not free")
+  `ASSERT(begins_idle, !begin_i || idle_o, "a ring begins anew while frames of it are under way")
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+
+/// The memory of all slots: what the NIC has received, and what it transmits in place.
+///
+/// Behaviour: the NIC comes first, on both sides: its writes (window_write_i), of bytes, and its reads (window_read_i). A line is replaced (s_*) when
+/// the NIC writes none, and read for the core (read_i) when the NIC reads none (ready_o). A write to a slot that is not the NIC's (may_write_i) is not
+/// stored (stray_o).
+/// Latency: reading 1 cycle; a write is there to be read 2 cycles later.
+/// Reset: forgets the write under way.
+/// Requirements: may_write_i of the slot written_o in the same cycle, a bit for each queue.
+module bypass_slots
+  import bypass_pkg::*;
+#(
+    parameter bypass_config_t Config = DefaultConfig,
+    localparam int unsigned Queues = 1 << Config.queue_bits,
+    localparam int unsigned Bits = Config.queue_bits + Config.rx_bits + SlotBits - LineBits
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    // verilator lint_off UNUSEDSIGNAL  // offsets within a line
+    input  wire window_write_t window_write_i,
+    input  wire window_read_t  window_read_i,
+    // verilator lint_on UNUSEDSIGNAL
+    output index_t             written_o,
+    input  wire   [Queues-1:0] may_write_i,
+    output logic               stray_o,
+
+    input  wire            s_valid,
+    output logic           s_ready,
+    input  wire [Bits-1:0] s_line,
+    input  wire data_t     s_data,
+
+    input  wire             read_i,
+    output logic            ready_o,
+    input  wire  [Bits-1:0] read_line_i,
+    output data_t           data_o
+);
+
+  typedef logic [Bits-1:0] address_t;
+
+  // ---- a write of the NIC's
+
+  logic write_q, may_write;
+  queue_t pair;
+  // verilator lint_off UNUSEDSIGNAL
+  offset_t offset_q;
+  // verilator lint_on UNUSEDSIGNAL
+  strobe_t strobe_q;
+  data_t data_q;
+  always_ff @(posedge clk_i) begin
+    write_q  <= window_write_i.valid && window_write_i.region == Slots;
+    offset_q <= window_write_i.offset;
+    strobe_q <= window_write_i.strobe;
+    data_q   <= window_write_i.data;
+    if (rst_i) write_q <= 1'b0;
+  end
+  assign pair     = slot_queue(offset_q, Config);
+  assign written_o = slot_index(offset_q, Config);
+  always_comb begin
+    may_write = may_write_i[0];
+    for (int i = 1; i < int'(Queues); i++) if (pair == queue_t'(i)) may_write = may_write_i[i];
+  end
+  assign stray_o = write_q && !may_write;
+  assign s_ready = !write_q;
+
+  // ---- the memory
+
+  logic window;
+  assign window  = window_read_i.valid && window_read_i.region == Slots;
+  assign ready_o = !window;
+
+  simple_dual_port_ram #(
+      .Width(512),
+      .Depth(1 << Bits),
+      .WriteWidth(8),
+      .Ultra(1'b1)
+  ) i_ram (
+      .*,
+      .write_i(write_q ? strobe_q & {64{may_write}} : {64{s_valid}}),
+      .write_address_i(write_q ? address_t'(slot_line(offset_q, Config)) : s_line),
+      .write_data_i(write_q ? data_q : s_data),
+      .read_i(window || read_i),
+      .read_address_i(window ? address_t'(slot_line(window_read_i.offset, Config)) : read_line_i),
+      .read_data_o(data_o)
+  );
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// Frames get their descriptors: the entries of all transmit rings.
+///
+/// Behaviour: of frames from the packed buffer and frames in place, one a cycle that has room in its ring and in the watch gets the ring's next
+/// descriptor (post_o), and goes on to the watch (m_*). What is to be skipped gets none. Entries lie in four banks, so that a beat of
+/// descriptors is read at once.
+/// Latency: to m_* and post_o 0; an entry can be read 2 cycles later. entries_o comes a cycle after read_i.
+/// Paths: s_* to m_* and post_o; s_ready from m_ready.
+/// Reset: no entry is on its way.
+/// Requirements: none.
+module bypass_post
+  import bypass_pkg::*;
+#(
+    parameter bypass_config_t Config = DefaultConfig,
+    localparam int unsigned Queues = 1 << Config.queue_bits
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    // 0: from the packed buffer, 1: in place
+    input  wire   [1:0] s_valid,
+    output logic  [1:0] s_ready,
+    input  wire post_t [1:0] s_payload,
+
+    input  wire         [Queues-1:0] room_i,
+    // verilator lint_off UNUSEDSIGNAL  // its upper bits
+    input  wire index_t [Queues-1:0] tail_i,
+    // verilator lint_on UNUSEDSIGNAL
+    output logic        [Queues-1:0] post_o,
+
+    output logic  m_valid,
+    input  wire   m_ready,
+    output post_t m_payload,
+
+    // verilator lint_off UNUSEDSIGNAL  // where in its beat
+    input  wire window_read_t       read_i,
+    // verilator lint_on UNUSEDSIGNAL
+    output tx_entry_t         [3:0] entries_o
+);
+
+  localparam int unsigned GroupBits = Config.queue_bits + Config.tx_bits - 2;
+  typedef logic [GroupBits-1:0] group_t;
+
+  // Offered only what can go at once: then no choice has to wait.
+  logic [1:0] may, lasts;
+  logic valid;
+  post_t post;
+  always_comb begin
+    for (int i = 0; i < 2; i++) begin
+      logic room;
+      room = 1'b0;
+      for (int q = 0; q < int'(Queues); q++) if (s_payload[i].pair == queue_t'(q)) room = room_i[q];
+      may[i] = s_valid[i] && m_ready && (room || s_payload[i].skip);
+    end
+  end
+  logic unused_m_last, unused_m_index;
+  assign lasts = 2'b11;
+  stream_arbiter #(
+      .Inputs(2),
+      .Width($bits(post_t))
+  ) i_choice (
+      .*,
+      .s_valid  (may),
+      .s_last   (lasts),
+      .m_valid  (valid),
+      .m_ready  (1'b1),
+      .m_payload(post),
+      .m_last   (unused_m_last),
+      .m_index  (unused_m_index)
+  );
+  assign m_valid   = valid;
+  assign m_payload = post;
+
+  // ---- entries
+
+  logic write_q;
+  logic [1:0] bank_q;
+  group_t group_q;
+  tx_entry_t entry_q;
+  index_t tail;
+  always_comb begin
+    tail = '0;
+    for (int q = 0; q < int'(Queues); q++) begin
+      post_o[q] = valid && !post.skip && post.pair == queue_t'(q);
+      if (post.pair == queue_t'(q)) tail = tail_i[q];
+    end
+  end
+  function automatic group_t group_of(queue_t pair, logic [9:0] group);
+    return group_t'((32'(pair) << (Config.tx_bits - 2)) | (32'(group) & ((32'd1 << (Config.tx_bits - 2)) - 32'd1)));
+  endfunction
+  always_ff @(posedge clk_i) begin
+    write_q <= valid && !post.skip;
+    bank_q  <= tail[1:0];
+    group_q <= group_of(post.pair, tail[11:2]);
+    entry_q <= '{line: post.line, bytes: post.bytes};
+    if (rst_i) write_q <= 1'b0;
+  end
+  for (genvar i = 0; i < 4; i++) begin : gen_bank
+    simple_dual_port_ram #(
+        .Width($bits(tx_entry_t)),
+        .Depth(1 << GroupBits)
+    ) i_entries (
+        .*,
+        .write_i(write_q && bank_q == 2'(i)),
+        .write_address_i(group_q),
+        .write_data_i(entry_q),
+        .read_i(read_i.valid && read_i.region == TxRing),
+        .read_address_i(group_of(read_i.offset[20:17], read_i.offset[15:6])),
+        .read_data_o(entries_o[i])
+    );
+  end
+
+endmodule
+`default_nettype wire

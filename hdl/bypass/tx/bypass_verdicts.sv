@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// What becomes of frames in place: the function's verdicts meet the frames whose first beats it got, in order.
+///
+/// Behaviour: a frame to forward is posted to the transmit ring of its own queue, with its first line replaced if the verdict brings one.
+/// What is to be dropped, or was never good, is posted to be skipped: its slots go back in their turn. So is a frame to forward
+/// whose queue was stopped meanwhile (late_o).
+/// Latency: from a verdict to m_valid 0.
+/// Paths: s_verdict_* to m_valid; s_verdict_ready from m_ready and m_line_ready.
+/// Reset: forgets the frames.
+/// Requirements: one verdict for each beat at m_head, in the same order.
+module bypass_verdicts
+  import bypass_pkg::*;
+#(
+    parameter bypass_config_t Config = DefaultConfig,
+    localparam int unsigned Bits = Config.queue_bits + Config.rx_bits + SlotBits - LineBits
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input wire [2**Config.queue_bits-1:0] run_i,
+
+    input  wire         s_place_valid,
+    output logic        s_place_ready,
+    input  wire frame_t s_place_payload,
+
+    input  wire               s_verdict_valid,
+    output logic              s_verdict_ready,
+    // verilator lint_off UNUSEDSIGNAL  // keep, last, and most of user
+    input  wire bypass_axis_t s_verdict_payload,
+    // verilator lint_on UNUSEDSIGNAL
+
+    /// A line of the slots to be replaced.
+    output logic            m_line_valid,
+    input  wire             m_line_ready,
+    output logic [Bits-1:0] m_line,
+    output data_t           m_line_data,
+
+    output logic  m_valid,
+    input  wire   m_ready,
+    output post_t m_payload,
+
+    output logic forward_o,
+    output logic late_o,
+    output logic drop_o
+);
+
+  logic here, taken, good, run, forward, replace, decided;
+  frame_t frame;
+  stream_fifo #(
+      .Width($bits(frame_t)),
+      .Depth(32)
+  ) i_places (
+      .*,
+      .s_valid  (s_place_valid),
+      .s_ready  (s_place_ready),
+      .s_payload(s_place_payload),
+      .m_valid  (here),
+      .m_ready  (taken),
+      .m_payload(frame)
+  );
+
+  always_comb begin
+    run = 1'b0;
+    for (int i = 0; i < 2 ** Config.queue_bits; i++) if (queue_t'(i) == frame.pair) run = run_i[i];
+  end
+  assign good    = frame.verdict == Good;
+  assign forward = good && s_verdict_payload.user[0] && run;
+  assign replace = forward && s_verdict_payload.user[1];
+  assign decided = here && (s_verdict_valid || !good);
+
+  assign m_valid   = decided && (!replace || m_line_ready);
+  assign taken     = m_valid && m_ready;
+  assign m_payload = '{
+          pair: frame.pair,
+          skip: !forward,
+          in_place: 1'b1,
+          slots: frame.slots,
+          line: (WindowBits - LineBits)'(slot_offset(frame.pair, frame.index, Config) >> LineBits),
+          bytes: good ? frame.bytes : 14'd1  // whatever it is: nobody has read it
+      };
+  assign s_verdict_ready = here && good && taken;
+  assign m_line_valid    = decided && replace && m_ready;
+  assign m_line          = Bits'(slot_line(slot_offset(frame.pair, frame.index, Config), Config));
+  assign m_line_data     = s_verdict_payload.data;
+
+  assign forward_o = s_verdict_valid && s_verdict_ready && s_verdict_payload.user[0];
+  assign late_o    = forward_o && !run;
+  assign drop_o    = s_verdict_valid && s_verdict_ready && !s_verdict_payload.user[0];
+
+  `ASSERT(verdict_for_a_frame, !(s_verdict_valid && !here), "a verdict for no frame")
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// Watches the NIC read what it transmits: a frame whose last byte was read is done, and nothing needs to be written back.
+///
+/// Behaviour: frames (s_*) are looked at in the order in which they were posted, a line a cycle, whatever the order of the reads: PCIe lets them pass each
+/// other. A line was read when a beat that reaches the last word that it has of its frame was; within a line reads go upwards.
+/// With written_back_i it is enough that the frame's descriptor was written back (reported_i), and reads mean nothing. What is to be
+/// skipped, and what is of a queue that was stopped, is not waited for.
+/// Marks are pairs of bits that differ where a line was read: each line has one that the NIC's reads set, and one that follows
+/// when it is looked at. So neither side ever clears what the other sets.
+/// Latency: a frame of one line is done 5 cycles after the read, if it is the next.
+/// Reset: forgets the frames. Marks need none: where both were equal before they are equal after it, and lines differ only where a frame was
+/// read that nobody waited for.
+/// Requirements: may_read_i says of the slot read_slot_o, a bit for each queue, and may_read_pack_i of the line read_line_o of the packed buffer, in the
+/// same cycle, whether it is a frame's that the NIC may transmit. Of other lines reads mean nothing.
+module bypass_watch
+  import bypass_pkg::*;
+#(
+    parameter bypass_config_t Config = DefaultConfig,
+    localparam int unsigned Queues = 1 << Config.queue_bits
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input wire              written_back_i,
+    input wire [Queues-1:0] run_i,
+    input wire [Queues-1:0] reported_i,
+
+    input  wire        s_valid,
+    output logic       s_ready,
+    input  wire post_t s_payload,
+
+    // verilator lint_off UNUSEDSIGNAL  // where in its beat
+    input wire window_read_t read_i,
+    // verilator lint_on UNUSEDSIGNAL
+    output index_t                        read_slot_o,
+    output logic [Config.pack_bits-1:0]   read_line_o,
+    input  wire [Queues-1:0]              may_read_i,
+    input  wire                           may_read_pack_i,
+
+    output tx_done_t done_o,
+    output release_t release_o,
+    /// A line of the packed buffer is free.
+    output logic     free_o,
+    output logic     taken_back_o
+);
+
+  /// Frames that are not done: those of the packed buffer, if each has one line, and some in place.
+  localparam int unsigned Frames = 1 << (Config.pack_bits > Config.rx_bits ? Config.pack_bits : Config.rx_bits);
+  localparam int unsigned SlotLines = Config.queue_bits + Config.rx_bits + SlotBits - LineBits;
+  localparam int unsigned Bits = 1 + (SlotLines > Config.pack_bits ? SlotLines : Config.pack_bits);
+  typedef logic [Bits-1:0] address_t;
+
+  function automatic address_t mark_of(offset_t offset);
+    if (offset[WindowBits-1]) return {1'b1, (Bits - 1)'(slot_line(offset, Config))};
+    return {1'b0, (Bits - 1)'(pack_line(offset, Config))};
+  endfunction
+
+  // ---- what is waited for: frames, cut into their lines
+
+  // What the lines of a frame share.
+  typedef struct packed {
+    queue_t pair;
+    logic   skip;
+    logic   in_place;
+    count_t slots;
+  } shared_t;
+
+  logic post_valid, post_ready;
+  post_t post;
+  stream_fifo #(
+      .Width($bits(post_t)),
+      .Depth(Frames)
+  ) i_frames (
+      .*,
+      .m_valid  (post_valid),
+      .m_ready  (post_ready),
+      .m_payload(post)
+  );
+
+  logic line_valid, line_ready, line_last, unused_first;
+  offset_t line;
+  logic [LineBits:0] line_bytes;
+  shared_t shared;
+  range_split #(
+      .AddressWidth(WindowBits),
+      .LengthWidth($bits(bytes_t)),
+      .MaxLimit(LineBits),
+      .UserWidth($bits(shared_t))
+  ) i_lines (
+      .*,
+      .s_valid  (post_valid),
+      .s_ready  (post_ready),
+      .s_address({post.line, 6'd0}),
+      .s_length (post.bytes),
+      .s_limit  (3'(LineBits)),
+      .s_user   ({post.pair, post.skip, post.in_place, post.slots}),
+      .m_valid  (line_valid),
+      .m_ready  (line_ready),
+      .m_address(line),
+      .m_length (line_bytes),
+      .m_first  (unused_first),
+      .m_last   (line_last),
+      .m_user   (shared)
+  );
+
+  // ---- the marks: of a read, its bit and its last word; of a look, its bit
+
+  typedef struct packed {
+    logic       bit_;
+    logic [3:0] word;
+  } mark_t;
+  mark_t mark;
+  logic look_bit, seen_bit;
+
+  logic read1_q, read2_q, may_read;
+  queue_t read1_queue_q;
+  address_t read1_line_q, read2_line_q;
+  logic [3:0] word1_q, word2_q;
+  assign read_line_o = read1_line_q[Config.pack_bits-1:0];
+  always_comb begin
+    may_read = may_read_i[0];
+    for (int i = 1; i < int'(Queues); i++) if (read1_queue_q == queue_t'(i)) may_read = may_read_i[i];
+    if (!read1_line_q[Bits-1]) may_read = may_read_pack_i;
+  end
+  always_ff @(posedge clk_i) begin
+    read1_q      <= read_i.valid && (read_i.region == Pack || read_i.region == Slots);
+    read1_line_q <= mark_of(read_i.offset);
+    read1_queue_q <= slot_queue(read_i.offset, Config);
+    read_slot_o   <= slot_index(read_i.offset, Config);
+    word1_q      <= read_i.last_word;
+    read2_q      <= read1_q && may_read && !written_back_i;
+    read2_line_q <= read1_line_q;
+    word2_q      <= word1_q;
+    if (rst_i) begin
+      read1_q <= 1'b0;
+      read2_q <= 1'b0;
+    end
+  end
+
+  // ---- a line is looked at, and again until it was read
+
+  logic here_q, last_q, passes, run, reported, looks, clears;
+  address_t at_q, at;
+  logic [3:0] needs_q;
+  shared_t shared_q;
+  assign line_ready = !here_q || passes;
+  assign at         = line_ready ? mark_of(line) : at_q;
+  assign looks      = line_ready ? line_valid : 1'b1;
+  always_comb begin
+    run = 1'b0;
+    reported = 1'b0;
+    for (int i = 0; i < int'(Queues); i++) begin
+      if (shared_q.pair == queue_t'(i)) begin
+        run = run_i[i];
+        reported = reported_i[i];
+      end
+    end
+    passes = here_q && (shared_q.skip || !run
+        || (written_back_i ? reported : mark.bit_ != look_bit && mark.word >= needs_q));
+  end
+  assign clears = passes;
+
+  always_ff @(posedge clk_i) begin
+    if (line_ready) begin
+      here_q   <= line_valid;
+      at_q     <= mark_of(line);
+      last_q   <= line_last;
+      needs_q  <= 4'((line_bytes - 1'b1) >> 2);
+      shared_q <= shared;
+    end
+    if (rst_i) here_q <= 1'b0;
+  end
+
+  // Set by reads; the bit that looks have left is here in time.
+  simple_dual_port_ram #(
+      .Width($bits(mark_t)),
+      .Depth(1 << Bits)
+  ) i_read (
+      .*,
+      .write_i(read2_q),
+      .write_address_i(read2_line_q),
+      .write_data_i({!seen_bit, word2_q}),
+      .read_i(looks),
+      .read_address_i(at),
+      .read_data_o(mark)
+  );
+  simple_dual_port_ram #(
+      .Width(1),
+      .Depth(1 << Bits)
+  ) i_look_for_reads (
+      .*,
+      .write_i(clears),
+      .write_address_i(at_q),
+      .write_data_i(mark.bit_),
+      .read_i(1'b1),
+      .read_address_i(read1_line_q),
+      .read_data_o(seen_bit)
+  );
+  simple_dual_port_ram #(
+      .Width(1),
+      .Depth(1 << Bits)
+  ) i_look (
+      .*,
+      .write_i(clears),
+      .write_address_i(at_q),
+      .write_data_i(mark.bit_),
+      .read_i(looks),
+      .read_address_i(at),
+      .read_data_o(look_bit)
+  );
+
+  assign done_o       = '{valid: passes && last_q && !shared_q.skip, pair: shared_q.pair};
+  assign release_o    = '{valid: passes && last_q && shared_q.in_place, pair: shared_q.pair, slots: shared_q.slots};
+  assign free_o       = passes && !shared_q.in_place;
+  assign taken_back_o = done_o.valid && !run;
+
+endmodule
+`default_nettype wire

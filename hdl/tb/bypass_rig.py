@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bypass core between a NIC, its set-up program and a function, all of them scripted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bench import Bench, Sink, Source
+from bypass_formats import FORMATS, Format
+from bypass_nic import TAG, TAIL_BASE, Nic
+
+from wherry.bypass.generated.registers import REGISTERS
+
+BASE = 0x0000_38C0_0080_0000  # above 4 GiB
+STREAM = ("tdata", "tkeep", "tlast", "tuser")
+FORWARD, REPLACE = 1, 2
+
+
+class Registers:
+    """AXI4-Lite accesses, one at a time."""
+
+    def __init__(self, bench: Bench, scope: Any) -> None:
+        def pins(*names: str) -> list[Any]:
+            return [bench.pin(scope, f"s_axil_{name}") for name in names]
+
+        self.bench = bench
+        self.aw = Source(bench, *pins("awvalid", "awready"), pins("awaddr"))
+        self.w = Source(bench, *pins("wvalid", "wready"), pins("wdata", "wstrb"))
+        self.b = Sink(bench, *pins("bvalid", "bready"), pins("bresp"))
+        self.ar = Source(bench, *pins("arvalid", "arready"), pins("araddr"))
+        self.r = Sink(bench, *pins("rvalid", "rready"), pins("rdata", "rresp"))
+
+    async def write(self, name: str, value: int, index: int = 0, strobes: int = 15) -> int:
+        """Writes a register; returns the response."""
+        return await self.write_at(REGISTERS[name].at(index), value, strobes)
+
+    async def write_at(self, offset: int, value: int, strobes: int = 15) -> int:
+        """The same of any offset."""
+        self.aw.items.append(offset)
+        self.w.items.append((value, strobes))
+        await self.bench.until(lambda: bool(self.b.items))
+        return self.b.items.pop()  # type: ignore[return-value]
+
+    async def read(self, name: str, index: int = 0) -> int:
+        """Reads a register."""
+        return await self.read_at(REGISTERS[name].at(index))
+
+    async def read_at(self, offset: int) -> int:
+        """The same of any offset."""
+        self.ar.items.append(offset)
+        await self.bench.until(lambda: bool(self.r.items))
+        value, response = self.r.items.pop()  # type: ignore[misc]
+        assert response == 0
+        return value
+
+    async def field(self, name: str, part: str, index: int = 0) -> int:
+        """A field of one."""
+        return REGISTERS[name].fields[part].get(await self.read(name, index))
+
+
+class Tails:
+    """The NIC's registers at m_axil: what is written goes to the NIC some cycles later."""
+
+    def __init__(self, bench: Bench, scope: Any, nic: Nic) -> None:
+        def pins(*names: str) -> list[Any]:
+            return [bench.pin(scope, f"m_axil_{name}") for name in names]
+
+        self.bench, self.nic = bench, nic
+        self.aw = Sink(bench, *pins("awvalid", "awready"), pins("awaddr"))
+        self.w = Sink(bench, *pins("wvalid", "wready"), pins("wdata", "wstrb"))
+        self.b = Source(bench, *pins("bvalid", "bready"), pins("bresp"))
+        self.delay = 1
+        self.response: Callable[[], int] = lambda: 0
+        self.log: list[tuple[int, int, int]] = []  # cycle, ring, value
+        self.due: list[tuple[int, int, int]] = []
+        bench.agents.append(self)
+
+    def drive(self) -> None:
+        """Nothing."""
+
+    def sample(self) -> None:
+        """Takes a write, answers it, and tells the NIC in time."""
+        while self.aw.items and self.w.items:
+            address, (value, strobes) = self.aw.items.pop(0), self.w.items.pop(0)  # type: ignore[misc]
+            assert strobes == 15
+            self.log.append((self.bench.cycles, (address - TAIL_BASE) // TAG, value))  # type: ignore[operator]
+            self.due.append((self.bench.cycles + self.delay, address, value))  # type: ignore[arg-type]
+            self.b.items.append(self.response())
+        while self.due and self.due[0][0] <= self.bench.cycles:
+            _, address, value = self.due.pop(0)
+            self.nic.tail(address, value)
+
+    def reset(self) -> None:
+        """Forgets."""
+        self.due.clear()
+        self.log.clear()
+
+
+class Frames:
+    """What a stream of whole frames carried."""
+
+    def __init__(self, sink: Sink) -> None:
+        self.sink = sink
+        self.taken = 0
+        self.frames: list[tuple[int, bytes]] = []  # queue, bytes
+        self._now = bytearray()
+
+    def update(self) -> list[tuple[int, bytes]]:
+        """Frames so far."""
+        for data, keep, last, user in self.sink.items[self.taken :]:  # type: ignore[misc]
+            self.taken += 1
+            count = keep.bit_count()
+            assert keep == (1 << count) - 1 and count > 0
+            assert last or count == 64
+            self._now += data.to_bytes(64, "little")[:count]
+            if last:
+                assert user & 0xFFFF == len(self._now), (user & 0xFFFF, len(self._now))
+                self.frames.append((user >> 16 & 0xFF, bytes(self._now)))
+                self._now.clear()
+        return self.frames
+
+    def forget(self) -> None:
+        """After a reset."""
+        self.taken = 0
+        self.frames.clear()
+        self._now.clear()
+
+
+def beats_of(frame: bytes, queue: int, noise: Callable[[int], int]) -> list[tuple[int, int, int, int]]:
+    """Of a stream; lanes without a byte are garbage."""
+    found = []
+    for at in range(0, len(frame), 64):
+        part = frame[at : at + 64]
+        data = int.from_bytes(part, "little") | noise(512) >> 8 * len(part) << 8 * len(part)
+        found.append((data, (1 << len(part)) - 1, int(at + 64 >= len(frame)), len(frame) | queue << 16))
+    return found
+
+
+class Rig:
+    """All of it around the core at `scope`."""
+
+    def __init__(self, dut: Any, name: str, *, queue_bits: int = 0, rx_bits: int = 8, tx_bits: int = 9, seed: int = 1):
+        self.bench = Bench(dut, seed)
+        self.scope = getattr(dut, name)
+        self.queues, self.rx_ring, self.tx_ring = 1 << queue_bits, 1 << rx_bits, 1 << tx_bits
+        self.registers = Registers(self.bench, self.scope)
+        self.nic = Nic(self.bench, self.scope, FORMATS["e1000e"], BASE, self.queues, self.rx_ring, self.tx_ring)
+        self.tails = Tails(self.bench, self.scope, self.nic)
+
+        def pins(prefix: str, names: tuple[str, ...]) -> list[Any]:
+            return [self.bench.pin(self.scope, f"{prefix}_{name}") for name in names]
+
+        def sink(prefix: str) -> Sink:
+            return Sink(self.bench, *pins(prefix, ("tvalid", "tready")), pins(prefix, STREAM))
+
+        def source(prefix: str) -> Source:
+            return Source(self.bench, *pins(prefix, ("tvalid", "tready")), pins(prefix, STREAM))
+
+        self.rx, self.head = sink("m_rx"), sink("m_head")
+        self.tx, self.verdict = source("s_tx"), source("s_verdict")
+        self.received = Frames(self.rx)
+
+    async def start(self, kind: str = "e1000e", *, in_place: bool = False, **registers: int) -> None:
+        """Reset, the NIC's personality, and all queues run."""
+        await self.bench.reset()
+        self.received.forget()
+        self.nic.format = FORMATS[kind]
+        self.nic.restart()
+        await self.set_up(in_place=in_place, **registers)
+
+    async def set_up(self, *, in_place: bool = False, **registers: int) -> None:
+        """What the set-up program writes."""
+        write = self.registers.write
+        await write("base_low", BASE & 0xFFFFFFFF)
+        await write("base_high", BASE >> 32)
+        for name, value in (self.nic.format.registers | registers).items():
+            await write(name, value)
+        for queue in range(self.queues):
+            for ring, side in enumerate(("rx", "tx")):
+                address = TAIL_BASE + TAG * (2 * queue + ring)
+                await write(f"{side}_tail_low", address & 0xFFFFFFFF, queue)
+                await write(f"{side}_tail_high", address >> 32, queue)
+            await write("queue_control", 1 | int(in_place) << 1, queue)
+
+    def random_frame(self, size: int) -> bytes:
+        """Of so many bytes."""
+        return self.bench.random.randbytes(size)
+
+    def arrive(self, frame: bytes, queue: int = 0, *, error: bool = False) -> None:
+        """At the NIC's wire."""
+        self.nic.arriving[queue].append((frame, error))
+
+    def transmit(self, frame: bytes, queue: int = 0) -> None:
+        """From the function."""
+        self.tx.items.extend(beats_of(frame, queue, self.bench.random.getrandbits))
+
+    def of_queue(self, queue: int) -> list[bytes]:
+        """What the function got of a queue."""
+        return [data for at, data in self.received.update() if at == queue]
+
+    async def counters(self) -> dict[str, int]:
+        """All that are not 0, when nothing is under way."""
+        await self.bench.cycle(48)
+        found = {}
+        for name, register in REGISTERS.items():
+            if 0x200 <= register.offset < 0x400 and (value := await self.registers.read(name)):
+                found[name] = value
+        return found
+
+    def formats(self) -> dict[str, Format]:
+        """All."""
+        return FORMATS
