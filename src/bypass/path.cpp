@@ -108,10 +108,11 @@ class Judge {
     const Bar bar = index < function.bars.size() ? function.bars[index] : Bar{};
     const std::string name = fmt::format("BAR {} of the {} {}", index, who, function.text());
     if (bar.bytes == 0 || !bar.memory)
-      return find(Cause::kBar, fmt::format("{} is not memory.", name), fmt::format("Name another {}.", who));
+      return find(Cause::kBar, fmt::format("{} is not memory.", name),
+                  fmt::format("Name another one with --{}.", who == "NIC" ? "nic" : "card"));
     if (bar.bytes < at_least)
       return find(Cause::kBar, fmt::format("{} has {} bytes, of which {} are needed.", name, bar.bytes, at_least),
-                  fmt::format("Name another {}.", who));
+                  fmt::format("Name another one with --{}.", who == "NIC" ? "nic" : "card"));
     if (!bar.assigned)
       return find(Cause::kBar, fmt::format("{} has no address: the firmware found no room.", name),
                   "Switch on \"Above 4G decoding\" in the firmware's set-up, or boot with pci=realloc.");
