@@ -65,13 +65,13 @@ Status E1000e::start_rings(const NicSetup& setup, std::uint32_t& receive) {
   update(registers_, kArbitration, kArbitrationClear, kArbitrationSet);
   write_ring(nic.rx_ring_offset, setup.rings.rx, setup.rings.rx_entries * nic.rx_descriptor_bytes);
   write_ring(nic.tx_ring_offset, setup.rings.tx, setup.rings.tx_entries * nic.tx_descriptor_bytes);
-  registers_.write(nic.rx_ring_offset + kControl, kGranularity | kWriteBackEach |
-                                                      std::uint32_t{nic.rx_prefetch_at_least} << 8 |
-                                                      nic.rx_prefetch_below);
+  registers_.write(nic.rx_ring_offset + kRingControl, kGranularity | kWriteBackEach |
+                                                          std::uint32_t{nic.rx_prefetch_at_least} << 8 |
+                                                          nic.rx_prefetch_below);
   // WTHRESH 0: a descriptor without RS is never written back.
-  registers_.write(nic.tx_ring_offset + kControl, kGranularity | kCountDescriptors |
-                                                      std::uint32_t{nic.tx_prefetch_at_least} << 8 |
-                                                      nic.tx_prefetch_below);
+  registers_.write(nic.tx_ring_offset + kRingControl, kGranularity | kCountDescriptors |
+                                                          std::uint32_t{nic.tx_prefetch_at_least} << 8 |
+                                                          nic.tx_prefetch_below);
   return {};
 }
 

@@ -49,10 +49,10 @@ bool Ixgbe::quiet() {
   (void)registers_.read(kInterruptCause);
   // ixgbe_common.c ixgbe_stop_adapter_generic: all queues, whoever started them.
   for (std::uint32_t queue = 0; queue < kQueues; ++queue) {
-    registers_.write(personality_.tx_ring_offset + RingNic::kControl + personality_.tx_ring_stride * queue, kFlush);
+    registers_.write(personality_.tx_ring_offset + kRingControl + personality_.tx_ring_stride * queue, kFlush);
     const std::uint32_t base = queue < kFarQueue ? personality_.rx_ring_offset + personality_.rx_ring_stride * queue
                                                  : kFarReceive + personality_.rx_ring_stride * (queue - kFarQueue);
-    update(registers_, base + RingNic::kControl, personality_.ring_enable_mask, kFlush);
+    update(registers_, base + kRingControl, personality_.ring_enable_mask, kFlush);
   }
   (void)registers_.read(kStatus);
   registers_.pause(2ms);
@@ -111,7 +111,7 @@ Status Ixgbe::start_transmit(const NicSetup& setup) {
   update(registers_, kTransmitAccess, kRelaxed, 0);
   // WTHRESH 0: a descriptor without RS is never written back. The thresholds go before the enable bit.
   const std::uint32_t thresholds = std::uint32_t{nic.tx_prefetch_at_least} << 8 | nic.tx_prefetch_below;
-  registers_.write(nic.tx_ring_offset + RingNic::kControl, thresholds);
+  registers_.write(nic.tx_ring_offset + kRingControl, thresholds);
   update(registers_, kTransmitDma, 0, kTransmitOn);
   return enable_ring(nic.tx_ring_offset, thresholds, "transmit");
 }

@@ -275,8 +275,13 @@ std::uint32_t GigabitModel::on_read(std::uint32_t offset, std::uint32_t value) {
     case kMdic:
       return now_us >= mdi_ready_ ? value | 1U << 28 : value;
     default:
-      return value;
+      break;
   }
+  // ENABLE reads as 1 once the queue runs (82576 4.5.9).
+  for (const std::uint32_t ring : {nic_.rx_ring_offset, nic_.tx_ring_offset})
+    if (advanced() && offset == ring + 0x28 && (value & kEnable) != 0 && enabled_at_.contains(ring) && !queue_on(ring))
+      return value & ~kEnable;
+  return value;
 }
 
 bool GigabitModel::receiving() const { return (value(kRctl) & 2) != 0; }
@@ -302,7 +307,7 @@ TenGigabitModel::TenGigabitModel(const Personality& personality) : RegisterModel
   define(0x888, 0, kAll);                      // EIMC
   define(0xAB0, 0, kAll, 2);                   // EIMC_EX
   define(0x3000, 0, 1);                        // RXCTRL
-  define(0x2F00, 0x0000'8800, 0x0BFE'0023);    // RDRXCTL
+  define(0x2F00, 0x0000'8800, 0x0BFE'002B);    // RDRXCTL; DMAIDONE is read only, and may be written
   define(0x4240, 0x0001'0001, 0x1FF1'FFFF);    // HLREG0
   define(0x4268, 0x05EE'0000, 0xFFFF'0000);    // MAXFRS
   define(0x42A0, 0x8000'8000 | 0x6000, kAll);  // AUTOC: LMS 111b

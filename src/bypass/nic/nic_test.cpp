@@ -66,7 +66,7 @@ class NicTest : public ::testing::TestWithParam<const char*> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Families, NicTest, ::testing::Values("e1000e", "igb", "i210", "igc", "ixgbe", "x550"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& one) { return std::string(one.param); });
 
 TEST_P(NicTest, Reset_ExpectSilenceAndAddress) {
   ASSERT_TRUE(nic->reset());

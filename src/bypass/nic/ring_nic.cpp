@@ -49,24 +49,24 @@ Status RingNic::check(const NicSetup& setup) const {
 }
 
 void RingNic::write_ring(std::uint32_t offset, std::uint64_t base, std::uint32_t bytes) {
-  registers_.write(offset + kBaseLow, static_cast<std::uint32_t>(base));
-  registers_.write(offset + kBaseHigh, static_cast<std::uint32_t>(base >> 32));
-  registers_.write(offset + kLength, bytes);
-  registers_.write(offset + kHead, 0);
-  registers_.write(offset + kTail, 0);
+  registers_.write(offset + kRingBaseLow, static_cast<std::uint32_t>(base));
+  registers_.write(offset + kRingBaseHigh, static_cast<std::uint32_t>(base >> 32));
+  registers_.write(offset + kRingLength, bytes);
+  registers_.write(offset + kRingHead, 0);
+  registers_.write(offset + kRingTail, 0);
 }
 
 Status RingNic::disable_ring(std::uint32_t offset, std::string_view what) {
-  registers_.write(offset + kControl, 0);
-  if (!wait_for(registers_, offset + kControl, personality_.ring_enable_mask, 0, kQueueLimit, 100us))
+  registers_.write(offset + kRingControl, 0);
+  if (!wait_for(registers_, offset + kRingControl, personality_.ring_enable_mask, 0, kQueueLimit, 100us))
     return silent(fmt::format("the {} queue does not stop", what));
   return {};
 }
 
 Status RingNic::enable_ring(std::uint32_t offset, std::uint32_t control, std::string_view what) {
   const std::uint32_t enable = personality_.ring_enable_mask;
-  registers_.write(offset + kControl, control | enable);
-  if (!wait_for(registers_, offset + kControl, enable, enable, kQueueLimit, 100us))
+  registers_.write(offset + kRingControl, control | enable);
+  if (!wait_for(registers_, offset + kRingControl, enable, enable, kQueueLimit, 100us))
     return silent(fmt::format("the {} queue does not start", what));
   return {};
 }
@@ -100,8 +100,8 @@ Status RingNic::silent(std::string_view what) const {
 }
 
 Progress RingNic::progress() {
-  return {.rx_head = registers_.read(personality_.rx_ring_offset + kHead),
-          .tx_head = registers_.read(personality_.tx_ring_offset + kHead),
+  return {.rx_head = registers_.read(personality_.rx_ring_offset + kRingHead),
+          .tx_head = registers_.read(personality_.tx_ring_offset + kRingHead),
           .received = registers_.read(kGoodReceived),
           .sent = registers_.read(kGoodSent)};
 }

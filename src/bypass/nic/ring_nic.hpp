@@ -19,8 +19,9 @@ class RingNic : public Nic {
   [[nodiscard]] Progress progress() override;
 
  protected:
-  static constexpr std::uint32_t kBaseLow = 0x00, kBaseHigh = 0x04, kLength = 0x08, kHead = 0x10, kTail = 0x18,
-                                 kControl = 0x28;  ///< of a ring, from its offset
+  static constexpr std::uint32_t kRingBaseLow = 0x00, kRingBaseHigh = 0x04, kRingLength = 0x08, kRingHead = 0x10,
+                                 kRingTail = 0x18,
+                                 kRingControl = 0x28;  ///< of a ring, from its offset
   /// kInvalidArgument: bases, lengths or sizes that the family does not take, each by name.
   [[nodiscard]] Status check(const NicSetup& setup) const;
   /// Base, length, head and tail; the queue must be off.
