@@ -93,8 +93,7 @@ Status Iavf::open_queues() {
   return {};
 }
 
-Status Iavf::send(Operation operation, ByteView bytes) {
-  if (bytes.size() > kBuffer) return {StatusCode::kInternal, "a message to the physical function is too long"};
+void Iavf::post(Operation operation, ByteView bytes) {
   Message message{.flags = kFlagNoInterrupt,
                   .opcode = kSendToPf,
                   .bytes = static_cast<std::uint16_t>(bytes.size()),
@@ -111,6 +110,11 @@ Status Iavf::send(Operation operation, ByteView bytes) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   send_next_ = (send_next_ + 1) % kEntries;
   registers_.write(kSendTail, send_next_);
+}
+
+Status Iavf::send(Operation operation, ByteView bytes) {
+  if (bytes.size() > kBuffer) return {StatusCode::kInternal, "a message to the physical function is too long"};
+  post(operation, bytes);
   // One message at a time: its buffer is free again when the head has come.
   if (!wait_for(registers_, kSendHead, 0x3FF, send_next_, 250ms, 50us))  // IAVF_ASQ_CMD_TIMEOUT
     return failed(fmt::format("it does not take message {}", virtchnl::name_of(operation)));
@@ -168,16 +172,22 @@ Result<Bytes> Iavf::ask(Operation operation, ByteView bytes) {
   return failed(fmt::format("the physical function does not answer {}", virtchnl::name_of(operation)));
 }
 
-Status Iavf::reset() {
-  WHERRY_TRY(wait_active());
-  if (!open_) WHERRY_TRY(open_queues());
-  // Whatever an earlier owner handed over is gone. There is no answer to this message.
-  WHERRY_TRY(send(Operation::kResetVf, {}));
+Status Iavf::reset_function() {
+  // There is no answer: the reset takes the message queues with it, before the head has moved perhaps. Linux
+  // iavf_main.c iavf_reset_task sees the beginning by ARQLEN.ENABLE.
+  post(Operation::kResetVf, {});
   open_ = false;
   resources_ = {};
   link_ = {};
-  registers_.pause(20ms);
+  (void)wait_for(registers_, kReceiveLength, kQueueOn, 0, 500ms, 5ms);
+  registers_.pause(10ms);
+  return wait_active();
+}
+
+Status Iavf::reset() {
   WHERRY_TRY(wait_active());
+  if (!open_) WHERRY_TRY(open_queues());
+  WHERRY_TRY(reset_function());  // whatever an earlier owner handed over is gone
   WHERRY_TRY(open_queues());
   WHERRY_ASSIGN(const Bytes hello, ask(Operation::kVersion, virtchnl::version_message()));
   WHERRY_ASSIGN(const auto version, virtchnl::parse_version(hello));
@@ -231,13 +241,10 @@ Status Iavf::stop() {
   if (!open_) return {};
   // Disabled, no request is under way any more; the reset forgets the rings.
   (void)ask(Operation::kDisableQueues, virtchnl::select_message(resources_.vsi));
-  Status sent = send(Operation::kResetVf, {});
-  registers_.pause(20ms);
-  (void)wait_active();
+  Status reset = reset_function();
   registers_.write(kSendLength, 0);
   registers_.write(kReceiveLength, 0);
-  open_ = false;
-  return sent;
+  return reset;
 }
 
 Link Iavf::link() {

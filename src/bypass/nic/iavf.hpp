@@ -33,7 +33,11 @@ class Iavf final : public Nic {
   Status wait_active();
   Status open_queues();
   void post_receive(std::uint32_t index);
+  void post(Operation operation, ByteView message);
+  /// post(), and waits until the NIC has taken it.
   Status send(Operation operation, ByteView message);
+  /// Forgets what was handed over, and the message queues with it.
+  Status reset_function();
   /// Sends, and waits for the answer with this number; events in between are taken note of.
   Result<Bytes> ask(Operation operation, ByteView message);
   /// The next message, if there is one.
