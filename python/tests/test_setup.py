@@ -18,7 +18,16 @@ import snippets
 from wherry.system import paths
 
 ROOT = paths.PACKAGE.parent.parent
-NOT_FOR_THE_JOB = {"etcd-server", "redis-server", "golang-go", "clang-16", "libgtest-dev", "qemu-system-x86", "spin", "tcl"}
+NOT_FOR_THE_JOB = {
+    "etcd-server",
+    "redis-server",
+    "golang-go",
+    "clang-16",
+    "libgtest-dev",
+    "qemu-system-x86",
+    "spin",
+    "tcl",
+}
 
 APT = """#!/bin/sh
 echo "apt-get $*" >>"$LOG"
