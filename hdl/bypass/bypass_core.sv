@@ -70,7 +70,6 @@ module bypass_core
   fetch_t fetch;
 
   queues_t run, begin_, has, take, room, post_to, reported, told, may_write, may_read, tx_unexpected;
-  count_t take_count;
   index_t [Queues-1:0] taken, tx_tail;
   logic [Queues-1:0][3:0] accept;
   logic [Queues-1:0][2:0] ended, rx_unexpected;
@@ -150,7 +149,6 @@ module bypass_core
         .rx_unexpected_o(rx_unexpected[q]),
         .tx_unexpected_o(tx_unexpected[q]),
         .take_i         (take[q]),
-        .take_count_i   (take_count),
         .taken_o        (taken[q]),
         .has_o          (has[q]),
         .release_i      (free_slots),
@@ -201,7 +199,6 @@ module bypass_core
       .begin_i     (begin_),
       .taken_i     (taken),
       .take_o      (take),
-      .take_count_o(take_count),
       .m_valid     (frame_valid),
       .m_ready     (frame_ready),
       .m_payload   (frame)

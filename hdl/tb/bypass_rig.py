@@ -142,11 +142,12 @@ class Rig:
     """All of it around the core at `scope`."""
 
     def __init__(
-        self, dut: Any, name: str, *, queue_bits: int = 0, rx_bits: int = 8, tx_bits: int = 9, seed: int = 1
+        self, dut: Any, name: str, *, queue_bits: int = 0, rx_bits: int = 8, tx_bits: int = 9, pack_bits: int = 9, seed: int = 1
     ) -> None:
         self.bench = Bench(dut, seed)
         self.scope = getattr(dut, name)
         self.queues, self.rx_ring, self.tx_ring = 1 << queue_bits, 1 << rx_bits, 1 << tx_bits
+        self.pack_lines = 1 << pack_bits
         self.registers = Registers(self.bench, self.scope)
         self.nic = Nic(self.bench, self.scope, FORMATS["e1000e"], BASE, self.queues, self.rx_ring, self.tx_ring)
         self.tails = Tails(self.bench, self.scope, self.nic)
