@@ -3,8 +3,6 @@
 SHELL := /bin/bash
 PY := .venv/bin/python
 JOBS ?= $(shell nproc)
-# Files side by side, except those that need what a machine has once (python/tests/conftest.py).
-PYTEST := $(PY) -m pytest -q -n $(JOBS) --dist loadgroup --durations=30
 # Programs that tools/setup.sh unpacks there; the machine's own come first.
 export PATH := $(PATH):$(CURDIR)/.venv/bin
 
@@ -48,7 +46,7 @@ run: build-run  ## the main job: LAMMPS runs, Wherry offloads, an independent re
 
 # The Python suite waits more than it computes: the other core simulates and compiles meanwhile.
 test: quick-lint test-cpp test-go  ## everything that CI runs
-	@tools/beside.sh build/beside.log "test-hdl build-asan build-tsan build-fuzz" $(PYTEST) python/tests
+	@tools/beside.sh build/beside.log "test-hdl build-asan build-tsan build-fuzz" $(PY) -m pytest -q --durations=30 python/tests
 	@$(MAKE) --no-print-directory test-asan test-tsan fuzz-short
 
 test-cpp: build
@@ -64,7 +62,7 @@ test-tsan: build-tsan
 	ctest --preset tsan; status=$$?; $(PY) tools/ctest_report.py build/tsan && exit $$status
 
 test-python: build
-	$(PYTEST) python/tests
+	$(PY) -m pytest -q --durations=30 python/tests
 
 soak: build  ## an hour of clients and readers that come, go and die: the agent must hold no more at its end
 	PYTHONPATH=python $(PY) tools/soak.py

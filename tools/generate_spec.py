@@ -10,6 +10,7 @@ from pathlib import Path
 
 import spec_cpp
 import spec_markdown
+import spec_nic
 import spec_python
 import spec_sv
 from spec_model import SpecError, read_frame, read_registers
@@ -17,6 +18,7 @@ from spec_model import SpecError, read_frame, read_registers
 ROOT = Path(__file__).resolve().parent.parent
 FRAME = "spec/kv_frame.toml"
 REGISTERS = "spec/kv_registers.toml"
+PERSONALITIES = "spec/nic_personalities.toml"
 BYPASS_REGISTERS = "spec/bypass_registers.toml"
 
 
@@ -36,6 +38,7 @@ def formatted(path: str, text: str) -> str:
 def generated() -> dict[str, str]:
     """Every generated file, by its path."""
     frame, registers = read_frame(ROOT / FRAME), read_registers(ROOT / REGISTERS)
+    nics = spec_nic.read_personalities(ROOT / PERSONALITIES)
     bypass = read_registers(ROOT / BYPASS_REGISTERS)
     files = {
         "src/kv/generated/frame.hpp": spec_cpp.frame_header(frame, FRAME),
@@ -46,6 +49,9 @@ def generated() -> dict[str, str]:
         "python/wherry/kv/generated/registers.py": spec_python.registers_module(registers, REGISTERS),
         "docs/kv-frame.md": spec_markdown.frame_page(frame, FRAME),
         "docs/kv-registers.md": spec_markdown.registers_page(registers, REGISTERS),
+        "src/bypass/generated/personalities.hpp": spec_nic.header(nics, PERSONALITIES),
+        "python/wherry/bypass/generated/personalities.py": spec_nic.module(nics, PERSONALITIES),
+        "docs/nic-personalities.md": spec_nic.page(nics, PERSONALITIES),
         "src/bypass/generated/registers.hpp": spec_cpp.registers_header(bypass, BYPASS_REGISTERS),
         "hdl/bypass/generated/bypass_registers_pkg.sv": spec_sv.registers_package(bypass, BYPASS_REGISTERS),
         "python/wherry/bypass/generated/registers.py": spec_python.registers_module(bypass, BYPASS_REGISTERS),

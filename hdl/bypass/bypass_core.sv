@@ -27,20 +27,18 @@ module bypass_core
     /// 2^n lines of 64 bytes in the packed transmit buffer; 9 to 11.
     parameter int unsigned PackBits = 9
 ) (
-    input wire clk_i,
-    input wire rst_i,
-
-    // verilog_lint: waive-start module-port
-    `AXI_LITE_SUBORDINATE(s_axil, 16, 32),
-    `AXI_SUBORDINATE(s_axi, WindowBits, 512, 6),
-    `AXI_LITE_WRITER(m_axil, 64, 32),
+    `AXI_LITE_SUBORDINATE(s_axil, 16, 32)
+    `AXI_SUBORDINATE(s_axi, WindowBits, 512, 6)
+    `AXI_LITE_WRITER(m_axil, 64, 32)
 
     // To and from the function.
-    `AXIS_TRANSMITTER(m_rx, 512, 48),
-    `AXIS_RECEIVER(s_tx, 512, 48),
-    `AXIS_TRANSMITTER(m_head, 512, 48),
+    `AXIS_TRANSMITTER(m_rx, 512, 48)
+    `AXIS_RECEIVER(s_tx, 512, 48)
+    `AXIS_TRANSMITTER(m_head, 512, 48)
     `AXIS_RECEIVER(s_verdict, 512, 48)
-    // verilog_lint: waive-stop module-port
+
+    input wire clk_i,
+    input wire rst_i
 );
 
   localparam bypass_config_t Config = '{

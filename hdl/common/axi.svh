@@ -12,7 +12,8 @@
 //   `AXI_LITE_FROM_FLAT(prefix, request, response), `AXI_LITE_TO_FLAT(prefix, request, response)
 //   `AXI3_TO_FLAT(prefix, i, request, response)          to element i of the flat ports, which are arrays
 //   `AXI3_FROM_FLAT(prefix, i, request, response)        from there
-//   `AXI_LITE_SUBORDINATE(prefix, AddressWidth, DataWidth) in a top's list of ports: the flat ports of a subordinate
+//   `AXI_LITE_SUBORDINATE(prefix, AddressWidth, DataWidth) in a top's list of ports, before others and without a comma, which it
+//                                                        brings: the flat ports of a subordinate
 //   `AXI_LITE_WRITER(prefix, AddressWidth, DataWidth)    the same: those of a manager that only writes, and `AXI_LITE_WRITER_TO_FLAT
 //   `AXI_SUBORDINATE(prefix, AddressWidth, DataWidth, IdWidth)
 //   `AXI3_MANAGER(prefix, n, AddressWidth, DataWidth)    the same: those of n managers, which are arrays
@@ -263,7 +264,7 @@
   output logic [(DataWidth)-1:0]    prefix``_rdata, \
   output logic [1:0]                prefix``_rresp, \
   output logic                      prefix``_rvalid, \
-  input  wire                       prefix``_rready
+  input  wire                       prefix``_rready,
 
 `define AXI_LITE_WRITER(prefix, AddressWidth, DataWidth) \
   output logic [(AddressWidth)-1:0] prefix``_awaddr, \
@@ -275,7 +276,7 @@
   input  wire                       prefix``_wready, \
   input  wire  [1:0]                prefix``_bresp, \
   input  wire                       prefix``_bvalid, \
-  output logic                      prefix``_bready
+  output logic                      prefix``_bready,
 
 `define AXI_LITE_WRITER_TO_FLAT(prefix, request, response) \
   assign prefix``_awaddr = request.aw.addr; \
@@ -331,7 +332,7 @@
   input  wire  [(n)-1:0][(DataWidth)-1:0]     prefix``_rdata, \
   input  wire  [(n)-1:0][1:0]                 prefix``_rresp, \
   input  wire  [(n)-1:0]                      prefix``_rvalid, \
-  output logic [(n)-1:0]                      prefix``_rready
+  output logic [(n)-1:0]                      prefix``_rready,
 
 `define AXIS_RECEIVER(prefix, DataWidth, UserWidth) \
   input  wire                      prefix``_tvalid, \
@@ -339,7 +340,7 @@
   input  wire  [(DataWidth)-1:0]   prefix``_tdata, \
   input  wire  [(DataWidth)/8-1:0] prefix``_tkeep, \
   input  wire                      prefix``_tlast, \
-  input  wire  [(UserWidth)-1:0]   prefix``_tuser
+  input  wire  [(UserWidth)-1:0]   prefix``_tuser,
 
 `define AXIS_TRANSMITTER(prefix, DataWidth, UserWidth) \
   output logic                     prefix``_tvalid, \
@@ -347,7 +348,7 @@
   output logic [(DataWidth)-1:0]   prefix``_tdata, \
   output logic [(DataWidth)/8-1:0] prefix``_tkeep, \
   output logic                     prefix``_tlast, \
-  output logic [(UserWidth)-1:0]   prefix``_tuser
+  output logic [(UserWidth)-1:0]   prefix``_tuser,
 
 `define AXI3_NETS(prefix, n, AddressWidth, DataWidth) \
   logic [(n)-1:0] prefix``_awvalid, prefix``_awready, prefix``_wlast, prefix``_wvalid, prefix``_wready; \

@@ -54,8 +54,6 @@ module axi_ram #(
       .ReadBeats(ReadBeats)
   ) i_port (
       .*,
-      .s_axi_req,
-      .s_axi_resp,
       .read_size_o(unused_size),
       .write_o(write),
       .write_address_o(write_address),

@@ -99,9 +99,7 @@ module counter_ram #(
       .write_i(write),
       .write_address_i(write_index),
       .write_data_i(write_data),
-      .read_i,
-      .read_address_i(read_index_i),
-      .read_data_o
+      .read_address_i(read_index_i)
   );
 
 endmodule

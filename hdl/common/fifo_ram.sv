@@ -59,11 +59,7 @@ module fifo_ram #(
         .Ultra(Ultra)
     ) i_ram (
         .*,
-        .write_i,
-        .write_address_i,
-        .write_data_i,
         .read_i(fetch_o),
-        .read_address_i,
         .read_data_o(m_payload)
     );
   end else begin : gen_lutram
@@ -79,10 +75,6 @@ module fifo_ram #(
         .Depth(Depth)
     ) i_ram (
         .*,
-        .write_i,
-        .write_address_i,
-        .write_data_i,
-        .read_address_i,
         .read_data_o(m_payload)
     );
   end

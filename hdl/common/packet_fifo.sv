@@ -99,8 +99,6 @@ module packet_fifo #(
       .read_address_i(read_q[AddressWidth-1:0]),
       .fetch_o(fetch),
       .held_o(unused_held),
-      .m_valid,
-      .m_ready,
       .m_payload({m_last, m_payload})
   );
 

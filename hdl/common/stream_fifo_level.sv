@@ -85,10 +85,7 @@ module stream_fifo_level #(
       .available_i(available),
       .read_address_i(read_q),
       .fetch_o(fetch),
-      .held_o(held),
-      .m_valid,
-      .m_ready,
-      .m_payload
+      .held_o(held)
   );
 
   `ASSERT(count_in_range, count_q <= CountWidth'(Depth), "holds more beats than it has places for")

@@ -37,77 +37,23 @@ module kv_core
     input wire clk_i,
     input wire rst_i,
 
-    input  wire  [11:0] s_axil_awaddr,
-    input  wire         s_axil_awvalid,
-    output logic        s_axil_awready,
-    input  wire  [31:0] s_axil_wdata,
-    input  wire  [ 3:0] s_axil_wstrb,
-    input  wire         s_axil_wvalid,
-    output logic        s_axil_wready,
-    output logic [ 1:0] s_axil_bresp,
-    output logic        s_axil_bvalid,
-    input  wire         s_axil_bready,
-    input  wire  [11:0] s_axil_araddr,
-    input  wire         s_axil_arvalid,
-    output logic        s_axil_arready,
-    output logic [31:0] s_axil_rdata,
-    output logic [ 1:0] s_axil_rresp,
-    output logic        s_axil_rvalid,
-    input  wire         s_axil_rready,
+    `AXI_LITE_SUBORDINATE(s_axil, 12, 32)
 
     // From and to the network.
-    input  wire                  s_net_tvalid,
-    output logic                 s_net_tready,
-    input  wire  [        511:0] s_net_tdata,
-    input  wire  [         63:0] s_net_tkeep,
-    input  wire                  s_net_tlast,
-    input  wire  [UserWidth-1:0] s_net_tuser,
-    /// With the last beat: the MAC marked the frame as bad.
-    input  wire                  s_net_error,
-    /// Bytes of the frame, with its first beat; not looked at without WholeFrames.
-    input  wire  [         15:0] s_net_size,
-    output logic                 m_net_tvalid,
-    input  wire                  m_net_tready,
-    output logic [        511:0] m_net_tdata,
-    output logic [         63:0] m_net_tkeep,
-    output logic                 m_net_tlast,
-    output logic [UserWidth-1:0] m_net_tuser,
+    `AXIS_RECEIVER(s_net, 512, UserWidth)
+    `AXIS_TRANSMITTER(m_net, 512, UserWidth)
 
     // From and to the host.
-    input  wire                  s_host_tvalid,
-    output logic                 s_host_tready,
-    input  wire  [        511:0] s_host_tdata,
-    input  wire  [         63:0] s_host_tkeep,
-    input  wire                  s_host_tlast,
-    input  wire  [UserWidth-1:0] s_host_tuser,
-    output logic                 m_host_tvalid,
-    input  wire                  m_host_tready,
-    output logic [        511:0] m_host_tdata,
-    output logic [         63:0] m_host_tkeep,
-    output logic                 m_host_tlast,
-    output logic [UserWidth-1:0] m_host_tuser,
+    `AXIS_RECEIVER(s_host, 512, UserWidth)
+    `AXIS_TRANSMITTER(m_host, 512, UserWidth)
 
     // Memory: AXI3; all bursts INCR of 32 bytes a beat, all identifiers 0.
-    output logic     [Channels-1:0]        m_axi_arvalid,
-    input  wire      [Channels-1:0]        m_axi_arready,
-    output address_t [Channels-1:0]        m_axi_araddr,
-    output logic     [Channels-1:0][  3:0] m_axi_arlen,
-    input  wire      [Channels-1:0]        m_axi_rvalid,
-    output logic     [Channels-1:0]        m_axi_rready,
-    input  wire      [Channels-1:0][255:0] m_axi_rdata,
-    input  wire      [Channels-1:0][  1:0] m_axi_rresp,
-    output logic     [Channels-1:0]        m_axi_awvalid,
-    input  wire      [Channels-1:0]        m_axi_awready,
-    output address_t [Channels-1:0]        m_axi_awaddr,
-    output logic     [Channels-1:0][  3:0] m_axi_awlen,
-    output logic     [Channels-1:0]        m_axi_wvalid,
-    input  wire      [Channels-1:0]        m_axi_wready,
-    output logic     [Channels-1:0][255:0] m_axi_wdata,
-    output logic     [Channels-1:0][ 31:0] m_axi_wstrb,
-    output logic     [Channels-1:0]        m_axi_wlast,
-    input  wire      [Channels-1:0]        m_axi_bvalid,
-    output logic     [Channels-1:0]        m_axi_bready,
-    input  wire      [Channels-1:0][  1:0] m_axi_bresp
+    `AXI3_MANAGER(m_axi, Channels, AddressBits, 256)
+
+    /// With the last beat of a frame of s_net: the MAC marked it as bad.
+    input wire        s_net_error,
+    /// Bytes of that frame, with its first beat; not looked at without WholeFrames.
+    input wire [15:0] s_net_size
 );
 
   localparam kv_config_t Config = '{
@@ -367,15 +313,9 @@ module kv_core
       .here_o(here),
       .line_write_i(line_write),
       .group_busy_o(group_busy),
-      .job_valid,
-      .job_ready,
-      .job,
       .job_header_i(line_write.header),
       .job_room_o(job_room),
       .job_done_o(job_done),
-      .word_valid,
-      .word_ready,
-      .word_data,
       .value_begun_o(value_begun),
       .pool_read_o(for_memory),
       .pool_data_i(pool_data[1]),
@@ -404,9 +344,6 @@ module kv_core
       .job_done_i(job_done),
       .dead_i(dead || memory_fails),
       .free_o(done_place),
-      .word_valid,
-      .word_ready,
-      .word_data,
       .value_begun_i(value_begun),
       .pool_read_o(for_transmit),
       .pool_data_i(pool_data[0]),
@@ -425,12 +362,10 @@ module kv_core
 
   // ---- registers
 
-  logic [6:0] in_flight_q;
-  logic [3:0][4:0] in_flight_part_q;
+  place_count_t in_flight_q, in_flight_then_q;  // two cycles late, so that what was sent meanwhile is on its way
   always_ff @(posedge clk_i) begin
-    for (int i = 0; i < 4; i++) in_flight_part_q[i] <= 5'($countones(from_engine.window[16*i+:16]));
-    in_flight_q <= (7'(in_flight_part_q[0]) + 7'(in_flight_part_q[1]))
-                 + (7'(in_flight_part_q[2]) + 7'(in_flight_part_q[3]));
+    in_flight_then_q <= from_engine.in_flight;
+    in_flight_q      <= in_flight_then_q;
   end
 
   // Whom this leader asked for an answer last. Who owes `entered` may be waiting for a write that this leader has in its window.

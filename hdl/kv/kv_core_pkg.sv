@@ -43,6 +43,8 @@ package kv_core_pkg;
 
   /// A place of the pool, which is the place of the window too.
   typedef logic [5:0] place_t;
+  /// A number of places.
+  typedef logic [6:0] place_count_t;
 
   /// Where somebody is in the network.
   typedef struct packed {
@@ -329,10 +331,27 @@ package kv_core_pkg;
     return kind == KindWrite || kind == KindWriteIf || kind == KindReplicate || kind == KindEntry;
   endfunction
 
+  /// All bits are set, as the carry of an adder: of bits that are a LUT each it takes no further LUT and no further level. Yosys makes a tree of
+  /// two levels or three of `== '1`.
+  function automatic logic all_of(logic [23:0] bits);
+    // verilator lint_off UNUSEDSIGNAL
+    logic [25:0] sum;
+    // verilator lint_on UNUSEDSIGNAL
+    sum = {1'b0, bits, 1'b1} + 26'd1;
+    return sum[25];
+  endfunction
+  /// Two words are the same: by threes of bits, each of which is a LUT.
+  function automatic logic same_word(logic [31:0] a, logic [31:0] b);
+    logic [23:0] same;
+    same = '1;
+    for (int i = 0; i < 11; i++) same[23-i] = 3'(a >> 3 * i) == 3'(b >> 3 * i);
+    return all_of(same);
+  endfunction
+
   /// Requests of a lane are serial numbers (RFC 1982): a is newer than b.
   function automatic logic newer_request(logic [31:0] a, logic [31:0] b);
     // 0 < (a - b) mod 2^32 < 2^31, without a difference.
-    return a != b && !(a[31] ^ b[31] ^ (a[30:0] < b[30:0]));
+    return !same_word(a, b) && !(a[31] ^ b[31] ^ (a[30:0] < b[30:0]));
   endfunction
 
   /// So are versions, but 0 is older than all others.

@@ -343,6 +343,7 @@ package kv_engine_pkg;
     logic refresh;
     logic quiet;  // nothing is on its way, but the queue may hold requests
     logic [Places-1:0] window;  // places in flight
+    place_count_t in_flight;  // so many
   } from_engine_t;
 
   /// Requests that leave nothing behind may follow each other closely.

@@ -34,23 +34,9 @@ PATIENCE = 8
 """Time limits of tests are for what hangs. As they stand they suit a quiet machine; no test may fail on a busy one."""
 
 
-WHOLE_MACHINE = {"jobs", "mpich_segments", "namespaces"}
-"""Fixtures of tests that look at, or change, what a machine has once: its network devices, segments of MPI."""
-WHOLE_MACHINE_FILES = {"test_kv_rtl", "test_lammps_job", "test_snippets"}
-
-
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that may run at the same time (pytest-xdist): those of the whole machine come one after another.
-
-    More patience for tests that have a time limit of their own; pyproject.toml has that of the others.
-    """
-    files = set(WHOLE_MACHINE_FILES)
+    """More patience for tests that have a time limit of their own; pyproject.toml has that of the others."""
     for item in items:
-        if WHOLE_MACHINE & set(getattr(item, "fixturenames", ())):
-            files.add(item.path.stem)
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("machine" if item.path.stem in files else item.path.stem))
         if marker := item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(float(marker.args[0]) * PATIENCE), append=False)
 

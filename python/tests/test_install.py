@@ -110,6 +110,7 @@ def test_another_project_builds_the_library_as_its_part_without_arrow(ucx_alone:
         *("cmake", "-G", "Ninja", "-S", ROOT / "examples" / "05_consumer" / "fetched", "-B", build),
         *(
             "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
+            "-DCMAKE_UNITY_BUILD=ON",
             f"-DFETCHCONTENT_SOURCE_DIR_WHERRY={ROOT}",
             f"-DWHERRY_VENV={ucx_alone}",
         ),

@@ -24,14 +24,22 @@ def generate(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """The specification, its generator and what is generated, to be spoiled."""
-    for folder in ("spec", "tools", "src/kv/generated", "hdl/kv/generated"):
+    for folder in ("spec", "tools", "src/kv/generated", "src/bypass/generated", "hdl/kv/generated"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("corpus", "__pycache__"))
-    for file in ("pyproject.toml", ".clang-format", "docs/kv-frame.md", "docs/kv-registers.md"):
+    for file in (
+        "pyproject.toml",
+        ".clang-format",
+        "docs/kv-frame.md",
+        "docs/kv-registers.md",
+        "docs/nic-personalities.md",
+    ):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / file, tmp_path / file)
     (tmp_path / "python/wherry/kv/generated").mkdir(parents=True)
     for file in ("frame.py", "registers.py"):
         shutil.copy(ROOT / "python/wherry/kv/generated" / file, tmp_path / "python/wherry/kv/generated" / file)
+    generated = "python/wherry/bypass/generated"
+    shutil.copytree(ROOT / generated, tmp_path / generated, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
 
 
@@ -84,6 +92,10 @@ def test_a_generated_file_changed_by_hand_is_stale(copy: Path) -> None:
         ("kv_registers.toml", "offset = 0x018", "offset = 0x014", "node and epoch share 0x14"),
         ("kv_registers.toml", "offset = 0x018", "offset = 0x01A", "node: 0x1a is not a word"),
         ("kv_registers.toml", 'access = "rw"', 'access = "w"', "control: access 'w' is none of"),
+        ("nic_personalities.toml", "value = 0x22100000", "value = 0x23100000", "tx_data_word: has bits of EOP"),
+        ("nic_personalities.toml", 'like = "i40e"', 'like = "i40"', "ice: is like i40, which no earlier"),
+        ("nic_personalities.toml", "id = 0x1889", "id = 0x10FB", "iavf: device 0x10fb is ixgbe's"),
+        ("nic_personalities.toml", 'source = "I210 7.1.3.3"', 'source = ""', "i210.rx_cache: a value without a source"),
     ],
 )
 def test_a_spec_that_contradicts_itself_is_refused(copy: Path, file: str, old: str, new: str, message: str) -> None:

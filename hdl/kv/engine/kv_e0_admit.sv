@@ -52,7 +52,6 @@ module kv_e0_admit
       .Depth(QueueDepth)
   ) i_queue (
       .*,
-      .room_o,
       .valid_i(arrival_i.valid),
       .request_i({arrival_i.what.kv, arrival_i.what.hash}),
       .late_i({
@@ -67,9 +66,7 @@ module kv_e0_admit
       .valid_o(head_valid),
       .request_o(head),
       .late_o(delivery_o),
-      .take_i(from_queue),
-      .done_i,
-      .rewind_i
+      .take_i(from_queue)
   );
   assign head_o = head;
 

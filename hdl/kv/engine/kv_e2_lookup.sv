@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
-`include "attributes.svh"
 
 /// The engine's third stage, beside kv_e2_plan: the line's four ways are compared with the request, and the one that matters is
 /// picked. Logic alone.
@@ -34,9 +33,7 @@ module kv_e2_lookup
   kv_t kv;
   // verilator lint_on UNUSEDSIGNAL
   way_header_t [3:0] ways;
-  // Keys by threes of bits, so that Yosys does not make a chain of it.
-  `YOSYS_KEEP
-  logic [3:0][21:0] differs;
+  logic [3:0][21:0] same;  // keys, by threes of bits
   logic [3:0] match, free, equal;
   logic [1:0] found_way, new_way, named_way, detail_way;
   logic plain, found, searches, conditional, lags, adds, lagging, hit;
@@ -53,10 +50,10 @@ module kv_e2_lookup
   always_comb begin
     for (int i = 0; i < 4; i++) begin
       ways[i] = way_of(line_i, 2'(i));
-      for (int j = 0; j < 22; j++) differs[i][j] = 3'(ways[i].key >> 3 * j) != 3'(kv.key >> 3 * j);
-      match[i] = ways[i].present && differs[i] == '0;
+      for (int j = 0; j < 22; j++) same[i][j] = 3'(ways[i].key >> 3 * j) == 3'(kv.key >> 3 * j);
+      match[i] = all_of({same[i], ways[i].present, 1'b1});
       free[i] = !ways[i].present;
-      equal[i] = ways[i].version == kv.version;
+      equal[i] = same_word(ways[i].version, kv.version);
       written[i] = ways[i].reserved[0];
     end
     lag = '0;

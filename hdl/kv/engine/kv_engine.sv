@@ -90,11 +90,7 @@ module kv_engine
   ) i_admit (
       .*,
       .bucket_mask_i(mask_q),
-      .arrival_i,
-      .room_o,
-      .recovery_i,
       .op_done_i(op_done),
-      .stop_i,
       .open_i(!line_write_o.write && almost_full_i == '0 && job_room_i),
       .want_i(want_o.want),
       .want_op_i(want_op_q),
@@ -112,6 +108,7 @@ module kv_engine
 
   records_t records1;
   logic [Places-1:0] in_use;
+  place_count_t used;
   logic [7:0] answered0;
   logic filter_again1;
   looked_t looked3_q;
@@ -127,7 +124,8 @@ module kv_engine
       .clear_i(recovery_i.clear),
       .records_o(records1),
       .answered_o(answered0),
-      .in_use_o(in_use)
+      .in_use_o(in_use),
+      .used_o(used)
   );
 
   // ---- E1: who sent it, and whether its form is right
@@ -176,45 +174,32 @@ module kv_engine
   end
   logic in_window1;
   assign in_window1 = in_use[kv1.detail[5:0]];
+  // By threes of bits, as in same_word.
+  logic [12:0] same_note1;
+  logic [ 4:0] same_lane1;
+  logic noted1, in_flight1, same_candidate1;
+  always_comb begin
+    for (int i = 0; i < 13; i++) begin
+      same_note1[i] = 3'({note1.lane, note1.way, note1.bucket} >> 3 * i)
+          == 3'({kv1.client, kv1.detail[7:6], asked1_q.bucket} >> 3 * i);
+    end
+    for (int i = 0; i < 5; i++) same_lane1[i] = 3'(window1.lane >> 3 * i) == 3'(kv1.client >> 3 * i);
+  end
+  assign noted1 = all_of({same_note1, note1.valid, 10'h3ff});
+  assign same_candidate1 = {window1.group, window1.bucket[9:8]} == kv1.candidate || op1 != OpRequest;
+  assign in_flight1 = all_of({same_lane1, same_candidate1, in_window1, 17'h1ffff});
   assign compared1 = '{
-          matches_note:
-          note1.valid
-          &&
-          note1.version
-          ==
-          kv1.version
-          &&
-          note1.bucket
-          ==
-          asked1_q.bucket
-          &&
-          note1.way
-          ==
-          kv1.detail[7:6]
-          &&
-          note1.lane
-          ==
-          kv1.client
-          &&
-          note1.request
-          ==
-          kv1.request,
+          matches_note: noted1 && same_word(note1.version, kv1.version) && same_word(note1.request, kv1.request),
           matches_window:
-          in_window1
+          in_flight1
           &&
-          window1.version
-          ==
-          kv1.version
-          &&
-          window1.lane
-          ==
-          kv1.client
-          &&
-          window1.request
-          ==
-          kv1.request
-          && (
-          {window1.group, window1.bucket[9:8]} == kv1.candidate || op1 != OpRequest
+          same_word
+          (
+              window1.version, kv1.version
+          ) &&
+          same_word
+          (
+              window1.request, kv1.request
           ),
           in_window: in_window1,
           place_used: in_use[delivery1.place],
@@ -257,8 +242,7 @@ module kv_engine
   kv_e1_classify #(
       .Config(Config)
   ) i_classify (
-      .settings_i,
-      .standing_i,
+      .*,
       .member_i  (member_q),
       .asked_i   (asked1_q),
       .delivery_i(delivery1),
@@ -359,8 +343,7 @@ module kv_engine
   logic needs_line2, slow2, several2;
   logic miss2, walk2, walks_q, handed_on_q;
   kv_e2_plan i_plan (
-      .settings_i,
-      .standing_i,
+      .*,
       .member_i     (member_q),
       .alone_i      (alone_q),
       .op_i         (op2_q),
@@ -435,7 +418,7 @@ module kv_engine
   end
 
   kv_e3_decide i_decide (
-      .settings_i,
+      .*,
       .others_i        (others),
       .alone_i         (alone_q),
       .walked_version_i(recovery_i.walked_version),
@@ -539,7 +522,8 @@ module kv_engine
           line_put_q
           && !
           line_write_o.write,
-          window: in_use
+          window: in_use,
+          in_flight: used
       };
 
   `ASSERT_NEXT(op_kept, recovery_i.op_valid && !op_done, recovery_i.op_valid && recovery_i.op.op == $past

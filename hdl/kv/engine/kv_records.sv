@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
+`include "assertions.svh"
 
 /// The engine's memories: lanes, notes, filters of buckets, the window.
 ///
@@ -28,9 +29,10 @@ module kv_records
     // verilator lint_on UNUSEDSIGNAL
     input wire ram_clear_t clear_i,
 
-    output records_t              records_o,
-    output logic     [       7:0] answered_o,
-    output logic     [Places-1:0] in_use_o     // places of the window
+    output records_t                  records_o,
+    output logic         [       7:0] answered_o,
+    output logic         [Places-1:0] in_use_o,    // places of the window
+    output place_count_t              used_o       // so many
 );
 
   localparam int unsigned LaneBits = Config.lane_bits;
@@ -141,7 +143,10 @@ module kv_records
     in_use_at_q     <= window_at_q;
     in_use_change_q <= window_put_q || window_clear_q;
     in_use_q        <= window_put_q;
-    if (in_use_change_q) in_use_o[in_use_at_q] <= in_use_q;
+    if (in_use_change_q) begin
+      in_use_o[in_use_at_q] <= in_use_q;
+      used_o <= in_use_q ? used_o + 1'b1 : used_o - 1'b1;
+    end
     answered_put_q <= decision_i.answered_put;
     answered_write_q <= decision_i.answered;
 
@@ -164,11 +169,14 @@ module kv_records
       window_clear_q  <= 1'b0;
       in_use_change_q <= 1'b0;
       in_use_o        <= '0;
+      used_o          <= '0;
       answered_put_q  <= 1'b0;
       filter_put_q    <= 1'b0;
       filter_second_q <= 1'b0;
     end
   end
+
+  `ASSERT(used_right, used_o == place_count_t'($countones(in_use_o)), "a place was used twice, or given back twice")
 
 endmodule
 `default_nettype wire

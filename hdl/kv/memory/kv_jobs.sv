@@ -153,13 +153,7 @@ module kv_jobs
       .head_write_i(head.write),
       .head_take_i(head_take),
       .head_wait_o(head_wait),
-      .writes_o,
-      .write_end_i,
-      .reads_o,
-      .read_begin_i(read_begin_o),
-      .read_end_i,
-      .fill_group_i,
-      .fill_wait_o
+      .read_begin_i(read_begin_o)
   );
 
   // ---- the first job: a burst a cycle, its value's, then its way's

@@ -196,17 +196,8 @@ module kv_line_cache
   );
 
   logic hit, torn_q;
-  // By threes of bits, so that Yosys does not make a chain of it.
-  localparam int unsigned TagThrees = (TagBits + 2) / 3;
-  `YOSYS_KEEP
-  logic [TagThrees-1:0] tag_differs;
-  logic [3*TagThrees-1:0] tag_wide, wanted_wide;
-  assign tag_wide    = (3 * TagThrees)'(tag);
-  assign wanted_wide = (3 * TagThrees)'(tag_of(look2_q.bucket));
-  always_comb begin
-    for (int i = 0; i < int'(TagThrees); i++) tag_differs[i] = tag_wide[3*i+:3] != wanted_wide[3*i+:3];
-  end
-  assign hit         = there && tag_differs == '0 && !clearing_o;
+  // Whatever is compared here, is so by threes of bits, as in same_word.
+  assign hit         = there && same_word(32'(tag), 32'(tag_of(look2_q.bucket))) && !clearing_o;
   assign found_o.hit = look2_q.read && hit && !torn_q;
 
   // ---- fills on their way
@@ -220,11 +211,12 @@ module kv_line_cache
   logic [FillBits-1:0] filled_index;
   logic [FillBits-1:0] filled1_index_q, filled2_index_q;
 
-  // Compared as in kv_hazards.
   localparam int unsigned Threes = (GroupBits + 2) / 3;
   typedef logic [3*Threes-1:0] padded_t;
+  logic [Fills-1:0][Threes-1:0] fill_equal;
+  // Kept, so that Yosys does not make more of it.
   `YOSYS_KEEP
-  logic [Fills-1:0][Threes-1:0] fill_equal, write_equal;
+  logic [Fills-1:0][Threes-1:0] write_equal;
   padded_t ask_padded, write_padded;
   padded_t [Fills-1:0] fill_padded;
   logic [Fills:0] fill_carry;
@@ -243,7 +235,7 @@ module kv_line_cache
         fill_equal[i][j]  = fill_padded[i][3*j+:3] == ask_padded[3*j+:3];
         write_equal[i][j] = fill_padded[i][3*j+:3] == write_padded[3*j+:3];
       end
-      fill_match[i]  = fill_q[i] && &fill_equal[i];
+      fill_match[i]  = all_of({fill_equal[i], fill_q[i], (23 - Threes)'('1)});
       write_match[i] = line_write_i.write && &write_equal[i];
       if (free[i]) ask_index |= FillBits'(i);
     end
@@ -319,10 +311,6 @@ module kv_line_cache
   channel_t from;
   logic second_q, good_q;  // the second half is written, and is worth it
   logic near, filled_good;
-  padded_t near_filled, near_write;
-  `YOSYS_KEEP
-  logic [Threes-1:0] near_differs;
-  `YOSYS_KEEP
   logic   filled_worth;
   index_t clear_q;
   always_comb begin
@@ -336,13 +324,8 @@ module kv_line_cache
   end
   assign filled       = |line_valid && !second_q;
   assign filled_index = FillBits'(line[from].tag);
-  // Of a group, or of one line of the cache. By threes of bits, as in kv_hazards.
-  assign near_filled  = padded_t'(NearBits'(filled_bucket));
-  assign near_write   = padded_t'(NearBits'(line_write_i.bucket));
-  always_comb begin
-    for (int j = 0; j < int'(Threes); j++) near_differs[j] = near_filled[3*j+:3] != near_write[3*j+:3];
-  end
-  assign near         = near_differs == '0;
+  // Of a group, or of one line of the cache.
+  assign near         = same_word(32'(NearBits'(filled_bucket)), 32'(NearBits'(line_write_i.bucket)));
   assign filled_worth = filled && !worthless_q[filled_index] && !clear_i;
   assign filled_good  = filled_worth && !(line_write_i.write && near);
   assign fill_first   = filled_good;
@@ -382,26 +365,16 @@ module kv_line_cache
     end
   end
 
-  // filled_bucket == want_i.bucket
-  localparam int unsigned BucketThrees = ($bits(bucket_t) + 2) / 3;
-  typedef logic [BucketThrees-1:0][2:0] threes_t;
-  threes_t filled_threes, want_threes;
-  `YOSYS_KEEP
-  logic [BucketThrees-1:0] wanted;
-  `YOSYS_KEEP
-  logic [1:0] wanted_half;
-  assign filled_threes = (3 * BucketThrees)'(filled_bucket);
-  assign want_threes   = (3 * BucketThrees)'(want_i.bucket);
-  always_comb begin
-    for (int j = 0; j < int'(BucketThrees); j++) wanted[j] = filled_threes[j] == want_threes[j];
-  end
-  assign wanted_half = {&wanted[BucketThrees-1:BucketThrees/2], &wanted[BucketThrees/2-1:0]};
+  logic wanted;
+  assign wanted = same_word(32'(filled_bucket), 32'(want_i.bucket));
 
   always_ff @(posedge clk_i) begin
     if (clearing_o) clear_q <= clear_q + 1'b1;
     if (clearing_o && clear_q == '1) clearing_o <= 1'b0;
-    here_o <= want_i.want && !here_o && ((filled && !worthless_q[filled_index] && &wanted_half)
-            || (look2_q.want && hit && look2_q.bucket == want_i.bucket));
+    here_o <= want_i.want && !here_o && ((filled && !worthless_q[filled_index] && wanted)
+            || (look2_q.want && hit && same_word(
+        32'(look2_q.bucket), 32'(want_i.bucket)
+    )));
     if (rst_i || clear_i) begin
       clearing_o <= 1'b1;
       clear_q    <= '0;

@@ -92,23 +92,8 @@ module kv_memory
       .Channels(Channels)
   ) i_lines (
       .*,
-      .line_base_i,
-      .clear_i,
-      .clearing_o,
-      .announce_i,
-      .lookup_i,
-      .found_o,
-      .want_i,
-      .here_o,
-      .line_write_i,
       .fill_group_o(fill_group),
-      .fill_wait_i (group_busy_o),
-      .fill_valid,
-      .fill_ready,
-      .fill,
-      .line_valid,
-      .line_ready,
-      .line
+      .fill_wait_i (group_busy_o)
   );
 
   // ---- jobs
@@ -129,12 +114,6 @@ module kv_memory
       .Reads(Reads)
   ) i_jobs (
       .*,
-      .line_base_i,
-      .value_base_i,
-      .job_valid,
-      .job_ready,
-      .job,
-      .job_room_o,
       .fill_group_i(fill_group),
       .fill_wait_o(group_busy_o),
       .writes_o(writes),
@@ -145,12 +124,7 @@ module kv_memory
       .read_end_i(read_end),
       .read_valid(value_valid),
       .read_ready(value_ready),
-      .read(value),
-      .write_valid,
-      .write_ready,
-      .write,
-      .piece,
-      .piece_ready
+      .read(value)
   );
 
   kv_write_end #(
@@ -179,14 +153,7 @@ module kv_memory
       .read_begin_i(read_begin),
       .reading_i(reading),
       .read_end_o(read_end),
-      .channel_valid,
-      .channel_ready,
-      .channel_data,
-      .channel_begun_i(channel_begun),
-      .word_valid,
-      .word_ready,
-      .word_data,
-      .value_begun_o
+      .channel_begun_i(channel_begun)
   );
 
   kv_value_write #(
@@ -198,15 +165,7 @@ module kv_memory
       .job_i(job),
       .header_i(job_header_i),
       .index_i(writes.put),
-      .piece_valid(write_valid & write_ready),
-      .piece_ready,
-      .piece,
-      .pool_read_o,
-      .pool_data_i,
-      .filling_i,
-      .data_valid,
-      .data_ready,
-      .data
+      .piece_valid(write_valid & write_ready)
   );
 
   // ---- the ports
@@ -232,8 +191,6 @@ module kv_memory
     ) i_port (
         .*,
         .read_valid(fill_valid[c] || value_valid[c]),
-        .read_ready,
-        .read,
         .word_valid(channel_valid[c]),
         .word_ready(channel_ready[c]),
         .word_data(channel_data[c]),
@@ -243,10 +200,8 @@ module kv_memory
         .line(line[c]),
         .write_valid(write_valid[c]),
         .write_ready(write_ready[c]),
-        .write,
         .data_valid(data_valid[c]),
         .data_ready(data_ready[c]),
-        .data,
         .write_done_o(write_done[c]),
         .error_o(errors[c]),
         .m_axi_req(m_axi_req[c]),

@@ -296,7 +296,6 @@ module kv_recovery
       .head_i          (head_q),
       .epoch_i         (epoch),
       .heard_i         (heard_q),
-      .engine_i,
       .greeting_o      (greeting),
       .mine_i          (fetch_mine),
       .bucket_i        (fetch_bucket),
@@ -333,7 +332,6 @@ module kv_recovery
       .notes_o   (repeater_notes),
       .occasion_i(occasion),
       .here_i    (epoch.here),
-      .engine_i,
       .any_i     (any_q),
       .place_o   (repeater_place),
       .cell_i    (cell_q),
@@ -435,10 +433,7 @@ module kv_recovery
       .list_i       (list),
       .heard_i      (heard_q),
       .last_bucket_i(last_bucket_q),
-      .engine_i,
-      .downstream_i,
-      .clear_o      (clear),
-      .cache_clear_o
+      .clear_o      (clear)
   );
 
   always_ff @(posedge clk_i) begin

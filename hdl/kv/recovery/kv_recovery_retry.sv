@@ -62,8 +62,10 @@ module kv_recovery_retry
   assign step_o  = '{active: state_q != Off, order: order, cell_from: CellKeep, again: again};
   assign place_o = place_q;
 
-  // Which write was at each place when the walk was there the last time.
-  logic [7:0] walked;
+  // Which write was at each place when the walk was there the last time. Read a cycle late: the walk stays for the whole of an operation, and when
+  // it is sent back to the beginning, walk_all_q speaks instead.
+  logic [7:0] walked, walked_q;
+  always_ff @(posedge clk_i) walked_q <= walked;
   lutram #(
       .Width(8),
       .Depth(Places)
@@ -88,7 +90,7 @@ module kv_recovery_retry
       end
       // Again, if it is the one that was here the last time.
       WriteGo: begin
-        order.valid = here_i && (walk_all_q || walked == cell_i.request[7:0]);
+        order.valid = here_i && (walk_all_q || walked_q == cell_i.request[7:0]);
         order.op    = OpRetry;
         order.at    = 9'(place_q);
       end

@@ -41,8 +41,6 @@ module kv_register_access
       .axi_resp_t(kv_axil_resp_t)
   ) i_bus (
       .*,
-      .s_axil_req,
-      .s_axil_resp,
       .write_o(write),
       .read_o(read),
       .address_o(address),

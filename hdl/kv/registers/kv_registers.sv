@@ -90,8 +90,6 @@ module kv_registers
   register_walk_t  walk;
   kv_register_access i_access (
       .*,
-      .s_axil_req,
-      .s_axil_resp,
       .initialises_i(walk.initialises),
       .clearing_i   (clearing_counters),
       .idle_i       (idle),
@@ -142,7 +140,6 @@ module kv_registers
       .none_i          (none),
       .takes_bits_o    (takes_bits),
       .direct_o        (direct),
-      .fetch_o,
       .clear_counters_o(clear_counters),
       .clear_table_o   (clear_table)
   );
@@ -175,11 +172,7 @@ module kv_registers
       .begin_i  (written.valid && written.word == EpochWord && written.differs && written.idle),
       .epoch_i  (written.value),
       .idle_o   (idle),
-      .entering_o,
-      .step_i,
-      .staged_o (staged),
-      .ask_i,
-      .who_o
+      .staged_o (staged)
   );
 
   // ---- sources
@@ -190,15 +183,13 @@ module kv_registers
       .word_o   (source_word),
       .taken_i  (look.valid || walk.reads),
       .word_i   (filed),
-      .ip_i     (source_i),
-      .allowed_o
+      .ip_i     (source_i)
   );
 
   // ---- counters
 
   kv_counters i_counters (
       .*,
-      .events_i,
       .read_i      (look.valid && look.reads && look.in_counters),
       .read_index_i(look.word),
       .read_data_o (counter),

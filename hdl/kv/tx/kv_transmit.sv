@@ -78,15 +78,6 @@ module kv_transmit
       .LaterDepth(LaterDepth)
   ) i_records (
       .*,
-      .sending_i,
-      .almost_full_o,
-      .value_begun_i,
-      .job_done_i,
-      .dead_i,
-      .free_o,
-      .next_valid,
-      .next_take,
-      .next,
       .waiting_o(records_wait)
   );
   assign peer_o = next.node;
@@ -98,7 +89,6 @@ module kv_transmit
   assign to = next.to_node ? peer_i : next.record.to;
   kv_tx_headers i_headers (
       .*,
-      .self_i,
       .to_i(to),
       .record_i(next.record),
       .headers_o(headers)
@@ -135,8 +125,6 @@ module kv_transmit
       .start_i (made_take && from_pool),
       .record_i(next.record),
       .idle_o  (reader_idle),
-      .pool_read_o,
-      .filling_i,
       .valid_o (pool_valid),
       .take_i  (pool_ready)
   );
@@ -148,23 +136,8 @@ module kv_transmit
       .axis_t(axis_t)
   ) i_output (
       .*,
-      .header_valid,
-      .header_ready,
-      .header,
-      .pool_valid,
-      .pool_ready,
       .pool_data(pool_data_i),
-      .word_valid,
-      .word_ready,
-      .word_data,
-      .s_valid,
-      .s_ready,
-      .s_payload,
-      .m_valid,
-      .m_ready,
-      .m_payload,
-      .idle_o(output_idle),
-      .passed_o
+      .idle_o(output_idle)
   );
 
   assign idle_o      = !records_wait && !next_valid && !header_valid && output_idle;

@@ -132,10 +132,7 @@ module kv_tx_output
       .*,
       .s_valid  (out_valid),
       .s_ready  (out_free),
-      .s_payload(out),
-      .m_valid,
-      .m_ready,
-      .m_payload
+      .s_payload(out)
   );
 
   always_ff @(posedge clk_i) begin

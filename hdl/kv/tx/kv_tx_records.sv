@@ -89,13 +89,7 @@ module kv_tx_records
   assign answered = '{valid: answered_q, place: answered_place_q};
   kv_tx_after_store i_deferred (
       .*,
-      .job_done_i,
-      .dead_i,
-      .answer_valid,
-      .answer_ready,
-      .answer_place,
-      .sent_i(answered),
-      .free_o
+      .sent_i(answered)
   );
 
   // The list takes the chosen record at once: an answer waits while the list is almost full, and a record of the engine comes only if

@@ -38,6 +38,7 @@
 
 #include "base/cpu.hpp"
 #include "route/client/bootstrap.hpp"
+#include "route/client/patient_testing.hpp"
 #include "wherry/route.hpp"
 
 using namespace wherry;
@@ -93,7 +94,7 @@ void watch(Bootstrap& bootstrap, int status = 0) {
 }
 
 void messages(bool go_on, std::chrono::milliseconds how_long, int status = 0) {
-  auto runtime = Runtime::start();
+  auto runtime = Runtime::start(testing_support::patient());
   if (!runtime) fail(runtime.status().to_string());
   std::uint64_t sum = 0;
   const auto add = runtime->on<std::uint64_t>([&](const std::uint64_t& value) { sum += value; });
@@ -124,15 +125,15 @@ void messages(bool go_on, std::chrono::milliseconds how_long, int status = 0) {
 }
 
 void twice() {
-  auto runtime = Runtime::start();
+  auto runtime = Runtime::start(testing_support::patient());
   if (!runtime) fail(runtime.status().to_string());
-  const auto second = Runtime::start();
+  const auto second = Runtime::start(testing_support::patient());
   std::printf("second: %s\n", second ? "ok" : std::string(to_string(second.status().code())).c_str());
   if (const Status s = runtime->quiesce(30s); !s) fail(s.to_string());
   {
     const Runtime gone = *std::move(runtime);
   }
-  const auto then = Runtime::start();
+  const auto then = Runtime::start(testing_support::patient());
   std::printf("then: %s\n", then ? "ok" : then.status().to_string().c_str());
 }
 
@@ -162,7 +163,7 @@ int use_in_child(Result<Runtime>& runtime, Handler<std::uint64_t> add, Handler<B
 }
 
 void messages_beside_a_child() {
-  auto runtime = Runtime::start();
+  auto runtime = Runtime::start(testing_support::patient());
   if (!runtime) fail(runtime.status().to_string());
   std::uint64_t sum = 0;
   const auto add = runtime->on<std::uint64_t>([&](const std::uint64_t& value) { sum += value; });
@@ -202,7 +203,7 @@ void messages_beside_a_child() {
 
 /// A handler forks, and the child returns from it into the library, which is reading its parent's buffers.
 void children_of_handlers() {
-  auto runtime = Runtime::start();
+  auto runtime = Runtime::start(testing_support::patient());
   if (!runtime) fail(runtime.status().to_string());
   constexpr std::uint64_t kMessages = 40'000, kEvery = 8'000;
   std::uint64_t sum = 0, children = 0, asked = 0;
@@ -259,7 +260,7 @@ void children_of_handlers() {
 }
 
 void again_in_a_child() {
-  auto runtime = Runtime::start();
+  auto runtime = Runtime::start(testing_support::patient());
   if (!runtime) fail(runtime.status().to_string());
   std::fflush(stdout);
   const pid_t child = ::fork();

@@ -17,6 +17,7 @@
 #include <string>
 
 #include "base/clock.hpp"
+#include "route/client/patient_testing.hpp"
 #include "route/client/runtime_access.hpp"
 #include "wherry/convey.h"
 #include "wherry/route.hpp"
@@ -91,7 +92,7 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   const std::string how = argv[1], what = argv[2];
   if (what == "convey") return convey(how);
-  auto runtime = Runtime::start();
+  auto runtime = Runtime::start(testing_support::patient());
   if (!runtime) return std::fprintf(stderr, "%s\n", runtime.status().message().c_str()), 3;
   const auto take = runtime->on<std::uint64_t>([](const std::uint64_t&) {});
   // Rank 1 may be gone before this rank returns from the first call.

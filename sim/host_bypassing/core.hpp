@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The core of paper 002, "Host Bypassing", as a model: rings and slots in FPGA memory, the receive ring polled, a tail
+// write for each packet or for a batch. The comparison for hdl/bypass, in the same fabric and behind the same NIC
+// models.
+//
+// Given by the paper (section) or by its published RTL, measured (research, section 3):
+//   64 descriptors a ring (IV); slots of 2 KiB; 250 MHz (III-A); rx handler: 7 + bytes / 8 cycles a packet, tx handler:
+//   2 + bytes / 8, nothing overlaps; a tail write after `batch` packets, or `timeout` after the last one (III-C);
+//   the receive tail stays two short of the descriptor that is polled; without `writeback` the transmit ring is written
+//   without asking whether the NIC has read it, so that it may be overrun (III-C, IV-D).
+// What a packet does between the handlers is the network function's; here it is sent back as it is (scenario 3).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "sim/nic/fifo.hpp"
+#include "sim/nic/nic.hpp"
+
+namespace wherry::sim::host_bypassing {
+
+struct CoreOptions {
+  std::uint32_t descriptors = 64;
+  std::uint32_t batch = 1;  ///< packets a tail write
+  pcie::Time timeout = 0;   ///< 0: none
+  bool writeback = false;   ///< RS on every packet, and the ring waits for it ("congestion control")
+};
+
+/// Bytes between NIC and FPGA memory. Table II counts `received` payload and write-backs as ingoing, and `sent`
+/// payload, transmit descriptors and tails as outgoing; it leaves rx_descriptors out.
+struct CoreCounters {
+  std::uint64_t packets_in = 0, packets_out = 0;
+  std::uint64_t received_payload = 0, received_writebacks = 0, received_tx_writebacks = 0;
+  std::uint64_t sent_payload = 0, sent_tx_descriptors = 0, sent_rx_descriptors = 0, sent_tails = 0;
+  std::uint64_t tail_writes = 0;
+};
+
+class Core final : public pcie::Function, pcie::EventHandler {
+ public:
+  /// Offsets in its BAR 2.
+  static constexpr std::uint64_t kRxRing = 0, kTxRing = 0x10000, kRxSlots = 0x80000, kTxSlots = 0x100000;
+  static constexpr std::uint64_t kBarBytes = 0x200000;
+  static constexpr std::uint32_t kSlotBytes = 2048;
+
+  Core(pcie::EventQueue& queue, const CoreOptions& options);
+  [[nodiscard]] static pcie::FunctionOptions function_options();
+  void attach(pcie::Port& port) noexcept { port_ = &port; }
+  /// Hands its rings to the NIC and goes. Both are attached and enumerated.
+  Status start(nic::Nic& nic);
+  [[nodiscard]] const CoreCounters& counters() const noexcept { return counters_; }
+
+  void on_write(const pcie::InboundWrite& write) override;
+  void on_read(const pcie::InboundRead& read) override;
+
+ private:
+  static constexpr pcie::Time kCycle = 4 * pcie::kNanosecond;
+  enum Event : std::uint8_t { kRxDone, kTxDone, kRxTail, kTxTail };
+  /// tailpointer_delay of the published RTL: the timer runs from the last write.
+  struct Doorbell {
+    std::uint32_t pending = 0;
+    std::uint32_t value = 0;
+    pcie::Time last = -pcie::kSecond;
+    bool armed = false;
+  };
+  struct Packet {
+    std::uint32_t slot = 0;
+    std::uint32_t bytes = 0;
+  };
+
+  void on_event(std::uint64_t argument) override;
+  void poll_rx();
+  void begin_tx();
+  void ring_bell(Doorbell& bell, std::uint32_t value, bool tx);
+  void write_tail(Doorbell& bell, bool tx);
+  [[nodiscard]] bypass::Descriptor descriptor(std::uint64_t at) const;
+  void set_descriptor(std::uint64_t at, const bypass::Descriptor& descriptor);
+
+  pcie::EventQueue& queue_;
+  const CoreOptions options_;
+  pcie::Port* port_ = nullptr;
+  const bypass::Personality* personality_ = nullptr;
+  std::uint64_t rx_tail_at_ = 0, tx_tail_at_ = 0;
+  std::vector<std::byte> memory_;
+  std::uint32_t rx_next_ = 0, tx_next_ = 0;
+  bool rx_busy_ = false, tx_busy_ = false;
+  nic::Fifo<std::vector<std::byte>> between_;  ///< what the network function holds
+  Doorbell rx_bell_, tx_bell_;
+  CoreCounters counters_;
+};
+
+}  // namespace wherry::sim::host_bypassing

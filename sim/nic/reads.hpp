@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reads that a NIC has under way: who wants them, and what becomes of those that fail.
+//
+// A read that timed out is issued again (kReadRetries). One that ended because bus mastering is off waits for resume().
+// After a reset every read that is still under way ends with kAborted, and only then may its buffer be used again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sim/nic/options.hpp"
+#include "sim/pcie/function.hpp"
+
+namespace wherry::sim::nic {
+
+class ReadOwner {
+ public:
+  /// kAborted: a reset made it void; the buffer is free again and nothing else may follow from it.
+  virtual void on_read(std::uint64_t argument, pcie::CompletionStatus status) = 0;
+
+ protected:
+  ~ReadOwner() = default;
+};
+
+class Reads {
+ public:
+  explicit Reads(NicCounters& counters) : counters_(counters) {}
+  void attach(pcie::Port& port) noexcept { port_ = &port; }
+
+  /// `into` holds `bytes` and is left alone until on_read(). False: no room, Function::on_room() will come.
+  [[nodiscard]] bool try_read(std::uint64_t address, std::uint32_t bytes, std::byte* into, ReadOwner& owner,
+                              std::uint64_t argument);
+  /// From Function::on_read_done().
+  void done(pcie::Token token, pcie::CompletionStatus status);
+  /// Bus mastering is on again.
+  void resume();
+  /// Everything that is under way is void from now on.
+  void reset();
+  [[nodiscard]] std::size_t pending() const noexcept { return slots_.size() - free_.size(); }
+
+ private:
+  struct Slot {
+    std::uint64_t address = 0;
+    std::byte* into = nullptr;
+    ReadOwner* owner = nullptr;
+    std::uint64_t argument = 0;
+    std::uint32_t bytes = 0;
+    std::uint32_t retries = 0;
+    bool stale = false;
+    bool parked = false;
+  };
+  void finish(std::uint32_t index, pcie::CompletionStatus status);
+
+  NicCounters& counters_;
+  pcie::Port* port_ = nullptr;
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> parked_;
+};
+
+}  // namespace wherry::sim::nic

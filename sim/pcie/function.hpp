@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// A PCIe function: what a device implements (Function) and what it uses (Port). One thread, that of the event queue.
+// No call of Port calls back into a Function before it returns: callbacks come from events.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "sim/pcie/tlp.hpp"
+
+namespace wherry::sim::pcie {
+
+class Port;
+
+/// Names a read to its issuer; any value.
+using Token = std::uint64_t;
+
+struct InboundWrite {
+  std::uint32_t bar;
+  std::uint64_t offset;             ///< in the BAR
+  std::span<const std::byte> data;  ///< never empty, never more than MPS, never beyond a page. Valid in the call
+  bool poisoned;                    ///< the data are marked as wrong: do not use them (Spec 2.7.2)
+  FunctionId requester;
+  Attributes attributes;
+};
+
+/// A read that is to be answered by Port::complete(), now or later, once.
+struct InboundRead {
+  std::uint32_t bar;
+  std::uint64_t offset;
+  std::uint32_t bytes;  ///< up to MRRS; 0: a flush, to be completed with no data
+  FunctionId requester;
+  Attributes attributes;  ///< the completion takes them over
+  std::uint64_t address;
+  std::uint16_t tag;
+  std::uint32_t reset_count;  ///< of this function: a completion of a read from before a reset is dropped and counted
+};
+
+/// Why all that a function had under way is void.
+enum class ResetKind : std::uint8_t {
+  kFunctionLevel,  ///< FLR
+  kHot,            ///< of the link
+  kRemoved,        ///< the device is gone: nothing that it does has an effect until it is back
+  kInserted,       ///< it is back; bus mastering is off, BARs are the old ones
+};
+
+/// What a device implements. Writes and reads arrive in an order that the ordering rules allow.
+class Function {
+ public:
+  virtual void on_write(const InboundWrite& write) = 0;
+  virtual void on_read(const InboundRead& read) = 0;
+
+  /// Data of a read, in the order in which completions come: ascending within one request of MRRS, in any order between
+  /// those. `data` are valid in the call. Not needed if the read gave a place for its data.
+  virtual void on_read_data(Token token, std::uint32_t offset, std::span<const std::byte> data) {
+    static_cast<void>(token), static_cast<void>(offset), static_cast<void>(data);
+  }
+  /// The read is over, once for each that was accepted: all data are there, or `status` is the first error that was
+  /// found (other parts may have arrived).
+  virtual void on_read_done(Token token, CompletionStatus status) {
+    static_cast<void>(token), static_cast<void>(status);
+  }
+  /// try_write() or try_read() said no: now there is room.
+  virtual void on_room() {}
+  /// Whatever it had under way is void. Reads were given back by on_read_done(kAborted) before.
+  virtual void on_reset(ResetKind kind) { static_cast<void>(kind); }
+
+ protected:
+  ~Function() = default;
+};
+
+struct ReadRequest {
+  std::uint64_t address = 0;
+  std::uint32_t bytes = 0;  ///< any number: it is cut at pages and to MRRS, and each part takes a tag. 0: a flush
+  std::byte* into =
+      nullptr;  ///< data are put there as they come; the caller keeps it until on_read_done(). May be null
+  Token token = 0;
+  Attributes attributes{};
+};
+
+/// All count TLPs unless they say otherwise.
+struct PortCounters {
+  std::uint64_t writes_sent = 0, write_bytes_sent = 0;
+  std::uint64_t reads_sent = 0, read_bytes_asked = 0;  ///< requests, after cutting
+  std::uint64_t completions_sent = 0, completion_bytes_sent = 0;
+  std::uint64_t writes_received = 0, write_bytes_received = 0;
+  std::uint64_t reads_received = 0, read_bytes_wanted = 0;
+  std::uint64_t completions_received = 0, completion_bytes_received = 0;
+  std::uint64_t master_off = 0;    ///< writes and reads that bus mastering forbade
+  std::uint64_t reads_failed = 0;  ///< requests that ended in an error of any kind
+  std::uint64_t timeouts = 0;
+  std::uint64_t unexpected_completions = 0;  ///< for no read, or for one that is over
+  std::uint64_t poisoned_received = 0;
+  std::uint64_t unsupported = 0;      ///< requests that no BAR claims, or while memory space is off
+  std::uint64_t stale_completes = 0;  ///< complete() for a read from before a reset
+};
+
+/// A function's way to the fabric. Made by Fabric::add_function(), lives as long as the fabric. All buffers are the
+/// caller's and are copied before the call returns, unless ReadRequest::into is given.
+class Port {
+ public:
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+
+  /// Posted write of any length: cut at pages and to MPS. Always taken, in order after what was posted before: for
+  /// doorbells and the like; who writes in bulk uses try_write(). Dropped and counted while bus mastering is off.
+  virtual void post_write(std::uint64_t address, std::span<const std::byte> data, Attributes attributes = {}) = 0;
+  /// As post_write(), unless more than FunctionOptions::queue_bytes wait to be sent: false, and nothing happened; then
+  /// on_room() comes.
+  [[nodiscard]] virtual bool try_write(std::uint64_t address, std::span<const std::byte> data,
+                                       Attributes attributes = {}) = 0;
+  /// Reads. False, and nothing happened, if the queue is full or an earlier read still waits for tags; then on_room()
+  /// comes. While bus mastering is off: taken, and over at once with kAborted.
+  [[nodiscard]] virtual bool try_read(const ReadRequest& request) = 0;
+  /// As try_read(), always taken: its parts wait for tags as long as need be.
+  virtual void post_read(const ReadRequest& request) = 0;
+
+  /// Answers a read. `data`: as many bytes as it asked for; none if `status` is an error (kUnsupportedRequest or
+  /// kCompleterAbort). The answer is cut at RCB and to MPS.
+  virtual void complete(const InboundRead& read, std::span<const std::byte> data,
+                        CompletionStatus status = CompletionStatus::kSuccess) = 0;
+
+  /// What the device takes from its receive buffer now. Writes that it does not take hold their credits, and hold up
+  /// reads and completions behind them, as the ordering rules demand. Both are on at first.
+  virtual void set_ready(bool writes, bool reads) = 0;
+
+  [[nodiscard]] virtual FunctionId id() const noexcept = 0;
+  /// Bus address; 0: no such BAR, or not enumerated yet.
+  [[nodiscard]] virtual std::uint64_t bar_address(std::uint32_t bar) const noexcept = 0;
+  [[nodiscard]] virtual std::uint32_t mps() const noexcept = 0;
+  [[nodiscard]] virtual std::uint32_t mrrs() const noexcept = 0;
+  /// Requests that wait for an answer.
+  [[nodiscard]] virtual std::uint32_t reads_pending() const noexcept = 0;
+  /// Link bytes (headers and payload) that wait to be sent.
+  [[nodiscard]] virtual std::uint64_t bytes_queued() const noexcept = 0;
+  [[nodiscard]] virtual bool bus_master() const noexcept = 0;
+  [[nodiscard]] virtual const PortCounters& counters() const noexcept = 0;
+
+  // The command register and the like, as the host writes them; at once, not by configuration requests.
+
+  /// Off at first. Switched off: what is queued still goes out; reads that wait for tags are over with kAborted.
+  virtual void set_bus_master(bool on) = 0;
+  /// On after enumeration. Off: BARs are not claimed.
+  virtual void set_memory_space(bool on) = 0;
+  virtual void set_mrrs(std::uint32_t bytes) = 0;  ///< 128 to 4096, a power of two
+  virtual void set_completion_timeout(Time timeout) = 0;
+  /// FLR: on_read_done(kAborted) for each read, then on_reset(). Tags stay taken until their completions came or timed
+  /// out, so that no late completion meets a new read. Bus mastering is off afterwards.
+  virtual void reset() = 0;
+
+ protected:
+  Port() = default;
+  ~Port() = default;
+};
+
+}  // namespace wherry::sim::pcie

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/pcie/function_port.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+namespace wherry::sim::pcie {
+namespace {
+constexpr std::uint64_t kLowerAddress = 128;  // a completion carries seven bits (Spec 2.2.9)
+constexpr std::uint64_t kRoom = 1, kNotices = 2, kDeadline = 3;
+
+std::uint64_t queue_bytes(const Packet& packet) { return packet.header_bytes() + packet.payload_bytes(); }
+}  // namespace
+
+FunctionPort::FunctionPort(Context& context, Outlet& outlet, Function& function, const FunctionOptions& options,
+                           std::uint32_t rcb)
+    : context_(context),
+      outlet_(outlet),
+      function_(function),
+      options_(options),
+      splitter_{context.options.mps, options.completion_bytes != 0 ? options.completion_bytes : context.options.mps,
+                rcb, context.options.reordering.split_anywhere},
+      random_(splitmix64(context.options.seed, (std::uint64_t{2} << 32) + context.places++)),
+      mrrs_(options.mrrs != 0 ? options.mrrs : context.options.mrrs),
+      timeout_(options.completion_timeout),
+      tags_(options.tags),
+      deadline_timer_(context.queue, *this, kDeadline) {
+  for (std::uint32_t tag = 0; tag < options.tags; ++tag) free_tags_.push_back(static_cast<std::uint16_t>(tag));
+}
+
+// --- Sending ---
+
+void FunctionPort::issue(Packet* packet) {
+  packet->queued_by = this;
+  queued_ += queue_bytes(*packet);
+  context_.see(Point::kIssued, id_, *packet);
+  outlet_.issue(packet);
+}
+
+void FunctionPort::left(const Packet& packet) {
+  queued_ -= queue_bytes(packet);
+  offer_room();
+}
+
+void FunctionPort::offer_room() {
+  if (!wants_room_ || room_scheduled_ || queued_ > options_.queue_bytes || !waiting_.empty()) return;
+  room_scheduled_ = true;
+  context_.queue.schedule(context_.queue.now(), *this, kRoom);
+}
+
+void FunctionPort::post_write(std::uint64_t address, std::span<const std::byte> data, Attributes attributes) {
+  if (!bus_master_ || !present_) {
+    ++counters_.master_off;
+    return;
+  }
+  while (!data.empty()) {
+    const std::uint32_t bytes =
+        request_part(address, static_cast<std::uint32_t>(std::min<std::size_t>(data.size(), kPageBytes)), mps());
+    Packet* const packet = context_.pool.take(bytes);
+    packet->kind = TlpKind::kWrite;
+    packet->attributes = attributes;
+    packet->requester = id_;
+    packet->address = address;
+    packet->bytes = bytes;
+    std::memcpy(packet->payload, data.data(), bytes);
+    ++counters_.writes_sent;
+    counters_.write_bytes_sent += bytes;
+    issue(packet);
+    address += bytes;
+    data = data.subspan(bytes);
+  }
+}
+
+bool FunctionPort::try_write(std::uint64_t address, std::span<const std::byte> data, Attributes attributes) {
+  if (queued_ > options_.queue_bytes) {
+    want_room();
+    return false;
+  }
+  post_write(address, data, attributes);
+  return true;
+}
+
+std::uint32_t FunctionPort::take_read(const ReadRequest& request) {
+  if (free_reads_.empty()) {
+    free_reads_.push_back(static_cast<std::uint32_t>(reads_.size()));
+    reads_.emplace_back();
+  }
+  const std::uint32_t index = free_reads_.back();
+  free_reads_.pop_back();
+  reads_[index] = Read{.request = request};
+  return index;
+}
+
+bool FunctionPort::try_read(const ReadRequest& request) {
+  if (queued_ > options_.queue_bytes || !waiting_.empty()) {
+    want_room();
+    return false;
+  }
+  post_read(request);
+  return true;
+}
+
+void FunctionPort::post_read(const ReadRequest& request) {
+  if (!bus_master_ || !present_) {
+    ++counters_.master_off;
+    notices_.push_back({.reset = false, .kind = {}, .token = request.token});
+    if (!std::exchange(notices_scheduled_, true)) context_.queue.schedule(context_.queue.now(), *this, kNotices);
+    return;
+  }
+  waiting_.push_back(take_read(request));
+  pump_reads();
+}
+
+void FunctionPort::pump_reads() {
+  while (!waiting_.empty() && !free_tags_.empty()) {
+    const std::uint32_t index = waiting_.front();
+    issue_part(index);
+    if (reads_[index].complete_issue) waiting_.pop_front();
+  }
+  offer_room();
+}
+
+void FunctionPort::issue_part(std::uint32_t index) {
+  Read& read = reads_[index];
+  const std::uint64_t address = read.request.address + read.issued;
+  const std::uint32_t bytes = request_part(address, read.request.bytes - read.issued, mrrs_);
+  const std::uint16_t number = free_tags_.front();
+  free_tags_.pop_front();
+  Tag& tag = tags_[number];
+  tag = Tag{.state = TagState::kWaiting,
+            .previous = last_deadline_,
+            .next = kNoTag,
+            .read = index,
+            .offset = read.issued,
+            .bytes = bytes,
+            .remaining = bytes,
+            .address = address,
+            .deadline = context_.queue.now() + timeout_};
+  (last_deadline_ == kNoTag ? first_deadline_ : tags_[last_deadline_].next) = number;
+  last_deadline_ = number;
+  if (!deadline_timer_.armed()) deadline_timer_.set(tags_[first_deadline_].deadline);
+  ++pending_;
+  ++read.open;
+  read.issued += bytes;
+  read.complete_issue = read.issued == read.request.bytes;
+
+  Packet* const packet = context_.pool.take(0);
+  packet->kind = TlpKind::kRead;
+  packet->attributes = read.request.attributes;
+  packet->tag = number;
+  packet->requester = id_;
+  packet->address = address;
+  packet->bytes = bytes;
+  ++counters_.reads_sent;
+  counters_.read_bytes_asked += bytes;
+  issue(packet);
+}
+
+// --- Completions of our reads ---
+
+void FunctionPort::free_tag(std::uint16_t number) {
+  Tag& tag = tags_[number];
+  (tag.previous == kNoTag ? first_deadline_ : tags_[tag.previous].next) = tag.next;
+  (tag.next == kNoTag ? last_deadline_ : tags_[tag.next].previous) = tag.previous;
+  tag.state = TagState::kFree;
+  free_tags_.push_back(number);
+  if (first_deadline_ == kNoTag) deadline_timer_.cancel();
+}
+
+void FunctionPort::finish_tag(std::uint16_t number, CompletionStatus status) {
+  const std::uint32_t index = tags_[number].read;
+  free_tag(number);
+  --pending_;
+  Read& read = reads_[index];
+  --read.open;
+  if (status != CompletionStatus::kSuccess) {
+    ++counters_.reads_failed;
+    if (read.status == CompletionStatus::kSuccess) read.status = status;
+  }
+  pump_reads();
+  finish_read_if_over(index);
+}
+
+void FunctionPort::finish_read_if_over(std::uint32_t index) {
+  const Read& read = reads_[index];
+  if (read.open != 0 || !read.complete_issue) return;
+  const Token token = read.request.token;
+  const CompletionStatus status = read.status;
+  free_reads_.push_back(index);
+  function_.on_read_done(token, status);
+}
+
+void FunctionPort::receive_completion(const Packet& packet) {
+  ++counters_.completions_received;
+  const bool success = packet.status == CompletionStatus::kSuccess;
+  if (packet.tag >= tags_.size() || tags_[packet.tag].state == TagState::kFree) {
+    ++counters_.unexpected_completions;
+    return;
+  }
+  Tag& tag = tags_[packet.tag];
+  // A device checks the byte count and the lower address (Spec 2.3.2): the answer to an earlier use of the tag differs.
+  const std::uint64_t expected = tag.address + (tag.bytes - tag.remaining);
+  if (success && (packet.remaining != tag.remaining || (packet.address ^ expected) % kLowerAddress != 0)) {
+    ++counters_.unexpected_completions;
+    return;
+  }
+  if (tag.state == TagState::kQuarantined) {
+    ++counters_.unexpected_completions;
+    tag.remaining -= packet.bytes;
+    if (packet.last) {
+      free_tag(packet.tag);
+      pump_reads();
+    }
+    return;
+  }
+  if (!success) {
+    finish_tag(packet.tag, packet.status);
+    return;
+  }
+  counters_.completion_bytes_received += packet.bytes;
+  Read& read = reads_[tag.read];
+  if (packet.poisoned) {
+    ++counters_.poisoned_received;
+    if (read.status == CompletionStatus::kSuccess) {
+      read.status = CompletionStatus::kPoisoned;
+      ++counters_.reads_failed;
+    }
+  }
+  const std::uint32_t offset = tag.offset + (tag.bytes - tag.remaining);
+  tag.remaining -= packet.bytes;
+  if (packet.bytes != 0) {
+    if (read.request.into != nullptr) std::memcpy(read.request.into + offset, packet.payload, packet.bytes);
+    const std::uint32_t resets = resets_;
+    function_.on_read_data(read.request.token, offset, packet.data());
+    if (resets != resets_) return;  // it was reset in that call: the tag is in quarantine
+  }
+  if (packet.last) finish_tag(packet.tag, CompletionStatus::kSuccess);
+}
+
+void FunctionPort::check_deadlines() {
+  const Time now = context_.queue.now();
+  while (first_deadline_ != kNoTag && tags_[first_deadline_].deadline <= now) {
+    const std::uint16_t number = first_deadline_;
+    if (tags_[number].state == TagState::kQuarantined) {
+      free_tag(number);
+      pump_reads();
+      continue;
+    }
+    ++counters_.timeouts;
+    finish_tag(number, CompletionStatus::kTimeout);
+  }
+  if (first_deadline_ != kNoTag) deadline_timer_.set(tags_[first_deadline_].deadline);
+}
+
+// --- Requests for us ---
+
+void FunctionPort::receive_write(const Packet& packet, std::uint32_t bar) {
+  ++counters_.writes_received;
+  counters_.write_bytes_received += packet.bytes;
+  if (packet.poisoned) ++counters_.poisoned_received;
+  function_.on_write({.bar = bar,
+                      .offset = packet.address - bars_[bar],
+                      .data = packet.data(),
+                      .poisoned = packet.poisoned,
+                      .requester = packet.requester,
+                      .attributes = packet.attributes});
+}
+
+void FunctionPort::receive_read(const Packet& packet, std::uint32_t bar) {
+  ++counters_.reads_received;
+  counters_.read_bytes_wanted += packet.bytes;
+  function_.on_read({.bar = bar,
+                     .offset = packet.address - bars_[bar],
+                     .bytes = packet.bytes,
+                     .requester = packet.requester,
+                     .attributes = packet.attributes,
+                     .address = packet.address,
+                     .tag = packet.tag,
+                     .reset_count = resets_});
+}
+
+void FunctionPort::complete(const InboundRead& read, std::span<const std::byte> data, CompletionStatus status) {
+  if (read.reset_count != resets_ || !present_) {
+    ++counters_.stale_completes;
+    return;
+  }
+  const bool success = status == CompletionStatus::kSuccess;
+  assert(!success || data.size() == read.bytes);
+  std::uint32_t offset = 0;
+  do {
+    const std::uint32_t left = success ? read.bytes - offset : 0;
+    const std::uint32_t bytes = left == 0 ? 0 : splitter_.next(read.address + offset, left, random_);
+    Packet* const packet = context_.pool.take(bytes);
+    packet->kind = TlpKind::kCompletion;
+    packet->status = status;
+    packet->attributes = read.attributes;
+    packet->tag = read.tag;
+    packet->requester = read.requester;
+    packet->completer = id_;
+    packet->address = read.address + offset;
+    packet->bytes = bytes;
+    packet->offset = offset;
+    packet->remaining = success ? read.bytes - offset : read.bytes;
+    packet->last = !success || bytes == left;
+    if (bytes != 0) std::memcpy(packet->payload, data.data() + offset, bytes);
+    ++counters_.completions_sent;
+    counters_.completion_bytes_sent += bytes;
+    issue(packet);
+    offset += bytes;
+  } while (success && offset < read.bytes);
+}
+
+void FunctionPort::set_ready(bool writes, bool reads) {
+  ready_writes_ = writes;
+  ready_reads_ = reads;
+  outlet_.ready_changed();
+}
+
+// --- State ---
+
+void FunctionPort::set_mrrs(std::uint32_t bytes) {
+  assert(bytes >= 128 && bytes <= kPageBytes && (bytes & (bytes - 1)) == 0);
+  mrrs_ = bytes;
+}
+
+void FunctionPort::set_bus_master(bool on) {
+  if (bus_master_ && !on) abandon_waiting();
+  bus_master_ = on && present_;
+}
+
+/// Reads that have not got all their tags: their parts under way may still end.
+void FunctionPort::abandon_waiting() {
+  for (const std::uint32_t index : waiting_) {
+    Read& read = reads_[index];
+    read.complete_issue = true;
+    if (read.status == CompletionStatus::kSuccess) read.status = CompletionStatus::kAborted;
+    ++counters_.reads_failed;
+    if (read.open != 0) continue;
+    notices_.push_back({.reset = false, .kind = {}, .token = read.request.token});
+    free_reads_.push_back(index);
+  }
+  waiting_.clear();
+  if (!notices_.empty() && !std::exchange(notices_scheduled_, true)) {
+    context_.queue.schedule(context_.queue.now(), *this, kNotices);
+  }
+}
+
+void FunctionPort::abandon_all(ResetKind kind) {
+  bus_master_ = false;
+  ++resets_;
+  abandon_waiting();
+  std::vector<bool> told(reads_.size(), false);
+  for (std::uint16_t number = first_deadline_; number != kNoTag;) {
+    Tag& tag = tags_[number];
+    const std::uint16_t next = tag.next;
+    if (tag.state == TagState::kWaiting) {
+      if (!told[tag.read]) {
+        told[tag.read] = true;
+        notices_.push_back({.reset = false, .kind = {}, .token = reads_[tag.read].request.token});
+        free_reads_.push_back(tag.read);
+      }
+      ++counters_.reads_failed;
+      --pending_;
+      tag.state = TagState::kQuarantined;
+    }
+    if (kind != ResetKind::kFunctionLevel) free_tag(number);  // nothing comes any more over a link that was down
+    number = next;
+  }
+  notices_.push_back({.reset = true, .kind = kind, .token = 0});
+  if (!std::exchange(notices_scheduled_, true)) context_.queue.schedule(context_.queue.now(), *this, kNotices);
+}
+
+void FunctionPort::reset() { abandon_all(ResetKind::kFunctionLevel); }
+
+void FunctionPort::removed() {
+  abandon_all(ResetKind::kRemoved);
+  present_ = false;
+}
+
+void FunctionPort::inserted() {
+  present_ = true;
+  notices_.push_back({.reset = true, .kind = ResetKind::kInserted, .token = 0});
+  if (!std::exchange(notices_scheduled_, true)) context_.queue.schedule(context_.queue.now(), *this, kNotices);
+}
+
+void FunctionPort::hot_reset() { abandon_all(ResetKind::kHot); }
+
+void FunctionPort::on_event(std::uint64_t argument) {
+  switch (argument) {
+    case kRoom:
+      room_scheduled_ = false;
+      if (wants_room_ && queued_ <= options_.queue_bytes && waiting_.empty()) {
+        wants_room_ = false;
+        function_.on_room();
+      }
+      break;
+    case kNotices: {
+      notices_scheduled_ = false;
+      // In these calls more may be added, for a later event.
+      const std::vector<Notice> notices = std::exchange(notices_, {});
+      for (const Notice& notice : notices) {
+        if (notice.reset) {
+          function_.on_reset(notice.kind);
+        } else {
+          function_.on_read_done(notice.token, CompletionStatus::kAborted);
+        }
+      }
+      break;
+    }
+    default:
+      check_deadlines();
+  }
+}
+
+}  // namespace wherry::sim::pcie

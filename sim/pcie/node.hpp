@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside sim/pcie: what stands at the ends of links, and what all of them share.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/random.hpp"
+#include "sim/pcie/counters.hpp"
+#include "sim/pcie/event_queue.hpp"
+#include "sim/pcie/faults.hpp"
+#include "sim/pcie/packet.hpp"
+#include "sim/pcie/parameters.hpp"
+
+namespace wherry::sim::pcie {
+
+/// Shared by all parts of a fabric.
+struct Context {
+  explicit Context(EventQueue& q, const FabricOptions& o) : queue(q), options(o) {}
+
+  EventQueue& queue;
+  FabricOptions options;
+  PacketPool pool;
+  FabricCounters counters;
+  Observer* observer = nullptr;
+  std::uint32_t places = 0;  ///< buffers that have a number
+
+  struct ActiveFault {
+    Fault fault;
+    std::uint64_t matched = 0;
+    std::uint64_t struck = 0;
+  };
+  std::vector<ActiveFault> faults;
+  SplitMix64 fault_random{0};
+
+  void see(Point point, std::uint32_t place, const Tlp& tlp) const {
+    if (observer != nullptr) [[unlikely]]
+      observer->on_tlp(point, place, tlp, queue.now());
+  }
+  /// Ends a packet that reaches no function: gives back what it holds, tells the observer. The caller counts it.
+  void drop(Packet* packet);
+  /// Which fault strikes this TLP at that node, if any: of kDelay, or of the other kinds.
+  [[nodiscard]] const Fault* strike(const Tlp& tlp, NodeId at, bool delay);
+};
+
+class Node {
+ public:
+  explicit Node(NodeId id) : node_id(id) {}
+  virtual ~Node() = default;
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  /// A packet came in at that port; it holds credits of the transmitter that sent it.
+  virtual void arrive(Packet* packet, std::uint32_t port) = 0;
+  /// The link of that port went down: what the node keeps of what came from there is lost.
+  virtual void link_down(std::uint32_t port) { static_cast<void>(port); }
+
+  /// From the link to arrive(): after the last bit; or, if `cut_through`, after the first.
+  Time arrival_latency = 0;
+  bool cut_through = false;
+  const NodeId node_id;
+};
+
+/// Answers a read with an error, from the node that found it. The request ends here.
+[[nodiscard]] Packet* error_completion(Context& context, Packet* request, CompletionStatus status,
+                                       FunctionId completer);
+
+}  // namespace wherry::sim::pcie

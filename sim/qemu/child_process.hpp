@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/fd.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::sim {
+
+/// Another program, which does not outlive this process, however that ends: the kernel kills it with the thread that
+/// started it (prctl(2), PR_SET_PDEATHSIG). Move-only; the destructor kills it and waits for its end.
+class ChildProcess {
+ public:
+  ChildProcess() noexcept = default;
+  /// `program`: a path, or a name on $PATH. The child has the descriptors `kept` under their numbers, nothing on
+  /// standard input, and its output is kept for said(). kNotFound: there is no such program; kInternal.
+  static Result<ChildProcess> start(const std::string& program, const std::vector<std::string>& arguments,
+                                    std::span<const int> kept);
+  ChildProcess(ChildProcess&& other) noexcept;
+  ChildProcess& operator=(ChildProcess&& other) noexcept;
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+  ~ChildProcess();
+
+  /// False once it has ended.
+  [[nodiscard]] bool running();
+  /// Waits for its end. Its exit status; 128 and the signal's number if a signal ended it.
+  int wait();
+  /// What it wrote to standard output and standard error, at most the last 4 KiB.
+  [[nodiscard]] std::string said() const;
+  [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+
+ private:
+  void kill_and_wait() noexcept;
+
+  pid_t pid_ = -1;
+  int status_ = -1;  ///< as of waitpid(2); -1: it runs
+  Fd output_;
+};
+
+}  // namespace wherry::sim

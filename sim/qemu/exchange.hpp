@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends traffic into the NIC's cable, and holds what comes back against what must: every byte, every frame, in order.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "sim/qemu/machine.hpp"
+#include "sim/qemu/traffic.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::sim {
+
+/// What may be on its way at a time.
+struct InFlight {
+  std::uint32_t frames = 32;
+  std::uint32_t slots = 48;
+};
+
+/// What returns for a frame that is longer than a reply may be.
+enum class LongFrames : std::uint8_t { kCut, kNothing };
+
+struct Replies {
+  LongFrames longer = LongFrames::kCut;
+  std::uint32_t longest = Traffic::kLongest;
+};
+
+struct ExchangeCounters {
+  std::uint64_t sent = 0;
+  std::uint64_t replies = 0;     ///< that these frames are worth
+  std::uint64_t unanswered = 0;  ///< of the frames sent: no reply is due
+  std::uint64_t returned = 0;    ///< replies, as they must be
+  std::uint64_t wrong = 0;       ///< others: changed, unknown, twice, or overtaken
+  std::uint64_t lost = 0;        ///< replies that did not return
+};
+
+class Exchange {
+ public:
+  Exchange(Machine& machine, const Traffic& traffic, const InFlight& limits)
+      : machine_(machine), traffic_(traffic), limits_(limits) {}
+
+  /// Both of frames sent from now on.
+  void set_traffic(const Traffic& traffic) noexcept { traffic_ = traffic; }
+  void set_replies(const Replies& replies) noexcept { replies_ = replies; }
+  /// `count` frames more, and until all of them have returned. kDeadlineExceeded: nothing returns any more.
+  Status run(std::uint64_t count);
+  /// The same, but ends when `replies` have returned, in the middle of it. pump() sends the other frames, and receives,
+  /// without turning the machine.
+  Status run_into(std::uint64_t count, std::uint64_t replies);
+  Status pump();
+  /// Until nothing has returned for a while; what is still missing is lost.
+  Status settle();
+
+  [[nodiscard]] const ExchangeCounters& counters() const noexcept { return counters_; }
+
+ private:
+  struct Expected {
+    std::vector<std::byte> reply;
+    std::uint32_t slots = 0;  ///< that its frame takes; of a cut reply, with the last piece
+  };
+  void send_what_may();
+  void expect(std::uint64_t number);
+  Status step();
+  template <typename Done>
+  Status step_until(const Done& done);
+  [[nodiscard]] std::uint64_t returned() const noexcept { return counters_.returned + counters_.wrong; }
+  void check(const std::vector<std::byte>& frame);
+  void forget_front();
+
+  Machine& machine_;
+  Traffic traffic_;
+  InFlight limits_;
+  Replies replies_;
+  std::uint64_t next_ = 0;
+  std::uint64_t end_ = 0;
+  std::uint32_t slots_ = 0;
+  std::deque<Expected> expected_;
+  ExchangeCounters counters_;
+};
+
+}  // namespace wherry::sim

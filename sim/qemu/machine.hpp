@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// A QEMU whose processor does nothing: root port, switch, and side by side behind it a NIC that nobody here wrote and
+// our card. The NIC's DMA to the card is peer to peer, and comes to this process as messages.
+//
+// One thread, one loop, turn(): while QEMU waits for the card, nobody waits for QEMU. No file is made, and no process
+// is left behind, however this one ends.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/fd.hpp"
+#include "sim/bypass/card.hpp"
+#include "sim/qemu/channel.hpp"
+#include "sim/qemu/child_process.hpp"
+#include "sim/qemu/monitor.hpp"
+#include "sim/qemu/nic.hpp"
+#include "sim/qemu/pci.hpp"
+#include "sim/qemu/proxy_card.hpp"
+#include "sim/qemu/qtest.hpp"
+#include "sim/qemu/wire.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::sim {
+
+/// What of the card this QEMU's NICs can map at a time to send it: buffers that are not in the machine's memory are
+/// copied by way of bounce buffers. Before 9.1 there is one, of a page, for the whole machine
+/// (address_space_map() in softmmu/physmem.c); since then it is an option.
+struct SendLimits {
+  std::uint32_t buffers = 1;
+  std::uint32_t buffer_bytes = 4096;
+};
+
+struct MachineOptions {
+  std::string qemu = "qemu-system-x86_64";  ///< a path, or a name on $PATH
+  std::string nic = "e1000e";               ///< QEMU's device: e1000e or igb
+};
+
+class Machine {
+ public:
+  /// The tree is enumerated; the NIC is not set up. `card` outlives the machine. kNotFound: there is no QEMU;
+  /// kUnsupported: this QEMU lacks the NIC.
+  static Result<std::unique_ptr<Machine>> start(const MachineOptions& options, DmaTarget& card);
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+  ~Machine();
+
+  /// Moves everything that can be moved. If that is nothing, waits, at most `wait_ms`. kUnavailable: QEMU has ended.
+  Status turn(int wait_ms);
+  /// What each turn() does, too; it must not call turn(). Empty: nothing.
+  void set_background(std::function<Status()> work) { background_ = std::move(work); }
+  /// As long as `condition` is false; kDeadlineExceeded names `what`.
+  template <typename Condition>
+  Status turn_until(Condition condition, std::chrono::nanoseconds patience, const char* what) {
+    for (const Deadline deadline(patience); !condition();) {
+      if (deadline.passed()) return {StatusCode::kDeadlineExceeded, std::string("QEMU: time is over: ") + what};
+      if (Status status = turn(1); !status) return status;
+    }
+    return {};
+  }
+
+  [[nodiscard]] Wire& wire() noexcept { return *wire_; }
+  [[nodiscard]] NicRegisters& nic_registers() noexcept { return *registers_; }
+  [[nodiscard]] std::uint64_t nic_bar() const noexcept { return nic_.bars[0].address; }
+  [[nodiscard]] std::uint64_t card_bar() const noexcept { return card_function_.bars[kCardBar].address; }
+  [[nodiscard]] const ProxyCard& proxy() const noexcept { return proxy_; }
+  [[nodiscard]] const std::string& version() const noexcept { return version_; }
+  [[nodiscard]] const SendLimits& send_limits() const noexcept { return limits_; }
+  [[nodiscard]] pid_t pid() const noexcept { return process_.pid(); }
+
+  /// The cable in or out, at the NIC.
+  Status set_link(bool up);
+  /// Bus mastering of the NIC.
+  Status set_nic_master(bool on) { return set_bus_master(*config_, nic_, on); }
+  /// Surprise removal: the slot's power goes. And a new NIC in that slot, which must be set up.
+  Status remove_nic();
+  Status insert_nic();
+
+ private:
+  class Registers;  ///< the NIC's BAR 0
+  class Config;     ///< by the memory-mapped window
+
+  Machine(const MachineOptions& options, DmaTarget& card);
+  Status ask_version();
+  [[nodiscard]] std::uint64_t bounce_bytes() const noexcept;
+  Status launch();
+  Status find_functions();
+  Status command(const std::string& name, const nlohmann::json& arguments);
+  Result<std::uint32_t> read32(std::uint64_t address);
+  Status write32(std::uint64_t address, std::uint32_t value);
+  Result<bool> serve_card();
+  void post_tails();
+  Status turn_channels(int wait_ms);
+  Status explain(Status status);
+
+  MachineOptions options_;
+  DmaTarget& card_;
+  ProxyCard proxy_;
+  std::string version_;
+  SendLimits limits_;
+  Fd firmware_;
+  ChildProcess process_;
+  Channel device_;
+  std::unique_ptr<Qtest> qtest_;
+  std::unique_ptr<Monitor> monitor_;
+  std::unique_ptr<Wire> wire_;
+  std::unique_ptr<NicRegisters> registers_;
+  std::unique_ptr<ConfigSpace> config_;
+  PciFunction nic_, card_function_;
+  std::function<Status()> background_;
+};
+
+}  // namespace wherry::sim

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The card: its registers (spec/bypass_registers.toml) and its window, the memory in which the NIC finds its rings.
+// One thread. Nothing here waits for the NIC; stop() waits for the core.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "bypass/generated/personalities.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::bypass {
+
+/// BAR 0 holds the registers, BAR 2 the window.
+inline constexpr unsigned kRegisterBar = 0, kWindowBar = 2;
+inline constexpr std::uint64_t kWindowBytes = 8ULL << 20;
+// Places in the window (docs/bypass-core.md).
+inline constexpr std::uint32_t kRxRings = 0, kTxRings = 0x1'0000, kRingStride = 0x2'0000, kHeads = 0x20'0000,
+                               kScratch = 0x21'0000, kScratchBytes = 0x1'0000;
+inline constexpr std::uint32_t kSlotBytes = 2048;
+
+/// Where the card is: behind VFIO, in a simulation, or a model in a test.
+class CardAccess {
+ public:
+  CardAccess() = default;
+  CardAccess(const CardAccess&) = delete;
+  CardAccess& operator=(const CardAccess&) = delete;
+  virtual ~CardAccess() = default;
+  /// A register; all ones from a card that does not answer.
+  [[nodiscard]] virtual std::uint32_t read(std::uint32_t offset) = 0;
+  virtual void write(std::uint32_t offset, std::uint32_t value) = 0;
+  /// Bytes of the window, in units of 4. kUnavailable: the card does not answer.
+  virtual Status read_window(std::uint32_t offset, std::span<std::byte> into) = 0;
+  virtual Status write_window(std::uint32_t offset, std::span<const std::byte> from) = 0;
+  virtual void pause(std::chrono::microseconds time) = 0;
+};
+
+/// What the core was built with.
+struct CardShape {
+  std::uint32_t queue_pairs = 0, rx_entries = 0, tx_entries = 0;
+  std::uint16_t version_major = 0, version_minor = 0;
+};
+
+struct CardSetup {
+  std::uint64_t window = 0;          ///< its bus address
+  std::uint64_t nic = 0;             ///< bus address of the NIC's BAR 0
+  bool in_place = false;             ///< frames stay in their slots (docs/bypass-core.md)
+  std::uint32_t frame_bytes = 1518;  ///< longest frame, with FCS
+};
+
+struct Counter {
+  std::string_view name;
+  std::uint32_t value = 0;  ///< wraps
+};
+
+class Card {
+ public:
+  /// kNotFound: no bypass core answers there; kVersionMismatch.
+  static Result<Card> open(CardAccess& access);
+  [[nodiscard]] const CardShape& shape() const noexcept { return shape_; }
+  /// Queue pair 0 stopped, the personality and all addresses written. kInvalidArgument: the window's address is not a
+  /// multiple of 8 MiB, or the NIC takes no rings as large as the core's.
+  Status configure(const Personality& nic, const CardSetup& setup);
+  /// Queue pair 0 runs: the card writes the NIC's tails from here on.
+  Status start();
+  /// The card writes no tail any more; what was under way is dropped and counted. kDeadlineExceeded: the core does not
+  /// come to rest.
+  Status stop();
+  [[nodiscard]] bool running() const;
+  /// All, in the order of the register map. kUnavailable: the card does not answer.
+  Result<std::vector<Counter>> counters() const;
+  [[nodiscard]] CardAccess& access() const noexcept { return *access_; }
+
+ private:
+  explicit Card(CardAccess& access) : access_(&access) {}
+  CardAccess* access_;
+  CardShape shape_{};
+  bool in_place_ = false;
+};
+
+/// Register `descriptors` of the core, for a NIC. kUnsupported: the core has no decoder for the NIC's format.
+Result<std::uint32_t> descriptor_word(const Personality& nic);
+
+}  // namespace wherry::bypass

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// 82574: extended receive descriptors, data descriptors for transmission. Two queues, of which one is used.
+#pragma once
+
+#include "bypass/nic/gigabit.hpp"
+
+namespace wherry::bypass {
+
+class E1000e final : public GigabitNic {
+ public:
+  using GigabitNic::GigabitNic;
+
+ protected:
+  Status start_rings(const NicSetup& setup, std::uint32_t& receive) override;
+  bool own_mdio(bool own) override;
+  bool own_for_reset(bool own) override { return own_mdio(own); }  // it falls to firmware with the reset
+  [[nodiscard]] std::chrono::milliseconds after_reset() const noexcept override;
+};
+
+}  // namespace wherry::bypass

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Controllers of the e1000 family: one register block for device, PHY, filters and MAC; rings differ (e1000e.hpp,
+// igb.hpp). Sources: DPDK drivers/net/intel/e1000/base ("e1000_82571.c e1000_reset_hw_82571" and so on), whose register
+// names are those of the 82574, 82576, I210 and I225 datasheets.
+#pragma once
+
+#include "bypass/nic/ring_nic.hpp"
+
+namespace wherry::bypass {
+
+class GigabitNic : public RingNic {
+ public:
+  using RingNic::RingNic;
+  Status reset() override;
+  Status start(const NicSetup& setup) override;
+  Status stop() override;
+  [[nodiscard]] Link link() override;
+
+ protected:
+  /// Rings, and what of receive and transmit control belongs to them. RCTL.RXEN and TCTL.EN are off. `receive` comes
+  /// as what is set in RCTL afterwards.
+  virtual Status start_rings(const NicSetup& setup, std::uint32_t& receive) = 0;
+  /// Around MDIC: firmware must be asked for the PHY, or get it back. True: it agrees.
+  virtual bool own_mdio(bool own) = 0;
+  /// The same around a reset, which not all families need.
+  virtual bool own_for_reset(bool /*own*/) { return false; }
+  [[nodiscard]] virtual std::chrono::milliseconds after_reset() const noexcept = 0;
+
+  static constexpr std::uint32_t kTransmitControl = 0x0400;  ///< TCTL
+  static constexpr std::uint32_t kReceiveFilter = 0x5008;    ///< RFCTL
+
+ private:
+  void start_link(bool loopback);
+  void restart_phy();
+};
+
+}  // namespace wherry::bypass

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: NICs as their datasheets describe their registers (82574, 82576 / I210, 82599), with as much behind them
+// as moves a frame in loopback. Written from the datasheets' words, not from the drivers here. What a datasheet forbids
+// is counted as a fault: a register or bit that does not exist, a ring that changes while it runs, an access during a
+// reset, a tail written to a queue that is off, MDIC without the semaphore.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bypass/nic/nic.hpp"
+
+namespace wherry::bypass::testing_support {
+
+/// The bus, as the NIC sees it. False: nobody answers.
+struct Bus {
+  std::function<bool(std::uint64_t, std::span<std::byte>)> read = [](std::uint64_t, std::span<std::byte>) {
+    return false;
+  };
+  std::function<bool(std::uint64_t, std::span<const std::byte>)> write = [](std::uint64_t, std::span<const std::byte>) {
+    return false;
+  };
+};
+
+class RegisterModel : public Registers {
+ public:
+  explicit RegisterModel(const Personality& personality) : nic_(personality) {}
+
+  [[nodiscard]] std::uint32_t read(std::uint32_t offset) final;
+  void write(std::uint32_t offset, std::uint32_t value) final;
+  void pause(std::chrono::microseconds time) final;
+
+  // What a test sets.
+  Bus bus;
+  bool bus_master = true;
+  bool removed = false;
+  bool stuck_reset = false;   ///< CTRL.RST never clears
+  bool stuck_master = false;  ///< requests never come to an end
+  bool stuck_queue = false;   ///< a queue never says that it runs
+  bool cable = true;
+  bool phy_off = false;         ///< as the kernel's driver leaves it
+  bool loses_loopback = false;  ///< a fault of the NIC: what is sent does not come back
+
+  // What a test asks.
+  std::vector<std::string> faults;
+  std::uint64_t now_us = 0;
+  int resets = 0;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> writes;  ///< in order
+  [[nodiscard]] std::uint32_t value(std::uint32_t offset) const;
+  [[nodiscard]] bool moves() const { return receiving() || transmitting(); }
+  [[nodiscard]] bool rx_runs() const { return receiving() && queue_on(nic_.rx_ring_offset); }
+  [[nodiscard]] bool tx_runs() const { return transmitting() && queue_on(nic_.tx_ring_offset); }
+
+ protected:
+  struct Register {
+    std::uint32_t reset = 0, writable = 0;
+    bool clears_on_read = false;
+  };
+  /// `count` registers, `stride` bytes apart.
+  void define(std::uint32_t offset, std::uint32_t reset, std::uint32_t writable, std::uint32_t count = 1,
+              std::uint32_t stride = 4);
+  void define_counter(std::uint32_t offset);
+  void reset_all();
+  void fault(const std::string& what) { faults.push_back(what); }
+  [[nodiscard]] std::uint32_t& at(std::uint32_t offset) { return values_[offset]; }
+
+  virtual void on_write(std::uint32_t offset, std::uint32_t before, std::uint32_t value) = 0;
+  /// Of registers whose value depends on time or state.
+  virtual std::uint32_t on_read(std::uint32_t offset, std::uint32_t value) = 0;
+  [[nodiscard]] virtual bool receiving() const = 0;
+  [[nodiscard]] virtual bool transmitting() const = 0;
+  [[nodiscard]] virtual bool looping() const = 0;
+  [[nodiscard]] virtual std::uint32_t buffer_bytes() const = 0;
+  [[nodiscard]] bool queue_on(std::uint32_t ring) const;
+  /// The rules of a ring, which are the same in all three.
+  void check_ring(std::uint32_t ring, bool unit_on, std::uint32_t offset, std::uint32_t value);
+  void run();
+  void start_reset(std::uint64_t microseconds, bool silent);
+
+  const Personality& nic_;
+  std::uint64_t reset_until_ = 0;
+  bool silent_reset_ = false;  ///< no access until the reset is over
+  std::map<std::uint32_t, std::uint64_t> enabled_at_;
+
+ private:
+  bool send_one();
+  void receive(const std::vector<std::byte>& frame);
+  std::map<std::uint32_t, Register> registers_;
+  std::map<std::uint32_t, std::uint32_t> values_;
+};
+
+/// 82574, or 82576 and I210, by the personality.
+class GigabitModel final : public RegisterModel {
+ public:
+  explicit GigabitModel(const Personality& personality);
+  std::uint16_t phy_control = 0x1140;
+  bool firmware_has_phy = false;
+
+ private:
+  void on_write(std::uint32_t offset, std::uint32_t before, std::uint32_t value) override;
+  std::uint32_t on_read(std::uint32_t offset, std::uint32_t value) override;
+  [[nodiscard]] bool receiving() const override;
+  [[nodiscard]] bool transmitting() const override;
+  [[nodiscard]] bool looping() const override;
+  [[nodiscard]] std::uint32_t buffer_bytes() const override;
+  [[nodiscard]] bool advanced() const { return nic_.rx_buffer_offset != 0; }
+  [[nodiscard]] bool link_up() const;
+  std::uint64_t mdi_ready_ = 0, link_since_ = 0;
+};
+
+class TenGigabitModel final : public RegisterModel {
+ public:
+  explicit TenGigabitModel(const Personality& personality);
+
+ private:
+  void on_write(std::uint32_t offset, std::uint32_t before, std::uint32_t value) override;
+  std::uint32_t on_read(std::uint32_t offset, std::uint32_t value) override;
+  [[nodiscard]] bool receiving() const override;
+  [[nodiscard]] bool transmitting() const override;
+  [[nodiscard]] bool looping() const override;
+  [[nodiscard]] std::uint32_t buffer_bytes() const override;
+  [[nodiscard]] bool link_up() const;
+};
+
+}  // namespace wherry::bypass::testing_support

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the host does to a NIC: take it, hand its rings over to the card, take them back. One class a family; the
+// numbers that differ within a family, and all that the card must know, too, come from spec/nic_personalities.toml.
+//
+// Order of calls: reset, start, (stop, start)*, stop. One thread. Every call may block for some 100 ms.
+// Errors: kUnavailable: the NIC does not answer, or not in time; kInvalidArgument: the setup does not fit the family.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "bypass/generated/personalities.hpp"
+#include "bypass/nic/registers.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::bypass {
+
+using MacAddress = std::array<std::uint8_t, 6>;
+std::string text_of(const MacAddress& mac);
+
+/// Addresses on the bus, aligned to Personality::ring_align.
+struct Rings {
+  std::uint64_t rx = 0, tx = 0;
+  std::uint32_t rx_entries = 0, tx_entries = 0;
+};
+
+struct NicSetup {
+  Rings rings;                       ///< of queue pair 0
+  std::uint32_t slot_bytes = 2048;   ///< of each receive buffer
+  std::uint32_t frame_bytes = 1518;  ///< longest frame, with FCS
+  bool promiscuous = false;          ///< else frames to its own address, and broadcasts
+  bool loopback = false;             ///< frames come back at the MAC, and none leaves
+};
+
+/// Of queue pair 0.
+struct Progress {
+  std::uint32_t rx_head = 0, tx_head = 0;  ///< the descriptor that the NIC takes next
+  std::uint32_t received = 0, sent = 0;    ///< good frames since the last call (the counters clear on read)
+};
+
+struct Link {
+  bool up = false;
+  std::uint32_t mbits = 0;  ///< 0: unknown
+};
+
+/// Memory that the NIC can reach, for messages.
+struct DmaMemory {
+  std::span<std::byte> bytes;
+  std::uint64_t address = 0;  ///< for the NIC
+};
+inline constexpr std::size_t kMessageMemory = 64 * 1024;
+
+class Nic {
+ public:
+  Nic() = default;
+  Nic(const Nic&) = delete;
+  Nic& operator=(const Nic&) = delete;
+  virtual ~Nic() = default;
+
+  /// From any state: no DMA and no interrupt from here on, rings and filters forgotten.
+  virtual Status reset() = 0;
+  /// Queue pair 0 runs. Its tails are 0: the NIC has no descriptor until somebody writes one of them.
+  virtual Status start(const NicSetup& setup) = 0;
+  /// As reset; what firmware was told of a driver is taken back.
+  virtual Status stop() = 0;
+  virtual void write_rx_tail(std::uint32_t value) = 0;
+  virtual void write_tx_tail(std::uint32_t value) = 0;
+  [[nodiscard]] virtual Progress progress() = 0;
+  [[nodiscard]] virtual Link link() = 0;
+  /// From reset on.
+  [[nodiscard]] virtual MacAddress mac() const = 0;
+  [[nodiscard]] virtual const Personality& personality() const noexcept = 0;
+  /// Whether NicSetup::loopback is possible.
+  [[nodiscard]] virtual bool has_loopback() const noexcept = 0;
+};
+
+/// "82599 SFP+"; empty: not known.
+[[nodiscard]] std::string_view model_name(std::uint16_t vendor, std::uint16_t device) noexcept;
+/// Whether make_nic() drives the family; X710 and E810 themselves are set up by their kernel driver, and driven as
+/// their VFs.
+[[nodiscard]] bool can_drive(const Personality& personality) noexcept;
+/// `registers` and `memory` must outlive it. kUnsupported: can_drive() is false, and the message says what to do.
+Result<std::unique_ptr<Nic>> make_nic(const Personality& personality, Registers& registers, DmaMemory memory);
+
+}  // namespace wherry::bypass

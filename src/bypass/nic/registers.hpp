@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A NIC's registers, wherever the NIC is: behind VFIO, in QEMU, or a model in a test.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace wherry::bypass {
+
+class Registers {
+ public:
+  Registers() = default;
+  Registers(const Registers&) = delete;
+  Registers& operator=(const Registers&) = delete;
+  virtual ~Registers() = default;
+  /// BAR 0, offsets in bytes, aligned. A NIC that is not there reads as all ones.
+  [[nodiscard]] virtual std::uint32_t read(std::uint32_t offset) = 0;
+  virtual void write(std::uint32_t offset, std::uint32_t value) = 0;
+  /// Lets at least this time pass.
+  virtual void pause(std::chrono::microseconds time) = 0;
+};
+
+/// Reads until `(value & mask) == wanted`. False: it was not so within `limit`.
+inline bool wait_for(Registers& registers, std::uint32_t offset, std::uint32_t mask, std::uint32_t wanted,
+                     std::chrono::microseconds limit, std::chrono::microseconds step) {
+  for (std::chrono::microseconds waited{0};; waited += step) {
+    if ((registers.read(offset) & mask) == wanted) return true;
+    if (waited >= limit) return false;
+    registers.pause(step);
+  }
+}
+
+/// Changes some bits.
+inline void update(Registers& registers, std::uint32_t offset, std::uint32_t clear, std::uint32_t set) {
+  registers.write(offset, (registers.read(offset) & ~clear) | set);
+}
+
+}  // namespace wherry::bypass

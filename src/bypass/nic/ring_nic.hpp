@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the families have in common whose rings are registers: base, length, head, tail and control of a ring lie at the
+// same distances in all of them (spec/nic_personalities.toml, rx_ring_offset).
+#pragma once
+
+#include "bypass/nic/nic.hpp"
+
+namespace wherry::bypass {
+
+class RingNic : public Nic {
+ public:
+  RingNic(const Personality& personality, Registers& registers) : personality_(personality), registers_(registers) {}
+
+  void write_rx_tail(std::uint32_t value) override { registers_.write(personality_.rx_tail_offset, value); }
+  void write_tx_tail(std::uint32_t value) override { registers_.write(personality_.tx_tail_offset, value); }
+  [[nodiscard]] MacAddress mac() const override { return mac_; }
+  [[nodiscard]] const Personality& personality() const noexcept override { return personality_; }
+  [[nodiscard]] bool has_loopback() const noexcept override { return personality_.loopback_mask != 0; }
+  [[nodiscard]] Progress progress() override;
+
+ protected:
+  static constexpr std::uint32_t kRingBaseLow = 0x00, kRingBaseHigh = 0x04, kRingLength = 0x08, kRingHead = 0x10,
+                                 kRingTail = 0x18,
+                                 kRingControl = 0x28;  ///< of a ring, from its offset
+  /// kInvalidArgument: bases, lengths or sizes that the family does not take, each by name.
+  [[nodiscard]] Status check(const NicSetup& setup) const;
+  /// Base, length, head and tail; the queue must be off.
+  void write_ring(std::uint32_t offset, std::uint64_t base, std::uint32_t bytes);
+  /// Off, and seen to be.
+  [[nodiscard]] Status disable_ring(std::uint32_t offset, std::string_view what);
+  /// On with `control`, and seen to be.
+  [[nodiscard]] Status enable_ring(std::uint32_t offset, std::uint32_t control, std::string_view what);
+  /// Receive address 0, as the NIC has loaded it; all other filters are emptied.
+  [[nodiscard]] Status read_mac();
+  void clear_filters();
+  /// kUnavailable: all ones, so that it was removed, or its link is down.
+  [[nodiscard]] Status alive();
+  [[nodiscard]] Status silent(std::string_view what) const;
+
+  const Personality& personality_;
+  Registers& registers_;
+  MacAddress mac_{};
+};
+
+}  // namespace wherry::bypass

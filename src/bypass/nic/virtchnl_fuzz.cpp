@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers of arbitrary bytes from the driver of a physical function: nothing is read beyond their end.
+#include <cstdlib>
+
+#include "bypass/nic/virtchnl.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace wherry::bypass;
+  const wherry::ByteView message(reinterpret_cast<const std::byte*>(data), size);
+  (void)virtchnl::parse_version(message);
+  (void)virtchnl::parse_event(message);
+  const auto resources = virtchnl::parse_resources(message);
+  if (resources && (size < 36 || resources->queue_pairs == 0)) std::abort();
+  return 0;
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the topology says of the way between a NIC and a card: without moving data, so that "nothing found" is not yet
+// "works" (docs/bypass-host.md). Pure functions of a PciTree.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bypass/cause.hpp"
+#include "bypass/pci.hpp"
+
+namespace wherry::bypass {
+
+/// How a request of the NIC gets to the card.
+enum class Route : std::uint8_t {
+  kDirect,       ///< by a switch that both are below
+  kRedirected,   ///< the same switch sends it up to the root complex, and it comes down again
+  kRootComplex,  ///< there is no such switch
+};
+
+struct PortReport {
+  BusAddress at;
+  std::optional<PortType> type;  ///< none: not readable without root
+  bool acs_known = false;        ///< its extended capabilities could be read
+  std::optional<Acs> acs;        ///< none: it has none, or acs_known is false
+};
+
+struct PathReport {
+  BusAddress nic, card;
+  Route route = Route::kRootComplex;
+  std::optional<BusAddress> common_port;  ///< the lowest port that both are below
+  std::vector<PortReport> ports;          ///< between the common port and the two, the NIC's first
+  Findings findings;                      ///< the one that decides first
+  std::vector<std::string> unknown;       ///< sentences: what could not be read, and by whom it can be
+};
+
+struct PathOptions {
+  unsigned nic_bar = 0;                   ///< with the NIC's registers
+  unsigned card_bar = 2;                  ///< with rings and slots
+  std::uint64_t card_bytes = 8ULL << 20;  ///< that the card's BAR must have
+};
+
+/// kInvalidArgument: the two are one function; kNotFound: the tree does not have them.
+Result<PathReport> judge_path(const PciTree& tree, BusAddress nic, BusAddress card, const PathOptions& options = {});
+
+/// A name of the port for the kernel's command line that survives new bus numbers: "0000:00:01.0/00.0/02.0", the root
+/// port and then device and function on each bus below it (Documentation/admin-guide/kernel-parameters.txt,
+/// pci=disable_acs_redir).
+std::string kernel_name_of_port(const PciTree& tree, BusAddress port);
+/// "RR CR UF"; "-" for none.
+std::string acs_text(std::uint16_t bits);
+
+}  // namespace wherry::bypass

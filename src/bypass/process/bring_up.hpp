@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// `wherry bypass up`: from two functions with their kernel drivers to a card that drives the NIC, and back.
+//
+// Each step is undone in reverse when a later one fails, when the process is told to stop, and at the end. What a
+// killed process leaves is in RecordStore; the kernel itself ends DMA and mappings then.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "bypass/card.hpp"
+#include "bypass/nic/nic.hpp"
+#include "bypass/path.hpp"
+#include "bypass/process/preflight.hpp"
+#include "bypass/process/record.hpp"
+#include "bypass/vfio.hpp"
+
+namespace wherry::bypass {
+
+struct UpOptions {
+  BusAddress nic{}, card{};
+  std::string sysfs = "/sys";
+  bool promiscuous = false;
+  bool in_place = false;
+  std::uint32_t frame_bytes = 1518;  ///< longest frame, with FCS
+  bool allow_detour = false;         ///< go on although traffic passes the root complex, if the pre-flight test says so
+  bool preflight = true;
+  std::uint64_t seed = 0;  ///< of the pre-flight test's frames
+};
+
+/// Tests put models in their places.
+struct UpParts {
+  Kernel& kernel;
+  RecordStore records;
+  /// NIC and card behind the container; the Vfio lives longer than both.
+  std::function<std::unique_ptr<Registers>(const VfioDevice&)> registers;
+  std::function<std::unique_ptr<CardAccess>(const VfioDevice&)> card;
+};
+/// The real ones.
+UpParts linux_parts(std::string directory);
+
+struct UpReport {
+  PathReport path{};
+  PreflightReport preflight{};
+  bool moved = false;  ///< the pre-flight test ran
+  std::vector<std::string> notes;
+  Finding finding;  ///< why it ended; kNone: another error, or none
+};
+
+class BringUp {
+ public:
+  /// Ends early, with everything undone, once `stop` is true: kCancelled. The report is filled as far as it came.
+  static Result<std::unique_ptr<BringUp>> begin(UpParts parts, const PciTree& tree, const UpOptions& options,
+                                                const std::atomic<bool>& stop, UpReport& report);
+  /// As begin(), but ends after the pre-flight test: `wherry bypass probe --move`.
+  static Status probe(UpParts parts, const PciTree& tree, const UpOptions& options, const std::atomic<bool>& stop,
+                      UpReport& report);
+  BringUp(const BringUp&) = delete;
+  BringUp& operator=(const BringUp&) = delete;
+  ~BringUp();
+
+  /// Stops the card and the NIC, and gives both back. What cannot be given back is in the status, and stays in the
+  /// record.
+  Status end();
+  [[nodiscard]] Card& card() noexcept { return *card_; }
+  [[nodiscard]] Nic& nic() noexcept { return *nic_; }
+  [[nodiscard]] const UpOptions& options() const noexcept { return options_; }
+
+ private:
+  BringUp(UpParts parts, const PciTree& tree, const UpOptions& options, const std::atomic<bool>& stop, UpReport& report)
+      : parts_(std::move(parts)),
+        binding_(parts_.kernel, options.sysfs),
+        tree_(tree),
+        options_(options),
+        stop_(stop),
+        report_(report) {}
+  Status open();
+  Status check_path();
+  Status take();
+  Status open_vfio();
+  Status open_devices();
+  Status fly();
+  Status hand_over();
+  [[nodiscard]] Status go_on() const;
+
+  UpParts parts_;
+  Binding binding_;
+  const PciTree& tree_;
+  UpOptions options_;
+  const std::atomic<bool>& stop_;
+  UpReport& report_;
+  Record record_{};
+  std::unique_ptr<Vfio> vfio_;
+  std::unique_ptr<Registers> registers_;
+  std::unique_ptr<CardAccess> access_;
+  std::unique_ptr<Nic> nic_;
+  std::unique_ptr<Card> card_;
+  bool started_ = false;
+};
+
+}  // namespace wherry::bypass

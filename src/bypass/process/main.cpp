@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// wherry-bypass: the host's part of bypass.
+#include <CLI/CLI.hpp>
+
+#include "base/program.hpp"
+#include "base/version.hpp"
+#include "bypass/process/commands.hpp"
+
+int main(int argc, char** argv) {
+  using namespace wherry::bypass;
+  wherry::keep_owners_rights();
+  CLI::App app{
+      "wherry-bypass: hands a NIC's rings to an FPGA card, and takes them back (docs/bypass-host.md).\n\n"
+      "  wherry-bypass probe                     what is here, and what is in the way\n"
+      "  wherry-bypass up                        the card drives the NIC, until Ctrl-C\n"
+      "  wherry-bypass status\n"
+      "  wherry-bypass down\n\n"
+      "Exit status: 0 done, 1 failed, 2 wrong command line, 3 no such hardware, 10 no common port, 11 ACS redirect,\n"
+      "12 BAR, 13 IOMMU group, 14 reserved address, 15 no IOMMU, 20 reads dead, 21 writes dead, 22 wrong data,\n"
+      "23 tails dead, 24 no loopback, 25 card memory.",
+      "wherry-bypass"};
+  app.set_version_flag("--version", std::string("wherry ") + std::string(wherry::kVersion));
+  app.require_subcommand(1);
+  CommandOptions options;
+  CLI::App* const probe = app.add_subcommand("probe", "what is here, and whether a NIC and a card can work together");
+  CLI::App* const up = app.add_subcommand("up", "the card drives the NIC; needs root");
+  CLI::App* const status = app.add_subcommand("status", "what card and NIC count");
+  CLI::App* const down = app.add_subcommand("down", "gives the NIC back to its kernel driver");
+  for (CLI::App* const command : {probe, up, status, down}) {
+    command->add_option("--nic", options.nic, "its PCI address, as 0000:03:00.0; default: the only one");
+    command->add_option("--directory", options.directory, "where `up` writes what it has taken")->capture_default_str();
+    command->add_option("--sysfs", options.sysfs, "")->group("");
+  }
+  for (CLI::App* const command : {probe, up}) {
+    command->add_option("--card", options.card, "its PCI address; default: the only Xilinx function with a window");
+    command->add_option("--seed", options.up.seed, "of what the pre-flight test's frames hold")->capture_default_str();
+  }
+  for (CLI::App* const command : {probe, up, status})
+    command->add_flag("--json", options.json, "one object, for programs");
+  probe->add_flag("--move", options.move,
+                  "take the NIC from its driver for a second, and move frames through it; needs root");
+  up->add_flag("--promiscuous", options.up.promiscuous, "every frame on the wire, not only those to the NIC's address");
+  up->add_flag("--in-place", options.up.in_place, "frames stay in their slots, and are sent from there");
+  up->add_option("--frame-bytes", options.up.frame_bytes, "longest frame, with FCS")
+      ->check(CLI::Range(64, 9728))
+      ->capture_default_str();
+  up->add_flag("--allow-detour", options.up.allow_detour,
+               "go on although traffic passes the root complex, if the pre-flight test finds that it arrives");
+  up->add_flag("!--no-preflight", options.up.preflight, "do not move data first");
+  CLI11_PARSE(app, argc, argv);
+
+  const std::atomic<bool>& stop = wherry::stop_on_signals();
+  if (probe->parsed()) return run_probe(options, stop);
+  if (up->parsed()) return run_up(options, stop);
+  if (status->parsed()) return run_status(options);
+  return run_down(options);
+}

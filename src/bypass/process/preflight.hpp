@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The test that moves data: frames from one place of the card's memory to another, through the NIC in loopback. It
+// asks nothing of the card but memory (its scratch RAM): the rings lie there, too, and the host reads them.
+//
+// Reads and writes are told apart, since root complexes are known that pass writes and drop reads without an error, and
+// one that answers reads with other bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "bypass/card.hpp"
+#include "bypass/cause.hpp"
+#include "bypass/nic/nic.hpp"
+
+namespace wherry::bypass {
+
+struct PreflightOptions {
+  std::uint64_t window = 0;               ///< bus address of the card's window
+  std::uint64_t seed = 0;                 ///< of what the frames hold
+  std::uint32_t rounds = 4;               ///< each: a long frame from A to B, a short one from B to A
+  std::chrono::milliseconds limit{1000};  ///< for one frame
+};
+
+struct PreflightReport {
+  Finding finding;          ///< kNone: what was sent arrived, bit by bit
+  std::uint32_t there = 0;  ///< frames from A to B that arrived
+  std::uint32_t back = 0;   ///< and from B to A
+  std::uint64_t bytes = 0;  ///< of both
+};
+
+/// The NIC was reset; afterwards it is reset. `nic` must have a loopback.
+PreflightReport run_preflight(Nic& nic, CardAccess& card, const PreflightOptions& options);
+
+}  // namespace wherry::bypass

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a `wherry bypass up` writes down before it takes anything: so that the next command can give back what a killed
+// process could not. A file for each NIC in a directory that belongs to root.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bypass/binding.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::bypass {
+
+struct Record {
+  pid_t pid = 0;
+  /// When the process started, in the kernel's ticks: another process that got the number later is not meant.
+  std::uint64_t started = 0;
+  BusAddress nic{}, card{};
+  std::vector<Lent> lent;  ///< in the order in which they were taken
+};
+
+/// In ticks since the machine started; 0: there is no such process, or it is a zombie.
+std::uint64_t process_start(pid_t pid);
+
+class RecordStore {
+ public:
+  /// "/run/wherry-bypass".
+  explicit RecordStore(std::string directory) : directory_(std::move(directory)) {}
+  [[nodiscard]] std::string file_of(BusAddress nic) const;
+  /// Where the process of a NIC answers `status`.
+  [[nodiscard]] std::string socket_of(BusAddress nic) const;
+
+  /// kPermissionDenied: the directory is not root's, or this is not root.
+  Status write(const Record& record) const;
+  /// None: nothing was taken. kProtocol: the file cannot be understood, and what to do.
+  Result<std::optional<Record>> read(BusAddress nic) const;
+  /// All that can be read.
+  [[nodiscard]] std::vector<Record> all() const;
+  void remove(BusAddress nic) const noexcept;
+  /// Whether the process that wrote it still runs.
+  [[nodiscard]] static bool alive(const Record& record);
+  /// Gives back what a dead process had taken, and forgets it. A sentence for each function given back.
+  Result<std::vector<std::string>> mend(const Record& record, const Binding& binding) const;
+
+ private:
+  std::string directory_;
+};
+
+/// kProtocol. For the file's text.
+Result<Record> parse_record(const std::string& text);
+std::string record_text(const Record& record);
+
+}  // namespace wherry::bypass

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bypass/process/status_server.hpp"
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/clock.hpp"
+#include "base/try.hpp"
+#include "base/unix_socket.hpp"
+
+namespace wherry::bypass {
+namespace {
+
+/// An asker that does not read gets what fits into the socket's buffer, and no more: nobody waits for it.
+void answer_one(int listener, const std::function<std::string()>& answer) {
+  const Fd asker(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!asker) return;
+  const std::string text = answer();
+  (void)::send(asker.get(), text.data(), text.size(), MSG_NOSIGNAL);
+}
+
+}  // namespace
+
+Status serve_status(const std::string& socket, const std::function<std::string()>& answer,
+                    const std::atomic<bool>& stop) {
+  WHERRY_ASSIGN(const Fd listener, listen_unix(socket));
+  // The signals come in while it sleeps, and at no other moment: none is missed between the question and the sleep.
+  sigset_t ours{}, before{};
+  sigemptyset(&ours);
+  sigaddset(&ours, SIGINT);
+  sigaddset(&ours, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &ours, &before);
+  while (!stop.load(std::memory_order_relaxed)) {
+    pollfd ready{.fd = listener.get(), .events = POLLIN, .revents = 0};
+    if (::ppoll(&ready, 1, nullptr, &before) == 1) answer_one(listener.get(), answer);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::unlink(socket.c_str());
+  return {};
+}
+
+Result<std::string> ask_status(const std::string& socket, std::chrono::milliseconds limit) {
+  const Deadline deadline(limit);
+  WHERRY_ASSIGN(const Fd connection, connect_unix(socket, deadline));
+  std::string text;
+  for (;;) {
+    pollfd ready{.fd = connection.get(), .events = POLLIN, .revents = 0};
+    const int left = deadline.left_ms(1000);
+    if (left == 0)
+      return Status(StatusCode::kDeadlineExceeded,
+                    "the process does not answer; it may be stopped: `kill -CONT` lets it go on");
+    if (::poll(&ready, 1, left) != 1) continue;
+    std::array<char, 4096> bytes{};
+    const ssize_t count = ::recv(connection.get(), bytes.data(), bytes.size(), 0);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (count <= 0) return text;
+    text.append(bytes.data(), static_cast<std::size_t>(count));
+    if (text.size() > 1U << 20) return Status(StatusCode::kProtocol, "the process's answer has no end");
+  }
+}
+
+}  // namespace wherry::bypass
