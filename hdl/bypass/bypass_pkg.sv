@@ -85,8 +85,10 @@ package bypass_pkg;
   endfunction
   function automatic line_t slot_line(offset_t offset, bypass_config_t config_i);
     int unsigned bits;
+    logic [31:0] line;
     bits = config_i.rx_bits + SlotBits - LineBits;  // of a queue's lines
-    return line_t'((32'(offset[21:LineBits]) & ((32'd1 << bits) - 32'd1)) | ((32'(offset[21:LineBits]) >> (bits + 1)) << bits));
+    line = 32'(offset[21:LineBits]);
+    return line_t'((line & ((32'd1 << bits) - 32'd1)) | ((line >> (bits + 1)) << bits));
   endfunction
   function automatic line_t pack_line(offset_t offset, bypass_config_t config_i);
     return line_t'(32'(offset[18:LineBits]) & ((32'd1 << config_i.pack_bits) - 32'd1));

@@ -126,10 +126,9 @@ module bypass_pair_proof
           "idle, and something is under way")
 
   // For induction, which begins in any state that the assertions allow.
-  `ASSERT(
-      rx_in_mask,
-      (dut.i_rx.head_q | dut.i_rx.whole_q | dut.i_rx.taken_q | dut.i_rx.released_q | dut.i_rx.given_q | told | slot_q) <= RxMask,
-      "a pointer is outside its ring")
+  index_t rx_pointers;
+  assign rx_pointers = dut.i_rx.head_q | dut.i_rx.whole_q | dut.i_rx.taken_q | dut.i_rx.released_q | dut.i_rx.given_q;
+  `ASSERT(rx_in_mask, (rx_pointers | told | slot_q) <= RxMask, "a pointer is outside its ring")
   `ASSERT(tx_in_mask, (dut.i_tx.tail_q | dut.i_tx.done_q | dut.i_tx.given_q | dut.i_tx.reported_q | tx_told) <= TxMask,
           "a pointer is outside its ring")
   `ASSERT(told_aligned, (told & ~(index_t'(~('1 << settings_i.rx_bell.align)))) == told || told == '0,

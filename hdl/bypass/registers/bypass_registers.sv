@@ -35,9 +35,9 @@ module bypass_registers
     input wire events_t events_i
 );
 
-  if (RxInOffset != 16'h200 || OutsideReadsOffset >= 16'h280 || QueueControlOffset != 16'h400 || QueueControlStride != 64
-      || QueueStateOffset != 16'h404 || RxTailLowOffset != 16'h408 || RxTailHighOffset != 16'h40C || TxTailLowOffset != 16'h410
-      || TxTailHighOffset != 16'h414) begin : gen_check_layout
+  localparam bit QueuesMoved = QueueControlOffset != 16'h400 || QueueControlStride != 64 || QueueStateOffset != 16'h404;
+  localparam bit TailsMoved = RxTailLowOffset != 16'h408 || RxTailHighOffset != 16'h40C || TxTailLowOffset != 16'h410;
+  if (RxInOffset != 16'h200 || OutsideReadsOffset >= 16'h280 || QueuesMoved || TailsMoved) begin : gen_check_layout
     $fatal(1, "registers have moved: look at the words in %m");
   end
 

@@ -82,7 +82,8 @@ module bypass_rx_ring
     for (int i = 0; i < 4; i++) begin
       away[i] = 2'(i) - lane;
       fine[i] = i < int'(lane) || (written_i.done[i] && more[away[i]]);
-      accept_o[i] = here && i >= int'(lane) && fine[0] && (i < 1 || fine[1]) && (i < 2 || fine[2]) && (i < 3 || fine[3]);
+      accept_o[i] = here && i >= int'(lane);
+      for (int k = 0; k <= i; k++) accept_o[i] = accept_o[i] && fine[k];
     end
   end
 
