@@ -142,7 +142,15 @@ class Rig:
     """All of it around the core at `scope`."""
 
     def __init__(
-        self, dut: Any, name: str, *, queue_bits: int = 0, rx_bits: int = 8, tx_bits: int = 9, pack_bits: int = 9, seed: int = 1
+        self,
+        dut: Any,
+        name: str,
+        *,
+        queue_bits: int = 0,
+        rx_bits: int = 8,
+        tx_bits: int = 9,
+        pack_bits: int = 9,
+        seed: int = 1,
     ) -> None:
         self.bench = Bench(dut, seed)
         self.scope = getattr(dut, name)
@@ -252,7 +260,7 @@ class Rig:
 
 
 class Function:
-    """What gives verdicts on frames in place: `decide` gets queue, bytes and first beat, and returns the verdict's user bits and data."""
+    """Gives verdicts on frames in place: `decide` gets queue, bytes and first beat, and returns user bits and data."""
 
     def __init__(self, rig: Rig, decide: Callable[[int, int, bytes], tuple[int, bytes]]) -> None:
         self.rig, self.decide = rig, decide
