@@ -19,13 +19,13 @@ module bypass_core
   import bypass_pkg::*;
 #(
     /// 2^n queue pairs, 0 to 4.
-    parameter int unsigned QueueBits = 0,
+    parameter int unsigned QueueBits  = 0,
     /// 2^n receive descriptors, and slots of 2 KiB, in each pair; 4 to 10 - QueueBits.
     parameter int unsigned RxRingBits = 8,
     /// 2^n transmit descriptors in each pair; 3 to 12.
     parameter int unsigned TxRingBits = 9,
     /// 2^n lines of 64 bytes in the packed transmit buffer; 9 to 11.
-    parameter int unsigned PackBits = 9
+    parameter int unsigned PackBits   = 9
 ) (
     `AXI_LITE_SUBORDINATE(s_axil, 16, 32)
     `AXI_SUBORDINATE(s_axi, WindowBits, 512, 6)
@@ -68,7 +68,6 @@ module bypass_core
   fetch_t fetch;
 
   queues_t run, begin_, has, take, room, post_to, reported, told, may_write, may_read, tx_unexpected;
-  count_t take_count;
   index_t [Queues-1:0] taken, tx_tail;
   logic [Queues-1:0][3:0] accept;
   logic [Queues-1:0][2:0] ended, rx_unexpected;
@@ -122,7 +121,7 @@ module bypass_core
   );
   always_ff @(posedge clk_i) begin
     fetch.valid <= window_read.valid && (window_read.region == RxRing || window_read.region == TxRing);
-    fetch.tx    <= window_read.region == TxRing;
+    fetch.tx <= window_read.region == TxRing;
     fetch.pair <= window_read.offset[20:17];
     fetch.group <= settings.personality.rx_32_bytes && !window_read.offset[16] ? {1'b0, window_read.offset[15:7]}
                  : window_read.offset[15:6];
@@ -148,7 +147,6 @@ module bypass_core
         .rx_unexpected_o(rx_unexpected[q]),
         .tx_unexpected_o(tx_unexpected[q]),
         .take_i         (take[q]),
-        .take_count_i   (take_count),
         .taken_o        (taken[q]),
         .has_o          (has[q]),
         .release_i      (free_slots),
@@ -177,8 +175,8 @@ module bypass_core
     ends = '0;
     unexpected = '0;
     for (int q = 0; q < int'(Queues); q++) begin
-      accepts    |= accept[q];
-      ends       |= ended[q];
+      accepts |= accept[q];
+      ends |= ended[q];
       unexpected |= rx_unexpected[q];
     end
   end
@@ -191,18 +189,17 @@ module bypass_core
       .Config(Config)
   ) i_rx_frames (
       .*,
-      .max_frame_i (settings.max_frame),
-      .written_i   (rx_written),
-      .accept_i    (accepts),
-      .has_i       (has),
-      .run_i       (run),
-      .begin_i     (begin_),
-      .taken_i     (taken),
-      .take_o      (take),
-      .take_count_o(take_count),
-      .m_valid     (frame_valid),
-      .m_ready     (frame_ready),
-      .m_payload   (frame)
+      .max_frame_i(settings.max_frame),
+      .written_i  (rx_written),
+      .accept_i   (accepts),
+      .has_i      (has),
+      .run_i      (run),
+      .begin_i    (begin_),
+      .taken_i    (taken),
+      .take_o     (take),
+      .m_valid    (frame_valid),
+      .m_ready    (frame_ready),
+      .m_payload  (frame)
   );
 
   logic line_valid, line_ready, read, read_ready;

@@ -18,10 +18,10 @@ module bypass_pair
     input wire rst_i,
 
     // verilator lint_off UNUSEDSIGNAL  // of each what is this pair's
-    input wire settings_t    settings_i,
-    input wire rx_written_t  rx_written_i,
-    input wire tx_written_t  tx_written_i,
-    input wire fetch_t       fetch_i,
+    input  wire settings_t   settings_i,
+    input  wire rx_written_t rx_written_i,
+    input  wire tx_written_t tx_written_i,
+    input  wire fetch_t      fetch_i,
     // verilator lint_on UNUSEDSIGNAL
     output pair_state_t      state_o,
     /// It runs from the next cycle on.
@@ -34,25 +34,24 @@ module bypass_pair
 
     // Received frames.
     input  wire    take_i,
-    input  wire count_t take_count_i,
     output index_t taken_o,
     output logic   has_o,
     // Slots that are free: of the reader, of the watch.
     input  wire release_t [1:0] release_i,
 
     // Frames to be transmitted.
-    input  wire        post_i,
+    input  wire           post_i,
     input  wire tx_done_t done_i,
-    output index_t     tail_o,
-    output logic       room_o,
-    output logic       reported_o,
-    output logic       told_o,
+    output index_t        tail_o,
+    output logic          room_o,
+    output logic          reported_o,
+    output logic          told_o,
 
     // Whether the NIC may write to a slot, and read it.
-    input  wire index_t writes_i,
-    output logic   may_write_o,
-    input  wire index_t reads_i,
-    output logic   may_read_o,
+    input wire index_t writes_i,
+    output logic may_write_o,
+    input wire index_t reads_i,
+    output logic may_read_o,
 
     // 0: receive, 1: transmit
     output logic   [1:0] m_valid,

@@ -62,7 +62,8 @@ package bypass_pkg;
     logic pair;  // it exists
     index = {4'd0, offset[15:4]};
     if (rx_32_bytes && !offset[16]) index >>= 1;
-    if (offset[22]) return 32'(offset[21:0]) >> (config_i.queue_bits + config_i.rx_bits + 1 + SlotBits) == '0 ? Slots : NoRegion;
+    if (offset[22])
+      return 32'(offset[21:0]) >> (config_i.queue_bits + config_i.rx_bits + 1 + SlotBits) == '0 ? Slots : NoRegion;
     if (!offset[21]) begin
       pair = 32'(offset[20:17]) >> config_i.queue_bits == '0;
       if (offset[16]) return pair && 32'(index) >> config_i.tx_bits == '0 ? TxRing : NoRegion;
@@ -84,8 +85,10 @@ package bypass_pkg;
   endfunction
   function automatic line_t slot_line(offset_t offset, bypass_config_t config_i);
     int unsigned bits;
+    logic [31:0] line;
     bits = config_i.rx_bits + SlotBits - LineBits;  // of a queue's lines
-    return line_t'((32'(offset[21:LineBits]) & ((32'd1 << bits) - 32'd1)) | ((32'(offset[21:LineBits]) >> (bits + 1)) << bits));
+    line = 32'(offset[21:LineBits]);
+    return line_t'((line & ((32'd1 << bits) - 32'd1)) | ((line >> (bits + 1)) << bits));
   endfunction
   function automatic line_t pack_line(offset_t offset, bypass_config_t config_i);
     return line_t'(32'(offset[18:LineBits]) & ((32'd1 << config_i.pack_bits) - 32'd1));
@@ -112,7 +115,7 @@ package bypass_pkg;
   typedef struct packed {
     logic        rx_32_bytes;
     logic [1:0]  rx_length;
-    logic [13:0] rx_errors;  // of bits 95:83 and 74 of a descriptor
+    logic [13:0] rx_errors;     // of bits 95:83 and 74 of a descriptor
     logic [63:0] tx_word;
     logic        tx_length_34;
     logic        tx_total_46;
@@ -129,15 +132,15 @@ package bypass_pkg;
   } bell_settings_t;
 
   typedef struct packed {
-    personality_t              personality;
-    logic [63:WindowBits]      base;
-    bell_settings_t            rx_bell;
-    bell_settings_t            tx_bell;
-    index_t                    tx_limit;
-    logic                      written_back;
-    logic                      report;
-    index_t                    report_mask;
-    bytes_t                    max_frame;
+    personality_t               personality;
+    logic [63:WindowBits]       base;
+    bell_settings_t             rx_bell;
+    bell_settings_t             tx_bell;
+    index_t                     tx_limit;
+    logic                       written_back;
+    logic                       report;
+    index_t                     report_mask;
+    bytes_t                     max_frame;
     logic [2**MaxQueueBits-1:0] enable;
     logic [2**MaxQueueBits-1:0] in_place;
   } settings_t;
@@ -146,13 +149,13 @@ package bypass_pkg;
 
   /// Receive descriptors that a beat wrote back: of a queue's group of four. Nothing was, without done and sized.
   typedef struct packed {
-    queue_t            pair;
-    logic [9:0]        group;
-    logic [3:0]        done;
-    logic [3:0]        sized;  // the length was written
-    logic [3:0]        eop;
-    logic [3:0]        error;
-    logic [3:0][13:0]  bytes;
+    queue_t           pair;
+    logic [9:0]       group;
+    logic [3:0]       done;
+    logic [3:0]       sized;  // the length was written
+    logic [3:0]       eop;
+    logic [3:0]       error;
+    logic [3:0][13:0] bytes;
   } rx_written_t;
 
   typedef enum logic [1:0] {
@@ -182,12 +185,12 @@ package bypass_pkg;
 
   /// A frame to be transmitted: where it begins in the window. Of `skip` nothing is transmitted: its slots are given back in turn.
   typedef struct packed {
-    queue_t                   pair;
-    logic                     skip;
-    logic                     in_place;
-    count_t                   slots;
+    queue_t                       pair;
+    logic                         skip;
+    logic                         in_place;
+    count_t                       slots;
     logic [WindowBits-1:LineBits] line;
-    bytes_t                   bytes;
+    bytes_t                       bytes;
   } post_t;
 
   /// A transmit descriptor.

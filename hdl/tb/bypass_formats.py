@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Descriptors of commodity NICs, written down from their datasheets and public headers, independently of the RTL and of spec/.
+"""Descriptors of commodity NICs, written down from their datasheets, independently of the RTL and of spec/.
 
-82574: Intel 82574 datasheet 7.1.5 (extended receive descriptors), 7.2.10 (legacy transmit descriptors). igb: 82576 / I210 datasheet
-7.1.5, 7.2.2. ixgbe: 82599 datasheet 7.1.6, 7.2.3. i40e: X710 datasheet 8.3.2.2, 8.4.2. ice: E810 datasheet 10.4 (flexible receive descriptor
-2, in 32 bytes). iavf has i40e's descriptors.
+82574: Intel 82574 datasheet 7.1.5 (extended receive descriptors), 7.2.10 (legacy transmit descriptors), 7.2.11
+(extended ones). igb: 82576 and I210 datasheets 7.1.5, 7.2.2. ixgbe: 82599 datasheet 7.1.6, 7.2.3. i40e: X710 datasheet
+8.3.2.2, 8.4.2. ice: E810 datasheet 10.4 (flexible receive descriptor 2, in 32 bytes). iavf has i40e's descriptors.
 """
 
 from __future__ import annotations
@@ -72,14 +72,12 @@ class Format:
             return TxDescriptor(address, word & 0xFFFF, bool(command & 1), bool(command & 8), data, None)
         if self.family in ("igb", "ixgbe"):
             command = word >> 24 & 0xFF
-            data = (
-                word >> 20 & 0xF == 3 and command & 0x22 == 0x22 and word >> 32 & 0x3FFF == 0
-            )  # DTYP, DEXT, IFCS; STA, IDX, CC, POPTS
+            data = word >> 20 & 0xF == 3 and command & 0x22 == 0x22  # DTYP; DEXT, IFCS
+            data = data and word >> 32 & 0x3FFF == 0  # STA, IDX, CC, POPTS
             return TxDescriptor(address, word & 0xFFFF, bool(command & 1), bool(command & 8), data, word >> 46)
         command = word >> 4 & 0xFFF
-        data = (
-            word & 0xF == 0 and command & 0x4 != 0 and word >> 16 & 0x3FFFF == 0 and word >> 48 == 0
-        )  # DTYPE, ICRC; OFFSET, L2TAG1
+        data = word & 0xF == 0 and command & 0x4 != 0  # DTYPE; ICRC
+        data = data and word >> 16 & 0x3FFFF == 0 and word >> 48 == 0  # OFFSET, L2TAG1
         return TxDescriptor(address, word >> 34 & 0x3FFF, bool(command & 1), bool(command & 2), data, None)
 
     def tx_done(self, descriptor: bytes) -> bytes:

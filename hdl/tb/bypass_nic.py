@@ -111,7 +111,7 @@ class Nic:
 
     def write(self, address: int, data: bytes) -> None:
         """Posted; `address` is a bus address."""
-        assert self.base <= address and address + len(data) <= self.base + (1 << WINDOW), hex(address)
+        assert self.base <= address <= self.base + (1 << WINDOW) - len(data), hex(address)
         self.write_window(address - self.base, data)
 
     def write_window(self, offset: int, data: bytes) -> None:
@@ -181,7 +181,8 @@ class Nic:
     def tail(self, address: int, value: int) -> None:
         """A register is written."""
         ring, rest = divmod(address - TAIL_BASE, TAG)
-        assert rest == 0 and 0 <= ring < 2 * self.queues, hex(address)
+        assert not rest, hex(address)
+        assert 0 <= ring < 2 * self.queues, hex(address)
         self.tails.append((ring, value))
         rings = self.tx if ring % 2 else self.rx
         at = rings[ring // 2]
@@ -269,7 +270,8 @@ class Nic:
         while ring.cache and len(self.readings[queue]) < 16:
             index, raw = ring.cache.popleft()
             descriptor = self.format.tx_descriptor(raw)
-            assert descriptor.data and descriptor.eop, (self.format.name, raw.hex())
+            assert descriptor.data, (self.format.name, raw.hex())
+            assert descriptor.eop, (self.format.name, raw.hex())
             assert descriptor.total in (None, descriptor.bytes)
             assert descriptor.bytes > 0
             assert descriptor.address % 64 == 0

@@ -142,11 +142,20 @@ class Rig:
     """All of it around the core at `scope`."""
 
     def __init__(
-        self, dut: Any, name: str, *, queue_bits: int = 0, rx_bits: int = 8, tx_bits: int = 9, seed: int = 1
+        self,
+        dut: Any,
+        name: str,
+        *,
+        queue_bits: int = 0,
+        rx_bits: int = 8,
+        tx_bits: int = 9,
+        pack_bits: int = 9,
+        seed: int = 1,
     ) -> None:
         self.bench = Bench(dut, seed)
         self.scope = getattr(dut, name)
         self.queues, self.rx_ring, self.tx_ring = 1 << queue_bits, 1 << rx_bits, 1 << tx_bits
+        self.pack_lines = 1 << pack_bits
         self.registers = Registers(self.bench, self.scope)
         self.nic = Nic(self.bench, self.scope, FORMATS["e1000e"], BASE, self.queues, self.rx_ring, self.tx_ring)
         self.tails = Tails(self.bench, self.scope, self.nic)
@@ -251,7 +260,7 @@ class Rig:
 
 
 class Function:
-    """What gives verdicts on frames in place: `decide` gets queue, bytes and first beat, and returns the verdict's user bits and data."""
+    """Gives verdicts on frames in place: `decide` gets queue, bytes and first beat, and returns user bits and data."""
 
     def __init__(self, rig: Rig, decide: Callable[[int, int, bytes], tuple[int, bytes]]) -> None:
         self.rig, self.decide = rig, decide

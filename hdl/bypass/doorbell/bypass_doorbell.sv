@@ -48,19 +48,18 @@ module bypass_doorbell
   logic [15:0] waited_q;
   logic expired_q, ring_q, rings, reaches, differs;
   assign aligned = want_i & ~(index_t'(~('1 << settings_i.align)));
-  assign ahead   = (aligned - told_q) & Mask;
+  assign ahead = (aligned - told_q) & Mask;
   assign differs = ahead != '0;
   assign credits = settings_i.credits == '0 ? 4'd1 : settings_i.credits;
-  assign rings   = run_i && differs
-      && ((ahead >= {4'd0, settings_i.batch} && unanswered_q < credits) || expired_q);
-  assign last    = 10'(((told_q - 1'b1) & Mask) >> 2);
+  assign rings = run_i && differs && ((ahead >= {4'd0, settings_i.batch} && unanswered_q < credits) || expired_q);
+  assign last = 10'(((told_q - 1'b1) & Mask) >> 2);
   assign reaches = (group_i & Mask[11:2]) == last;
 
-  assign told_o       = told_q;
-  assign gave_o       = m_valid && m_ready;
+  assign told_o = told_q;
+  assign gave_o = m_valid && m_ready;
   assign gave_count_o = ahead;
-  assign m_valid      = ring_q;
-  assign m_payload    = aligned;
+  assign m_valid = ring_q;
+  assign m_payload = aligned;
 
   always_ff @(posedge clk_i) begin
     ring_q <= (ring_q || rings) && !gave_o;

@@ -20,12 +20,12 @@ module bypass_tails
     input wire rst_i,
 
     // An address is written in two halves.
-    input wire [        1:0] write_i,
+    input wire [         1:0] write_i,
     input wire [RingBits-1:0] write_ring_i,
     input wire [        31:0] write_data_i,
 
-    input  wire  [Rings-1:0]              s_valid,
-    output logic [Rings-1:0]              s_ready,
+    input  wire         [Rings-1:0] s_valid,
+    output logic        [Rings-1:0] s_ready,
     input  wire index_t [Rings-1:0] s_payload,
 
     output tail_req_t       m_axil_req,
@@ -44,7 +44,7 @@ module bypass_tails
   logic [1:0][31:0] address;
   stream_arbiter #(
       .Inputs(Rings),
-      .Width($bits(index_t))
+      .Width ($bits(index_t))
   ) i_turns (
       .*,
       .s_last   ('1),

@@ -17,7 +17,6 @@ module bypass_pair_proof
     input wire tx_written_t tx_written_i,
     input wire fetch_t fetch_i,
     input wire take_i,
-    input wire count_t take_count_i,
     input wire release_t [1:0] release_i,
     input wire post_i,
     input wire tx_done_t done_i,
@@ -39,7 +38,7 @@ module bypass_pair_proof
   logic [3:0] accept_o;
   logic [2:0] ended_o, rx_unexpected_o;
   index_t taken_o, tail_o;
-  logic [1:0] m_valid;
+  logic   [1:0] m_valid;
   index_t [1:0] m_payload;
   bypass_pair #(
       .Config(Config)
@@ -51,16 +50,14 @@ module bypass_pair_proof
 
   // ---- what the other blocks promise
 
-  logic mine_taken;
   count_t released;
   index_t unread, unreleased;  // whole and not taken; taken and not released
   assign unread = (dut.i_rx.whole_q - dut.i_rx.taken_q) & RxMask;
   assign unreleased = (dut.i_rx.taken_q - dut.i_rx.released_q) & RxMask;
-  assign mine_taken = take_i;
   assign released = release_i[0].valid ? release_i[0].slots : release_i[1].slots;
   `RESET_FIRST
   `ASSUME(one_pair, rx_written_i.pair == '0 && release_i[0].pair == '0 && release_i[1].pair == '0 && done_i.pair == '0)
-  `ASSUME(takes_whole, !mine_taken || (take_count_i != '0 && index_t'(take_count_i) <= unread))
+  `ASSUME(takes_whole, !take_i || unread != '0)
   `ASSUME(releases_taken, (!release_i[0].valid && !release_i[1].valid) || index_t'(released) <= unreleased)
   `ASSUME(one_releases, !(release_i[0].valid && release_i[1].valid))
   `ASSUME(posts_with_room, !post_i || room_o)
@@ -82,14 +79,17 @@ module bypass_pair_proof
   assign want  = (dut.i_rx.released_q - 1'b1) & RxMask;
   assign free  = (want - told) & RxMask;  // that may be given
   assign ahead = (dut.i_rx_bell.aligned - told) & RxMask;
-  `ASSERT(rx_tail_is_given, told == ((dut.i_rx.head_q + dut.i_rx.given_q) & RxMask), "the tail is not what the NIC was given")
+  `ASSERT(rx_tail_is_given, told == ((dut.i_rx.head_q + dut.i_rx.given_q) & RxMask),
+          "the tail is not what the NIC was given")
   `ASSERT(rx_tail_keeps_behind, free + dut.i_rx.given_q + ((dut.i_rx.head_q - dut.i_rx.released_q) & RxMask) == RxMask,
           "slots are lost, or there are too many")
   `ASSERT(rx_bell_within, ahead <= free, "the receive tail would pass the head")
-  `ASSERT(tx_within, dut.i_tx.given_q <= TxMask && (!room_o || dut.i_tx.given_q < TxMask), "the transmit tail would pass the head")
+  `ASSERT(tx_within, dut.i_tx.given_q <= TxMask && (!room_o || dut.i_tx.given_q < TxMask),
+          "the transmit tail would pass the head")
   index_t tx_told;
   assign tx_told = dut.i_tx_bell.told_q;
-  `ASSERT(tx_told_was_posted, !state_o.running || ((tail_o - tx_told) & TxMask) <= dut.i_tx.given_q, "a tail was told that is not posted")
+  `ASSERT(tx_told_was_posted, !state_o.running || ((tail_o - tx_told) & TxMask) <= dut.i_tx.given_q,
+          "a tail was told that is not posted")
 
   // ---- a slot has one owner
 
@@ -115,24 +115,29 @@ module bypass_pair_proof
       if (rst_i || begin_o) silent_q[i] <= '0;
     end
     if (!Timer) begin : gen_no_timer
-      `ASSERT(no_timer_expires, !(i == 0 ? dut.i_rx_bell.expired_q : dut.i_tx_bell.expired_q), "a timer expires that is off")
+      `ASSERT(no_timer_expires, !(i == 0 ? dut.i_rx_bell.expired_q : dut.i_tx_bell.expired_q),
+              "a timer expires that is off")
       `ASSERT(silent_is_unanswered, silent_q[i] <= unanswered[i], "an unanswered tail is forgotten")
-      `ASSERT(within_credits, unanswered[i] <= credits[i] && (!m_valid[i] || unanswered[i] < credits[i]), "more tails than credits")
+      `ASSERT(within_credits, unanswered[i] <= credits[i] && (!m_valid[i] || unanswered[i] < credits[i]),
+              "more tails than credits")
     end
   end
-  `ASSERT(idle_has_nothing, !state_o.idle || (!has_o && dut.i_tx.given_q == '0 && m_valid == '0), "idle, and something is under way")
+  `ASSERT(idle_has_nothing, !state_o.idle || (!has_o && dut.i_tx.given_q == '0 && m_valid == '0),
+          "idle, and something is under way")
 
   // For induction, which begins in any state that the assertions allow.
-  `ASSERT(rx_in_mask, (dut.i_rx.head_q | dut.i_rx.whole_q | dut.i_rx.taken_q | dut.i_rx.released_q | dut.i_rx.given_q | told | slot_q) <= RxMask,
-          "a pointer is outside its ring")
+  index_t rx_pointers;
+  assign rx_pointers = dut.i_rx.head_q | dut.i_rx.whole_q | dut.i_rx.taken_q | dut.i_rx.released_q | dut.i_rx.given_q;
+  `ASSERT(rx_in_mask, (rx_pointers | told | slot_q) <= RxMask, "a pointer is outside its ring")
   `ASSERT(tx_in_mask, (dut.i_tx.tail_q | dut.i_tx.done_q | dut.i_tx.given_q | dut.i_tx.reported_q | tx_told) <= TxMask,
           "a pointer is outside its ring")
-  `ASSERT(told_aligned, (told & ~(index_t'(~('1 << settings_i.rx_bell.align)))) == told || told == '0, "a tail is not aligned")
+  `ASSERT(told_aligned, (told & ~(index_t'(~('1 << settings_i.rx_bell.align)))) == told || told == '0,
+          "a tail is not aligned")
   `ASSERT(open_short, dut.i_rx.open_q < count_t'(MaxSlots), "a frame is too long")
   `ASSERT(bells_differ, (!m_valid[0] || ahead != '0) && (!m_valid[1] || tail_o != tx_told), "a bell rings for nothing")
 
   `COVER(went_round, told < dut.i_rx.head_q && dut.i_rx.given_q > 12'd4)
-  `COVER(frame_of_two, take_i && take_count_i == 4'd2)
+  `COVER(frame_of_two, take_i && unread == 12'd2)
   `COVER(given_up, dut.i_rx.ends_q != '0 && dut.i_rx.open_q == '0 && unread == 12'd8)
   `COVER(stopped_and_idle, state_o.idle && $past(state_o.running))
 

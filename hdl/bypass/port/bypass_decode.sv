@@ -35,7 +35,7 @@ module bypass_decode
     for (int i = 0; i < 4; i++) begin
       // verilator lint_off UNUSEDSIGNAL
       logic [127:0] descriptor;
-      logic [15:0] strobe;
+      logic [ 15:0] strobe;
       // verilator lint_on UNUSEDSIGNAL
       descriptor = write_i.data[128*i+:128];
       strobe = write_i.strobe[16*i+:16];

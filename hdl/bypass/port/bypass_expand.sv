@@ -62,11 +62,11 @@ module bypass_expand
       index   = wide_q ? {1'b0, line_q, 1'(i / 2)} : {line_q, 2'(i)};
       reports = reports_q && (2'(i) | ~settings_i.report_mask[1:0]) == '1;
       word    = word_q;
-      word[13:0]  |= bytes & {14{at_0_q}};
+      word[13:0] |= bytes & {14{at_0_q}};
       word[47:34] |= bytes & {14{at_34_q}};
       word[59:46] |= bytes & {14{at_46_q}};
-      word[5]     |= reports && nic.tx_report_5;
-      word[27]    |= reports && !nic.tx_report_5;
+      word[5] |= reports && nic.tx_report_5;
+      word[27] |= reports && !nic.tx_report_5;
       offset = tx_q ? {entries_i[i].line, 6'd0} : slot_offset(pair_q, index, Config);
       if (wide_q && i % 2 == 1) offset = '0;
       beat_o[128*i+:128] = {word, i % 2 == 1 ? odd_base_q : settings_i.base, offset};

@@ -67,7 +67,8 @@ module bypass_counters
   logic [Counters-1:0][ManyBits-1:0] waiting;
   logic [ManyBits-1:0] amount_q;
   for (genvar i = 0; i < int'(Counters); i++) begin : gen_counter
-    localparam int unsigned Bits = i + FirstWord == 32'(RxBytesWord) || i + FirstWord == 32'(TxBytesWord) ? ManyBits : FewBits;
+    localparam int unsigned Word = i + FirstWord;
+    localparam int unsigned Bits = Word == 32'(RxBytesWord) || Word == 32'(TxBytesWord) ? ManyBits : FewBits;
     logic [Bits-1:0] waiting_q;
     assign waiting[i] = ManyBits'(waiting_q);
     always_ff @(posedge clk_i) begin

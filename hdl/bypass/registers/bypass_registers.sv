@@ -35,9 +35,9 @@ module bypass_registers
     input wire events_t events_i
 );
 
-  if (RxInOffset != 16'h200 || OutsideReadsOffset >= 16'h280 || QueueControlOffset != 16'h400 || QueueControlStride != 64
-      || QueueStateOffset != 16'h404 || RxTailLowOffset != 16'h408 || RxTailHighOffset != 16'h40C || TxTailLowOffset != 16'h410
-      || TxTailHighOffset != 16'h414) begin : gen_check_layout
+  localparam bit QueuesMoved = QueueControlOffset != 16'h400 || QueueControlStride != 64 || QueueStateOffset != 16'h404;
+  localparam bit TailsMoved = RxTailLowOffset != 16'h408 || RxTailHighOffset != 16'h40C || TxTailLowOffset != 16'h410;
+  if (RxInOffset != 16'h200 || OutsideReadsOffset >= 16'h280 || QueuesMoved || TailsMoved) begin : gen_check_layout
     $fatal(1, "registers have moved: look at the words in %m");
   end
 
@@ -139,13 +139,13 @@ module bypass_registers
   always_comb begin
     pair = state_i[0];
     for (int i = 1; i < int'(Queues); i++) if (queue_q == queue_t'(i)) pair = state_i[i];
-    state = '0;
+    state          = '0;
     state.running  = pair.running;
     state.idle     = pair.idle;
     state.rx_given = pair.rx_given;
     state.tx_given = pair.tx_given;
 
-    read_data = filed;
+    read_data      = filed;
     if (is_queue_q && place_q == QueueStateWord[3:0]) read_data = state_q;
     if (is_counter_q) read_data = counter;
     if (word_q == CyclesWord) read_data = cycles_q[31:0];
@@ -187,8 +187,8 @@ module bypass_registers
   always_ff @(posedge clk_i) begin
     if (kept_q) begin
       case (word_q)
-        BaseLowWord: settings_o.base[31:WindowBits] <= data_q[31:WindowBits];
-        BaseHighWord: settings_o.base[63:32] <= data_q;
+        BaseLowWord:     settings_o.base[31:WindowBits] <= data_q[31:WindowBits];
+        BaseHighWord:    settings_o.base[63:32] <= data_q;
         DescriptorsWord: begin
           settings_o.personality.rx_32_bytes  <= descriptors.rx_32_bytes;
           settings_o.personality.rx_length    <= descriptors.rx_length;
@@ -198,8 +198,8 @@ module bypass_registers
           settings_o.personality.tx_report_5  <= descriptors.tx_report_5;
         end
         RxErrorMaskWord: settings_o.personality.rx_errors <= {data_q[31:19], data_q[10]};
-        TxWordLowWord: settings_o.personality.tx_word[31:0] <= data_q;
-        TxWordHighWord: settings_o.personality.tx_word[63:32] <= data_q;
+        TxWordLowWord:   settings_o.personality.tx_word[31:0] <= data_q;
+        TxWordHighWord:  settings_o.personality.tx_word[63:32] <= data_q;
         DoorbellsWord: begin
           settings_o.rx_bell.credits <= doorbells.rx_credits;
           settings_o.rx_bell.align   <= doorbells.rx_align;
@@ -210,14 +210,14 @@ module bypass_registers
           settings_o.rx_bell.timer <= data_q[15:0];
           settings_o.tx_bell.timer <= data_q[15:0];
         end
-        TxLimitWord: settings_o.tx_limit <= data_q[11:0];
+        TxLimitWord:     settings_o.tx_limit <= data_q[11:0];
         CompletionWord: begin
           settings_o.written_back <= completion.written_back;
           settings_o.report       <= completion.report;
           settings_o.report_mask  <= ~('1 << completion.report_bits);
         end
-        MaxFrameWord: settings_o.max_frame <= data_q[13:0];
-        default: ;
+        MaxFrameWord:    settings_o.max_frame <= data_q[13:0];
+        default:         ;
       endcase
       for (int i = 0; i < int'(Queues); i++) begin
         if (is_queue_q && queue_q == queue_t'(i) && place_q == QueueControlWord[3:0]) begin

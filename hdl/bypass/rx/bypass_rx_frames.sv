@@ -9,7 +9,7 @@
 /// A frame ends after MaxSlots descriptors at the latest; what has no end there is dropped, and what follows up to the end, too.
 /// Latency: from has_i to the frame 1 cycle for one descriptor, and one more for each other; one more if another queue had the turn.
 /// Reset: queue 0 has the turn.
-/// Requirements: see bypass_rx_ring.
+/// Requirements: see bypass_rx_ring; a frame is whole when its first descriptor is.
 module bypass_rx_frames
   import bypass_pkg::*;
 #(
@@ -34,7 +34,6 @@ module bypass_rx_frames
     input  wire index_t [Queues-1:0] taken_i,
     // verilator lint_on UNUSEDSIGNAL
     output logic        [Queues-1:0] take_o,
-    output count_t                   take_count_o,
 
     output logic   m_valid,
     input  wire    m_ready,
@@ -66,7 +65,7 @@ module bypass_rx_frames
     assign next = '0;
   end
 
-  logic run;
+  logic   run;
   index_t taken;
   always_comb begin
     has   = has_i[0];
@@ -84,7 +83,7 @@ module bypass_rx_frames
   // ---- the entry
 
   count_t seen_q;  // of this frame, before this entry
-  index_t at;
+  index_t at, first_q;
   typedef struct packed {
     logic eop;
     logic error;
@@ -93,7 +92,7 @@ module bypass_rx_frames
   status_t status;
   bytes_t [3:0] lengths;
   bytes_t length;
-  assign at = (taken + index_t'(seen_q)) & Mask;
+  assign at = taken;
   function automatic group_t group_of(queue_t pair, logic [9:0] group);
     return group_t'((32'(pair) << (Config.rx_bits - 2)) | 32'(group & Mask[11:2]));
   endfunction
@@ -140,32 +139,32 @@ module bypass_rx_frames
   end
   always_ff @(posedge clk_i) begin
     for (int i = 0; i < int'(Queues); i++) begin
-      if (take_o[i]) begins_q[i] <= status.eop;
+      if (take_o[i] && last) begins_q[i] <= status.eop;
       if (begin_i[i]) begins_q[i] <= 1'b1;
     end
     if (rst_i) begins_q <= '1;
   end
 
-  assign last  = status.eop || seen_q == count_t'(MaxSlots - 1);
+  assign last = status.eop || seen_q == count_t'(MaxSlots - 1);
   assign bytes = bytes_q + {1'b0, length};
   assign odd   = odd_q || length > SlotBytes || length == '0 || (!status.eop && length != SlotBytes)
                || !begins || (last && (!status.eop || bytes > {1'b0, max_frame_i} || bytes > 15'(MaxFrame)));
-  assign done  = has && last && ready;
+  assign done = has && last && ready;
 
   always_comb begin
     frame = '{
         pair: turn,
-        index: taken,
+        index: seen_q == '0 ? at : first_q,
         bytes: bytes[13:0],
         slots: seen_q + 1'b1,
         verdict: !run ? BadStopped : odd ? BadSize : status.error || error_q ? BadError : Good
     };
     take_o = '0;
-    for (int i = 0; i < int'(Queues); i++) take_o[i] = done && queue_t'(i) == turn;
+    for (int i = 0; i < int'(Queues); i++) take_o[i] = has && (!last || ready) && queue_t'(i) == turn;
   end
-  assign take_count_o = frame.slots;
 
   always_ff @(posedge clk_i) begin
+    if (seen_q == '0) first_q <= at;
     if (done || !has) begin
       seen_q  <= '0;
       bytes_q <= '0;

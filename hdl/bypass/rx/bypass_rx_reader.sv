@@ -26,15 +26,15 @@ module bypass_rx_reader
     output logic        s_ready,
     input  wire frame_t s_payload,
 
-    output logic            read_o,
-    output logic [Bits-1:0] read_line_o,
-    input  wire             ready_i,
-    input  wire data_t      data_i,
+    output logic                  read_o,
+    output logic       [Bits-1:0] read_line_o,
+    input  wire                   ready_i,
+    input  wire data_t            data_i,
 
-    output logic        m_rx_valid,
-    input  wire         m_rx_ready,
-    output logic        m_head_valid,
-    input  wire         m_head_ready,
+    output logic         m_rx_valid,
+    input  wire          m_rx_ready,
+    output logic         m_head_valid,
+    input  wire          m_head_ready,
     output bypass_axis_t m_payload,
 
     output logic   m_place_valid,
@@ -137,12 +137,7 @@ module bypass_rx_reader
 
   bypass_axis_t payload;
   always_comb begin
-    payload = '{
-        user: {out.stamp, 4'd0, out.pair, 2'd0, out.bytes},
-        last: out.last,
-        keep: '0,
-        data: data
-    };
+    payload = '{user: {out.stamp, 4'd0, out.pair, 2'd0, out.bytes}, last: out.last, keep: '0, data: data};
     for (int i = 0; i < 64; i++) payload.keep[i] = 6'(i) <= out.final_byte;
   end
   logic unused_valid;
@@ -150,15 +145,15 @@ module bypass_rx_reader
 
   stream_demux #(
       .Outputs(2),
-      .Width($bits(bypass_axis_t))
+      .Width  ($bits(bypass_axis_t))
   ) i_demux (
       .*,
-      .select_i(out.in_place),
-      .s_valid(out_valid),
-      .s_ready(out_ready),
+      .select_i (out.in_place),
+      .s_valid  (out_valid),
+      .s_ready  (out_ready),
       .s_payload(payload),
-      .m_valid({m_head_valid, m_rx_valid}),
-      .m_ready({m_head_ready, m_rx_ready})
+      .m_valid  ({m_head_valid, m_rx_valid}),
+      .m_ready  ({m_head_ready, m_rx_ready})
   );
 
   `ASSERT(beat_fits, !beat_q.valid || fits, "a line was read that has no room")

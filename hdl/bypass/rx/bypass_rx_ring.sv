@@ -43,9 +43,8 @@ module bypass_rx_ring
     input wire         gave_i,
     input wire index_t gave_count_i,
 
-    input wire    take_i,
-    input wire count_t take_count_i,
-    input wire    release_i,
+    input wire         take_i,
+    input wire         release_i,
     input wire count_t release_count_i,
 
     output index_t want_o,
@@ -81,9 +80,10 @@ module bypass_rx_ring
     here = mine && run_i && ((written_i.group ^ head_q[11:2]) & Mask[11:2]) == '0;
     for (int i = 0; i < 4; i++) more[i] = given_q > index_t'(i);
     for (int i = 0; i < 4; i++) begin
-      away[i]     = 2'(i) - lane;
-      fine[i]     = i < int'(lane) || (written_i.done[i] && more[away[i]]);
-      accept_o[i] = here && i >= int'(lane) && fine[0] && (i < 1 || fine[1]) && (i < 2 || fine[2]) && (i < 3 || fine[3]);
+      away[i] = 2'(i) - lane;
+      fine[i] = i < int'(lane) || (written_i.done[i] && more[away[i]]);
+      accept_o[i] = here && i >= int'(lane);
+      for (int k = 0; k <= i; k++) accept_o[i] = accept_o[i] && fine[k];
     end
   end
 
@@ -130,7 +130,7 @@ module bypass_rx_ring
     given_q <= given_q + gave - index_t'(count);
     whole_q <= whole;
     open_q  <= ends != '0 ? count_t'(behind) : open_q + count_t'(count);
-    if (take_i) taken_q <= (taken_q + index_t'(take_count_i)) & Mask;
+    if (take_i) taken_q <= (taken_q + 1'b1) & Mask;
     if (release_i) released_q <= (released_q + index_t'(release_count_i)) & Mask;
     if (rst_i || begin_i) begin
       head_q     <= '0;
@@ -142,14 +142,14 @@ module bypass_rx_ring
     end
   end
 
-  assign want_o  = (released_q - 1'b1) & Mask;
+  assign want_o = (released_q - 1'b1) & Mask;
   assign taken_o = taken_q;
   assign given_o = given_q;
-  assign has_o   = whole_q != taken_q;
-  assign idle_o  = !has_o && released_q == taken_q;
+  assign has_o = whole_q != taken_q;
+  assign idle_o = !has_o && released_q == taken_q;
 
   assign may_write_o = ((writes_i - head_q) & Mask) < given_q || !run_i;
-  assign may_read_o  = ((reads_i - released_q) & Mask) < ((taken_q - released_q) & Mask);
+  assign may_read_o = ((reads_i - released_q) & Mask) < ((taken_q - released_q) & Mask);
 
   // Round the ring: released, taken, whole, head, and what was given, in this order.
   index_t to_taken, to_whole, to_head, to_tail;
@@ -160,7 +160,7 @@ module bypass_rx_ring
   `ASSERT(one_owner, to_taken <= to_whole && to_whole <= to_head && to_tail <= Mask,
           "a slot has two owners, or the tail has passed the head")
   `ASSERT(open_is_right, index_t'(open_q) == to_head - to_whole, "a frame's descriptors are miscounted")
-  `ASSERT(takes_whole, !take_i || index_t'(take_count_i) <= to_whole - to_taken, "a frame is taken that is not whole")
+  `ASSERT(takes_whole, !take_i || has_o, "a descriptor is taken of a frame that is not whole")
   `ASSERT(releases_taken, !release_i || index_t'(release_count_i) <= to_taken, "a slot is released that was not taken")
   `ASSERT(gives_released, !gave_i || to_tail + gave_count_i <= Mask, "the NIC is given what is not free")
   `ASSERT(begins_idle, !begin_i || idle_o, "a ring begins anew while frames of it are under way")

@@ -20,22 +20,22 @@ module bypass_slots
     input wire rst_i,
 
     // verilator lint_off UNUSEDSIGNAL  // offsets within a line
-    input  wire window_write_t window_write_i,
-    input  wire window_read_t  window_read_i,
+    input  wire window_write_t              window_write_i,
+    input  wire window_read_t               window_read_i,
     // verilator lint_on UNUSEDSIGNAL
-    output index_t             written_o,
-    input  wire   [Queues-1:0] may_write_i,
-    output logic               stray_o,
+    output index_t                          written_o,
+    input  wire                [Queues-1:0] may_write_i,
+    output logic                            stray_o,
 
-    input  wire            s_valid,
-    output logic           s_ready,
-    input  wire [Bits-1:0] s_line,
-    input  wire data_t     s_data,
+    input  wire                   s_valid,
+    output logic                  s_ready,
+    input  wire        [Bits-1:0] s_line,
+    input  wire data_t            s_data,
 
-    input  wire             read_i,
-    output logic            ready_o,
-    input  wire  [Bits-1:0] read_line_i,
-    output data_t           data_o
+    input  wire              read_i,
+    output logic             ready_o,
+    input  wire   [Bits-1:0] read_line_i,
+    output data_t            data_o
 );
 
   typedef logic [Bits-1:0] address_t;
@@ -43,12 +43,12 @@ module bypass_slots
   // ---- a write of the NIC's
 
   logic write_q, may_write;
-  queue_t pair;
+  queue_t  pair;
   // verilator lint_off UNUSEDSIGNAL
   offset_t offset_q;
   // verilator lint_on UNUSEDSIGNAL
   strobe_t strobe_q;
-  data_t data_q;
+  data_t   data_q;
   always_ff @(posedge clk_i) begin
     write_q  <= window_write_i.valid && window_write_i.region == Slots;
     offset_q <= window_write_i.offset;
@@ -56,7 +56,7 @@ module bypass_slots
     data_q   <= window_write_i.data;
     if (rst_i) write_q <= 1'b0;
   end
-  assign pair     = slot_queue(offset_q, Config);
+  assign pair      = slot_queue(offset_q, Config);
   assign written_o = slot_index(offset_q, Config);
   always_comb begin
     may_write = may_write_i[0];

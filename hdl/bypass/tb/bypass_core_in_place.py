@@ -13,6 +13,7 @@ from bypass_nic import Habits
 
 @cocotb.test()
 async def verdicts_are_obeyed_in_order(dut: Any) -> None:
+    """Verdicts are obeyed in order."""
     for name, seed in (("one", 21), ("four", 22)):
         rig = rig_of(dut, name, seed=seed)
         judge = Judge(rig)
@@ -40,6 +41,7 @@ async def verdicts_are_obeyed_in_order(dut: Any) -> None:
 
 @cocotb.test()
 async def slots_go_round_while_some_are_sent(dut: Any) -> None:
+    """Slots go round while some are sent."""
     rig = rig_of(dut, "four", seed=23)
     judge = Judge(rig, forward=1.0)
     await rig.start("ixgbe", in_place=True, doorbell_timer=400)
@@ -58,6 +60,7 @@ async def slots_go_round_while_some_are_sent(dut: Any) -> None:
 
 @cocotb.test()
 async def a_function_may_add_frames_of_its_own(dut: Any) -> None:
+    """A function may add frames of its own."""
     rig = rig_of(dut, seed=24)
     judge = Judge(rig, forward=0.5)
     await rig.start("e1000e", in_place=True)

@@ -15,6 +15,7 @@ from bypass_rig import FORWARD, Function, Rig
 
 @cocotb.test()
 async def bad_frames_are_dropped_and_counted(dut: Any) -> None:
+    """Bad frames are dropped and counted."""
     rig = rig_of(dut, "four", seed=31)
     for kind in ("e1000e", "i40e", "ice"):
         await rig.start(kind, max_frame=3000)
@@ -31,7 +32,7 @@ async def bad_frames_are_dropped_and_counted(dut: Any) -> None:
                     errors += 1
                 else:
                     good[queue].append(frame)
-        await rig.bench.until(lambda: len(rig.received.update()) == sum(map(len, good)))
+        await rig.bench.until(lambda: len(rig.received.update()) == sum(map(len, good)))  # noqa: B023
         for queue in range(4):
             assert rig.of_queue(queue) == good[queue]
         await rig.bench.cycle(200)
@@ -42,6 +43,7 @@ async def bad_frames_are_dropped_and_counted(dut: Any) -> None:
 
 @cocotb.test()
 async def what_cannot_be_sent_is_dropped_and_counted(dut: Any) -> None:
+    """What cannot be sent is dropped and counted."""
     rig = rig_of(dut, "four", seed=32)
     await rig.start(max_frame=2000)
     await rig.registers.write("queue_control", 0, 3)
@@ -69,6 +71,7 @@ async def what_cannot_be_sent_is_dropped_and_counted(dut: Any) -> None:
 
 @cocotb.test()
 async def a_function_that_takes_nothing_loses_nothing(dut: Any) -> None:
+    """A function that takes nothing loses nothing."""
     rig = rig_of(dut, "four", seed=33)
     await rig.start("igb")
     rig.rx.stall = 1.0
@@ -85,6 +88,7 @@ async def a_function_that_takes_nothing_loses_nothing(dut: Any) -> None:
 
 @cocotb.test()
 async def a_nic_that_fetches_nothing_loses_nothing(dut: Any) -> None:
+    """A nic that fetches nothing loses nothing."""
     rig = rig_of(dut, "four", seed=34)
     await rig.start("ixgbe")
     rig.nic.running = False
@@ -98,6 +102,7 @@ async def a_nic_that_fetches_nothing_loses_nothing(dut: Any) -> None:
 
 @cocotb.test()
 async def tails_that_the_bus_does_not_take_hold_up_no_read(dut: Any) -> None:
+    """Tails that the bus does not take hold up no read."""
     rig = rig_of(dut, seed=35)
     await rig.start()
     await rig.pass_all(5)
@@ -116,6 +121,7 @@ async def tails_that_the_bus_does_not_take_hold_up_no_read(dut: Any) -> None:
 
 @cocotb.test()
 async def what_is_outside_is_refused(dut: Any) -> None:
+    """What is outside is refused."""
     rig = rig_of(dut, "four", seed=36)
     await rig.start()
     await rig.bench.cycle(200)
@@ -167,6 +173,7 @@ async def what_is_outside_is_refused(dut: Any) -> None:
 
 @cocotb.test()
 async def a_hostile_nic_is_contained_and_counted(dut: Any) -> None:
+    """A hostile nic is contained and counted."""
     rig = rig_of(dut, "four", seed=37)
     for in_place in (False, True):
         await rig.start("igb", in_place=in_place, doorbell_timer=200)

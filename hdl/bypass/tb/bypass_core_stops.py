@@ -16,6 +16,7 @@ from wherry.bypass.generated.registers import REGISTERS
 
 @cocotb.test()
 async def a_queue_is_taken_back_in_flight_and_runs_again(dut: Any) -> None:
+    """A queue is taken back in flight and runs again."""
     rig = rig_of(dut, "four", seed=41)
     for in_place in (False, True):
         Function(rig, lambda queue, size, first: (FORWARD, b""))
@@ -51,6 +52,7 @@ async def a_queue_is_taken_back_in_flight_and_runs_again(dut: Any) -> None:
 
 @cocotb.test()
 async def a_reset_in_flight_leaves_nothing(dut: Any) -> None:
+    """A reset in flight leaves nothing."""
     rig = rig_of(dut, "four", seed=42)
     for kind in ("e1000e", "ice", "igb", "i40e"):
         await rig.start(kind)
@@ -63,6 +65,7 @@ async def a_reset_in_flight_leaves_nothing(dut: Any) -> None:
 
 @cocotb.test()
 async def write_backs_complete_where_reads_do_not(dut: Any) -> None:
+    """Write backs complete where reads do not."""
     rig = rig_of(dut, "four", seed=43)
     for kind, every, heads in (("igb", 0, False), ("igb", 2, True), ("i40e", 3, False)):
         await rig.start(kind, completion=3 | every << 4, doorbells=0x00080331)
@@ -78,6 +81,7 @@ async def write_backs_complete_where_reads_do_not(dut: Any) -> None:
 
 @cocotb.test()
 async def reports_mean_nothing_to_a_core_that_sees_reads(dut: Any) -> None:
+    """Reports mean nothing to a core that sees reads."""
     rig = rig_of(dut, seed=44)
     await rig.start("ixgbe", completion=2)
     await rig.pass_all(40)
@@ -87,6 +91,7 @@ async def reports_mean_nothing_to_a_core_that_sees_reads(dut: Any) -> None:
 
 @cocotb.test()
 async def registers_keep_what_they_are_told(dut: Any) -> None:
+    """Registers keep what they are told."""
     for name in CORES:
         rig = rig_of(dut, name, seed=45)
         await rig.bench.reset()
@@ -119,6 +124,7 @@ async def registers_keep_what_they_are_told(dut: Any) -> None:
 
 @cocotb.test()
 async def counters_can_be_cleared(dut: Any) -> None:
+    """Counters can be cleared."""
     rig = rig_of(dut, seed=46)
     await rig.start()
     await rig.pass_all(10)

@@ -15,14 +15,15 @@ RX_CYCLES, TX_CYCLES, HEAD_TO_TAIL = 5, 4, 3
 
 @cocotb.test()
 async def the_promised_latencies(dut: Any) -> None:
+    """The promised latencies."""
     for name, more in (("one", 0), ("four", 1)):
         rig = rig_of(dut, name, seed=11)
         await rig.start()
-        await rig.bench.until(lambda: rig.nic.rx[-1].fetched == 8)
+        await rig.bench.until(lambda: rig.nic.rx[-1].fetched == 8)  # noqa: B023
         for size in (60, 64, 65, 1514):
             queue = rig.queues - 1
             rig.arrive(rig.random_frame(size), queue)
-            await rig.bench.until(lambda: len(rig.received.update()) == 1)
+            await rig.bench.until(lambda: len(rig.received.update()) == 1)  # noqa: B023
             first = len(rig.rx.items) - -(-size // 64)
             took = rig.rx.cycles_of[first] - rig.nic.manager.w.cycles_of[-1]
             assert took <= RX_CYCLES + more, (name, size, took)
@@ -30,15 +31,16 @@ async def the_promised_latencies(dut: Any) -> None:
 
             rig.transmit(rig.random_frame(size), queue)
             count = len(rig.tails.log)
-            await rig.bench.until(lambda: len(rig.tails.log) > count)
+            await rig.bench.until(lambda: len(rig.tails.log) > count)  # noqa: B023
             took = rig.tails.aw.cycles_of[-1] - rig.tx.cycles_of[-1]
             assert took <= TX_CYCLES, (name, size, took)
-            await rig.bench.until(lambda: len(rig.nic.sent[queue]) == 1)
+            await rig.bench.until(lambda: len(rig.nic.sent[queue]) == 1)  # noqa: B023
             rig.nic.sent[queue].clear()
 
 
 @cocotb.test()
 async def a_frame_in_place_is_told_of_in_eight_cycles(dut: Any) -> None:
+    """A frame in place is told of in eight cycles."""
     rig = rig_of(dut, seed=12)
     Function(rig, lambda queue, size, first: (FORWARD, b""))
     await rig.start(in_place=True, doorbells=0x00F00011, doorbell_timer=0)
@@ -46,16 +48,19 @@ async def a_frame_in_place_is_told_of_in_eight_cycles(dut: Any) -> None:
     for size in (60, 1514):
         before = len(rig.tails.log)
         rig.arrive(rig.random_frame(size))
-        await rig.bench.until(lambda: len(rig.tails.log) > before)
+        await rig.bench.until(lambda: len(rig.tails.log) > before)  # noqa: B023
         head = rig.head.cycles_of[-1] - rig.nic.manager.w.cycles_of[-1]
         tail = rig.tails.aw.cycles_of[-1] - rig.verdict.cycles_of[-1]
-        assert head <= RX_CYCLES and tail <= HEAD_TO_TAIL and head + tail <= 8, (head, tail)
+        assert head <= RX_CYCLES, head
+        assert tail <= HEAD_TO_TAIL, tail
+        assert head + tail <= 8
         await rig.bench.until(lambda: len(rig.nic.sent[0]) == 1)
         rig.nic.sent[0].clear()
 
 
 @cocotb.test()
 async def a_beat_a_cycle_each_way(dut: Any) -> None:
+    """A beat a cycle each way."""
     rig = rig_of(dut, seed=13)
     await rig.start("ixgbe")
     rig.nic.habits = Habits(cache=256)
@@ -87,6 +92,7 @@ async def a_beat_a_cycle_each_way(dut: Any) -> None:
 
 @cocotb.test()
 async def credits_hold_tails_back_until_the_nic_fetches(dut: Any) -> None:
+    """Credits hold tails back until the nic fetches."""
     rig = rig_of(dut, seed=14)
     for credits in (1, 3):
         await rig.start(doorbells=0x00080001 | credits << 4, doorbell_timer=0)
@@ -100,11 +106,13 @@ async def credits_hold_tails_back_until_the_nic_fetches(dut: Any) -> None:
         rig.nic.running = True
         await rig.bench.until(lambda: len(rig.nic.sent[0]) == 12)
         tails = [value for _, ring, value in rig.tails.log if ring == 1]
-        assert tails[-1] == 12 and len(tails) == credits + 1, tails
+        assert tails[-1] == 12, tails
+        assert len(tails) == credits + 1, tails
 
 
 @cocotb.test()
 async def a_tail_is_written_in_the_end_though_no_fetch_is_seen(dut: Any) -> None:
+    """A tail is written in the end though no fetch is seen."""
     rig = rig_of(dut, seed=15)
     await rig.start(doorbells=0x00080011, doorbell_timer=300)
     await rig.bench.until(lambda: rig.nic.rx[0].fetched == 8)
@@ -125,6 +133,7 @@ async def a_tail_is_written_in_the_end_though_no_fetch_is_seen(dut: Any) -> None
 
 @cocotb.test()
 async def a_busy_nic_makes_few_tails(dut: Any) -> None:
+    """A busy nic makes few tails."""
     rig = rig_of(dut, seed=16)
     await rig.start("igb")
     rig.nic.habits = Habits(eager=0.05)

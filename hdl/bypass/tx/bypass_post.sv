@@ -21,9 +21,9 @@ module bypass_post
     input wire rst_i,
 
     // 0: from the packed buffer, 1: in place
-    input  wire   [1:0] s_valid,
-    output logic  [1:0] s_ready,
-    input  wire post_t [1:0] s_payload,
+    input wire [1:0] s_valid,
+    output logic [1:0] s_ready,
+    input wire post_t [1:0] s_payload,
 
     input  wire         [Queues-1:0] room_i,
     // verilator lint_off UNUSEDSIGNAL  // its upper bits
@@ -46,7 +46,7 @@ module bypass_post
 
   // Offered only what can go at once: then no choice has to wait.
   logic [1:0] may, lasts;
-  logic valid;
+  logic  valid;
   post_t post;
   always_comb begin
     for (int i = 0; i < 2; i++) begin
@@ -60,7 +60,7 @@ module bypass_post
   assign lasts = 2'b11;
   stream_arbiter #(
       .Inputs(2),
-      .Width($bits(post_t))
+      .Width ($bits(post_t))
   ) i_choice (
       .*,
       .s_valid  (may),

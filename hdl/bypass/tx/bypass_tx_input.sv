@@ -20,8 +20,8 @@ module bypass_tx_input
     input wire clk_i,
     input wire rst_i,
 
-    input wire bytes_t                   max_frame_i,
-    input wire [2**Config.queue_bits-1:0] run_i,
+    input wire bytes_t                            max_frame_i,
+    input wire         [2**Config.queue_bits-1:0] run_i,
 
     input  wire               s_valid,
     output logic              s_ready,
@@ -29,10 +29,10 @@ module bypass_tx_input
     input  wire bypass_axis_t s_payload,
     // verilator lint_on UNUSEDSIGNAL
 
-    output logic            write_o,
-    output logic [Bits-1:0] write_line_o,
-    output data_t           write_data_o,
-    input  wire             free_i,
+    output logic             write_o,
+    output logic  [Bits-1:0] write_line_o,
+    output data_t            write_data_o,
+    input  wire              free_i,
 
     output logic  m_valid,
     input  wire   m_ready,
@@ -56,7 +56,7 @@ module bypass_tx_input
   logic [7:0] pair;
   logic [6:0] lanes_q, lanes;
   queue_t queue_q;
-  data_t data_q;
+  data_t  data_q;
   assign pair = s_payload.user[23:16];
   always_comb begin
     lanes = '0;
@@ -79,7 +79,7 @@ module bypass_tx_input
 
   typedef logic [Bits:0] pointer_t;
   pointer_t next_q, start_q, free_q;
-  logic [7:0] lines_q;  // of this frame, before this beat
+  logic [ 7:0] lines_q;  // of this frame, before this beat
   logic [14:0] bytes;
   logic runs, long, short, too_long_q, drops;
   assign room  = pointer_t'(next_q - free_q) != pointer_t'(1 << Bits);
@@ -90,11 +90,11 @@ module bypass_tx_input
     runs = 1'b0;
     for (int i = 0; i < 2 ** Config.queue_bits; i++) if (exists_q && queue_t'(i) == queue_q) runs = run_i[i];
   end
-  assign drops     = long || short || !runs;
+  assign drops = long || short || !runs;
 
   // A frame that is too long takes no line any more.
-  assign goes      = (room || too_long_q) && (!last_q || drops || m_ready);
-  assign m_valid   = valid_q && last_q && room && !drops;
+  assign goes = (room || too_long_q) && (!last_q || drops || m_ready);
+  assign m_valid = valid_q && last_q && room && !drops;
   assign m_payload = '{
           pair: queue_q,
           skip: 1'b0,
@@ -141,8 +141,10 @@ module bypass_tx_input
   assign may_read_o = offset < posted;
 
   `ASSERT(free_is_posted, !free_i || free_q != start_q, "a line is given back that no frame has")
-  `ASSERT(keep_is_full, !(s_valid && s_ready) || (s_payload.keep != '0 && (s_payload.keep & (s_payload.keep + 1'b1)) == '0
-          && (s_payload.last || s_payload.keep == '1)), "a beat has a gap")
+  `ASSERT(keep_is_full, !(s_valid && s_ready) || (s_payload.last ? s_payload.keep[0] : s_payload.keep == '1),
+          "a beat is not full")
+  `ASSERT(keep_has_no_gap, !(s_valid && s_ready) || (s_payload.keep & (s_payload.keep + 1'b1)) == '0,
+          "a beat has a gap")
 
 endmodule
 `default_nettype wire

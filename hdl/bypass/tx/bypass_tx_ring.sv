@@ -31,12 +31,12 @@ module bypass_tx_ring
 
     output index_t tail_o,
     output index_t given_o,
-    output logic   room_o,
-    output logic   reported_o,
+    output logic room_o,
+    output logic reported_o,
     /// Of the oldest frame; the ring's tail, as it was written.
-    output logic   told_o,
-    input  wire index_t told_i,
-    output logic   idle_o
+    output logic told_o,
+    input wire index_t told_i,
+    output logic idle_o
 );
 
   localparam index_t Mask = index_t'((1 << Bits) - 1);
@@ -44,11 +44,11 @@ module bypass_tx_ring
   index_t tail_q, done_q, given_q, reported_q;  // reported_q: the head that was written back last
   index_t limit, given, ahead, said;
   logic mine, counts, room_q;
-  assign limit  = limit_i < Mask ? limit_i : Mask;
-  assign given  = given_q + index_t'(post_i) - index_t'(done_i);
-  assign mine   = written_i.valid && written_i.pair == Queue;
-  assign ahead  = (tail_q - reported_q) & Mask;
-  assign said   = (written_i.head - reported_q) & Mask;
+  assign limit = limit_i < Mask ? limit_i : Mask;
+  assign given = given_q + index_t'(post_i) - index_t'(done_i);
+  assign mine = written_i.valid && written_i.pair == Queue;
+  assign ahead = (tail_q - reported_q) & Mask;
+  assign said = (written_i.head - reported_q) & Mask;
   assign counts = said <= ahead;
   assign unexpected_o = mine && !counts;
 

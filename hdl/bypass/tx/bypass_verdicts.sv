@@ -33,10 +33,10 @@ module bypass_verdicts
     // verilator lint_on UNUSEDSIGNAL
 
     /// A line of the slots to be replaced.
-    output logic            m_line_valid,
-    input  wire             m_line_ready,
-    output logic [Bits-1:0] m_line,
-    output data_t           m_line_data,
+    output logic             m_line_valid,
+    input  wire              m_line_ready,
+    output logic  [Bits-1:0] m_line,
+    output data_t            m_line_data,
 
     output logic  m_valid,
     input  wire   m_ready,
@@ -66,13 +66,13 @@ module bypass_verdicts
     run = 1'b0;
     for (int i = 0; i < 2 ** Config.queue_bits; i++) if (queue_t'(i) == frame.pair) run = run_i[i];
   end
-  assign good    = frame.verdict == Good;
+  assign good = frame.verdict == Good;
   assign forward = good && s_verdict_payload.user[0] && run;
   assign replace = forward && s_verdict_payload.user[1];
   assign decided = here && (s_verdict_valid || !good);
 
-  assign m_valid   = decided && (!replace || m_line_ready);
-  assign taken     = m_valid && m_ready;
+  assign m_valid = decided && (!replace || m_line_ready);
+  assign taken = m_valid && m_ready;
   assign m_payload = '{
           pair: frame.pair,
           skip: !forward,
@@ -82,13 +82,13 @@ module bypass_verdicts
           bytes: good ? frame.bytes : 14'd1  // whatever it is: nobody has read it
       };
   assign s_verdict_ready = here && good && taken;
-  assign m_line_valid    = decided && replace && m_ready;
-  assign m_line          = Bits'(slot_line(slot_offset(frame.pair, frame.index, Config), Config));
-  assign m_line_data     = s_verdict_payload.data;
+  assign m_line_valid = decided && replace && m_ready;
+  assign m_line = Bits'(slot_line(slot_offset(frame.pair, frame.index, Config), Config));
+  assign m_line_data = s_verdict_payload.data;
 
   assign forward_o = s_verdict_valid && s_verdict_ready && s_verdict_payload.user[0];
-  assign late_o    = forward_o && !run;
-  assign drop_o    = s_verdict_valid && s_verdict_ready && !s_verdict_payload.user[0];
+  assign late_o = forward_o && !run;
+  assign drop_o = s_verdict_valid && s_verdict_ready && !s_verdict_payload.user[0];
 
   `ASSERT(verdict_for_a_frame, !(s_verdict_valid && !here), "a verdict for no frame")
 

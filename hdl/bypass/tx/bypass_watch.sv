@@ -34,12 +34,12 @@ module bypass_watch
     input  wire post_t s_payload,
 
     // verilator lint_off UNUSEDSIGNAL  // where in its beat
-    input wire window_read_t read_i,
+    input  wire window_read_t                        read_i,
     // verilator lint_on UNUSEDSIGNAL
-    output index_t                        read_slot_o,
-    output logic [Config.pack_bits-1:0]   read_line_o,
-    input  wire [Queues-1:0]              may_read_i,
-    input  wire                           may_read_pack_i,
+    output index_t                                   read_slot_o,
+    output logic              [Config.pack_bits-1:0] read_line_o,
+    input  wire               [          Queues-1:0] may_read_i,
+    input  wire                                      may_read_pack_i,
 
     output tx_done_t done_o,
     output release_t release_o,
@@ -127,14 +127,14 @@ module bypass_watch
     if (!read1_line_q[Bits-1]) may_read = may_read_pack_i;
   end
   always_ff @(posedge clk_i) begin
-    read1_q      <= read_i.valid && (read_i.region == Pack || read_i.region == Slots);
-    read1_line_q <= mark_of(read_i.offset);
+    read1_q       <= read_i.valid && (read_i.region == Pack || read_i.region == Slots);
+    read1_line_q  <= mark_of(read_i.offset);
     read1_queue_q <= slot_queue(read_i.offset, Config);
     read_slot_o   <= slot_index(read_i.offset, Config);
-    word1_q      <= read_i.last_word;
-    read2_q      <= read1_q && may_read && !written_back_i;
-    read2_line_q <= read1_line_q;
-    word2_q      <= word1_q;
+    word1_q       <= read_i.last_word;
+    read2_q       <= read1_q && may_read && !written_back_i;
+    read2_line_q  <= read1_line_q;
+    word2_q       <= word1_q;
     if (rst_i) begin
       read1_q <= 1'b0;
       read2_q <= 1'b0;
