@@ -102,7 +102,7 @@ def copy(tmp_path: Path) -> Copy:
 def with_dummy(copy: Copy) -> Copy:
     copy.write("dummy/__init__.py", '"""A service that greets."""\n')
     copy.write("dummy/cli.py", HELLO)
-    copy.replace("services.py", 'SERVICES = ("move", "route", "kv")', 'SERVICES = ("move", "route", "kv", "dummy")')
+    copy.replace("services.py", '"kv", "bypass")', '"kv", "bypass", "dummy")')
     return copy
 
 
