@@ -143,7 +143,7 @@ def test_its_part_of_agent_status_is_shown(with_dummy: Copy, agent: Any) -> None
 def test_the_package_keeps_the_rules() -> None:
     house = check_python.House(paths.PACKAGE)
     assert house.violations() == []
-    assert house.services == ("move", "route", "kv")
+    assert house.services == ("move", "route", "kv", "bypass")
     assert len(house.arrows()) <= check_python.MOST_ARROWS
 
 

@@ -10,6 +10,7 @@ namespace {
 using testing_support::Hierarchy;
 using testing_support::kBarBytes;
 using testing_support::pattern;
+using testing_support::seeds;
 
 Hierarchy::Shape tight() {
   Hierarchy::Shape shape;
@@ -98,7 +99,7 @@ TEST(Credits, WritesThatNobodyTakes_ExpectReadsAndCompletionsBehindToWait) {
 }
 
 TEST(Credits, AllToAllThroughTheSmallestBuffers_ExpectNoDeadlock) {
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(200); ++seed) {
     Hierarchy::Shape shape = tight();
     shape.endpoint.buffer = {.posted = {1, 16}, .non_posted = {1, 1}};
     shape.switch_options.buffer = {.posted = {1, 16}, .non_posted = {1, 1}, .completion = {1, 16}};

@@ -92,7 +92,9 @@ struct PortCounters {
   std::uint64_t timeouts = 0;
   std::uint64_t unexpected_completions = 0;  ///< for no read, or for one that is over
   std::uint64_t poisoned_received = 0;
-  std::uint64_t unsupported = 0;      ///< requests that no BAR claims, or while memory space is off
+  std::uint64_t unsupported = 0;  ///< requests that no BAR claims, or while memory space is off
+  /// Bytes that were asked for and not answered, at most: what a completion buffer must hold (Spec 2.6.1)
+  std::uint64_t most_bytes_awaited = 0;
   std::uint64_t stale_completes = 0;  ///< complete() for a read from before a reset
 };
 

@@ -96,6 +96,8 @@ class FunctionPort final : public Port, public QueueAccount, EventHandler {
     Token token;
   };
   static constexpr std::uint16_t kNoTag = 0xffff;
+  /// Arguments of its events.
+  static constexpr std::uint64_t kRoom = 1, kNotices = 2, kDeadline = 3;
 
   void on_event(std::uint64_t argument) override;
   void issue(Packet* packet);
@@ -138,6 +140,7 @@ class FunctionPort final : public Port, public QueueAccount, EventHandler {
   std::deque<std::uint16_t> free_tags_;  ///< the one that has been free for the longest is used next
   std::uint16_t first_deadline_ = kNoTag, last_deadline_ = kNoTag;
   std::uint32_t pending_ = 0;
+  std::uint64_t awaited_ = 0;  ///< bytes
   std::vector<Read> reads_;
   std::vector<std::uint32_t> free_reads_;
   std::deque<std::uint32_t> waiting_;  ///< reads with parts that have no tag yet

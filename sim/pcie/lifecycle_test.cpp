@@ -13,6 +13,7 @@ using testing_support::Hierarchy;
 using testing_support::kBarBytes;
 using testing_support::MemoryDevice;
 using testing_support::pattern;
+using testing_support::seeds;
 using enum CompletionStatus;
 
 TEST(FunctionLevelReset, ReadsUnderWay_ExpectEachAbortedOnceThenTheReset) {
@@ -147,7 +148,7 @@ TEST(Removal, RandomMomentUnderRandomTraffic_ExpectEachReadToEndOnceAndEveryTlpA
     }
     std::set<std::uint64_t> open;
   };
-  for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(1500); ++seed) {
     SplitMix64 random(seed);
     Hierarchy::Shape shape;
     shape.fabric.seed = seed;

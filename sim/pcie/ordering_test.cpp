@@ -20,6 +20,7 @@ using testing_support::Hierarchy;
 using testing_support::kBarBytes;
 using testing_support::MemoryDevice;
 using testing_support::pattern;
+using testing_support::seeds;
 
 /// Spec revision 5.0, table 2-40: "Row pass column?" for posted (P), read (R), completion (C), without the rows and
 /// columns that the model does not have. a: the plain case; b: with the relaxation that the footnotes name.
@@ -189,7 +190,7 @@ Hierarchy::Shape shape_of(std::uint64_t seed) {
 TEST(Ordering, TenThousandSeeds_ExpectNothingForbiddenAndEveryAllowedPassing) {
   std::array<std::uint64_t, kCells> passed{};
   std::uint64_t by_relaxed = 0, by_id = 0, buffers_left = 0;
-  for (std::uint64_t seed = 1; seed <= 10'000; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(10'000); ++seed) {
     Hierarchy system(shape_of(seed));
     Judge judge;
     system.fabric.observe(&judge);
@@ -272,7 +273,7 @@ TEST(Passing, AllPairsOfKindsAndAttributes_ExpectTheTableOfTheSpecification) {
 
 TEST(Ordering, WriteThenFlag_ExpectDataBeforeFlagUnderEverySeed) {
   // Payload by several TLPs, then a descriptor: who sees the descriptor finds the payload.
-  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(500); ++seed) {
     Hierarchy::Shape shape = shape_of(seed);
     Hierarchy system(shape);
     const auto data = pattern(2000, seed);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every parameter of the PCIe model, in one table: value, unit, source, and whether it is *given* (a specification, a
-// datasheet, a public measurement, or a choice made here, which then says "chosen") or *fitted* (made to meet a
-// published result, which the model therefore does not predict). docs/pcie-model.md explains; nothing else in sim/pcie
-// holds a number of its own.
+// Every parameter of the PCIe model, in one table: value, unit, source and mark. A parameter is
+//   given:  a specification, a datasheet or a public measurement says so;
+//   chosen: nobody says, or it is the user's to say: what stands here is reasonable, and no published result was used;
+//   fitted: made to meet a published result, which the model therefore does not predict.
+// docs/pcie-model.md explains them. Nothing else in sim/pcie holds a number of its own.
 //
 // Spec: PCI Express Base Specification, revision 5.0. Paper: paper 002, "Host Bypassing"
 // (published/host_bypassing.csv). PB18: R. Neugebauer et al., "Understanding PCIe performance for end host networking",
@@ -18,42 +19,43 @@
 
 namespace wherry::sim::pcie {
 
-/// Buffer space that a receiver offers: headers in TLPs, data in units of 16 bytes (Spec 2.6.1). kInfinite: no limit.
-inline constexpr std::uint32_t kCreditBytes = 16;
-inline constexpr std::uint32_t kInfinite = 0;
+inline constexpr std::uint32_t kCreditBytes = 16;  ///< given: the unit of data credits (Spec 2.6.1)
+inline constexpr std::uint32_t kInfinite = 0;      ///< no limit
+/// Buffer space that a receiver offers, in TLPs and in units of 16 bytes.
 struct Credits {
   std::uint32_t headers = kInfinite;
   std::uint32_t data = kInfinite;
 };
 struct ReceiveBuffer {
-  Credits posted{64, 1024};    ///< given, chosen: 16 KiB, some 1 us of Gen3 x16
-  Credits non_posted{64, 64};  ///< given, chosen
-  Credits completion{};        ///< given: endpoints and root complexes advertise no limit (Spec 2.6.1)
+  Credits posted{127, 750};      ///< given: Intel L- and H-tile PCIe user guide (683111), table 51
+  Credits non_posted{115, 230};  ///< given: the same
+  Credits completion{};          ///< given: endpoints and root complexes must advertise no limit (Spec 2.6.1)
 };
 
 /// Bytes of a link that no payload uses.
 struct LinkOverhead {
   /// given: Gen1/2 STP 1 + sequence 2 + LCRC 4 + END 1; Gen3+ STP token 4 + LCRC 4 (Spec 3.5.2, 4.2.1, 4.2.2)
   std::uint32_t framing = 8;
-  std::uint32_t ecrc = 0;  ///< given: 4 if both ends use end-to-end checks (Spec 2.7.1)
+  std::uint32_t ecrc = 0;  ///< given: 4 if both ends use end-to-end checks (Spec 2.7.1), which few do
   /// given: ACK or UpdateFC: 6 bytes, framed by SDP and END or by a two-byte token (Spec 3.4.1, 4.2)
   std::uint32_t dllp = 8;
   bool skip = true;   ///< given: SKP ordered sets (Spec 4.2.7): 4 of 1538 symbols, from Gen3 on one of 375 blocks
-  bool dllps = true;  ///< count ACKs and UpdateFCs on the link. Off: what a formula without them says
-  /// Parts per million of the link that nothing uses. given, 0. PB18's model takes 78,818 for Gen3 x8 and MPS 256: two
+  bool dllps = true;  ///< chosen: count ACKs and UpdateFCs on the link. Off: what a formula without them says
+  /// Parts per million of the link that nothing uses. chosen: 0. PB18's model takes 78,818 for Gen3 x8 and MPS 256: two
   /// DLLPs of 8 bytes in 203 bytes; the Spec's 203 are symbol times, in each of which x8 carries 8 bytes.
   std::uint32_t reserved_ppm = 0;
 };
 
 struct LinkOptions {
-  std::uint32_t generation = 3;  ///< 1 to 5: 2.5, 5, 8, 16, 32 GT/s; 8b/10b to Gen2, then 128b/130b (Spec 4.2)
-  std::uint32_t lanes = 8;       ///< 1, 2, 4, 8, 12, 16, 32
-  /// Last bit sent to last bit at hand: wire, both PHYs, data link layers. *fitted*: two links, a switch (100 ns) and
+  /// given: 1 to 5: 2.5, 5, 8, 16, 32 GT/s; 8b/10b to Gen2, then 128b/130b (Spec 4.2)
+  std::uint32_t generation = 3;
+  std::uint32_t lanes = 8;  ///< given: 1, 2, 4, 8, 12, 16, 32 (Spec 1.3)
+  /// Last bit sent to last bit at hand: wire, both PHYs, data link layers. fitted: two links, a switch (100 ns) and
   /// an FPGA's hard block and bridge (130 ns) make the 350 ns one way of research section 4.
   Time propagation = 60 * kNanosecond;
   LinkOverhead overhead{};
-  /// One TLP in so many is damaged on the wire and sent again (Spec 3.6.2); 0: none. The transaction layer sees a
-  /// delay.
+  /// One TLP in so many is damaged on the wire and sent again (Spec 3.6.2): the transaction layer sees a delay. chosen:
+  /// none
   std::uint32_t replay_one_in = 0;
 };
 
@@ -62,7 +64,7 @@ struct SwitchOptions {
   /// brief, version 1.0
   Time latency = 100 * kNanosecond;
   bool cut_through = true;  ///< given: the same brief. false: store and forward: the last bit in to the first bit out
-  ReceiveBuffer buffer{.completion = {64, 1024}};  ///< each port. given, chosen: a switch must limit completions, too
+  ReceiveBuffer buffer{.completion = {127, 750}};  ///< chosen: of each port; a switch must limit completions, too
 };
 
 /// What a root complex does to a request between two of its ports (peer to peer; Spec 1.3.1 leaves it open).
@@ -75,49 +77,51 @@ enum class PeerToPeer : std::uint8_t {
 
 struct RootOptions {
   std::string name = "ideal";
-  ReceiveBuffer buffer{};
-  std::uint32_t rcb = 64;  ///< read completion boundary, bytes: 64 or 128 (Spec 2.3.1.1)
+  ReceiveBuffer buffer{};  ///< chosen: as endpoints
+  std::uint32_t rcb = 64;  ///< given: read completion boundary, bytes: 64 or 128 (Spec 2.3.1.1)
   /// Completions for reads of host memory carry at most so many bytes (and MPS). given: PB18 section 4: 64-byte cache
   /// lines are combined up to MPS; 64 on older Xeons
   std::uint32_t completion_bytes = 256;
-  /// From a read at the root port to its first data; writes need it, too, but nobody waits. given: PB18 Fig. 5: some
-  /// 400 to 550 ns round trip at 64 B on Xeon E5, of which the links take the rest.
+  /// From a read at the root port to its first data; writes need it, too, but nobody waits. chosen: with the links some
+  /// 335 ns for 64 bytes, to which a device adds its own; PB18 measures 400 to 550 ns from within devices.
   Time memory_latency = 200 * kNanosecond;
-  Time memory_jitter = 0;  ///< uniformly so much more; completions of different reads then pass each other
-  PeerToPeer peer_to_peer = PeerToPeer::kForwarded;
-  Time peer_latency = 0;          ///< first bit in to first bit out; never before the last bit is in
-  std::uint32_t peer_cut = 0;     ///< peer requests are cut to so many bytes at such boundaries; 0: not
-  Time peer_interval = 0;         ///< one such (cut) request each; all ports together; completions are free
-  std::uint32_t peer_tags = 256;  ///< cut reads that may be unanswered; given, chosen
+  Time memory_jitter = 0;  ///< chosen: uniformly so much more; completions of different reads then pass each other
+  PeerToPeer peer_to_peer = PeerToPeer::kForwarded;  ///< chosen
+  Time peer_latency = 0;  ///< chosen, or see below: first bit in to first bit out; never before the last bit is in
+  std::uint32_t peer_cut =
+      0;  ///< chosen, or see below: peer requests are cut to so many bytes at such boundaries; 0: not
+  Time peer_interval =
+      0;  ///< chosen, or see below: one such (cut) request each; all ports together; completions are free
+  std::uint32_t peer_tags = 256;  ///< chosen: cut reads that may be unanswered
   /// A cut read that nobody answers is forgotten; given: 50 ms, the default range's end (Spec 7.5.3.16)
   Time peer_timeout = 50 * kMillisecond;
-  Time iommu_hit = 0;                   ///< more for a request whose page is in the IOTLB
+  Time iommu_hit = 0;                   ///< chosen: more for a request whose page is in the IOTLB
   Time iommu_miss = 330 * kNanosecond;  ///< given: PB18 section 6.5, about 330 ns for a page walk
   std::uint32_t iotlb_entries = 64;     ///< given: PB18 section 6.5, about 64
 };
 
 /// No limit, no latency but the links'.
 [[nodiscard]] RootOptions ideal_root();
-/// Paper, Fig. 8: requests cut to 64 bytes (given: "largest packets seen from the NIC"), one each 19.0 ns (*fitted* to
+/// Paper, Fig. 8: requests cut to 64 bytes (given: "largest packets seen from the NIC"), one each 19.0 ns (fitted to
 /// 8.42 Gbit/s at 15 requests for a packet of 300 bytes; research section 4). Latency: chosen, as the switch.
 [[nodiscard]] RootOptions intel_xeon_4110();
-/// Paper, Table I: 128 ns more than the switch for each crossing (*fitted* to 13.89 - 13.12 us over 6 crossings).
+/// Paper, Table I: 128 ns more than the switch for each crossing (fitted to 13.89 - 13.12 us over 6 crossings).
 /// Its latency at low rates (minimum at 5.5 Gbit/s) is not modelled.
 [[nodiscard]] RootOptions amd_epyc_7402();
 
 /// The device's side of a link.
 struct EndpointOptions {
-  ReceiveBuffer buffer{};
-  /// Between the link and the functions, each way: hard block and bridge. given: 130 ns for an FPGA's hard block and
-  /// AXI bridge (research section 4); a NIC's own is in its model.
+  ReceiveBuffer buffer{};  ///< see there
+  /// Between the link and the functions: hard block and bridge. chosen: none; research section 4 has 130 ns for an
+  /// FPGA's, a NIC's own is in its model.
   Time receive_latency = 0;
-  Time send_latency = 0;
+  Time send_latency = 0;  ///< chosen: the same the other way
 };
 
 inline constexpr std::size_t kBars = 6;
 struct BarOptions {
-  std::uint64_t bytes = 0;    ///< a power of two, 128 at least (Spec 7.5.1.2.1); 0: not there
-  bool prefetchable = false;  ///< 64-bit, in the prefetchable window (beyond 4 GiB); otherwise below 4 GiB
+  std::uint64_t bytes = 0;    ///< given: a power of two, 128 at least (Spec 7.5.1.2.1); 0: not there
+  bool prefetchable = false;  ///< chosen: 64-bit, in the prefetchable window (beyond 4 GiB); otherwise below 4 GiB
 };
 
 struct FunctionOptions {
@@ -125,30 +129,33 @@ struct FunctionOptions {
   std::array<BarOptions, kBars> bars{};
   /// Requests that may be unanswered. given: 32, 256 with extended tags, 768 with 10-bit tags (Spec 2.2.6.2)
   std::uint32_t tags = 256;
-  std::uint32_t mrrs = 0;  ///< bytes; 0: the fabric's
-  /// Its completions carry at most so many bytes (and MPS); 0: MPS. They end at multiples of 128 (Spec 2.3.1.1) or so
-  /// many.
+  std::uint32_t mrrs = 0;  ///< chosen: bytes; 0: the fabric's
+  /// Its completions carry at most so many bytes (and MPS) and end at multiples of them. chosen: 0, MPS. given:
+  /// multiples of 128 (Spec 2.3.1.1)
   std::uint32_t completion_bytes = 0;
   /// given: 50 us to 50 ms is the default range (Spec 7.5.3.16); 10 ms recommended at least
   Time completion_timeout = 10 * kMillisecond;
-  std::uint32_t queue_bytes = 16384;  ///< that may wait to be sent before try_write() and try_read() say no; chosen
+  std::uint32_t queue_bytes = 16384;  ///< chosen: may wait to be sent before try_write() and try_read() say no
 };
 
 /// Which of the allowed orders happens. With chance 0: first come, first served, except where the rules demand that
 /// one passes (what has credits passes what has none).
 struct Reordering {
-  std::uint32_t per_mille = 0;            ///< of TLPs that each buffer holds back, so that others pass
-  Time longest_hold = 500 * kNanosecond;  ///< uniformly up to this
-  bool split_anywhere = false;            ///< completions end at any boundary that the rules allow
+  std::uint32_t per_mille = 0;            ///< chosen: of TLPs that each buffer holds back, so that others pass
+  Time longest_hold = 500 * kNanosecond;  ///< chosen: uniformly up to this
+  bool split_anywhere = false;            ///< chosen: completions end at any boundary that the rules allow
 };
 
 struct FabricOptions {
   RootOptions root = ideal_root();
-  std::uint32_t mps = 256;   ///< bytes: one value for the hierarchy, as peers need it (Linux: pcie=pcie_bus_peer2peer)
-  std::uint32_t mrrs = 512;  ///< bytes
+  /// Bytes; one value for the hierarchy, as peers need it (Linux: pci=pcie_bus_peer2peer sets 128). chosen: what
+  /// servers commonly have (PB18, Fig. 1)
+  std::uint32_t mps = 256;
+  std::uint32_t mrrs = 512;  ///< bytes. chosen: as PB18, Fig. 1
   Reordering reordering{};
-  std::uint64_t seed = 1;
-  std::uint64_t memory_bytes = std::uint64_t{1} << 32;  ///< host memory, from address 0 on; holes read as zeros
+  std::uint64_t seed = 1;  ///< chosen
+  /// Host memory: from address 0 to 3 GiB, what is more from 4 GiB on. chosen
+  std::uint64_t memory_bytes = std::uint64_t{1} << 32;
 };
 
 // Derived.

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <regex>
+#include <string>
+
 namespace wherry::sim::pcie {
 namespace {
 
@@ -65,6 +69,29 @@ TEST(LinkBytes, EachKind_ExpectHeaderFramingAndWholeDoublewords) {
   EXPECT_EQ(link_bytes(tlp, overhead), 4U + 20);
   tlp.status = CompletionStatus::kUnsupportedRequest;
   EXPECT_EQ(link_bytes(tlp, overhead), 20U);
+}
+
+// A parameter without source and mark is a number out of the air.
+TEST(Table, EachParameter_ExpectAMark) {
+  std::ifstream file(WHERRY_PCIE_PARAMETERS);
+  ASSERT_TRUE(file) << WHERRY_PCIE_PARAMETERS;
+  const std::regex member(R"(^  (?:Time|bool|Credits|ReceiveBuffer|PeerToPeer|std::u?int\d+_t) (\w+)\s*(?:=|\{).*;.*)");
+  const std::regex mark("given|chosen|fitted|see there");
+  std::string comment;
+  int parameters = 0;
+  for (std::string line; std::getline(file, line);) {
+    std::smatch match;
+    if (line.starts_with("  ///")) {
+      comment += line;
+      continue;
+    }
+    if (std::regex_match(line, match, member) && match[1] != "headers" && match[1] != "data") {
+      ++parameters;
+      EXPECT_TRUE(std::regex_search(comment + line, mark)) << match[1] << " says neither given, chosen nor fitted";
+    }
+    comment.clear();
+  }
+  EXPECT_GE(parameters, 35);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@ namespace {
 
 using testing_support::MemoryDevice;
 using testing_support::pattern;
+using testing_support::seeds;
 
 /// A tree of switches with devices at random places.
 struct Tree {
@@ -70,7 +71,7 @@ struct Tree {
 /// upper half, which nobody writes. Bytes that are out of their place show in the end.
 TEST(Traffic, RandomTrees_ExpectEveryByteOnceAndInItsPlace) {
   constexpr std::uint32_t kHalf = testing_support::kBarBytes / 2;
-  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds(400); ++seed) {
     Tree tree(seed);
     const auto count = static_cast<std::uint32_t>(tree.devices.size());
     const std::uint32_t part = kHalf / count;
