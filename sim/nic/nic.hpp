@@ -30,7 +30,7 @@ class Nic final : public pcie::Function, public WireEnd {
   [[nodiscard]] static pcie::FunctionOptions function_options(const NicOptions& options);
   /// Fabric::add_function() made `port`. Once, before anything else.
   void attach(pcie::Port& port) noexcept;
-  /// Who gets what is sent; null: nobody.
+  /// `peer` receives the frames that are sent. Null: they are only counted.
   void connect(WireEnd* peer) noexcept { peer_ = peer; }
 
   /// A ring that the NIC owns from now on. Errors: no such queue; base, length or buffer that the personality does not

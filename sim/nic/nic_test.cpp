@@ -212,6 +212,21 @@ TEST(Nic, BusMasterOff_ExpectNothingMovesAndItGoesOnWhenOnAgain) {  // QEMU: the
   EXPECT_TRUE(bench.conserved());
 }
 
+TEST(Nic, BusMasterOffWhenTheWritebackTimerExpires_ExpectWritebackWhenOnAgain) {
+  Bench bench("i40e");
+  bench.start_rx();
+  bench.tail(false, 32);
+  bench.port.answer_all();
+  bench.arrive(0, 60);
+  bench.queue.run(bench.p.rx_ns * pcie::kNanosecond);
+  bench.nic.set_bus_master(false);
+  bench.queue.run();
+  EXPECT_FALSE(bench.is_done(0));
+  bench.nic.set_bus_master(true);
+  EXPECT_TRUE(bench.is_done(0));
+  EXPECT_TRUE(bench.conserved());
+}
+
 TEST(Nic, BusMasterOffWhileReading_ExpectAbortedReadsAreIssuedAgain) {
   Bench bench("ixgbe");
   bench.port.hold_reads = true;

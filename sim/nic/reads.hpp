@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reads that a NIC has under way: who wants them, and what becomes of those that fail.
+// The reads that a NIC has under way: their owners, and what happens to those that fail.
 //
 // A read that timed out is issued again (kReadRetries). One that ended because bus mastering is off waits for resume().
 // After a reset every read that is still under way ends with kAborted, and only then may its buffer be used again.

@@ -52,6 +52,7 @@ void Receive::forget(QueueState& state) {
     drop(RxDrop::kReset);
   }
   state.flush_at = pcie::kNever;
+  state.overdue = false;
 }
 
 void Receive::set_tail(std::uint32_t queue, std::uint32_t tail) {
@@ -173,6 +174,7 @@ void Receive::write_back(QueueState& state) {
   ++context_.counters.rx_writebacks;
   state.ring.head = (first + bytes / size) % state.ring.entries();
   state.flush_at = pcie::kNever;
+  state.overdue = false;
   if (context_.chance(context_.options.hostile.ghost_writebacks)) misbehave(state);
 }
 
@@ -204,13 +206,13 @@ void Receive::on_event(std::uint64_t argument) {
   if (context_.master()) {
     write_back(state);
   } else {
-    state.flush_at = pcie::kNever;  // resume() does it
+    state.overdue = true;  // resume() does it
   }
 }
 
 void Receive::resume() {
   for (QueueState& state : rings_) {
-    if (!state.done.empty() && state.flush_at == pcie::kNever) write_back(state);
+    if (state.overdue && context_.master()) write_back(state);
     state.ring.fetch();
   }
   pump();

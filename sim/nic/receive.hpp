@@ -57,6 +57,7 @@ class Receive final : RingUser, pcie::EventHandler {
     std::uint32_t buffer_bytes = 2048;
     Fifo<Done> done;  ///< not written back yet; consecutive
     Time flush_at = pcie::kNever;
+    bool overdue = false;  ///< the timer expired while bus mastering was off
   };
   enum Event : std::uint8_t { kReady, kFlush };
 

@@ -123,6 +123,7 @@ TEST(NicReceive, WritebackByLineWithoutTimer_ExpectLowRateLooksDead) {
   bench.tail(false, 32);
   for (std::uint64_t i = 0; i < 3; ++i) bench.arrive(i, 60);
   bench.settle();
+  bench.nic.on_room();
   EXPECT_FALSE(bench.is_done(0));
   bench.arrive(3, 60);
   bench.settle();

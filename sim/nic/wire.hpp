@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ethernet as bits in time: who takes frames, and how long a frame occupies the wire.
+// Ethernet as bits in time: the interface of a receiver, and how long a frame occupies the wire.
 //
 // A frame is its bytes from the destination address on, without FCS; the wire adds preamble and SFD (8 bytes), padding
 // to 60, FCS (4) and the least gap (12): IEEE 802.3-2018, 3.1.1, 4.4.2. No pause frames.
