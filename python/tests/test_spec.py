@@ -24,13 +24,21 @@ def generate(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """The specification, its generator and what is generated, to be spoiled."""
-    for folder in ("spec", "tools", "src/kv/generated", "src/bypass/generated", "hdl/kv/generated"):
+    for folder in (
+        "spec",
+        "tools",
+        "src/kv/generated",
+        "src/bypass/generated",
+        "hdl/kv/generated",
+        "hdl/bypass/generated",
+    ):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("corpus", "__pycache__"))
     for file in (
         "pyproject.toml",
         ".clang-format",
         "docs/kv-frame.md",
         "docs/kv-registers.md",
+        "docs/bypass-registers.md",
         "docs/nic-personalities.md",
     ):
         (tmp_path / file).parent.mkdir(exist_ok=True)

@@ -28,9 +28,10 @@ module bypass_counters
 
   localparam int unsigned Counters = 32;
   localparam int unsigned FirstWord = 32'(RxInWord);
-  /// 32 frames of 9728 bytes, or 32 times 4.
+  /// 32 frames of 9728 bytes; 32 times up to 4; or 32 times 1.
   localparam int unsigned ManyBits = 19;
   localparam int unsigned FewBits = 8;
+  localparam int unsigned OneBits = 6;
 
   // What happens now.
   bytes_t [Counters-1:0] now;
@@ -68,7 +69,9 @@ module bypass_counters
   logic [ManyBits-1:0] amount_q;
   for (genvar i = 0; i < int'(Counters); i++) begin : gen_counter
     localparam int unsigned Word = i + FirstWord;
-    localparam int unsigned Bits = Word == 32'(RxBytesWord) || Word == 32'(TxBytesWord) ? ManyBits : FewBits;
+    localparam bit Many = Word == 32'(RxBytesWord) || Word == 32'(TxBytesWord);
+    localparam bit Few = Word == 32'(RxInWord) || Word == 32'(RxUnexpectedWord) || Word == 32'(TxInWord);
+    localparam int unsigned Bits = Many ? ManyBits : Few ? FewBits : OneBits;
     logic [Bits-1:0] waiting_q;
     assign waiting[i] = ManyBits'(waiting_q);
     always_ff @(posedge clk_i) begin

@@ -42,10 +42,9 @@ module bypass_tx_ring
   localparam index_t Mask = index_t'((1 << Bits) - 1);
 
   index_t tail_q, done_q, given_q, reported_q;  // reported_q: the head that was written back last
-  index_t limit, given, ahead, said;
+  index_t limit, ahead, said;
   logic mine, counts, room_q;
   assign limit = limit_i < Mask ? limit_i : Mask;
-  assign given = given_q + index_t'(post_i) - index_t'(done_i);
   assign mine = written_i.valid && written_i.pair == Queue;
   assign ahead = (tail_q - reported_q) & Mask;
   assign said = (written_i.head - reported_q) & Mask;
@@ -55,8 +54,9 @@ module bypass_tx_ring
   always_ff @(posedge clk_i) begin
     if (post_i) tail_q <= (tail_q + 1'b1) & Mask;
     if (done_i) done_q <= (done_q + 1'b1) & Mask;
-    given_q <= given;
-    room_q  <= given < limit;
+    given_q <= given_q + index_t'(post_i) - index_t'(done_i);
+    // post_i is late. What is done makes room a cycle later.
+    room_q  <= post_i ? given_q + 1'b1 < limit : given_q < limit;
     if (mine && counts && said != '0) reported_q <= written_i.head & Mask;
     // What is taken back without having been written back.
     else if (done_i && !reported_o) reported_q <= (done_q + 1'b1) & Mask;
