@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bypass/process/bring_up.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bypass/kernel_testing.hpp"
+#include "bypass/nic/model_testing.hpp"
+#include "bypass/process/card_testing.hpp"
+
+namespace wherry::bypass {
+namespace {
+
+using testing_support::at;
+using testing_support::CardModel;
+using testing_support::DeviceModel;
+using testing_support::FakeKernel;
+using testing_support::kCardWindow;
+using testing_support::kNicRegisters;
+using testing_support::Machine;
+using testing_support::ModelCardAccess;
+using testing_support::TenGigabitModel;
+
+constexpr auto kNicName = "0000:03:00.0", kCardName = "0000:04:00.0";
+namespace reg = registers;
+
+/// Registers behind the kernel's device, with the model's time.
+class TimedRegisters final : public Registers {
+ public:
+  TimedRegisters(const VfioDevice& device, Registers& model) : device_(device), model_(model) {}
+  std::uint32_t read(std::uint32_t offset) override { return device_.read32(0, offset); }
+  void write(std::uint32_t offset, std::uint32_t value) override { device_.write32(0, offset, value); }
+  void pause(std::chrono::microseconds time) override { model_.pause(time); }
+
+ private:
+  const VfioDevice& device_;
+  Registers& model_;
+};
+
+/// A machine with an 82599 and a card, a kernel with VFIO, and what the two do on the bus.
+struct Bench {
+  Machine machine;
+  std::unique_ptr<FakeKernel> kernel;
+  TenGigabitModel nic{*find_personality("ixgbe")};
+  CardModel card;
+  std::atomic<bool> stop{false};
+  UpOptions options;
+  UpReport report;
+  TemporaryDirectory run;
+  bool tails_arrive = true;
+  std::function<void()> on_pause = [] {};
+
+  Bench() {
+    machine.build();
+    run = *TemporaryDirectory::create("bypass");
+    kernel = std::make_unique<FakeKernel>(machine.sysfs);
+    DeviceModel nic_device{.name = kNicName, .group = 10, .kernel_driver = "ixgbe"};
+    nic_device.bars[0] = {
+        .bytes = 0x8'0000,
+        .read = [this](std::uint64_t offset) { return nic.read(static_cast<std::uint32_t>(offset)); },
+        .write = [this](std::uint64_t offset,
+                        std::uint32_t value) { nic.write(static_cast<std::uint32_t>(offset), value); }};
+    nic_device.config = testing_support::ConfigBytes(256).express(0, 0x2810).text();
+    DeviceModel card_device{.name = kCardName, .group = 11, .kernel_driver = ""};
+    card_device.bars[0] = {.bytes = 0x1'0000, .read = {}, .write = {}};
+    card_device.bars[2] = {.bytes = 16 << 20, .read = {}, .write = {}};
+    card_device.config = nic_device.config;
+    kernel->add(nic_device);
+    kernel->add(card_device);
+    // A DMA reaches what is mapped, if the device may master the bus.
+    nic.bus.read = [this](std::uint64_t from, std::span<std::byte> into) {
+      return reaches_window(from, into.size()) && card.read_window(from - kCardWindow, into);
+    };
+    nic.bus.write = [this](std::uint64_t to, std::span<const std::byte> bytes) {
+      return reaches_window(to, bytes.size()) && card.write_window(to - kCardWindow, bytes);
+    };
+    card.post = [this](std::uint64_t to, std::uint32_t value) {
+      if (!tails_arrive || !kernel->device(kCardName).bus_master || !kernel->mappings().contains(kNicRegisters)) return;
+      nic.write(static_cast<std::uint32_t>(to - kNicRegisters), value);
+    };
+    options = {.nic = at(kNicName), .card = at(kCardName), .sysfs = machine.sysfs.text()};
+  }
+  bool reaches_window(std::uint64_t from, std::size_t bytes) {
+    const auto place = kernel->mappings().find(kCardWindow);
+    return kernel->device(kNicName).bus_master && place != kernel->mappings().end() && from >= kCardWindow &&
+           from + bytes <= kCardWindow + place->second.bytes;
+  }
+  UpParts parts() {
+    return {.kernel = *kernel,
+            .records = RecordStore(run.path().string()),
+            .registers = [this](const VfioDevice& device) { return std::make_unique<TimedRegisters>(device, nic); },
+            .card =
+                [this](const VfioDevice& /*device*/) {
+                  return std::make_unique<ModelCardAccess>(card, [this](std::chrono::microseconds time) {
+                    nic.pause(time);
+                    on_pause();
+                  });
+                }};
+  }
+  Result<std::unique_ptr<BringUp>> begin() {
+    auto tree = PciTree::read(machine.sysfs.text());
+    EXPECT_TRUE(tree);
+    tree_ = std::make_unique<PciTree>(*std::move(tree));
+    return BringUp::begin(parts(), *tree_, options, stop, report);
+  }
+  /// As it was before.
+  void expect_given_back() {
+    EXPECT_EQ(kernel->link_name(machine.sysfs.text() + "/bus/pci/devices/" + kNicName + "/driver"), "ixgbe");
+    EXPECT_EQ(kernel->link_name(machine.sysfs.text() + "/bus/pci/devices/" + kCardName + "/driver"), "");
+    EXPECT_EQ(kernel->open_files(), 0U);
+    EXPECT_TRUE(kernel->mappings().empty());
+    EXPECT_FALSE(kernel->device(kNicName).bus_master);
+    EXPECT_FALSE(kernel->device(kCardName).bus_master);
+    EXPECT_FALSE(nic.moves());
+    EXPECT_FALSE(card.running());
+    EXPECT_TRUE(RecordStore(run.path().string()).all().empty());
+    for (const std::string& fault : nic.faults) ADD_FAILURE() << fault;
+    for (const std::string& line : kernel->log) EXPECT_FALSE(line.starts_with("ERROR")) << line;
+  }
+  std::unique_ptr<PciTree> tree_;
+};
+
+TEST(BringUp, BeginAndEnd_ExpectCardDrivingTheNicAndThenTheKernel) {
+  Bench bench;
+  {
+    auto up = bench.begin();
+    ASSERT_TRUE(up) << up.status().message();
+    EXPECT_TRUE(bench.card.running());
+    EXPECT_TRUE(bench.nic.rx_runs());
+    EXPECT_TRUE(bench.report.moved);
+    EXPECT_EQ(bench.report.preflight.there, 4U);
+    // The rings are the card's window, the tails are the NIC's registers.
+    EXPECT_EQ(bench.nic.value(0x1000), static_cast<std::uint32_t>(kCardWindow));
+    EXPECT_EQ(bench.nic.value(0x1004), static_cast<std::uint32_t>(kCardWindow >> 32));
+    EXPECT_EQ(bench.nic.value(0x6000), static_cast<std::uint32_t>(kCardWindow + 0x1'0000));
+    EXPECT_EQ(bench.nic.value(0x1008), 256U * 16);
+    EXPECT_EQ(bench.nic.value(0x6008), 512U * 16);
+    EXPECT_EQ(bench.nic.value(0x1018), 255U);
+    EXPECT_EQ(bench.card.value(reg::kBaseLowOffset), static_cast<std::uint32_t>(kCardWindow));
+    EXPECT_EQ(bench.card.value(reg::kBaseHighOffset), 0x38U);
+    EXPECT_EQ(bench.card.value(reg::rx_tail_low_offset(0)), kNicRegisters + 0x1018);
+    EXPECT_EQ(bench.card.value(reg::tx_tail_low_offset(0)), kNicRegisters + 0x6018);
+    EXPECT_EQ(bench.card.value(reg::kDescriptorsOffset), 1U << 4);  // igb, ixgbe: the frame's length at bit 46
+    EXPECT_EQ(bench.card.value(reg::kMaxFrameOffset), 1514U);
+    EXPECT_EQ(bench.kernel->device(kNicName).config[0x48] & 0x10, 0) << "relaxed ordering";
+    const auto records = RecordStore(bench.run.path().string()).all();
+    ASSERT_EQ(records.size(), 1U);
+    EXPECT_TRUE(RecordStore::alive(records[0]));
+    const Status ended = (*up)->end();
+    EXPECT_TRUE(ended) << ended.message();
+  }
+  bench.expect_given_back();
+}
+
+TEST(BringUp, BeginTwice_ExpectTheProcessNamed) {
+  Bench bench;
+  auto up = bench.begin();
+  ASSERT_TRUE(up);
+  UpReport second;
+  const auto again = BringUp::begin(bench.parts(), *bench.tree_, bench.options, bench.stop, second);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.status().code(), StatusCode::kAlreadyExists);
+  EXPECT_NE(again.status().message().find(std::to_string(getpid())), std::string::npos);
+  EXPECT_TRUE(bench.card.running()) << "the second took what the first has";
+  up->reset();
+  bench.expect_given_back();
+}
+
+TEST(BringUp, FailAtAnyCall_ExpectEverythingGivenBack) {
+  for (int n = 0;; ++n) {
+    Bench bench;
+    bench.kernel->fail_at = n;
+    {
+      auto up = bench.begin();
+      bench.kernel->fail_at = -1;
+      if (bench.kernel->calls <= n) {
+        EXPECT_TRUE(up);
+        EXPECT_GT(n, 30);
+        break;
+      }
+      if (up) {
+        EXPECT_TRUE((*up)->end());
+      }
+    }
+    bench.expect_given_back();
+  }
+}
+
+TEST(BringUp, StopAtAnyMoment_ExpectEverythingGivenBack) {
+  // SIGINT and SIGTERM set it; the process looks between steps.
+  for (int moment = 0; moment < 12; ++moment) {
+    Bench bench;
+    int pauses = 0;
+    bench.on_pause = [&] { bench.stop = ++pauses > moment; };
+    bench.stop = moment == 0;
+    {
+      auto up = bench.begin();
+      if (!up) {
+        EXPECT_EQ(up.status().code(), StatusCode::kCancelled) << up.status().message();
+      }
+    }
+    bench.expect_given_back();
+  }
+}
+
+TEST(BringUp, AcsRedirect_ExpectRefusalOrDetour) {
+  Bench bench;
+  bench.machine.sysfs.write("devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/config",
+                            testing_support::ConfigBytes()
+                                .bridge(0xE000'0000, 0xE0FF'FFFF, kCardWindow, kCardWindow + 0xFFF'FFFF)
+                                .express(6)
+                                .acs(0x5F, 0x1D)
+                                .text());
+  auto up = bench.begin();
+  ASSERT_FALSE(up);
+  EXPECT_EQ(bench.report.finding.cause, Cause::kAcsRedirect);
+  EXPECT_TRUE(bench.kernel->log.empty()) << "something was taken";
+  bench.options.allow_detour = true;
+  bench.report = {};
+  up = bench.begin();
+  ASSERT_TRUE(up) << up.status().message();
+  EXPECT_FALSE(bench.report.notes.empty());
+  up->reset();
+  bench.expect_given_back();
+}
+
+TEST(BringUp, ReadsThatVanish_ExpectRefusal) {
+  Bench bench;
+  bench.nic.bus.read = [](std::uint64_t, std::span<std::byte>) { return false; };
+  EXPECT_FALSE(bench.begin());
+  EXPECT_EQ(bench.report.finding.cause, Cause::kReadsDead);
+  bench.expect_given_back();
+}
+
+TEST(BringUp, TailsThatVanish_ExpectRefusal) {
+  Bench bench;
+  bench.tails_arrive = false;
+  EXPECT_FALSE(bench.begin());
+  EXPECT_EQ(bench.report.finding.cause, Cause::kTailsDead);
+  bench.expect_given_back();
+}
+
+TEST(BringUp, ReservedAddressThatOnlyVfioKnows_ExpectRefusal) {
+  Bench bench;
+  bench.kernel->ranges = {{0, 0xFEDF'FFFF}};
+  EXPECT_FALSE(bench.begin());
+  EXPECT_EQ(bench.report.finding.cause, Cause::kReservedAddress);
+  bench.expect_given_back();
+}
+
+TEST(BringUp, CardThatIsNone_ExpectItsId) {
+  for (const bool old : {false, true}) {
+    Bench bench;
+    if (old)
+      bench.card.version = 9U << 16;
+    else
+      bench.card.id = 0x12345678;
+    const auto up = bench.begin();
+    ASSERT_FALSE(up);
+    EXPECT_NE(up.status().message().find(old ? "9" : "0x12345678"), std::string::npos) << up.status().message();
+    bench.expect_given_back();
+  }
+}
+
+TEST(BringUp, NicRemovedWhileUp_ExpectAnErrorAndTheRest) {
+  Bench bench;
+  auto up = bench.begin();
+  ASSERT_TRUE(up);
+  bench.nic.removed = true;
+  const Status ended = (*up)->end();
+  EXPECT_EQ(ended.code(), StatusCode::kUnavailable);
+  EXPECT_FALSE(bench.card.running());
+  EXPECT_EQ(bench.kernel->open_files(), 0U);
+}
+
+TEST(BringUp, ProbeWithMove_ExpectVerdictAndNothingKept) {
+  Bench bench;
+  auto tree = PciTree::read(bench.machine.sysfs.text());
+  ASSERT_TRUE(tree);
+  const Status done = BringUp::probe(bench.parts(), *tree, bench.options, bench.stop, bench.report);
+  EXPECT_TRUE(done) << done.message();
+  EXPECT_TRUE(bench.report.moved);
+  EXPECT_EQ(bench.report.finding.cause, Cause::kNone);
+  bench.expect_given_back();
+}
+
+TEST(BringUp, BeginAfterAKilledProcess_ExpectItsLoansMended) {
+  Bench bench;
+  const RecordStore store(bench.run.path().string());
+  // A process that is over: its number and start do not fit together any more.
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  waitpid(child, nullptr, 0);
+  ASSERT_TRUE(store.write({.pid = child,
+                           .started = 1,
+                           .nic = at(kNicName),
+                           .card = at(kCardName),
+                           .lent = {{at(kNicName), "ixgbe"}, {at(kCardName), ""}}}));
+  const Binding binding(*bench.kernel, bench.machine.sysfs.text());
+  ASSERT_TRUE(binding.take({at(kNicName), "ixgbe"}));
+  ASSERT_TRUE(binding.take({at(kCardName), ""}));
+  auto up = bench.begin();
+  ASSERT_TRUE(up) << up.status().message();
+  ASSERT_FALSE(bench.report.notes.empty());
+  EXPECT_NE(bench.report.notes[0].find("0000:03:00.0"), std::string::npos);
+  EXPECT_NE(bench.report.notes[0].find("ixgbe"), std::string::npos);
+  up->reset();
+  bench.expect_given_back();  // the driver of before the killed process, not vfio-pci
+}
+
+}  // namespace
+}  // namespace wherry::bypass

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: a card as spec/bypass_registers.toml describes its registers, with scratch memory and the one thing that
+// a NIC sees of it at once: when a queue pair starts, the receive tail is written.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "bypass/card.hpp"
+#include "bypass/generated/registers.hpp"
+
+namespace wherry::bypass::testing_support {
+
+class CardModel {
+ public:
+  // What a test sets.
+  bool gone = false;
+  bool has_scratch = true;
+  bool busy = false;  ///< never comes to rest
+  std::uint32_t id = registers::kIdReset, version = registers::kCoreVersionReset;
+  /// Its writes to the bus.
+  std::function<void(std::uint64_t, std::uint32_t)> post = [](std::uint64_t, std::uint32_t) {};
+  std::vector<std::byte> scratch = std::vector<std::byte>(kScratchBytes);
+
+  [[nodiscard]] bool running() const { return (value(registers::queue_control_offset(0)) & 1) != 0; }
+  [[nodiscard]] std::uint32_t value(std::uint32_t offset) const {
+    const auto place = values_.find(offset);
+    return place == values_.end() ? 0 : place->second;
+  }
+  void set(std::uint32_t offset, std::uint32_t value) { values_[offset] = value; }
+
+  std::uint32_t read(std::uint32_t offset) {
+    namespace reg = registers;
+    if (gone) return ~0U;
+    if (offset == reg::kIdOffset) return id;
+    if (offset == reg::kCoreVersionOffset) return version;
+    if (offset == reg::kCapabilityOffset)
+      return 0U | 8U << 4 | 9U << 8 | 9U << 12;  // one pair, 256 and 512 descriptors
+    if (offset == reg::queue_state_offset(0)) return (running() ? 1U : 0U) | (running() || busy ? 0U : 2U);
+    return value(offset);
+  }
+  void write(std::uint32_t offset, std::uint32_t value) {
+    namespace reg = registers;
+    if (gone) return;
+    const bool before = running();
+    values_[offset] = value;
+    if (offset == reg::queue_control_offset(0) && !before && running())
+      post(std::uint64_t{this->value(reg::rx_tail_high_offset(0))} << 32 | this->value(reg::rx_tail_low_offset(0)),
+           255);
+  }
+  bool read_window(std::uint64_t offset, std::span<std::byte> into) const {
+    if (gone) return false;
+    std::ranges::fill(into, std::byte{0xFF});
+    if (has_scratch && offset >= kScratch && offset - kScratch + into.size() <= scratch.size())
+      std::memcpy(into.data(), scratch.data() + (offset - kScratch), into.size());
+    return true;
+  }
+  bool write_window(std::uint64_t offset, std::span<const std::byte> from) {
+    if (gone) return false;
+    if (has_scratch && offset >= kScratch && offset - kScratch + from.size() <= scratch.size())
+      std::memcpy(scratch.data() + (offset - kScratch), from.data(), from.size());
+    return true;
+  }
+
+ private:
+  std::map<std::uint32_t, std::uint32_t> values_;
+};
+
+class ModelCardAccess final : public CardAccess {
+ public:
+  ModelCardAccess(CardModel& card, std::function<void(std::chrono::microseconds)> pause)
+      : card_(card), pause_(std::move(pause)) {}
+  std::uint32_t read(std::uint32_t offset) override { return card_.read(offset); }
+  void write(std::uint32_t offset, std::uint32_t value) override { card_.write(offset, value); }
+  Status read_window(std::uint32_t offset, std::span<std::byte> into) override {
+    return card_.read_window(offset, into) ? Status() : Status(StatusCode::kUnavailable, "the card has gone");
+  }
+  Status write_window(std::uint32_t offset, std::span<const std::byte> from) override {
+    return card_.write_window(offset, from) ? Status() : Status(StatusCode::kUnavailable, "the card has gone");
+  }
+  void pause(std::chrono::microseconds time) override { pause_(time); }
+
+ private:
+  CardModel& card_;
+  std::function<void(std::chrono::microseconds)> pause_;
+};
+
+}  // namespace wherry::bypass::testing_support
