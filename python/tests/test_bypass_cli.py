@@ -14,19 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from wherry.system import paths
+from jobs import built
 
 WINDOW = 0x38_0000_0000
-
-
-def built(name: str) -> Path:
-    """The program, or a skip that says why."""
-    try:
-        return paths.built("src", name)
-    except Exception as error:  # noqa: BLE001 - whatever is missing
-        pytest.skip(f"not built: {error}")
 
 
 @dataclass
@@ -95,7 +85,7 @@ class Machine:
 
 def probe(sysfs: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """The program itself: the command line does not offer another /sys."""
-    command = [str(built("wherry-bypass")), "probe", "--sysfs", str(sysfs), *words]
+    command = [built("wherry-bypass"), "probe", "--sysfs", str(sysfs), *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -159,7 +149,7 @@ def test_wrong_words_end_with_2(tmp_path: Path) -> None:
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     """`wherry bypass`, with the program of this build."""
-    environment = os.environ | {"WHERRY_BYPASS": str(built("wherry-bypass"))}
+    environment = os.environ | {"WHERRY_BYPASS": built("wherry-bypass")}
     whole = [sys.executable, "-m", "wherry", "bypass", *words]
     return subprocess.run(whole, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
