@@ -18,7 +18,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-MODULES = "irqbypass vfio vfio_virqfd vfio_iommu_type1 vfio-pci-core vfio-pci dca i2c-algo-bit e1000e igb".split()
+MODULES = ["irqbypass", "vfio", "vfio_virqfd", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci", "dca", "i2c-algo-bit"]
+MODULES += ["e1000e", "igb"]
 WANTED = {
     "probe": "0",
     "ping_before": "0",
