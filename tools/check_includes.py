@@ -33,7 +33,13 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "keeper": {".", "generated", "net", "control"},
         "process": {".", "generated", "net", "control", "node", "node/driver", "client", "keeper"},
         "sim": {".", "generated", "net", "control", "node", "node/driver", "client", "keeper"},
-    }
+    },
+    "bypass": {
+        ".": {"generated"},
+        "generated": set(),
+        "nic": {".", "generated"},
+        "process": {".", "generated", "nic"},
+    },
 }
 """By service and folder: the other folders of the service that its files may include. "." is the service's own folder;
 "node/driver" is a folder of its own. Tests may include any."""

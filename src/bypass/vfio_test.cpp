@@ -292,9 +292,10 @@ TEST(Vfio, ReadInfoOfAnOldKernel_ExpectNoRanges) {
 }
 
 TEST(Vfio, FailAtAnyCall_ExpectNothingHeld) {
+  Bench bench;
+  bench.bind();
   for (int n = 0;; ++n) {
-    Bench bench;
-    bench.bind();
+    SCOPED_TRACE(n);
     bench.kernel->calls = 0;
     bench.kernel->fail_at = n;
     bool done = false;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `wherry agent`, `run`, `kv`, `streams`, `cat`, `bench`, `report`, `version`.
+"""The command line: `wherry agent`, `run`, `kv`, `bypass`, `streams`, `cat`, `bench`, `report`, `version`.
 
 Results go to standard output, everything else to standard error. Exit status: 0 done, 1 failed, 2 wrong command line,
 74 the result could not be written, 130 Ctrl-C; that of `wherry run` is the status of the job.
@@ -39,6 +39,7 @@ app = App(
     "  wherry agent stop\n\n"
     "  wherry run --nodes 2 --ranks-per-node 2 -- build/release/apps/histogram    ranks and their messages\n\n"
     "  wherry kv up                a replicated key-value store\n\n"
+    "  wherry bypass probe         an FPGA card that drives a NIC: what is here\n\n"
     "Applications need no agent of their own: wherry.Session() finds the running one, or starts one for itself.",
 )
 bench_app = App(no_args_is_help=True, help="Measure. Claims are ratios of things measured in the same run.")

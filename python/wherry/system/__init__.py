@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from wherry.system.paths import peer_program as peer_program
     from wherry.system.paths import repository as repository
     from wherry.system.paths import runtime_directory as runtime_directory
+    from wherry.system.paths import wherry_bypass as wherry_bypass
     from wherry.system.paths import wherry_kv as wherry_kv
     from wherry.system.paths import wherryd as wherryd
     from wherry.system.ports import free_ports as free_ports
@@ -46,6 +47,7 @@ if not TYPE_CHECKING:  # so that a checker of types knows which names there are
                 "peer_program",
                 "repository",
                 "runtime_directory",
+                "wherry_bypass",
                 "wherry_kv",
                 "wherryd",
             ),

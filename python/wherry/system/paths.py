@@ -69,6 +69,11 @@ def wherry_kv(environment: Mapping[str, str] | None = None) -> Path:
     return _program("wherry-kv", "WHERRY_KV", environment)
 
 
+def wherry_bypass(environment: Mapping[str, str] | None = None) -> Path:
+    """The program of bypass's host; $WHERRY_BYPASS. Raises NotFound."""
+    return _program("wherry-bypass", "WHERRY_BYPASS", environment)
+
+
 def built(folder: str, name: str, environment: Mapping[str, str] | None = None) -> Path:
     """A program of the checkout's release build (build/release/<folder>/<name>), or on PATH. Raises NotFound."""
     environment = os.environ if environment is None else environment

@@ -31,6 +31,7 @@ constexpr std::uint32_t kCollisions = 15U << 4, kFullDuplexDistance = 63U << 12;
 constexpr std::uint32_t kPhy = 1, kPhyControl = 0;  // address of the internal PHY, IEEE 802.3 register 0
 constexpr std::uint16_t kPowerDown = 1U << 11, kIsolate = 1U << 10, kAutoNegotiate = 1U << 12, kRestart = 1U << 9;
 constexpr std::uint32_t kStandardFrame = 1518;
+constexpr auto kLoopbackLink = 3s;  // copper negotiates for 1 to 3 s
 
 }  // namespace
 
@@ -91,6 +92,9 @@ void GigabitNic::start_link(bool loopback) {
   if (loopback) {  // the MAC takes no link from the PHY, and needs a speed
     update(registers_, kControl, kMasterDisable | kSpeedMask | kReceivePause | kSendPause,
            kSetLinkUp | kFullDuplex | kForceSpeed | kForceDuplex | kSpeed1000);
+    // Some controllers receive only while the PHY says that there is a link, which takes a moment after a reset;
+    // others, and those without a cable, do without.
+    (void)wait_for(registers_, kStatus, kLinkUp, kLinkUp, kLoopbackLink, 10ms);
     return;
   }
   // DPDK e1000_82575.c e1000_setup_copper_link_82575.

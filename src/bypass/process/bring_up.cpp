@@ -138,8 +138,6 @@ Status BringUp::open_devices() {
   registers_ = parts_.registers(nic_device);
   access_ = parts_.card(card_device);
   WHERRY_ASSIGN(nic_, make_nic(*personality, *registers_, messages));
-  WHERRY_ASSIGN(Card card, Card::open(*access_));
-  card_ = std::make_unique<Card>(card);
   if (Status done = nic_device.reset(); !done && done.code() != StatusCode::kUnsupported) return done;
   for (const VfioDevice* device : {&nic_device, &card_device}) {
     WHERRY_TRY(device->forbid_relaxed_ordering());
@@ -168,6 +166,8 @@ Status BringUp::fly() {
 
 Status BringUp::hand_over() {
   WHERRY_TRY(go_on());
+  WHERRY_ASSIGN(Card card, Card::open(*access_));
+  card_ = std::make_unique<Card>(card);
   const std::uint64_t window = tree_.find(options_.card)->bars[kWindowBar].on_bus;
   WHERRY_TRY(card_->configure(nic_->personality(), {.window = window,
                                                     .nic = tree_.find(options_.nic)->bars[0].on_bus,

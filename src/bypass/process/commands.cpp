@@ -96,6 +96,7 @@ void show_status(const std::string& text) {
 
 /// The records that are meant: of the NIC named, or all.
 Result<std::vector<Record>> records_meant(const CommandOptions& options, const RecordStore& store) {
+  if (Status readable = store.readable(); !readable) return readable;
   if (options.nic.empty()) return store.all();
   const auto nic = parse_bus_address(options.nic);
   if (!nic) return nic.status();

@@ -118,6 +118,12 @@ Result<std::optional<Record>> RecordStore::read(BusAddress nic) const {
   return std::optional(*std::move(record));
 }
 
+Status RecordStore::readable() const {
+  if (::access(directory_.c_str(), R_OK | X_OK) == 0 || errno == ENOENT) return {};
+  return {StatusCode::kPermissionDenied, fmt::format("{}: {}: run it as the user that ran `wherry bypass up`",
+                                                     directory_, std::generic_category().message(errno))};
+}
+
 std::vector<Record> RecordStore::all() const {
   std::vector<Record> records;
   std::error_code error;

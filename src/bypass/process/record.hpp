@@ -38,6 +38,8 @@ class RecordStore {
   Status write(const Record& record) const;
   /// None: nothing was taken. kProtocol: the file cannot be understood, and what to do.
   Result<std::optional<Record>> read(BusAddress nic) const;
+  /// kPermissionDenied: this user may not look into the directory. A directory that is missing is empty.
+  [[nodiscard]] Status readable() const;
   /// All that can be read.
   [[nodiscard]] std::vector<Record> all() const;
   void remove(BusAddress nic) const noexcept;

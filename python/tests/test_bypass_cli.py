@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wherry bypass` on machines that are trees of files: what it finds, says, and ends with."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jobs import built
+
+WINDOW = 0x38_0000_0000
+
+
+@dataclass
+class Machine:
+    """An 82599 and a card behind a switch, as sysfs shows them."""
+
+    root: Path
+    acs: int = 0
+    card_bytes: int = 16 << 20
+    groups: tuple[int | None, int | None] = (10, 11)
+    card: str = "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/0000:04:00.0"
+    drivers: dict[str, str] = field(default_factory=dict)
+
+    def build(self) -> Path:
+        """The tree."""
+        (self.root / "bus/pci/devices").mkdir(parents=True)
+        for port, kind in (
+            ("pci0000:00/0000:00:01.0", 4),
+            ("pci0000:00/0000:00:02.0", 4),
+            ("pci0000:00/0000:00:01.0/0000:01:00.0", 5),
+            ("pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0", 6),
+            ("pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0", 6),
+        ):
+            config = self._config(kind)
+            config[0x0E] = 1
+            struct.pack_into("<HHHHII", config, 0x20, 0xE000, 0xE0F0, 0x0001, 0x0FF1, 0x38, 0x38)
+            if kind == 6:
+                struct.pack_into("<IHH", config, 0x100, 0x0001000D, 0x5F, self.acs)
+            self._function(port, 0x10B5, 0x8747, 0x060400, config, "", None)
+        nic = self._config(0)
+        struct.pack_into("<I", nic, 0x10, 0xE0000000)
+        line = "0x{:016x} 0x{:016x} 0x{:016x}\n".format
+        path = "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:03:00.0"
+        self._function(path, 0x8086, 0x10FB, 0x020000, nic, line(0xE0000000, 0xE007FFFF, 0x40200), self.groups[0])
+        card = self._config(0)
+        struct.pack_into("<IIII", card, 0x10, 0xE0100000, 0, WINDOW & 0xFFFFFFFF | 0xC, WINDOW >> 32)
+        bars = line(0xE0100000, 0xE010FFFF, 0x40200) + line(0, 0, 0)
+        bars += line(WINDOW, WINDOW + self.card_bytes - 1, 0x14220C)
+        self._function(self.card, 0x10EE, 0x903F, 0x058000, card, bars, self.groups[1])
+        return self.root
+
+    @staticmethod
+    def _config(kind: int) -> bytearray:
+        config = bytearray(4096)
+        struct.pack_into("<H", config, 0x06, 0x10)
+        config[0x34] = 0x40
+        struct.pack_into("<HH", config, 0x40, 0x0010, 2 | kind << 4)
+        return config
+
+    def _function(
+        self, path: str, vendor: int, device: int, kind: int, config: bytearray, bars: str, group: int | None
+    ) -> None:
+        place = self.root / "devices" / path
+        place.mkdir(parents=True, exist_ok=True)
+        for name, text in (("vendor", f"0x{vendor:04x}"), ("device", f"0x{device:04x}"), ("class", f"0x{kind:06x}")):
+            (place / name).write_text(text + "\n")
+        (place / "config").write_bytes(config)
+        (place / "resource").write_text(bars)
+        (self.root / "bus/pci/devices" / place.name).symlink_to(place)
+        if group is not None:
+            group_place = self.root / "kernel/iommu_groups" / str(group)
+            group_place.mkdir(parents=True, exist_ok=True)
+            (group_place / "reserved_regions").write_text("0xfee00000 0xfeefffff msi\n")
+            (place / "iommu_group").symlink_to(group_place)
+
+
+def probe(sysfs: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """The program itself: the command line does not offer another /sys."""
+    command = [built("wherry-bypass"), "probe", "--sysfs", str(sysfs), *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def verdict(sysfs: Path) -> tuple[int, dict[str, Any]]:
+    """Exit status and the JSON of a probe."""
+    done = probe(sysfs, "--json")
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_a_direct_way_is_found(tmp_path: Path) -> None:
+    sysfs = Machine(tmp_path / "sys").build()
+    status, document = verdict(sysfs)
+    assert status == 0
+    assert document["path"]["route"] == "direct"
+    assert document["path"]["common_port"] == "0000:01:00.0"
+    assert document["nics"][0]["model"] == "82599 SFP+"
+    assert document["nics"][0]["driven"]
+    assert document["verdict"]["cause"] == "none"
+    said = probe(sysfs).stdout
+    assert "direct, below port 0000:01:00.0" in said
+    assert "No data was moved" in said
+
+
+def test_causes_are_told_apart(tmp_path: Path) -> None:
+    machines = {
+        11: Machine(tmp_path / "acs", acs=0x1D),
+        10: Machine(tmp_path / "root", card="pci0000:00/0000:00:02.0/0000:04:00.0"),
+        15: Machine(tmp_path / "iommu", groups=(None, None)),
+    }
+    for status, machine in machines.items():
+        said = probe(machine.build())
+        assert said.returncode == status, said.stdout + said.stderr
+    document = verdict(tmp_path / "acs")[1]
+    assert document["verdict"]["status"] == 11
+    assert "pci=disable_acs_redir=0000:00:01.0/00.0/00.0;0000:00:01.0/00.0/01.0" in document["verdict"]["remedy"]
+
+
+def test_a_machine_without_hardware_says_so_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "bus/pci/devices").mkdir(parents=True)
+    done = probe(tmp_path)
+    assert done.returncode == 3
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "no NIC" in done.stderr
+    assert probe(tmp_path / "nothing").returncode == 3
+
+
+def test_a_small_card_is_none(tmp_path: Path) -> None:
+    done = probe(Machine(tmp_path, card_bytes=1 << 20).build())
+    assert done.returncode == 3
+    assert "82599" in done.stdout, "the NIC is there"
+    named = probe(tmp_path, "--card", "0000:04:00.0")
+    assert named.returncode == 12
+
+
+def test_wrong_words_end_with_2(tmp_path: Path) -> None:
+    sysfs = Machine(tmp_path).build()
+    for words in (("--nic", "eth0"), ("--nic", "0000:09:00.0"), ("--card", "0000:03:00.8")):
+        assert probe(sysfs, *words).returncode == 2, words
+
+
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    """`wherry bypass`, with the program of this build."""
+    environment = os.environ | {"WHERRY_BYPASS": built("wherry-bypass")}
+    whole = [sys.executable, "-m", "wherry", "bypass", *words]
+    return subprocess.run(whole, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_command_line_passes_words_and_status_on(tmp_path: Path) -> None:
+    assert "Exit status" in command("--help").stdout
+    assert command("up", "--frame-bytes", "12").returncode == 2
+    nothing = command("status", "--directory", str(tmp_path))
+    assert nothing.returncode == 3
+    assert "wherry bypass up" in nothing.stderr
+    assert command("down", "--directory", str(tmp_path)).returncode == 0
+    assert command("probe", "--nic", "eth0").returncode in (2, 3)  # 3: a machine that has no card comes first
+
+
+def test_down_mends_what_a_killed_process_left(tmp_path: Path) -> None:
+    """Of functions that are gone meanwhile; the fake kernel of the C++ tests has them bound."""
+    record = {"pid": 1 << 22, "started": 1, "nic": "0000:03:00.0", "card": "0000:04:00.0", "lent": []}
+    (tmp_path / "0000:03:00.0.json").write_text(json.dumps(record))
+    ended = command("status", "--directory", str(tmp_path))
+    assert ended.returncode == 1
+    assert "wherry bypass down" in ended.stderr
+    assert command("down", "--directory", str(tmp_path)).returncode == 0
+    assert not list(tmp_path.glob("*.json"))
+
+
+def test_ctrl_c_ends_the_program_and_the_command(tmp_path: Path) -> None:
+    """The command waits for the program, which gives back; here it is one that waits for ever."""
+    sleeper = tmp_path / "sleeper"
+    sleeper.write_text("#!/bin/sh\ntrap 'exit 0' INT\necho ready\nwhile :; do sleep 0.1; done\n")
+    sleeper.chmod(0o755)
+    whole = [sys.executable, "-m", "wherry", "bypass", "up"]
+    environment = os.environ | {"WHERRY_BYPASS": str(sleeper)}
+    with subprocess.Popen(whole, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.2)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(60) == 0

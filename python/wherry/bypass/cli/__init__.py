@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wherry bypass`: an FPGA card drives a NIC; the host sets up, and can then be stopped."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wherry.cli import App
+
+bypass_app = App(
+    no_args_is_help=True,
+    help="An FPGA card drives a commodity NIC by itself: rings and frames lie on the card, and the host is not in the "
+    "data path (docs/bypass-host.md)."
+    "\n\n[bold]A first look[/bold]\n\n"
+    "  wherry bypass probe         NIC, card, the way between them, and what is in the way\n\n"
+    "  wherry bypass probe --move  as root: moves frames from the card through the NIC and back\n\n"
+    "  wherry bypass up            as root: the card drives the NIC, until Ctrl-C\n\n"
+    "  wherry bypass status        what card and NIC count\n\n"
+    "  wherry bypass down          the NIC is its kernel driver's again\n\n"
+    "[bold]Exit status[/bold]: 0 done, 1 failed, 2 wrong command line, 3 no such hardware. What is in the way: 10 no "
+    "common port, 11 ACS redirect, 12 BAR, 13 IOMMU group, 14 reserved address, 15 no IOMMU. What moved data shows: 20 "
+    "reads dead, 21 writes dead, 22 wrong data, 23 tails dead, 24 no loopback, 25 card memory.",
+)
+
+NicOption = Annotated[
+    str, typer.Option("--nic", metavar="ADDRESS", help="Its PCI address, as 0000:03:00.0. Default: the only one.")
+]
+CardOption = Annotated[
+    str, typer.Option("--card", metavar="ADDRESS", help="Its PCI address. Default: the only Xilinx card with a window.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object, for programs.")]
+DirectoryOption = Annotated[
+    Path, typer.Option("--directory", metavar="DIR", help="Where `up` writes down what it has taken.")
+]
+DIRECTORY = Path("/run/wherry-bypass")
+
+
+def _run(command: str, words: Sequence[str | Path]) -> None:
+    """Runs the host's program, which writes the result; its exit status is ours. Ctrl-C reaches it by itself."""
+    from wherry.system import wherry_bypass
+
+    sys.stdout.flush()
+    process = subprocess.Popen([wherry_bypass(), command, *words])
+    while True:
+        try:
+            status = process.wait()
+            break
+        except KeyboardInterrupt:
+            continue
+    raise typer.Exit(130 if status == -2 else status if status >= 0 else 1)
+
+
+def _words(nic: str, card: str, directory: Path, as_json: bool) -> list[str | Path]:
+    words: list[str | Path] = ["--directory", directory]
+    for flag, value in (("--nic", nic), ("--card", card)):
+        words += [flag, value] if value else []
+    return words + (["--json"] if as_json else [])
+
+
+def probe(
+    nic: NicOption = "",
+    card: CardOption = "",
+    move: Annotated[
+        bool,
+        typer.Option("--move", help="Take the NIC from its driver for a second, and move frames through it. Root."),
+    ] = False,
+    as_json: JsonOption = False,
+    directory: DirectoryOption = DIRECTORY,
+) -> None:
+    """Say which NIC and card there are, how one reaches the other, and what is in the way.
+
+    Without root it says all but what ACS does. Nothing is changed, unless --move is given.
+
+    Examples:
+
+      wherry bypass probe
+
+      wherry bypass probe --json | jq .verdict
+    """
+    _run("probe", [*_words(nic, card, directory, as_json), *(["--move"] if move else [])])
+
+
+def up(
+    nic: NicOption = "",
+    card: CardOption = "",
+    promiscuous: Annotated[bool, typer.Option("--promiscuous", help="Every frame on the wire.")] = False,
+    in_place: Annotated[
+        bool, typer.Option("--in-place", help="Frames stay in their slots, and are sent from there.")
+    ] = False,
+    frame_bytes: Annotated[int, typer.Option(min=64, max=9728, help="Longest frame, with FCS.")] = 1518,
+    allow_detour: Annotated[
+        bool,
+        typer.Option(
+            "--allow-detour",
+            help="Go on although traffic passes the root complex, if moved data shows that it arrives.",
+        ),
+    ] = False,
+    preflight: Annotated[bool, typer.Option("--preflight/--no-preflight", help="Move data first.")] = True,
+    as_json: JsonOption = False,
+    directory: DirectoryOption = DIRECTORY,
+) -> None:
+    """Hand the NIC's rings over to the card. Ctrl-C, or `wherry bypass down`, gives both back.
+
+    The process stays, and does nothing: it may be stopped (SIGSTOP), and traffic goes on. Needs root and an IOMMU.
+
+    Example:
+
+      sudo wherry bypass up --nic 0000:03:00.0 --card 0000:04:00.0
+    """
+    words = _words(nic, card, directory, as_json)
+    flags = {"--promiscuous": promiscuous, "--in-place": in_place, "--allow-detour": allow_detour}
+    words += [flag for flag, wanted in flags.items() if wanted]
+    words += ["--frame-bytes", str(frame_bytes)] + ([] if preflight else ["--no-preflight"])
+    _run("up", words)
+
+
+def status(nic: NicOption = "", as_json: JsonOption = False, directory: DirectoryOption = DIRECTORY) -> None:
+    """Print the counters of the card, and the NIC's link.
+
+    Example:
+
+      wherry bypass status --json
+    """
+    _run("status", _words(nic, "", directory, as_json))
+
+
+def down(nic: NicOption = "", directory: DirectoryOption = DIRECTORY) -> None:
+    """Give the NIC back to its kernel driver. After a killed `up`, too.
+
+    Example:
+
+      wherry bypass down
+    """
+    _run("down", _words(nic, "", directory, False))
+
+
+def add_to(app: App, benches: App) -> None:
+    """Gives `app` the group bypass."""
+    del benches
+    for command in (probe, up, status, down):
+        bypass_app.command(command.__name__)(command)
+    app.add_typer(bypass_app, name="bypass")
