@@ -145,13 +145,8 @@ void PeerServer::cut_read(Packet* packet, Time begin) {
   const std::uint32_t index = free_parents_.back();
   free_parents_.pop_back();
   Parent& parent = parents_[index];
-  parent = Parent{.tag = packet->tag,
-                  .requester = packet->requester,
-                  .attributes = packet->attributes,
-                  .address = packet->address,
-                  .bytes = packet->bytes,
-                  .port = packet->port,
-                  .front = kNone};
+  parent = Parent{
+      .tag = packet->tag, .requester = packet->requester, .bytes = packet->bytes, .port = packet->port, .front = kNone};
   std::uint16_t last = kNone;
   std::uint32_t offset = 0;
   Time at = begin;
