@@ -233,7 +233,13 @@ TEST(Ordering, TenThousandSeeds_ExpectNothingForbiddenAndEveryAllowedPassing) {
 TEST(Judge, ForbiddenOrders_ExpectEachToBeTold) {
   const Attributes plain{};
   const auto tlp = [](TlpKind kind, std::uint64_t number, FunctionId requester, std::uint16_t tag, Attributes a) {
-    return Tlp{.kind = kind, .attributes = a, .tag = tag, .requester = requester, .completer = 9, .number = number};
+    return Tlp{.kind = kind,
+               .last = true,
+               .attributes = a,
+               .tag = tag,
+               .requester = requester,
+               .completer = 9,
+               .number = number};
   };
   const auto found = [&](const Tlp& first, const Tlp& second) {
     Judge judge;
