@@ -19,6 +19,8 @@
 
 namespace wherry::sim::pcie {
 
+/// The queue must outlive the fabric, and must not run after it is gone. A NodeId that a call takes was given by this
+/// fabric; where a link is meant, it is not kRoot.
 class Fabric {
  public:
   Fabric(EventQueue& queue, const FabricOptions& options);

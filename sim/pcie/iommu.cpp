@@ -83,7 +83,7 @@ bool Iommu::cached(const Key& key) {
 
 Iommu::Translation Iommu::translate(const Tlp& request) {
   const auto attached = attached_.find(request.requester);
-  if (attached == attached_.end()) {
+  if (attached == attached_.end() || attached->second >= domains_.size()) {
     ++counters_.faults_no_domain;
     return {};
   }

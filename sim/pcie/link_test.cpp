@@ -146,6 +146,50 @@ TEST(Reads, CompletionSize_ExpectTheBoundOfTheWireTowardsTheDevice) {
   }
 }
 
+// research/probe.md section 3: C2H, writes to host memory, Gen3 x16.
+TEST(Writes, ToHostMemory_ExpectTheBoundOfTheProbeModel) {
+  for (const auto& [mps, expected] : {std::pair{128U, 13.23}, std::pair{256U, 14.37}, std::pair{512U, 15.01}}) {
+    Hierarchy system({.fabric = {.mps = mps, .memory_bytes = std::uint64_t{1} << 33},
+                      .with_switch = false,
+                      .link = {.lanes = 16},
+                      .devices = 1});
+    const auto data = pattern(4096);
+    constexpr int kCount = 2000;
+    for (int i = 0; i < kCount; ++i) system[0].port->post_write(std::uint64_t{1} << 32, data);
+    system.queue.run();
+    const double time = static_cast<double>(system.queue.now() - 60 * kNanosecond);  // less the propagation
+    EXPECT_NEAR(4096.0 * kCount / time * 1000 / expected, 1, 0.002) << mps;
+  }
+}
+
+// Little's law: what is awaited over the round trip. research/probe.md section 5: 64 tags of 512 bytes, 3 us.
+TEST(Reads, FewTagsAndALongRoundTrip_ExpectTagsTimesSizeOverTheRoundTrip) {
+  const auto run = [](std::uint32_t count, std::uint32_t bytes) {
+    EventQueue queue;
+    FabricOptions options;
+    options.root.memory_latency = 3 * kMicrosecond;
+    Fabric fabric(queue, options);
+    Reader reader;
+    reader.queue = &queue;
+    reader.high = 0x10000;
+    reader.bytes = bytes;
+    reader.count = count;
+    const NodeId node = fabric.add_endpoint(kRoot, {.lanes = 16}).value();
+    reader.port = fabric.add_function(node, reader, {.tags = 64}).value();
+    EXPECT_TRUE(fabric.enumerate().ok());
+    reader.port->set_bus_master(true);
+    for (std::uint32_t depth = 0; depth < std::min(count, 128U); ++depth) reader.post();
+    queue.run();
+    EXPECT_EQ(reader.done, count);
+    return std::pair(reader.last, reader.port->counters().most_bytes_awaited);
+  };
+  const double round_trip = static_cast<double>(run(1, 512).first);
+  EXPECT_NEAR(round_trip, 3'160'000, 10'000);
+  const auto [time, awaited] = run(6400, 512);
+  EXPECT_NEAR(6400.0 * 512 / static_cast<double>(time) / (64 * 512 / round_trip), 1, 0.02);
+  EXPECT_EQ(awaited, 64U * 512);  // what its completion buffer must hold
+}
+
 TEST(Writes, BothWaysAtOnce_ExpectEachToPayForTheDllpsOfTheOther) {
   Hierarchy system({.with_switch = false, .link = {.generation = 3, .lanes = 8}});
   const auto data = pattern(256);

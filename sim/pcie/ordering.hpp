@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// May one TLP pass another? Spec 2.4.1, table 2-40, "Ordering Rules Summary", within one traffic class.
+// May one TLP pass another? Spec 2.4.1, table "Ordering Rules Summary", within one traffic class.
 #pragma once
 
 #include "sim/pcie/tlp.hpp"

@@ -22,8 +22,8 @@ using testing_support::MemoryDevice;
 using testing_support::pattern;
 using testing_support::seeds;
 
-/// Spec revision 5.0, table 2-40: "Row pass column?" for posted (P), read (R), completion (C), without the rows and
-/// columns that the model does not have. a: the plain case; b: with the relaxation that the footnotes name.
+/// Spec 2.4.1, table "Ordering Rules Summary": "Row pass column?" for posted (P), read (R), completion (C), without the
+/// rows and columns that the model does not have. a: the plain case; b: with the relaxation that the footnotes name.
 enum Cell { kPP, kPR, kPC, kRP, kRR, kRC, kCP, kCR, kCC, kCells };
 struct Rule {
   bool plain;             ///< a
@@ -54,6 +54,7 @@ struct Seen {
 class Judge final : public Observer {
  public:
   void on_tlp(Point point, std::uint32_t place, const Tlp& tlp, Time) override {
+    shape(tlp);
     const Seen seen{tlp.kind, tlp.attributes, tlp.requester, tlp.completer, tlp.tag, tlp.offset, tlp.number};
     switch (point) {
       case Point::kEntered:
@@ -85,6 +86,19 @@ class Judge final : public Observer {
     if (count && !rule.plain && later.attributes.id_ordering && other && rule.id_ordering) ++by_id;
     return rule.plain || (rule.relaxed_ordering && later.attributes.relaxed_ordering) ||
            (rule.id_ordering && later.attributes.id_ordering && other);
+  }
+
+  /// Where requests and completions may end (Spec 2.2.7, 2.3.1.1), for the MPS and MRRS of these tests.
+  void shape(const Tlp& tlp) {
+    const std::uint64_t end = tlp.address + tlp.bytes;
+    const bool request = tlp.kind != TlpKind::kCompletion;
+    if (request && tlp.bytes != 0 && tlp.address / 4096 != (end - 1) / 4096) fault = "a request crosses a page";
+    if (tlp.kind != TlpKind::kRead && tlp.payload_bytes() > 256) fault = "a payload exceeds MPS";
+    if (tlp.kind == TlpKind::kRead && tlp.dw() * 4 > 512) fault = "a read exceeds MRRS";
+    const std::uint32_t boundary = tlp.completer == kHostId ? 64 : 128;
+    if (!request && !tlp.last && end % boundary != 0) fault = "a completion ends off its boundary";
+    if (!request && tlp.status == CompletionStatus::kSuccess && tlp.last != (tlp.remaining == tlp.bytes))
+      fault = "the last completion is not the last";
   }
 
   std::string fault;
@@ -219,7 +233,13 @@ TEST(Ordering, TenThousandSeeds_ExpectNothingForbiddenAndEveryAllowedPassing) {
 TEST(Judge, ForbiddenOrders_ExpectEachToBeTold) {
   const Attributes plain{};
   const auto tlp = [](TlpKind kind, std::uint64_t number, FunctionId requester, std::uint16_t tag, Attributes a) {
-    return Tlp{.kind = kind, .attributes = a, .tag = tag, .requester = requester, .completer = 9, .number = number};
+    return Tlp{.kind = kind,
+               .last = true,
+               .attributes = a,
+               .tag = tag,
+               .requester = requester,
+               .completer = 9,
+               .number = number};
   };
   const auto found = [&](const Tlp& first, const Tlp& second) {
     Judge judge;

@@ -34,10 +34,10 @@ struct ReceiveBuffer {
 
 /// Bytes of a link that no payload uses.
 struct LinkOverhead {
-  /// given: Gen1/2 STP 1 + sequence 2 + LCRC 4 + END 1; Gen3+ STP token 4 + LCRC 4 (Spec 3.5.2, 4.2.1, 4.2.2)
+  /// given: Gen1/2 STP 1 + sequence 2 + LCRC 4 + END 1; Gen3+ STP token 4 + LCRC 4 (Spec 3.6.2, 4.2.1, 4.2.2)
   std::uint32_t framing = 8;
   std::uint32_t ecrc = 0;  ///< given: 4 if both ends use end-to-end checks (Spec 2.7.1), which few do
-  /// given: ACK or UpdateFC: 6 bytes, framed by SDP and END or by a two-byte token (Spec 3.4.1, 4.2)
+  /// given: ACK or UpdateFC: 6 bytes, framed by SDP and END or by a two-byte token (Spec 3.5.1, 4.2)
   std::uint32_t dllp = 8;
   bool skip = true;   ///< given: SKP ordered sets (Spec 4.2.7): 4 of 1538 symbols, from Gen3 on one of 375 blocks
   bool dllps = true;  ///< chosen: count ACKs and UpdateFCs on the link. Off: what a formula without them says

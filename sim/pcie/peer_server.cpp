@@ -145,13 +145,8 @@ void PeerServer::cut_read(Packet* packet, Time begin) {
   const std::uint32_t index = free_parents_.back();
   free_parents_.pop_back();
   Parent& parent = parents_[index];
-  parent = Parent{.tag = packet->tag,
-                  .requester = packet->requester,
-                  .attributes = packet->attributes,
-                  .address = packet->address,
-                  .bytes = packet->bytes,
-                  .port = packet->port,
-                  .front = kNone};
+  parent = Parent{
+      .tag = packet->tag, .requester = packet->requester, .bytes = packet->bytes, .port = packet->port, .front = kNone};
   std::uint16_t last = kNone;
   std::uint32_t offset = 0;
   Time at = begin;
@@ -273,6 +268,9 @@ void PeerServer::pass_on(Parent& parent, Packet* packet, std::uint32_t part_offs
   }
   const bool success = packet->status == CompletionStatus::kSuccess;
   parent.failed = !success;
+  // To the requester the root is the completer. Its ID says nothing of the device's writes that must stay before.
+  packet->completer = kHostId;
+  packet->attributes.id_ordering = false;
   packet->requester = parent.requester;
   packet->tag = parent.tag;
   packet->offset += part_offset;

@@ -37,8 +37,6 @@ class PeerServer final : EventHandler {
   struct Parent {
     std::uint16_t tag = 0;
     FunctionId requester = 0;
-    Attributes attributes{};
-    std::uint64_t address = 0;
     std::uint32_t bytes = 0;
     std::uint32_t port = 0;   ///< where the requester is
     std::uint32_t open = 0;   ///< parts without their last completion

@@ -57,7 +57,7 @@ void Switch::request(Packet* packet, std::uint32_t port) {
   }
   if (target == nullptr) return pass(packet, *up_, port);
   if (target == &from) {
-    // It was sent up by a redirect further down (Spec 6.12.3, upstream forwarding), or it is lost.
+    // It was sent up by a redirect further down (Spec 6.12, upstream forwarding), or it is lost.
     if (packet->redirected && from.acs.upstream_forwarding) return pass(packet, *up_, port);
     ++context_.counters.acs_violations;
     return refuse(packet, port);

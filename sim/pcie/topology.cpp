@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cassert>
 #include <utility>
 
 namespace wherry::sim::pcie {
@@ -52,6 +53,7 @@ NodeId Topology::add_endpoint(NodeId above, const LinkOptions& link, const Endpo
 }
 
 DownPort& Topology::port_above(NodeId node) noexcept {
+  assert(node != kRoot && node < branches_.size());
   const Branch& branch = branches_[node];
   Switch* const parent = branches_[branch.above].as_switch;
   return (parent != nullptr ? parent->down : root_.down)[branch.port];
