@@ -42,12 +42,13 @@ module bypass_doorbell
 
   localparam index_t Mask = index_t'((1 << Bits) - 1);
 
-  index_t told_q, aligned, ahead;
+  index_t told_q, below, aligned, ahead;
   logic [9:0] last;  // the group of the last descriptor that was told
   logic [3:0] unanswered_q, credits;
   logic [15:0] waited_q;
   logic expired_q, ring_q, rings, reaches, differs;
-  assign aligned = want_i & ~(index_t'(~('1 << settings_i.align)));
+  assign below = ~('1 << settings_i.align);
+  assign aligned = want_i & ~below;
   assign ahead = (aligned - told_q) & Mask;
   assign differs = ahead != '0;
   assign credits = settings_i.credits == '0 ? 4'd1 : settings_i.credits;
