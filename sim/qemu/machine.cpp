@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::chrono::minutes kAnswerPatience{2};  ///< for what takes milliseconds
 
-// The machine type microvm with pcie=on (hw/i386/microvm.c, include/hw/i386/microvm.h): where ECAM and BARs are. Unlike
-// q35 it routes no INTx, which QEMU 8 and newer need KVM for when the device is a proxy.
+// The machine type microvm with pcie=on (hw/i386/microvm.c, include/hw/i386/microvm.h): where ECAM and BARs are. On
+// q35, QEMU 10 without KVM crashes as it routes the INTx of a proxy (hw/remote/proxy.c, proxy_intx_update).
 constexpr std::uint64_t kEcam = 0xE000'0000;
 constexpr PciMemory kBarSpace{.next = 0xC000'0000, .end = 0xE000'0000};
 
