@@ -62,8 +62,8 @@ function(wherry_fuzz name)
   add_dependencies(fuzzers ${name})
 endfunction()
 
-# wherry_alone_in_unity(SOURCES...): files of this folder that builds which compile several files at once (CMAKE_UNITY_BUILD, all
-# presets but dev) must not join: they have, in unnamed namespaces, names that others have, too, or import whole namespaces.
+# wherry_alone_in_unity(SOURCES...): files of this folder that builds which compile several files at once (CMAKE_UNITY_BUILD:
+# presets release, asan, tsan) must not join: they have, in unnamed namespaces, names that others have, too, or import whole namespaces.
 function(wherry_alone_in_unity)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

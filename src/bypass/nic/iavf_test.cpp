@@ -75,7 +75,7 @@ class PfModel final : public Registers {
       faults.emplace_back("a large buffer without LB");
     const std::size_t buffer =
         where(field<std::uint32_t>(memory, place + 28) | std::uint64_t{field<std::uint32_t>(memory, place + 24)} << 32);
-    std::memcpy(memory.data() + buffer, bytes.data(), bytes.size());
+    std::ranges::copy(bytes, memory.begin() + static_cast<std::ptrdiff_t>(buffer));
     put16(place, static_cast<std::uint16_t>(flags | 1));
     put16(place + 2, 0x0802);
     put16(place + 4, static_cast<std::uint16_t>(bytes.size()));
