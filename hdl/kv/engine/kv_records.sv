@@ -145,7 +145,8 @@ module kv_records
     in_use_q        <= window_put_q;
     if (in_use_change_q) begin
       in_use_o[in_use_at_q] <= in_use_q;
-      used_o <= in_use_q ? used_o + 1'b1 : used_o - 1'b1;
+      // A place that is free can be given back: the count is of changes.
+      if (in_use_o[in_use_at_q] != in_use_q) used_o <= in_use_q ? used_o + 1'b1 : used_o - 1'b1;
     end
     answered_put_q <= decision_i.answered_put;
     answered_write_q <= decision_i.answered;
@@ -176,7 +177,7 @@ module kv_records
     end
   end
 
-  `ASSERT(used_right, used_o == place_count_t'($countones(in_use_o)), "a place was used twice, or given back twice")
+  `ASSERT(used_right, used_o == place_count_t'($countones(in_use_o)), "the count is not that of the places in use")
 
 endmodule
 `default_nettype wire
