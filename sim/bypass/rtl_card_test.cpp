@@ -237,15 +237,16 @@ INSTANTIATE_TEST_SUITE_P(Nics, SimBypassRtl,
 
 TEST(SimBypassRtlWindow, AccessesOfEverySizeAndAlignment_ExpectMemory) {
   RtlCard card(nullptr, {.seed = 3, .pauses = 100'000, .trace = {}});
-  constexpr std::uint32_t kPage = 4096;
+  constexpr std::uint32_t kBoundaryBytes = 4096;
   const std::uint32_t bytes = card.rx_entries() * kSlotBytes;
   SplitMix64 random(7);
   Bytes memory = random_bytes(bytes, random);
-  for (std::uint32_t at = 0; at < bytes; at += kPage) card.write(kSlots + at, std::span(memory).subspan(at, kPage));
+  for (std::uint32_t at = 0; at < bytes; at += kBoundaryBytes)
+    card.write(kSlots + at, std::span(memory).subspan(at, kBoundaryBytes));
   for (int i = 0; i < 600; ++i) {
     const std::uint32_t at = random.below(bytes);
-    const std::uint32_t most = random.below(3) == 0 ? kPage : 1U << random.below(8);
-    const std::uint32_t count = std::min(1 + random.below(most), kPage - at % kPage);
+    const std::uint32_t most = random.below(3) == 0 ? kBoundaryBytes : 1U << random.below(8);
+    const std::uint32_t count = std::min(1 + random.below(most), kBoundaryBytes - at % kBoundaryBytes);
     if (random.below(2) == 0) {
       const Bytes data = random_bytes(count, random);
       card.write(kSlots + at, data);
