@@ -110,9 +110,9 @@ struct Outcome {
   std::string complaint;
 };
 
-class Run {
+class Traffic {
  public:
-  Run(Card& card, const bypass::Personality& nic, const NicHabits& habits, std::uint64_t seed, const Script& script)
+  Traffic(Card& card, const bypass::Personality& nic, const NicHabits& habits, std::uint64_t seed, const Script& script)
       : card_(card), nic_(nic_at(card, nic, habits, seed)), script_(script), random_(seed) {}
 
   Outcome outcome() {
@@ -213,7 +213,7 @@ TEST_P(SimBypassRtl, SameTrafficAsTheTwin_ExpectTheSame) {
     for (Card* card : {static_cast<Card*>(&twin), static_cast<Card*>(&rtl)}) {
       ASSERT_TRUE(card->configure(setup_of(nic, in_place)));
       ASSERT_TRUE(card->start(0));
-      found.push_back(Run(*card, nic, habits, seed, script).outcome());
+      found.push_back(Traffic(*card, nic, habits, seed, script).outcome());
       EXPECT_EQ(found.back().complaint, "");
       EXPECT_EQ(found.back().delivered, script.delivered);
       EXPECT_EQ(found.back().sent, script.sent);
@@ -291,7 +291,7 @@ TEST(SimBypassRtlStop, InTraffic_ExpectAllCountedAndTrafficAfterwards) {
   const Script script = script_of(40, false, random);
   ASSERT_TRUE(card.configure(setup_of(e1000e, false)));
   ASSERT_TRUE(card.start(0));
-  const Outcome found = Run(card, e1000e, {}, 1, script).outcome();
+  const Outcome found = Traffic(card, e1000e, {}, 1, script).outcome();
   EXPECT_EQ(found.delivered, script.delivered);
   EXPECT_EQ(found.sent, script.sent);
   EXPECT_TRUE(holds_balance(found.counters));
@@ -325,6 +325,7 @@ TEST(SimBypassRtlSetup, Nonsense_ExpectTheFieldNamed) {
 }
 
 TEST(SimBypassRtlDeathTest, FrameWithoutABeat_ExpectTheCoresOwnAssertion) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a Verilated model has a thread
   RtlCore core({}, nullptr);
   EXPECT_DEATH(
       {

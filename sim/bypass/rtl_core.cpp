@@ -31,7 +31,6 @@ constexpr std::uint8_t kAllStrobes = 0xF;
 constexpr QData ones(std::size_t count) { return count == 64 ? ~QData{0} : (QData{1} << count) - 1; }
 
 std::byte* bytes_of(VlWide<16>& wide) { return reinterpret_cast<std::byte*>(wide.m_storage); }
-const std::byte* bytes_of(const VlWide<16>& wide) { return reinterpret_cast<const std::byte*>(wide.m_storage); }
 
 // tuser of the streams: bypass_core.sv.
 constexpr std::uint32_t size_of_user(QData user) { return static_cast<std::uint32_t>(user & 0xFFFF); }
