@@ -325,7 +325,7 @@ TEST(SimBypassRtlSetup, Nonsense_ExpectTheFieldNamed) {
 }
 
 TEST(SimBypassRtlDeathTest, FrameWithoutABeat_ExpectTheCoresOwnAssertion) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a Verilated model has a thread
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";  // a Verilated model has a thread
   RtlCore core({}, nullptr);
   EXPECT_DEATH(
       {
