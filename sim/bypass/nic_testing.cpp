@@ -60,7 +60,8 @@ void TestingNic::told(Ring& ring, std::uint32_t value) {
 void TestingNic::write(std::uint32_t offset, const Bytes& data, std::uint32_t piece) {
   for (std::size_t at = 0; at < data.size();) {
     const auto here = static_cast<std::uint32_t>(offset + at);
-    const std::size_t count = std::min<std::size_t>({data.size() - at, piece - here % piece, kPage - here % kPage});
+    std::size_t count = std::min<std::size_t>({data.size() - at, piece - here % piece, kPage - here % kPage});
+    if (habits_.words) count = std::bit_floor(count);
     card_.write(here, std::span(data).subspan(at, count));
     at += count;
   }
@@ -73,8 +74,9 @@ void TestingNic::read(std::uint32_t offset, std::span<std::byte> data, std::uint
   std::vector<Part> parts;
   for (std::uint32_t at = 0; at < data.size();) {
     const std::uint32_t here = offset + at;
-    const std::uint32_t count =
+    std::uint32_t count =
         std::min({static_cast<std::uint32_t>(data.size()) - at, piece - here % piece, kPage - here % kPage});
+    if (habits_.words) count = std::bit_floor(count);
     parts.push_back({at, count});
     at += count;
   }

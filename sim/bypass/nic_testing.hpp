@@ -20,7 +20,7 @@ namespace wherry::sim {
 using Bytes = std::vector<std::byte>;
 
 struct NicHabits {
-  bool words = false;         ///< all accesses have 4 bytes, and a status is written last: as QEMU's NICs
+  bool words = false;         ///< accesses of 4 bytes, at the end of 2 and 1; a status is written last: as QEMU's NICs
   std::uint32_t fetch = 8;    ///< descriptors of one read
   std::uint32_t piece = 256;  ///< bytes of a write and a read of payload; a multiple of 4
   std::uint32_t line = 1;     ///< receive descriptors that are written back together

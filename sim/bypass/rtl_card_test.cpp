@@ -113,7 +113,11 @@ struct Outcome {
 class Traffic {
  public:
   Traffic(Card& card, const bypass::Personality& nic, const NicHabits& habits, std::uint64_t seed, const Script& script)
-      : card_(card), nic_(nic_at(card, nic, habits, seed)), script_(script), random_(seed) {}
+      : card_(card),
+        nic_(nic_at(card, nic, habits, seed)),
+        script_(script),
+        random_(seed),
+        haste_(seed % 2 == 0 ? 1 : 6) {}
 
   Outcome outcome() {
     constexpr std::uint32_t kMostSteps = 200'000, kAfterwards = 60;
@@ -136,11 +140,13 @@ class Traffic {
   void step() {
     arrive();
     while (const auto frame = card_.take()) found_.delivered.push_back(frame->bytes);
-    if (left_ < script_.leaving.size() && random_.below(2) == 0 &&
-        card_.try_put({.queue = 0, .bytes = script_.leaving[left_]}))
+    while (left_ < script_.leaving.size() && card_.try_put({.queue = 0, .bytes = script_.leaving[left_]})) {
       ++left_;
+      if (random_.below(2) == 0) break;
+    }
     nic_.turn(random_.below(4));
-    if (random_.below(3) == 0) return;
+    // A slow NIC: the ring or the packed buffer is full, and what is read too early is overwritten.
+    if (random_.below(8) >= haste_) return;
     if (auto frame = nic_.transmit()) found_.sent.push_back(std::move(*frame));
   }
   void arrive() {
@@ -168,17 +174,17 @@ class Traffic {
   SplitMix64 random_;
   std::size_t arrived_ = 0, left_ = 0;
   bool misbehaved_ = false;
+  std::uint32_t haste_;
   Outcome found_;
 };
 
 NicHabits random_habits(SplitMix64& random) {
   constexpr std::array<std::uint32_t, 6> kPieces{4, 60, 64, 128, 256, 512};
   NicHabits habits;
-  habits.words = random.below(5) == 0;
   habits.fetch = 1 + random.below(16);
   habits.piece = kPieces[random.below(kPieces.size())];
   habits.line = 1U << random.below(4);
-  habits.shuffle = !habits.words && habits.piece % kLineBytes == 0 && random.below(2) == 0;
+  habits.shuffle = habits.piece % kLineBytes == 0 && random.below(2) == 0;
   return habits;
 }
 
@@ -204,7 +210,9 @@ TEST_P(SimBypassRtl, SameTrafficAsTheTwin_ExpectTheSame) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     SplitMix64 random(seed);
     const Script script = script_of(120, in_place, random);
-    const NicHabits habits = random_habits(random);
+    NicHabits habits = random_habits(random);
+    habits.words = seed % 4 == 2;
+    habits.shuffle = habits.shuffle && !habits.words;
     SCOPED_TRACE(testing::Message() << "seed " << seed << ", words " << habits.words << ", piece " << habits.piece);
     Judge judge;
     Twin twin(&judge);
