@@ -219,7 +219,7 @@ package bypass_pkg;
     logic       valid;
     offset_t    offset;
     region_e    region;
-    logic [3:0] last_word;  // of four bytes, in its line
+    logic [5:0] last_byte;  // in its line
   } window_read_t;
 
   /// A beat is written.

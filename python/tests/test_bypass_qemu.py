@@ -49,8 +49,8 @@ def run(figures: Path, *arguments: str) -> dict[str, Any]:
     return read
 
 
-def check(figures: dict[str, Any], nic: str) -> None:
-    assert figures["nic"] == nic
+def check(figures: dict[str, Any], nic: str, core: str = "twin") -> None:
+    assert (figures["nic"], figures["card"]) == (nic, core)
     assert figures["good"]
     assert (figures["frames_wrong"], figures["frames_lost"], figures["tx_writebacks"]) == (0, 0, 0)
     phases = {phase["name"]: phase for phase in figures["phases"]}
@@ -71,6 +71,18 @@ def test_e1000e_echoes_every_frame_and_survives_what_happens_to_it(tmp_path: Pat
     figures = run(tmp_path / "figures", "--frames", str(FRAMES))
     check(figures, "e1000e")
     assert figures["qemu"].startswith("QEMU emulator version")
+
+
+@pytest.mark.timeout(600)
+def test_e1000e_and_the_rtl_echo_every_frame_and_survive_what_happens(tmp_path: Path) -> None:
+    check(run(tmp_path / "figures", "--core", "rtl", "--frames", str(FRAMES)), "e1000e", "rtl")
+
+
+@pytest.mark.may_lack  # Debian 12's QEMU has no igb
+@pytest.mark.timeout(600)
+def test_igb_and_the_rtl_echo_every_frame_and_survive_what_happens(tmp_path: Path) -> None:
+    line = ["--core", "rtl", "--frames", str(FRAMES), "--nic", "igb", "--qemu", newer_qemu()]
+    check(run(tmp_path / "figures", *line), "igb", "rtl")
 
 
 @pytest.mark.may_lack  # Debian 12's QEMU has no igb

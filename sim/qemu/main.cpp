@@ -4,11 +4,17 @@
 
 #include <CLI/CLI.hpp>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "base/program.hpp"
 #include "sim/bypass/twin.hpp"
 #include "sim/qemu/run.hpp"
+#ifdef WHERRY_RTL
+#include "sim/bypass/rtl_card.hpp"
+#endif
 
 namespace {
 
@@ -63,12 +69,12 @@ Sum sum_of(const RunReport& report) {
   return sum;
 }
 
-nlohmann::json json_of(const RunOptions& options, const RunReport& report) {
+nlohmann::json json_of(const RunOptions& options, const std::string& core, const RunReport& report) {
   const Sum sum = sum_of(report);
   nlohmann::json phases = nlohmann::json::array();
   for (const Phase& phase : report.phases) phases.push_back(json_of(phase));
   return {{"program", kProgram},
-          {"card", "twin"},
+          {"card", core},
           {"nic", options.machine.nic},
           {"qemu", report.qemu},
           {"seed", options.seed},
@@ -95,15 +101,31 @@ void say(const Phase& phase) {
 
 int fail(const Status& status) { return exit_status(kProgram, status); }
 
+#ifdef WHERRY_RTL
+const std::vector<std::string> kCores{"twin", "rtl"};
+std::unique_ptr<Card> make_card(const std::string& core, InPlaceFunction& function, std::uint64_t seed) {
+  if (core == "rtl") return std::make_unique<RtlCard>(&function, RtlOptions{.seed = seed, .pauses = 0, .trace = {}});
+  return std::make_unique<Twin>(&function);
+}
+#else
+const std::vector<std::string> kCores{"twin"};
+std::unique_ptr<Card> make_card(const std::string&, InPlaceFunction& function, std::uint64_t) {
+  return std::make_unique<Twin>(&function);
+}
+#endif
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"bypass_qemu: a network card of QEMU, driven by the bypass card (docs/bypass-qemu.md)", kProgram};
   RunOptions options;
-  std::string json_file;
+  std::string json_file, core = kCores.front();
   bool no_events = false;
   app.add_option("--nic", options.machine.nic, "QEMU's device")
       ->check(CLI::IsMember({"e1000e", "igb"}))
+      ->capture_default_str();
+  app.add_option("--core", core, "what the card is: the core's software twin, or the Verilated core itself")
+      ->check(CLI::IsMember(kCores))
       ->capture_default_str();
   app.add_option("--frames", options.frames, "of all sizes from 60 to 9000 bytes, there and back")
       ->check(CLI::Range(std::uint64_t{2}, std::uint64_t{100'000'000}))
@@ -121,15 +143,15 @@ int main(int argc, char** argv) {
     if (!file) return fail({StatusCode::kInvalidArgument, fmt::format("cannot write {}", json_file)});
   }
   InPlaceEcho function;
-  Twin card(&function);
-  const auto report = run_bypass(options, card, function, say);
+  const std::unique_ptr<Card> card = make_card(core, function, options.seed);
+  const auto report = run_bypass(options, *card, function, say);
   if (!report) return fail(report.status());
-  const nlohmann::json figures = json_of(options, *report);
+  const nlohmann::json figures = json_of(options, core, *report);
   if (file.is_open()) file << figures.dump(2) << '\n';
   fmt::print(
-      "{}, {}: {} frames wrong, {} lost, {} transmit write-backs, {:.1f} messages and {:.2f} tail writes a frame, "
+      "{}, {}, {}: {} frames wrong, {} lost, {} transmit write-backs, {:.1f} messages and {:.2f} tail writes a frame, "
       "{:.0f} frames/s\n",
-      report->qemu, options.machine.nic, figures["frames_wrong"].get<std::uint64_t>(),
+      report->qemu, options.machine.nic, core, figures["frames_wrong"].get<std::uint64_t>(),
       figures["frames_lost"].get<std::uint64_t>(), report->card.tx_writebacks,
       figures["messages_per_frame"].get<double>(), figures["tails_per_frame"].get<double>(),
       figures["frames_per_second"].get<double>());

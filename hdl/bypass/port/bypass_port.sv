@@ -4,7 +4,7 @@
 /// The window as the NIC sees it: beats that are written and read, and what lies where they go.
 ///
 /// Behaviour: a beat that is written goes out with its region, in the cycle in which it came. A beat that is read goes out with its region and
-/// with the last word that it asks for, and gets the data of its region a cycle later: descriptors (expanded_i), the packed buffer
+/// with the last byte that it asks for, and gets the data of its region a cycle later: descriptors (expanded_i), the packed buffer
 /// (packed_i), slots (slot_i); heads read as 0. Beats to where nothing is are answered with SLVERR, as are writes to the packed buffer.
 /// Latency: W to write_o 0; AR to read_o 1, to R 4. A beat a cycle each way.
 /// Paths: W to write_o.
@@ -70,14 +70,14 @@ module bypass_port
       };
   assign refused = write_o.region == NoRegion || write_o.region == Pack;
 
-  // A beat of 4 bytes ends with its own word, one of 64 with the line's.
-  logic [3:0] beyond;
-  assign beyond = ~(4'b1111 << (size > 3'd2 ? size - 3'd2 : 3'd0));
+  // A beat ends with its size: QEMU's NICs read the last three bytes of a frame as two and one.
+  logic [5:0] beyond;
+  assign beyond = ~(6'b111111 << size);
   assign read_o = '{
           valid: read,
           offset: read_offset,
           region: region_of(read_offset, rx_32_bytes_i, Config),
-          last_word: read_offset[5:2] | beyond
+          last_byte: read_offset[5:0] | beyond
       };
 
   always_ff @(posedge clk_i) begin

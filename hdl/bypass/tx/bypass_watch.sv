@@ -5,7 +5,7 @@
 /// Watches the NIC read what it transmits: a frame whose last byte was read is done, and nothing needs to be written back.
 ///
 /// Behaviour: frames (s_*) are looked at in the order in which they were posted, a line a cycle, whatever the order of the reads: PCIe lets them pass each
-/// other. A line was read when a beat that reaches the last word that it has of its frame was; within a line reads go upwards.
+/// other. A line was read when a beat that reaches the last byte that it has of its frame was; within a line reads go upwards.
 /// A frame of which the NIC was not told is not done, whatever it reads. With written_back_i it is enough that the frame's descriptor was written back (reported_i), and reads mean nothing. What is to be
 /// skipped, and what is of a queue that was stopped, is not waited for.
 /// Marks are pairs of bits that differ where a line was read: each line has one that the NIC's reads set, and one that follows
@@ -107,11 +107,11 @@ module bypass_watch
       .m_user   (shared)
   );
 
-  // ---- the marks: of a read, its bit and its last word; of a look, its bit
+  // ---- the marks: of a read, its bit and its last byte; of a look, its bit
 
   typedef struct packed {
     logic       bit_;
-    logic [3:0] word;
+    logic [5:0] last;
   } mark_t;
   mark_t mark;
   logic look_bit, seen_bit;
@@ -119,7 +119,7 @@ module bypass_watch
   logic read1_q, read2_q, may_read;
   queue_t read1_queue_q;
   address_t read1_line_q, read2_line_q;
-  logic [3:0] word1_q, word2_q;
+  logic [5:0] last1_q, last2_q;
   assign read_line_o = read1_line_q[Config.pack_bits-1:0];
   always_comb begin
     may_read = may_read_i[0];
@@ -131,10 +131,10 @@ module bypass_watch
     read1_line_q  <= mark_of(read_i.offset);
     read1_queue_q <= slot_queue(read_i.offset, Config);
     read_slot_o   <= slot_index(read_i.offset, Config);
-    word1_q       <= read_i.last_word;
+    last1_q       <= read_i.last_byte;
     read2_q       <= read1_q && may_read && !written_back_i;
     read2_line_q  <= read1_line_q;
-    word2_q       <= word1_q;
+    last2_q       <= last1_q;
     if (rst_i) begin
       read1_q <= 1'b0;
       read2_q <= 1'b0;
@@ -145,7 +145,7 @@ module bypass_watch
 
   logic here_q, last_q, passes, run, reported, told, looks;
   address_t at_q, at;
-  logic [3:0] needs_q;
+  logic [5:0] needs_q;
   shared_t shared_q;
   assign line_ready = !here_q || passes;
   assign at         = line_ready ? mark_of(line) : at_q;
@@ -162,7 +162,7 @@ module bypass_watch
       end
     end
     passes = here_q && (shared_q.skip || !run
-        || (told && (written_back_i ? reported : mark.bit_ != look_bit && mark.word >= needs_q)));
+        || (told && (written_back_i ? reported : mark.bit_ != look_bit && mark.last >= needs_q)));
   end
 
   always_ff @(posedge clk_i) begin
@@ -170,7 +170,7 @@ module bypass_watch
       here_q   <= line_valid;
       at_q     <= mark_of(line);
       last_q   <= line_last;
-      needs_q  <= 4'((line_bytes - 1'b1) >> 2);
+      needs_q  <= 6'(line_bytes - 1'b1);
       shared_q <= shared;
     end
     if (rst_i) here_q <= 1'b0;
@@ -184,7 +184,7 @@ module bypass_watch
       .*,
       .write_i(read2_q),
       .write_address_i(read2_line_q),
-      .write_data_i({!seen_bit, word2_q}),
+      .write_data_i({!seen_bit, last2_q}),
       .read_i(looks),
       .read_address_i(at),
       .read_data_o(mark)

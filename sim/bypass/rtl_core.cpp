@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/bypass/rtl_core.hpp"
+
+#include <Vbypass_core.h>
+#include <fmt/core.h>
+#include <verilated.h>
+#ifdef WHERRY_RTL_TRACE
+#include <verilated_fst_c.h>
+#endif
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+
+namespace wherry::sim {
+namespace {
+
+constexpr std::uint64_t kResetCycles = 8;
+/// Longer than any access: the file of registers is filled after a reset in 515 (bypass_registers.sv).
+constexpr std::uint64_t kLongestAccess = 100'000;
+constexpr unsigned kLineSize = 6;          ///< AxSIZE of 64 bytes
+constexpr unsigned kWordSize = 2;          ///< of 4
+constexpr unsigned kNarrowestFull = 5;     ///< what is aligned and of at most 32 bytes goes as one beat of its own size
+constexpr std::uint32_t kBoundary = 4096;  ///< no burst crosses it (AXI4, A3.4.1)
+constexpr std::uint8_t kIncr = 1;
+constexpr std::uint8_t kIdentifiers = 64;
+constexpr std::uint8_t kAllStrobes = 0xF;
+
+/// The lowest `count` of 64 bits; from 0 to 64.
+constexpr QData ones(std::size_t count) { return count == 64 ? ~QData{0} : (QData{1} << count) - 1; }
+
+std::byte* bytes_of(VlWide<16>& wide) { return reinterpret_cast<std::byte*>(wide.m_storage); }
+
+// tuser of the streams: bypass_core.sv.
+constexpr std::uint32_t size_of_user(QData user) { return static_cast<std::uint32_t>(user & 0xFFFF); }
+constexpr std::uint16_t queue_of_user(QData user) { return static_cast<std::uint16_t>(user >> 16 & 0xFF); }
+constexpr QData kForward = 1, kReplace = 2;
+
+}  // namespace
+
+struct RtlCore::Pins {
+  VerilatedContext context;
+  std::unique_ptr<Vbypass_core> core;
+#ifdef WHERRY_RTL_TRACE
+  VerilatedFstC trace;
+#endif
+  std::uint64_t time = 0;
+};
+
+RtlCore::RtlCore(const RtlOptions& options, InPlaceFunction* function)
+    : options_(options), function_(function), random_(options.seed), pins_(std::make_unique<Pins>()) {
+  Pins& pins = *pins_;
+#ifdef WHERRY_RTL_TRACE
+  pins.context.traceEverOn(true);
+#endif
+  Verilated::threadContextp(&pins.context);
+  pins.core = std::make_unique<Vbypass_core>(&pins.context);
+  Vbypass_core& c = *pins.core;
+#ifdef WHERRY_RTL_TRACE
+  if (!options_.trace.empty()) {
+    c.trace(&pins.trace, 99);
+    pins.trace.open(options_.trace.c_str());
+  }
+#else
+  if (!options_.trace.empty()) fail("no traces: configure with -DWHERRY_RTL_TRACE=ON");
+#endif
+  c.rst_i = 1;
+  for (std::uint64_t i = 0; i < kResetCycles; ++i) cycle();
+  c.rst_i = 0;
+  now_ = moved_ = 0;
+}
+
+RtlCore::~RtlCore() {
+#ifdef WHERRY_RTL_TRACE
+  if (!options_.trace.empty()) pins_->trace.close();
+#endif
+  // The runtime takes the thread's context for that of any model that is deleted on it.
+  Verilated::threadContextp(&pins_->context);
+  pins_->core->final();
+  pins_->core.reset();
+}
+
+void RtlCore::fail(const std::string& why) const {
+  fmt::print(stderr, "the bypass core, cycle {}, seed {}: {}\n", now_, options_.seed, why);
+  std::abort();
+}
+
+void RtlCore::cycle() {
+  Vbypass_core& c = *pins_->core;
+  Verilated::threadContextp(&pins_->context);
+  pins_->context.time(now_);  // what messages show
+  drive_window();
+  drive_registers();
+  drive_tails();
+  drive_function();
+  c.clk_i = 0;
+  c.eval();  // what depends on inputs without a clock
+#ifdef WHERRY_RTL_TRACE
+  if (!options_.trace.empty()) pins_->trace.dump(pins_->time++);
+#endif
+  if (c.rst_i == 0) {
+    sample_window();
+    sample_registers();
+    sample_tails();
+    sample_function();
+  }
+  c.clk_i = 1;
+  c.eval();
+#ifdef WHERRY_RTL_TRACE
+  if (!options_.trace.empty()) pins_->trace.dump(pins_->time++);
+#endif
+  ++now_;
+}
+
+// ---- the window
+
+std::pair<std::uint32_t, std::uint32_t> RtlCore::Burst::beat(std::uint32_t number) const noexcept {
+  const std::uint32_t from = ((offset >> size) + number) << size;
+  return {std::max(from, offset), std::min(from + (1U << size), offset + bytes)};
+}
+
+void RtlCore::drive_window() {
+  Vbypass_core& c = *pins_->core;
+  c.s_axi_awvalid = c.s_axi_wvalid = c.s_axi_arvalid = 0;
+  c.s_axi_bready = pauses() ? 0 : 1;
+  c.s_axi_rready = pauses() ? 0 : 1;
+  if (writing_) {
+    Writing& w = *writing_;
+    if (!w.address_taken && (w.address_offered = w.address_offered || !pauses())) {
+      c.s_axi_awvalid = 1;
+      c.s_axi_awid = id_;
+      c.s_axi_awaddr = w.burst.offset;
+      c.s_axi_awlen = static_cast<CData>(w.burst.beats() - 1);
+      c.s_axi_awsize = static_cast<CData>(w.burst.size);
+      c.s_axi_awburst = kIncr;
+    }
+    if (w.beat < w.burst.beats() && (w.beat_offered = w.beat_offered || !pauses())) {
+      const auto [from, to] = w.burst.beat(w.beat);
+      std::memset(bytes_of(c.s_axi_wdata), static_cast<int>(now_ & 0xFF), kLineBytes);  // what has no strobe
+      std::memcpy(bytes_of(c.s_axi_wdata) + from % kLineBytes, w.data.data() + (from - w.burst.offset), to - from);
+      c.s_axi_wstrb = ones(to - from) << from % kLineBytes;
+      c.s_axi_wlast = w.beat + 1 == w.burst.beats() ? 1 : 0;
+      c.s_axi_wvalid = 1;
+    }
+  }
+  if (reading_ && !reading_->address_taken && (reading_->address_offered = reading_->address_offered || !pauses())) {
+    c.s_axi_arvalid = 1;
+    c.s_axi_arid = id_;
+    c.s_axi_araddr = reading_->burst.offset;
+    c.s_axi_arlen = static_cast<CData>(reading_->burst.beats() - 1);
+    c.s_axi_arsize = static_cast<CData>(reading_->burst.size);
+    c.s_axi_arburst = kIncr;
+  }
+}
+
+void RtlCore::sample_window() {
+  const Vbypass_core& c = *pins_->core;
+  if (c.s_axi_awvalid != 0 && c.s_axi_awready != 0) {
+    writing_->address_taken = true;
+    unanswered_.push_back(id_);
+    moved_ = now_;
+  }
+  if (c.s_axi_wvalid != 0 && c.s_axi_wready != 0) {
+    ++writing_->beat;
+    writing_->beat_offered = false;
+    moved_ = now_;
+  }
+  if (writing_ && writing_->address_taken && writing_->beat == writing_->burst.beats()) writing_.reset();
+  if (c.s_axi_bvalid != 0 && c.s_axi_bready != 0) {
+    if (unanswered_.empty() || unanswered_.front() != c.s_axi_bid)
+      fail(fmt::format("B has identifier {}, which no write waits for", c.s_axi_bid));
+    unanswered_.pop_front();
+    moved_ = now_;
+  }
+  if (c.s_axi_arvalid != 0 && c.s_axi_arready != 0) {
+    reading_->address_taken = true;
+    moved_ = now_;
+  }
+  if (c.s_axi_rvalid == 0 || c.s_axi_rready == 0) return;
+  moved_ = now_;
+  if (!reading_ || !reading_->address_taken || c.s_axi_rid != id_)
+    fail(fmt::format("R has identifier {}, which no read waits for", c.s_axi_rid));
+  Reading& r = *reading_;
+  const auto [from, to] = r.burst.beat(r.beat);
+  std::memcpy(r.data.data() + (from - r.burst.offset), bytes_of(c.s_axi_rdata) + from % kLineBytes, to - from);
+  ++r.beat;
+  if ((c.s_axi_rlast != 0) != (r.beat == r.burst.beats()))
+    fail(fmt::format("RLAST is {} with beat {} of {}", c.s_axi_rlast, r.beat, r.burst.beats()));
+  if (c.s_axi_rlast != 0) reading_.reset();
+}
+
+void RtlCore::write_burst(const Burst& burst, std::span<const std::byte> data) {
+  id_ = static_cast<std::uint8_t>((id_ + 1) % kIdentifiers);
+  writing_ = Writing{.burst = burst, .data = data};
+  for (const std::uint64_t begin = now_; writing_; cycle())
+    if (now_ - begin > kLongestAccess) fail(fmt::format("a write to {:#x} is not taken", burst.offset));
+}
+
+void RtlCore::read_burst(const Burst& burst, std::span<std::byte> data) {
+  id_ = static_cast<std::uint8_t>((id_ + 1) % kIdentifiers);
+  reading_ = Reading{.burst = burst, .data = data};
+  for (const std::uint64_t begin = now_; reading_; cycle())
+    if (now_ - begin > kLongestAccess) fail(fmt::format("a read at {:#x} is not answered", burst.offset));
+}
+
+namespace {
+
+/// AxSIZE of an access that is one beat of its own size; 6 if it is none.
+unsigned narrow_size(std::uint32_t offset, std::size_t bytes) {
+  if (!std::has_single_bit(bytes) || offset % bytes != 0) return kLineSize;
+  const auto size = static_cast<unsigned>(std::countr_zero(bytes));
+  return size <= kNarrowestFull ? size : kLineSize;
+}
+
+std::uint32_t to_boundary(std::uint32_t offset, std::size_t bytes) {
+  return static_cast<std::uint32_t>(std::min<std::size_t>(bytes, kBoundary - offset % kBoundary));
+}
+
+}  // namespace
+
+void RtlCore::write(std::uint32_t offset, std::span<const std::byte> data) {
+  while (!data.empty()) {
+    const std::uint32_t count = to_boundary(offset, data.size());
+    write_burst({.offset = offset, .bytes = count, .size = narrow_size(offset, count)}, data.first(count));
+    offset += count;
+    data = data.subspan(count);
+  }
+}
+
+/// The core takes a beat that is read for what the NIC has now: no beat may have more than was asked for. What ends
+/// within a line is read by words.
+void RtlCore::read(std::uint32_t offset, std::span<std::byte> data) {
+  while (!data.empty()) {
+    std::uint32_t count = to_boundary(offset, data.size());
+    unsigned size = narrow_size(offset, count);
+    const std::uint32_t rest = (offset + count) % kLineBytes;
+    if (size == kLineSize && rest != 0) {
+      if (rest < count)
+        count -= rest;
+      else
+        size = kWordSize;
+    }
+    read_burst({.offset = offset, .bytes = count, .size = size}, data.first(count));
+    offset += count;
+    data = data.subspan(count);
+  }
+}
+
+// ---- registers
+
+void RtlCore::drive_registers() {
+  Vbypass_core& c = *pins_->core;
+  c.s_axil_arvalid = bus_.ar ? 1 : 0;
+  c.s_axil_awvalid = bus_.aw ? 1 : 0;
+  c.s_axil_wvalid = bus_.w ? 1 : 0;
+  c.s_axil_rready = 1;
+  c.s_axil_bready = 1;
+}
+
+void RtlCore::sample_registers() {
+  const Vbypass_core& c = *pins_->core;
+  if (c.s_axil_arready != 0) bus_.ar = false;
+  if (c.s_axil_awready != 0) bus_.aw = false;
+  if (c.s_axil_wready != 0) bus_.w = false;
+  if (c.s_axil_rvalid != 0) bus_.data = c.s_axil_rdata;
+  if ((c.s_axil_rvalid != 0 && c.s_axil_rresp != 0) || (c.s_axil_bvalid != 0 && c.s_axil_bresp != 0))
+    fail("an access to a register ends with an error");
+  bus_.ended = bus_.ended || c.s_axil_rvalid != 0 || c.s_axil_bvalid != 0;
+}
+
+void RtlCore::access(std::uint32_t offset, const char* what) {
+  bus_.ended = false;
+  for (const std::uint64_t begin = now_; !bus_.ended; cycle())
+    if (now_ - begin > kLongestAccess) fail(fmt::format("the {} of register {:#x} does not end", what, offset));
+}
+
+std::uint32_t RtlCore::read_register(std::uint32_t offset) {
+  pins_->core->s_axil_araddr = static_cast<SData>(offset);
+  bus_.ar = true;
+  access(offset, "read");
+  return bus_.data;
+}
+
+void RtlCore::write_register(std::uint32_t offset, std::uint32_t value) {
+  Vbypass_core& c = *pins_->core;
+  c.s_axil_awaddr = static_cast<SData>(offset);
+  c.s_axil_wdata = value;
+  c.s_axil_wstrb = kAllStrobes;
+  bus_.aw = bus_.w = true;
+  access(offset, "write");
+}
+
+// ---- tails
+
+void RtlCore::drive_tails() {
+  Vbypass_core& c = *pins_->core;
+  c.m_axil_awready = pauses() ? 0 : 1;
+  c.m_axil_wready = pauses() ? 0 : 1;
+  c.m_axil_bvalid = tails_unanswered_ > 0 ? 1 : 0;
+  c.m_axil_bresp = 0;
+}
+
+void RtlCore::sample_tails() {
+  const Vbypass_core& c = *pins_->core;
+  if (c.m_axil_bvalid != 0 && c.m_axil_bready != 0) --tails_unanswered_;
+  if (c.m_axil_awvalid != 0 && c.m_axil_awready != 0) tail_addresses_.push_back(c.m_axil_awaddr);
+  if (c.m_axil_wvalid != 0 && c.m_axil_wready != 0) {
+    if (c.m_axil_wstrb != kAllStrobes) fail(fmt::format("a tail is written with strobes {:#x}", c.m_axil_wstrb));
+    tail_values_.push_back(c.m_axil_wdata);
+  }
+  if (tail_addresses_.empty() || tail_values_.empty()) return;
+  moved_ = now_;
+  tails_.push_back({tail_addresses_.front(), tail_values_.front()});
+  tail_addresses_.pop_front();
+  tail_values_.pop_front();
+  ++tails_unanswered_;
+}
+
+std::optional<TailWrite> RtlCore::take_tail() {
+  if (tails_.empty()) return std::nullopt;
+  const TailWrite first = tails_.front();
+  tails_.pop_front();
+  return first;
+}
+
+// ---- the function's side
+
+void RtlCore::drive_function() {
+  Vbypass_core& c = *pins_->core;
+  c.m_rx_tready = drain_ || (frames_.size() < kFramesTaken && !pauses()) ? 1 : 0;
+  c.m_head_tready = function_ != nullptr && !pauses() ? 1 : 0;
+  drive_send();
+  drive_verdict();
+}
+
+void RtlCore::drive_send() {
+  Vbypass_core& c = *pins_->core;
+  if (send_offered_) return;  // it stays until it is taken
+  c.s_tx_tvalid = 0;
+  if (to_send_.empty() || pauses()) return;
+  const Frame& frame = to_send_.front();
+  const std::size_t bytes = std::min<std::size_t>(frame.bytes.size() - sent_, kLineBytes);
+  std::memset(bytes_of(c.s_tx_tdata), static_cast<int>(now_ & 0xFF), kLineBytes);  // what tkeep does not have
+  std::memcpy(bytes_of(c.s_tx_tdata), frame.bytes.data() + sent_, bytes);
+  c.s_tx_tkeep = ones(bytes);
+  c.s_tx_tlast = sent_ + bytes == frame.bytes.size() ? 1 : 0;
+  c.s_tx_tuser = QData{frame.bytes.size()} | QData{frame.queue} << 16;
+  c.s_tx_tvalid = 1;
+  send_offered_ = true;
+}
+
+void RtlCore::drive_verdict() {
+  Vbypass_core& c = *pins_->core;
+  if (verdict_offered_) return;
+  c.s_verdict_tvalid = 0;
+  if (verdicts_.empty() || pauses()) return;
+  const Verdict& verdict = verdicts_.front();
+  std::memcpy(bytes_of(c.s_verdict_tdata), verdict.line.data(), kLineBytes);
+  c.s_verdict_tkeep = ones(kLineBytes);
+  c.s_verdict_tlast = 1;
+  c.s_verdict_tuser = (verdict.forward ? kForward : 0) | (verdict.replace ? kReplace : 0);
+  c.s_verdict_tvalid = 1;
+  verdict_offered_ = true;
+}
+
+void RtlCore::sample_function() {
+  const Vbypass_core& c = *pins_->core;
+  if (send_offered_ && c.s_tx_tready != 0) {
+    send_offered_ = false;
+    moved_ = now_;
+    sent_ += kLineBytes;
+    if (c.s_tx_tlast != 0) {
+      to_send_.pop_front();
+      sent_ = 0;
+    }
+  }
+  if (verdict_offered_ && c.s_verdict_tready != 0) {
+    verdict_offered_ = false;
+    moved_ = now_;
+    if (verdicts_.front().forward) ++forwarded_;
+    verdicts_.pop_front();
+  }
+  held_up_ = c.m_rx_tvalid != 0 && c.m_rx_tready == 0 && frames_.size() >= kFramesTaken;
+  if (c.m_rx_tvalid != 0 && c.m_rx_tready != 0) sample_frame();
+  if (c.m_head_tvalid != 0 && c.m_head_tready != 0) sample_head();
+}
+
+void RtlCore::sample_frame() {
+  const Vbypass_core& c = *pins_->core;
+  moved_ = now_;
+  const auto bytes = static_cast<std::size_t>(std::popcount(c.m_rx_tkeep));
+  if (bytes == 0 || c.m_rx_tkeep != ones(bytes) || (c.m_rx_tlast == 0 && bytes != kLineBytes))
+    fail(fmt::format("a beat of m_rx has tkeep {:#x}, tlast {}", c.m_rx_tkeep, c.m_rx_tlast));
+  if (!frame_.bytes.empty() && frame_.queue != queue_of_user(c.m_rx_tuser))
+    fail("m_rx changes the queue within a frame");
+  frame_.queue = queue_of_user(c.m_rx_tuser);
+  const std::byte* data = bytes_of(c.m_rx_tdata);
+  frame_.bytes.insert(frame_.bytes.end(), data, data + bytes);
+  if (c.m_rx_tlast == 0) return;
+  if (frame_.bytes.size() != size_of_user(c.m_rx_tuser))
+    fail(fmt::format("a frame of {} bytes at m_rx says that it has {}", frame_.bytes.size(),
+                     size_of_user(c.m_rx_tuser)));
+  frames_.push_back(std::move(frame_));
+  frame_ = {};
+  ++frames_seen_;
+}
+
+void RtlCore::sample_head() {
+  const Vbypass_core& c = *pins_->core;
+  moved_ = now_;
+  ++frames_seen_;
+  const std::uint32_t size = size_of_user(c.m_head_tuser);
+  const std::uint32_t head = std::min(size, kLineBytes);
+  if (c.m_head_tlast == 0 || size == 0 || c.m_head_tkeep != ones(head))
+    fail(fmt::format("a head of a frame of {} bytes has tkeep {:#x}, tlast {}", size, c.m_head_tkeep, c.m_head_tlast));
+  Verdict verdict;
+  std::memcpy(verdict.line.data(), bytes_of(c.m_head_tdata), kLineBytes);
+  const Line before = verdict.line;
+  verdict.forward = function_->forward(std::span(verdict.line).first(head), size);
+  verdict.replace = verdict.line != before;
+  verdicts_.push_back(verdict);
+}
+
+std::optional<Frame> RtlCore::take_frame() {
+  if (frames_.empty()) return std::nullopt;
+  std::optional<Frame> first = std::move(frames_.front());
+  frames_.pop_front();
+  return first;
+}
+
+std::size_t RtlCore::forget_frames_to_send() {
+  const std::size_t kept = sent_ > 0 || send_offered_ ? 1 : 0;  // of which a part has gone in
+  const std::size_t forgotten = to_send_.size() - kept;
+  to_send_.resize(kept);
+  return forgotten;
+}
+
+std::size_t RtlCore::forwards_waiting() const noexcept {
+  return static_cast<std::size_t>(
+      std::count_if(verdicts_.begin(), verdicts_.end(), [](const Verdict& one) { return one.forward; }));
+}
+
+}  // namespace wherry::sim

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// hdl/bypass/bypass_core.sv, Verilated: its window, registers, streams and tails as calls, and a clock that runs when
+// it is told to. A broken rule, be it one of the core's own assertions or of AXI, ends the process with a sentence.
+//
+// One thread. Cycles are of 4 ns.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/random.hpp"
+#include "sim/bypass/card.hpp"
+
+namespace wherry::sim {
+
+struct RtlOptions {
+  std::uint64_t seed = 1;
+  /// Chance, in parts per million, that what is offered to the core comes a cycle later, and that what it offers is not
+  /// taken in a cycle: for each port by itself.
+  std::uint32_t pauses = 0;
+  std::string trace;  ///< an FST file, if it was built with WHERRY_RTL_TRACE
+};
+
+class RtlCore {
+ public:
+  static constexpr std::uint32_t kMillion = 1'000'000;
+  static constexpr std::size_t kFramesTaken = 4;  ///< so many frames wait at the end of m_rx, then it is not ready
+
+  /// Out of reset. `function` gives the verdicts, and outlives the core; none: m_head is never ready.
+  RtlCore(const RtlOptions& options, InPlaceFunction* function);
+  RtlCore(const RtlCore&) = delete;
+  RtlCore& operator=(const RtlCore&) = delete;
+  ~RtlCore();
+
+  void cycle();
+  [[nodiscard]] std::uint64_t now() const noexcept { return now_; }
+  /// Cycles since anything passed at a port.
+  [[nodiscard]] std::uint64_t still() const noexcept { return now_ - moved_; }
+
+  /// Bursts at s_axi that have exactly these bytes; within the window. A write ends when all beats are taken, its
+  /// answer comes later; a read ends with its data, of what is nowhere zeros.
+  void write(std::uint32_t offset, std::span<const std::byte> data);
+  void read(std::uint32_t offset, std::span<std::byte> data);
+
+  /// One transaction at s_axil.
+  std::uint32_t read_register(std::uint32_t offset);
+  void write_register(std::uint32_t offset, std::uint32_t value);
+
+  /// At m_axil, in order.
+  std::optional<TailWrite> take_tail();
+  void forget_tails() { tails_.clear(); }
+
+  /// At m_rx.
+  std::optional<Frame> take_frame();
+  [[nodiscard]] std::size_t frames_waiting() const noexcept { return frames_.size(); }
+  /// m_rx is ready whatever waits behind it.
+  void drain(bool on) noexcept { drain_ = on; }
+  [[nodiscard]] bool frame_held_up() const noexcept { return held_up_; }
+  /// Frames, and heads, that came whole.
+  [[nodiscard]] std::uint64_t frames_seen() const noexcept { return frames_seen_; }
+
+  /// For s_tx.
+  void put_frame(Frame frame) { to_send_.push_back(std::move(frame)); }
+  [[nodiscard]] std::size_t frames_to_send() const noexcept { return to_send_.size(); }
+  /// Those of which nothing has gone in. How many there were.
+  std::size_t forget_frames_to_send();
+
+  /// Verdicts that have not gone in; of them those to forward; and those to forward that have gone in.
+  [[nodiscard]] std::size_t verdicts_waiting() const noexcept { return verdicts_.size(); }
+  [[nodiscard]] std::size_t forwards_waiting() const noexcept;
+  [[nodiscard]] std::uint64_t forwarded() const noexcept { return forwarded_; }
+
+  [[noreturn]] void fail(const std::string& why) const;
+
+ private:
+  using Line = std::array<std::byte, kLineBytes>;
+  /// INCR: the bytes from `offset` on, in beats of 2^size.
+  struct Burst {
+    std::uint32_t offset = 0;
+    std::uint32_t bytes = 0;
+    unsigned size = 0;
+    [[nodiscard]] std::uint32_t beats() const noexcept { return ((offset + bytes - 1) >> size) - (offset >> size) + 1; }
+    /// What beat `number` has of the bytes: from, and to before.
+    [[nodiscard]] std::pair<std::uint32_t, std::uint32_t> beat(std::uint32_t number) const noexcept;
+  };
+  struct Writing {
+    Burst burst;
+    std::span<const std::byte> data;
+    std::uint32_t beat = 0;  ///< the next
+    bool address_taken = false;
+    bool address_offered = false, beat_offered = false;
+  };
+  struct Reading {
+    Burst burst;
+    std::span<std::byte> data;
+    std::uint32_t beat = 0;
+    bool address_taken = false, address_offered = false;
+  };
+  struct Verdict {
+    bool forward = false, replace = false;
+    Line line{};
+  };
+  struct Bus {
+    bool ar = false, aw = false, w = false, ended = true;
+    std::uint32_t data = 0;
+  };
+  struct Pins;
+
+  [[nodiscard]] bool pauses() { return options_.pauses != 0 && random_.below(kMillion) < options_.pauses; }
+  void drive_window();
+  void sample_window();
+  void drive_registers();
+  void sample_registers();
+  void drive_tails();
+  void sample_tails();
+  void drive_function();
+  void drive_send();
+  void drive_verdict();
+  void sample_function();
+  void sample_frame();
+  void sample_head();
+  void access(std::uint32_t offset, const char* what);
+  void write_burst(const Burst& burst, std::span<const std::byte> data);
+  void read_burst(const Burst& burst, std::span<std::byte> data);
+
+  RtlOptions options_;
+  InPlaceFunction* function_;
+  SplitMix64 random_;
+  std::uint64_t now_ = 0, moved_ = 0;
+  std::optional<Writing> writing_;
+  std::optional<Reading> reading_;
+  std::deque<std::uint8_t> unanswered_;  ///< identifiers of writes
+  std::uint8_t id_ = 0;                  ///< of the burst under way
+  Bus bus_;
+  std::deque<std::uint64_t> tail_addresses_;
+  std::deque<std::uint32_t> tail_values_;
+  std::uint32_t tails_unanswered_ = 0;
+  std::deque<TailWrite> tails_;
+  Frame frame_;  ///< as far as it has come
+  std::deque<Frame> frames_;
+  std::deque<Frame> to_send_;
+  std::size_t sent_ = 0;  ///< bytes of the first
+  bool send_offered_ = false, verdict_offered_ = false;
+  std::deque<Verdict> verdicts_;
+  std::uint64_t frames_seen_ = 0, forwarded_ = 0;
+  bool drain_ = false, held_up_ = false;
+  std::unique_ptr<Pins> pins_;
+};
+
+}  // namespace wherry::sim
