@@ -19,7 +19,7 @@ inline constexpr unsigned kRegisterBar = 0, kWindowBar = 2;
 inline constexpr std::uint64_t kWindowBytes = 8ULL << 20;
 // Places in the window (docs/bypass-core.md).
 inline constexpr std::uint32_t kRxRings = 0, kTxRings = 0x1'0000, kRingStride = 0x2'0000, kHeads = 0x20'0000,
-                               kScratch = 0x21'0000, kScratchBytes = 0x1'0000;
+                               kSlots = 0x40'0000;  ///< memory for anybody while their queue pair is stopped
 inline constexpr std::uint32_t kSlotBytes = 2048;
 
 /// Where the card is: behind VFIO, in a simulation, or a model in a test.

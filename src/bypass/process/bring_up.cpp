@@ -156,6 +156,8 @@ Status BringUp::fly() {
         fmt::format("No data was moved before: a NIC of the family {} has no loopback.", nic_->personality().name));
     return {};
   }
+  // A process that was killed leaves the core running, and a pair that runs keeps everybody out of its slots.
+  if (auto core = Card::open(*access_); core && core->running()) WHERRY_TRY(core->stop());
   const std::uint64_t window = tree_.find(options_.card)->bars[kWindowBar].on_bus;
   report_.preflight = run_preflight(*nic_, *access_, {.window = window, .seed = options_.seed});
   report_.moved = true;

@@ -303,8 +303,10 @@ TEST(BringUp, BeginAfterAKilledProcess_ExpectItsLoansMended) {
   const Binding binding(*bench.kernel, bench.machine.sysfs.text());
   ASSERT_TRUE(binding.take({at(kNicName), "ixgbe"}));
   ASSERT_TRUE(binding.take({at(kCardName), ""}));
+  bench.card.set(reg::queue_control_offset(0), 1);  // it left the core running, whose slots are nobody's then
   auto up = bench.begin();
   ASSERT_TRUE(up) << up.status().message();
+  EXPECT_TRUE(bench.report.moved);
   ASSERT_FALSE(bench.report.notes.empty());
   EXPECT_NE(bench.report.notes[0].find("0000:03:00.0"), std::string::npos);
   EXPECT_NE(bench.report.notes[0].find("ixgbe"), std::string::npos);

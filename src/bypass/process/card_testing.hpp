@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a card as spec/bypass_registers.toml describes its registers, with scratch memory and the one thing that
-// a NIC sees of it at once: when a queue pair starts, the receive tail is written.
+// For tests: a card as spec/bypass_registers.toml describes its registers, with slots that are memory while the pair is
+// stopped, and the one thing that a NIC sees of it at once: when a queue pair starts, the receive tail is written.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,12 @@ class CardModel {
  public:
   // What a test sets.
   bool gone = false;
-  bool has_scratch = true;
+  bool has_memory = true;
   bool busy = false;  ///< never comes to rest
   std::uint32_t id = registers::kIdReset, version = registers::kCoreVersionReset;
   /// Its writes to the bus.
   std::function<void(std::uint64_t, std::uint32_t)> post = [](std::uint64_t, std::uint32_t) {};
-  std::vector<std::byte> scratch = std::vector<std::byte>(kScratchBytes);
+  std::vector<std::byte> slots = std::vector<std::byte>(256 * kSlotBytes);
 
   [[nodiscard]] bool running() const { return (value(registers::queue_control_offset(0)) & 1) != 0; }
   [[nodiscard]] std::uint32_t value(std::uint32_t offset) const {
@@ -55,14 +55,14 @@ class CardModel {
   bool read_window(std::uint64_t offset, std::span<std::byte> into) const {
     if (gone) return false;
     std::ranges::fill(into, std::byte{0xFF});
-    if (has_scratch && offset >= kScratch && offset - kScratch + into.size() <= scratch.size())
-      std::memcpy(into.data(), scratch.data() + (offset - kScratch), into.size());
+    if (has_memory && offset >= kSlots && offset - kSlots + into.size() <= slots.size())
+      std::memcpy(into.data(), slots.data() + (offset - kSlots), into.size());
     return true;
   }
   bool write_window(std::uint64_t offset, std::span<const std::byte> from) {
     if (gone) return false;
-    if (has_scratch && offset >= kScratch && offset - kScratch + from.size() <= scratch.size())
-      std::memcpy(scratch.data() + (offset - kScratch), from.data(), from.size());
+    if (has_memory && !running() && offset >= kSlots && offset - kSlots + from.size() <= slots.size())
+      std::memcpy(slots.data() + (offset - kSlots), from.data(), from.size());
     return true;
   }
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <variant>
 
 #include "base/clock.hpp"
 #include "base/error_line.hpp"
@@ -46,20 +47,28 @@ int no_hardware(const CommandOptions& options, const PciTree& tree, const Candid
   return static_cast<int>(Cause::kNoHardware);
 }
 
-struct Pair {
+/// The machine, and the NIC and the card of it that are meant.
+struct Chosen {
+  PciTree tree;
+  Candidates candidates;
   BusAddress nic{}, card{};
 };
 
-/// The pair that is meant; or an exit status.
-Result<Pair> choose_pair(const CommandOptions& options, const PciTree& tree, const Candidates& candidates) {
-  Pair pair;
-  auto nic = choose(tree, candidates.nics, options.nic, "NIC that is known");
-  if (!nic) return std::move(nic).status();
-  auto card = choose(tree, candidates.cards, options.card, "FPGA card with a window of 8 MiB");
-  if (!card) return std::move(card).status();
-  pair.nic = *nic;
-  pair.card = *card;
-  return pair;
+/// Or an exit status, when the reason has been printed.
+std::variant<Chosen, int> choose_pair(const CommandOptions& options) {
+  auto tree = PciTree::read(options.sysfs);
+  if (!tree) {
+    say(fmt::format("wherry-bypass: {}", tree.status().message()));
+    return static_cast<int>(Cause::kNoHardware);
+  }
+  Candidates candidates = find_candidates(*tree);
+  const auto nic = choose(*tree, candidates.nics, options.nic, "NIC that is known");
+  const auto card = choose(*tree, candidates.cards, options.card, "FPGA card with a window of 8 MiB");
+  if (nic && card) return Chosen{*std::move(tree), std::move(candidates), *nic, *card};
+  const Status why = nic ? card.status() : nic.status();
+  if (why.code() == StatusCode::kNotFound) return no_hardware(options, *tree, candidates, why.message());
+  if (!options.json) print(candidates_text(*tree, candidates));
+  return fail(why);
 }
 
 std::string status_text(BringUp& up) {
@@ -125,68 +134,50 @@ int finish(const CommandOptions& options, const PciTree& tree, const Candidates&
 }  // namespace
 
 int run_probe(const CommandOptions& options, const std::atomic<bool>& stop) {
-  auto tree = PciTree::read(options.sysfs);
-  if (!tree) {
-    say(fmt::format("wherry-bypass: {}", tree.status().message()));
-    return static_cast<int>(Cause::kNoHardware);
-  }
-  const Candidates candidates = find_candidates(*tree);
-  const auto pair = choose_pair(options, *tree, candidates);
-  if (!pair && pair.status().code() == StatusCode::kNotFound)
-    return no_hardware(options, *tree, candidates, pair.status().message());
-  if (!pair) {
-    if (!options.json) print(candidates_text(*tree, candidates));
-    return fail(pair.status());
-  }
+  const auto found = choose_pair(options);
+  if (const int* status = std::get_if<int>(&found)) return *status;
+  const auto& [tree, candidates, nic, card] = std::get<Chosen>(found);
   UpReport report;
   Status done;
   if (options.move) {
     UpOptions up = options.up;
-    up.nic = pair->nic;
-    up.card = pair->card;
+    up.nic = nic;
+    up.card = card;
     up.sysfs = options.sysfs;
     up.allow_detour = true;  // to move data is the question here
-    done = BringUp::probe(linux_parts(options.directory), *tree, up, stop, report);
+    done = BringUp::probe(linux_parts(options.directory), tree, up, stop, report);
   } else {
-    auto path = judge_path(*tree, pair->nic, pair->card);
+    auto path = judge_path(tree, nic, card);
     if (!path) return fail(path.status());
     report.path = *std::move(path);
     report.notes.emplace_back(
         "No data was moved. `wherry bypass probe --move`, as root, takes the NIC from its driver for a "
         "second, and moves some.");
   }
-  return finish(options, *tree, candidates, report, done);
+  return finish(options, tree, candidates, report, done);
 }
 
 int run_up(const CommandOptions& options, const std::atomic<bool>& stop) {
-  auto tree = PciTree::read(options.sysfs);
-  if (!tree) {
-    say(fmt::format("wherry-bypass: {}", tree.status().message()));
-    return static_cast<int>(Cause::kNoHardware);
-  }
-  const Candidates candidates = find_candidates(*tree);
-  const auto pair = choose_pair(options, *tree, candidates);
-  if (!pair && pair.status().code() == StatusCode::kNotFound)
-    return no_hardware(options, *tree, candidates, pair.status().message());
-  if (!pair) return fail(pair.status());
+  const auto found = choose_pair(options);
+  if (const int* status = std::get_if<int>(&found)) return *status;
+  const auto& [tree, candidates, nic, card] = std::get<Chosen>(found);
   UpOptions up = options.up;
-  up.nic = pair->nic;
-  up.card = pair->card;
+  up.nic = nic;
+  up.card = card;
   up.sysfs = options.sysfs;
   UpReport report;
-  auto running = BringUp::begin(linux_parts(options.directory), *tree, up, stop, report);
-  if (!running) return finish(options, *tree, candidates, report, running.status());
+  auto running = BringUp::begin(linux_parts(options.directory), tree, up, stop, report);
+  if (!running) return finish(options, tree, candidates, report, running.status());
   if (options.json)
     print(status_text(**running));
   else
     print(fmt::format(
         "{}{}The card {} drives the NIC {}. This process may be stopped (SIGSTOP) and not ended: Ctrl-C, or "
         "`wherry bypass down`, gives both back.\n",
-        path_text(*tree, report.path), report.moved ? preflight_text(report.preflight) : "", pair->card.text(),
-        pair->nic.text()));
+        path_text(tree, report.path), report.moved ? preflight_text(report.preflight) : "", card.text(), nic.text()));
   for (const std::string& note : report.notes) say(note);
   (void)std::fflush(stdout);
-  const std::string socket = RecordStore(options.directory).socket_of(pair->nic);
+  const std::string socket = RecordStore(options.directory).socket_of(nic);
   Status served = serve_status(socket, [&] { return status_text(**running); }, stop);
   Status ended = (*running)->end();
   if (!served) return fail(served);

@@ -17,10 +17,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Places in the scratch RAM.
+// Places in the slots of queue pair 0: four of them, and it has sixteen or more.
 constexpr std::uint32_t kEntries = 64;  // the shortest ring that all NICs take, of 16-byte descriptors
-constexpr std::uint32_t kRxRing = kScratch, kTxRing = kScratch + 0x1000, kSlotA = kScratch + 0x4000,
-                        kSlotB = kScratch + 0x8000;
+constexpr std::uint32_t kRxRing = kSlots, kTxRing = kRxRing + kSlotBytes, kSlotA = kTxRing + kSlotBytes,
+                        kSlotB = kSlotA + kSlotBytes;
+static_assert(kEntries * 32 <= kSlotBytes);         // the longest descriptors
 constexpr std::uint32_t kLong = 1514, kShort = 60;  // without FCS
 constexpr std::uint16_t kEtherType = 0x88B5;        // local experiments: IEEE 802
 constexpr auto kStep = 200us;
@@ -73,10 +74,9 @@ class Preflight {
     WHERRY_TRY(card_.write_window(kSlotA, written));
     WHERRY_TRY(card_.read_window(kSlotA, read));
     if (written != read)
-      find(
-          Cause::kCardMemory,
-          fmt::format("The card's scratch memory, at {:#x} of its window, does not hold what the host writes.", kSlotA),
-          "Build the card's bitstream with scratch memory, or load it again.");
+      find(Cause::kCardMemory,
+           fmt::format("The card's slots, at {:#x} of its window, do not hold what the host writes.", kSlotA),
+           "Load the card's bitstream again.");
     return {};
   }
 

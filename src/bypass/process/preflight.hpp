@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The test that moves data: frames from one place of the card's memory to another, through the NIC in loopback. It
-// asks nothing of the card but memory (its scratch RAM): the rings lie there, too, and the host reads them.
+// asks nothing of the card but memory, its slots while their queue pair is stopped: the rings lie there, too, and the
+// host reads them.
 //
 // Reads and writes are told apart, since root complexes are known that pass writes and drop reads without an error, and
 // one that answers reads with other bytes.

@@ -124,9 +124,9 @@ TEST(Preflight, LoseFramesInTheNic_ExpectLoopback) {
   expect_cause(bench.run(), Cause::kLoopback);
 }
 
-TEST(Preflight, CardWithoutScratch_ExpectCardMemory) {
+TEST(Preflight, CardWithoutMemory_ExpectCardMemory) {
   Bench bench;
-  bench.card.has_scratch = false;
+  bench.card.has_memory = false;
   expect_cause(bench.run(), Cause::kCardMemory);
 }
 
@@ -140,7 +140,7 @@ TEST(Preflight, OtherSeed_ExpectOtherBytes) {
   Bench one, two;
   (void)one.run(1);
   (void)two.run(2);
-  EXPECT_NE(one.card.scratch, two.card.scratch);
+  EXPECT_NE(one.card.slots, two.card.slots);
 }
 
 }  // namespace
