@@ -17,6 +17,7 @@
 #include <span>
 
 #include "kv/generated/registers.hpp"
+#include "sim/axi_lite.hpp"
 #include "sim/link.hpp"
 
 namespace wherry::kv::rtl {
@@ -76,6 +77,7 @@ struct Core::Pins {
 #endif
   std::array<InPins, 2> in;
   std::array<OutPins, 2> out;
+  wherry::sim::AxiLiteManager<Vkv_core> registers;
   std::uint64_t time = 0;
 };
 
@@ -223,7 +225,7 @@ void Core::cycle() {
     drive_out(side);
   }
   drive_memory();
-  drive_bus();
+  pins_->registers.drive(*pins_->core);
   c.clk_i = 0;
   c.eval();  // what depends on inputs without a clock
 #ifdef WHERRY_RTL_TRACE
@@ -234,7 +236,7 @@ void Core::cycle() {
     sample_out(side);
   }
   sample_memory();
-  sample_bus();
+  pins_->registers.sample(*pins_->core);
   note_memory_times();
   if (works()) active_ = now_;
   c.clk_i = 1;
@@ -369,46 +371,23 @@ std::optional<CoreFrame> Core::take(Side side) {
   return first;
 }
 
-void Core::drive_bus() {
-  Vkv_core& c = *pins_->core;
-  c.s_axil_arvalid = bus_.ar ? 1 : 0;
-  c.s_axil_awvalid = bus_.aw ? 1 : 0;
-  c.s_axil_wvalid = bus_.w ? 1 : 0;
-  c.s_axil_rready = 1;
-  c.s_axil_bready = 1;
-}
-
-void Core::sample_bus() {
-  const Vkv_core& c = *pins_->core;
-  if (c.s_axil_arready != 0) bus_.ar = false;
-  if (c.s_axil_awready != 0) bus_.aw = false;
-  if (c.s_axil_wready != 0) bus_.w = false;
-  if (c.s_axil_rvalid != 0) bus_.data = c.s_axil_rdata;
-  bus_.ended = bus_.ended || c.s_axil_rvalid != 0 || c.s_axil_bvalid != 0;
-}
-
 void Core::access(std::uint32_t offset, const char* what) {
-  bus_.ended = false;
-  for (Cycles waited = 0; !bus_.ended; ++waited) {
+  for (Cycles waited = 0; !pins_->registers.ended(); ++waited) {
     if (waited == kLongestAccess) fail(fmt::format("the {} of register {:#x} does not end", what, offset));
     cycle();
   }
+  if (pins_->registers.refused()) fail(fmt::format("the {} of register {:#x} ends with an error", what, offset));
   active_ = now_;  // it may have started something
 }
 
 std::uint32_t Core::read(std::uint32_t offset) {
-  pins_->core->s_axil_araddr = static_cast<SData>(offset);
-  bus_.ar = true;
+  pins_->registers.begin_read(*pins_->core, offset);
   access(offset, "read");
-  return bus_.data;
+  return pins_->registers.data();
 }
 
 void Core::write(std::uint32_t offset, std::uint32_t value) {
-  Vkv_core& c = *pins_->core;
-  c.s_axil_awaddr = static_cast<SData>(offset);
-  c.s_axil_wdata = value;
-  c.s_axil_wstrb = 0xf;
-  bus_.aw = bus_.w = true;
+  pins_->registers.begin_write(*pins_->core, offset, value);
   access(offset, "write");
 }
 

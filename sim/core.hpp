@@ -122,12 +122,6 @@ class Core final : public RegisterIo {
     CoreFrame frame;
     std::deque<CoreFrame> frames;
   };
-  /// The transaction under way on the register bus.
-  struct Bus {
-    bool ar = false, aw = false, w = false;  ///< offered
-    bool ended = true;
-    std::uint32_t data = 0;
-  };
   struct Pins;
 
   /// Longer than anything takes within the core between two signs of it at a port or in kv_recovery.
@@ -141,11 +135,9 @@ class Core final : public RegisterIo {
   void drive_in(Side side);
   void drive_out(Side side);
   void drive_memory();
-  void drive_bus();
   void sample_in(Side side);
   void sample_out(Side side);
   void sample_memory();
-  void sample_bus();
   void access(std::uint32_t offset, const char* what);
   [[noreturn]] void fail(const std::string& why);
 
@@ -155,7 +147,6 @@ class Core final : public RegisterIo {
   std::deque<HbmPort> ports_;
   std::array<In, 2> in_;
   std::array<Out, 2> out_;
-  Bus bus_;
   Cycles now_ = 0;
   Cycles active_ = 0;  ///< when anything last passed at a port, or was under way
   Cycles skipped_ = 0;

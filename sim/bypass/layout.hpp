@@ -15,8 +15,6 @@ inline constexpr std::uint32_t kRingBytes = 0x1'0000;  ///< of one ring: 4096 de
 inline constexpr std::uint32_t kRingsEnd = kMaxQueues * kRingStride;
 inline constexpr std::uint32_t kHeadWritebacks = 0x20'0000;  ///< kHeadStride bytes a queue
 inline constexpr std::uint32_t kHeadStride = 64;
-inline constexpr std::uint32_t kScratch = 0x21'0000;  ///< ordinary memory
-inline constexpr std::uint32_t kScratchBytes = 0x1'0000;
 /// The transmit buffer, twice in a row: a frame that begins before its end goes on in the second image.
 inline constexpr std::uint32_t kPack = 0x28'0000;
 inline constexpr std::uint32_t kMaxPackBytes = 0x4'0000;

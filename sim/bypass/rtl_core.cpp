@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "sim/axi_lite.hpp"
+
 namespace wherry::sim {
 namespace {
 
@@ -45,6 +47,7 @@ struct RtlCore::Pins {
 #ifdef WHERRY_RTL_TRACE
   VerilatedFstC trace;
 #endif
+  AxiLiteManager<Vbypass_core> registers;
   std::uint64_t time = 0;
 };
 
@@ -91,7 +94,7 @@ void RtlCore::cycle() {
   Verilated::threadContextp(&pins_->context);
   pins_->context.time(now_);  // what messages show
   drive_window();
-  drive_registers();
+  pins_->registers.drive(*pins_->core);
   drive_tails();
   drive_function();
   c.clk_i = 0;
@@ -101,7 +104,7 @@ void RtlCore::cycle() {
 #endif
   if (c.rst_i == 0) {
     sample_window();
-    sample_registers();
+    pins_->registers.sample(*pins_->core);
     sample_tails();
     sample_function();
   }
@@ -249,45 +252,20 @@ void RtlCore::read(std::uint32_t offset, std::span<std::byte> data) {
 
 // ---- registers
 
-void RtlCore::drive_registers() {
-  Vbypass_core& c = *pins_->core;
-  c.s_axil_arvalid = bus_.ar ? 1 : 0;
-  c.s_axil_awvalid = bus_.aw ? 1 : 0;
-  c.s_axil_wvalid = bus_.w ? 1 : 0;
-  c.s_axil_rready = 1;
-  c.s_axil_bready = 1;
-}
-
-void RtlCore::sample_registers() {
-  const Vbypass_core& c = *pins_->core;
-  if (c.s_axil_arready != 0) bus_.ar = false;
-  if (c.s_axil_awready != 0) bus_.aw = false;
-  if (c.s_axil_wready != 0) bus_.w = false;
-  if (c.s_axil_rvalid != 0) bus_.data = c.s_axil_rdata;
-  if ((c.s_axil_rvalid != 0 && c.s_axil_rresp != 0) || (c.s_axil_bvalid != 0 && c.s_axil_bresp != 0))
-    fail("an access to a register ends with an error");
-  bus_.ended = bus_.ended || c.s_axil_rvalid != 0 || c.s_axil_bvalid != 0;
-}
-
 void RtlCore::access(std::uint32_t offset, const char* what) {
-  bus_.ended = false;
-  for (const std::uint64_t begin = now_; !bus_.ended; cycle())
+  for (const std::uint64_t begin = now_; !pins_->registers.ended(); cycle())
     if (now_ - begin > kLongestAccess) fail(fmt::format("the {} of register {:#x} does not end", what, offset));
+  if (pins_->registers.refused()) fail(fmt::format("the {} of register {:#x} ends with an error", what, offset));
 }
 
 std::uint32_t RtlCore::read_register(std::uint32_t offset) {
-  pins_->core->s_axil_araddr = static_cast<SData>(offset);
-  bus_.ar = true;
+  pins_->registers.begin_read(*pins_->core, offset);
   access(offset, "read");
-  return bus_.data;
+  return pins_->registers.data();
 }
 
 void RtlCore::write_register(std::uint32_t offset, std::uint32_t value) {
-  Vbypass_core& c = *pins_->core;
-  c.s_axil_awaddr = static_cast<SData>(offset);
-  c.s_axil_wdata = value;
-  c.s_axil_wstrb = kAllStrobes;
-  bus_.aw = bus_.w = true;
+  pins_->registers.begin_write(*pins_->core, offset, value);
   access(offset, "write");
 }
 

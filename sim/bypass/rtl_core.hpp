@@ -107,17 +107,11 @@ class RtlCore {
     bool forward = false, replace = false;
     Line line{};
   };
-  struct Bus {
-    bool ar = false, aw = false, w = false, ended = true;
-    std::uint32_t data = 0;
-  };
   struct Pins;
 
   [[nodiscard]] bool pauses() { return options_.pauses != 0 && random_.below(kMillion) < options_.pauses; }
   void drive_window();
   void sample_window();
-  void drive_registers();
-  void sample_registers();
   void drive_tails();
   void sample_tails();
   void drive_function();
@@ -138,7 +132,6 @@ class RtlCore {
   std::optional<Reading> reading_;
   std::deque<std::uint8_t> unanswered_;  ///< identifiers of writes
   std::uint8_t id_ = 0;                  ///< of the burst under way
-  Bus bus_;
   std::deque<std::uint64_t> tail_addresses_;
   std::deque<std::uint32_t> tail_values_;
   std::uint32_t tails_unanswered_ = 0;

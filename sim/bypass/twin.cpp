@@ -15,7 +15,7 @@ namespace {
 std::uint32_t grain(std::uint32_t offset) {
   if (offset >= kSlots) return kSlotBytes;
   if (offset >= kPack) return kLineBytes;
-  return kHeadStride;  // divides the rings and the scratch memory, too
+  return kHeadStride;  // divides the rings, too
 }
 
 template <typename Byte, typename Each>
@@ -39,7 +39,7 @@ Status check_ring(const char* name, std::uint32_t entries, std::uint32_t guard, 
 
 }  // namespace
 
-Twin::Twin(InPlaceFunction* function) : scratch_(kScratchBytes) {
+Twin::Twin(InPlaceFunction* function) {
   shared_.function = function;
   shared_.slots.resize(std::size_t{kMaxSlots} * kSlotBytes);
 }
@@ -104,10 +104,6 @@ void Twin::read_part(std::uint32_t offset, std::span<std::byte> data) {
     if (at < kTxRing) return queues_[queue].read_rx_ring(at, data);
     return queues_[queue].read_tx_ring(at - kTxRing, data);
   }
-  if (offset >= kScratch && offset < kScratch + kScratchBytes) {
-    std::copy_n(scratch_.begin() + (offset - kScratch), data.size(), data.begin());
-    return;
-  }
   if (offset >= kSlots && offset < kBarBytes) return read_slot(offset - kSlots, data);
   if (offset >= kPack && offset - kPack < 2 * shared_.pack.bytes()) return read_pack(offset - kPack, data);
   std::fill(data.begin(), data.end(), std::byte{0});
@@ -140,10 +136,6 @@ void Twin::write_part(std::uint32_t offset, std::span<const std::byte> data) {
   }
   if (offset >= kHeadWritebacks && offset < kHeadWritebacks + kHeadStride * queues_.size()) {
     ++shared_.counters.tx_writebacks;
-    return;
-  }
-  if (offset >= kScratch && offset < kScratch + kScratchBytes) {
-    std::copy(data.begin(), data.end(), scratch_.begin() + (offset - kScratch));
     return;
   }
   if (offset >= kSlots && offset < kBarBytes) return write_slot(offset - kSlots, data);

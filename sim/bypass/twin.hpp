@@ -44,7 +44,6 @@ class Twin final : public Card {
 
   TwinShared shared_;
   std::vector<TwinQueue> queues_;
-  std::vector<std::byte> scratch_;
   std::size_t turn_ = 0;  ///< the queue whose tail writes come next
 };
 
