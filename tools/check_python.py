@@ -24,7 +24,7 @@ FACES = ("bench", "report", "cli")
 """Rooms that know no service, and the parts of a service that lie above them."""
 LAYERS = ["errors", "system", "session", "service", "bench", "service.bench", "report", "service.report", "cli",
           "service.cli", "top"]  # fmt: skip
-BESIDE = ("arguments", "errors", "lazy", "services", "version")
+BESIDE = ("arguments", "errors", "lazy", "registers", "services", "version")
 """Modules beside the rooms that know no room, and that every room may use."""
 COMPILED = "_native"
 """A room without a door: its modules are imported themselves."""

@@ -169,45 +169,7 @@ def registers_module(registers: RegisterMap, source: str) -> str:
     body = "\n".join(rows)
     return f'''{NOTICE.format(source=source)}"""{registers.title}. {registers.doc}"""
 
-from dataclasses import dataclass, field
-
-
-@dataclass(frozen=True)
-class Bits:
-    """Some bits of a register."""
-
-    low: int
-    bits: int
-
-    def get(self, word: int) -> int:
-        """These bits of a word."""
-        return word >> self.low & ((1 << self.bits) - 1)
-
-    def put(self, value: int) -> int:
-        """A word with only these bits set, to `value`; ValueError if it does not fit."""
-        if value < 0 or value >> self.bits:
-            raise ValueError(f"{{value}} does not fit {{self.bits}} bits")
-        return value << self.low
-
-
-@dataclass(frozen=True)
-class Register:
-    """A register, or an array of `count` that are `stride` bytes apart."""
-
-    offset: int
-    access: str
-    reset: int
-    count: int
-    stride: int
-    staged: bool
-    fields: dict[str, Bits] = field(default_factory=dict)
-
-    def at(self, index: int = 0) -> int:
-        """The offset of one of them."""
-        if not 0 <= index < self.count:
-            raise IndexError(f"{{index}} is not below {{self.count}}")
-        return self.offset + self.stride * index
-
+from wherry.registers import Bits, Register
 
 BYTES = {registers.bytes}
 REGISTERS = {{

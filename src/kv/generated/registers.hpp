@@ -6,20 +6,11 @@
 
 #include <cstdint>
 
+#include "base/register_bits.hpp"
+
 namespace wherry::kv::registers {
 
-/// Some bits of a register.
-struct Bits {
-  std::uint32_t low;
-  std::uint32_t count;
-  [[nodiscard]] constexpr std::uint32_t mask() const noexcept {
-    return static_cast<std::uint32_t>(((std::uint64_t{1} << count) - 1) << low);
-  }
-  [[nodiscard]] constexpr std::uint32_t get(std::uint32_t word) const noexcept { return (word & mask()) >> low; }
-  [[nodiscard]] constexpr std::uint32_t set(std::uint32_t word, std::uint32_t value) const noexcept {
-    return (word & ~mask()) | (value << low & mask());
-  }
-};
+using Bits = RegisterBits;
 
 inline constexpr std::uint32_t kBytes = 4096;
 

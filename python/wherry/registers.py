@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registers of hardware, of which spec/ has the tables: what the generated modules consist of."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Bits:
+    """Some bits of a register."""
+
+    low: int
+    bits: int
+
+    def get(self, word: int) -> int:
+        """These bits of a word."""
+        return word >> self.low & ((1 << self.bits) - 1)
+
+    def put(self, value: int) -> int:
+        """A word with only these bits set, to `value`; ValueError if it does not fit."""
+        if value < 0 or value >> self.bits:
+            raise ValueError(f"{value} does not fit {self.bits} bits")
+        return value << self.low
+
+
+@dataclass(frozen=True)
+class Register:
+    """A register, or an array of `count` that are `stride` bytes apart."""
+
+    offset: int
+    access: str
+    reset: int
+    count: int
+    stride: int
+    staged: bool
+    fields: dict[str, Bits] = field(default_factory=dict)
+
+    def at(self, index: int = 0) -> int:
+        """The offset of one of them."""
+        if not 0 <= index < self.count:
+            raise IndexError(f"{index} is not below {self.count}")
+        return self.offset + self.stride * index
