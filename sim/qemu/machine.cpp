@@ -48,20 +48,26 @@ Status no_qemu(const std::string& program) {
 
 }  // namespace
 
-class Machine::Registers final : public NicRegisters {
+class Machine::NicRegisters final : public bypass::Registers {
  public:
-  explicit Registers(Machine& all) : machine_(all) {}
-  Result<std::uint32_t> read(std::uint32_t offset) override { return machine_.read32(machine_.nic_bar() + offset); }
-  Status write(std::uint32_t offset, std::uint32_t value) override {
-    return machine_.write32(machine_.nic_bar() + offset, value);
+  explicit NicRegisters(Machine& all) : machine_(all) {}
+  std::uint32_t read(std::uint32_t offset) override {
+    if (!failure_) return ~0U;
+    auto value = machine_.read32(machine_.nic_bar() + offset);
+    if (!value) failure_ = std::move(value).status();
+    return failure_ ? *value : ~0U;
   }
-  Status pause(int ms) override {
-    for (const Deadline deadline{std::chrono::milliseconds(ms)}; !deadline.passed();) WHERRY_TRY(machine_.turn(1));
-    return {};
+  void write(std::uint32_t offset, std::uint32_t value) override {
+    if (failure_) failure_ = machine_.write32(machine_.nic_bar() + offset, value);
   }
+  void pause(std::chrono::microseconds time) override {
+    if (failure_) failure_ = machine_.turn_for(time);
+  }
+  [[nodiscard]] const Status& failure() const noexcept { return failure_; }
 
  private:
   Machine& machine_;
+  Status failure_;
 };
 
 class Machine::Config final : public ConfigSpace {
@@ -89,10 +95,19 @@ Machine::Machine(const MachineOptions& options, DmaTarget& card)
     : options_(options),
       card_(card),
       proxy_(card),
-      registers_(std::make_unique<Registers>(*this)),
+      registers_(std::make_unique<NicRegisters>(*this)),
       config_(std::make_unique<Config>(*this)) {}
 
 Machine::~Machine() = default;
+
+bypass::Registers& Machine::nic_registers() noexcept { return *registers_; }
+
+const Status& Machine::nic_failure() const noexcept { return registers_->failure(); }
+
+Status Machine::turn_for(std::chrono::nanoseconds time) {
+  for (const Deadline deadline{time}; !deadline.passed();) WHERRY_TRY(turn(1));
+  return {};
+}
 
 Result<std::unique_ptr<Machine>> Machine::start(const MachineOptions& options, DmaTarget& card) {
   if (options.nic != "e1000e" && options.nic != "igb")

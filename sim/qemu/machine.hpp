@@ -13,11 +13,11 @@
 
 #include "base/clock.hpp"
 #include "base/fd.hpp"
+#include "bypass/nic/registers.hpp"
 #include "sim/bypass/card.hpp"
 #include "sim/qemu/channel.hpp"
 #include "sim/qemu/child_process.hpp"
 #include "sim/qemu/monitor.hpp"
-#include "sim/qemu/nic.hpp"
 #include "sim/qemu/pci.hpp"
 #include "sim/qemu/proxy_card.hpp"
 #include "sim/qemu/qtest.hpp"
@@ -63,7 +63,13 @@ class Machine {
   }
 
   [[nodiscard]] Wire& wire() noexcept { return *wire_; }
-  [[nodiscard]] NicRegisters& nic_registers() noexcept { return *registers_; }
+  /// So long, or a little longer.
+  Status turn_for(std::chrono::nanoseconds time);
+
+  /// For the host's own driver (bypass/nic/nic.hpp). An access has no status: nic_failure() has the first that failed,
+  /// after which all reads give all ones.
+  [[nodiscard]] bypass::Registers& nic_registers() noexcept;
+  [[nodiscard]] const Status& nic_failure() const noexcept;
   [[nodiscard]] std::uint64_t nic_bar() const noexcept { return nic_.bars[0].address; }
   [[nodiscard]] std::uint64_t card_bar() const noexcept { return card_function_.bars[kCardBar].address; }
   [[nodiscard]] const ProxyCard& proxy() const noexcept { return proxy_; }
@@ -80,8 +86,8 @@ class Machine {
   Status insert_nic();
 
  private:
-  class Registers;  ///< the NIC's BAR 0
-  class Config;     ///< by the memory-mapped window
+  class NicRegisters;  ///< BAR 0
+  class Config;        ///< by the memory-mapped window
 
   Machine(const MachineOptions& options, DmaTarget& card);
   Status ask_version();

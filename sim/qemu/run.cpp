@@ -7,12 +7,15 @@
 
 #include "base/clock.hpp"
 #include "base/try.hpp"
+#include "bypass/nic/nic.hpp"
 
 namespace wherry::sim {
 namespace {
 
 constexpr std::uint32_t kEntries = 64;  ///< of a ring: small, so that it wraps many times
 constexpr std::uint32_t kCardSlots = 96;
+constexpr std::uint32_t kCrcBytes = 4;
+constexpr std::chrono::milliseconds kMoment{20};  ///< in which an event makes itself felt
 /// Ticks after which a tail is written without credits: about those of a frame. A card's clock stands while QEMU works,
 /// and QEMU takes a burst of frames from its socket before it looks at a tail: igb drops those for which it knows no
 /// descriptor.
@@ -67,7 +70,7 @@ class Runner {
   Status start() {
     WHERRY_ASSIGN(machine_, Machine::start(options_.machine, echoing_));
     nic_ = bypass::find_personality(options_.machine.nic);
-    driver_.emplace(machine_->nic_registers(), *nic_);
+    WHERRY_ASSIGN(driver_, bypass::make_nic(*nic_, machine_->nic_registers(), {}));
     exchange_.emplace(*machine_, Traffic(options_.seed), limits_for(options_.machine.nic));
     report_.qemu = machine_->version();
     return {};
@@ -125,25 +128,47 @@ class Runner {
     setup.in_place = in_place;
     setup.doorbell.patience = kPatience;
     setup.queues = {{.rx_entries = kEntries, .tx_entries = kEntries, .first_slot = 0, .slots = kCardSlots}};
-    WHERRY_TRY(driver_->reset());
-    WHERRY_TRY(
-        driver_->set_up({.rx = setup.bar, .tx = setup.bar + kTxRing, .rx_entries = kEntries, .tx_entries = kEntries}));
+    WHERRY_TRY(done(driver_->reset()));
     WHERRY_TRY(card_.configure(setup));
+    WHERRY_TRY(done(driver_->start(
+        {.rings = {.rx = setup.bar, .tx = setup.bar + kTxRing, .rx_entries = kEntries, .tx_entries = kEntries},
+         .slot_bytes = kSlotBytes,
+         .frame_bytes = kMaxFrameBytes + kCrcBytes,
+         .promiscuous = true})));
     WHERRY_TRY(card_.start(0));
-    return driver_->start();
+    // An 82576 drops what comes before it knows descriptors.
+    WHERRY_TRY(wait_until("the card's first receive tail",
+                          [this] { return machine_->nic_registers().read(nic_->rx_tail_offset) != 0; }));
+    return wait_for_link();
+  }
+
+  /// What QEMU itself has come to, if it has ended.
+  Status done(Status status) { return machine_->nic_failure() ? std::move(status) : machine_->nic_failure(); }
+
+  template <typename Condition>
+  Status wait_until(const char* what, const Condition& condition) {
+    for (const Deadline deadline(std::chrono::minutes(1)); !condition();) {
+      WHERRY_TRY(machine_->nic_failure());
+      if (deadline.passed()) return {StatusCode::kDeadlineExceeded, fmt::format("{} does not come", what)};
+      WHERRY_TRY(machine_->turn_for(std::chrono::milliseconds(1)));
+    }
+    return {};
+  }
+  Status wait_for_link() {
+    return wait_until("the NIC's link", [this] { return driver_->link().up; });
   }
 
   /// First the NIC, then the card: nothing is written where nobody expects it.
   Status orderly_reset(bool in_place) {
-    WHERRY_TRY(driver_->stop());
+    WHERRY_TRY(done(driver_->stop()));
     stop_card();
     return set_up(in_place);
   }
 
   /// Somebody resets the NIC, and the card does not know.
   Status sudden_reset(bool in_place) {
-    WHERRY_TRY(driver_->hit_reset());
-    WHERRY_TRY(machine_->nic_registers().pause(20));
+    bypass::update(machine_->nic_registers(), nic_->reset_offset, 0, nic_->reset_mask);
+    WHERRY_TRY(machine_->turn_for(kMoment));
     stop_card();
     return set_up(in_place);
   }
@@ -151,21 +176,15 @@ class Runner {
   /// Nobody tells the card: what it sends meanwhile is lost in the NIC.
   Status link_off_and_on() {
     WHERRY_TRY(machine_->set_link(false));
-    WHERRY_TRY(machine_->nic_registers().pause(20));
-    WHERRY_ASSIGN(bool up, driver_->link_up());
-    if (up) return {StatusCode::kInternal, "the NIC has a link without a cable"};
+    WHERRY_TRY(machine_->turn_for(kMoment));
+    if (driver_->link().up) return {StatusCode::kInternal, "the NIC has a link without a cable"};
     WHERRY_TRY(machine_->set_link(true));
-    for (const Deadline deadline(std::chrono::minutes(1)); !up;) {
-      if (deadline.passed()) return {StatusCode::kDeadlineExceeded, "the NIC's link does not come back"};
-      WHERRY_TRY(machine_->nic_registers().pause(10));
-      WHERRY_ASSIGN(up, driver_->link_up());
-    }
-    return {};
+    return wait_for_link();
   }
 
   Status removal(bool in_place) {
     WHERRY_TRY(machine_->remove_nic());
-    WHERRY_TRY(machine_->nic_registers().pause(20));
+    WHERRY_TRY(machine_->turn_for(kMoment));
     stop_card();
     WHERRY_TRY(machine_->insert_nic());
     return set_up(in_place);
@@ -220,7 +239,7 @@ class Runner {
   const PhaseObserver& observer_;
   const bypass::Personality* nic_ = nullptr;
   std::unique_ptr<Machine> machine_;
-  std::optional<NicDriver> driver_;
+  std::unique_ptr<bypass::Nic> driver_;
   std::optional<Exchange> exchange_;
   RunReport report_;
 };
