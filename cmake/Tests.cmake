@@ -9,8 +9,8 @@ endfunction()
 
 # wherry_test(NAME SOURCES... LIBS... [THREADS] [OPTIMISED]): one GoogleTest program that ctest runs as a whole, with a time limit.
 # THREADS: it has some, so ThreadSanitizer runs it too. OPTIMISED: it is about what stands in headers, or computes for seconds itself.
-# The target `tests` is all of them, with the programs that they start.
-add_custom_target(tests)
+# The target `wherry_tests` is all of them, with the programs that they start.
+add_custom_target(wherry_tests)
 function(wherry_test name)
   cmake_parse_arguments(T "THREADS;OPTIMISED" "TIMEOUT" "SOURCES;LIBS" ${ARGN})
   if(NOT WHERRY_TESTS OR WHERRY_FUZZ OR (WHERRY_SANITIZE STREQUAL "thread" AND NOT T_THREADS))
@@ -22,7 +22,7 @@ function(wherry_test name)
   add_executable(${name} ${T_SOURCES})
   target_link_libraries(${name} PRIVATE wherry_options ${T_LIBS} GTest::gtest GTest::gtest_main)
   wherry_sanitizer_shim(${name})
-  add_dependencies(tests ${name})
+  add_dependencies(wherry_tests ${name})
   # What is under test keeps its optimisation and every check. The tests' own code, full of templates, would take twice as long to
   # compile with the former, four times with both.
   if(WHERRY_SANITIZE OR NOT T_OPTIMISED)
