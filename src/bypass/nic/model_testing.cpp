@@ -225,6 +225,7 @@ GigabitModel::GigabitModel(const Personality& personality) : RegisterModel(perso
     define(0x410, 0x0060'200A, 0x3FFF'FFFF);      // TIPG
     define(0x3840, 0x403, 0x7FFF'FFFF);           // TARC0
     define(kExtcnf, 0, 0x20);
+    define(0xE4, 0, 0x800F'FFFF);  // IVAR
   }
   reset_all();
 }

@@ -76,6 +76,19 @@ TEST_P(NicTest, Reset_ExpectSilenceAndAddress) {
   expect_no_faults();
 }
 
+class E1000eTest : public NicTest {};
+
+INSTANTIATE_TEST_SUITE_P(Families, E1000eTest, ::testing::Values("e1000e"));
+
+TEST_P(E1000eTest, Start_AfterADriverThatWantsEveryWriteBack_ExpectItForgotten) {
+  constexpr std::uint32_t kVectors = 0xE4;
+  ASSERT_TRUE(nic->reset());
+  model->write(kVectors, 0x8000'0A98);  // QEMU's 82574 keeps it over a reset
+  ASSERT_TRUE(nic->start(setup()));
+  EXPECT_EQ(model->value(kVectors), 0U);
+  expect_no_faults();
+}
+
 TEST_P(NicTest, Start_ExpectRingsAsHandedOver) {
   ASSERT_TRUE(nic->reset());
   const Status started = nic->start(setup());
