@@ -5,7 +5,7 @@ The guest has QEMU's e1000e and the Verilated bypass core below one PCIe switch.
 from its driver, moves frames, and hands the NIC's rings to the card, which then answers what comes from the cable:
 also while the program is stopped. It gives the NIC back, and the driver answers ping; it is killed, and mended.
 
-    tools/guest/run.py [--build build/release] [--frames 1000] [--json FILE]
+    python tools/guest/run.py [--build build/release] [--frames 1000] [--json FILE]
 
 Needs qemu-system-x86 and Debian's apt-get, with which it fetches a kernel and busybox-static (71 MB) into --work.
 """
