@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from bench import Bench
+from cocotb.handle import Immediate
 from hdl_tools import ROOT, files
 from packed_structs import Wires
 
@@ -74,10 +76,38 @@ INSTANCES: dict[str, tuple[str, dict[str, Any]]] = {
 CONFIGS = {"one": ONE, "four": FOUR}
 
 
+def _is_input(port: str) -> bool:
+    if port.startswith("m_"):
+        return port.endswith(("_ready", "_resp"))
+    return port.endswith("_i") if not port.startswith("s_") else not port.endswith(("_ready", "_resp"))
+
+
+def quiet(dut: Any) -> None:
+    """Nobody asks anything of any instance: what a test before has left behind is gone."""
+    for name in INSTANCES:
+        scope = getattr(dut, name)
+        for port in PORTS[name]:
+            getattr(scope, port).value = Immediate(0)
+
+
+def _inputs(cell: str) -> list[str]:
+    """Its inputs, but for clock and reset."""
+    text = next(ROOT / path for path in files(f"{cell}.sv")).read_text()
+    text = re.sub(r"//.*", "", text)
+    header = text[text.index("\nmodule ") : text.index("\n);")] + ","
+    found = re.findall(r"\binput\s+wire\b[^,]*?(\w+)\s*,", header)
+    assert all(_is_input(port) for port in found), found
+    return [port for port in found if port not in ("clk_i", "rst_i")]
+
+
+PORTS = {name: _inputs(cell) for name, (cell, _) in INSTANCES.items()}
+
+
 class Block:
     """A bench with one of the instances; it is an agent, for who comes after it to fill in."""
 
     def __init__(self, dut: Any, name: str, seed: int = 1) -> None:
+        quiet(dut)
         self.bench = Bench(dut, seed)
         self.random = self.bench.random
         self.wires = Wires(self.bench, getattr(dut, name), PACKAGE)

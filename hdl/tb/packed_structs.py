@@ -28,7 +28,9 @@ def layouts(package: Path) -> dict[str, tuple[int, Layout]]:
     text = re.sub(r"//.*", "", package.read_text())
     constants = {name: int(value) for name, value in re.findall(r"localparam int unsigned (\w+) = (\d+);", text)}
     found: dict[str, tuple[int, Layout]] = {"logic": (1, {})}
-    pattern = r"typedef (?:enum )?logic ?((?:\[[^\]]*\])*)\s*(?:\{[^}]*\})?\s*(\w+);|typedef struct packed \{(.*?)\} (\w+);"
+    pattern = (
+        r"typedef (?:enum )?logic ?((?:\[[^\]]*\])*)\s*(?:\{[^}]*\})?\s*(\w+);|typedef struct packed \{(.*?)\} (\w+);"
+    )
     for dimensions, name, body, struct in re.findall(pattern, text, re.DOTALL):
         if name:
             found[name] = (_width(dimensions, constants), {})
@@ -65,6 +67,11 @@ def axi_lite(address: int, data: int) -> dict[str, tuple[int, Layout]]:
     response = [("aw_ready", 1), ("w_ready", 1), ("b.resp", 2), ("b_valid", 1), ("ar_ready", 1)]
     response += [("r.data", data), ("r.resp", 2), ("r_valid", 1)]
     return {"req": layout_of(request), "resp": layout_of(response)}
+
+
+def axis(data: int, user: int) -> tuple[int, Layout]:
+    """A beat of a stream (the same file)."""
+    return layout_of([("user", user), ("last", 1), ("keep", data // 8), ("data", data)])
 
 
 class Struct:

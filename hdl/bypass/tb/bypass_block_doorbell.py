@@ -72,7 +72,9 @@ class Bell(Block):
         credit = ahead >= self.batch and self.unanswered < self.credits
         expired = self.timer > 0 and self.differs >= self.timer
         self.may = self.runs and ahead > 0 and (credit or expired)
-        self.must = not gave and ((self.runs and ahead > 0 and (credit or expired and self.differs >= self.timer + LATE)) or valid)
+        self.must = not gave and (
+            (self.runs and ahead > 0 and (credit or expired and self.differs >= self.timer + LATE)) or valid
+        )
         self.differs = 0 if gave or not ahead else self.differs + 1
         reaches = self.fetch_group == (self.told - 1) % self.size // 4
         if gave:
@@ -138,7 +140,7 @@ class Tails(Block):
         self.readies = [self.pin("s_ready", i) for i in self.rings]
         self.tails = [self.pin("s_payload", i, 12) for i in self.rings]
         self.outputs = [self.pin("written_o"), self.pin("error_o")]
-        self.rate, self.errors = 0.2, 0
+        self.rate = 0.0
         self.addresses = [self.random.getrandbits(64) & ~3 for _ in self.rings]
         self.reset()
 
@@ -223,8 +225,8 @@ async def a_bus_that_takes_nothing_holds_all_tails(dut: Any) -> None:
     tails = Tails(dut, "tails_four", 4, seed=9)
     await tails.bench.reset()
     await tails.tell()
-    tails.rate = 1.0
     tails.aw.stall = tails.w.stall = 1.0
+    tails.rate = 1.0
     await tails.bench.cycle(200)
     assert tails.written <= 1
     await tails.bench.reset()
