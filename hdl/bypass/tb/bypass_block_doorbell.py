@@ -73,7 +73,7 @@ class Bell(Block):
         expired = self.timer > 0 and self.differs >= self.timer
         self.may = self.runs and ahead > 0 and (credit or expired)
         self.must = not gave and (
-            (self.runs and ahead > 0 and (credit or expired and self.differs >= self.timer + LATE)) or valid
+            (self.runs and ahead > 0 and (credit or (expired and self.differs >= self.timer + LATE))) or valid
         )
         self.differs = 0 if gave or not ahead else self.differs + 1
         reaches = self.fetch_group == (self.told - 1) % self.size // 4
@@ -199,7 +199,7 @@ class Tails(Block):
 
 @cocotb.test()
 async def tails_go_to_their_addresses_in_turn(dut: Any) -> None:
-    """Address and data stay together whatever the bus does, nobody waits for more than all others, errors are counted."""
+    """Address and data stay together whatever the bus does; nobody waits longer than all others; errors count."""
     for queues, name in ((1, "one"), (4, "four")):
         tails = Tails(dut, f"tails_{name}", queues, seed=queues)
         await tails.bench.reset()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_rx_frames, bypass_rx_reader and bypass_slots by themselves: frames of descriptors, their bytes, their slots."""
+"""bypass_rx_frames, bypass_rx_reader and bypass_slots by themselves: descriptors, bytes, slots."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Frames(Block):
             got = [item for item in self.frames.items if item[0] == queue]  # type: ignore[index]
             for found, wanted in zip(got, self.expected[queue], strict=True):
                 if wanted[2] < 0:
-                    found = (*found[:2], -1, *found[3:])  # type: ignore[index]  # noqa: PLW2901
+                    found = (*found[:2], -1, *found[3:])  # type: ignore[index]
                 assert found == wanted
 
     def good(self, total: int, *, error: bool = False) -> list[Written]:
@@ -230,7 +230,7 @@ async def no_queue_waits_for_more_than_the_others(dut: Any) -> None:
     frames.frames.stall = 0.0
     await frames.bench.until(lambda: len(frames.frames.items) >= 30)
     order = [item[0] for item in frames.frames.items[4:24]]  # type: ignore[index]
-    assert all(set(order[i : i + 4]) == {0, 1, 2, 3} for i in range(0, 16)), order
+    assert all(set(order[i : i + 4]) == {0, 1, 2, 3} for i in range(16)), order
 
 
 class Reader(Block):
@@ -483,7 +483,7 @@ class Slots(Block):
 
 @cocotb.test()
 async def slots_keep_what_is_written_to_them(dut: Any) -> None:
-    """Bytes of the NIC's writes, whole lines of the core's, of both copies; the NIC comes first; strays are not stored."""
+    """Bytes of the NIC's writes, whole lines of the core's, in both copies; the NIC comes first; no stray is stored."""
     for name in SIZES:
         slots = Slots(dut, name, seed=7)
         await slots.bench.reset()

@@ -7,8 +7,8 @@ from typing import Any
 
 import cocotb
 from bench import Sink, Source
-from bypass_blocks import Block
 from bypass_block_descriptors import tell
+from bypass_blocks import Block
 from bypass_formats import FORMATS
 from packed_structs import Struct, axi_lite
 

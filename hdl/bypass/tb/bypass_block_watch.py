@@ -324,7 +324,7 @@ async def a_stopped_queue_is_not_waited_for(dut: Any) -> None:
 
 @cocotb.test()
 async def a_report_is_enough_where_reads_are_not_relied_on(dut: Any) -> None:
-    """Reads mean nothing then; a reset in the midst of frames forgets them, whose lines were read in order or not at all."""
+    """Reads mean nothing then; a reset in the midst of frames forgets what waits."""
     watch = Watch(dut, "four", seed=5)
     watch.written_back = True
     await watch.bench.reset()

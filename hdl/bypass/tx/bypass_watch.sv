@@ -85,9 +85,10 @@ module bypass_watch
     logic [MiddleBits-1:0] middle;
     bytes_t                bytes;
   } waiting_t;
-  function automatic logic [LineWidth-1:0] line_of(waiting_t frame);
-    if (frame.in_place) return {1'b1, frame.ends, frame.middle, EndBits'(0)};
-    return LineWidth'(PackOffset >> LineBits) | LineWidth'({frame.middle, frame.ends});
+  function automatic logic [LineWidth-1:0] line_of(logic in_place, logic [EndBits-1:0] ends,
+                                                   logic [MiddleBits-1:0] middle);
+    if (in_place) return {1'b1, ends, middle, EndBits'(0)};
+    return LineWidth'(PackOffset >> LineBits) | LineWidth'({middle, ends});
   endfunction
   waiting_t put, post;
   assign put = '{
@@ -125,7 +126,7 @@ module bypass_watch
       .*,
       .s_valid  (post_valid),
       .s_ready  (post_ready),
-      .s_address({line_of(post), LineBits'(0)}),
+      .s_address({line_of(post.in_place, post.ends, post.middle), LineBits'(0)}),
       .s_length (post.bytes),
       .s_limit  (3'(LineBits)),
       .s_user   ({queue_t'(post.pair), post.skip, post.in_place, post.slots}),
@@ -250,7 +251,8 @@ module bypass_watch
   assign free_o       = passes && !shared_q.in_place;
   assign taken_back_o = done_o.valid && !run;
 
-  `ASSERT(line_is_kept, !s_valid || s_payload.line == line_of(put), "a frame begins where none can")
+  `ASSERT(line_is_kept, !s_valid || s_payload.line == line_of(put.in_place, put.ends, put.middle),
+          "a frame begins where none can")
 
 endmodule
 `default_nettype wire
