@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_bridge with a model at the pins of the PCIe bridge: host and NIC ask at one port, tails go out at the other."""
+"""bypass_bridge with a model at the pins of the PCIe bridge: host and NIC ask at one port, tails leave at the other."""
 
 from __future__ import annotations
 
