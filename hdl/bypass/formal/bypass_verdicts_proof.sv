@@ -71,6 +71,7 @@ module bypass_verdicts_proof
   end
 
   `RESET_FIRST
+  `ASSUME(pair_exists, s_place_payload.pair == '0)
   `ASSUME(few, places_q != '1)
   // A verdict is for a frame whose head was taken.
   `ASSUME(verdict_for_a_frame, !s_verdict_valid || verdicts_q != goods_q)

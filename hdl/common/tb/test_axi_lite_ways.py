@@ -156,7 +156,8 @@ async def errors_come_back_with_their_burst_or_beat(dut: Any) -> None:
 async def reads_and_writes_take_turns_and_a_reset_forgets_them(dut: Any) -> None:
     """Neither starves though both wait all the time."""
     bench = Bench(dut)
-    traffic, words = lane_of(bench, "to_512")
+    lanes = [lane_of(bench, name) for name in DOWN]
+    traffic, words = lanes[0]
     await bench.reset()
     for i in range(40):
         burst = Burst(0, 4 * i, 1, 2, data=[(0, 15 << 4 * (i % 16))])
@@ -231,7 +232,8 @@ async def words_become_writes_of_one_beat(dut: Any) -> None:
 async def a_bus_that_takes_nothing_is_waited_for(dut: Any) -> None:
     """With one word in hand; a reset forgets it."""
     bench = Bench(dut)
-    writer, memory = Writer(bench, dut.from_512), Subordinate(bench, dut.from_512)
+    lanes = [(Writer(bench, getattr(dut, name)), Subordinate(bench, getattr(dut, name))) for name in UP]
+    writer, memory = lanes[0]
     await bench.reset()
     memory.aw.stall = 1.0
     for i in range(5):
