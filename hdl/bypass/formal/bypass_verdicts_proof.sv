@@ -78,14 +78,15 @@ module bypass_verdicts_proof
   `ASSUME_NEXT(verdict_kept, s_verdict_valid && !s_verdict_ready, s_verdict_valid && action_i == $past(action_i))
   `ASSUME_NEXT(goes_on_running, 1'b1, run_i == $past(run_i))
 
-  logic mine, forwards;
-  assign mine     = post && posts_q == watched_q;
+  logic mine, forwards, its_place;
+  offset_t offset;
+  assign offset = slot_offset(frame_q.pair, frame_q.index, Config);
+  assign its_place = m_payload.pair == frame_q.pair && m_payload.slots == frame_q.slots && m_payload.in_place
+      && m_payload.line == offset[WindowBits-1:LineBits];
+  assign mine = post && posts_q == watched_q;
   assign forwards = frame_q.verdict == Good && action_i[0] && run_i;
   `ASSERT(none_before_it_came, !post || posts_q != places_q, "a frame is posted that has not come")
-  `ASSERT(
-      in_order,
-      !mine || (held_q && m_payload.pair == frame_q.pair && m_payload.slots == frame_q.slots && m_payload.in_place && m_payload.line == (WindowBits - LineBits)'(slot_offset(
-      frame_q.pair, frame_q.index, Config) >> LineBits)), "frames are posted in another order")
+  `ASSERT(in_order, !mine || (held_q && its_place), "frames are posted in another order")
   `ASSERT(with_its_verdict, !mine || m_payload.skip == !forwards, "a frame has another's verdict")
   `ASSERT(its_own, !mine || frame_q.verdict != Good || (s_verdict_valid && verdicts_q == number_q), "a verdict is lost")
   `ASSERT(verdict_taken_with_it, !(s_verdict_valid && s_verdict_ready) || post, "a verdict is taken without its frame")
@@ -96,7 +97,7 @@ module bypass_verdicts_proof
   `ASSERT(line_replaced, !(mine && forwards && action_i[1]) || (m_line_valid && m_line_ready), "a line is not replaced")
 
   logic unused;
-  assign unused = ^{told_q, action_q, forward_o, late_o, drop_o, m_line, m_line_data[511:3]};
+  assign unused = ^{offset[LineBits-1:0], told_q, action_q, forward_o, late_o, drop_o, m_line, m_line_data[511:3]};
 
   `COVER(forwarded, mine && !m_payload.skip && watched_q == 3'd1)
   `COVER(replaced_late, m_line_valid && m_line_ready && posts_q == 3'd1)
