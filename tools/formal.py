@@ -64,6 +64,9 @@ PROOFS = [
     *(Proof("kv_line_cache", {"Way": way}, bound=bound, induction=0, flat=True) for way, bound in [(0, 26), (3, 20)]),
     Proof("kv_queue"),
     *(Proof("bypass_pair", {"Timer": timer}, bound=10, induction=2) for timer in (0, 1)),
+    *(Proof("bypass_doorbell", {"Timer": timer}, bound=10, induction=3) for timer in (0, 1)),
+    Proof("bypass_post", bound=9, induction=0, flat=True),
+    Proof("bypass_verdicts", bound=9, induction=0),
 ]
 
 
