@@ -6,6 +6,7 @@
 #include <ctime>
 #include <numeric>
 
+#include "bypass/generated/registers.hpp"
 #include "sim/bypass/bench.hpp"
 #include "sim/bypass/echo.hpp"
 #include "sim/bypass/stream_functions.hpp"
