@@ -9,8 +9,9 @@
 //     name, group         "rates", "latency", "overload", "cycles", "soak"
 //     given               mbits, bytes (as it is called), frame_bytes (without FCS), wire_bytes (with FCS), way
 //     ("in_place",
-//                         "stream"), topology, nic (personality), nic_link, card_link ("gen3x16"), frames,
-//                         offered_mbits, load (share of line rate), function_interval_ns
+//                         "stream"), topology, nic (personality), nic_prefetch (0: the personality's own; else a NIC
+//                         that is not the limit), nic_link, card_link ("gen3x16"), frames, offered_mbits, load (share
+//                         of line rate), function_interval_ns
 //     frames              in, out, wrong, reordered, missing; nic_rx_dropped and nic_tx_dropped {reason: n, ...};
 //                         lost_uncounted: in - out - all that was counted as dropped
 //     rate                packets_per_s, line_packets_per_s, share_of_line; link_packets_per_s (what the card's link
@@ -63,6 +64,8 @@ int main(int argc, char** argv) {
   app.add_option("--json", file, "where the results go; otherwise to standard output");
   app.add_flag("--quick", settings.quick, "fewer frames, fewer sizes");
   app.add_option("--only", settings.only, "rows whose name begins so, and groups; may be given several times");
+  app.add_option("--tx-credits", settings.tx_credits, "unanswered transmit tails, of all runs");
+  app.add_option("--rx-batch", settings.rx_batch, "free slots that are worth a receive tail, of all runs");
   app.add_option("--seed", settings.seed, "of all random choices");
   app.add_option("--frames", settings.frames, "of the soak, over all its seeds");
   app.add_option("--seeds", seeds, "of the soak: so many, from --seed on");

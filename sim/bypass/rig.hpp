@@ -29,6 +29,9 @@ enum class Topology : std::uint8_t {
 struct RigOptions {
   std::string_view nic = "ixgbe";  ///< personality
   std::uint32_t mbits = 10'000;
+  /// Descriptors that the NIC holds or has asked for in each direction before it asks for no more, instead of the
+  /// personality's caches and thresholds; 0: the personality's own. At most 192.
+  std::uint32_t nic_prefetch = 0;
   pcie::LinkOptions nic_link{.generation = 2, .lanes = 8};   ///< 82599
   pcie::LinkOptions card_link{.generation = 3, .lanes = 8};  ///< paper, III-A: Alveo U50
   Topology topology = Topology::kSwitch;
