@@ -10,7 +10,7 @@
 //     given               mbits, bytes (as it is called), frame_bytes (without FCS), wire_bytes (with FCS), way
 //     ("in_place",
 //                         "stream"), topology, nic (personality), nic_prefetch (0: the personality's own; else a NIC
-//                         that is not the limit), nic_writeback, nic_link, card_link ("gen3x16"), frames,
+//                         that is not the limit), nic_writeback, rx_batch, nic_link, card_link ("gen3x16"), frames,
 //                         offered_mbits, load (share of line rate), function_interval_ns
 //     frames              in, out, wrong, reordered, missing; nic_rx_dropped and nic_tx_dropped {reason: n, ...};
 //                         lost_uncounted: in - out - all that was counted as dropped
@@ -80,6 +80,8 @@ int main(int argc, char** argv) {
       return one == group || name.starts_with(one);
     });
   };
+  const bench::Json core = bench::core_shape();
+  settings.rx_entries = core["rx_entries"];
   std::vector<bench::Run> runs = bench::rate_runs(settings);
   for (auto* more : {&bench::latency_runs, &bench::overload_runs}) {
     auto added = (*more)(settings);
@@ -111,7 +113,7 @@ int main(int argc, char** argv) {
                              {"seed", settings.seed},
                              {"quick", settings.quick},
                              {"simulated", true},
-                             {"core", bench::core_shape()},
+                             {"core", core},
                              {"rows", rows},
                              {"figures", bench::figures(rows)}};
   const std::string text = document.dump(1) + "\n";
