@@ -20,7 +20,7 @@ Json soak(const Settings& settings, std::uint64_t seeds) {
   for (; done < count && !(settings.interrupted != nullptr && *settings.interrupted); ++done) {
     const SoakOptions options{.seed = settings.seed + done,
                               .frames = std::max<std::uint64_t>(1, frames / count),
-                              .trouble = static_cast<Trouble>(done % kTroubles)};
+                              .trouble = static_cast<Trouble>((settings.seed + done) % kTroubles)};
     const std::string name(sim::name_of(options.trouble));
     fmt::print(stderr, "\r[{}/{}] seed {}, {}: {} frames so far, {} wrong   ", done + 1, count, options.seed, name,
                sum.in, violations.size());
