@@ -29,8 +29,8 @@
 //     simulated_us, cycles, cpu_s
 //   of group "cycles": name, group, cycles {rx, tx, inplace_head, inplace_verdict, inplace}, each {min, max, samples},
 //     of frames of one descriptor; cycles_9000_bytes, the same of five descriptors
-//   of group "soak": name, group, seeds, frames, out, counted, struck, refused, troubles {name: {in, out, counted,
-//     struck, refused}}, violations (a list of sentences; empty if all is well), cycles, cpu_s
+//   of group "soak": name, group, seeds, frames, out, counted, struck, refused, retries, troubles {name: {in, out,
+//     counted, struck, refused, retries}}, violations (a list of sentences; empty if all is well), cycles, cpu_s
 //   figures  the bars, those that rows were measured for: rate_64b_10g, rate_64b_25g, rate_64b_40g,
 //            rate_64b_100g_of_link, rx_cycles, tx_cycles, inplace_cycles, flow_control_bytes_per_packet,
 //            overload_reordered, overload_lost_uncounted, overload_cost, intel_root_loss_10g, intel_root_latency_us,

@@ -30,12 +30,13 @@ Json soak(const Settings& settings, std::uint64_t seeds) {
     sum.counted += one.counted;
     sum.struck += one.struck;
     sum.refused += one.refused;
+    sum.retries += one.retries;
     sum.cycles += one.cycles;
     Json& row = by_trouble[name];
     if (row.is_null()) row = Json::object();
     for (const auto& [key, value] :
          {std::pair{"in", one.in}, std::pair{"out", one.out}, std::pair{"counted", one.counted},
-          std::pair{"struck", one.struck}, std::pair{"refused", one.refused}})
+          std::pair{"struck", one.struck}, std::pair{"refused", one.refused}, std::pair{"retries", one.retries}})
       row[key] = row.value(key, std::uint64_t{0}) + value;
     for (const std::string& sentence : one.wrong) {
       fmt::print(stderr, "\nseed {}, {}: {}\n", options.seed, name, sentence);

@@ -246,11 +246,12 @@ class Soak {
     equal("NIC: accepted = sent + dropped + inside", n.accepted, n.sent + n.tx_dropped_all() + rig_.nic.tx_waiting());
     equal("wire: what the NIC sent arrived", n.sent, checker.frames);
     result_.retries = n.retries;
-    // What the NIC reads again, since a completion was lost or late, may have been done with and overwritten.
-    if (!may_spoil(options_.trouble) && n.retries == 0) {
+    // What the NIC reads again, since a completion was lost or late, may have been done with and overwritten, and the
+    // core takes the second read for one of the frame that lies there now: docs/bypass-bench.md, Troubles.
+    if (n.retries == 0 && !may_spoil(options_.trouble)) {
       equal("wire: frames with wrong bytes, and none", checker.wrong, 0);
       equal("wire: frames out of order, and none", checker.reordered, 0);
-    } else if (options_.trouble != Trouble::kHostile) {
+    } else if (n.retries == 0 && options_.trouble != Trouble::kHostile) {
       demand(checker.wrong <= result_.struck,
              fmt::format("wire: {} frames with wrong bytes, {} TLPs struck", checker.wrong, result_.struck));
     }
