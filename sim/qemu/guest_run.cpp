@@ -13,7 +13,7 @@
 #include "bypass/bus_address.hpp"
 #include "bypass/generated/registers.hpp"
 #include "sim/bypass/echo.hpp"
-#include "sim/bypass/rtl_function.hpp"
+#include "sim/bypass/rtl_endpoint.hpp"
 #include "sim/qemu/neighbour.hpp"
 
 namespace wherry::sim {
@@ -39,7 +39,7 @@ double seconds_since(std::uint64_t start) { return static_cast<double>(now_ns() 
 /// The card with a function at its streams.
 class EchoingFunction final : public DmaTarget {
  public:
-  explicit EchoingFunction(RtlFunction& card) : card_(card), echo_(card) {}
+  explicit EchoingFunction(RtlEndpoint& card) : card_(card), echo_(card) {}
   void write(std::uint32_t offset, std::span<const std::byte> data) override { card_.write(offset, data); }
   void read(std::uint32_t offset, std::span<std::byte> data) override { card_.read(offset, data); }
   std::optional<TailWrite> next_tail() override { return card_.next_tail(); }
@@ -49,7 +49,7 @@ class EchoingFunction final : public DmaTarget {
   }
 
  private:
-  RtlFunction& card_;
+  RtlEndpoint& card_;
   StreamEcho echo_;
 };
 
@@ -214,7 +214,7 @@ class Runner {
   const GuestRunOptions& options_;
   const LineObserver& observer_;
   InPlaceEcho in_place_;
-  RtlFunction card_;
+  RtlEndpoint card_;
   EchoingFunction echoing_;
   std::uint64_t start_ = 0;
   bool crashed_at_boot_ = false;
