@@ -22,7 +22,7 @@ module bypass_functions
     parameter int unsigned PackBits   = 9,
     // As bypass_function_set has them.
     parameter int unsigned Rules      = MaxRules,
-    parameter bit          Generator  = 1'b0
+    parameter bit          Generator  = 1'b1
 ) (
     `AXI_LITE_SUBORDINATE(s_axil, 16, 32)
     `AXI_SUBORDINATE(s_axi, WindowBits, 512, 6)
@@ -41,7 +41,7 @@ module bypass_functions
   bypass_axil_req_t  axil_req;
   bypass_axil_resp_t axil_resp;
   `AXI_LITE_FROM_FLAT(s_axil, axil_req, axil_resp)
-  bypass_axil_req_t [1:0] block_req;  // the core's, the functions'
+  bypass_axil_req_t  [1:0] block_req;  // the core's, the functions'
   bypass_axil_resp_t [1:0] block_resp;
   axi_lite_demux #(
       .axi_req_t(bypass_axil_req_t),
@@ -59,11 +59,12 @@ module bypass_functions
 
   logic rx_valid, rx_ready, head_valid, head_ready, tx_valid, tx_ready, verdict_valid, verdict_ready;
   bypass_axis_t rx, head, tx, verdict;
+  // verilog_lint: waive-start module-port
   bypass_core #(
-      .QueueBits(QueueBits),
+      .QueueBits (QueueBits),
       .RxRingBits(RxRingBits),
       .TxRingBits(TxRingBits),
-      .PackBits(PackBits)
+      .PackBits  (PackBits)
   ) i_core (
       .*,
       `AXI_LITE_PORTS(s_axil, block_req[0], block_resp[0]),
@@ -72,6 +73,7 @@ module bypass_functions
       `AXIS_PORTS(m_head, head_valid, head_ready, head),
       `AXIS_PORTS(s_verdict, verdict_valid, verdict_ready, verdict)
   );
+  // verilog_lint: waive-stop module-port
 
   // ---- the functions
 

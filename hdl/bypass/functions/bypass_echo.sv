@@ -79,29 +79,28 @@ module bypass_echo
   assign destination = mac_at(data, 0);
 
   always_comb begin
-    seen.first      = next_first_q;
-    seen.place      = s_way.place;
-    seen.look       = s_way.look;
-    seen.drop       = s_way.drop;
-    seen.to_us      = destination == settings_i.mac;
-    seen.to_all     = destination == '1;
-    seen.to_group   = destination[40];
+    seen.first = next_first_q;
+    seen.place = s_way.place;
+    seen.look = s_way.look;
+    seen.drop = s_way.drop;
+    seen.to_us = destination == settings_i.mac;
+    seen.to_all = destination == '1;
+    seen.to_group = destination[40];
     seen.from_group = data[8*AtSource];
-    seen.arp        = word_at(data, AtEthertype) == EthertypeArp
-        && {mac_at(data, AtIp), word_at(data, AtIp + 6)} == ArpRequest
-        && ip_at(data, AtArpTargetIp) == settings_i.ip && bytes >= 14'(ArpEnd);
-    seen.ipv4       = word_at(data, AtEthertype) == EthertypeIpv4 && data[8*AtIp+:8] == Ipv4NoOptions
-        && ip_at(data, AtIpDestination) == settings_i.ip;
-    seen.icmp       = data[8*AtIpProtocol+:8] == ProtocolIcmp;
-    seen.udp        = data[8*AtIpProtocol+:8] == ProtocolUdp;
-    seen.later      = fragment != '0;
-    seen.ping       = from_port == IcmpEchoRequest;
-    seen.port       = settings_i.udp_any || (to_port == settings_i.udp_port && from_port != settings_i.udp_port);
+    seen.arp = word_at(data, AtEthertype) == EthertypeArp && {mac_at(data, AtIp), word_at(data, AtIp + 6)} ==
+        ArpRequest && ip_at(data, AtArpTargetIp) == settings_i.ip && bytes >= 14'(ArpEnd);
+    seen.ipv4 = word_at(data, AtEthertype) == EthertypeIpv4 && data[8*AtIp+:8] == Ipv4NoOptions &&
+        ip_at(data, AtIpDestination) == settings_i.ip;
+    seen.icmp = data[8*AtIpProtocol+:8] == ProtocolIcmp;
+    seen.udp = data[8*AtIpProtocol+:8] == ProtocolUdp;
+    seen.later = fragment != '0;
+    seen.ping = from_port == IcmpEchoRequest;
+    seen.port = settings_i.udp_any || (to_port == settings_i.udp_port && from_port != settings_i.udp_port);
     // 20 bytes of header, and 8 of UDP or ICMP, or a byte of a later fragment.
-    seen.fits       = length >= (seen.later ? 16'd21 : 16'd28) && 17'(length) + 17'd14 <= 17'(bytes);
-    seen.header     = bytes >= 14'd14;
+    seen.fits = length >= (seen.later ? 16'd21 : 16'd28) && 17'(length) + 17'd14 <= 17'(bytes);
+    seen.header = bytes >= 14'd14;
     for (int unsigned i = 0; i < 5; i++)
-      seen.sums[i] = 17'(word_at(data, AtIp + 4 * i)) + 17'(word_at(data, AtIp + 4 * i + 2));
+    seen.sums[i] = 17'(word_at(data, AtIp + 4 * i)) + 17'(word_at(data, AtIp + 4 * i + 2));
   end
 
   assign s_ready = advance;
@@ -165,7 +164,7 @@ module bypass_echo
         place2_q    <= seen1_q.place;
         kind2_q     <= kind;
         answered2_q <= answered;
-        to_one2_q    <= !seen1_q.to_group;
+        to_one2_q   <= !seen1_q.to_group;
       end
     end
     if (rst_i) valid2_q <= 1'b0;
@@ -182,10 +181,10 @@ module bypass_echo
   // The type was 8 and becomes 0. All ones, not all zeros, where both are the sum: that is right for a message of zeros, too.
   assign icmp_sum = 17'(word_at(asked, AtIcmpChecksum)) + 17'(IcmpEchoRequest);
   always_comb begin
-    answer                  = asked;
-    answer[0+:48]           = asked[8*AtSource+:48];
+    answer                 = asked;
+    answer[0+:48]          = asked[8*AtSource+:48];
     // A group is no source.
-    answer[8*AtSource+:48]  = kind2_q == Reflected && to_one2_q ? asked[0+:48] : mac_of(settings_i.mac);
+    answer[8*AtSource+:48] = kind2_q == Reflected && to_one2_q ? asked[0+:48] : mac_of(settings_i.mac);
     if (kind2_q == AnsweredArp) begin
       answer[8*AtArpOperation+:16] = word_of(ArpReply);
       answer[8*AtArpSender+:48]    = mac_of(settings_i.mac);

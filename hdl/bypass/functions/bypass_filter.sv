@@ -62,7 +62,7 @@ module bypass_filter
 
   typedef struct packed {
     logic [3:0] word;
-    logic [4:0] row;   // the byte is there; four bits
+    logic [4:0] row;     // the byte is there; four bits
     logic [2:0] passed;  // rules of this row that were read
     logic       mask;
   } step_t;

@@ -18,7 +18,7 @@ module bypass_function_set
     /// Of the filter; 0 to MaxRules. 0: there is no filter.
     parameter int unsigned Rules = MaxRules,
     /// Generator and checker are built in.
-    parameter bit Generator = 1'b0,
+    parameter bit Generator = 1'b1,
     /// Register `capability` says that a kv core lies before it.
     parameter bit Kv = 1'b0
 ) (

@@ -115,6 +115,19 @@ package bypass_functions_pkg;
     generator_settings_t generator;
   } functions_settings_t;
 
+  // ---- the generator's frames: 42 bytes of any header, what says which frame it is, and a pattern to their end
+
+  localparam int unsigned AtRun = 42;
+  localparam int unsigned AtNumber = 44;
+  localparam int unsigned AtStamp = 48;
+  localparam int unsigned AtPattern = 52;
+  localparam int unsigned LeastGenerated = 60;
+
+  /// Bytes 4i to 4i + 3, the first one in the lowest bits.
+  function automatic logic [31:0] pattern(logic [31:0] number, logic [11:0] i);
+    return number ^ {4'd0, i, 4'd0, i};
+  endfunction
+
   // ---- what the checker counts: registers of that name, in their order
 
   localparam int unsigned LatencyBins = 512;

@@ -41,18 +41,19 @@ module bypass_functions_registers
     input wire        [3:0] filter_rule_i,
     input wire              discarded_i,
 
-    input  wire check_counts_t counts_i,
-    output logic               bin_read_o,
-    output logic         [8:0] bin_o,
-    input  wire         [31:0] bin_i,
-    output logic               clear_o,
-    input  wire                clearing_i
+    input  wire check_counts_t        counts_i,
+    output logic                      bin_read_o,
+    output logic               [ 8:0] bin_o,
+    input  wire                [31:0] bin_i,
+    output logic                      clear_o,
+    input  wire                       clearing_i
 );
 
   localparam bit CountersMoved = EchoArpOffset != 12'h100 || AsTheyAreOffset != 12'h11C || FilterHitsOffset != 12'h120
       || FilterMissedOffset != 12'h140 || GeneratedOffset != 12'h180 || LatencySumOffset != 12'h1A8;
-  localparam bit FilterMoved = FilterMatchOffset != 12'h400 || FilterMaskOffset != 12'h600 || FilterHitsCount != MaxRules;
-  if (CountersMoved || FilterMoved || LatencyBinsOffset != 12'h800) begin : gen_check_layout
+  localparam bit FilterMoved = FilterMatchOffset != 12'h400 || FilterMaskOffset != 12'h600;
+  localparam bit RulesChanged = FilterHitsCount != MaxRules || FilterRuleCount != MaxRules;
+  if (CountersMoved || FilterMoved || RulesChanged || LatencyBinsOffset != 12'h800) begin : gen_check_layout
     $fatal(1, "registers have moved: look at the words in %m");
   end
 
@@ -171,10 +172,10 @@ module bypass_functions_registers
   assign bin_o        = word;
   always_comb begin
     read_data = filed;
-    case (word_q) inside
+    if (word_q >= EchoArpWord && word_q <= AsTheyAreWord) read_data = echo_count;
+    if (word_q >= FilterHitsWord && word_q <= FilterMissedWord) read_data = filter_count;
+    case (word_q)
       FilterStateWord: read_data = filter_state;
-      [EchoArpWord : AsTheyAreWord]: read_data = echo_count;
-      [FilterHitsWord : FilterMissedWord]: read_data = filter_count;
       DiscardedWord: read_data = discarded_q;
       GeneratedWord: read_data = counts_i.generated;
       GeneratorBehindWord: read_data = counts_i.behind;
@@ -263,7 +264,7 @@ module bypass_functions_registers
         end
       end
       for (int i = 0; i < int'(GeneratorHeaderCount); i++)
-        if (word_q == GeneratorHeaderWord + 9'(i)) settings_o.generator.header[i] <= data_q;
+      if (word_q == GeneratorHeaderWord + 9'(i)) settings_o.generator.header[i] <= data_q;
     end
     if (rst_i) begin
       settings_o                    <= '0;

@@ -170,7 +170,7 @@ package bypass_functions_registers_pkg;
   /// ro: frames that had come before; found among the last 512
   localparam logic [11:0] CheckDuplicatesOffset = 12'h198;
   localparam logic [31:0] CheckDuplicatesReset = 32'h00000000;
-  /// ro: frames of the run with a wrong length or wrong bytes behind the 56th
+  /// ro: frames of the run with a wrong length or wrong bytes behind the 52nd
   localparam logic [11:0] CheckWrongOffset = 12'h19c;
   localparam logic [31:0] CheckWrongReset = 32'h00000000;
   /// ro: cycles from a frame's first beat out of the generator to its first beat in the checker: the smallest; all ones before the first frame

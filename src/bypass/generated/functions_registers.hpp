@@ -127,7 +127,7 @@ inline constexpr std::uint32_t kCheckSkippedOffset = 0x190;
 inline constexpr std::uint32_t kCheckLateOffset = 0x194;
 /// ro: frames that had come before; found among the last 512
 inline constexpr std::uint32_t kCheckDuplicatesOffset = 0x198;
-/// ro: frames of the run with a wrong length or wrong bytes behind the 56th
+/// ro: frames of the run with a wrong length or wrong bytes behind the 52nd
 inline constexpr std::uint32_t kCheckWrongOffset = 0x19c;
 /// ro: cycles from a frame's first beat out of the generator to its first beat in the checker: the smallest; all ones
 /// before the first frame
