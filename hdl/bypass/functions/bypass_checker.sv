@@ -7,7 +7,7 @@
 /// Behaviour: takes a beat in each cycle. Frames of the run (settings_i.run) are compared with what the generator made of their number, from byte
 /// AtPattern on; those before are for the ones on the way to change. Of a number that is above the one expected, those between are skipped; of
 /// one below, the frame is late, or, if its number is among the last 512 that came of their kind (modulo 512), a duplicate.
-/// Latency: counted 4 cycles after its last beat; in the histogram 7.
+/// Latency: counted 5 cycles after its last beat; in the histogram 8.
 /// Paths: none.
 /// Reset: begins anew, as with clear_i.
 /// Requirements: tuser is the same with all beats of a frame.
