@@ -31,6 +31,11 @@ class FunctionRegisters:
         """Reads one."""
         return await self.bus.read_at(self.base + REGISTERS[name].at(index))
 
+    async def clear(self) -> None:
+        """All counters; no register is answered before that is done."""
+        await self.write("control", 1)
+        await self.read("id")
+
     async def set_up(self, host: Host, receive: int) -> None:
         """Echo's, and who gets frames."""
         for name, value in host.registers.items():

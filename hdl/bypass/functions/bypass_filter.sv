@@ -135,7 +135,7 @@ module bypass_filter
     for (int i = 0; i < int'(Pieces); i++) group[i/6] &= allows[i];
   end
 
-  logic valid1_q, valid2_q, next_first_q, first1_q, first2_q, move1, move2, passes;
+  logic valid1_q, valid2_q, next_first_q, first1_q, first2_q, right1_q, move1, move2, passes;
   way_t way1_q, way2_q;
   bypass_axis_t axis1_q, axis2_q;
   rules_t matching;
@@ -147,7 +147,7 @@ module bypass_filter
   assign s_ready = move1;
 
   always_comb begin
-    matching = settings_i.enable[Rules-1:0] & {Rules{right_q}};
+    matching = settings_i.enable[Rules-1:0] & {Rules{right1_q && right_q}};
     for (int i = 0; i < int'(Groups); i++) matching &= group_q[i];
     rule = 4'(MaxRules);
     drop = settings_i.drop_default;
@@ -166,6 +166,7 @@ module bypass_filter
       way1_q   <= s_way;
       axis1_q  <= s_payload;
       group_q  <= group;
+      right1_q <= right_q;
       if (s_valid) next_first_q <= s_payload.last;
     end
     if (move2) begin

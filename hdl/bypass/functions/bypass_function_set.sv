@@ -91,7 +91,7 @@ module bypass_function_set
   // ---- in: frames and first beats, and where they are to go
 
   typedef logic [$bits(bypass_axis_t)-1:0] raw_t;
-  logic in_valid, in_ready, in_place, in_last, next_first_q;
+  logic in_valid, in_ready, in_place, in_last, next_first_q, offered_q;
   bypass_axis_t in;
   way_t way, first_way, way_q;
   stream_arbiter #(
@@ -117,7 +117,8 @@ module bypass_function_set
           drop: 1'b0,
           target: in_place ? ToEcho : settings.stream
       };
-  assign way = next_first_q ? first_way : way_q;
+  // A beat that is offered keeps its way, whatever is written meanwhile.
+  assign way = next_first_q && !offered_q ? first_way : way_q;
   bypass_axis_t in_whole;
   always_comb begin
     in_whole      = in;
@@ -125,11 +126,13 @@ module bypass_function_set
   end
 
   always_ff @(posedge clk_i) begin
-    if (in_valid && in_ready) begin
-      next_first_q <= in_last;
-      way_q        <= way;
+    offered_q <= in_valid && !in_ready;
+    if (in_valid) way_q <= way;
+    if (in_valid && in_ready) next_first_q <= in_last;
+    if (rst_i) begin
+      next_first_q <= 1'b1;
+      offered_q    <= 1'b0;
     end
-    if (rst_i) next_first_q <= 1'b1;
   end
 
   // ---- the filter

@@ -55,7 +55,7 @@ module bypass_generator
   always_ff @(posedge clk_i) begin
     run_q <= settings_i.enable;
     if (!run_q) begin
-      due_q  <= {now_i, FractionBits'(0)};
+      due_q  <= {now_i + 1'b1, FractionBits'(0)};
       next_q <= '0;
     end else if (starts) begin
       due_q  <= due_q + time_t'(settings_i.interval);

@@ -31,7 +31,7 @@ package bypass_functions_registers_pkg;
   /// rw
   localparam logic [11:0] ControlOffset = 12'h00c;
   localparam logic [31:0] ControlReset = 32'h00000000;
-  localparam int unsigned ControlClearCountersLow = 0;  // all counters and the histogram become 0; the checker begins anew
+  localparam int unsigned ControlClearCountersLow = 0;  // all counters and the histogram become 0, within 515 cycles, in which nothing is counted; the checker begins anew. The next access is answered when that is done
   localparam int unsigned ControlClearCountersBits = 1;
   localparam int unsigned ControlBuildFilterLow = 1;  // filter_match and filter_mask take effect (filter_state)
   localparam int unsigned ControlBuildFilterBits = 1;

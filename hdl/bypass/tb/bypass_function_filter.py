@@ -85,7 +85,7 @@ async def the_first_rule_that_matches_decides(dut: Any) -> None:
             like = rig.bench.random.randbytes(64)
             rules = [random_rule(rig, like) for _ in range(count)]
             await install(rig, rules, drop=default)
-            await rig.functions.write("control", 1)
+            await rig.functions.clear()
             frames = [random_frame(rig, rules) for _ in range(250)]
             shown = [random_frame(rig, rules) for _ in range(150)]
             for frame in frames:

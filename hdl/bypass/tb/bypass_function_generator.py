@@ -34,7 +34,7 @@ async def start(rig: SetRig, size: int, interval: float, count: int, run: int = 
     await write("generator_count", count)
     await write("generator_run", run)
     await write("histogram", shift)
-    await write("control", 1)
+    await rig.functions.clear()
     await write("generator", 1 | 5 << 8)
 
 

@@ -32,7 +32,7 @@ HOSTS = (
 async def ask(rig: SetRig, host: Host, count: int, most: int) -> None:
     """Frames of the stream and in place, mixed; each is answered as scapy has it, or counted."""
     draw = rig.bench.random
-    await rig.functions.write("control", 1)
+    await rig.functions.clear()
     streamed: list[tuple[bytes, Fate]] = []
     shown: list[tuple[bytes, Fate]] = []
     for _ in range(count):

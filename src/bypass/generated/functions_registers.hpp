@@ -31,8 +31,9 @@ inline constexpr Bits kCapabilityKv{
     5, 1};  ///< a kv core lies between the bypass core and these functions; its registers begin at 0xC000
 /// rw
 inline constexpr std::uint32_t kControlOffset = 0xc;
-inline constexpr Bits kControlClearCounters{0,
-                                            1};   ///< all counters and the histogram become 0; the checker begins anew
+inline constexpr Bits kControlClearCounters{
+    0, 1};  ///< all counters and the histogram become 0, within 515 cycles, in which nothing is counted; the checker
+            ///< begins anew. The next access is answered when that is done
 inline constexpr Bits kControlBuildFilter{1, 1};  ///< filter_match and filter_mask take effect (filter_state)
 /// rw: what becomes of received frames, after the filter; counts from the next frame on
 inline constexpr std::uint32_t kReceiveOffset = 0x10;
