@@ -34,7 +34,9 @@ class Host:
     def registers(self) -> dict[str, int]:
         """That say so."""
         mac = int(self.mac.replace(":", ""), 16)
-        control = self.arp | self.icmp << 1 | self.udp << 2 | self.udp_any << 3 | self.reflect << 4 | self.udp_port << 16
+        control = (
+            self.arp | self.icmp << 1 | self.udp << 2 | self.udp_any << 3 | self.reflect << 4 | self.udp_port << 16
+        )
         address = int.from_bytes(bytes(map(int, self.ip.split("."))), "big")
         return {
             "echo_mac_low": mac & 0xFFFFFFFF,

@@ -117,10 +117,7 @@ class SetRig:
 
 
 class Wire:
-    """Carries frames from the generator back to the checker, each some cycles later, as `fate` says: how often, after how many cycles.
-
-    A frame that comes twice comes at once the second time. `change` may make another frame of it.
-    """
+    """Carries frames from the generator back to the checker, as often, as late and as changed as `fate` says."""
 
     def __init__(self, rig: SetRig) -> None:
         self.rig = rig

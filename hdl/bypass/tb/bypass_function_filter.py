@@ -76,6 +76,7 @@ def random_frame(rig: SetRig, rules: list[Rule]) -> bytes:
 
 @cocotb.test()
 async def the_first_rule_that_matches_decides(dut: Any) -> None:
+    """Of the stream and in place, at two paces."""
     for name, (count, _) in INSTANCES.items():
         rig = SetRig(dut, name, 20)
         await rig.begin()
@@ -119,6 +120,7 @@ async def the_first_rule_that_matches_decides(dut: Any) -> None:
 
 @cocotb.test()
 async def no_rule_matches_while_they_are_built(dut: Any) -> None:
+    """The default decides meanwhile."""
     rig = SetRig(dut, seed=21)
     await rig.begin()
     await rig.functions.write("receive", NOBODY)

@@ -46,6 +46,7 @@ async def bins(rig: SetRig) -> dict[int, int]:
 
 @cocotb.test()
 async def frames_are_made_at_their_rate(dut: Any) -> None:
+    """Each byte of them."""
     rig = SetRig(dut, seed=30)
     await rig.begin()
     for size, interval, count in ((60, 16.8, 60), (64, 1.0, 200), (1514, 30.25, 12), (9728, 152.0, 4), (61, 3.5, 50)):
@@ -70,6 +71,7 @@ async def frames_are_made_at_their_rate(dut: Any) -> None:
 
 @cocotb.test()
 async def what_is_held_up_is_caught_up(dut: Any) -> None:
+    """And counted."""
     rig = SetRig(dut, seed=31)
     await rig.begin()
     await start(rig, 64, 10.0, 0)
@@ -92,6 +94,7 @@ async def what_is_held_up_is_caught_up(dut: Any) -> None:
 
 @cocotb.test()
 async def a_good_wire_loses_nothing(dut: Any) -> None:
+    """It reorders."""
     rig = SetRig(dut, seed=32)
     await rig.begin()
     wire = Wire(rig)
@@ -103,7 +106,7 @@ async def a_good_wire_loses_nothing(dut: Any) -> None:
 
         def later(frame: bytes) -> list[tuple[int, bytes]]:
             delays.append(3 * (len(delays) % 11))  # noqa: B023
-            return [(delays[-1], frame)]
+            return [(delays[-1], frame)]  # noqa: B023
 
         wire.fate = later  # type: ignore[method-assign]
         rig.rx.cycles_of.clear()
@@ -151,7 +154,7 @@ async def the_histogram_is_of_the_latencies(dut: Any) -> None:
 
 @cocotb.test()
 async def what_a_bad_wire_does_is_counted(dut: Any) -> None:
-    """Losses, reordering, duplicates, wrong bytes and lengths, other frames: against a model by the numbers that arrive."""
+    """Losses, reordering, duplicates, wrong bytes and lengths, other frames: by a model of what arrives."""
     rig = SetRig(dut, seed=34)
     await rig.begin()
     wire = Wire(rig)

@@ -175,9 +175,7 @@ async def sums_of_ones_and_zeros(dut: Any) -> None:
     await rig.functions.set_up(Host(), ECHO)
     for data in (bytes(18), b"\xff" * 18, b"\xf7\xff" + bytes(16), b"\0\1\xf7\xfe" + bytes(14), b"\x08\0" + bytes(16)):
         for id_, seq in ((0, 0), (0xFFFF, 0), (0xF7FF, 0), (0xF7FE, 1)):
-            frame = bytes(
-                Ether(src=PEER_MAC, dst=MAC) / IP(src=PEER, dst=ADDRESS) / ICMP(id=id_, seq=seq) / Raw(data)
-            )
+            frame = bytes(Ether(src=PEER_MAC, dst=MAC) / IP(src=PEER, dst=ADDRESS) / ICMP(id=id_, seq=seq) / Raw(data))
             rig.give(frame)
             rig.sent.forget()
             rig.out.items.clear()

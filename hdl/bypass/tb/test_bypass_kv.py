@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_kv with a NIC written from the datasheets: kv requests and pings come by the NIC, and their answers leave by it."""
+"""bypass_kv with a NIC written from the datasheets: requests and pings come by it, and their answers leave by it."""
 
 from __future__ import annotations
 
@@ -136,7 +136,9 @@ async def ping_and_arp_beside_requests(dut: Any) -> None:
             node.give(Kv(READ, client=3, request=i, key=9))
             continue
         if i % 7 == 0:
-            frame = bytes(Ether(src=CLIENT_MAC, dst="ff:ff:ff:ff:ff:ff") / ARP(hwsrc=CLIENT_MAC, psrc=CLIENT_IP, pdst=NODE_IP))
+            frame = bytes(
+                Ether(src=CLIENT_MAC, dst="ff:ff:ff:ff:ff:ff") / ARP(hwsrc=CLIENT_MAC, psrc=CLIENT_IP, pdst=NODE_IP)
+            )
         elif i % 5 == 0:
             frame = asking(draw, 1000)
         else:

@@ -98,9 +98,7 @@ async def each_gets_its_own(dut: Any) -> None:
         manager.ar.items.extend(reads)
         await bench.until(lambda: len(manager.b.items) == 150 == len(manager.r.items))
         assert manager.b.items == [where(a) if where(a) >= 0 else DECERR for a, _, _ in writes]
-        assert manager.r.items == [
-            (a << 8 | where(a), where(a)) if where(a) >= 0 else (0, DECERR) for a in reads
-        ]
+        assert manager.r.items == [(a << 8 | where(a), where(a)) if where(a) >= 0 else (0, DECERR) for a in reads]
         for i, subordinate in enumerate(subordinates):
             assert subordinate.written == [item for item in writes if where(item[0]) == i]
 
