@@ -65,10 +65,10 @@ def fate(frame: bytes, host: Host) -> Fate:
     if len(frame) < 14:
         return Fate("echo_other")
     asked = Ether(frame)
-    body = asked.payload
+    body, kind = asked.payload, int.from_bytes(frame[12:14], "big")
     if not is_group(asked.src):
-        found = _arp(asked, host, len(frame)) if asked.type == 0x0806 else None
-        if asked.type == 0x0800 and isinstance(body, IP) and body.version == 4:
+        found = _arp(asked, host, len(frame)) if kind == 0x0806 else None
+        if kind == 0x0800 and isinstance(body, IP) and body.version == 4:
             found = _ipv4(frame, asked, host)
         if found and (found.reply or not host.reflect):
             return found
