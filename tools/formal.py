@@ -62,6 +62,8 @@ PROOFS = [
     *(Proof("kv_line_cache", {"Way": way}, bound=bound, induction=0, flat=True) for way, bound in [(0, 26), (3, 20)]),
     Proof("kv_queue"),
     *(Proof("bypass_pair", {"Timer": timer}, bound=10, induction=2) for timer in (0, 1)),
+    # A frame is in it for three cycles, behind any other.
+    Proof("bypass_echo", bound=6, induction=0),
 ]
 
 
