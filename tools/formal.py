@@ -63,7 +63,7 @@ PROOFS = [
     Proof("kv_queue"),
     *(Proof("bypass_pair", {"Timer": timer}, bound=10, induction=2) for timer in (0, 1)),
     # A frame is in it for three cycles, behind any other.
-    Proof("bypass_echo", bound=6, induction=0),
+    Proof("bypass_echo", bound=5, induction=0),
 ]
 
 

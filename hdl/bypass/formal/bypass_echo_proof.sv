@@ -28,7 +28,12 @@ module bypass_echo_proof
   `ASSUME(we_are_no_group, !settings_i.mac[40])
   `ASSUME(place_is_a_beat, !s_way.place || s_payload.last)
   `ASSUME_NEXT(offer_stays, s_valid && !s_ready, s_valid && {s_way, s_payload} == $past({s_way, s_payload}))
-  `ASSUME_NEXT(frame_stays, s_valid && s_ready && !s_payload.last, !s_way.place)
+  logic middle_q;
+  always_ff @(posedge clk_i) begin
+    if (s_valid && s_ready) middle_q <= !s_payload.last;
+    if (rst_i) middle_q <= 1'b0;
+  end
+  `ASSUME(frame_stays, !(s_valid && middle_q) || !s_way.place)
 
   // ---- what was asked and what leaves, byte by byte, as the wire has them
 

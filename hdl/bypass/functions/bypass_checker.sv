@@ -169,8 +169,6 @@ module bypass_checker
   assign again  = remembered == tag;
   assign counts = judge_q && !again;
 
-  logic clears;
-  assign clears = rst_i || clear_i || clearing_o;
   always_ff @(posedge clk_i) begin
     if (foreign_q) foreign_o <= foreign_o + 1'b1;
     if (judge_q && again) duplicates_o <= duplicates_o + 1'b1;
@@ -187,7 +185,7 @@ module bypass_checker
       if (latency4_q > most_o) most_o <= latency4_q;
       sum_o <= sum_o + 64'(latency4_q);
     end
-    if (clears) begin
+    if (rst_i || clear_i || clearing_o) begin
       checked_o    <= '0;
       foreign_o    <= '0;
       skipped_o    <= '0;

@@ -84,6 +84,8 @@ module bypass_generator
     if (rst_i) begin
       run_q     <= 1'b0;
       sending_q <= 1'b0;
+      beat_q    <= '0;
+      next_q    <= '0;
     end
   end
 
