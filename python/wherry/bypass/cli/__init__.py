@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from wherry.bypass.cli.bench import bench
 from wherry.cli import App
 
 bypass_app = App(
@@ -141,8 +142,8 @@ def down(nic: NicOption = "", directory: DirectoryOption = DIRECTORY) -> None:
 
 
 def add_to(app: App, benches: App) -> None:
-    """Gives `app` the group bypass."""
-    del benches
+    """Gives `app` the group bypass, and `wherry bench` its benchmark."""
+    benches.command("bypass")(bench)
     for command in (probe, up, status, down):
         bypass_app.command(command.__name__)(command)
     app.add_typer(bypass_app, name="bypass")
