@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::uint64_t kRings = 1 << 20, kBuffers = kRings + 0x10000, kCompletions = kRings + 0xf000;
 constexpr std::uint32_t kFpgaBar = 4096;
-constexpr pcie::Time kBridge = 130 * pcie::kNanosecond;  // as in Testbed
 
 }  // namespace
 
@@ -33,15 +32,15 @@ SoftwareTestbed::SoftwareTestbed(const SoftwareOptions& options, const nic::NicO
   nic_.set_bus_master(true);
   rx_ring_ = kRings;
   tx_ring_ = kRings + std::uint64_t{options.descriptors} * bypass::kDescriptorBytes;
-  thread_.rx.resize(options.descriptors);
-  thread_.tx.resize(options.descriptors);
+  thread_.rx_buffers.resize(options.descriptors);
+  thread_.tx_buffers.resize(options.descriptors);
   for (std::uint32_t i = 0; i < 4 * options.descriptors; ++i) {
     thread_.free.push_back(kBuffers + std::uint64_t{i} * kBufferBytes);
   }
   for (std::uint32_t i = 0; i < options.descriptors; ++i) {
-    thread_.rx[i] = thread_.free.back();
+    thread_.rx_buffers[i] = thread_.free.back();
     thread_.free.pop_back();
-    set_descriptor(rx_ring_ + i * bypass::kDescriptorBytes, bypass::make_rx(thread_.rx[i]));
+    set_descriptor(rx_ring_ + i * bypass::kDescriptorBytes, bypass::make_rx(thread_.rx_buffers[i]));
     set_descriptor(tx_ring_ + i * bypass::kDescriptorBytes, {});
   }
   ready_ = ready_ && nic_.start_rx(0, rx_ring_, options.descriptors, kBufferBytes).ok() &&
@@ -99,10 +98,10 @@ bool SoftwareTestbed::Thread::take_one() {
   const std::uint64_t at = bed.rx_ring_ + rx_next * bypass::kDescriptorBytes;
   const bypass::Descriptor done = bed.descriptor(at);
   if (free.empty() || !bypass::rx_done(p, done)) return false;
-  received.push_back({rx[rx_next], bypass::read_rx(p, done).bytes});
-  rx[rx_next] = free.back();
+  received.push_back({rx_buffers[rx_next], bypass::read_rx(p, done).bytes});
+  rx_buffers[rx_next] = free.back();
   free.pop_back();
-  bed.set_descriptor(at, bypass::make_rx(rx[rx_next]));
+  bed.set_descriptor(at, bypass::make_rx(rx_buffers[rx_next]));
   rx_next = (rx_next + 1) % bed.options_.descriptors;
   ++rx_held;
   return true;
@@ -170,7 +169,7 @@ void SoftwareTestbed::Thread::send(const Packet& packet) {
         !bypass::tx_done(p, bed.descriptor(bed.tx_ring_ + last * bypass::kDescriptorBytes))) {
       break;
     }
-    for (std::uint32_t i = tx_done; i <= last; ++i) free.push_back(tx[i]);
+    for (std::uint32_t i = tx_done; i <= last; ++i) free.push_back(tx_buffers[i]);
     tx_used -= o.report_every;
     tx_done = (last + 1) % o.descriptors;
   }
@@ -179,7 +178,7 @@ void SoftwareTestbed::Thread::send(const Packet& packet) {
     free.push_back(packet.buffer);
     return;
   }
-  tx[tx_next] = packet.buffer;
+  tx_buffers[tx_next] = packet.buffer;
   bed.set_descriptor(bed.tx_ring_ + tx_next * bypass::kDescriptorBytes,
                      bypass::make_tx(p, {.address = packet.buffer,
                                          .bytes = packet.bytes,

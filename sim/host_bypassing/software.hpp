@@ -74,9 +74,9 @@ class SoftwareTestbed {
     void send(const Packet& packet);
     void tail(bool tx, std::uint32_t value);
     SoftwareTestbed& bed;
-    std::vector<std::uint64_t> free;      ///< buffers
-    std::vector<std::uint64_t> rx, tx;    ///< by descriptor: its buffer
-    std::vector<Packet> received, ready;  ///< of this step: from the NIC, and to it
+    std::vector<std::uint64_t> free;                    ///< buffers
+    std::vector<std::uint64_t> rx_buffers, tx_buffers;  ///< by descriptor: its buffer
+    std::vector<Packet> received, ready;                ///< of this step: from the NIC, and to it
     std::deque<Packet> at_fpga;
     std::uint64_t completed = 0;
     std::uint32_t rx_next = 0, rx_held = 0, tx_next = 0, tx_done = 0, tx_used = 0;

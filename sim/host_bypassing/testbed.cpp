@@ -9,7 +9,6 @@ namespace {
 
 constexpr std::uint32_t kMbits = 10'000;                             // IV-A
 constexpr pcie::Time kSettle = 20 * pcie::kMicrosecond;              // the first tail write and its fetches
-constexpr pcie::Time kBridge = 130 * pcie::kNanosecond;              // research, section 4
 constexpr pcie::LinkOptions kNicLink{.generation = 2, .lanes = 8};   // 82599 datasheet, 1.2
 constexpr pcie::LinkOptions kFpgaLink{.generation = 3, .lanes = 8};  // III-A
 
@@ -51,7 +50,7 @@ void Meter::left(std::span<const std::byte> frame, bool fcs_good) {
   const std::uint64_t number = nic::number_of(frame);
   if (number >= in_.size()) return;  // a slot that was overwritten while it was read may tell any number
   const double us = static_cast<double>(queue_.now() - in_[number]) / pcie::kMicrosecond;
-  if (number >= from_) total_.add(us);
+  total_.add(us);
   if (slice_ == 0) return;
   const auto at = static_cast<std::size_t>(queue_.now() / slice_);
   if (at >= slices_.size()) slices_.resize(at + 1);

@@ -21,6 +21,8 @@ enum class Topology : std::uint8_t { kSwitch, kIntel, kAmd };
 /// packet of 304 bytes (300 and FCS): 304 x 8 / 8.42 / 15. pcie::intel_xeon_4110() has 19.0 ns, with 300 bytes.
 inline constexpr pcie::Time kIntelInterval = 19'256 * pcie::kPicosecond;
 [[nodiscard]] pcie::RootOptions root_of(Topology topology);
+/// The FPGA's hard block and bridge, each way. chosen: research, section 4.
+inline constexpr pcie::Time kBridge = 130 * pcie::kNanosecond;
 
 /// Latency of a span of time.
 struct Slice {
@@ -42,11 +44,8 @@ class Meter final : public nic::WireEnd {
   void on_frame(std::span<const std::byte> frame, bool fcs_good) override;
   /// Where the device's frames go.
   [[nodiscard]] nic::WireEnd& out() noexcept { return out_; }
-  /// Frames from here on count in total().
-  void measure_from_now() noexcept {
-    from_ = in_.size();
-    total_ = {};
-  }
+  /// total() begins anew: frames that leave from now on.
+  void measure_from_now() noexcept { total_ = {}; }
   [[nodiscard]] std::uint64_t received() const noexcept { return in_.size(); }
   [[nodiscard]] const nic::Checker& checker() const noexcept { return checker_; }
   [[nodiscard]] const Slice& total() const noexcept { return total_; }
@@ -64,7 +63,6 @@ class Meter final : public nic::WireEnd {
   nic::WireEnd& device_;
   pcie::Time slice_;
   std::vector<pcie::Time> in_;
-  std::uint64_t from_ = 0;
   nic::Checker checker_;
   Slice total_;
   std::vector<Slice> slices_;

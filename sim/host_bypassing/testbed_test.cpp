@@ -10,13 +10,13 @@
 namespace wherry::sim::host_bypassing {
 namespace {
 
-constexpr std::uint32_t kPacket = 300;
+constexpr std::uint32_t kShort = 300;
 
 TEST(Testbed, OneWayAtLineRate_ExpectEveryPacketOnceAndInOrder) {
   for (const Scenario scenario : {Scenario::kReceive, Scenario::kTransmit}) {
     Testbed bed({.scenario = scenario});
     ASSERT_TRUE(bed.ready());
-    bed.run(500, 2000, kPacket, 1000);
+    bed.run(500, 2000, kShort, 1000);
     bed.queue.run();
     EXPECT_EQ(bed.meter.checker().frames, 2500U);
     EXPECT_EQ(bed.meter.checker().wrong + bed.meter.checker().missing + bed.meter.checker().reordered, 0U);
@@ -30,7 +30,7 @@ TEST(Testbed, BothWays_ExpectSlowerThanEitherAlone) {
   double us[3] = {};
   for (const Scenario scenario : {Scenario::kBoth, Scenario::kReceive, Scenario::kTransmit}) {
     Testbed bed({.scenario = scenario});
-    bed.run(500, 1000, kPacket, 500);
+    bed.run(500, 1000, kShort, 500);
     us[static_cast<std::size_t>(scenario)] = bed.meter.total().mean_us();
   }
   EXPECT_GT(us[0], us[1]);
@@ -43,7 +43,7 @@ TEST(Testbed, JoinedHandlers_ExpectShorterByTheTransmitHandlersBeats) {
   double us[2] = {};
   for (const bool joined : {false, true}) {
     Testbed bed({.core = {.joined = joined}});
-    bed.run(500, 1000, kPacket, 500);
+    bed.run(500, 1000, kShort, 500);
     us[joined ? 1 : 0] = bed.meter.total().mean_us();
   }
   EXPECT_NEAR(us[0] - us[1], 38 * 0.004, 0.005);  // 38 beats of 8 bytes
@@ -61,7 +61,7 @@ TEST(Slice, MeanAndDeviation_ExpectThoseByHand) {
 TEST(Software, ForwardingAtLineRate_ExpectEveryPacketBack) {
   SoftwareTestbed bed({}, {});
   ASSERT_TRUE(bed.ready());
-  const Interval found = bed.run(2000, 4000, kPacket, 1000);
+  const Interval found = bed.run(2000, 4000, kShort, 1000);
   EXPECT_EQ(found.dropped, 0U);
   EXPECT_EQ(bed.meter().checker().wrong + bed.meter().checker().missing + bed.meter().checker().reordered, 0U);
   EXPECT_EQ(found.out, 4000U);
@@ -71,12 +71,12 @@ TEST(Software, ForwardingAtLineRate_ExpectEveryPacketBack) {
 TEST(Software, ThroughTheFpga_ExpectItsRateAndNoPacketLostBelowIt) {
   {
     SoftwareTestbed bed({.fpga = true}, {});
-    const Interval found = bed.run(500, 3000, kPacket, 200);  // 1.88 Gbit/s
+    const Interval found = bed.run(500, 3000, kShort, 200);  // 1.88 Gbit/s
     EXPECT_EQ(found.dropped, 0U);
     EXPECT_EQ(bed.meter().checker().wrong + bed.meter().checker().missing + bed.meter().checker().reordered, 0U);
   }
   SoftwareTestbed bed({.fpga = true}, {});
-  const Interval found = bed.run(6000, 6000, kPacket, 1000);
+  const Interval found = bed.run(6000, 6000, kShort, 1000);
   // 1.024 us a packet and a look a burst: 259.2 ns of 1.024 us come through, at most.
   EXPECT_LT(static_cast<double>(found.out) / 6000, 259.2 / 1024);
   EXPECT_GT(static_cast<double>(found.out) / 6000, 0.95 * 259.2 / 1024);
