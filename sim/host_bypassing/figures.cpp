@@ -90,7 +90,7 @@ json constants() {
   };
   const auto ns = [](pcie::Time time) { return static_cast<double>(time) / pcie::kNanosecond; };
   return json::array(
-      {row("intel_request_ns", ns(kIntelInterval), "ns", "fitted",
+      {row("intel_request_ns", ns(pcie::intel_xeon_4110().peer_interval), "ns", "fitted",
            "8.42 Gbit/s, first loss (IV-C), 15 requests a packet"),
        row("reads_outstanding", nic.nic.reads_outstanding, "", "fitted",
            "15.79 % loss: descriptor reads do not merge under overload; chosen after that figure was seen"),

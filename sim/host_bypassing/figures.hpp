@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_bypassing_bench: what it simulates, as rows of JSON. docs/bypass-bench.md names every key.
+// host_bypassing_bench: what it simulates, as rows of JSON. docs/bench-bypass.md names every key.
 #pragma once
 
 #include <cstdint>

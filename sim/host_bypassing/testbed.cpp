@@ -20,10 +20,7 @@ const char* name_of(Topology topology) noexcept {
 
 pcie::RootOptions root_of(Topology topology) {
   if (topology == Topology::kAmd) return pcie::amd_epyc_7402();
-  if (topology == Topology::kSwitch) return pcie::ideal_root();
-  pcie::RootOptions options = pcie::intel_xeon_4110();
-  options.peer_interval = kIntelInterval;
-  return options;
+  return topology == Topology::kIntel ? pcie::intel_xeon_4110() : pcie::ideal_root();
 }
 
 void Slice::add(double us) noexcept {

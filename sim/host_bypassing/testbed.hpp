@@ -17,9 +17,6 @@ namespace wherry::sim::host_bypassing {
 enum class Topology : std::uint8_t { kSwitch, kIntel, kAmd };
 [[nodiscard]] const char* name_of(Topology topology) noexcept;
 
-/// The Intel root complex serves a request each 19.256 ns: fitted to 8.42 Gbit/s (hb_intel_first_loss) at 15 requests a
-/// packet of 304 bytes (300 and FCS): 304 x 8 / 8.42 / 15. pcie::intel_xeon_4110() has 19.0 ns, with 300 bytes.
-inline constexpr pcie::Time kIntelInterval = 19'256 * pcie::kPicosecond;
 [[nodiscard]] pcie::RootOptions root_of(Topology topology);
 /// The FPGA's hard block and bridge, each way. chosen: research, section 4.
 inline constexpr pcie::Time kBridge = 130 * pcie::kNanosecond;

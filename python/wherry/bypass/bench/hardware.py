@@ -167,5 +167,5 @@ def guest_row(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def kv_row(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Of kv behind bypass (docs/bypass-bench.md says in which form)."""
+    """Of kv behind bypass (docs/bench-bypass.md says in which form)."""
     return {name: document[name] for name in ("runs", "linearizable", "read_us", "kv_read_us")}

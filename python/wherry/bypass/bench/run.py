@@ -47,7 +47,7 @@ class Collector:
         except (NotFound, BenchError) as why:
             self.lacking(names, why)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            self.lacking(names, BenchError(f"rows that docs/bypass-bench.md does not describe: {error!r}"))
+            self.lacking(names, BenchError(f"rows that docs/bench-bypass.md does not describe: {error!r}"))
 
     def add_rtl(self, said: Any) -> None:
         """Of bypass_rtl_bench."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `wherry bench bypass --json FILE` writes, as types, and what its bars are made of (docs/bypass-bench.md)."""
+"""What `wherry bench bypass --json FILE` writes, as types, and what its bars are made of (docs/bench-bypass.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wherry.bench import Basis, Benchmark, Run, rows
 Topology = Literal["switch", "intel", "amd", "host"]
 Way = Literal["in_place", "stream"]
 Reading = Literal["one_fetch", "any_fetches"]
-"""What the model takes for granted of the paper's NIC and core where the paper says nothing (docs/bypass-bench.md)."""
+"""What the model takes for granted of the paper's NIC and core where the paper says nothing (docs/bench-bypass.md)."""
 Mark = Literal["given", "chosen", "fitted", "predicted", "bound", "simulated", "not modelled"]
 """Of a figure. fitted: a constant was set so that this figure comes out; predicted: no constant was."""
 Scenario = Literal["software", "both", "receive", "transmit"]

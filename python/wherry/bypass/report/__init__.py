@@ -10,7 +10,9 @@ from wherry.bypass.report import plots
 from wherry.report import Chapter, Section, Sections, bench_chapter
 
 SIMULATED = "Simulated: the Verilated core beside models of NIC and PCIe."
-MODELLED = "Modelled: the paper's core, NIC and fabric as models. Dashed lines and crosses are the paper's measurements."
+MODELLED = (
+    "Modelled: the paper's core, NIC and fabric as models. Dashed lines and crosses are the paper's measurements."
+)
 
 
 def chapter(document: Any, file: str) -> Chapter:
