@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs that bypass's benchmark runs, and what else of a checkout it reads. All raise NotFound."""
+"""The programs of bypass's commands, and what else of a checkout they read. All raise NotFound."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ import sys
 from pathlib import Path
 
 from wherry.errors import NotFound
-from wherry.system import built, repository
+from wherry.system import built, repository, wherry_bypass
+
+
+def host() -> Path:
+    """What `wherry bypass` runs."""
+    return wherry_bypass()
 
 
 def model_bench() -> Path:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wherry.bench import published_values
+from wherry.bypass.bench.hardware import KNOWN
 
 FRAMES = 10_000
 """Of a full run with a NIC of QEMU. With fewer its bars demand nothing."""
@@ -96,7 +96,6 @@ def rtl_bars(figures: Mapping[str, float], rates: Sequence[Mapping[str, Any]]) -
 def model_bars(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
     """Those that the models' rows allow. None of the published values here was fitted."""
     errors: dict[str, float] = {}
-    known = published_values("bypass")
     bytes_of = [
         100 * abs(row[way] / row[f"published_{way}"] - 1)
         for row in results.get("batching", [])
@@ -109,13 +108,13 @@ def model_bars(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, 
             errors["model_error_batch16_latency"] = 100 * abs(row["latency_us"] / row["published_latency_us"] - 1)
     for row in results.get("overload", []):
         if row["topology"] == "intel" and row["writeback"]:
-            errors["model_error_loss_writeback"] = abs(row["loss_percent"] - known["hb_loss_writeback"]["value"])
+            errors["model_error_loss_writeback"] = abs(row["loss_percent"] - KNOWN["hb_loss_writeback"]["value"])
     for row in results.get("latency", []):
         if (row["reading"], row["scenario"]) == ("one_fetch", "both"):
-            errors["model_error_switch_latency"] = 100 * abs(row["mean_us"] / known["hb_s3_latency_avg"]["value"] - 1)
+            errors["model_error_switch_latency"] = 100 * abs(row["mean_us"] / KNOWN["hb_s3_latency_avg"]["value"] - 1)
     for row in results.get("tcp", []):
         if row["topology"] == "switch":
-            published = known["hb_t1_switch_goodput"]["value"]
+            published = KNOWN["hb_t1_switch_goodput"]["value"]
             errors["model_error_tcp_goodput"] = 100 * abs(row["goodput_gbps"] / published - 1)
     return {name: bar_of(name, value) for name, value in errors.items()}
 

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from wherry.bench import published_text, published_values
 from wherry.errors import BenchError
 
+KNOWN = published_values("bypass")
 RTL_SCHEMA = "wherry.bypass_rtl_bench/1"
 
 
@@ -90,30 +89,27 @@ def model_rows(document: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _latency(row: Mapping[str, Any]) -> dict[str, Any]:
-    known = published_values("bypass")
     of = {"software": "hb_s1_latency_mostly", "both": "hb_s3_latency_avg", "receive": "hb_s4_rx_latency_avg",
           "transmit": "hb_s4_tx_latency_avg"}[row["scenario"]]  # fmt: skip
     exact = row["scenario"] != "software"
     fitted = row["scenario"] in ("receive", "transmit")
     return dict(row) | {
-        "published_us": published_text(known[of]),
-        "error_percent": 100 * abs(row["mean_us"] / known[of]["value"] - 1) if exact else None,
+        "published_us": published_text(KNOWN[of]),
+        "error_percent": 100 * abs(row["mean_us"] / KNOWN[of]["value"] - 1) if exact else None,
         "mark": "fitted" if fitted else "predicted" if exact else "bound",
     }
 
 
 def _overload(row: Mapping[str, Any]) -> dict[str, Any]:
-    known = published_values("bypass")
     intel = row["topology"] == "intel"
     of = "hb_loss_writeback" if row["writeback"] else "hb_loss_no_writeback"
     # The other loss is the fit's own rate once more: 8.42 Gbit/s of 9.38.
     mark = "predicted" if row["writeback"] or not intel else "fitted"
-    return dict(row) | {"published_loss_percent": known[of]["value"] if intel else 0.0, "mark": mark}
+    return dict(row) | {"published_loss_percent": KNOWN[of]["value"] if intel else 0.0, "mark": mark}
 
 
 def _tcp(row: Mapping[str, Any]) -> dict[str, Any]:
-    known = published_values("bypass")
-    of = {name: known[f"hb_t1_{row['topology']}_{name}"]["value"] for name in ("goodput", "latency", "loss")}
+    of = {name: KNOWN[f"hb_t1_{row['topology']}_{name}"]["value"] for name in ("goodput", "latency", "loss")}
     return dict(row) | {
         "published_goodput_gbps": of["goodput"], "published_latency_us": of["latency"],
         "published_loss_percent": of["loss"], "mark": "not modelled" if row["topology"] == "intel" else "predicted",
@@ -121,30 +117,25 @@ def _tcp(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _batching(row: Mapping[str, Any]) -> dict[str, Any]:
-    known = published_values("bypass")
-    of = {name: known[f"hb_t2_b{row['batch']}_{name}"]["value"] for name in ("latency", "std", "out", "in")}
+    of = {name: KNOWN[f"hb_t2_b{row['batch']}_{name}"]["value"] for name in ("latency", "std", "out", "in")}
     return dict(row) | {
         "published_latency_us": of["latency"], "published_deviation_ns": of["std"], "published_outgoing": of["out"],
         "published_ingoing": of["in"], "mark": "predicted",
     }  # fmt: skip
 
 
-def read_resources(file: Path) -> list[dict[str, Any]]:
-    """The rows of hdl/resources.json that are bypass's. Raises BenchError."""
-    try:
-        table = json.loads(file.read_text())
-        return [
-            {
-                "name": row["name"],
-                **{key: row[key] for key in ("lut", "lutram", "ff", "uram")},
-                "bram36": row["bram36"] + row["bram18"] / 2,
-                "levels": row["depth"],
-            }
-            for row in table
-            if row["name"].startswith("bypass_")
-        ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BenchError(f"{file} is not what tools/synth.py writes: {error!r}") from None
+def resource_rows(table: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Those of hdl/resources.json that are bypass's."""
+    return [
+        {
+            "name": row["name"],
+            **{key: row[key] for key in ("lut", "lutram", "ff", "uram")},
+            "bram36": row["bram36"] + row["bram18"] / 2,
+            "levels": row["depth"],
+        }
+        for row in table
+        if row["name"].startswith("bypass_")
+    ]
 
 
 def qemu_row(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,9 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from wherry.bench import read_json
 from wherry.errors import BenchError
 
 Say = Callable[[str], None]
@@ -38,12 +36,12 @@ class _Running:
     last: list[str] = field(default_factory=list)
 
 
-def run_jobs(jobs: Sequence[Job], say: Say, cores: int = 0) -> dict[str, Any]:
-    """What each wrote, or the BenchError that says why it did not. What they say goes to `say`, line by line. Ctrl-C ends
-    all of them before it comes out."""
+def run_jobs(jobs: Sequence[Job], say: Say, cores: int = 0) -> dict[str, Path | BenchError]:
+    """The file of each, or the BenchError that says why there is none. What they say goes to `say`, line by line.
+    Ctrl-C ends all of them before it comes out."""
     cores = cores or len(os.sched_getaffinity(0))
     waiting, running = list(jobs), list[_Running]()
-    found: dict[str, Any] = {}
+    found: dict[str, Path | BenchError] = {}
     ended = threading.Semaphore(0)
     try:
         while waiting or running:
@@ -89,15 +87,12 @@ def _start(job: Job, say: Say, ended: threading.Semaphore) -> _Running:
     return _Running(job, process, reader, last)
 
 
-def _outcome(one: _Running) -> Any:
+def _outcome(one: _Running) -> Path | BenchError:
     status = one.process.returncode
     if status not in one.job.accepted:
         how = f"status {status}" if status >= 0 else f"signal {-status}"
         return BenchError(f"{one.job.line[0]} failed ({how}): {'; '.join(one.last[-2:]) or 'it said nothing'}")
-    try:
-        return read_json(one.job.json_file)
-    except BenchError as error:
-        return error
+    return one.job.json_file
 
 
 def _end(running: Sequence[_Running]) -> None:

@@ -38,12 +38,12 @@ class Collector:
         if isinstance(why, BenchError):
             self.failed.append(f"{', '.join(names)}: {why}")
 
-    def take(self, names: Sequence[str], found: Any, use: Callable[[Any], None]) -> None:
-        """`found`: a program's JSON, or why there is none."""
+    def take(self, names: Sequence[str], file: Path | BenchError, use: Callable[[Any], None]) -> None:
+        """`file`: a program's JSON, or why there is none."""
         try:
-            if isinstance(found, Exception):
-                raise found
-            use(found)
+            if isinstance(file, BenchError):
+                raise file
+            use(read_json(file))
         except (NotFound, BenchError) as why:
             self.lacking(names, why)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -62,9 +62,9 @@ class Collector:
         self.document["bars"] |= bars.model_bars(rows)
         self.document["results"] |= rows
 
-    def add_resources(self) -> None:
+    def add_resources(self, table: Any) -> None:
         """Of the committed table."""
-        rows = hardware.read_resources(programs.resource_table())
+        rows = hardware.resource_rows(table)
         self.document["bars"] |= bars.resource_bars(rows)
         self.document["results"]["resources"] = rows
 
@@ -125,10 +125,10 @@ def run(
         if "qemu" in wanted:
             _qemu(collector, quick, Path(directory), say)
     if "resources" in wanted:
-        collector.take(["resources"], None, lambda _: collector.add_resources())
+        _resources(collector)
     for name, file, use in (("guest", guest, collector.add_guest), ("kv", kv, collector.add_kv)):
         if file is not None:
-            collector.take([name], _read(file), use)
+            collector.take([name], file, use)
     collector.close()
     bench = parse_as(BypassBench, collector.document, str(json_file))
     write(json_file, collector.document)
@@ -137,11 +137,13 @@ def run(
     return bench
 
 
-def _read(file: Path) -> Any:
+def _resources(collector: Collector) -> None:
     try:
-        return read_json(file)
-    except BenchError as error:
-        return error
+        table = programs.resource_table()
+    except NotFound as why:
+        collector.lacking(["resources"], why)
+    else:
+        collector.take(["resources"], table, collector.add_resources)
 
 
 def _simulate(collector: Collector, wanted: set[str], quick: bool, directory: Path, say: Say) -> None:
@@ -153,7 +155,8 @@ def _simulate(collector: Collector, wanted: set[str], quick: bool, directory: Pa
         try:
             path = program() if asked else Path()
         except NotFound as why:
-            return collector.lacking(asked, why)
+            collector.lacking(asked, why)
+            return
         for name in asked:
             file = directory / f"{name}.json"
             words = ["--json", str(file), *(["--quick"] if quick else []), "--only", name.removeprefix(prefix)]

@@ -44,10 +44,10 @@ DIRECTORY = Path("/run/wherry-bypass")
 
 def _run(command: str, words: Sequence[str | Path]) -> None:
     """Runs the host's program, which writes the result; its exit status is ours. Ctrl-C reaches it by itself."""
-    from wherry.system import wherry_bypass
+    from wherry.bypass import programs
 
     sys.stdout.flush()
-    process = subprocess.Popen([wherry_bypass(), command, *words])
+    process = subprocess.Popen([programs.host(), command, *words])
     while True:
         try:
             status = process.wait()

@@ -79,7 +79,7 @@ def _papers(sections: Sections, results: BypassResults) -> None:
         results.latency_over_time,
         "figure-7",
         "Latency over time",
-        f"{MODELLED} 300 bytes at 10 Gbit/s. The model has no noise of its own: what it shows of jitter is the fabric's. "
+        f"{MODELLED} 300 bytes at 10 Gbit/s. The model has no noise of its own: its jitter is the fabric's. "
         "The software's peaks every 2 s have no known cause and are not modelled.",
         plots.latency_over_time,
         figures=("figure 7",),
@@ -115,7 +115,7 @@ def _papers(sections: Sections, results: BypassResults) -> None:
         results.batching,
         "table-2",
         "Tail writes by batches",
-        f"{MODELLED} one_fetch: the NIC reads transmit descriptors one read at a time. any_fetches: as many as it likes.",
+        f"{MODELLED} one_fetch: the NIC has one read of transmit descriptors under way. any_fetches: any number.",
         plots.batching,
         figures=("table II",),
     )

@@ -85,8 +85,8 @@ def rtl_latency(rows: Sequence[RtlLatency], published: Published) -> Figure:
         }  # fmt: skip
         grouped_bars(axes, topologies, series)
         axes.set_ylabel(label)
-    paper = {"switch": (published["hb_s3_latency_avg"]["value"], 0.0), "amd": (None, 0.0),
-             "intel": (published["hb_overload_latency"]["value"], published["hb_loss_no_writeback"]["value"])}  # fmt: skip
+    overloaded = (published["hb_overload_latency"]["value"], published["hb_loss_no_writeback"]["value"])
+    paper = {"switch": (published["hb_s3_latency_avg"]["value"], 0.0), "amd": (None, 0.0), "intel": overloaded}
     for place, topology in enumerate(topologies):
         latency, loss = paper.get(topology, (None, None))
         if latency is not None:
