@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wherry.bypass.bench.hardware import KNOWN
+from wherry.bypass.bench.schema import KNOWN
 
 FRAMES = 10_000
 """Of a full run with a NIC of QEMU. With fewer its bars demand nothing."""

@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wherry.bench import published_text, published_values
+from wherry.bypass.bench.schema import KNOWN, known_text
 from wherry.errors import BenchError
 
-KNOWN = published_values("bypass")
 RTL_SCHEMA = "wherry.bypass_rtl_bench/1"
 
 
@@ -94,7 +93,7 @@ def _latency(row: Mapping[str, Any]) -> dict[str, Any]:
     exact = row["scenario"] != "software"
     fitted = row["scenario"] in ("receive", "transmit")
     return dict(row) | {
-        "published_us": published_text(KNOWN[of]),
+        "published_us": known_text(of),
         "error_percent": 100 * abs(row["mean_us"] / KNOWN[of]["value"] - 1) if exact else None,
         "mark": "fitted" if fitted else "predicted" if exact else "bound",
     }

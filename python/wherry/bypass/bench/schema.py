@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from wherry.bench import Basis, Benchmark, Run, rows
+from wherry.bench import Basis, Benchmark, Run, published_text, published_values, rows
 
 Topology = Literal["switch", "intel", "amd", "host"]
 Way = Literal["in_place", "stream"]
@@ -21,6 +21,15 @@ RTL = ("rtl_rates", "rtl_latency", "rtl_overload", "rtl_cycles")
 MODELS = ("latency", "rates", "overload", "tcp", "batching")
 EXPERIMENTS = (*RTL, *MODELS, "resources", "qemu")
 """What `--only` takes."""
+
+
+KNOWN = published_values("bypass")
+"""The paper's, by id."""
+
+
+def known_text(identifier: str) -> str:
+    """One of them in words."""
+    return published_text(KNOWN[identifier])
 
 
 @dataclass(frozen=True, slots=True)
