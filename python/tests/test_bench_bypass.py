@@ -69,7 +69,7 @@ def rtl_document(**figures: float) -> Document:
         "versions": {"verilator": "5.48"},
         "rows": [
             row("rate_64b_10g_stream", "rates", "switch", 64, 0),
-            row("intel_300b_10g_stream", "latency", "intel", 300, 4),
+            row("intel_300b_10g_stream", "latency", "intel_xeon_4110", 300, 4),
             row("overload_port_switch_stream", "overload", "switch", 300, 2000),
             {"name": "cycles", "group": "cycles", "cycles": {"rx": {"min": 5, "max": 6, "samples": 40}}},
         ],
@@ -80,7 +80,7 @@ def rtl_document(**figures: float) -> Document:
 def test_bars_of_the_rtl() -> None:
     document = rtl_document(rate_64b_25g=0.99996, unheard_of=3)
     rows = hardware.rtl_rows(document)
-    assert rows["rtl_latency"][0]["loss"] == 0.001
+    assert (rows["rtl_latency"][0]["topology"], rows["rtl_latency"][0]["loss"]) == ("intel", 0.001)
     assert rows["rtl_overload"][0]["dropped_by_nic"] == 2000
     assert rows["rtl_cycles"] == [{"path": "rx", "least": 5, "most": 6, "samples": 40, "published": "7 + bytes / 8"}]
     found = bars.rtl_bars(document["figures"], rows["rtl_rates"])

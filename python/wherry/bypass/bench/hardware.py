@@ -12,6 +12,15 @@ from wherry.errors import BenchError
 RTL_SCHEMA = "wherry.bypass_rtl_bench/1"
 
 
+TOPOLOGIES = {"intel_xeon_4110": "intel", "amd_epyc_7402": "amd"}
+"""As sim/pcie names its roots, and as figures do."""
+
+
+def _topology(given: Mapping[str, Any]) -> str:
+    name: str = given["topology"]
+    return TOPOLOGIES.get(name, name)
+
+
 def _lost(row: Mapping[str, Any]) -> int:
     found = row["frames"]["in"] - row["frames"]["out"]
     return max(int(found), 0)
@@ -48,18 +57,19 @@ def _rtl_latency(row: Mapping[str, Any]) -> dict[str, Any]:
         "switch": "7.99 us, no loss, 2 tails a packet", "intel": "almost 400 us, 9.90 or 15.79 % lost",
         "amd": "no loss",
     }  # fmt: skip
+    topology = _topology(given)
     return {
-        "topology": given["topology"], "way": given["way"], "mean_us": latency["mean"], "p99_us": latency["p99"],
+        "topology": topology, "way": given["way"], "mean_us": latency["mean"], "p99_us": latency["p99"],
         "std_us": latency["std"], "loss": _lost(row) / max(row["frames"]["in"], 1),
         "tails_per_packet": packet["tails"], "requests_per_packet": packet["requests"],
-        "published": paper.get(given["topology"], ""),
+        "published": paper.get(topology, ""),
     }  # fmt: skip
 
 
 def _rtl_overload(row: Mapping[str, Any]) -> dict[str, Any]:
     given, frames = row["given"], row["frames"]
     return {
-        "name": row["name"], "topology": given["topology"], "way": given["way"],
+        "name": row["name"], "topology": _topology(given), "way": given["way"],
         "limited_by": row["rate"]["limited_by"], "share_of_limit": row["rate"]["share_of_limit"],
         "dropped_by_nic": sum(frames["nic_rx_dropped"].values()) + sum(frames["nic_tx_dropped"].values()),
         "reordered": frames["reordered"], "lost_uncounted": abs(frames["lost_uncounted"]),

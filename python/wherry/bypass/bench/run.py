@@ -39,15 +39,19 @@ class Collector:
             self.failed.append(f"{', '.join(names)}: {why}")
 
     def take(self, names: Sequence[str], file: Path | BenchError, use: Callable[[Any], None]) -> None:
-        """`file`: a program's JSON, or why there is none."""
+        """`file`: a program's JSON, or why there is none. What is not as the schema has it leaves nothing behind."""
+        before = {name: dict(self.document[name]) for name in ("bars", "results", "versions")}
         try:
             if isinstance(file, BenchError):
                 raise file
             use(read_json(file))
+            parse_as(BypassBench, self.document, ", ".join(names))
+            return
         except (NotFound, BenchError) as why:
             self.lacking(names, why)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             self.lacking(names, BenchError(f"rows that docs/bench-bypass.md does not describe: {error!r}"))
+        self.document |= before
 
     def add_rtl(self, said: Any) -> None:
         """Of bypass_rtl_bench."""
@@ -70,8 +74,8 @@ class Collector:
 
     def add_qemu(self, said: Any) -> None:
         """Of bypass_qemu, one NIC."""
-        rows = self.document["results"].setdefault("qemu", [])
-        rows.append(hardware.qemu_row(said))
+        rows = [*self.document["results"].get("qemu", []), hardware.qemu_row(said)]
+        self.document["results"]["qemu"] = rows
         self.document["bars"] |= bars.qemu_bars(rows)
 
     def add_guest(self, said: Any) -> None:
