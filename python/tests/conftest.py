@@ -451,7 +451,8 @@ def bypass_document() -> dict[str, Any]:
         },
         "results": {
             "rtl_rates": [
-                {"mbits": mbits, "size": size, "way": way, "nic": "ice", "card_link": "gen3x16", "mpps": 14.88,
+                {"name": f"rate_{size}b_{mbits // 1000}g_{way}", "mbits": mbits, "size": size, "way": way,
+                 "nic": "ice", "card_link": "gen3x16", "mpps": 14.88,
                  "share_of_line": 1.0, "bound_mpps": 39.1, "share_of_link": 0.38, "lost": 0, "tails_per_packet": 1.0,
                  "bytes_in": 201.0, "bytes_out": 181.5, "flow_control_bytes": 0.0}
                 for mbits in (10_000, 100_000) for size in (64, 300) for way in ("in_place", "stream")
@@ -460,6 +461,10 @@ def bypass_document() -> dict[str, Any]:
                 {"topology": t, "way": way, "mean_us": 7.7, "p99_us": 7.8, "std_us": 0.1, "loss": 0.0,
                  "tails_per_packet": 0.7, "requests_per_packet": 13.0, "published": "7.99 us"}
                 for t in ("switch", "intel", "amd") for way in ("in_place", "stream")
+            ],
+            "rtl_curves": [
+                {"topology": t, "rate_gbps": rate, "latency_us": 7.0, "loss_percent": 0.0, "tails_per_packet": 1.1}
+                for t in ("switch", "intel", "amd") for rate in (0.94, 9.38)
             ],
             "rtl_overload": [
                 {"name": "overload_port_switch_stream", "topology": "switch", "way": "stream", "limited_by": "port",

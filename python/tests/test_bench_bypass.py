@@ -53,7 +53,8 @@ def rtl_document(**figures: float) -> Document:
     def row(name: str, group: str, topology: str, size: int, lost: int) -> Document:
         return {
             "name": name, "group": group,
-            "given": {"mbits": 10_000, "bytes": size, "way": "stream", "nic": "ixgbe", "card_link": "gen3x8",
+            "given": {"mbits": 10_000, "bytes": size, "wire_bytes": 304, "load": 0.5, "way": "stream",
+                      "nic": "ixgbe", "card_link": "gen3x8",
                       "topology": topology},
             "frames": {"in": 4000, "out": 4000 - lost, "reordered": 0, "lost_uncounted": 0,
                        "nic_rx_dropped": {"buffer_full": lost}, "nic_tx_dropped": {}},
@@ -70,6 +71,7 @@ def rtl_document(**figures: float) -> Document:
         "rows": [
             row("rate_64b_10g_stream", "rates", "switch", 64, 0),
             row("intel_300b_10g_stream", "latency", "intel_xeon_4110", 300, 4),
+            row("curve_switch_300b_50", "curve", "switch", 300, 0),
             row("overload_port_switch_stream", "overload", "switch", 300, 2000),
             {"name": "cycles", "group": "cycles", "cycles": {"rx": {"min": 5, "max": 6, "samples": 40}}},
         ],
@@ -81,6 +83,7 @@ def test_bars_of_the_rtl() -> None:
     document = rtl_document(rate_64b_25g=0.99996, unheard_of=3)
     rows = hardware.rtl_rows(document)
     assert (rows["rtl_latency"][0]["topology"], rows["rtl_latency"][0]["loss"]) == ("intel", 0.001)
+    assert rows["rtl_curves"][0]["rate_gbps"] == pytest.approx(5 * 304 / 324)
     assert rows["rtl_overload"][0]["dropped_by_nic"] == 2000
     assert rows["rtl_cycles"] == [{"path": "rx", "least": 5, "most": 6, "samples": 40, "published": "7 + bytes / 8"}]
     found = bars.rtl_bars(document["figures"], rows["rtl_rates"])

@@ -86,8 +86,7 @@ def rtl_bars(figures: Mapping[str, float], rates: Sequence[Mapping[str, Any]]) -
             continue
         found = float(value)
         if name.startswith("rate_64b_") and not name.endswith("of_link"):
-            gbits = int(name.removeprefix("rate_64b_").removesuffix("g"))
-            rows = [row for row in rates if (row["size"], row["mbits"]) == (64, 1000 * gbits)]
+            rows = [row for row in rates if row["name"] in (f"{name}_in_place", f"{name}_stream")]
             found = 0.0 if any(row["lost"] for row in rows) else round(found, 4)
         bars[name] = bar_of(name, found)
     return bars

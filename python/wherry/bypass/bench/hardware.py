@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wherry.bypass.bench.schema import KNOWN, known_text
+from wherry.bypass.bench.schema import KNOWN, RTL, known_text
 from wherry.errors import BenchError
 
 RTL_SCHEMA = "wherry.bypass_rtl_bench/1"
@@ -30,11 +30,12 @@ def rtl_rows(document: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """By experiment. Raises BenchError: it is not what bypass_rtl_bench writes."""
     if document.get("schema") != RTL_SCHEMA:
         raise BenchError(f"bypass_rtl_bench wrote schema {document.get('schema')!r}; {RTL_SCHEMA} is expected")
-    make = {"rates": _rtl_rate, "latency": _rtl_latency, "overload": _rtl_overload}
+    make = {"rates": _rtl_rate, "latency": _rtl_latency, "curve": _rtl_point, "overload": _rtl_overload}
+    names = {group: name for name, group in RTL.items()}
     found: dict[str, list[dict[str, Any]]] = {}
     for row in document["rows"]:
         if row["group"] in make:
-            found.setdefault(f"rtl_{row['group']}", []).append(make[row["group"]](row))
+            found.setdefault(names[row["group"]], []).append(make[row["group"]](row))
         elif row["group"] == "cycles":
             found["rtl_cycles"] = _rtl_cycles(row)
     return found
@@ -43,7 +44,7 @@ def rtl_rows(document: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
 def _rtl_rate(row: Mapping[str, Any]) -> dict[str, Any]:
     given, rate, packet = row["given"], row["rate"], row["per_packet"]
     return {
-        "mbits": given["mbits"], "size": given["bytes"], "way": given["way"], "nic": given["nic"],
+        "name": row["name"], "mbits": given["mbits"], "size": given["bytes"], "way": given["way"], "nic": given["nic"],
         "card_link": given["card_link"], "mpps": rate["packets_per_s"] / 1e6, "share_of_line": rate["share_of_line"],
         "bound_mpps": rate["link_packets_per_s"] / 1e6, "share_of_link": rate["share_of_link"], "lost": _lost(row),
         "tails_per_packet": packet["tails"], "bytes_in": packet["link_bytes_in"],
@@ -63,6 +64,16 @@ def _rtl_latency(row: Mapping[str, Any]) -> dict[str, Any]:
         "std_us": latency["std"], "loss": _lost(row) / max(row["frames"]["in"], 1),
         "tails_per_packet": packet["tails"], "requests_per_packet": packet["requests"],
         "published": paper.get(topology, ""),
+    }  # fmt: skip
+
+
+def _rtl_point(row: Mapping[str, Any]) -> dict[str, Any]:
+    given = row["given"]
+    bytes_ = given["wire_bytes"]
+    return {
+        "topology": _topology(given), "rate_gbps": given["load"] * given["mbits"] / 1000 * bytes_ / (bytes_ + 20),
+        "latency_us": row["latency_us"]["mean"], "loss_percent": 100 * _lost(row) / max(row["frames"]["in"], 1),
+        "tails_per_packet": row["per_packet"]["tails"],
     }  # fmt: skip
 
 

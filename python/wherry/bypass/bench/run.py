@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +154,7 @@ def _simulate(collector: Collector, wanted: set[str], quick: bool, directory: Pa
     """The RTL's groups and the models' experiments, each a process, the long ones first."""
     jobs: list[Job] = []
 
-    def add(names: Sequence[str], program: Callable[[], Path], prefix: str) -> None:
+    def add(names: Mapping[str, str], program: Callable[[], Path]) -> None:
         asked = [name for name in names if name in wanted]
         try:
             path = program() if asked else Path()
@@ -163,11 +163,11 @@ def _simulate(collector: Collector, wanted: set[str], quick: bool, directory: Pa
             return
         for name in asked:
             file = directory / f"{name}.json"
-            words = ["--json", str(file), *(["--quick"] if quick else []), "--only", name.removeprefix(prefix)]
+            words = ["--json", str(file), *(["--quick"] if quick else []), "--only", names[name]]
             jobs.append(Job(name, [str(path), *words], file))
 
-    add(RTL, programs.rtl_bench, "rtl_")
-    add(MODELS, programs.model_bench, "")
+    add(RTL, programs.rtl_bench)
+    add({name: name for name in MODELS}, programs.model_bench)
     if jobs:
         say(f"{len(jobs)} simulations on {len(os.sched_getaffinity(0))} cores")
     for name, found in run_jobs(jobs, say).items():

@@ -17,7 +17,9 @@ Mark = Literal["given", "chosen", "fitted", "predicted", "bound", "simulated", "
 """Of a figure. fitted: a constant was set so that this figure comes out; predicted: no constant was."""
 Scenario = Literal["software", "both", "receive", "transmit"]
 
-RTL = ("rtl_rates", "rtl_latency", "rtl_overload", "rtl_cycles")
+RTL = {"rtl_rates": "rates", "rtl_latency": "latency", "rtl_curves": "curve", "rtl_overload": "overload",
+       "rtl_cycles": "cycles"}  # fmt: skip
+"""And how bypass_rtl_bench calls them."""
 MODELS = ("latency", "rates", "overload", "tcp", "batching")
 EXPERIMENTS = (*RTL, *MODELS, "resources", "qemu")
 """What `--only` takes."""
@@ -36,6 +38,8 @@ def known_text(identifier: str) -> str:
 class RtlRate:
     """Our core at line rate, both directions at once: the Verilated RTL beside a model of a NIC."""
 
+    name: str
+    """rate_...: a NIC that holds enough descriptors; others: as the name says."""
     mbits: int
     size: int
     """Bytes with FCS up to 1024, without it 300 and 1514."""
@@ -69,6 +73,18 @@ class RtlLatency:
     requests_per_packet: float
     published: str
     """What the paper's core does there."""
+
+
+@dataclass(frozen=True, slots=True)
+class RtlPoint:
+    """Our core, 300 bytes in place, at an input rate (figure 8)."""
+
+    topology: Topology
+    rate_gbps: float
+    """Of frames with FCS, without preamble and gap."""
+    latency_us: float
+    loss_percent: float
+    tails_per_packet: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +296,7 @@ class BypassResults:
 
     rtl_rates: list[RtlRate] = rows("Our core, simulated RTL: both directions at line rate")
     rtl_latency: list[RtlLatency] = rows("Our core, simulated RTL: 300 bytes at 10 Gbit/s")
+    rtl_curves: list[RtlPoint] = rows("Our core, simulated RTL: latency and loss by rate (figure 8)")
     rtl_overload: list[RtlOverload] = rows("Our core, simulated RTL: overload")
     rtl_cycles: list[RtlCycles] = rows("Our core, simulated RTL: cycles of 4 ns")
     latency: list[Latency] = rows("The paper's core as a model, and software: latency at line rate (figure 7)")

@@ -89,8 +89,9 @@ def _papers(sections: Sections, results: BypassResults) -> None:
         results.rates,
         "figure-8",
         "Latency and loss by rate",
-        f"{MODELLED} Input rate in Gbit/s of frames with FCS. Stars: our core at line rate, simulated RTL.",
-        lambda rows, published: plots.rates(rows, published, results.rtl_latency),
+        f"{MODELLED} Input rate in Gbit/s of frames with FCS. Black: our core, simulated RTL; stars: "
+        "at line rate, for longer.",
+        lambda rows, published: plots.rates(rows, published, results.rtl_curves, results.rtl_latency),
         figures=("figure 8",),
     )
     sections.add(

@@ -20,6 +20,7 @@ from wherry.bypass.bench.schema import (
     RtlCycles,
     RtlLatency,
     RtlOverload,
+    RtlPoint,
     RtlRate,
     Tcp,
     TimeSlice,
@@ -50,7 +51,10 @@ def rtl_rates(rows: Sequence[RtlRate], published: Published) -> Figure:
     """Shares of line and of link."""
     figure, ((left, right),) = panels(1, 2, 10.5, 1.2 + 0.22 * len(rows), sharey=True)
     names = [
-        f"{row.mbits // 1000}G, {row.size} B, {WAYS[row.way]}{f', {row.lost} lost' if row.lost else ''}" for row in rows
+        f"{row.mbits // 1000}G, {row.size} B, {WAYS[row.way]}{f', {row.lost} lost' if row.lost else ''}"
+        if row.name.startswith(f"rate_{row.size}b_{row.mbits // 1000}g_{row.way}")
+        else row.name
+        for row in rows
     ]
     stacked_bars(left, names, [("share of line rate", [row.share_of_line for row in rows], COLOURS[0])])
     left.set_xlabel("of what Ethernet allows")
@@ -157,7 +161,9 @@ CURVES = {
 }
 
 
-def rates(rows: Sequence[RatePoint], published: Published, ours: Sequence[RtlLatency]) -> Figure:
+def rates(
+    rows: Sequence[RatePoint], published: Published, curves: Sequence[RtlPoint], ours: Sequence[RtlLatency]
+) -> Figure:
     """Latency and loss by rate; where the paper has numbers."""
     figure, ((left, right),) = panels(1, 2, 11.0, 4.2)
     for (system, topology, reading), (name, colour, style) in CURVES.items():
@@ -177,9 +183,15 @@ def rates(rows: Sequence[RatePoint], published: Published, ours: Sequence[RtlLat
     right.axvline(published["hb_intel_first_loss"]["value"], color=PUBLISHED, linestyle="--", linewidth=1.4)
     for of in ("hb_loss_no_writeback", "hb_loss_writeback"):
         _cross(right, LINE_GBPS, published[of]["value"], None)
+    for topology, style in (("switch", "-"), ("amd", "--"), ("intel", ":")):
+        points = [row for row in curves if row.topology == topology]
+        if points:
+            at = [point.rate_gbps for point in points]
+            left.plot(at, [point.latency_us for point in points], style, color=INK, label=f"our core, {topology}")
+            right.plot(at, [point.loss_percent for point in points], style, color=INK)
     for row in ours:
         left.plot([LINE_GBPS], [row.mean_us], "*", color=INK, markersize=9,
-                  label="our core (switch, Intel, AMD)" if row is ours[0] else None)  # fmt: skip
+                  label="our core, line rate" if row is ours[0] else None)  # fmt: skip
         right.plot([LINE_GBPS], [100 * row.loss], "*", color=INK, markersize=9)
     left.set_yscale("log")
     plain_axis(left.yaxis)
