@@ -75,6 +75,7 @@ Json given_of(const Run& run, std::uint32_t frame) {
           {"topology", std::string(sim::name_of(run.rig.topology))},
           {"nic", std::string(run.rig.nic)},
           {"nic_prefetch", run.rig.nic_prefetch},
+          {"nic_writeback", run.rig.nic_writeback},
           {"nic_link", name_of(run.rig.nic_link)},
           {"card_link", name_of(run.rig.card_link)},
           {"frames", run.frames},

@@ -18,6 +18,7 @@ namespace reg = bypass::registers;
 // Of a NIC that is not the limit: RigOptions::nic_prefetch.
 constexpr std::uint32_t kDeepFetch = 63;
 constexpr std::uint8_t kDeepReads = 255;
+constexpr std::uint32_t kLineTimer = 2000;  ///< ns, as i40e's
 
 nic::NicOptions nic_options(const RigOptions& options) {
   nic::NicOptions nic;
@@ -29,6 +30,10 @@ nic::NicOptions nic_options(const RigOptions& options) {
     nic.nic.rx_prefetch_below = nic.nic.tx_prefetch_below = below;
     nic.nic.rx_cache = nic.nic.tx_cache = cache;
     nic.nic.reads_outstanding = kDeepReads;
+  }
+  if (options.nic_writeback != 0) {
+    nic.nic.rx_writeback = static_cast<std::uint8_t>(options.nic_writeback);
+    nic.nic.writeback_timer_ns = kLineTimer;
   }
   nic.seed = options.seed;
   nic.hostile = options.hostile;
