@@ -32,6 +32,7 @@ Json soak(const Settings& settings, std::uint64_t seeds) {
     sum.refused += one.refused;
     sum.cycles += one.cycles;
     Json& row = by_trouble[name];
+    if (row.is_null()) row = Json::object();
     for (const auto& [key, value] :
          {std::pair{"in", one.in}, std::pair{"out", one.out}, std::pair{"counted", one.counted},
           std::pair{"struck", one.struck}, std::pair{"refused", one.refused}})

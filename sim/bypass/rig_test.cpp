@@ -15,7 +15,7 @@ constexpr pcie::Time kSettle = 20 * pcie::kMicrosecond;
 
 class RtlRig : public testing::TestWithParam<bool> {};
 
-TEST_P(RtlRig, LineRate10GOf60Bytes_ExpectEveryFrameBackInOrder) {
+TEST_P(RtlRig, LineRate10GOf300Bytes_ExpectEveryFrameBackInOrder) {
   InPlaceEcho in_place;
   EchoStream stream;
   Rig rig({.in_place = GetParam()}, &in_place, GetParam() ? nullptr : &stream);

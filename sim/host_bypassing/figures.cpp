@@ -168,8 +168,10 @@ void rates(const Effort& effort, json& document) {
   const double line = rate_gbps(kLine);
   const std::vector<double> sweep = points_of(
       effort, {0.1, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 5.5, 6, 6.5, 7, 7.5, 8, 8.5, 9, line}, {0.1, 3, 7, line});
-  hardware(Topology::kSwitch, Reading::kOneFetch, sweep);
-  hardware(Topology::kAmd, Reading::kOneFetch, sweep);
+  for (const Reading reading : {Reading::kPlain, Reading::kOneFetch}) {
+    hardware(Topology::kSwitch, reading, sweep);
+    hardware(Topology::kAmd, reading, sweep);
+  }
   std::vector<double> calm;  // where the reading holds: without a queue at the root
   std::ranges::copy_if(sweep, std::back_inserter(calm), [](double gbps) { return gbps <= 7; });
   hardware(Topology::kIntel, Reading::kOneFetch, calm);

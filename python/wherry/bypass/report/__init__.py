@@ -90,7 +90,7 @@ def _papers(sections: Sections, results: BypassResults) -> None:
         "figure-8",
         "Latency and loss by rate",
         f"{MODELLED} Input rate in Gbit/s of frames with FCS. Black: our core, simulated RTL; stars: "
-        "at line rate, for longer.",
+        "at line rate, for longer. Its NIC is the one of any_fetches: compare it with the solid lines.",
         lambda rows, published: plots.rates(rows, published, results.rtl_curves, results.rtl_latency),
         figures=("figure 8",),
     )

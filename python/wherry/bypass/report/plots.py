@@ -152,10 +152,12 @@ def latency_over_time(rows: Sequence[TimeSlice], published: Published) -> Figure
 
 
 CURVES = {
-    ("host_bypassing", "switch", "one_fetch"): ("paper's core, switch", COLOURS[0], "-"),
-    ("host_bypassing", "amd", "one_fetch"): ("paper's core, AMD root", COLOURS[2], "-"),
-    ("host_bypassing", "intel", "one_fetch"): ("paper's core, Intel root", COLOURS[4], ":"),
-    ("host_bypassing", "intel", "any_fetches"): ("the same, any number of fetches", COLOURS[4], "-"),
+    ("host_bypassing", "switch", "any_fetches"): ("paper's core, switch", COLOURS[0], "-"),
+    ("host_bypassing", "amd", "any_fetches"): ("paper's core, AMD root", COLOURS[2], "-"),
+    ("host_bypassing", "intel", "any_fetches"): ("paper's core, Intel root", COLOURS[4], "-"),
+    ("host_bypassing", "switch", "one_fetch"): ("the same three, one_fetch", COLOURS[0], ":"),
+    ("host_bypassing", "amd", "one_fetch"): (None, COLOURS[2], ":"),
+    ("host_bypassing", "intel", "one_fetch"): (None, COLOURS[4], ":"),
     ("dpdk", "host", "one_fetch"): ("software (scenario 1)", COLOURS[5], "-"),
     ("dpdk_fpga", "host", "one_fetch"): ("software and FPGA (scenario 2)", COLOURS[1], "-"),
 }
