@@ -426,3 +426,116 @@ def kv_document() -> dict[str, Any]:
 def kv() -> dict[str, Any]:
     """One of kv that a test may change."""
     return kv_document()
+
+
+def bypass_document() -> dict[str, Any]:
+    """The same of bypass."""
+    head = {k: v for k, v in move_document().items() if k not in ("transports", "one_sided", "bars", "results")}
+    slices = {"at_us": 1000.0, "mean_us": 8.0, "min_us": 7.9, "max_us": 8.5, "reordered": 3}
+    document: dict[str, Any] = head | {
+        "name": "bypass",
+        "pinning": {},
+        "repetitions": 1,
+        "not_measured": {"qemu igb": "no QEMU with <igb>"},
+        "not_run": {"kv_behind_bypass": "needs --kv FILE"},
+        "bars": {
+            "rate_64b_10g": {
+                "value": 1.0, "min": 1.0, "max": 1.0, "target": ">= 1", "pass": True, "unit": "",
+                "published": "10 Gbit/s at 300 B",
+            },
+            "rx_cycles": {"value": 9, "min": 9, "max": 9, "target": "<= 6", "pass": False, "unit": "cycles"},
+            "model_error_batch16_latency": {
+                "value": 2.0, "min": 2.0, "max": 2.0, "target": "<= 4", "pass": True, "unit": "%",
+                "published": "9.92 us",
+            },
+        },
+        "results": {
+            "rtl_rates": [
+                {"name": f"rate_{size}b_{mbits // 1000}g_{way}", "mbits": mbits, "size": size, "way": way,
+                 "nic": "ice", "card_link": "gen3x16", "mpps": 14.88,
+                 "share_of_line": 1.0, "bound_mpps": 39.1, "share_of_link": 0.38, "lost": 0, "tails_per_packet": 1.0,
+                 "bytes_in": 201.0, "bytes_out": 181.5, "flow_control_bytes": 0.0}
+                for mbits in (10_000, 100_000) for size in (64, 300) for way in ("in_place", "stream")
+            ],
+            "rtl_latency": [
+                {"topology": t, "way": way, "mean_us": 7.7, "p99_us": 7.8, "std_us": 0.1, "loss": 0.0,
+                 "tails_per_packet": 0.7, "requests_per_packet": 13.0, "published": "7.99 us"}
+                for t in ("switch", "intel", "amd") for way in ("in_place", "stream")
+            ],
+            "rtl_curves": [
+                {"topology": t, "rate_gbps": rate, "latency_us": 7.0, "loss_percent": 0.0, "tails_per_packet": 1.1}
+                for t in ("switch", "intel", "amd") for rate in (0.94, 9.38)
+            ],
+            "rtl_overload": [
+                {"name": "overload_port_switch_stream", "topology": "switch", "way": "stream", "limited_by": "port",
+                 "share_of_limit": 0.999, "dropped_by_nic": 1000, "reordered": 0, "lost_uncounted": 0, "mean_us": 430.0}
+            ],
+            "rtl_cycles": [
+                {"path": path, "least": 4, "most": 9, "samples": 40, "published": "7 + bytes / 8"}
+                for path in ("rx", "tx", "inplace")
+            ],
+            "latency": [
+                {"scenario": s, "reading": r, "frames": 1000, "mean_us": us, "deviation_ns": 20.0, "min_us": us - 0.1,
+                 "max_us": us + 0.1, "published_us": f"{us} us", "error_percent": None if s == "software" else 1.0,
+                 "mark": "bound" if s == "software" else "predicted" if s == "both" else "fitted"}
+                for s, us in (("software", 6.0), ("both", 7.91), ("receive", 3.37), ("transmit", 4.56))
+                for r in ("any_fetches", "one_fetch")
+            ],
+            "latency_over_time": [
+                {"scenario": s, "reading": "one_fetch"} | slices | {"at_us": at}
+                for s in ("software", "both", "receive", "transmit") for at in (0.0, 1000.0)
+            ],
+            "rates": [
+                {"system": s, "topology": t, "reading": r, "rate_gbps": rate, "latency_us": 7.0,
+                 "nic_loss_percent": 0.0, "loss_percent": 0.0, "frames": 1000}
+                for s, t, r in (("host_bypassing", "switch", "one_fetch"), ("host_bypassing", "intel", "any_fetches"),
+                                ("dpdk", "host", "one_fetch"), ("dpdk_fpga", "host", "one_fetch"))
+                for rate in (0.1, 9.38)
+            ],
+            "overload": [
+                {"topology": t, "writeback": w, "frames": 1000, "loss_percent": 15.87, "end_to_end_loss_percent": 15.9,
+                 "reordered_percent": 0.0, "requests_per_packet": 16.0, "latency_us": 500.0,
+                 "published_loss_percent": 15.79 if t == "intel" else None,
+                 "mark": "predicted" if w else "fitted"}
+                for t in ("intel", "switch") for w in (False, True)
+            ],
+            "overload_over_time": [
+                {"topology": t, "writeback": w} | slices | {"at_us": at}
+                for t in ("intel", "switch") for w in (False, True) for at in (0.0, 1000.0)
+            ],
+            "tcp": [
+                {"topology": t, "frames": 1000, "goodput_gbps": 9.41, "latency_us": 10.0, "loss_percent": 0.0,
+                 "published_goodput_gbps": 9.29, "published_latency_us": 13.12, "published_loss_percent": 0.0,
+                 "mark": "not modelled" if t == "intel" else "predicted"}
+                for t in ("intel", "amd", "switch")
+            ],
+            "batching": [
+                {"reading": r, "batch": b, "timeout_ns": 0 if b == 1 else 2500, "frames": 1000, "latency_us": 8.0,
+                 "deviation_ns": 3.0, "outgoing": 317.0, "ingoing": 316.0, "packets_per_tail": float(b),
+                 "published_latency_us": 9.92, "published_deviation_ns": 65.0, "published_outgoing": 317.0,
+                 "published_ingoing": 316.0, "mark": "predicted"}
+                for r in ("any_fetches", "one_fetch") for b in (1, 8, 16)
+            ],
+            "constants": [
+                {"name": "rx_ns", "value": 2500.0, "unit": "ns", "mark": "fitted", "source": "3.37 us <one way>"},
+                {"name": "ring", "value": 64.0, "unit": "descriptors", "mark": "given", "source": "IV"},
+            ],
+            "resources": [
+                {"name": name, "lut": 4000, "lutram": 800, "ff": 3000, "bram36": 16.0, "uram": 15, "levels": 8}
+                for name in ("bypass_port", "bypass_core")
+            ],
+            "qemu": [
+                {"nic": "e1000e", "qemu": "QEMU emulator version 7.2", "frames": 10_000, "wrong": 0, "lost": 0,
+                 "tx_writebacks": 0, "messages_per_frame": 100.0, "tails_per_frame": 1.1, "good": True}
+            ],
+            "guest": [{"setup_s": 18.0, "frames_while_stopped": 1000, "frames_wrong": 0}],
+            "kv": [{"runs": 20, "linearizable": 20, "read_us": 9.0, "kv_read_us": 0.5}],
+        },
+    }  # fmt: skip
+    return json.loads(json.dumps(document))  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def bypass() -> dict[str, Any]:
+    """One of bypass that a test may change."""
+    return bypass_document()

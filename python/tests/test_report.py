@@ -235,7 +235,7 @@ def test_broken_lammps_summary_is_refused(tmp_path: Path) -> None:
 def test_other_documents_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text('{"name": "probe"}')
-    with pytest.raises(BenchError, match=r"name is 'probe'; 'move', 'lammps_lj', 'route' or 'kv' is"):
+    with pytest.raises(BenchError, match=r"name is 'probe'; 'move', 'lammps_lj', 'route', 'kv' or 'bypass' is"):
         report.build([path])
     path.write_text("[]")
     with pytest.raises(BenchError, match="name is None"):
@@ -292,7 +292,10 @@ def test_published_values_in_words(identifier: str, text: str) -> None:
 
 
 @pytest.mark.may_lack  # the tables are no part of the project
-@pytest.mark.parametrize(("of", "table"), [("move", "sdms.csv"), ("route", "buddy.csv"), ("kv", "replication.csv")])
+@pytest.mark.parametrize(
+    ("of", "table"),
+    [("move", "sdms.csv"), ("route", "buddy.csv"), ("kv", "replication.csv"), ("bypass", "host_bypassing.csv")],
+)
 def test_published_values_are_those_of_the_table(of: str, table: str) -> None:
     root = paths.repository()
     tables = [path / "shared" / "published" / table for path in ([root, root.parent] if root else [])]

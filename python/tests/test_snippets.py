@@ -67,6 +67,8 @@ EXAMPLES_NOT_RUN = {
     'wherry bench route --json b.json --only histogram --peer "other:4=./other-histogram {lg} {n}"': "a program of the reader",
     "wherry bench kv --json build/bench-kv.json": "twenty minutes; test_bench_kv.py runs its parts",
     "wherry bench kv --json /tmp/quick.json --quick --only software --only failover": "see bench kv",
+    "wherry bench bypass --json build/bench-bypass.json": "many minutes; test_bench_bypass.py runs its parts",
+    "wherry bench bypass --json /tmp/quick.json --quick --only batching --only resources": "see bench bypass",
     "wherry report build/bench-move.json": "draws what `wherry bench move` wrote; test_report.py has it",
     "wherry report build/bench-move.json build/bench-route.json build/lammps-lj.json --out build/report.html": "likewise",
     "wherry agent start --foreground --config /etc/wherry.toml": "a file of the machine's; test_agent_cli.py has it",

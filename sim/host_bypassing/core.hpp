@@ -8,7 +8,8 @@
 //   2 + bytes / 8, nothing overlaps; a tail write after `batch` packets, or `timeout` after the last one (III-C);
 //   the receive tail stays two short of the descriptor that is polled; without `writeback` the transmit ring is written
 //   without asking whether the NIC has read it, so that it may be overrun (III-C, IV-D).
-// What a packet does between the handlers is the network function's; here it is sent back as it is (scenario 3).
+// What a packet does between the handlers is the network function's; here it is sent back as it is (scenario 3), or it
+// leaves and comes by the FPGA's own Ethernet port (scenario 4, connect()).
 #pragma once
 
 #include <array>
@@ -25,6 +26,9 @@ struct CoreOptions {
   std::uint32_t batch = 1;  ///< packets a tail write
   pcie::Time timeout = 0;   ///< 0: none
   bool writeback = false;   ///< RS on every packet, and the ring waits for it ("congestion control")
+  /// The receive handler's stream leads straight into the transmit handler, which takes each beat as it comes. false: a
+  /// packet is stored between them, as the sum of both handlers' times has it (research, section 4).
+  bool joined = false;
 };
 
 /// Bytes between NIC and FPGA memory. Table II counts `received` payload and write-backs as ingoing, and `sent`
@@ -34,9 +38,10 @@ struct CoreCounters {
   std::uint64_t received_payload = 0, received_writebacks = 0, received_tx_writebacks = 0;
   std::uint64_t sent_payload = 0, sent_tx_descriptors = 0, sent_rx_descriptors = 0, sent_tails = 0;
   std::uint64_t tail_writes = 0;
+  std::uint64_t port_dropped = 0;  ///< frames of the FPGA's Ethernet port that found the transmit side full
 };
 
-class Core final : public pcie::Function, pcie::EventHandler {
+class Core final : public pcie::Function, public nic::WireEnd, pcie::EventHandler {
  public:
   /// Offsets in its BAR 2.
   static constexpr std::uint64_t kRxRing = 0, kTxRing = 0x10000, kRxSlots = 0x80000, kTxSlots = 0x100000;
@@ -46,16 +51,23 @@ class Core final : public pcie::Function, pcie::EventHandler {
   Core(pcie::EventQueue& queue, const CoreOptions& options);
   [[nodiscard]] static pcie::FunctionOptions function_options();
   void attach(pcie::Port& port) noexcept { port_ = &port; }
+  /// Scenario 4: the FPGA's own Ethernet port of `mbits`. What the NIC receives leaves there towards `peer`; frames
+  /// that come in by on_frame() are sent by the NIC. Its MAC adds no time of its own (chosen: not published).
+  void connect(nic::WireEnd& peer, std::uint32_t mbits) noexcept {
+    peer_ = &peer;
+    mbits_ = mbits;
+  }
   /// Hands its rings to the NIC and goes. Both are attached and enumerated.
   Status start(nic::Nic& nic);
   [[nodiscard]] const CoreCounters& counters() const noexcept { return counters_; }
 
   void on_write(const pcie::InboundWrite& write) override;
   void on_read(const pcie::InboundRead& read) override;
+  void on_frame(std::span<const std::byte> frame, bool fcs_good) override;
 
  private:
   static constexpr pcie::Time kCycle = 4 * pcie::kNanosecond;
-  enum Event : std::uint8_t { kRxDone, kTxDone, kRxTail, kTxTail };
+  enum Event : std::uint8_t { kRxDone, kTxDone, kRxTail, kTxTail, kPortSent };
   /// tailpointer_delay of the published RTL: the timer runs from the last write.
   struct Doorbell {
     std::uint32_t pending = 0;
@@ -63,14 +75,10 @@ class Core final : public pcie::Function, pcie::EventHandler {
     pcie::Time last = -pcie::kSecond;
     bool armed = false;
   };
-  struct Packet {
-    std::uint32_t slot = 0;
-    std::uint32_t bytes = 0;
-  };
-
   void on_event(std::uint64_t argument) override;
   void poll_rx();
   void begin_tx();
+  void send_to_port(std::span<const std::byte> frame);
   void ring_bell(Doorbell& bell, std::uint32_t value, bool tx);
   void write_tail(Doorbell& bell, bool tx);
   [[nodiscard]] bypass::Descriptor descriptor(std::uint64_t at) const;
@@ -85,6 +93,10 @@ class Core final : public pcie::Function, pcie::EventHandler {
   std::uint32_t rx_next_ = 0, tx_next_ = 0;
   bool rx_busy_ = false, tx_busy_ = false;
   nic::Fifo<std::vector<std::byte>> between_;  ///< what the network function holds
+  nic::WireEnd* peer_ = nullptr;
+  std::uint32_t mbits_ = 0;
+  nic::Fifo<std::vector<std::byte>> port_out_;
+  pcie::Time port_free_ = 0;  ///< the port's wire may carry the next frame's first bit
   Doorbell rx_bell_, tx_bell_;
   CoreCounters counters_;
 };

@@ -29,6 +29,9 @@ struct NicOptions {
   std::uint32_t queues = 1;  ///< receive-side scaling spreads over so many
   std::uint64_t seed = 1;    ///< of Hostile
   Hostile hostile{};
+  /// Reads of transmit descriptors that a queue may have under way; 0: any number. No datasheet says. With 1 the model
+  /// follows paper 002's latencies better, and its overload worse (docs/bench-bypass.md).
+  std::uint32_t tx_fetches = 0;
 };
 
 /// Why a received frame goes no further. Each frame is counted at one place.

@@ -39,6 +39,7 @@ bool Ring::set_tail(std::uint32_t tail) {
 
 void Ring::fetch(bool wanting) {
   while (running_) {
+    if (limits_.fetches != 0 && order_.size() >= limits_.fetches) return;  // take() makes room, and its user comes back
     const std::uint32_t held = static_cast<std::uint32_t>(cached_.size()) + coming_;
     const std::uint32_t there = available();
     const bool empty = held == 0 || (wanting && coming_ == 0);

@@ -4,7 +4,8 @@
 // Rules (X550 datasheet 7.2.3.4, I210 7.1.4.3 and 7.2.2.5): an empty chip fetches as soon as the tail moves, all that
 // is there up to its buffer. Otherwise a prefetch starts when fewer than PTHRESH descriptors are on the chip or on
 // their way, and at least HTHRESH lie in the ring. Nothing beyond the tail is fetched. A fetch does not wrap. Several
-// fetches may be under way; descriptors are used in ring order in whatever order the completions come.
+// fetches may be under way, unless RingLimits::fetches forbids it; descriptors are used in ring order in whatever order
+// the completions come.
 #pragma once
 
 #include <array>
@@ -32,6 +33,7 @@ struct RingLimits {
   std::uint32_t prefetch_at_least;
   std::uint32_t fetch_max;
   std::uint32_t tail_granule;
+  std::uint32_t fetches = 0;  ///< reads of descriptors that may be under way; 0: any number
 };
 
 class RingUser {

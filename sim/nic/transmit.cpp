@@ -17,7 +17,8 @@ Transmit::Transmit(Context& context, WireEnd& wire) : context_(context), wire_(w
                           .prefetch_below = nic.tx_prefetch_below,
                           .prefetch_at_least = nic.tx_prefetch_at_least,
                           .fetch_max = nic.tx_fetch_max,
-                          .tail_granule = 1};
+                          .tail_granule = 1,
+                          .fetches = context.options.tx_fetches};
   for (std::uint32_t queue = 0; queue < context.options.queues; ++queue) {
     rings_.emplace_back(context, static_cast<RingUser&>(*this), queue, limits);
   }

@@ -32,6 +32,24 @@ TEST(NicTransmit, TailMovesOneByOne_ExpectAFetchEachWhilePrefetchThresholdAllows
   for (const pcie::ReadRequest& read : bench.port.reads) EXPECT_EQ(read.bytes, 16U);
 }
 
+TEST(NicTransmit, OneFetchAtATime_ExpectTheNextOneTakesAllThatCameMeanwhile) {
+  NicOptions options = Bench::named("ixgbe");
+  options.tx_fetches = 1;
+  Bench bench(options);
+  bench.start_tx();
+  for (std::uint32_t i = 0; i < 9; ++i) bench.put_tx(i, 60);
+  bench.port.hold_reads = true;
+  for (std::uint32_t i = 0; i < 9; ++i) bench.tail(true, i + 1);
+  ASSERT_EQ(bench.port.reads.size(), 1U);
+  EXPECT_EQ(bench.port.reads[0].bytes, 16U);
+  bench.port.hold_reads = false;
+  bench.port.answer(0);
+  bench.settle();
+  EXPECT_EQ(bench.nic.counters().tx_fetches, 2U);
+  EXPECT_EQ(bench.nic.counters().tx_fetched, 9U);
+  EXPECT_EQ(bench.nic.counters().sent, 9U);
+}
+
 TEST(NicTransmit, PrefetchNeedsHostThreshold_ExpectNoFetchBelowIt) {
   NicOptions options = Bench::named("ixgbe");
   options.nic.tx_prefetch_at_least = 8;

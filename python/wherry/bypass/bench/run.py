@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wherry bench bypass`: the simulations side by side, then QEMU's NICs, and one file of all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from wherry.bench import document_of, parse_as, read_json, write
+from wherry.bypass import programs
+from wherry.bypass.bench import bars, hardware
+from wherry.bypass.bench.jobs import Job, Say, run_jobs
+from wherry.bypass.bench.schema import EXPERIMENTS, MODELS, RTL, BypassBench
+from wherry.errors import BenchError, NotFound
+
+QUICK_FRAMES = 200
+"""Of QEMU's NICs."""
+
+
+class Collector:
+    """What came of the experiments, for the file."""
+
+    def __init__(self, say: Say) -> None:
+        self.document: dict[str, Any] = document_of("bypass", {}, 1) | {"not_measured": {}, "not_run": {}}
+        self.failed: list[str] = []
+        self._say = say
+
+    def lacking(self, names: Sequence[str], why: Exception) -> None:
+        """`names` were asked for, and did not come about."""
+        for name in names:
+            self.document["not_measured"][name] = str(why)
+        self._say(f"{', '.join(names)}: not measured: {why}")
+        if isinstance(why, BenchError):
+            self.failed.append(f"{', '.join(names)}: {why}")
+
+    def take(self, names: Sequence[str], file: Path | BenchError, use: Callable[[Any], None]) -> None:
+        """`file`: a program's JSON, or why there is none. What is not as the schema has it leaves nothing behind."""
+        before = {name: dict(self.document[name]) for name in ("bars", "results", "versions")}
+        try:
+            if isinstance(file, BenchError):
+                raise file
+            use(read_json(file))
+            parse_as(BypassBench, self.document, ", ".join(names))
+            return
+        except (NotFound, BenchError) as why:
+            self.lacking(names, why)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            self.lacking(names, BenchError(f"rows that docs/bench-bypass.md does not describe: {error!r}"))
+        self.document |= before
+
+    def add_rtl(self, said: Any) -> None:
+        """Of bypass_rtl_bench."""
+        self.document["versions"] |= said.get("versions", {})
+        rows = hardware.rtl_rows(said)
+        self.document["bars"] |= bars.rtl_bars(said["figures"], rows.get("rtl_rates", []))
+        self.document["results"] |= rows
+
+    def add_models(self, said: Any) -> None:
+        """Of host_bypassing_bench."""
+        rows = hardware.model_rows(said)
+        self.document["bars"] |= bars.model_bars(rows)
+        self.document["results"] |= rows
+
+    def add_resources(self, table: Any) -> None:
+        """Of the committed table."""
+        rows = hardware.resource_rows(table)
+        self.document["bars"] |= bars.resource_bars(rows)
+        self.document["results"]["resources"] = rows
+
+    def add_qemu(self, said: Any) -> None:
+        """Of bypass_qemu, one NIC."""
+        rows = [*self.document["results"].get("qemu", []), hardware.qemu_row(said)]
+        self.document["results"]["qemu"] = rows
+        self.document["bars"] |= bars.qemu_bars(rows)
+
+    def add_guest(self, said: Any) -> None:
+        """Of tools/guest/run.py."""
+        row = hardware.guest_row(said)
+        self.document["bars"] |= bars.guest_bars(row)
+        self.document["results"]["guest"] = [row]
+
+    def add_kv(self, said: Any) -> None:
+        """Of kv behind bypass."""
+        row = hardware.kv_row(said)
+        self.document["bars"] |= bars.kv_bars(row)
+        self.document["results"]["kv"] = [row]
+
+    def close(self) -> None:
+        """Each bar that is not known is named. In the order of the list; constants of models that were not run go."""
+        known = self.document["bars"]
+        self.document["bars"] = {name: known[name] for name in bars.TARGETS if name in known}
+        missing = self.document["not_measured"]
+        for experiment, names in bars.EXPERIMENT_OF.items():
+            for name in names:
+                if name in known:
+                    continue
+                why = missing.get(experiment) or missing.get(f"{experiment} {name.rpartition('_')[2]}")
+                if why is None and experiment in ("guest", "kv"):
+                    why = f"needs --{experiment} FILE"
+                self.document["not_run"][name] = why or f"{experiment} was not asked for"
+
+
+def run(
+    json_file: Path,
+    *,
+    quick: bool = False,
+    only: Sequence[str] = (),
+    guest: Path | None = None,
+    kv: Path | None = None,
+    progress: Console,
+) -> BypassBench:
+    """Simulates, writes `json_file`, and returns what it holds.
+
+    What this machine lacks the programs for is left out, and `not_measured` says why. Raises BenchError when an
+    experiment failed; the file then has what the others found."""
+    wanted = set(only or EXPERIMENTS)
+
+    def say(text: str) -> None:
+        progress.print(text, markup=False)
+
+    collector = Collector(say)
+    with tempfile.TemporaryDirectory(prefix="wherry-bench-") as directory:
+        _simulate(collector, wanted, quick, Path(directory), say)
+        if "qemu" in wanted:
+            _qemu(collector, quick, Path(directory), say)
+    if "resources" in wanted:
+        _resources(collector)
+    for name, file, use in (("guest", guest, collector.add_guest), ("kv", kv, collector.add_kv)):
+        if file is not None:
+            collector.take([name], file, use)
+    collector.close()
+    bench = parse_as(BypassBench, collector.document, str(json_file))
+    write(json_file, collector.document)
+    if collector.failed:
+        raise BenchError(f"{'; '.join(collector.failed)}. What else was measured is in {json_file}")
+    return bench
+
+
+def _resources(collector: Collector) -> None:
+    try:
+        table = programs.resource_table()
+    except NotFound as why:
+        collector.lacking(["resources"], why)
+    else:
+        collector.take(["resources"], table, collector.add_resources)
+
+
+def _simulate(collector: Collector, wanted: set[str], quick: bool, directory: Path, say: Say) -> None:
+    """The RTL's groups and the models' experiments, each a process, the long ones first."""
+    jobs: list[Job] = []
+
+    def add(names: Mapping[str, str], program: Callable[[], Path]) -> None:
+        asked = [name for name in names if name in wanted]
+        try:
+            path = program() if asked else Path()
+        except NotFound as why:
+            collector.lacking(asked, why)
+            return
+        for name in asked:
+            file = directory / f"{name}.json"
+            words = ["--json", str(file), *(["--quick"] if quick else []), "--only", names[name]]
+            jobs.append(Job(name, [str(path), *words], file))
+
+    add(RTL, programs.rtl_bench)
+    add({name: name for name in MODELS}, programs.model_bench)
+    if jobs:
+        say(f"{len(jobs)} simulations on {len(os.sched_getaffinity(0))} cores")
+    for name, found in run_jobs(jobs, say).items():
+        collector.take([name], found, collector.add_rtl if name in RTL else collector.add_models)
+
+
+def _qemu(collector: Collector, quick: bool, directory: Path, say: Say) -> None:
+    """e1000e of the machine's QEMU, igb of a newer one."""
+    frames = QUICK_FRAMES if quick else bars.FRAMES
+    for nic, qemu in (("e1000e", None), ("igb", programs.newer_qemu)):
+        file = directory / f"{nic}.json"
+        try:
+            line = [str(programs.qemu_bench()), "--core", "rtl", "--nic", nic, "--frames", str(frames)]
+            line += ["--json", str(file), *(["--qemu", str(qemu())] if qemu is not None else [])]
+        except NotFound as why:
+            collector.lacking([f"qemu {nic}"], why)
+            continue
+        # 1: it ran, and something was wrong, which its file tells.
+        found = run_jobs([Job(f"qemu {nic}", line, file, (0, 1))], say, 1)
+        collector.take([f"qemu {nic}"], found[f"qemu {nic}"], collector.add_qemu)

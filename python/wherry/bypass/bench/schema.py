@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `wherry bench bypass --json FILE` writes, as types, and what its bars are made of (docs/bench-bypass.md)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+from wherry.bench import Basis, Benchmark, Run, published_text, published_values, rows
+
+Topology = Literal["switch", "intel", "amd", "host"]
+Way = Literal["in_place", "stream"]
+Reading = Literal["one_fetch", "any_fetches"]
+"""What the model takes for granted of the paper's NIC and core where the paper says nothing (docs/bench-bypass.md)."""
+Mark = Literal["given", "chosen", "fitted", "predicted", "bound", "simulated", "not modelled"]
+"""Of a figure. fitted: a constant was set so that this figure comes out; predicted: no constant was."""
+Scenario = Literal["software", "both", "receive", "transmit"]
+
+RTL = {"rtl_rates": "rates", "rtl_latency": "latency", "rtl_curves": "curve", "rtl_overload": "overload",
+       "rtl_cycles": "cycles"}  # fmt: skip
+"""And how bypass_rtl_bench calls them."""
+MODELS = ("latency", "rates", "overload", "tcp", "batching")
+EXPERIMENTS = (*RTL, *MODELS, "resources", "qemu")
+"""What `--only` takes."""
+
+
+KNOWN = published_values("bypass")
+"""The paper's, by id."""
+
+
+def known_text(identifier: str) -> str:
+    """One of them in words."""
+    return published_text(KNOWN[identifier])
+
+
+@dataclass(frozen=True, slots=True)
+class RtlRate:
+    """Our core at line rate, both directions at once: the Verilated RTL beside a model of a NIC."""
+
+    name: str
+    """rate_...: a NIC that holds enough descriptors; others: as the name says."""
+    mbits: int
+    size: int
+    """Bytes with FCS up to 1024, without it 300 and 1514."""
+    way: Way
+    nic: str
+    card_link: str
+    mpps: float
+    share_of_line: float
+    bound_mpps: float
+    """What the card's link carries of such packets."""
+    share_of_link: float
+    lost: int
+    tails_per_packet: float
+    bytes_in: float
+    """Of a packet on the card's link, with headers: from the NIC, and to it."""
+    bytes_out: float
+    flow_control_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class RtlLatency:
+    """Our core, 300 bytes at 10 Gbit/s line rate."""
+
+    topology: Topology
+    way: Way
+    mean_us: float
+    p99_us: float
+    std_us: float
+    loss: float
+    tails_per_packet: float
+    requests_per_packet: float
+    published: str
+    """What the paper's core does there."""
+
+
+@dataclass(frozen=True, slots=True)
+class RtlPoint:
+    """Our core, 300 bytes in place, at an input rate (figure 8)."""
+
+    topology: Topology
+    rate_gbps: float
+    """Of frames with FCS, without preamble and gap."""
+    latency_us: float
+    loss_percent: float
+    tails_per_packet: float
+
+
+@dataclass(frozen=True, slots=True)
+class RtlOverload:
+    """Our core, more offered than goes through."""
+
+    name: str
+    topology: Topology
+    way: Way
+    limited_by: str
+    share_of_limit: float
+    """Of what an ideal core would pass."""
+    dropped_by_nic: int
+    reordered: int
+    lost_uncounted: int
+    mean_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class RtlCycles:
+    """Our core, a packet at a time; cycles of 4 ns."""
+
+    path: str
+    least: int
+    most: int
+    samples: int
+    published: str
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """The paper's core as a model, or software, at line rate (figure 7). Last bit in to last bit out."""
+
+    scenario: Scenario
+    reading: Reading
+    frames: int
+    mean_us: float
+    deviation_ns: float
+    min_us: float
+    max_us: float
+    published_us: str
+    error_percent: float | None
+    """Its size; null: the paper has no number."""
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSlice:
+    """The packets that left within a span of time (figure 7)."""
+
+    scenario: Scenario
+    reading: Reading
+    at_us: float
+    mean_us: float
+    min_us: float
+    max_us: float
+    reordered: int
+
+
+@dataclass(frozen=True, slots=True)
+class RatePoint:
+    """Latency and loss at an input rate (figure 8)."""
+
+    system: Literal["host_bypassing", "dpdk", "dpdk_fpga"]
+    topology: Topology
+    reading: Reading
+    rate_gbps: float
+    """Of frames with FCS, without preamble and gap: line rate is 9.38."""
+    latency_us: float
+    nic_loss_percent: float
+    loss_percent: float
+    """In minus out; near the limit what still waits counts, too."""
+    frames: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """The paper's core at line rate, with and without flow control by write-backs (figure 9)."""
+
+    topology: Topology
+    writeback: bool
+    frames: int
+    loss_percent: float
+    """Of the NIC's packet buffer."""
+    end_to_end_loss_percent: float
+    reordered_percent: float
+    requests_per_packet: float
+    latency_us: float
+    published_loss_percent: float | None
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class OverloadSlice:
+    """The packets that left within a span of time (figure 9)."""
+
+    topology: Topology
+    writeback: bool
+    at_us: float
+    mean_us: float
+    min_us: float
+    max_us: float
+    reordered: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tcp:
+    """1514 bytes at line rate: what TCP sends if it never has to slow down (table I)."""
+
+    topology: Topology
+    frames: int
+    goodput_gbps: float
+    latency_us: float
+    loss_percent: float
+    published_goodput_gbps: float
+    published_latency_us: float
+    published_loss_percent: float
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Batching:
+    """Tail writes by batches (table II)."""
+
+    reading: Reading
+    batch: int
+    timeout_ns: int
+    frames: int
+    latency_us: float
+    deviation_ns: float
+    outgoing: float
+    """Bytes a packet from the FPGA, without receive descriptors, as the paper counts them."""
+    ingoing: float
+    packets_per_tail: float
+    published_latency_us: float
+    published_deviation_ns: float
+    published_outgoing: float
+    published_ingoing: float
+    mark: Mark
+    """Of the latency."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant of the models."""
+
+    name: str
+    value: float
+    unit: str
+    mark: Mark
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """One block, by Yosys for UltraScale+."""
+
+    name: str
+    lut: int
+    lutram: int
+    ff: int
+    bram36: float
+    """A BRAM18 counts half."""
+    uram: int
+    levels: int
+    """LUTs on the longest path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Qemu:
+    """The Verilated core behind a NIC of QEMU: formats and the order of accesses, not times."""
+
+    nic: str
+    qemu: str
+    frames: int
+    """There and back where nothing happens to the NIC."""
+    wrong: int
+    lost: int
+    tx_writebacks: int
+    messages_per_frame: float
+    tails_per_frame: float
+    good: bool
+    """After resets, link down and removal traffic was whole again, and all frames are accounted for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """A Debian guest with an IOMMU set the card up, and was then stopped (tools/guest)."""
+
+    setup_s: float
+    frames_while_stopped: int
+    frames_wrong: int
+
+
+@dataclass(frozen=True, slots=True)
+class KvBehind:
+    """The kv core behind the bypass core, NIC models on both sides."""
+
+    runs: int
+    linearizable: int
+    read_us: float
+    kv_read_us: float
+    """Of kv's own core, without a NIC."""
+
+
+@dataclass(frozen=True, slots=True)
+class BypassResults:
+    """The figures, by experiment; what was not run is empty."""
+
+    rtl_rates: list[RtlRate] = rows("Our core, simulated RTL: both directions at line rate")
+    rtl_latency: list[RtlLatency] = rows("Our core, simulated RTL: 300 bytes at 10 Gbit/s")
+    rtl_curves: list[RtlPoint] = rows("Our core, simulated RTL: latency and loss by rate (figure 8)")
+    rtl_overload: list[RtlOverload] = rows("Our core, simulated RTL: overload")
+    rtl_cycles: list[RtlCycles] = rows("Our core, simulated RTL: cycles of 4 ns")
+    latency: list[Latency] = rows("The paper's core as a model, and software: latency at line rate (figure 7)")
+    latency_over_time: list[TimeSlice] = rows("The same over time")
+    rates: list[RatePoint] = rows("Models: latency and loss by rate, 300 bytes (figure 8)")
+    overload: list[Overload] = rows("The paper's core as a model: overload (figure 9)")
+    overload_over_time: list[OverloadSlice] = rows("The same over time")
+    tcp: list[Tcp] = rows("The paper's core as a model: 1514 bytes at line rate (table I)")
+    batching: list[Batching] = rows("The paper's core as a model: tail writes by batches (table II)")
+    constants: list[Constant] = rows("Constants of the models")
+    resources: list[Resources] = rows("Our core by Yosys")
+    qemu: list[Qemu] = rows("Our core, simulated RTL, behind QEMU's NICs")
+    guest: list[Guest] = rows("A guest sets up, and is stopped")
+    kv: list[KvBehind] = rows("kv behind bypass")
+
+
+@dataclass(frozen=True, slots=True)
+class BypassBench(Run):
+    """One run of `wherry bench bypass`."""
+
+    name: Literal["bypass"]
+    results: BypassResults
+    not_measured: dict[str, str] = field(default_factory=dict)
+    """Experiments that were asked for and could not be run here, and why."""
+    not_run: dict[str, str] = field(default_factory=dict)
+    """Bars that this run does not know, and why. None of them is met."""
+
+
+_USES = [
+    (r"rate_64b_\d+g", "rtl_rates share_of_line, 64 bytes, the slower way; 0 if a frame was lost. Simulated"),
+    (r"rate_64b_100g_of_link", "rtl_rates share_of_link, 64 bytes, Gen3 x16, the slower way. Simulated"),
+    (r"(rx|tx|inplace)_cycles", "rtl_cycles, most. Simulated"),
+    (r"flow_control_bytes_per_packet", "rtl_rates, 64 bytes, 10 Gbit/s: write-backs of sent packets. Simulated"),
+    (r"overload_(reordered|lost_uncounted)", "rtl_overload, the sum of all rows. Simulated"),
+    (r"overload_cost", "rtl_overload, 1 - share_of_limit, the worst row. Simulated"),
+    (r"intel_root_loss_10g", "rtl_latency, Intel root, the worse way. Simulated; the root's rate is fitted"),
+    (r"intel_root_latency_us", "rtl_latency mean_us, Intel root, the worse way. Simulated"),
+    (r"switch_latency_us", "rtl_latency mean_us, switch, the worse way. Simulated; the NIC's own times are fitted"),
+    (r"tails_per_packet", "rtl_latency, switch, the worse way: tail writes of both rings. Simulated"),
+    (r"model_error_table2_bytes", "batching, the largest of six errors in per cent. Modelled"),
+    (r"model_error_loss_writeback", "overload, Intel root, write-back on, in points. Modelled"),
+    (r"model_error_batch16_latency", "batching latency_us, 16 by 2500 ns, one_fetch, per cent. Modelled"),
+    (r"model_error_switch_latency", "latency mean_us, both, one_fetch, per cent. Modelled"),
+    (r"model_error_tcp_goodput", "tcp goodput_gbps, switch, per cent. Modelled"),
+    (r"personality_luts", "resources: bypass_expand + bypass_decode, LUT + LUTRAM"),
+    (r"luts_total", "resources of bypass_core (one pair, 10 Gbit/s), LUT + LUTRAM"),
+    (r"(uram|bram36)_total", "resources of bypass_core; a BRAM18 counts half"),
+    (r"lut_levels_max", "resources, the longest path of all blocks"),
+    (r"qemu_frames_wrong_.+", "qemu wrong + lost, where nothing happens to the NIC"),
+    (r"qemu_tx_writebacks", "qemu tx_writebacks, all NICs that were run"),
+    (r"guest_.+", "guest: tools/guest/run.py, handed in by --guest"),
+    (r"kv_behind_bypass", "kv: linearizable / runs, handed in by --kv"),
+]
+
+
+def basis_of(bar: str, results: BypassResults) -> Basis:
+    """The basis of the bar of that name."""
+    beside = ""
+    if bar == "model_error_batch16_latency":
+        beside = _other_reading([row.latency_us for row in results.batching
+                                 if (row.reading, row.batch) == ("any_fetches", 16)], 9.92)  # fmt: skip
+    elif bar == "model_error_switch_latency":
+        beside = _other_reading([row.mean_us for row in results.latency
+                                 if (row.reading, row.scenario) == ("any_fetches", "both")], 7.99)  # fmt: skip
+    elif bar.startswith("qemu_frames_wrong"):
+        nic = bar.removeprefix("qemu_frames_wrong_")
+        beside = ", ".join(f"of {row.frames} frames, {row.qemu}" for row in results.qemu if row.nic == nic)
+    elif bar == "kv_behind_bypass":
+        beside = ", ".join(f"read {row.read_us:.3g} us; kv's own {row.kv_read_us:.3g} us" for row in results.kv)
+    return Basis(next((uses for name, uses in _USES if re.fullmatch(name, bar)), ""), beside)
+
+
+def _other_reading(found: list[float], published: float) -> str:
+    return "".join(f"any_fetches: {us:.2f} us, {100 * abs(us / published - 1):.1f} %" for us in found)
+
+
+BENCHMARK = Benchmark(
+    name="bypass",
+    schema=BypassBench,
+    basis=basis_of,
+    paper="002 (host bypassing, which bypass answers: Alveo U50, Intel 82599, 10 Gbit/s)",
+)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs of bypass's commands, and what else of a checkout they read. All raise NotFound."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from wherry.errors import NotFound
+from wherry.system import built, repository, wherry_bypass
+
+
+def host() -> Path:
+    """What `wherry bypass` runs."""
+    return wherry_bypass()
+
+
+def model_bench() -> Path:
+    """The paper's core, NIC, topologies and baselines as models."""
+    return built("sim/host_bypassing", "host_bypassing_bench")
+
+
+def rtl_bench() -> Path:
+    """The Verilated core in the same fabric."""
+    return built("sim/bypass", "bypass_rtl_bench")
+
+
+def qemu_bench() -> Path:
+    """The Verilated core behind a NIC of QEMU."""
+    return built("sim/qemu", "bypass_qemu")
+
+
+def newer_qemu() -> Path:
+    """QEMU 10, which has igb, where tools/qemu-backports.sh unpacks it."""
+    qemu = Path(sys.prefix) / "qemu-backports" / "usr" / "bin" / "qemu-system-x86_64"
+    if not qemu.is_file():
+        raise NotFound(f"no QEMU with igb: looked at {qemu}; tools/qemu-backports.sh unpacks one")
+    return qemu
+
+
+def resource_table() -> Path:
+    """What the cores take, by Yosys: hdl/resources.json, which tools/synth.py writes."""
+    root = repository()
+    file = root / "hdl" / "resources.json" if root is not None else None
+    if file is None or not file.is_file():
+        raise NotFound("the table of resources is in a checkout: hdl/resources.json")
+    return file

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// host_bypassing_bench: the figures of paper 002 from models: its own core, its NIC, its topologies, its baselines.
+// What `wherry bench bypass` runs for them. docs/bench-bypass.md.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sim/host_bypassing/figures.hpp"
+
+int main(int argc, char** argv) {
+  using namespace wherry::sim::host_bypassing;
+  CLI::App app{"Simulates the evaluation of paper 002, host bypassing (docs/bench-bypass.md)", "host_bypassing_bench"};
+  const std::vector<std::string> all{"latency", "rates", "overload", "tcp", "batching"};
+  std::vector<std::string> only = all;
+  std::string file;
+  Effort effort;
+  app.add_option("--json", file, "where the rows go; otherwise to standard output");
+  app.add_option("--only", only, "latency, rates, overload, tcp, batching")->delimiter(',')->check(CLI::IsMember(all));
+  app.add_flag("--quick", effort.quick, "fewer packets, fewer rates");
+  CLI11_PARSE(app, argc, argv);
+
+  effort.say = [&](const std::string& line) {
+    fmt::print(stderr, "{}\n", line);
+    static_cast<void>(std::fflush(stderr));
+  };
+  const auto wanted = [&](const char* name) { return std::ranges::find(only, name) != only.end(); };
+  nlohmann::json document{{"program", "host_bypassing_bench"}, {"constants", constants()}};
+  if (wanted("latency")) latency(effort, document);
+  if (wanted("rates")) rates(effort, document);
+  if (wanted("overload")) overload(effort, document);
+  if (wanted("tcp")) tcp(effort, document);
+  if (wanted("batching")) batching(effort, document);
+  const std::string text = document.dump(1) + "\n";
+  if (file.empty()) {
+    fmt::print("{}", text);
+    return 0;
+  }
+  std::ofstream out(file);
+  out << text;
+  if (!out.flush()) {
+    fmt::print(stderr, "host_bypassing_bench: cannot write {}\n", file);
+    return 1;
+  }
+  return 0;
+}
