@@ -2,8 +2,8 @@
 #include "sim/demo/demo.hpp"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
-#include <ctime>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -18,12 +18,6 @@ namespace {
 
 constexpr std::uint32_t kTwinEntries = 64, kTwinSlots = 96;
 constexpr std::chrono::minutes kSetUpPatience{3}, kEndPatience{1};  ///< for what takes a second
-
-std::uint64_t process_cpu_ns() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(time.tv_nsec);
-}
 
 Result<kv::Endpoint> endpoint_of(const std::string& file) {
   WHERRY_ASSIGN(const kv::ClusterFile cluster, kv::load_cluster_file(file));
@@ -186,7 +180,8 @@ class Demo {
     report_.dma_writes = machine_->proxy().bar_writes();
     report_.tail_writes = counted_->tails();
     report_.cycles = card_->cycles() + function_->cycles();
-    report_.cpu_ns = process_cpu_ns();
+    report_.cpu_ns = use_of(::getpid()).cpu_ns;
+    report_.qemu_cpu_ns = use_of(machine_->pid()).cpu_ns;
     report_.host_use = host_->use();
     report_.host_accesses = host_->accesses();
     observer_(report_);

@@ -37,8 +37,8 @@ struct DemoReport {
   std::vector<ShownCounter> card;
   std::uint64_t dma_reads = 0, dma_writes = 0;  ///< messages: accesses of the NIC to the card
   std::uint64_t tail_writes = 0;
-  std::uint64_t cycles = 0;  ///< of both cores, computed
-  std::uint64_t cpu_ns = 0;  ///< of the simulation; QEMU's is its own
+  std::uint64_t cycles = 0;                   ///< of both cores, computed
+  std::uint64_t cpu_ns = 0, qemu_cpu_ns = 0;  ///< of the simulation, and of QEMU
   pid_t host = 0, qemu_process = 0;
   ProcessUse host_use;
   std::uint64_t host_setup_ns = 0;        ///< processor time of the host's part when it was ready

@@ -78,13 +78,13 @@ Status HostPart::serve(const Access& access) {
   }
 }
 
-ProcessUse HostPart::use() const {
+ProcessUse use_of(pid_t pid) {
   ProcessUse use;
   clockid_t clock{};
   timespec time{};
-  if (::clock_getcpuclockid(pid(), &clock) == 0 && ::clock_gettime(clock, &time) == 0)
+  if (::clock_getcpuclockid(pid, &clock) == 0 && ::clock_gettime(clock, &time) == 0)
     use.cpu_ns = static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(time.tv_nsec);
-  std::ifstream file(fmt::format("/proc/{}/stat", pid()));
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const std::size_t name = text.rfind(')');  // which may contain anything
   if (name != std::string::npos && name + 2 < text.size()) use.state = text[name + 2];

@@ -53,6 +53,7 @@ struct ProcessUse {
   std::uint64_t cpu_ns = 0;
   char state = '?';  ///< as in proc(5): S sleeps, T is stopped
 };
+[[nodiscard]] ProcessUse use_of(pid_t pid);
 
 /// The machine's end, and the process.
 class HostPart {
@@ -68,7 +69,7 @@ class HostPart {
   [[nodiscard]] bool ready() const noexcept { return ready_; }
   /// Of registers, since its start.
   [[nodiscard]] std::uint64_t accesses() const noexcept { return accesses_; }
-  [[nodiscard]] ProcessUse use() const;
+  [[nodiscard]] ProcessUse use() const { return use_of(pid()); }
   [[nodiscard]] pid_t pid() const noexcept { return process_.pid(); }
   /// The kernel gives it no time any more, or again (SIGSTOP, SIGCONT).
   void suspend() const;

@@ -44,6 +44,7 @@ nlohmann::json json_of(const DemoOptions& options, const DemoReport& report) {
           {"tail_writes", report.tail_writes},
           {"cycles", report.cycles},
           {"simulation_cpu_s", static_cast<double>(report.cpu_ns) * 1e-9},
+          {"qemu_cpu_s", static_cast<double>(report.qemu_cpu_ns) * 1e-9},
           {"pid", ::getpid()},
           {"qemu_pid", report.qemu_process},
           {"host",
@@ -56,7 +57,6 @@ nlohmann::json json_of(const DemoOptions& options, const DemoReport& report) {
 }
 
 int host_part(int socket, const HostOptions& options) {
-  std::signal(SIGINT, SIG_IGN);  // Ctrl-C is for the whole; this part ends when it is told to
   const HostLink link(socket);
   const Status status = run_host(link, options);
   if (!status) link.fail(status.message());
