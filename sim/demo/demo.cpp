@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::uint32_t kTwinEntries = 64, kTwinSlots = 96;
 constexpr std::chrono::minutes kSetUpPatience{3}, kEndPatience{1};  ///< for what takes a second
+constexpr std::chrono::milliseconds kQuiet{100};                    ///< longer than a frame is on its way
+constexpr std::chrono::seconds kQuietPatience{5};                   ///< Linux may go on asking
 
 Result<kv::Endpoint> endpoint_of(const std::string& file) {
   WHERRY_ASSIGN(const kv::ClusterFile cluster, kv::load_cluster_file(file));
@@ -113,6 +115,7 @@ class Demo {
 
   Status end() {
     if (!host_->ready()) return {};
+    WHERRY_TRY(settle());
     observe();
     host_->resume();
     host_->give_back();
@@ -128,6 +131,18 @@ class Demo {
     const bool busy = function_->turn(*card_);
     WHERRY_TRY(machine_->turn(busy ? 0 : 1));
     return host_->serve([this](const HostMessage& message) { return access(message); });
+  }
+
+  /// Until nothing has moved for a while: what is on its way is counted on both sides.
+  Status settle() {
+    const auto moved = [this] { return machine_->proxy().bar_reads() + machine_->proxy().bar_writes(); };
+    std::uint64_t last = moved();
+    const Deadline patience(kQuietPatience);
+    for (Deadline quiet(kQuiet); !quiet.passed() && !patience.passed();) {
+      WHERRY_TRY(turn());
+      if (std::exchange(last, moved()) != moved()) quiet = Deadline(kQuiet);
+    }
+    return {};
   }
 
   Result<std::uint32_t> access(const HostMessage& message) {
