@@ -21,16 +21,10 @@ namespace {
 constexpr std::uint64_t kResetCycles = 8;
 /// Longer than any access: the file of registers is filled after a reset in 515 (bypass_registers.sv).
 constexpr std::uint64_t kLongestAccess = 100'000;
-constexpr unsigned kLineSize = 6;          ///< AxSIZE of 64 bytes
 constexpr unsigned kWordSize = 2;          ///< of 4
 constexpr unsigned kNarrowestFull = 5;     ///< what is aligned and of at most 32 bytes goes as one beat of its own size
 constexpr std::uint32_t kBoundary = 4096;  ///< no burst crosses it (AXI4, A3.4.1)
-constexpr std::uint8_t kIncr = 1;
-constexpr std::uint8_t kIdentifiers = 64;
 constexpr std::uint8_t kAllStrobes = 0xF;
-
-/// The lowest `count` of 64 bits; from 0 to 64.
-constexpr QData ones(std::size_t count) { return count == 64 ? ~QData{0} : (QData{1} << count) - 1; }
 
 std::byte* bytes_of(VlWide<16>& wide) { return reinterpret_cast<std::byte*>(wide.m_storage); }
 
@@ -52,26 +46,44 @@ struct RtlCore::Pins {
 };
 
 RtlCore::RtlCore(const RtlOptions& options, InPlaceFunction* function)
-    : options_(options), function_(function), random_(options.seed), pins_(std::make_unique<Pins>()) {
+    : options_(options), function_(function), pauses_(options.seed, options.pauses), pins_(std::make_unique<Pins>()) {
   Pins& pins = *pins_;
 #ifdef WHERRY_RTL_TRACE
   pins.context.traceEverOn(true);
 #endif
   Verilated::threadContextp(&pins.context);
   pins.core = std::make_unique<Vbypass_core>(&pins.context);
-  Vbypass_core& c = *pins.core;
 #ifdef WHERRY_RTL_TRACE
   if (!options_.trace.empty()) {
-    c.trace(&pins.trace, 99);
+    pins.core->trace(&pins.trace, 99);
     pins.trace.open(options_.trace.c_str());
   }
 #else
   if (!options_.trace.empty()) fail("no traces: configure with -DWHERRY_RTL_TRACE=ON");
 #endif
+  reset();
+}
+
+void RtlCore::reset() {
+  Vbypass_core& c = *pins_->core;
+  window_.reset();
+  pins_->registers = {};
+  tail_addresses_.clear();
+  tail_values_.clear();
+  tails_.clear();
+  tails_unanswered_ = 0;
+  frame_ = {};
+  frames_.clear();
+  to_send_.clear();
+  sent_ = 0;
+  send_offered_ = verdict_offered_ = drain_ = held_up_ = false;
+  verdicts_.clear();
+  c.s_tx_tvalid = c.s_verdict_tvalid = 0;
   c.rst_i = 1;
   for (std::uint64_t i = 0; i < kResetCycles; ++i) cycle();
   c.rst_i = 0;
-  now_ = moved_ = 0;
+  now_ = moved_ = frames_seen_ = forwarded_ = 0;
+  moments_ = {};
 }
 
 RtlCore::~RtlCore() {
@@ -93,7 +105,7 @@ void RtlCore::cycle() {
   Vbypass_core& c = *pins_->core;
   Verilated::threadContextp(&pins_->context);
   pins_->context.time(now_);  // what messages show
-  drive_window();
+  window_.drive(c, pauses_, now_);
   pins_->registers.drive(*pins_->core);
   drive_tails();
   drive_function();
@@ -118,93 +130,26 @@ void RtlCore::cycle() {
 
 // ---- the window
 
-std::pair<std::uint32_t, std::uint32_t> RtlCore::Burst::beat(std::uint32_t number) const noexcept {
-  const std::uint32_t from = ((offset >> size) + number) << size;
-  return {std::max(from, offset), std::min(from + (1U << size), offset + bytes)};
-}
-
-void RtlCore::drive_window() {
-  Vbypass_core& c = *pins_->core;
-  c.s_axi_awvalid = c.s_axi_wvalid = c.s_axi_arvalid = 0;
-  c.s_axi_bready = pauses() ? 0 : 1;
-  c.s_axi_rready = pauses() ? 0 : 1;
-  if (writing_) {
-    Writing& w = *writing_;
-    if (!w.address_taken && (w.address_offered = w.address_offered || !pauses())) {
-      c.s_axi_awvalid = 1;
-      c.s_axi_awid = id_;
-      c.s_axi_awaddr = w.burst.offset;
-      c.s_axi_awlen = static_cast<CData>(w.burst.beats() - 1);
-      c.s_axi_awsize = static_cast<CData>(w.burst.size);
-      c.s_axi_awburst = kIncr;
-    }
-    if (w.beat < w.burst.beats() && (w.beat_offered = w.beat_offered || !pauses())) {
-      const auto [from, to] = w.burst.beat(w.beat);
-      std::memset(bytes_of(c.s_axi_wdata), static_cast<int>(now_ & 0xFF), kLineBytes);  // what has no strobe
-      std::memcpy(bytes_of(c.s_axi_wdata) + from % kLineBytes, w.data.data() + (from - w.burst.offset), to - from);
-      c.s_axi_wstrb = ones(to - from) << from % kLineBytes;
-      c.s_axi_wlast = w.beat + 1 == w.burst.beats() ? 1 : 0;
-      c.s_axi_wvalid = 1;
-    }
-  }
-  if (reading_ && !reading_->address_taken && (reading_->address_offered = reading_->address_offered || !pauses())) {
-    c.s_axi_arvalid = 1;
-    c.s_axi_arid = id_;
-    c.s_axi_araddr = reading_->burst.offset;
-    c.s_axi_arlen = static_cast<CData>(reading_->burst.beats() - 1);
-    c.s_axi_arsize = static_cast<CData>(reading_->burst.size);
-    c.s_axi_arburst = kIncr;
-  }
-}
-
 void RtlCore::sample_window() {
-  const Vbypass_core& c = *pins_->core;
-  if (c.s_axi_awvalid != 0 && c.s_axi_awready != 0) {
-    writing_->address_taken = true;
-    unanswered_.push_back(id_);
-    moved_ = now_;
-  }
-  if (c.s_axi_wvalid != 0 && c.s_axi_wready != 0) {
-    ++writing_->beat;
-    writing_->beat_offered = false;
-    moved_ = now_;
-  }
-  if (writing_ && writing_->address_taken && writing_->beat == writing_->burst.beats()) writing_.reset();
-  if (c.s_axi_bvalid != 0 && c.s_axi_bready != 0) {
-    if (unanswered_.empty() || unanswered_.front() != c.s_axi_bid)
-      fail(fmt::format("B has identifier {}, which no write waits for", c.s_axi_bid));
-    unanswered_.pop_front();
-    moved_ = now_;
-  }
-  if (c.s_axi_arvalid != 0 && c.s_axi_arready != 0) {
-    reading_->address_taken = true;
-    moved_ = now_;
-  }
-  if (c.s_axi_rvalid == 0 || c.s_axi_rready == 0) return;
-  moved_ = now_;
-  if (!reading_ || !reading_->address_taken || c.s_axi_rid != id_)
-    fail(fmt::format("R has identifier {}, which no read waits for", c.s_axi_rid));
-  Reading& r = *reading_;
-  const auto [from, to] = r.burst.beat(r.beat);
-  std::memcpy(r.data.data() + (from - r.burst.offset), bytes_of(c.s_axi_rdata) + from % kLineBytes, to - from);
-  ++r.beat;
-  if ((c.s_axi_rlast != 0) != (r.beat == r.burst.beats()))
-    fail(fmt::format("RLAST is {} with beat {} of {}", c.s_axi_rlast, r.beat, r.burst.beats()));
-  if (c.s_axi_rlast != 0) reading_.reset();
+  bool moved = false;
+  if (const std::string broken = window_.sample(*pins_->core, moved); !broken.empty()) fail(broken);
+  if (moved) moved_ = now_;
+  if (window_.write_ended() && *window_.write_ended() < kRingsEnd) moments_.written_back = now_;
 }
 
-void RtlCore::write_burst(const Burst& burst, std::span<const std::byte> data) {
-  id_ = static_cast<std::uint8_t>((id_ + 1) % kIdentifiers);
-  writing_ = Writing{.burst = burst, .data = data};
-  for (const std::uint64_t begin = now_; writing_; cycle())
+void RtlCore::write_burst(const AxiBurst& burst, std::span<const std::byte> data) {
+  window_.post_write(burst, data);
+  for (const std::uint64_t begin = now_; window_.writes_taken() != window_.writes_posted(); cycle())
     if (now_ - begin > kLongestAccess) fail(fmt::format("a write to {:#x} is not taken", burst.offset));
 }
 
-void RtlCore::read_burst(const Burst& burst, std::span<std::byte> data) {
-  id_ = static_cast<std::uint8_t>((id_ + 1) % kIdentifiers);
-  reading_ = Reading{.burst = burst, .data = data};
-  for (const std::uint64_t begin = now_; reading_; cycle())
+void RtlCore::read_burst(const AxiBurst& burst, std::span<std::byte> data) {
+  window_.post_read(burst, 0);
+  for (const std::uint64_t begin = now_; !window_.answer(); cycle())
     if (now_ - begin > kLongestAccess) fail(fmt::format("a read at {:#x} is not answered", burst.offset));
+  const auto answer = window_.answer()->data;
+  std::copy(answer.begin(), answer.end(), data.begin());
+  window_.pop_answer();
 }
 
 namespace {
@@ -258,14 +203,24 @@ void RtlCore::access(std::uint32_t offset, const char* what) {
   if (pins_->registers.refused()) fail(fmt::format("the {} of register {:#x} ends with an error", what, offset));
 }
 
+void RtlCore::begin_register_read(std::uint32_t offset) { pins_->registers.begin_read(*pins_->core, offset); }
+void RtlCore::begin_register_write(std::uint32_t offset, std::uint32_t value) {
+  pins_->registers.begin_write(*pins_->core, offset, value);
+}
+bool RtlCore::register_access_ended() const noexcept { return pins_->registers.ended(); }
+std::optional<std::uint32_t> RtlCore::register_data() const noexcept {
+  if (pins_->registers.refused()) return std::nullopt;
+  return pins_->registers.data();
+}
+
 std::uint32_t RtlCore::read_register(std::uint32_t offset) {
-  pins_->registers.begin_read(*pins_->core, offset);
+  begin_register_read(offset);
   access(offset, "read");
   return pins_->registers.data();
 }
 
 void RtlCore::write_register(std::uint32_t offset, std::uint32_t value) {
-  pins_->registers.begin_write(*pins_->core, offset, value);
+  begin_register_write(offset, value);
   access(offset, "write");
 }
 
@@ -273,8 +228,8 @@ void RtlCore::write_register(std::uint32_t offset, std::uint32_t value) {
 
 void RtlCore::drive_tails() {
   Vbypass_core& c = *pins_->core;
-  c.m_axil_awready = pauses() ? 0 : 1;
-  c.m_axil_wready = pauses() ? 0 : 1;
+  c.m_axil_awready = pauses_() ? 0 : 1;
+  c.m_axil_wready = pauses_() ? 0 : 1;
   c.m_axil_bvalid = tails_unanswered_ > 0 ? 1 : 0;
   c.m_axil_bresp = 0;
 }
@@ -288,7 +243,8 @@ void RtlCore::sample_tails() {
     tail_values_.push_back(c.m_axil_wdata);
   }
   if (tail_addresses_.empty() || tail_values_.empty()) return;
-  moved_ = now_;
+  moved_ = moments_.tail = now_;
+  moments_.tail_address = tail_addresses_.front();
   tails_.push_back({tail_addresses_.front(), tail_values_.front()});
   tail_addresses_.pop_front();
   tail_values_.pop_front();
@@ -306,8 +262,8 @@ std::optional<TailWrite> RtlCore::take_tail() {
 
 void RtlCore::drive_function() {
   Vbypass_core& c = *pins_->core;
-  c.m_rx_tready = drain_ || (frames_.size() < kFramesTaken && !pauses()) ? 1 : 0;
-  c.m_head_tready = function_ != nullptr && !pauses() ? 1 : 0;
+  c.m_rx_tready = drain_ || (frames_.size() < kFramesTaken && !pauses_()) ? 1 : 0;
+  c.m_head_tready = function_ != nullptr && !pauses_() ? 1 : 0;
   drive_send();
   drive_verdict();
 }
@@ -316,12 +272,12 @@ void RtlCore::drive_send() {
   Vbypass_core& c = *pins_->core;
   if (send_offered_) return;  // it stays until it is taken
   c.s_tx_tvalid = 0;
-  if (to_send_.empty() || pauses()) return;
+  if (to_send_.empty() || pauses_()) return;
   const Frame& frame = to_send_.front();
   const std::size_t bytes = std::min<std::size_t>(frame.bytes.size() - sent_, kLineBytes);
   std::memset(bytes_of(c.s_tx_tdata), static_cast<int>(now_ & 0xFF), kLineBytes);  // what tkeep does not have
   std::memcpy(bytes_of(c.s_tx_tdata), frame.bytes.data() + sent_, bytes);
-  c.s_tx_tkeep = ones(bytes);
+  c.s_tx_tkeep = low_ones(bytes);
   c.s_tx_tlast = sent_ + bytes == frame.bytes.size() ? 1 : 0;
   c.s_tx_tuser = QData{frame.bytes.size()} | QData{frame.queue} << 16;
   c.s_tx_tvalid = 1;
@@ -332,10 +288,10 @@ void RtlCore::drive_verdict() {
   Vbypass_core& c = *pins_->core;
   if (verdict_offered_) return;
   c.s_verdict_tvalid = 0;
-  if (verdicts_.empty() || pauses()) return;
+  if (verdicts_.empty() || pauses_()) return;
   const Verdict& verdict = verdicts_.front();
   std::memcpy(bytes_of(c.s_verdict_tdata), verdict.line.data(), kLineBytes);
-  c.s_verdict_tkeep = ones(kLineBytes);
+  c.s_verdict_tkeep = low_ones(kLineBytes);
   c.s_verdict_tlast = 1;
   c.s_verdict_tuser = (verdict.forward ? kForward : 0) | (verdict.replace ? kReplace : 0);
   c.s_verdict_tvalid = 1;
@@ -349,13 +305,14 @@ void RtlCore::sample_function() {
     moved_ = now_;
     sent_ += kLineBytes;
     if (c.s_tx_tlast != 0) {
+      moments_.sent = now_;
       to_send_.pop_front();
       sent_ = 0;
     }
   }
   if (verdict_offered_ && c.s_verdict_tready != 0) {
     verdict_offered_ = false;
-    moved_ = now_;
+    moved_ = moments_.verdict = now_;
     if (verdicts_.front().forward) ++forwarded_;
     verdicts_.pop_front();
   }
@@ -368,10 +325,11 @@ void RtlCore::sample_frame() {
   const Vbypass_core& c = *pins_->core;
   moved_ = now_;
   const auto bytes = static_cast<std::size_t>(std::popcount(c.m_rx_tkeep));
-  if (bytes == 0 || c.m_rx_tkeep != ones(bytes) || (c.m_rx_tlast == 0 && bytes != kLineBytes))
+  if (bytes == 0 || c.m_rx_tkeep != low_ones(bytes) || (c.m_rx_tlast == 0 && bytes != kLineBytes))
     fail(fmt::format("a beat of m_rx has tkeep {:#x}, tlast {}", c.m_rx_tkeep, c.m_rx_tlast));
   if (!frame_.bytes.empty() && frame_.queue != queue_of_user(c.m_rx_tuser))
     fail("m_rx changes the queue within a frame");
+  if (frame_.bytes.empty()) moments_.received = now_;
   frame_.queue = queue_of_user(c.m_rx_tuser);
   const std::byte* data = bytes_of(c.m_rx_tdata);
   frame_.bytes.insert(frame_.bytes.end(), data, data + bytes);
@@ -386,11 +344,11 @@ void RtlCore::sample_frame() {
 
 void RtlCore::sample_head() {
   const Vbypass_core& c = *pins_->core;
-  moved_ = now_;
+  moved_ = moments_.head = now_;
   ++frames_seen_;
   const std::uint32_t size = size_of_user(c.m_head_tuser);
   const std::uint32_t head = std::min(size, kLineBytes);
-  if (c.m_head_tlast == 0 || size == 0 || c.m_head_tkeep != ones(head))
+  if (c.m_head_tlast == 0 || size == 0 || c.m_head_tkeep != low_ones(head))
     fail(fmt::format("a head of a frame of {} bytes has tkeep {:#x}, tlast {}", size, c.m_head_tkeep, c.m_head_tlast));
   Verdict verdict;
   std::memcpy(verdict.line.data(), bytes_of(c.m_head_tdata), kLineBytes);

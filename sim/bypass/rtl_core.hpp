@@ -15,8 +15,8 @@
 #include <string>
 #include <utility>
 
-#include "base/random.hpp"
 #include "sim/bypass/card.hpp"
+#include "sim/bypass/rtl_window.hpp"
 
 namespace wherry::sim {
 
@@ -30,7 +30,6 @@ struct RtlOptions {
 
 class RtlCore {
  public:
-  static constexpr std::uint32_t kMillion = 1'000'000;
   static constexpr std::size_t kFramesTaken = 4;  ///< so many frames wait at the end of m_rx, then it is not ready
 
   /// Out of reset. `function` gives the verdicts, and outlives the core; none: m_head is never ready.
@@ -44,14 +43,22 @@ class RtlCore {
   /// Cycles since anything passed at a port.
   [[nodiscard]] std::uint64_t still() const noexcept { return now_ - moved_; }
 
+  /// s_axi, for one that does something else meanwhile: bursts go while cycle() runs.
+  [[nodiscard]] RtlWindow& window() noexcept { return window_; }
   /// Bursts at s_axi that have exactly these bytes; within the window. A write ends when all beats are taken, its
-  /// answer comes later; a read ends with its data, of what is nowhere zeros.
+  /// answer comes later; a read ends with its data, of what is nowhere zeros. Precondition: no other read waits.
   void write(std::uint32_t offset, std::span<const std::byte> data);
   void read(std::uint32_t offset, std::span<std::byte> data);
 
-  /// One transaction at s_axil.
+  /// One transaction at s_axil; the clock runs until it is done.
   std::uint32_t read_register(std::uint32_t offset);
   void write_register(std::uint32_t offset, std::uint32_t value);
+  /// The same, of which cycle() does the rest: one at a time.
+  void begin_register_read(std::uint32_t offset);
+  void begin_register_write(std::uint32_t offset, std::uint32_t value);
+  [[nodiscard]] bool register_access_ended() const noexcept;
+  /// What the last read gave; none: the core answered with an error.
+  [[nodiscard]] std::optional<std::uint32_t> register_data() const noexcept;
 
   /// At m_axil, in order.
   std::optional<TailWrite> take_tail();
@@ -67,7 +74,10 @@ class RtlCore {
   [[nodiscard]] std::uint64_t frames_seen() const noexcept { return frames_seen_; }
 
   /// For s_tx.
-  void put_frame(Frame frame) { to_send_.push_back(std::move(frame)); }
+  void put_frame(Frame frame) {
+    to_send_.push_back(std::move(frame));
+    moved_ = now_;
+  }
   [[nodiscard]] std::size_t frames_to_send() const noexcept { return to_send_.size(); }
   /// Those of which nothing has gone in. How many there were.
   std::size_t forget_frames_to_send();
@@ -77,40 +87,31 @@ class RtlCore {
   [[nodiscard]] std::size_t forwards_waiting() const noexcept;
   [[nodiscard]] std::uint64_t forwarded() const noexcept { return forwarded_; }
 
+  /// Cycles in which the last of each passed; 0: never did.
+  struct Moments {
+    std::uint64_t written_back = 0;  ///< a beat that ends a write to a ring
+    std::uint64_t received = 0;      ///< the first beat of a frame at m_rx
+    std::uint64_t head = 0;          ///< at m_head
+    std::uint64_t sent = 0;          ///< the last beat of a frame at s_tx
+    std::uint64_t verdict = 0;       ///< at s_verdict
+    std::uint64_t tail = 0;          ///< address and value of a tail at m_axil
+    std::uint64_t tail_address = 0;
+  };
+  [[nodiscard]] const Moments& moments() const noexcept { return moments_; }
+
+  /// As after power-up: nothing waits at any port.
+  void reset();
+
   [[noreturn]] void fail(const std::string& why) const;
 
  private:
   using Line = std::array<std::byte, kLineBytes>;
-  /// INCR: the bytes from `offset` on, in beats of 2^size.
-  struct Burst {
-    std::uint32_t offset = 0;
-    std::uint32_t bytes = 0;
-    unsigned size = 0;
-    [[nodiscard]] std::uint32_t beats() const noexcept { return ((offset + bytes - 1) >> size) - (offset >> size) + 1; }
-    /// What beat `number` has of the bytes: from, and to before.
-    [[nodiscard]] std::pair<std::uint32_t, std::uint32_t> beat(std::uint32_t number) const noexcept;
-  };
-  struct Writing {
-    Burst burst;
-    std::span<const std::byte> data;
-    std::uint32_t beat = 0;  ///< the next
-    bool address_taken = false;
-    bool address_offered = false, beat_offered = false;
-  };
-  struct Reading {
-    Burst burst;
-    std::span<std::byte> data;
-    std::uint32_t beat = 0;
-    bool address_taken = false, address_offered = false;
-  };
   struct Verdict {
     bool forward = false, replace = false;
     Line line{};
   };
   struct Pins;
 
-  [[nodiscard]] bool pauses() { return options_.pauses != 0 && random_.below(kMillion) < options_.pauses; }
-  void drive_window();
   void sample_window();
   void drive_tails();
   void sample_tails();
@@ -121,17 +122,15 @@ class RtlCore {
   void sample_frame();
   void sample_head();
   void access(std::uint32_t offset, const char* what);
-  void write_burst(const Burst& burst, std::span<const std::byte> data);
-  void read_burst(const Burst& burst, std::span<std::byte> data);
+  void write_burst(const AxiBurst& burst, std::span<const std::byte> data);
+  void read_burst(const AxiBurst& burst, std::span<std::byte> data);
 
   RtlOptions options_;
   InPlaceFunction* function_;
-  SplitMix64 random_;
+  Pauses pauses_;
+  RtlWindow window_;
+  Moments moments_;
   std::uint64_t now_ = 0, moved_ = 0;
-  std::optional<Writing> writing_;
-  std::optional<Reading> reading_;
-  std::deque<std::uint8_t> unanswered_;  ///< identifiers of writes
-  std::uint8_t id_ = 0;                  ///< of the burst under way
   std::deque<std::uint64_t> tail_addresses_;
   std::deque<std::uint32_t> tail_values_;
   std::uint32_t tails_unanswered_ = 0;

@@ -46,17 +46,15 @@ struct Meter final : nic::WireEnd {
 
 enum class Topology { kSwitch, kIntel, kAmd };
 
-pcie::RootOptions root(Topology topology, pcie::Time interval) {
-  pcie::RootOptions options = topology == Topology::kIntel ? pcie::intel_xeon_4110()
-                              : topology == Topology::kAmd ? pcie::amd_epyc_7402()
-                                                           : pcie::ideal_root();
-  if (interval != 0) options.peer_interval = interval;
-  return options;
+pcie::RootOptions root(Topology topology) {
+  return topology == Topology::kIntel ? pcie::intel_xeon_4110()
+         : topology == Topology::kAmd ? pcie::amd_epyc_7402()
+                                      : pcie::ideal_root();
 }
 
 struct Set {
-  Set(Topology topology, const CoreOptions& options, pcie::Time interval = 0)
-      : fabric(queue, {.root = root(topology, interval)}),
+  Set(Topology topology, const CoreOptions& options)
+      : fabric(queue, {.root = root(topology)}),
         nic(queue, nic::NicOptions{}),
         core(queue, options),
         meter(queue, nic) {
@@ -140,9 +138,7 @@ struct Steady {
   std::uint64_t reordered;
 };
 Steady overload(bool writeback) {
-  // The root serves a request each c. Fitted: first loss at 8.42 Gbit/s (hb_intel_first_loss) with 15 requests a
-  // packet, where a packet counts with its FCS, as line rate does: c = 304 x 8 / 8.42 / 15 = 19.26 ns.
-  Set set(Topology::kIntel, {.writeback = writeback}, 19'256 * pcie::kPicosecond);
+  Set set(Topology::kIntel, {.writeback = writeback});
   EXPECT_TRUE(set.ready);
   set.queue.run(20 * pcie::kMicrosecond);
   const pcie::Time slot = nic::slot_time(kPacket, 10'000);

@@ -13,7 +13,7 @@ namespace wherry::sim::nic {
 
 struct Context {
   Context(pcie::EventQueue& events, const NicOptions& from)
-      : queue(events), options(from), reads(counters), random(from.seed * 2 + 1) {}
+      : queue(events), options(from), hostile(from.hostile), reads(counters), random(from.seed * 2 + 1) {}
 
   /// DMA may start now.
   [[nodiscard]] bool master() const noexcept { return port != nullptr && port->bus_master(); }
@@ -26,6 +26,7 @@ struct Context {
 
   pcie::EventQueue& queue;
   const NicOptions options;
+  Hostile hostile;  ///< may change
   NicCounters counters;
   Reads reads;
   pcie::Port* port = nullptr;

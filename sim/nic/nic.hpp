@@ -50,6 +50,8 @@ class Nic final : public pcie::Function, public WireEnd {
   /// Switches the port's bus mastering, and goes on where it stopped. (The command register tells a device at once; the
   /// port's own switch does not.)
   void set_bus_master(bool on);
+  /// Instead of NicOptions::hostile, from now on.
+  void set_hostile(const Hostile& hostile) noexcept { context_.hostile = hostile; }
   /// All rings stop, all frames inside are dropped and counted. Bus mastering stays.
   void reset();
 

@@ -141,7 +141,7 @@ void Receive::finished(QueueState& state, std::uint32_t index, std::uint32_t byt
   done.what = {.bytes = bytes, .errors = 0, .end = frame != 0};
   done.frame = frame;
   if (frame != 0) ++unreported_;
-  if (context_.chance(context_.options.hostile.long_lengths)) {
+  if (context_.chance(context_.hostile.long_lengths)) {
     done.what.bytes = state.buffer_bytes + 1 + context_.below(1U << 14);
     ++context_.counters.hostile_acts;
   }
@@ -175,7 +175,7 @@ void Receive::write_back(QueueState& state) {
   state.ring.head = (first + bytes / size) % state.ring.entries();
   state.flush_at = pcie::kNever;
   state.overdue = false;
-  if (context_.chance(context_.options.hostile.ghost_writebacks)) misbehave(state);
+  if (context_.chance(context_.hostile.ghost_writebacks)) misbehave(state);
 }
 
 void Receive::misbehave(QueueState& state) {

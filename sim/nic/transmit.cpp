@@ -141,7 +141,7 @@ bool Transmit::take(QueueState& state) {
     used_ += total;
     context_.counters.tx_buffer_peak = std::max(context_.counters.tx_buffer_peak, used_);
   }
-  if (context_.chance(context_.options.hostile.outside_reads)) misbehave(state);
+  if (context_.chance(context_.hostile.outside_reads)) misbehave(state);
   return true;
 }
 

@@ -100,11 +100,11 @@ int main(int argc, char** argv) {
     return 2;
   }
   const Scenario scenarios[] = {
-      {"switch, 300 B at 10 Gbit/s", ideal_root(), true, 300, 256 * kNanosecond, 0},
+      {"switch, 300 B at 10 Gbit/s", ideal_root(), true, 300, 259'200 * kPicosecond, 0},
       {"switch, 64 B at 4.9 Mpackets/s", ideal_root(), true, 64, 204 * kNanosecond, 0},
-      {"switch, 300 B, reordering 20 %", ideal_root(), true, 300, 256 * kNanosecond, 200},
-      {"Intel root, 300 B at 10 Gbit/s", intel_xeon_4110(), false, 300, 256 * kNanosecond, 0},
-      {"AMD root, 300 B at 10 Gbit/s", amd_epyc_7402(), false, 300, 256 * kNanosecond, 0},
+      {"switch, 300 B, reordering 20 %", ideal_root(), true, 300, 259'200 * kPicosecond, 200},
+      {"Intel root, 300 B at 10 Gbit/s", intel_xeon_4110(), false, 300, 259'200 * kPicosecond, 0},
+      {"AMD root, 300 B at 10 Gbit/s", amd_epyc_7402(), false, 300, 259'200 * kPicosecond, 0},
   };
   fmt::print("{:<34} {:>9} {:>6} {:>7} {:>10} {:>10} {:>11} {:>6} {:>6}\n", "fabric and traffic", "packets", "CPU s",
              "TLP/pkt", "Mpkt/s", "MTLP/s", "Mevents/s", "lost", "wrong");

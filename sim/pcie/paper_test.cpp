@@ -56,8 +56,9 @@ double loss(const RootOptions& root, bool tx_writeback, std::uint32_t tail_batch
 }
 
 TEST(IntelRoot, LineRateWithoutWriteback_ExpectThePublishedLoss) {
-  // 19.0 ns a request were fitted to the first loss at 8.42 Gbit/s: this is a consistency check.
-  EXPECT_NEAR(loss(intel_xeon_4110(), false), 9.90, 0.35);
+  // The time of a request was fitted to the first loss at 8.42 Gbit/s: this is a consistency check. That rate is 10.26 %
+  // below line rate (304 of 324 bytes): the paper's two figures differ by so much.
+  EXPECT_NEAR(loss(intel_xeon_4110(), false), 9.90, 0.4);
 }
 
 TEST(IntelRoot, LineRateWithWriteback_ExpectThePublishedLoss) {
@@ -84,7 +85,7 @@ TEST(OtherRoots, LineRate_ExpectNoLoss) {
 // The paper: "first packet loss at 8.42 Gbit/s". Below it none, above it some.
 TEST(IntelRoot, AroundTheFirstLoss_ExpectNoneBelowAndSomeAbove) {
   for (const double rate : {8.3, 8.7}) {
-    const auto gap = static_cast<Time>(300 * 8 / rate * 1000);
+    const auto gap = static_cast<Time>(304 * 8 / rate * 1000);  // with FCS, as line rate counts
     System system({.root = intel_xeon_4110()}, false, {.gap = gap, .packets = ~std::uint64_t{0}});
     system.queue.run(25 * kMillisecond);
     EXPECT_EQ(system.nic.dropped != 0, rate > 8.42) << rate;

@@ -19,8 +19,9 @@
 namespace wherry::sim::pcie::paper {
 
 struct Traffic {
-  std::uint32_t bytes = 300;     ///< of a packet, FCS included (hb_test_packet)
-  Time gap = 256 * kNanosecond;  ///< from packet to packet: (300 + 20) bytes at 10 Gbit/s
+  /// Of a packet, without FCS: Table II has 300 bytes of payload on PCIe (hb_test_packet).
+  std::uint32_t bytes = 300;
+  Time gap = 259'200 * kPicosecond;  ///< from packet to packet: (300 + FCS 4 + 20) bytes at 10 Gbit/s
   std::uint64_t packets = 10'000;
   std::uint32_t ring = 64;             ///< descriptors (hb_ring_fpga)
   std::uint32_t nic_buffer = 524'288;  ///< bytes; 82599 datasheet: 512 KiB of receive buffer

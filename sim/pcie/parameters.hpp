@@ -102,8 +102,9 @@ struct RootOptions {
 
 /// No limit, no latency but the links'.
 [[nodiscard]] RootOptions ideal_root();
-/// Paper, Fig. 8: requests cut to 64 bytes (given: "largest packets seen from the NIC"), one each 19.0 ns (fitted to
-/// 8.42 Gbit/s at 15 requests for a packet of 300 bytes; research section 4). Latency: chosen, as the switch.
+/// Paper, Fig. 8: requests cut to 64 bytes (given: "largest packets seen from the NIC"), one each 19.256 ns (fitted to
+/// 8.42 Gbit/s at 15 requests for a packet of 304 bytes on the wire: docs/pcie-model.md). Latency: chosen, as the
+/// switch.
 [[nodiscard]] RootOptions intel_xeon_4110();
 /// Paper, Table I: 128 ns more than the switch for each crossing (fitted to 13.89 - 13.12 us over 6 crossings).
 /// Its latency at low rates (minimum at 5.5 Gbit/s) is not modelled.

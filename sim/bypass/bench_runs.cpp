@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+
+#include "sim/bypass/bench.hpp"
+
+namespace wherry::sim::bench {
+namespace {
+
+/// A speed, with a card that has it and the links that carry it. E810 is a Gen4 x16 card; Alveo U50: Gen3 x16 (its
+/// paper's set-up: x8).
+struct Speed {
+  std::uint32_t gbits;
+  std::string_view nic;
+  pcie::LinkOptions nic_link, card_link;
+};
+constexpr std::uint32_t kMbits = 1000;
+const std::array<Speed, 4>& speeds() {
+  static const std::array<Speed, 4> all{
+      Speed{10, "ixgbe", {.generation = 2, .lanes = 8}, {.generation = 3, .lanes = 8}},
+      Speed{25, "ice", {.generation = 4, .lanes = 16}, {.generation = 3, .lanes = 16}},
+      Speed{40, "ice", {.generation = 4, .lanes = 16}, {.generation = 3, .lanes = 16}},
+      Speed{100, "ice", {.generation = 4, .lanes = 16}, {.generation = 3, .lanes = 16}}};
+  return all;
+}
+
+RigOptions rig_of(const Speed& speed, bool in_place) {
+  RigOptions rig;
+  rig.nic = speed.nic;
+  rig.mbits = speed.gbits * kMbits;
+  rig.nic_link = speed.nic_link;
+  rig.card_link = speed.card_link;
+  rig.in_place = in_place;
+  return rig;
+}
+
+std::string_view way(bool in_place) { return in_place ? "in_place" : "stream"; }
+
+}  // namespace
+
+std::vector<Run> rate_runs(const Settings& settings) {
+  std::vector<Run> runs;
+  const std::vector<std::uint32_t> sizes =
+      settings.quick ? std::vector<std::uint32_t>{64, 300} : std::vector<std::uint32_t>{64, 128, 300, 512, 1024, 1514};
+  for (const Speed& speed : speeds())
+    for (const std::uint32_t bytes : sizes)
+      for (const bool in_place : {true, false}) {
+        // Overloaded, the NIC's packet buffer (1 MiB: 11,000 frames of 60 bytes in lines of 32) has to be full first.
+        const bool long_run = speed.gbits == 100 && bytes == 64;
+        const std::uint64_t frames = settings.quick ? 4'000 : long_run ? 60'000 : 20'000;
+        runs.push_back({.name = fmt::format("rate_{}b_{}g_{}", bytes, speed.gbits, way(in_place)),
+                        .group = "rates",
+                        .rig = rig_of(speed, in_place),
+                        .bytes = bytes,
+                        .frames = frames});
+      }
+  return runs;
+}
+
+std::vector<Run> latency_runs(const Settings& settings) {
+  std::vector<Run> runs;
+  const std::uint64_t frames = settings.quick ? 4'000 : 20'000;
+  for (const Topology topology : {Topology::kSwitch, Topology::kIntel, Topology::kAmd}) {
+    const std::string_view name = topology == Topology::kSwitch  ? "switch"
+                                  : topology == Topology::kIntel ? "intel"
+                                                                 : "amd";
+    for (const bool in_place : {true, false}) {
+      Run run{.name = fmt::format("{}_300b_10g_{}", name, way(in_place)),
+              .group = "latency",
+              .rig = rig_of(speeds()[0], in_place),
+              .bytes = 300,
+              // The NIC's packet buffer must be able to run over (512 KiB: 1,638 frames).
+              .frames = topology == Topology::kIntel && !settings.quick ? 60'000 : frames};
+      run.rig.topology = topology;
+      runs.push_back(run);
+    }
+  }
+  return runs;
+}
+
+std::vector<Run> overload_runs(const Settings& settings) {
+  std::vector<Run> runs;
+  const std::uint64_t frames = settings.quick ? 6'000 : 60'000;
+  for (const bool in_place : {true, false})
+    for (const Topology topology : {Topology::kSwitch, Topology::kIntel, Topology::kAmd}) {
+      const std::string_view name = topology == Topology::kSwitch  ? "switch"
+                                    : topology == Topology::kIntel ? "intel"
+                                                                   : "amd";
+      // Twice what the port sends comes in.
+      Run run{.name = fmt::format("overload_port_{}_{}", name, way(in_place)),
+              .group = "overload",
+              .rig = rig_of(speeds()[0], in_place),
+              .bytes = 300,
+              .frames = frames};
+      run.rig.topology = topology;
+      run.source_mbits = 2 * run.rig.mbits;
+      runs.push_back(run);
+    }
+  // A function that takes a frame each 400 ns, and gets one each 259.
+  Run slow{.name = "overload_function_stream",
+           .group = "overload",
+           .rig = rig_of(speeds()[0], false),
+           .bytes = 300,
+           .frames = frames,
+           .function_interval = 400 * pcie::kNanosecond};
+  runs.push_back(slow);
+  return runs;
+}
+
+Json figures(const Json& rows) {
+  Json found = Json::object();
+  const auto row = [&rows](std::string_view name) -> const Json* {
+    for (const Json& one : rows)
+      if (one["name"] == name) return &one;
+    return nullptr;
+  };
+  // Both ways must do it.
+  const auto worst = [&](const std::string& name, const char* part, const char* value, bool most) -> Json {
+    Json result;
+    for (const bool in_place : {true, false}) {
+      const Json* const one = row(fmt::format("{}_{}", name, way(in_place)));
+      if (one == nullptr) continue;
+      const double here = (*one)[part][value].get<double>();
+      if (result.is_null() || (most ? here > result.get<double>() : here < result.get<double>())) result = here;
+    }
+    return result;
+  };
+  const auto put = [&](const char* figure, const Json& value) {
+    if (!value.is_null()) found[figure] = value;
+  };
+  put("rate_64b_10g", worst("rate_64b_10g", "rate", "share_of_line", false));
+  put("rate_64b_25g", worst("rate_64b_25g", "rate", "share_of_line", false));
+  put("rate_64b_40g", worst("rate_64b_40g", "rate", "share_of_line", false));
+  put("rate_64b_100g_of_link", worst("rate_64b_100g", "rate", "share_of_link", false));
+  put("flow_control_bytes_per_packet", worst("rate_64b_10g", "per_packet", "flow_control_bytes", true));
+  put("switch_latency_us", worst("switch_300b_10g", "latency_us", "mean", true));
+  put("tails_per_packet", worst("switch_300b_10g", "per_packet", "tails", true));
+  put("intel_root_latency_us", worst("intel_300b_10g", "latency_us", "mean", true));
+  double reordered = 0, uncounted = 0, cost = 0;
+  bool overloads = false;
+  for (const Json& one : rows) {
+    if (one["group"] == "latency" && one["name"].get<std::string>().starts_with("intel")) {
+      const double lost = one["frames"]["in"].get<double>() - one["frames"]["out"].get<double>();
+      found["intel_root_loss_10g"] =
+          std::max(found.value("intel_root_loss_10g", 0.0), lost / one["frames"]["in"].get<double>());
+    }
+    if (one["group"] != "overload") continue;
+    overloads = true;
+    reordered += one["frames"]["reordered"].get<double>();
+    uncounted += std::abs(one["frames"]["lost_uncounted"].get<double>());
+    // Of what the narrowest place lets through: the port, the function, or the root's server.
+    cost = std::max(cost, 1 - one["rate"]["share_of_limit"].get<double>());
+  }
+  if (overloads) {
+    found["overload_reordered"] = reordered;
+    found["overload_lost_uncounted"] = uncounted;
+    found["overload_cost"] = cost;
+  }
+  const Json* const cycles = row("cycles");
+  if (cycles != nullptr) {
+    found["rx_cycles"] = (*cycles)["cycles"]["rx"]["max"];
+    found["tx_cycles"] = (*cycles)["cycles"]["tx"]["max"];
+    found["inplace_cycles"] = (*cycles)["cycles"]["inplace"]["max"];
+  }
+  return found;
+}
+
+}  // namespace wherry::sim::bench

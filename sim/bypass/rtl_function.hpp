@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Verilated bypass core as a PCIe function: BAR 0 its registers, BAR 2 its window, tails as posted writes. Between
+// TLPs and AXI stands the model of a vendor's bridge. docs/bypass-bench.md
+//
+// Time: the core has a clock of 4 ns, whose edges are events. It stops when nothing has passed at any port of the core
+// for longer than its timers run, and goes on with what arrives: no edge that matters is left out. (The core's own
+// counter of cycles stands still meanwhile.) What is outside the AXI ports, the hard block and the bridge's own
+// pipeline, is latency of the endpoint: kBridgeLatency for pcie::EndpointOptions, both ways.
+//
+// Bridge, by the product guides of AMD's (PG055 "Transaction Ordering for PCIe", PG194 "AXI Transactions for PCIe" and
+// "AXI SLVERR Response", PG302 "Master Bridge"):
+//   a write TLP is one burst of beats of 64 bytes with strobes; a read TLP of more than 4 bytes one of whole lines;
+//   a read does not pass the writes before it: its address goes when all of these were answered;
+//   at most 32 writes and 32 reads are under way on the AXI side, then TLPs wait in the endpoint's receive buffer;
+//   SLVERR becomes a completer abort; a poisoned write is dropped.
+// One thread, that of the event queue.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+
+#include "bypass/card.hpp"
+#include "sim/bypass/rtl_core.hpp"
+#include "sim/pcie/event_queue.hpp"
+#include "sim/pcie/function.hpp"
+#include "sim/pcie/parameters.hpp"
+
+namespace wherry::sim {
+
+/// What stands behind the streams m_rx and s_tx.
+class StreamFunction {
+ public:
+  virtual ~StreamFunction() = default;
+  /// After each cycle of the core. Returns when it wants to be called at the latest, even if the core sleeps.
+  virtual pcie::Time turn(RtlCore& core, pcie::Time now) = 0;
+  /// The core was reset.
+  virtual void reset() {}
+};
+
+struct RtlFunctionOptions {
+  RtlOptions core{};
+  std::uint32_t reads = 32;   ///< given: PG302 Master Bridge: active MemRd requests
+  std::uint32_t writes = 32;  ///< given: PG302 Master Bridge: active MemWr requests with 512 bits
+};
+
+struct RtlFunctionCounters {
+  std::uint64_t poisoned = 0;        ///< writes that were dropped
+  std::uint64_t reads_refused = 0;   ///< SLVERR: answered with a completer abort
+  std::uint64_t writes_refused = 0;  ///< SLVERR
+  std::uint64_t lost_in_reset = 0;   ///< TLPs that were in the bridge
+  std::uint64_t tails = 0;
+  std::uint64_t cycles = 0;  ///< that were simulated
+};
+
+class RtlFunction final : public pcie::Function, public bypass::CardAccess, pcie::EventHandler {
+ public:
+  static constexpr pcie::Time kCycle = 4 * pcie::kNanosecond;  ///< given: 250 MHz, the core's clock
+  /// fitted (research, section 4): an FPGA's hard block and bridge; with it a way through a switch takes 350 ns.
+  static constexpr pcie::Time kBridgeLatency = 130 * pcie::kNanosecond;
+
+  /// `in_place` and `stream` may be null, and outlive the function.
+  RtlFunction(pcie::EventQueue& queue, const RtlFunctionOptions& options, InPlaceFunction* in_place,
+              StreamFunction* stream);
+  RtlFunction(const RtlFunction&) = delete;
+  RtlFunction& operator=(const RtlFunction&) = delete;
+
+  [[nodiscard]] static pcie::FunctionOptions function_options();
+  void attach(pcie::Port& port) noexcept { port_ = &port; }
+  [[nodiscard]] pcie::Port& port() noexcept { return *port_; }
+  /// Something behind it has something to do: the clock runs.
+  void wake();
+  [[nodiscard]] RtlCore& core() noexcept { return core_; }
+  [[nodiscard]] const RtlFunctionCounters& counters() const noexcept { return counters_; }
+  [[nodiscard]] bool asleep() const noexcept { return !edge_scheduled_; }
+
+  // bypass::CardAccess, for the host's program: the event queue runs until the access is done. Not from within events.
+  [[nodiscard]] std::uint32_t read(std::uint32_t offset) override;
+  void write(std::uint32_t offset, std::uint32_t value) override;
+  Status read_window(std::uint32_t offset, std::span<std::byte> into) override;
+  Status write_window(std::uint32_t offset, std::span<const std::byte> from) override;
+  void pause(std::chrono::microseconds time) override;
+
+  // pcie::Function.
+  void on_write(const pcie::InboundWrite& write) override;
+  void on_read(const pcie::InboundRead& read) override;
+  /// The core is reset; of a removed card the clock stands until it is back.
+  void on_reset(pcie::ResetKind kind) override;
+
+ private:
+  struct Read {
+    pcie::InboundRead from;
+    std::uint64_t after = 0;  ///< writes that must have been answered
+  };
+  /// An access to a register: of the host (no TLP), a read or write TLP.
+  struct Access {
+    std::uint32_t offset = 0;
+    std::optional<std::uint32_t> value;      ///< of a write
+    std::optional<pcie::InboundRead> reply;  ///< of a read TLP
+  };
+
+  void on_event(std::uint64_t argument) override;
+  void edge();
+  void issue();
+  void answer();
+  void registers();
+  void set_ready();
+  [[nodiscard]] bool busy();
+  std::uint32_t access(const Access& access);
+
+  pcie::EventQueue& queue_;
+  const RtlFunctionOptions options_;
+  RtlCore core_;
+  StreamFunction* stream_;
+  pcie::Port* port_ = nullptr;
+  std::deque<Read> waiting_, under_way_;  ///< under_way_: in the order of the core's answers
+  std::deque<Access> accesses_;
+  bool access_begun_ = false;
+  std::uint32_t host_data_ = 0;
+  std::uint64_t host_accesses_ended_ = 0;
+  std::uint64_t still_limit_;  ///< cycles: longer than any timer of the core
+  pcie::Time wanted_ = pcie::kNever;
+  bool edge_scheduled_ = false, gone_ = false;
+  bool writes_ready_ = true, reads_ready_ = true;
+  std::uint64_t writes_failed_ = 0;
+  RtlFunctionCounters counters_;
+};
+
+}  // namespace wherry::sim
