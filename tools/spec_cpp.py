@@ -220,8 +220,8 @@ def crc_zero(polynomial: int) -> int:
 
 
 def service_of(source: str) -> str:
-    """spec/bypass_registers.toml: bypass."""
-    return source.removeprefix("spec/").partition("_")[0]
+    """spec/bypass_registers.toml: bypass; spec/bypass_functions_registers.toml: bypass_functions."""
+    return source.removeprefix("spec/").rpartition("_")[0]
 
 
 def registers_header(registers: RegisterMap, source: str) -> str:

@@ -160,17 +160,24 @@ class Rig:
         self.nic = Nic(self.bench, self.scope, FORMATS["e1000e"], BASE, self.queues, self.rx_ring, self.tx_ring)
         self.tails = Tails(self.bench, self.scope, self.nic)
 
-        def pins(prefix: str, names: tuple[str, ...]) -> list[Any]:
-            return [self.bench.pin(self.scope, f"{prefix}_{name}") for name in names]
+        self._streams()
 
-        def sink(prefix: str) -> Sink:
-            return Sink(self.bench, *pins(prefix, ("tvalid", "tready")), pins(prefix, STREAM))
+    def pins(self, prefix: str, names: tuple[str, ...]) -> list[Any]:
+        """Of the core."""
+        return [self.bench.pin(self.scope, f"{prefix}_{name}") for name in names]
 
-        def source(prefix: str) -> Source:
-            return Source(self.bench, *pins(prefix, ("tvalid", "tready")), pins(prefix, STREAM))
+    def sink(self, prefix: str) -> Sink:
+        """A stream that the core sends."""
+        return Sink(self.bench, *self.pins(prefix, ("tvalid", "tready")), self.pins(prefix, STREAM))
 
-        self.rx, self.head = sink("m_rx"), sink("m_head")
-        self.tx, self.verdict = source("s_tx"), source("s_verdict")
+    def source(self, prefix: str) -> Source:
+        """A stream that it takes."""
+        return Source(self.bench, *self.pins(prefix, ("tvalid", "tready")), self.pins(prefix, STREAM))
+
+    def _streams(self) -> None:
+        """To and from the function."""
+        self.rx, self.head = self.sink("m_rx"), self.sink("m_head")
+        self.tx, self.verdict = self.source("s_tx"), self.source("s_verdict")
         self.received = Frames(self.rx)
 
     async def start(self, kind: str = "e1000e", *, in_place: bool = False, **registers: int) -> None:

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "axi.svh"
+
+/// The bypass core with its network functions behind it, chosen at run time: docs/bypass-functions.md.
+///
+/// Behaviour: that of bypass_core between the NIC and the functions; m_rx and s_tx are as that core's, for a function elsewhere (receive.stream = 3). Frames in place are
+/// filtered, and forwarded or echoed. Registers: the core's (docs/bypass-registers.md), and from 0x8000 on those of the functions
+/// (docs/bypass-functions-registers.md).
+/// Latency: bypass_core's, and that of bypass_function_set.
+/// Paths: W of s_axi to registers within; addresses of s_axil through a choice.
+/// Reset: all pairs are stopped, and functions get nothing.
+/// Requirements: those of bypass_core.
+module bypass_functions
+  import bypass_pkg::*;
+  import bypass_functions_pkg::*;
+#(
+    // As bypass_core has them.
+    parameter int unsigned QueueBits  = 0,
+    parameter int unsigned RxRingBits = 8,
+    parameter int unsigned TxRingBits = 9,
+    parameter int unsigned PackBits   = 9,
+    // As bypass_function_set has them.
+    parameter int unsigned Rules      = MaxRules,
+    parameter bit          Generator  = 1'b1
+) (
+    `AXI_LITE_SUBORDINATE(s_axil, 16, 32)
+    `AXI_SUBORDINATE(s_axi, WindowBits, 512, 6)
+    `AXI_LITE_WRITER(m_axil, 64, 32)
+
+    // To and from a function elsewhere.
+    `AXIS_TRANSMITTER(m_rx, 512, 48)
+    `AXIS_RECEIVER(s_tx, 512, 48)
+
+    input wire clk_i,
+    input wire rst_i
+);
+
+  // ---- registers
+
+  bypass_axil_req_t  axil_req;
+  bypass_axil_resp_t axil_resp;
+  `AXI_LITE_FROM_FLAT(s_axil, axil_req, axil_resp)
+  bypass_axil_req_t  [1:0] block_req;  // the core's, the functions'
+  bypass_axil_resp_t [1:0] block_resp;
+  axi_lite_demux #(
+      .axi_req_t(bypass_axil_req_t),
+      .axi_resp_t(bypass_axil_resp_t),
+      .Regions({FunctionsRegion, CoreRegion})
+  ) i_axil (
+      .*,
+      .s_axil_req (axil_req),
+      .s_axil_resp(axil_resp),
+      .m_axil_req (block_req),
+      .m_axil_resp(block_resp)
+  );
+
+  // ---- the core
+
+  logic rx_valid, rx_ready, head_valid, head_ready, tx_valid, tx_ready, verdict_valid, verdict_ready;
+  bypass_axis_t rx, head, tx, verdict;
+  // verilog_lint: waive-start module-port
+  bypass_core #(
+      .QueueBits (QueueBits),
+      .RxRingBits(RxRingBits),
+      .TxRingBits(TxRingBits),
+      .PackBits  (PackBits)
+  ) i_core (
+      .*,
+      `AXI_LITE_PORTS(s_axil, block_req[0], block_resp[0]),
+      `AXIS_PORTS(m_rx, rx_valid, rx_ready, rx),
+      `AXIS_PORTS(s_tx, tx_valid, tx_ready, tx),
+      `AXIS_PORTS(m_head, head_valid, head_ready, head),
+      `AXIS_PORTS(s_verdict, verdict_valid, verdict_ready, verdict)
+  );
+  // verilog_lint: waive-stop module-port
+
+  // ---- the functions
+
+  bypass_axis_t outside, from_outside;
+  assign {m_rx_tuser, m_rx_tlast, m_rx_tkeep, m_rx_tdata} = outside;
+  assign from_outside = '{user: s_tx_tuser, last: s_tx_tlast, keep: s_tx_tkeep, data: s_tx_tdata};
+  bypass_function_set #(
+      .Rules(Rules),
+      .Generator(Generator)
+  ) i_functions (
+      .*,
+      .s_axil_req       (block_req[1]),
+      .s_axil_resp      (block_resp[1]),
+      .s_rx_valid       (rx_valid),
+      .s_rx_ready       (rx_ready),
+      .s_rx_payload     (rx),
+      .s_head_valid     (head_valid),
+      .s_head_ready     (head_ready),
+      .s_head_payload   (head),
+      .m_verdict_valid  (verdict_valid),
+      .m_verdict_ready  (verdict_ready),
+      .m_verdict_payload(verdict),
+      .m_tx_valid       (tx_valid),
+      .m_tx_ready       (tx_ready),
+      .m_tx_payload     (tx),
+      .m_rx_valid       (m_rx_tvalid),
+      .m_rx_ready       (m_rx_tready),
+      .m_rx_payload     (outside),
+      .s_tx_valid       (s_tx_tvalid),
+      .s_tx_ready       (s_tx_tready),
+      .s_tx_payload     (from_outside)
+  );
+
+endmodule
+`default_nettype wire

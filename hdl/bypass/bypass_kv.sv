@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "axi.svh"
+
+/// A node of the key-value store behind a commodity NIC: the bypass core, the kv core behind it, and behind that, where its host would be, the
+/// functions of the bypass core, which answer ARP and ping. docs/bypass-functions.md.
+///
+/// Behaviour: received frames go to kv_core, which takes its own and hands on the others, unchanged, to the functions; what those send goes through it to the
+/// NIC. kv_core's own frames leave by queue pair 0. Frames in place go to the functions alone. Registers: the core's, from 0x8000 on the functions', from
+/// 0xC000 on kv_core's (docs/kv-registers.md).
+/// Latency: bypass_core's, and that of kv_core.
+/// Paths: W of s_axi to registers within; addresses of s_axil through a choice.
+/// Reset: all pairs are stopped, kv_core is in no epoch, and functions get nothing.
+/// Requirements: those of bypass_core and of kv_core.
+module bypass_kv
+  import bypass_pkg::*;
+  import bypass_functions_pkg::*;
+  import kv_core_pkg::AddressBits;
+  import kv_core_pkg::kv_axil_req_t;
+  import kv_core_pkg::kv_axil_resp_t;
+#(
+    // As bypass_core has them.
+    parameter int unsigned QueueBits     = 0,
+    parameter int unsigned RxRingBits    = 8,
+    parameter int unsigned TxRingBits    = 9,
+    parameter int unsigned PackBits      = 9,
+    // As kv_core has them.
+    parameter int unsigned Channels      = 2,
+    parameter int unsigned LineCacheBits = 12,
+    parameter int unsigned LaneBits      = 12,
+    parameter int unsigned MaxFollowers  = 7,
+    parameter int unsigned HostBeats     = 4096,
+    // As bypass_function_set has them.
+    parameter int unsigned Rules         = 0,
+    parameter bit          Generator     = 1'b0
+) (
+    `AXI_LITE_SUBORDINATE(s_axil, 16, 32)
+    `AXI_SUBORDINATE(s_axi, WindowBits, 512, 6)
+    `AXI_LITE_WRITER(m_axil, 64, 32)
+
+    // kv_core's memory.
+    `AXI3_MANAGER(m_axi, Channels, AddressBits, 256)
+
+    input wire clk_i,
+    input wire rst_i
+);
+
+  // ---- registers
+
+  bypass_axil_req_t  axil_req;
+  bypass_axil_resp_t axil_resp;
+  `AXI_LITE_FROM_FLAT(s_axil, axil_req, axil_resp)
+  bypass_axil_req_t  [2:0] block_req;  // the core's, the functions', kv_core's
+  bypass_axil_resp_t [2:0] block_resp;
+  axi_lite_demux #(
+      .axi_req_t(bypass_axil_req_t),
+      .axi_resp_t(bypass_axil_resp_t),
+      .Outputs(3),
+      .Regions({KvRegion, FunctionsBesideKvRegion, CoreRegion})
+  ) i_axil (
+      .*,
+      .s_axil_req (axil_req),
+      .s_axil_resp(axil_resp),
+      .m_axil_req (block_req),
+      .m_axil_resp(block_resp)
+  );
+  // kv_core takes the address of a word, whatever is above.
+  kv_axil_req_t  kv_req;
+  kv_axil_resp_t kv_resp;
+  assign kv_req = '{
+          aw: '{addr: block_req[2].aw.addr[11:0]},
+          aw_valid: block_req[2].aw_valid,
+          w: '{data: block_req[2].w.data, strb: block_req[2].w.strb},
+          w_valid: block_req[2].w_valid,
+          b_ready: block_req[2].b_ready,
+          ar: '{addr: block_req[2].ar.addr[11:0]},
+          ar_valid: block_req[2].ar_valid,
+          r_ready: block_req[2].r_ready
+      };
+  assign block_resp[2] = '{
+          aw_ready: kv_resp.aw_ready,
+          w_ready: kv_resp.w_ready,
+          b: '{resp: kv_resp.b.resp},
+          b_valid: kv_resp.b_valid,
+          ar_ready: kv_resp.ar_ready,
+          r: '{data: kv_resp.r.data, resp: kv_resp.r.resp},
+          r_valid: kv_resp.r_valid
+      };
+  logic unused_address;
+  assign unused_address = ^{block_req[2].aw.addr[15:12], block_req[2].ar.addr[15:12]};
+
+  // ---- the core
+
+  logic rx_valid, rx_ready, head_valid, head_ready, tx_valid, tx_ready, verdict_valid, verdict_ready;
+  bypass_axis_t rx, head, tx, verdict;
+  // verilog_lint: waive-start module-port
+  bypass_core #(
+      .QueueBits (QueueBits),
+      .RxRingBits(RxRingBits),
+      .TxRingBits(TxRingBits),
+      .PackBits  (PackBits)
+  ) i_core (
+      .*,
+      `AXI_LITE_PORTS(s_axil, block_req[0], block_resp[0]),
+      `AXIS_PORTS(m_rx, rx_valid, rx_ready, rx),
+      `AXIS_PORTS(s_tx, tx_valid, tx_ready, tx),
+      `AXIS_PORTS(m_head, head_valid, head_ready, head),
+      `AXIS_PORTS(s_verdict, verdict_valid, verdict_ready, verdict)
+  );
+  // verilog_lint: waive-stop module-port
+
+  // ---- the key-value store
+
+  logic foreign_valid, foreign_ready, answer_valid, answer_ready;
+  bypass_axis_t foreign, answer;
+  // verilog_lint: waive-start module-port
+  kv_core #(
+      .Channels(Channels),
+      .LineCacheBits(LineCacheBits),
+      .LaneBits(LaneBits),
+      .MaxFollowers(MaxFollowers),
+      .WholeFrames(1'b1),
+      .UserWidth(48),
+      .HostBeats(HostBeats)
+  ) i_kv (
+      .*,
+      `AXI_LITE_PORTS(s_axil, kv_req, kv_resp),
+      `AXIS_PORTS(s_net, rx_valid, rx_ready, rx),
+      .s_net_error(1'b0),  // the core has dropped them
+      .s_net_size(rx.user[15:0]),
+      `AXIS_PORTS(m_net, tx_valid, tx_ready, tx),
+      `AXIS_PORTS(s_host, answer_valid, answer_ready, answer),
+      `AXIS_PORTS(m_host, foreign_valid, foreign_ready, foreign)
+  );
+  // verilog_lint: waive-stop module-port
+
+  // ---- the functions
+
+  logic unused_valid, unused_ready;
+  bypass_axis_t unused_payload;
+  bypass_function_set #(
+      .Rules(Rules),
+      .Generator(Generator),
+      .Kv(1'b1)
+  ) i_functions (
+      .*,
+      .s_axil_req       (block_req[1]),
+      .s_axil_resp      (block_resp[1]),
+      .s_rx_valid       (foreign_valid),
+      .s_rx_ready       (foreign_ready),
+      .s_rx_payload     (foreign),
+      .s_head_valid     (head_valid),
+      .s_head_ready     (head_ready),
+      .s_head_payload   (head),
+      .m_verdict_valid  (verdict_valid),
+      .m_verdict_ready  (verdict_ready),
+      .m_verdict_payload(verdict),
+      .m_tx_valid       (answer_valid),
+      .m_tx_ready       (answer_ready),
+      .m_tx_payload     (answer),
+      // There is nobody elsewhere.
+      .m_rx_valid       (unused_valid),
+      .m_rx_ready       (1'b1),
+      .m_rx_payload     (unused_payload),
+      .s_tx_valid       (1'b0),
+      .s_tx_ready       (unused_ready),
+      .s_tx_payload     ('0)
+  );
+  logic unused;
+  assign unused = ^{unused_valid, unused_ready, unused_payload};
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// The registers of the functions, docs/bypass-functions-registers.md, behind AXI4-Lite.
+///
+/// Behaviour: what is written is kept in block RAM, from which it is read, and what functions need in flip-flops besides. The filter reads its
+/// rules in the same RAM, when no register is read. A write that is not of a whole word changes nothing (SLVERR).
+/// Latency: address (and data) in to response 5 cycles, after those in which the file gets its reset values, or counters are cleared.
+/// Reset: all registers are as the page has them, within 515 cycles; settings_o at once.
+/// Requirements: counters that are read (bin_i) are there a cycle after their number.
+module bypass_functions_registers
+  import bypass_pkg::*;
+  import bypass_functions_pkg::*;
+  import bypass_functions_registers_pkg::*;
+#(
+    /// Of the filter; 0: there is none.
+    parameter int unsigned Rules = MaxRules,
+    parameter bit Generator = 1'b1,
+    parameter bit Kv = 1'b0
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    // verilator lint_off UNUSEDSIGNAL  // upper bits of addresses
+    input  wire bypass_axil_req_t s_axil_req,
+    // verilator lint_on UNUSEDSIGNAL
+    output bypass_axil_resp_t     s_axil_resp,
+
+    output functions_settings_t settings_o,
+
+    output logic        build_o,
+    input  wire         building_i,
+    input  wire  [ 7:0] rules_word_i,
+    output logic        rules_taken_o,
+    output logic [31:0] rules_word_o,
+
+    input wire              echo_event_i,
+    input wire echo_e       echo_kind_i,
+    input wire              filter_event_i,
+    input wire        [3:0] filter_rule_i,
+    input wire              discarded_i,
+
+    input  wire check_counts_t        counts_i,
+    output logic                      bin_read_o,
+    output logic               [ 8:0] bin_o,
+    input  wire                [31:0] bin_i,
+    output logic                      clear_o,
+    input  wire                       clearing_i
+);
+
+  localparam bit CountersMoved = EchoArpOffset != 12'h100 || AsTheyAreOffset != 12'h11C || FilterHitsOffset != 12'h120
+      || FilterMissedOffset != 12'h140 || GeneratedOffset != 12'h180 || LatencySumOffset != 12'h1A8;
+  localparam bit FilterMoved = FilterMatchOffset != 12'h400 || FilterMaskOffset != 12'h600;
+  localparam bit RulesChanged = FilterHitsCount != MaxRules || FilterRuleCount != MaxRules;
+  if (CountersMoved || FilterMoved || RulesChanged || LatencyBinsOffset != 12'h800) begin : gen_check_layout
+    $fatal(1, "registers have moved: look at the words in %m");
+  end
+
+  // ---- an access
+
+  logic write, read, done_q, refused_q;
+  logic [11:0] address;
+  logic [31:0] write_data, read_data_q;
+  logic [3:0] strobe;
+  axi_lite_registers #(
+      .axi_req_t(bypass_axil_req_t),
+      .axi_resp_t(bypass_axil_resp_t),
+      .AddressWidth(12)
+  ) i_bus (
+      .*,
+      .write_o(write),
+      .read_o(read),
+      .address_o(address),
+      .write_data_o(write_data),
+      .write_strobe_o(strobe),
+      .done_i(done_q),
+      .read_data_i(read_data_q),
+      .error_i(refused_q)
+  );
+  logic unused_address;
+  assign unused_address = ^address[1:0];
+
+  logic fills_q, clearing, starts, second_q, kept_q, is_bin, is_bin_q;
+  word_t word, word_q, fill_q;
+  logic [31:0] data_q;
+  assign is_bin = address[11];
+  assign word   = address[10:2];
+  assign starts = (write || read) && !second_q && !done_q && !fills_q && !clearing;
+
+  always_ff @(posedge clk_i) begin
+    second_q  <= starts;
+    done_q    <= second_q;
+    word_q    <= word;
+    is_bin_q  <= is_bin;
+    kept_q    <= starts && write && strobe == '1 && !is_bin && is_written(word);
+    data_q    <= write_data & bits_of(word);
+    refused_q <= write && strobe != '1;
+    if (fills_q) fill_q <= fill_q + 1'b1;
+    if (fill_q == '1) fills_q <= 1'b0;
+    if (rst_i) begin
+      second_q <= 1'b0;
+      done_q   <= 1'b0;
+      kept_q   <= 1'b0;
+      fills_q  <= 1'b1;
+      fill_q   <= '0;
+    end
+  end
+
+  // ---- the file
+
+  localparam capability_t Capability = '{reserved_6: '0, kv: Kv, generator: Generator, rules: 4'(Rules)};
+  logic [31:0] filed;
+  simple_dual_port_ram #(
+      .Width(32),
+      .Depth(512)
+  ) i_file (
+      .*,
+      .write_i(fills_q || kept_q),
+      .write_address_i(fills_q ? fill_q : word_q),
+      .write_data_i(!fills_q ? data_q : fill_q == CapabilityWord ? Capability : reset_of(fill_q)),
+      .read_i(1'b1),
+      .read_address_i(starts ? word : {1'b1, rules_word_i}),
+      .read_data_o(filed)
+  );
+  assign rules_taken_o = starts;
+  assign rules_word_o  = filed;
+
+  // ---- counters
+
+  logic [31:0] echo_count, filter_count, discarded_q;
+  logic echo_clearing, filter_clearing;
+  counter_ram #(
+      .Counters(8)
+  ) i_echo_counters (
+      .*,
+      .add_i       (echo_event_i),
+      .index_i     (echo_kind_i),
+      .amount_i    (1'b1),
+      .read_i      (starts),
+      .read_index_i(word[2:0]),
+      .read_data_o (echo_count),
+      .clear_i     (clear_o),
+      .clearing_o  (echo_clearing)
+  );
+  // The first after the last rule is filter_missed.
+  counter_ram #(
+      .Counters(16)
+  ) i_filter_counters (
+      .*,
+      .add_i       (filter_event_i),
+      .index_i     (filter_rule_i),
+      .amount_i    (1'b1),
+      .read_i      (starts),
+      .read_index_i({!word[3], word[2:0]}),
+      .read_data_o (filter_count),
+      .clear_i     (clear_o),
+      .clearing_o  (filter_clearing)
+  );
+  assign clearing = echo_clearing || filter_clearing || clearing_i || clear_o;
+  always_ff @(posedge clk_i) begin
+    discarded_q <= discarded_q + 32'(discarded_i);
+    if (rst_i || clear_o) discarded_q <= '0;
+  end
+
+  // ---- reads
+
+  filter_state_t filter_state;
+  logic [31:0] read_data, sum_q;
+  assign filter_state = '{reserved_1: '0, building: building_i || fills_q};
+  assign bin_read_o   = starts;
+  assign bin_o        = word;
+  always_comb begin
+    read_data = filed;
+    if (word_q >= EchoArpWord && word_q <= AsTheyAreWord) read_data = echo_count;
+    if (word_q >= FilterHitsWord && word_q <= FilterMissedWord) read_data = filter_count;
+    case (word_q)
+      FilterStateWord: read_data = filter_state;
+      DiscardedWord: read_data = discarded_q;
+      GeneratedWord: read_data = counts_i.generated;
+      GeneratorBehindWord: read_data = counts_i.behind;
+      CheckedWord: read_data = counts_i.checked;
+      CheckForeignWord: read_data = counts_i.foreign;
+      CheckSkippedWord: read_data = counts_i.skipped;
+      CheckLateWord: read_data = counts_i.late;
+      CheckDuplicatesWord: read_data = counts_i.duplicates;
+      CheckWrongWord: read_data = counts_i.wrong;
+      LatencyLeastWord: read_data = counts_i.latency_least;
+      LatencyMostWord: read_data = counts_i.latency_most;
+      LatencySumWord: read_data = counts_i.latency_sum[31:0];
+      LatencySumWord + 9'd1: read_data = sum_q;
+      default: ;
+    endcase
+    if (is_bin_q) read_data = bin_i;
+  end
+  always_ff @(posedge clk_i) begin
+    read_data_q <= read_data;
+    if (second_q && read && !is_bin_q && word_q == LatencySumWord) sum_q <= counts_i.latency_sum[63:32];
+  end
+
+  // ---- writes
+
+  control_t control;
+  logic acts;
+  assign control = control_t'(write_data);
+  assign acts    = starts && write && strobe == '1 && !is_bin && word == ControlWord;
+  always_ff @(posedge clk_i) begin
+    clear_o <= acts && control.clear_counters;
+    // The table is built when the file has its reset values, too.
+    build_o <= (acts && control.build_filter) || (fills_q && fill_q == '1);
+    if (rst_i) begin
+      clear_o <= 1'b0;
+      build_o <= 1'b0;
+    end
+  end
+  logic unused_control;
+  assign unused_control = ^control.reserved_2;
+
+  // verilator lint_off UNUSEDSIGNAL  // reserved bits
+  receive_t receive;
+  echo_control_t echo_control;
+  filter_rule_t filter_rule;
+  generator_t generator;
+  // verilator lint_on UNUSEDSIGNAL
+  assign receive      = receive_t'(data_q);
+  assign echo_control = echo_control_t'(data_q);
+  assign filter_rule  = filter_rule_t'(data_q);
+  assign generator    = generator_t'(data_q);
+
+  always_ff @(posedge clk_i) begin
+    if (kept_q) begin
+      case (word_q)
+        ReceiveWord: begin
+          settings_o.stream   <= target_e'(receive.stream);
+          settings_o.in_place <= receive.in_place;
+        end
+        EchoMacLowWord:        settings_o.echo.mac[31:0] <= data_q;
+        EchoMacHighWord:       settings_o.echo.mac[47:32] <= data_q[15:0];
+        EchoIpWord:            settings_o.echo.ip <= data_q;
+        EchoControlWord: begin
+          settings_o.echo.arp      <= echo_control.arp;
+          settings_o.echo.icmp     <= echo_control.icmp;
+          settings_o.echo.udp      <= echo_control.udp;
+          settings_o.echo.udp_any  <= echo_control.udp_any;
+          settings_o.echo.reflect  <= echo_control.reflect;
+          settings_o.echo.udp_port <= echo_control.udp_port;
+        end
+        FilterDefaultWord:     settings_o.filter.drop_default <= data_q[0];
+        GeneratorWord: begin
+          settings_o.generator.enable <= generator.enable;
+          settings_o.generator.pair   <= generator.pair;
+        end
+        GeneratorBytesWord:    settings_o.generator.bytes <= data_q[13:0];
+        GeneratorIntervalWord: settings_o.generator.interval <= data_q;
+        GeneratorCountWord:    settings_o.generator.count <= data_q;
+        GeneratorRunWord:      settings_o.generator.run <= data_q[15:0];
+        HistogramWord:         settings_o.generator.shift <= data_q[4:0];
+        default:               ;
+      endcase
+      for (int i = 0; i < int'(MaxRules); i++) begin
+        if (word_q == FilterRuleWord + 9'(i)) begin
+          settings_o.filter.enable[i] <= filter_rule.enable;
+          settings_o.filter.drop[i]   <= filter_rule.drop;
+        end
+      end
+      for (int i = 0; i < int'(GeneratorHeaderCount); i++)
+      if (word_q == GeneratorHeaderWord + 9'(i)) settings_o.generator.header[i] <= data_q;
+    end
+    if (rst_i) begin
+      settings_o                    <= '0;
+      settings_o.generator.bytes    <= GeneratorBytesReset[13:0];
+      settings_o.generator.interval <= GeneratorIntervalReset;
+      settings_o.generator.run      <= GeneratorRunReset[15:0];
+    end
+  end
+
+endmodule
+`default_nettype wire

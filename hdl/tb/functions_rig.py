@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tops with network functions behind the bypass core, between a NIC and their set-up program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bypass_formats import FORMATS
+from bypass_rig import Frames, Registers, Rig
+from echo_model import Host
+
+from wherry.bypass.generated.functions_registers import REGISTERS
+
+FUNCTIONS = 0x8000
+"""Where their registers begin."""
+NOBODY, ECHO, CHECKER, OUTSIDE = range(4)
+IN_PLACE = 1 << 4
+
+
+class FunctionRegisters:
+    """Registers of the functions, by name, behind a port of AXI4-Lite."""
+
+    def __init__(self, bus: Registers, base: int = FUNCTIONS) -> None:
+        self.bus, self.base = bus, base
+
+    async def write(self, name: str, value: int, index: int = 0) -> None:
+        """Writes one."""
+        assert await self.bus.write_at(self.base + REGISTERS[name].at(index), value) == 0
+
+    async def read(self, name: str, index: int = 0) -> int:
+        """Reads one."""
+        return await self.bus.read_at(self.base + REGISTERS[name].at(index))
+
+    async def set_up(self, host: Host, receive: int) -> None:
+        """Echo's, and who gets frames."""
+        for name, value in host.registers.items():
+            await self.write(name, value)
+        await self.write("receive", receive)
+
+    async def counters(self) -> dict[str, int]:
+        """All that are not 0 of those that count frames, when nothing is under way."""
+        await self.bus.bench.cycle(8)
+        found = {}
+        for name, register in REGISTERS.items():
+            if not 0x100 <= register.offset < 0x1A0:
+                continue
+            for index in range(register.count):
+                if value := await self.read(name, index):
+                    found[name if register.count == 1 else f"{name}[{index}]"] = value
+        return found
+
+
+class FunctionsRig(Rig):
+    """Around bypass_functions, or, without streams to elsewhere, bypass_kv."""
+
+    def __init__(self, dut: Any, name: str, *, streams: bool = True, **options: int) -> None:
+        self.has_streams = streams
+        super().__init__(dut, name, **options)
+        self.functions = FunctionRegisters(self.registers)
+
+    def _streams(self) -> None:
+        if self.has_streams:
+            self.rx, self.tx = self.sink("m_rx"), self.source("s_tx")
+            self.received = Frames(self.rx)
+
+    async def begin(self, kind: str, host: Host, receive: int, *, in_place: bool = False) -> None:
+        """Reset; the NIC runs, and functions are set up."""
+        await self.bench.reset()
+        if self.has_streams:
+            self.received.forget()
+        self.nic.format = FORMATS[kind]
+        self.nic.restart()
+        await self.functions.set_up(host, receive)
+        await self.set_up(in_place=in_place)
