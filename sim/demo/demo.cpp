@@ -64,8 +64,7 @@ class Demo {
     WHERRY_ASSIGN(const kv::Endpoint endpoint, endpoint_of(options_.cluster));
     if (options_.loopback) WHERRY_TRY(switch_loopback_on());
     WHERRY_ASSIGN(const Fd tap, make_tap(options_.tap));
-    function_ = std::make_unique<KvFunction>(endpoint);
-    card_ = options_.twin ? make_twin_card([this] { return twin_setup(); }) : make_rtl_card();
+    card_ = options_.twin ? make_twin_hardware(endpoint, [this] { return twin_setup(); }) : make_rtl_hardware();
     counted_.emplace(*card_);
     MachineOptions machine = options_.machine;
     machine.mac = mac_text(endpoint.mac);
@@ -128,7 +127,7 @@ class Demo {
 
  private:
   Status turn() {
-    const bool busy = function_->turn(*card_);
+    const bool busy = card_->turn();
     WHERRY_TRY(machine_->turn(busy ? 0 : 1));
     return host_->serve([this](const HostMessage& message) { return access(message); });
   }
@@ -162,12 +161,6 @@ class Demo {
       case HostCall::kCardWrite:
         card_->write_register(message.offset, message.value);
         break;
-      case HostCall::kKvRead:
-        value = function_->registers().read(message.offset);
-        break;
-      case HostCall::kKvWrite:
-        function_->registers().write(message.offset, message.value);
-        break;
       case HostCall::kTwin:
         WHERRY_TRY(card_->run(message.value != 0));
         break;
@@ -189,12 +182,10 @@ class Demo {
 
   void observe() {
     report_.seconds = static_cast<double>(now_ns() - began_) * 1e-9;
-    report_.function = function_->counters();
-    report_.card = card_->counters();
+    report_.hardware = card_->report();
     report_.dma_reads = machine_->proxy().bar_reads();
     report_.dma_writes = machine_->proxy().bar_writes();
     report_.tail_writes = counted_->tails();
-    report_.cycles = card_->cycles() + function_->cycles();
     report_.cpu_ns = use_of(::getpid()).cpu_ns;
     report_.qemu_cpu_ns = use_of(machine_->pid()).cpu_ns;
     report_.host_use = host_->use();
@@ -205,8 +196,7 @@ class Demo {
   const DemoOptions& options_;
   const std::atomic<bool>& stop_;
   const DemoObserver& observer_;
-  std::unique_ptr<KvFunction> function_;
-  std::unique_ptr<DemoCard> card_;
+  std::unique_ptr<DemoHardware> card_;
   std::optional<CountedCard> counted_;
   std::unique_ptr<Machine> machine_;
   std::unique_ptr<HostPart> host_;

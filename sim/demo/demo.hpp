@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/demo/card.hpp"
-#include "sim/demo/function.hpp"
+#include "sim/demo/hardware.hpp"
 #include "sim/demo/host_link.hpp"
 #include "sim/demo/tap.hpp"
 #include "sim/qemu/machine.hpp"
@@ -33,11 +32,9 @@ struct DemoReport {
   std::string qemu;  ///< its version
   bool ready = false;
   double seconds = 0;  ///< since everything was set up
-  FunctionCounters function;
-  std::vector<ShownCounter> card;
+  HardwareReport hardware;
   std::uint64_t dma_reads = 0, dma_writes = 0;  ///< messages: accesses of the NIC to the card
   std::uint64_t tail_writes = 0;
-  std::uint64_t cycles = 0;                   ///< of both cores, computed
   std::uint64_t cpu_ns = 0, qemu_cpu_ns = 0;  ///< of the simulation, and of QEMU
   pid_t host = 0, qemu_process = 0;
   ProcessUse host_use;

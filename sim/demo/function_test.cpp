@@ -31,10 +31,10 @@ const auto kIsAt = bytes_of(
 // 10.90.0.1 to 10.90.0.2, time to live 64; identifier 7, sequence 1, eight bytes of data.
 const auto kPing = bytes_of(
     "02574b560101 020000000001 0800 4500 0024 0000 4000 40 01 2623 0a5a0001 0a5a0002 "
-    "08 00 e5d4 0007 0001 0102030405060708 00000000000000000000");
+    "08 00 e7e3 0007 0001 0102030405060708 00000000000000000000");
 const auto kPong = bytes_of(
     "020000000001 02574b560101 0800 4500 0024 0000 4000 40 01 2623 0a5a0002 0a5a0001 "
-    "00 00 edd4 0007 0001 0102030405060708 00000000000000000000");
+    "00 00 efe3 0007 0001 0102030405060708 00000000000000000000");
 
 std::vector<std::byte> with(std::vector<std::byte> frame, std::size_t at, unsigned value) {
   frame[at] = static_cast<std::byte>(value);

@@ -10,19 +10,23 @@
 #include "base/clock.hpp"
 #include "base/try.hpp"
 #include "bypass/card.hpp"
+#include "bypass/generated/functions_registers.hpp"
 #include "bypass/nic/nic.hpp"
 #include "kv/clock.hpp"
 #include "kv/node/driver/driver.hpp"
 #include "kv/node/driver/served_node.hpp"
+#include "sim/demo/hardware.hpp"
 
 namespace wherry::sim {
 namespace {
 
 using namespace std::chrono_literals;
+namespace functions = bypass_functions::registers;
 
 constexpr auto kPatience = 2min;  ///< for what takes milliseconds
 constexpr std::uint32_t kTwinEntries = 64;
-constexpr std::uint64_t kBoot = 1;  ///< of the node in a cluster that nobody else is in
+constexpr std::uint32_t kToEcho = 1;  ///< spec/bypass_functions_registers.toml, receive.stream
+constexpr std::uint64_t kBoot = 1;    ///< of the node in a cluster that nobody else is in
 
 class NicAccess final : public bypass::Registers {
  public:
@@ -52,8 +56,10 @@ class RemoteCard final : public bypass::CardAccess {
 class RemoteKv final : public kv::RegisterIo {
  public:
   explicit RemoteKv(const HostLink& link) : link_(link) {}
-  std::uint32_t read(std::uint32_t offset) override { return link_.call(HostCall::kKvRead, offset); }
-  void write(std::uint32_t offset, std::uint32_t value) override { link_.call(HostCall::kKvWrite, offset, value); }
+  std::uint32_t read(std::uint32_t offset) override { return link_.call(HostCall::kCardRead, kKvRegisters + offset); }
+  void write(std::uint32_t offset, std::uint32_t value) override {
+    link_.call(HostCall::kCardWrite, kKvRegisters + offset, value);
+  }
 
  private:
   const HostLink& link_;
@@ -74,10 +80,11 @@ Status wait_until(const char* what, const Condition& condition) {
 }
 
 /// The kv core enters the only epoch that it will be in. Its lease never ends: from here on it needs nobody.
-Status set_up_kv(RemoteKv& registers, const std::string& file) {
+Status set_up_kv(RemoteKv& registers, const std::string& file, kv::Endpoint& self) {
   kv::ServedNode node;
   WHERRY_TRY(kv::load_cluster(node, file, {}));
   WHERRY_TRY(kv::check_number(node));
+  self = node.cluster.nodes[node.number].endpoint;
   if (node.cluster.mode != kv::ClusterMode::fixed)
     return {StatusCode::kInvalidArgument,
             fmt::format("{}: want mode static: any other needs software all the time", file)};
@@ -100,7 +107,9 @@ class Host {
     const bypass::Personality* nic = bypass::find_personality(options_.nic);
     if (nic == nullptr) return {StatusCode::kInvalidArgument, fmt::format("no NIC '{}' is known", options_.nic)};
     WHERRY_ASSIGN(nic_, bypass::make_nic(*nic, nic_registers_, {}));
-    WHERRY_TRY(set_up_kv(kv_registers_, options_.cluster));
+    kv::Endpoint self;
+    WHERRY_TRY(set_up_kv(kv_registers_, options_.cluster, self));
+    if (!options_.twin) set_up_echo(self);
     WHERRY_TRY(nic_->reset());
     std::uint32_t rx_entries = kTwinEntries, tx_entries = kTwinEntries;
     bypass::NicSetup setup;
@@ -124,6 +133,18 @@ class Host {
     WHERRY_TRY(
         wait_until("the card's first receive tail", [&] { return nic_registers_.read(nic->rx_tail_offset) != 0; }));
     return wait_until("the NIC's link", [this] { return nic_->link().up; });
+  }
+
+  /// What kv does not take: who has this address, and ping to it.
+  void set_up_echo(const kv::Endpoint& self) {
+    const auto write = [this](std::uint32_t offset, std::uint32_t value) {
+      card_registers_.write(kFunctionRegisters + offset, value);
+    };
+    write(functions::kEchoMacLowOffset, static_cast<std::uint32_t>(self.mac));
+    write(functions::kEchoMacHighOffset, static_cast<std::uint32_t>(self.mac >> 32));
+    write(functions::kEchoIpOffset, self.ip);
+    write(functions::kEchoControlOffset, functions::kEchoControlArp.mask() | functions::kEchoControlIcmp.mask());
+    write(functions::kReceiveOffset, functions::kReceiveStream.set(0, kToEcho));
   }
 
   Status give_back() {

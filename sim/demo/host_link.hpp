@@ -20,10 +20,8 @@ namespace wherry::sim {
 enum class HostCall : std::uint32_t {
   kNicRead,
   kNicWrite,
-  kCardRead,
+  kCardRead,  ///< of all that is on the card: hardware.hpp
   kCardWrite,
-  kKvRead,
-  kKvWrite,
   kTwin,    ///< a card that has no registers: `value` 1 starts it, 0 stops it
   kReady,   ///< set up; the answer comes when everything shall be given back
   kFailed,  ///< `text` says why; no answer comes

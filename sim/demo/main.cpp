@@ -27,22 +27,22 @@ int fail(const Status& status) { return exit_status(kProgram, status); }
 
 nlohmann::json json_of(const DemoOptions& options, const DemoReport& report) {
   nlohmann::json card = nlohmann::json::object();
-  for (const ShownCounter& one : report.card) card[one.name] = one.value;
-  const FunctionCounters& function = report.function;
+  const HardwareReport& hardware = report.hardware;
+  for (const ShownCounter& one : hardware.card) card[one.name] = one.value;
   return {{"ready", report.ready},
           {"seconds", report.seconds},
           {"qemu", report.qemu},
           {"nic", options.machine.nic},
           {"core", options.twin ? "twin" : "rtl"},
-          {"frames_in", function.frames_in},
-          {"frames_out", function.frames_out},
-          {"answered", {{"arp", function.arp}, {"ping", function.icmp}, {"kv", function.kv}}},
-          {"ignored", function.ignored},
+          {"frames_in", hardware.frames_in},
+          {"frames_out", hardware.frames_out},
+          {"answered", {{"arp", hardware.arp}, {"ping", hardware.icmp}, {"kv", hardware.kv}}},
+          {"ignored", hardware.ignored},
           {"card", card},
           {"dma_reads", report.dma_reads},
           {"dma_writes", report.dma_writes},
           {"tail_writes", report.tail_writes},
-          {"cycles", report.cycles},
+          {"cycles", hardware.cycles},
           {"simulation_cpu_s", static_cast<double>(report.cpu_ns) * 1e-9},
           {"qemu_cpu_s", static_cast<double>(report.qemu_cpu_ns) * 1e-9},
           {"pid", ::getpid()},
