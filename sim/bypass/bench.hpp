@@ -20,6 +20,7 @@ struct Settings {
   std::uint64_t seed = 1;
   std::uint64_t frames = 0;  ///< of the soak; 0: its own number
   std::vector<std::string> only;
+  std::optional<std::uint32_t> tx_credits{}, rx_batch{};  ///< of all runs, instead of their own
   std::atomic<bool>* interrupted = nullptr;
 };
 

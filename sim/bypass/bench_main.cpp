@@ -6,10 +6,11 @@
 //   schema, versions.verilator, seed, quick, simulated (true)
 //   core     clock_mhz, queue_pairs, rx_entries, tx_entries, pack_bytes
 //   rows     a list of:
-//     name, group         "rates", "latency", "overload", "cycles", "soak"
+//     name, group         "rates", "latency", "curve", "overload", "cycles", "soak"
 //     given               mbits, bytes (as it is called), frame_bytes (without FCS), wire_bytes (with FCS), way
 //     ("in_place",
-//                         "stream"), topology, nic (personality), nic_link, card_link ("gen3x16"), frames,
+//                         "stream"), topology, nic (personality), nic_prefetch (0: the personality's own; else a NIC
+//                         that is not the limit), nic_writeback, nic_link, card_link ("gen3x16"), frames,
 //                         offered_mbits, load (share of line rate), function_interval_ns
 //     frames              in, out, wrong, reordered, missing; nic_rx_dropped and nic_tx_dropped {reason: n, ...};
 //                         lost_uncounted: in - out - all that was counted as dropped
@@ -26,7 +27,9 @@
 //                         flow_control_bytes (write-backs of transmit descriptors and heads)
 //     core                the core's counters (docs/bypass-registers.md), at the end
 //     simulated_us, cycles, cpu_s
-//   of group "cycles": name, group, cycles {rx, tx, inplace_head, inplace_verdict, inplace}, each {min, max, samples}
+//   of group "cycles": name, group, cycles {rx, tx, inplace_head, inplace_verdict, inplace}, each {min, max, samples},
+//   of frames of
+//                         one descriptor; cycles_9000_bytes, the same of five descriptors
 //   of group "soak": name, group, seeds, frames, out, counted, faults, violations (a list of sentences; empty)
 //   figures  the bars, those that rows were measured for: rate_64b_10g, rate_64b_25g, rate_64b_40g,
 //            rate_64b_100g_of_link, rx_cycles, tx_cycles, inplace_cycles, flow_control_bytes_per_packet,
@@ -63,6 +66,8 @@ int main(int argc, char** argv) {
   app.add_option("--json", file, "where the results go; otherwise to standard output");
   app.add_flag("--quick", settings.quick, "fewer frames, fewer sizes");
   app.add_option("--only", settings.only, "rows whose name begins so, and groups; may be given several times");
+  app.add_option("--tx-credits", settings.tx_credits, "unanswered transmit tails, of all runs");
+  app.add_option("--rx-batch", settings.rx_batch, "free slots that are worth a receive tail, of all runs");
   app.add_option("--seed", settings.seed, "of all random choices");
   app.add_option("--frames", settings.frames, "of the soak, over all its seeds");
   app.add_option("--seeds", seeds, "of the soak: so many, from --seed on");

@@ -74,6 +74,8 @@ Json given_of(const Run& run, std::uint32_t frame) {
           {"way", run.rig.in_place ? "in_place" : "stream"},
           {"topology", std::string(sim::name_of(run.rig.topology))},
           {"nic", std::string(run.rig.nic)},
+          {"nic_prefetch", run.rig.nic_prefetch},
+          {"nic_writeback", run.rig.nic_writeback},
           {"nic_link", name_of(run.rig.nic_link)},
           {"card_link", name_of(run.rig.card_link)},
           {"frames", run.frames},
@@ -121,6 +123,8 @@ Json measure(const Run& run, const Settings& settings) {
   EchoStream stream(run.function_interval);
   RigOptions options = run.rig;
   options.seed = settings.seed;
+  if (settings.tx_credits) options.tx_credits = settings.tx_credits;
+  if (settings.rx_batch) options.rx_batch = settings.rx_batch;
   Rig rig(options, &in_place, options.in_place ? nullptr : &stream);
   if (!rig.ready) {
     fmt::print(stderr, "{}\n", rig.ready.message());

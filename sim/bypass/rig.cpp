@@ -15,10 +15,26 @@ namespace {
 
 namespace reg = bypass::registers;
 
+// Of a NIC that is not the limit: RigOptions::nic_prefetch.
+constexpr std::uint32_t kDeepFetch = 63;
+constexpr std::uint8_t kDeepReads = 255;
+constexpr std::uint32_t kLineTimer = 2000;  ///< ns, as i40e's
+
 nic::NicOptions nic_options(const RigOptions& options) {
   nic::NicOptions nic;
   nic.nic = *bypass::find_personality(options.nic);
   nic.mbits = options.mbits;
+  if (options.nic_prefetch != 0) {
+    const auto below = static_cast<std::uint8_t>(options.nic_prefetch);
+    const auto cache = static_cast<std::uint8_t>(options.nic_prefetch + kDeepFetch);
+    nic.nic.rx_prefetch_below = nic.nic.tx_prefetch_below = below;
+    nic.nic.rx_cache = nic.nic.tx_cache = cache;
+    nic.nic.reads_outstanding = kDeepReads;
+  }
+  if (options.nic_writeback != 0) {
+    nic.nic.rx_writeback = static_cast<std::uint8_t>(options.nic_writeback);
+    nic.nic.writeback_timer_ns = kLineTimer;
+  }
   nic.seed = options.seed;
   nic.hostile = options.hostile;
   return nic;

@@ -29,6 +29,10 @@ enum class Topology : std::uint8_t {
 struct RigOptions {
   std::string_view nic = "ixgbe";  ///< personality
   std::uint32_t mbits = 10'000;
+  /// Descriptors that the NIC holds or has asked for in each direction before it asks for no more, instead of the
+  /// personality's caches and thresholds; 0: the personality's own. At most 192.
+  std::uint32_t nic_prefetch = 0;
+  std::uint32_t nic_writeback = 0;  ///< receive descriptors that it writes back together; 0: the personality's own
   pcie::LinkOptions nic_link{.generation = 2, .lanes = 8};   ///< 82599
   pcie::LinkOptions card_link{.generation = 3, .lanes = 8};  ///< paper, III-A: Alveo U50
   Topology topology = Topology::kSwitch;
