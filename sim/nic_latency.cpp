@@ -17,7 +17,7 @@ namespace wherry::kv::rtl {
 namespace {
 
 constexpr unsigned kBucketBits = 8;
-constexpr Cycles kTurn = 2000, kPatience = 5'000'000, kIdle = 5000;
+constexpr Cycles kTurn = 2000, kPatience = 200'000, kIdle = 5000;
 constexpr std::uint64_t kKey = 42;
 constexpr double kCycle = 4.0;         ///< ns
 constexpr double kPicoseconds = 1e-3;  ///< ns

@@ -28,7 +28,7 @@ wherry::sim::RigOptions rig_options(const NicNodeOptions& options) {
 }  // namespace
 
 NicNode::NicNode(const NicNodeOptions& options)
-    : core_(options.core), rig_(rig_options(options), nullptr, this), target_(rig_.queue.now()), zero_(core_.now()) {
+    : core_(options.core), zero_(core_.now()), rig_(rig_options(options), nullptr, this), target_(rig_.queue.now()) {
   if (!rig_.ready) {
     fmt::print(stderr, "a node behind {}: {}\n", options.nic, rig_.ready.message());
     std::abort();

@@ -57,12 +57,12 @@ class NicNode final : wherry::sim::StreamFunction, wherry::sim::nic::WireEnd {
   void catch_up(wherry::sim::pcie::Time now);
 
   Core core_;
+  Cycles zero_;  ///< of the kv core's clock, when PCIe's began; accesses let it run ahead
+  Cycles core_cycles_ = 0;
   std::deque<wherry::sim::Frame> to_send_;
   std::deque<Sent> sent_;
-  wherry::sim::Rig rig_;  // has the address of this
+  wherry::sim::Rig rig_;  // its constructor calls turn(), which uses what stands above
   wherry::sim::pcie::Time target_;
-  Cycles core_cycles_ = 0;
-  Cycles zero_;  ///< of the kv core's clock, when PCIe's began; accesses let it run ahead
 };
 
 }  // namespace wherry::kv::rtl
