@@ -72,7 +72,7 @@ pcie::Time NicNode::turn(wherry::sim::RtlCore& bypass, pcie::Time now) {
   catch_up(now);
   while (core_.take(Side::kHost)) continue;  // what is not kv's is nobody's here
   while (auto frame = core_.take(Side::kNet)) {
-    core_cycles_ = frame->last - core_.entered(Side::kNet).first + 1;
+    core_cycles_ = frame->last - core_.entered(Side::kNet).first;
     to_send_.push_back({.queue = 0, .bytes = std::move(frame->bytes)});
   }
   for (; !to_send_.empty() && bypass.frames_to_send() < kAhead; to_send_.pop_front())
