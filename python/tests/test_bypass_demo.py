@@ -48,7 +48,9 @@ TRAFFIC = f"""
                 break
         right += packet[28:] == body
     found = 0
-    with Client(cluster=os.environ["WHERRY_KV_CLUSTER"], first_lane=0, deadline=200, connect_timeout=200) as store:
+    # Patient, since a simulated core takes milliseconds: what is asked again is answered again.
+    patience = dict(deadline=200, connect_timeout=200, first_timeout=1.0, timeout_cap=10.0)
+    with Client(cluster=os.environ["WHERRY_KV_CLUSTER"], first_lane=0, **patience) as store:
         values = [chance.randbytes(number * 1024 // {KEYS - 1}) for number in range({KEYS})]
         for key, value in enumerate(values):
             assert store.put_if(key, value, 0) == 1

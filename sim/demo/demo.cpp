@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::uint32_t kTwinEntries = 64, kTwinSlots = 96;
 constexpr std::chrono::minutes kSetUpPatience{3}, kEndPatience{1};  ///< for what takes a second
-constexpr std::chrono::milliseconds kQuiet{100};                    ///< longer than a frame is on its way
-constexpr std::chrono::seconds kQuietPatience{5};                   ///< Linux may go on asking
+constexpr std::chrono::minutes kSettlePatience{1};                  ///< Linux may go on asking
+constexpr int kQuietTurns = 100;                                    ///< each waits for a millisecond if nothing happens
 
 Result<kv::Endpoint> endpoint_of(const std::string& file) {
   WHERRY_ASSIGN(const kv::ClusterFile cluster, kv::load_cluster_file(file));
@@ -132,14 +132,17 @@ class Demo {
     return host_->serve([this](const HostMessage& message) { return access(message); });
   }
 
-  /// Until nothing has moved for a while: what is on its way is counted on both sides.
+  /// Until the NIC has read all answers, and has brought nothing for some turns.
   Status settle() {
     const auto moved = [this] { return machine_->proxy().bar_reads() + machine_->proxy().bar_writes(); };
-    std::uint64_t last = moved();
-    const Deadline patience(kQuietPatience);
-    for (Deadline quiet(kQuiet); !quiet.passed() && !patience.passed();) {
-      WHERRY_TRY(turn());
-      if (std::exchange(last, moved()) != moved()) quiet = Deadline(kQuiet);
+    const Deadline patience(kSettlePatience);
+    while (!patience.passed()) {
+      std::uint64_t last = moved();
+      for (int quiet = 0; quiet < kQuietTurns && !patience.passed(); ++quiet) {
+        WHERRY_TRY(turn());
+        if (std::exchange(last, moved()) != moved()) quiet = 0;
+      }
+      if (card_->report().under_way == 0) return {};
     }
     return {};
   }

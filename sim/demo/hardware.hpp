@@ -27,6 +27,7 @@ struct HardwareReport {
   std::uint64_t frames_in = 0, frames_out = 0;  ///< from the NIC, and read by it
   std::uint64_t arp = 0, icmp = 0, kv = 0;      ///< answers
   std::uint64_t ignored = 0;                    ///< frames that neither kv nor echo answers
+  std::uint64_t under_way = 0;                  ///< answers that the NIC has not read to the end
   std::uint64_t cycles = 0;                     ///< that were computed
   std::vector<ShownCounter> card;
 };

@@ -12,10 +12,10 @@ namespace {
 
 namespace functions = bypass_functions::registers;
 
-/// Longer than anything takes from one sign at a port to the next: docs/bypass-core.md, The way of a packet;
-/// kv::rtl::Core::kSilence.
-constexpr std::uint64_t kStill = 96;
-constexpr std::uint64_t kShortestTick = 8, kLongestTick = 512;  ///< cycles
+/// Longer than anything takes from one sign at a port to the next, within the bypass core (docs/bypass-core.md, The way
+/// of a packet); and within kv core and echo, too (kv::rtl::Core::kSilence).
+constexpr std::uint64_t kStill = 16, kSilent = 96;
+constexpr std::uint64_t kShortestTick = 8, kLongestTick = 64;  ///< cycles
 
 /// The bypass core's registers, for the project's own reader of counters.
 class Counters final : public bypass::CardAccess {
@@ -54,7 +54,7 @@ class RtlHardware final : public DemoHardware {
   std::uint32_t read_register(std::uint32_t offset) override { return node_.read_register(offset); }
   void write_register(std::uint32_t offset, std::uint32_t value) override { node_.write_register(offset, value); }
   Status run(bool) override { return {StatusCode::kUnsupported, "this card is started by its registers"}; }
-  bool turn() override { return node_.still() < kStill; }
+  bool turn() override { return node_.still() < kSilent; }
   HardwareReport report() override;
 
  private:
@@ -84,6 +84,7 @@ HardwareReport RtlHardware::report() {
   report.icmp = function(functions::kEchoIcmpOffset);
   report.ignored = function(functions::kEchoOtherOffset) + function(functions::kEchoMalformedOffset);
   report.kv = sent - std::min(sent, report.arp + report.icmp);  // echo's frames pass through the kv core, too
+  report.under_way = sent - report.frames_out;
   report.cycles = node_.now();
   return report;
 }

@@ -44,6 +44,7 @@ class TwinHardware final : public DemoHardware {
             .icmp = function.icmp,
             .kv = function.kv,
             .ignored = function.ignored,
+            .under_way = card.tx_taken - card.tx_frames,
             .cycles = function_.cycles(),
             .card = {{"rx_frames", card.rx_frames},
                      {"tx_done", card.tx_frames},

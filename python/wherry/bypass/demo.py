@@ -33,7 +33,7 @@ MAC = "02:57:4b:56:01:01"
 TAP = "nic0"
 TAP_HERE = "wherry0"
 """In this machine's own network."""
-GRACE_S = 60.0
+GRACE_S = 150.0
 """From SIGTERM to SIGKILL: giving back takes a moment, on a busy machine more."""
 
 Report = dict[str, Any]
