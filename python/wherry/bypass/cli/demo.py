@@ -16,7 +16,6 @@ import typer
 from rich.table import Table
 
 from wherry.cli import out, progress
-from wherry.system import exit_status
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -47,7 +46,8 @@ def demo(
     command: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[-- COMMAND...]", help="Runs where the NIC is reached, and the demonstration ends with it."
+            metavar="COMMAND",
+            help="Behind `--`: a program that runs where the NIC is reached. The demonstration ends with it.",
         ),
     ] = None,
     seconds: Annotated[
@@ -96,6 +96,7 @@ def demo(
         if value not in values:
             raise typer.BadParameter(f"{option} {value}: want {' or '.join(values)}")
     from wherry.bypass.demo import Demo, DemoOptions
+    from wherry.system import exit_status
 
     options = DemoOptions(nic=nic, core=core, qemu=qemu, here=here, host_runs=host_runs)
     status = 0
