@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from wherry.errors import PermissionDenied, Unavailable, Unsupported
-from wherry.system import Process, Workspace, built
+from wherry.system import Process, Workspace, built, exit_status
 
 HOST = "10.90.0.1"
 """This machine, at the TAP device."""
@@ -111,9 +111,8 @@ class Demo:
                 self._process = self._start("bypass_demo", [*self._inside, program, *words], errors, subprocess.PIPE)
             workspace.sweep_also(self._process.pid)
             stack.callback(self._process.close)
-            self._commands: list[Process] = []
             self._open = stack.pop_all()
-        self.failure: str | None = None
+        self._command: Process | None = None
 
     @staticmethod
     def _start(name: str, command: Sequence[str], errors: Any, output: int | None, stdin: int | None = None) -> Process:
@@ -135,19 +134,24 @@ class Demo:
         user = ["--user", "--preserve-credentials"] if "--user" in self._inside else []
         return ["nsenter", f"--target={self._process.pid}", "--net", *user]
 
-    def run(self, command: Sequence[str], output: int | None = None) -> Process:
+    def run(self, command: Sequence[str], output: int | None = None) -> None:
         """Starts a command where the NIC is reached, with this cluster as the one that `wherry kv` means.
 
-        `output`: a descriptor for its standard output; None: ours.
+        `output`: a descriptor for its standard output; None: ours. Once.
         """
         words = [*self.enter, "env", f"WHERRY_KV_CLUSTER={self.cluster}", *command]
-        process = self._start(command[0], words, None, output)
-        self._open.callback(process.close)
-        return process
+        self._command = self._start(command[0], words, None, output)
+        self._open.callback(self._command.close)
 
-    def reports(self, until: Sequence[Process] = (), seconds: float | None = None) -> Iterator[Report]:
-        """What bypass_demo says, as it comes: from the moment at which everything is set up, until one of `until` has
-        ended, or for so long."""
+    @property
+    def status(self) -> int | None:
+        """Of the command, as a shell says it; None: it runs, or there is none."""
+        ended = None if self._command is None else self._command.poll()
+        return None if ended is None else exit_status(ended)
+
+    def reports(self, seconds: float | None = None) -> Iterator[Report]:
+        """What bypass_demo says, as it comes: once everything is set up, and until the command has ended, or for so
+        long."""
         output = self._process.stdout
         assert output is not None
         os.set_blocking(output.fileno(), False)
@@ -156,11 +160,10 @@ class Demo:
         with selectors.DefaultSelector() as selector:
             selector.register(output, selectors.EVENT_READ)
             while True:
-                for process in until:
-                    if process.pidfd not in selector.get_map():
-                        selector.register(process.pidfd, selectors.EVENT_READ)
+                if self._command is not None and self._command.pidfd not in selector.get_map():
+                    selector.register(self._command.pidfd, selectors.EVENT_READ)
                 selector.select(None if end is None else max(0.0, end - time.monotonic()))
-                if any(process.poll() is not None for process in until) or (end and time.monotonic() >= end):
+                if self.status is not None or (end and time.monotonic() >= end):
                     return
                 part = output.read()
                 if part == b"":

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from wherry.bypass.demo import Demo, Report
-    from wherry.system import Process
 
 MS = 1e6
 """Nanoseconds."""
@@ -96,20 +95,17 @@ def demo(
         if value not in values:
             raise typer.BadParameter(f"{option} {value}: want {' or '.join(values)}")
     from wherry.bypass.demo import Demo, DemoOptions
-    from wherry.system import exit_status
 
     options = DemoOptions(nic=nic, core=core, qemu=qemu, here=here, host_runs=host_runs)
     status = 0
     with _ended_by_signals(), Demo(options) as running:
         last: Report | None = None
-        inside: list[Process] = []
         try:
-            for report in _shown(running, inside, list(command or ()), seconds, as_json):
+            for report in _shown(running, list(command or ()), seconds, as_json):
                 last = report
         except KeyboardInterrupt:
             status = 0 if last is None or command is None else 130
-        if inside and (ended := inside[0].poll()) is not None:
-            status = exit_status(ended)
+        status = running.status if running.status is not None else status
         final = running.end() or last
     if as_json and final is not None:
         print(json.dumps(final))
@@ -118,14 +114,12 @@ def demo(
     raise typer.Exit(status)
 
 
-def _shown(
-    running: Demo, inside: list[Process], command: list[str], seconds: float | None, silent: bool
-) -> Iterator[Report]:
+def _shown(running: Demo, command: list[str], seconds: float | None, silent: bool) -> Iterator[Report]:
     """The reports, each of them on the screen; the command begins with the first one."""
     live: Live | None = None
     before: Report | None = None
     try:
-        for report in running.reports(inside, seconds):
+        for report in running.reports(seconds):
             if before is None:
                 if not silent:
                     _introduce(running, report, bool(command))
@@ -135,7 +129,7 @@ def _shown(
                         live = Live(console=out(), auto_refresh=False)
                         live.start()
                 if command:
-                    inside.append(running.run(command, sys.stderr.fileno() if silent else None))
+                    running.run(command, sys.stderr.fileno() if silent else None)
             if live is not None:
                 live.update(_table(report, before), refresh=True)
             elif not silent and (before is None or before["frames_in"] != report["frames_in"]):
