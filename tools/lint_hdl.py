@@ -15,6 +15,7 @@ import hdl_tools as hdl
 
 # State without a reset: it is written where its walk, frame or epoch begins, and counts for nothing before.
 BEGUN_BEFORE_USE = {
+    "axi_to_lite": {"data_q", "left_q", "word_q"},
     "bypass_expand": {"odd_base_q", "word_q"},  # data of the beat that was asked for
     "bypass_port": {"data_q"},
     "kv_box_250mhz": {"host_out_middle_q", "net_out_middle_q"},  # cleared while the box is closed, as it begins

@@ -20,7 +20,7 @@
 //   `AXIS_RECEIVER(prefix, DataWidth, UserWidth), `AXIS_TRANSMITTER(prefix, DataWidth, UserWidth)
 //   `AXI3_NETS(prefix, n, AddressWidth, DataWidth)       such arrays
 //   `AXI3_PORTS(port, prefix)                            in an instance: its flat ports port_awaddr ..., connected to such arrays
-//   `AXI_LITE_PORTS(port, request, response)             the same, connected to a bundle
+//   `AXI_LITE_PORTS(port, request, response)             the same, connected to a bundle; `AXI_LITE_WRITER_PORTS and `AXI_PORTS
 //   `AXIS_PORTS(port, valid, ready, beat)                the same
 //
 // A request bundle (req) holds what a manager drives: AW, W and AR with their valids, and the readies of B and R. A response bundle
@@ -399,6 +399,37 @@
   .port``_rresp({response.r.resp}), \
   .port``_rvalid(response.r_valid), \
   .port``_rready(request.r_ready)
+
+`define AXI_LITE_WRITER_PORTS(port, request, response) \
+  .port``_awaddr(request.aw.addr), \
+  .port``_awvalid(request.aw_valid), \
+  .port``_awready(response.aw_ready), \
+  .port``_wdata(request.w.data), \
+  .port``_wstrb(request.w.strb), \
+  .port``_wvalid(request.w_valid), \
+  .port``_wready(response.w_ready), \
+  .port``_bresp({response.b.resp}), \
+  .port``_bvalid(response.b_valid), \
+  .port``_bready(request.b_ready)
+
+`define AXI_PORTS(port, request, response) \
+  .port``_awid(request.aw.id), \
+  .port``_awlen(request.aw.len), \
+  .port``_awsize(request.aw.size), \
+  .port``_awburst({request.aw.burst}), \
+  .port``_awcache(request.aw.cache), \
+  .port``_awprot(request.aw.prot), \
+  .port``_wlast(request.w.last), \
+  .port``_bid(response.b.id), \
+  .port``_arid(request.ar.id), \
+  .port``_arlen(request.ar.len), \
+  .port``_arsize(request.ar.size), \
+  .port``_arburst({request.ar.burst}), \
+  .port``_arcache(request.ar.cache), \
+  .port``_arprot(request.ar.prot), \
+  .port``_rid(response.r.id), \
+  .port``_rlast(response.r.last), \
+  `AXI_LITE_PORTS(port, request, response)
 
 `define AXIS_PORTS(port, valid, ready, beat) \
   .port``_tvalid(valid), \

@@ -79,6 +79,7 @@ class Nic:
         self.manager = Manager(bench, scope, "s_axi")
         self.sizes = rx, tx
         self.queues = queues
+        self.ids = 64  # of its transactions
         self.restart()
         bench.agents.append(self)
 
@@ -129,7 +130,7 @@ class Nic:
                     noise = noise & ~(0xFF << 8 * (i - start)) | data[i - offset] << 8 * (i - start)
                 beats.append((noise, sum(1 << (i - start) for i in lanes)))
             size = 2 if self.habits.words else 6
-            self.manager.write(Burst(draw.randrange(64), at, len(beats), size, data=beats))
+            self.manager.write(Burst(draw.randrange(self.ids), at, len(beats), size, data=beats))
             at = end
 
     def read(self, offset: int, count: int, done: Callable[[bytes], None]) -> None:
@@ -151,7 +152,7 @@ class Nic:
         size = 2 if self.habits.words else 6
         step = 1 << size
         beats = (offset + count - 1) // step - offset // step + 1
-        id_ = self.bench.random.randrange(64)
+        id_ = self.bench.random.randrange(self.ids)
         burst = Burst(id_, offset, beats, size)
         self.waiting[id_].append((count, burst, done))
         self.parts.setdefault(id_, bytearray())

@@ -18,7 +18,8 @@ using Json = nlohmann::json;
 struct Settings {
   bool quick = false;
   std::uint64_t seed = 1;
-  std::uint64_t frames = 0;  ///< of the soak; 0: its own number
+  std::uint32_t rx_entries = 0;  ///< of the core: with few, the rates of fast links are left out
+  std::uint64_t frames = 0;      ///< of the soak; 0: its own number
   std::vector<std::string> only;
   std::optional<std::uint32_t> tx_credits{}, rx_batch{};  ///< of all runs, instead of their own
   std::atomic<bool>* interrupted = nullptr;

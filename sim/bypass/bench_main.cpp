@@ -7,20 +7,20 @@
 //   core     clock_mhz, queue_pairs, rx_entries, tx_entries, pack_bytes
 //   rows     a list of:
 //     name, group         "rates", "latency", "curve", "overload", "cycles", "soak"
-//     given               mbits, bytes (as it is called), frame_bytes (without FCS), wire_bytes (with FCS), way
-//     ("in_place",
-//                         "stream"), topology, nic (personality), nic_prefetch (0: the personality's own; else a NIC
-//                         that is not the limit), nic_writeback, nic_link, card_link ("gen3x16"), frames,
-//                         offered_mbits, load (share of line rate), function_interval_ns
+//     given               mbits, bytes (as it is called), frame_bytes (without FCS), wire_bytes (with FCS),
+//                         way ("in_place", "stream"), topology, nic (personality), nic_prefetch (0: the personality's
+//                         own; else a NIC that is not the limit), nic_writeback, rx_batch, nic_link,
+//                         card_link ("gen3x16"), frames, offered_mbits, load (share of line rate),
+//                         function_interval_ns
 //     frames              in, out, wrong, reordered, missing; nic_rx_dropped and nic_tx_dropped {reason: n, ...};
 //                         lost_uncounted: in - out - all that was counted as dropped
-//     rate                packets_per_s, line_packets_per_s, share_of_line; link_packets_per_s (what the card's link
-//     would
-//                         carry of such packets, with the bytes that were measured for each), share_of_link (= how much
-//                         of the busier direction's time it was in use), budget_packets_per_s (by the specification's
-//                         overheads: docs), share_of_budget; limit_packets_per_s, share_of_limit, limited_by (the
-//                         narrowest of "port", "function", "root": what an ideal core would pass); of the frames after
-//                         the warm-up, while frames come in
+//     rate                of the frames after the warm-up, while frames come in: packets_per_s, line_packets_per_s,
+//                         share_of_line;
+//                         link_packets_per_s (what the card's link would carry of such packets, with the bytes that
+//                         were measured for each), share_of_link (how much of its time the busier direction was in
+//                         use); budget_packets_per_s (by the specification's overheads: docs), share_of_budget;
+//                         limit_packets_per_s, share_of_limit, limited_by (the narrowest of "port", "function", "root":
+//                         what an ideal core would pass)
 //     latency_us          mean, p50, p99, min, max, std: last bit in to last bit out, of those frames
 //     per_packet          tails, rx_tails, tx_tails, requests; card_bytes_in, card_bytes_out (TLP payload of writes and
 //                         completions at the card), link_bytes_in, link_bytes_out (with headers, framing, DLLPs),
@@ -28,9 +28,9 @@
 //     core                the core's counters (docs/bypass-registers.md), at the end
 //     simulated_us, cycles, cpu_s
 //   of group "cycles": name, group, cycles {rx, tx, inplace_head, inplace_verdict, inplace}, each {min, max, samples},
-//   of frames of
-//                         one descriptor; cycles_9000_bytes, the same of five descriptors
-//   of group "soak": name, group, seeds, frames, out, counted, faults, violations (a list of sentences; empty)
+//     of frames of one descriptor; cycles_9000_bytes, the same of five descriptors
+//   of group "soak": name, group, seeds, frames, out, counted, struck, refused, retries, troubles {name: {in, out,
+//     counted, struck, refused, retries}}, violations (a list of sentences; empty if all is well), cycles, cpu_s
 //   figures  the bars, those that rows were measured for: rate_64b_10g, rate_64b_25g, rate_64b_40g,
 //            rate_64b_100g_of_link, rx_cycles, tx_cycles, inplace_cycles, flow_control_bytes_per_packet,
 //            overload_reordered, overload_lost_uncounted, overload_cost, intel_root_loss_10g, intel_root_latency_us,
@@ -80,6 +80,8 @@ int main(int argc, char** argv) {
       return one == group || name.starts_with(one);
     });
   };
+  const bench::Json core = bench::core_shape();
+  settings.rx_entries = core["rx_entries"];
   std::vector<bench::Run> runs = bench::rate_runs(settings);
   for (auto* more : {&bench::latency_runs, &bench::overload_runs}) {
     auto added = (*more)(settings);
@@ -111,7 +113,7 @@ int main(int argc, char** argv) {
                              {"seed", settings.seed},
                              {"quick", settings.quick},
                              {"simulated", true},
-                             {"core", bench::core_shape()},
+                             {"core", core},
                              {"rows", rows},
                              {"figures", bench::figures(rows)}};
   const std::string text = document.dump(1) + "\n";

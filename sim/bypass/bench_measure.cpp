@@ -19,7 +19,8 @@ using pcie::Time;
 constexpr double kPicosecondsASecond = 1e12;
 constexpr Time kSettle = 20 * pcie::kMicrosecond;  ///< the NIC fetches its first descriptors
 constexpr Time kStep = 20 * pcie::kMicrosecond;    ///< between looks at Ctrl-C
-constexpr double kWarmUp = 0.2;                    ///< share of the frames that are not measured
+constexpr std::uint32_t kRxBatchAtReset = bypass::registers::kDoorbellsRxBatch.get(bypass::registers::kDoorbellsReset);
+constexpr double kWarmUp = 0.2;  ///< share of the frames that are not measured
 
 double seconds(Time time) { return static_cast<double>(time) / kPicosecondsASecond; }
 double ratio(double a, double b) { return b == 0 ? 0 : a / b; }
@@ -76,6 +77,7 @@ Json given_of(const Run& run, std::uint32_t frame) {
           {"nic", std::string(run.rig.nic)},
           {"nic_prefetch", run.rig.nic_prefetch},
           {"nic_writeback", run.rig.nic_writeback},
+          {"rx_batch", run.rig.rx_batch.value_or(kRxBatchAtReset)},
           {"nic_link", name_of(run.rig.nic_link)},
           {"card_link", name_of(run.rig.card_link)},
           {"frames", run.frames},

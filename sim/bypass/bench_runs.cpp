@@ -43,6 +43,8 @@ RigOptions rig_of(const Speed& speed, bool in_place) {
 std::string_view short_name(Topology topology) {
   return topology == Topology::kSwitch ? "switch" : topology == Topology::kIntel ? "intel" : "amd";
 }
+/// Free slots that are worth a receive tail, where the figures are compared with the paper's: a quarter of its ring.
+constexpr std::uint32_t kRxBatch = 16;
 std::string_view way(bool in_place) { return in_place ? "in_place" : "stream"; }
 
 }  // namespace
@@ -51,18 +53,22 @@ std::vector<Run> rate_runs(const Settings& settings) {
   std::vector<Run> runs;
   const std::vector<std::uint32_t> sizes =
       settings.quick ? std::vector<std::uint32_t>{64, 300} : std::vector<std::uint32_t>{64, 128, 300, 512, 1024, 1514};
+  // Slots cover the time that a packet is in one: 64 do at 10 Gbit/s and 300 bytes, not at 64.
+  const bool few = settings.rx_entries < 256;
   for (const Speed& speed : speeds())
     for (const std::uint32_t bytes : sizes)
       for (const bool in_place : {true, false}) {
+        if (few && (speed.gbits > 10 || bytes < 300)) continue;
         // Overloaded, the NIC's packet buffer (1 MiB: 11,000 frames of 60 bytes in lines of 32) has to be full first.
-        const bool long_run = speed.gbits == 100 && bytes == 64;
-        const std::uint64_t frames = settings.quick ? 4'000 : long_run ? 60'000 : 20'000;
+        const bool long_run = speed.gbits == 100;  // and its slots
+        const std::uint64_t frames = long_run ? 60'000 : settings.quick ? 4'000 : 20'000;
         runs.push_back({.name = fmt::format("rate_{}b_{}g_{}", bytes, speed.gbits, way(in_place)),
                         .group = "rates",
                         .rig = rig_of(speed, in_place),
                         .bytes = bytes,
                         .frames = frames});
       }
+  if (few) return runs;
   // What the core does with descriptors of 16 bytes, as the 107 M packets/s of research section 3 have them. There is
   // no such NIC of 100 Gbit/s.
   for (const bool in_place : {true, false}) {
@@ -70,7 +76,7 @@ std::vector<Run> rate_runs(const Settings& settings) {
             .group = "rates",
             .rig = rig_of(speeds()[3], in_place),
             .bytes = 64,
-            .frames = settings.quick ? 4'000U : 60'000U};
+            .frames = 60'000};
     run.rig.nic = "ixgbe";
     run.rig.nic_writeback = 4;
     runs.push_back(run);
@@ -100,6 +106,7 @@ std::vector<Run> latency_runs(const Settings& settings) {
               // The NIC's packet buffer must be able to run over (512 KiB: 1,638 frames).
               .frames = topology == Topology::kIntel && !settings.quick ? 60'000 : frames};
       run.rig.topology = topology;
+      run.rig.rx_batch = kRxBatch;
       runs.push_back(run);
     }
   }
@@ -115,6 +122,7 @@ std::vector<Run> latency_runs(const Settings& settings) {
                                                                      : 5'000U,
               .load_per_mille = load};
       run.rig.topology = topology;
+      run.rig.rx_batch = kRxBatch;
       runs.push_back(run);
     }
   return runs;
@@ -133,6 +141,7 @@ std::vector<Run> overload_runs(const Settings& settings) {
               .bytes = 300,
               .frames = frames};
       run.rig.topology = topology;
+      run.rig.rx_batch = kRxBatch;
       run.source_mbits = 2 * run.rig.mbits;
       runs.push_back(run);
     }
@@ -143,6 +152,7 @@ std::vector<Run> overload_runs(const Settings& settings) {
            .bytes = 300,
            .frames = frames,
            .function_interval = 400 * pcie::kNanosecond};
+  slow.rig.rx_batch = kRxBatch;
   runs.push_back(slow);
   return runs;
 }
@@ -171,7 +181,7 @@ Json figures(const Json& rows) {
   put("rate_64b_10g", worst("rate_64b_10g", "rate", "share_of_line", false));
   put("rate_64b_25g", worst("rate_64b_25g", "rate", "share_of_line", false));
   put("rate_64b_40g", worst("rate_64b_40g", "rate", "share_of_line", false));
-  put("rate_64b_100g_of_link", worst("rate_64b_100g", "rate", "share_of_link", false));
+  put("rate_64b_100g_of_link", worst("rate_64b_100g", "rate", "share_of_budget", false));
   put("flow_control_bytes_per_packet", worst("rate_64b_10g", "per_packet", "flow_control_bytes", true));
   put("switch_latency_us", worst("switch_300b_10g", "latency_us", "mean", true));
   put("tails_per_packet", worst("switch_300b_10g", "per_packet", "tails", true));

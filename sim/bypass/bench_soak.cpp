@@ -20,7 +20,7 @@ Json soak(const Settings& settings, std::uint64_t seeds) {
   for (; done < count && !(settings.interrupted != nullptr && *settings.interrupted); ++done) {
     const SoakOptions options{.seed = settings.seed + done,
                               .frames = std::max<std::uint64_t>(1, frames / count),
-                              .trouble = static_cast<Trouble>(done % kTroubles)};
+                              .trouble = static_cast<Trouble>((settings.seed + done) % kTroubles)};
     const std::string name(sim::name_of(options.trouble));
     fmt::print(stderr, "\r[{}/{}] seed {}, {}: {} frames so far, {} wrong   ", done + 1, count, options.seed, name,
                sum.in, violations.size());
@@ -30,11 +30,13 @@ Json soak(const Settings& settings, std::uint64_t seeds) {
     sum.counted += one.counted;
     sum.struck += one.struck;
     sum.refused += one.refused;
+    sum.retries += one.retries;
     sum.cycles += one.cycles;
     Json& row = by_trouble[name];
+    if (row.is_null()) row = Json::object();
     for (const auto& [key, value] :
          {std::pair{"in", one.in}, std::pair{"out", one.out}, std::pair{"counted", one.counted},
-          std::pair{"struck", one.struck}, std::pair{"refused", one.refused}})
+          std::pair{"struck", one.struck}, std::pair{"refused", one.refused}, std::pair{"retries", one.retries}})
       row[key] = row.value(key, std::uint64_t{0}) + value;
     for (const std::string& sentence : one.wrong) {
       fmt::print(stderr, "\nseed {}, {}: {}\n", options.seed, name, sentence);

@@ -38,6 +38,17 @@ class DmaTarget {
   virtual void tick() = 0;
 };
 
+/// What a host's program sees of the card besides: BAR 0, and its reset.
+class RegisterTarget {
+ public:
+  virtual ~RegisterTarget() = default;
+  /// At a multiple of 4 below kRegisterBytes.
+  [[nodiscard]] virtual std::uint32_t read_register(std::uint32_t offset) = 0;
+  virtual void write_register(std::uint32_t offset, std::uint32_t value) = 0;
+  /// Everything is as after power-on.
+  virtual void reset() = 0;
+};
+
 struct Frame {
   std::uint16_t queue = 0;
   std::vector<std::byte> bytes;

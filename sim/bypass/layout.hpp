@@ -8,6 +8,7 @@
 namespace wherry::sim {
 
 inline constexpr std::uint32_t kBarBytes = 8U << 20;
+inline constexpr std::uint32_t kRegisterBytes = 0x1'0000;  ///< of BAR 0, the registers
 inline constexpr std::uint32_t kMaxQueues = 16;
 inline constexpr std::uint32_t kRingStride = 0x2'0000;
 inline constexpr std::uint32_t kTxRing = 0x1'0000;

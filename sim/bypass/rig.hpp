@@ -51,7 +51,7 @@ struct RigOptions {
 /// Measures each frame from its last bit in to its last bit out, and compares its bytes.
 class Meter final : public nic::WireEnd {
  public:
-  /// Frames of `numbers` only are measured. `echoed`: what comes out was echoed.
+  /// `echoed`: what comes out was echoed.
   Meter(pcie::EventQueue& queue, nic::Nic& nic, bool echoed) : queue_(queue), nic_(nic), echoed_(echoed), out_(*this) {
     nic.connect(&out_);
   }

@@ -19,13 +19,9 @@ namespace reg = bypass::registers;
 
 constexpr std::uint32_t kFcs = 4;
 constexpr std::uint64_t kPauseCycles = 64;  ///< for the host's pauses: the core comes to rest in fewer, or never
-/// Longer than anything takes from one sign at a port to the next: docs/bypass-core.md, The way of a packet.
-constexpr std::uint64_t kStill = 16;
-constexpr std::uint64_t kShortestTick = 8, kLongestTick = 64;  ///< cycles
-/// And until an event is counted: 36 cycles (bypass_counters.sv).
+/// Until all that moves in the core has come to rest and is counted: 36 cycles (bypass_counters.sv).
 constexpr std::uint64_t kSettled = 64;
 constexpr std::uint64_t kLongestDrain = 1'000'000;
-constexpr std::size_t kFramesToSend = 2;  ///< so many wait before s_tx
 
 Status wrong_setup(const std::string& what) { return {StatusCode::kInvalidArgument, "card set-up: " + what}; }
 
@@ -120,9 +116,7 @@ std::optional<TailWrite> RtlCard::next_tail() {
 void RtlCard::tick() {
   RtlCore& core = inside_->core;
   core.cycle();
-  if (std::exchange(inside_->accessed, false)) return;
-  for (std::uint64_t done = 1; done < kShortestTick || (done < kLongestTick && core.still() < kStill); ++done)
-    core.cycle();
+  if (!std::exchange(inside_->accessed, false)) core.run_on();
 }
 
 std::optional<Frame> RtlCard::take() {
@@ -134,7 +128,7 @@ std::optional<Frame> RtlCard::take() {
 bool RtlCard::try_put(const Frame& frame) {
   Inside& in = *inside_;
   if (!in.running || frame.queue != 0 || frame.bytes.empty() || frame.bytes.size() > kMaxFrameBytes) return false;
-  if (in.core.frames_to_send() >= kFramesToSend) return false;
+  if (in.core.frames_to_send() >= RtlCore::kFramesToSend) return false;
   in.core.put_frame(frame);
   ++in.put;
   return true;

@@ -30,7 +30,8 @@ struct RtlOptions {
 
 class RtlCore {
  public:
-  static constexpr std::size_t kFramesTaken = 4;  ///< so many frames wait at the end of m_rx, then it is not ready
+  static constexpr std::size_t kFramesToSend = 2;  ///< so many may wait before s_tx
+  static constexpr std::size_t kFramesTaken = 4;   ///< so many frames wait at the end of m_rx, then it is not ready
 
   /// Out of reset. `function` gives the verdicts, and outlives the core; none: m_head is never ready.
   RtlCore(const RtlOptions& options, InPlaceFunction* function);
@@ -39,6 +40,8 @@ class RtlCore {
   ~RtlCore();
 
   void cycle();
+  /// Until the core is still: some cycles at least, so that its timers go on, and not many more.
+  void run_on();
   [[nodiscard]] std::uint64_t now() const noexcept { return now_; }
   /// Cycles since anything passed at a port.
   [[nodiscard]] std::uint64_t still() const noexcept { return now_ - moved_; }

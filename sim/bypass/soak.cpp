@@ -45,8 +45,9 @@ RigOptions random_rig(const SoakOptions& options, SplitMix64& random) {
     std::uint32_t mbits;
     pcie::LinkOptions link;
   };
+  // Faster than the cards of 1 Gbit/s are: more happens in a microsecond.
   const std::array<Card, 7> cards{
-      Card{"e1000e", 1'000, {.generation = 1, .lanes = 1}},    Card{"igb", 1'000, {.generation = 2, .lanes = 4}},
+      Card{"e1000e", 10'000, {.generation = 2, .lanes = 4}},   Card{"igb", 10'000, {.generation = 2, .lanes = 4}},
       Card{"ixgbe", 10'000, {.generation = 2, .lanes = 8}},    Card{"x550", 10'000, {.generation = 3, .lanes = 4}},
       Card{"i40e", 40'000, {.generation = 3, .lanes = 8}},     Card{"ice", 100'000, {.generation = 4, .lanes = 16}},
       Card{"iavf_flex", 25'000, {.generation = 3, .lanes = 8}}};
@@ -76,7 +77,7 @@ std::vector<std::uint32_t> random_sizes(const RigOptions& rig, SplitMix64& rando
   std::vector<std::uint32_t> sizes;
   const std::uint32_t longest = rig.nic == "e1000e" ? 2 * kSlotBytes + 100 : 9'000;
   for (int i = 0; i < 16; ++i) {
-    const std::uint32_t limit = random.below(8) == 0 ? longest : random.below(2) == 0 ? 1514 : 200;
+    const std::uint32_t limit = random.below(16) == 0 ? longest : random.below(2) == 0 ? 1514 : 200;
     sizes.push_back(60 + random.below(limit - 59));
   }
   return sizes;
@@ -244,12 +245,17 @@ class Soak {
           n.delivered + n.rx_dropped_all() + rig_.nic.rx_waiting());
     equal("NIC: accepted = sent + dropped + inside", n.accepted, n.sent + n.tx_dropped_all() + rig_.nic.tx_waiting());
     equal("wire: what the NIC sent arrived", n.sent, checker.frames);
-    if (!may_spoil(options_.trouble)) {
+    result_.retries = n.retries;
+    // What the NIC reads again, since a completion was lost or late, may have been done with and overwritten, and the
+    // core takes the second read for one of the frame that lies there now: docs/bypass-bench.md, Troubles.
+    // With bus mastering on again the NIC repeats all that was under way.
+    const bool repeated = n.retries != 0 || options_.trouble == Trouble::kNicMasterOff;
+    if (!repeated && !may_spoil(options_.trouble)) {
       equal("wire: frames with wrong bytes, and none", checker.wrong, 0);
       equal("wire: frames out of order, and none", checker.reordered, 0);
-    } else if (options_.trouble != Trouble::kHostile) {
+    } else if (!repeated && options_.trouble != Trouble::kHostile) {
       demand(checker.wrong <= result_.struck,
-             fmt::format("wire: {} frames with wrong bytes, {} writes struck", checker.wrong, result_.struck));
+             fmt::format("wire: {} frames with wrong bytes, {} TLPs struck", checker.wrong, result_.struck));
     }
     // The core.
     if (!resets_core(options_.trouble)) {

@@ -44,6 +44,7 @@ struct SoakResult {
   std::uint64_t in = 0, out = 0;  ///< frames of the wire, before and after
   std::uint64_t counted = 0;      ///< dropped, by somebody
   std::uint64_t struck = 0;       ///< TLPs that a fault struck, or acts of a hostile NIC
+  std::uint64_t retries = 0;      ///< reads that the NIC repeated
   std::uint64_t refused = 0;      ///< write-backs out of turn, stray payload, accesses outside: what the core counted
   std::uint64_t cycles = 0;
   std::vector<std::string> wrong;  ///< sentences; empty: all is well

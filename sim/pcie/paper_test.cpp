@@ -56,8 +56,8 @@ double loss(const RootOptions& root, bool tx_writeback, std::uint32_t tail_batch
 }
 
 TEST(IntelRoot, LineRateWithoutWriteback_ExpectThePublishedLoss) {
-  // The time of a request was fitted to the first loss at 8.42 Gbit/s: this is a consistency check. That rate is 10.26 %
-  // below line rate (304 of 324 bytes): the paper's two figures differ by so much.
+  // The time of a request was fitted to the first loss at 8.42 Gbit/s: this is a consistency check. That rate is 10.26
+  // % below line rate (304 of 324 bytes): the paper's two figures differ by so much.
   EXPECT_NEAR(loss(intel_xeon_4110(), false), 9.90, 0.4);
 }
 

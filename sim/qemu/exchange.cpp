@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/try.hpp"
 #include "sim/bypass/echo.hpp"
 

@@ -7,7 +7,7 @@
 #include <deque>
 #include <vector>
 
-#include "sim/qemu/machine.hpp"
+#include "sim/qemu/cable.hpp"
 #include "sim/qemu/traffic.hpp"
 #include "wherry/status.hpp"
 
@@ -38,7 +38,7 @@ struct ExchangeCounters {
 
 class Exchange {
  public:
-  Exchange(Machine& machine, const Traffic& traffic, const InFlight& limits)
+  Exchange(Cable& machine, const Traffic& traffic, const InFlight& limits)
       : machine_(machine), traffic_(traffic), limits_(limits) {}
 
   /// Both of frames sent from now on.
@@ -69,7 +69,7 @@ class Exchange {
   void check(const std::vector<std::byte>& frame);
   void forget_front();
 
-  Machine& machine_;
+  Cable& machine_;
   Traffic traffic_;
   InFlight limits_;
   Replies replies_;

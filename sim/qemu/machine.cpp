@@ -94,6 +94,7 @@ Machine::Machine(const MachineOptions& options, DmaTarget& card)
     : options_(options),
       card_(card),
       proxy_(card),
+      device_(proxy_, card),
       registers_(std::make_unique<NicRegisters>(*this)),
       config_(std::make_unique<Config>(*this)) {}
 
@@ -144,7 +145,7 @@ Status Machine::launch() {
   monitor_ = std::make_unique<Monitor>(std::move(monitor.first));
   const bool tap = options_.tap >= 0;
   if (!tap) wire_ = std::make_unique<Wire>(std::move(wire.first));
-  device_ = Channel(std::move(device.first));
+  device_.connect(std::move(device.first));
   const std::array kept{firmware_.get(), qtest.second.get(), monitor.second.get(),
                         tap ? options_.tap : wire.second.get(), device.second.get()};
   // clang-format off
@@ -192,7 +193,7 @@ Status Machine::explain(Status status) {
 }
 
 Status Machine::turn(int wait_ms) {
-  auto served = serve_card();
+  auto served = device_.serve();
   if (!served) return explain(served.status());
   card_.tick();
   post_tails();
@@ -202,27 +203,6 @@ Status Machine::turn(int wait_ms) {
 
 void Machine::post_tails() {
   while (const auto tail = card_.next_tail()) qtest_->post_write32(tail->address, tail->value);
-}
-
-Result<bool> Machine::serve_card() {
-  // The next message follows an answer within some 10 us: looking again costs less than going to sleep.
-  constexpr int kLooks = 40;
-  bool any = false;
-  for (int look = 0; look < (any ? kLooks : 1); ++look) {
-    WHERRY_ASSIGN(const bool some, device_.fill());
-    if (!some) continue;
-    for (;;) {
-      WHERRY_ASSIGN(const auto parsed, parse_proxy_message(device_.bytes()));
-      if (!parsed) break;
-      if (const auto answer = proxy_.handle(parsed->message)) device_.put(proxy_answer(*answer));
-      device_.consume(parsed->bytes);
-      card_.tick();
-      any = true;
-      look = 0;
-    }
-    WHERRY_TRY(device_.flush());
-  }
-  return any;
 }
 
 Status Machine::turn_channels(int wait_ms) {

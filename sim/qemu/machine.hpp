@@ -15,11 +15,13 @@
 #include "base/fd.hpp"
 #include "bypass/nic/registers.hpp"
 #include "sim/bypass/card.hpp"
+#include "sim/qemu/cable.hpp"
 #include "sim/qemu/channel.hpp"
 #include "sim/qemu/child_process.hpp"
 #include "sim/qemu/monitor.hpp"
 #include "sim/qemu/pci.hpp"
 #include "sim/qemu/proxy_card.hpp"
+#include "sim/qemu/proxy_link.hpp"
 #include "sim/qemu/qtest.hpp"
 #include "sim/qemu/wire.hpp"
 #include "wherry/status.hpp"
@@ -41,17 +43,16 @@ struct MachineOptions {
   int tap = -1;  ///< a TAP device, which QEMU gets as the NIC's cable and which stays the caller's; -1: wire()
 };
 
-class Machine {
+class Machine final : public Cable {
  public:
   /// The tree is enumerated; the NIC is not set up. `card` outlives the machine. kNotFound: there is no QEMU;
   /// kUnsupported: this QEMU lacks the NIC.
   static Result<std::unique_ptr<Machine>> start(const MachineOptions& options, DmaTarget& card);
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
-  ~Machine();
+  ~Machine() override;
 
-  /// Moves everything that can be moved. If that is nothing, waits, at most `wait_ms`. kUnavailable: QEMU has ended.
-  Status turn(int wait_ms);
+  Status turn(int wait_ms) override;
   /// What each turn() does, too; it must not call turn(). Empty: nothing.
   void set_background(std::function<Status()> work) { background_ = std::move(work); }
   /// As long as `condition` is false; kDeadlineExceeded names `what`.
@@ -65,7 +66,7 @@ class Machine {
   }
 
   /// Precondition: the cable is not a TAP device.
-  [[nodiscard]] Wire& wire() noexcept { return *wire_; }
+  [[nodiscard]] Wire& wire() noexcept override { return *wire_; }
   /// So long, or a little longer.
   Status turn_for(std::chrono::nanoseconds time);
 
@@ -100,7 +101,6 @@ class Machine {
   Status command(const std::string& name, const nlohmann::json& arguments);
   Result<std::uint32_t> read32(std::uint64_t address);
   Status write32(std::uint64_t address, std::uint32_t value);
-  Result<bool> serve_card();
   void post_tails();
   Status turn_channels(int wait_ms);
   Status explain(Status status);
@@ -108,11 +108,11 @@ class Machine {
   MachineOptions options_;
   DmaTarget& card_;
   ProxyCard proxy_;
+  ProxyLink device_;
   std::string version_;
   SendLimits limits_;
   Fd firmware_;
   ChildProcess process_;
-  Channel device_;
   std::unique_ptr<Qtest> qtest_;
   std::unique_ptr<Monitor> monitor_;
   std::unique_ptr<Wire> wire_;

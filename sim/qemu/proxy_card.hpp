@@ -13,30 +13,49 @@ namespace wherry::sim {
 
 inline constexpr std::uint16_t kCardVendor = 0x10EE;  ///< Xilinx, the default of its PCIe bridges
 inline constexpr std::uint16_t kCardDevice = 0x9038;
-inline constexpr unsigned kCardBar = 2;
+inline constexpr unsigned kRegisterBar = 0, kCardBar = 2;
 
-/// BAR 2 alone: 32 bit and not prefetchable, since multi-process QEMU knows no other (hw/remote/proxy.c,
-/// probe_pci_info).
+/// A conventional function: multi-process QEMU gives it 256 bytes of configuration space, and what lies there is up to
+/// us. Its BARs are not prefetchable (hw/remote/proxy.c, probe_pci_info, knows no such), so that they lie below 4 GiB.
 class ProxyCard {
  public:
-  explicit ProxyCard(DmaTarget& card);
+  /// BAR 2 alone, 32 bit.
+  explicit ProxyCard(DmaTarget& card) : ProxyCard(card, nullptr) {}
+  /// Also BAR 0; and BAR 2 is one of 64 bit for whoever looks at it after a reset. Before, QEMU does, which takes the
+  /// upper half of such a BAR for another one.
+  ProxyCard(DmaTarget& card, RegisterTarget& registers) : ProxyCard(card, &registers) {}
 
   /// What to answer; nothing to messages that want no answer.
   [[nodiscard]] std::optional<std::uint64_t> handle(const ProxyMessage& message);
 
+  /// Whether the card may write, at all.
+  [[nodiscard]] bool bus_master() const noexcept;
   [[nodiscard]] std::uint64_t bar_reads() const noexcept { return bar_reads_; }
   [[nodiscard]] std::uint64_t bar_writes() const noexcept { return bar_writes_; }
-  /// Accesses beside the BAR, which QEMU should never send.
+  [[nodiscard]] std::uint64_t resets() const noexcept { return resets_; }
+  /// Accesses beside the BARs, which QEMU should never send, and of registers by other than four bytes.
   [[nodiscard]] std::uint64_t strays() const noexcept { return strays_; }
 
  private:
+  /// Where an access goes.
+  struct Place {
+    unsigned bar = 0;
+    std::uint32_t offset = 0;
+  };
+  ProxyCard(DmaTarget& card, RegisterTarget* registers);
+  void reset();
   [[nodiscard]] std::uint64_t config_read(std::uint32_t at, std::uint32_t bytes) const;
   void config_write(std::uint32_t at, std::uint32_t bytes, std::uint32_t value);
-  [[nodiscard]] std::optional<std::uint32_t> offset_in_bar(const ProxyMessage& message);
+  [[nodiscard]] std::uint32_t writable(std::uint32_t at) const;
+  [[nodiscard]] std::optional<Place> find(const ProxyMessage& message);
+  [[nodiscard]] std::uint64_t bar_read(const ProxyMessage& message);
+  void bar_write(const ProxyMessage& message);
 
   DmaTarget& card_;
+  RegisterTarget* registers_;
+  bool wide_ = false;
   std::array<std::byte, 4096> config_{};
-  std::uint64_t bar_reads_ = 0, bar_writes_ = 0, strays_ = 0;
+  std::uint64_t bar_reads_ = 0, bar_writes_ = 0, resets_ = 0, strays_ = 0;
 };
 
 }  // namespace wherry::sim

@@ -138,6 +138,77 @@ TEST_F(SimQemuProxyCard, AccessesBesideTheBar_ExpectCounted) {
   EXPECT_TRUE(target.written.empty());
 }
 
+TEST_F(SimQemuProxyCard, Reset_ExpectNoAddressAndNoMastering) {
+  set_config(0x18, 0xD080'0000);
+  set_config(0x04, 0x0006, 2);
+  EXPECT_TRUE(card.bus_master());
+  EXPECT_EQ(card.handle({.command = ProxyCommand::kReset}), 0U);
+  EXPECT_FALSE(card.bus_master());
+  EXPECT_EQ(config(0x04, 2), 0U);
+  EXPECT_EQ(config(0x18), 0U);
+  EXPECT_EQ(card.resets(), 1U);
+}
+
+struct Registers final : RegisterTarget {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> written;
+  int resets = 0;
+  std::uint32_t read_register(std::uint32_t offset) override { return 0x2222'0000U | offset; }
+  void write_register(std::uint32_t offset, std::uint32_t value) override { written.emplace_back(offset, value); }
+  void reset() override { ++resets; }
+};
+
+class SimQemuProxyCardWithRegisters : public ::testing::Test {
+ protected:
+  std::uint64_t config(std::uint64_t at) {
+    return *card.handle({.command = ProxyCommand::kConfigRead, .address = at, .bytes = 4});
+  }
+  void set_config(std::uint64_t at, std::uint64_t value) {
+    (void)card.handle({.command = ProxyCommand::kConfigWrite, .address = at, .value = value, .bytes = 4});
+  }
+  Target target;
+  Registers registers;
+  ProxyCard card{target, registers};
+};
+
+TEST_F(SimQemuProxyCardWithRegisters, SizingBeforeAReset_ExpectTwoBarsOf32Bits) {
+  for (std::uint64_t bar = 0; bar < 6; ++bar) {
+    set_config(0x10 + 4 * bar, 0xFFFF'FFFF);
+    EXPECT_EQ(config(0x10 + 4 * bar), bar == 0 ? 0xFFFF'0000U : bar == 2 ? 0xFF80'0000U : 0U) << bar;
+  }
+}
+
+TEST_F(SimQemuProxyCardWithRegisters, SizingAfterAReset_ExpectTheWindowWith64Bits) {
+  (void)card.handle({.command = ProxyCommand::kReset});
+  EXPECT_EQ(registers.resets, 1);
+  for (std::uint64_t bar = 0; bar < 6; ++bar) set_config(0x10 + 4 * bar, 0xFFFF'FFFF);
+  EXPECT_EQ(config(0x10), 0xFFFF'0000U);
+  EXPECT_EQ(config(0x14), 0U);
+  EXPECT_EQ(config(0x18), 0xFF80'0004U);
+  EXPECT_EQ(config(0x1C), 0xFFFF'FFFFU);
+  EXPECT_EQ(config(0x20), 0U);
+}
+
+TEST_F(SimQemuProxyCardWithRegisters, AccessesToBothBars_ExpectEachAtItsTarget) {
+  (void)card.handle({.command = ProxyCommand::kReset});
+  set_config(0x10, 0xFE10'0000);
+  set_config(0x18, 0xFD80'0000);
+  EXPECT_EQ(card.handle({.command = ProxyCommand::kBarRead, .address = 0xFE10'0130, .bytes = 4}), 0x2222'0130U);
+  EXPECT_EQ(card.handle({.command = ProxyCommand::kBarWrite, .address = 0xFE10'0010, .value = 7, .bytes = 4}), 0U);
+  EXPECT_EQ(card.handle({.command = ProxyCommand::kBarRead, .address = 0xFDC0'0004, .bytes = 4}), 0x40'0004U);
+  EXPECT_EQ(registers.written, (std::vector<std::pair<std::uint32_t, std::uint32_t>>{{0x10, 7}}));
+  EXPECT_EQ(card.strays(), 0U);
+}
+
+TEST_F(SimQemuProxyCardWithRegisters, RegistersByOtherThanFourBytes_ExpectCounted) {
+  (void)card.handle({.command = ProxyCommand::kReset});
+  set_config(0x10, 0xFE10'0000);
+  set_config(0x18, 0xFD80'0000);
+  EXPECT_EQ(card.handle({.command = ProxyCommand::kBarRead, .address = 0xFE10'0000, .bytes = 8}), 0U);
+  EXPECT_EQ(card.handle({.command = ProxyCommand::kBarWrite, .address = 0xFE10'0002, .value = 1, .bytes = 4}), 0U);
+  EXPECT_EQ(card.strays(), 2U);
+  EXPECT_TRUE(registers.written.empty());
+}
+
 TEST_F(SimQemuProxyCard, WhatWantsNoAnswer_ExpectNone) {
   EXPECT_EQ(card.handle({.command = ProxyCommand::kSyncMemory}), std::nullopt);
   EXPECT_EQ(card.handle({.command = ProxyCommand::kInterrupts}), std::nullopt);

@@ -105,6 +105,9 @@ Status Card::configure(const Personality& nic, const CardSetup& setup) {
   if (setup.window % kWindowBytes != 0)
     return {StatusCode::kInvalidArgument,
             fmt::format("the card's window is at {:#x}: want a multiple of 8 MiB", setup.window)};
+  if (setup.pairs < 1 || setup.pairs > shape_.queue_pairs)
+    return {StatusCode::kInvalidArgument,
+            fmt::format("{} queue pairs: want 1 to {}, which the card has", setup.pairs, shape_.queue_pairs)};
   for (const auto& [entries, multiple] :
        {std::pair{shape_.rx_entries, nic.rx_ring_multiple}, std::pair{shape_.tx_entries, nic.tx_ring_multiple}})
     if (entries < nic.ring_min || entries > nic.ring_max || entries % multiple != 0)
@@ -135,13 +138,18 @@ Status Card::configure(const Personality& nic, const CardSetup& setup) {
   }
   access_->write(reg::kCompletionOffset, completion);
   access_->write(reg::kMaxFrameOffset, setup.frame_bytes - kFcs);
-  write64(reg::rx_tail_low_offset(0), reg::rx_tail_high_offset(0), setup.nic + nic.rx_tail_offset);
-  write64(reg::tx_tail_low_offset(0), reg::tx_tail_high_offset(0), setup.nic + nic.tx_tail_offset);
+  for (std::uint32_t pair = 0; pair < setup.pairs; ++pair) {
+    write64(reg::rx_tail_low_offset(pair), reg::rx_tail_high_offset(pair),
+            setup.nic + nic.rx_tail_offset + std::uint64_t{nic.rx_tail_stride} * pair);
+    write64(reg::tx_tail_low_offset(pair), reg::tx_tail_high_offset(pair),
+            setup.nic + nic.tx_tail_offset + std::uint64_t{nic.tx_tail_stride} * pair);
+  }
   access_->write(reg::kControlOffset, reg::kControlClearCounters.set(0, 1));
   if (const std::uint32_t back = access_->read(reg::kDescriptorsOffset); back != descriptors)
     return {StatusCode::kUnavailable,
             fmt::format("the card does not take its registers: wrote {:#x}, reads {:#x}", descriptors, back)};
   in_place_ = setup.in_place;
+  pairs_ = setup.pairs;
   return {};
 }
 
@@ -149,29 +157,45 @@ Status Card::start() {
   std::uint32_t control = reg::kQueueControlEnable.set(0, 1);
   control = reg::kQueueControlInPlace.set(control, in_place_ ? 1 : 0);
   // In place is to be changed while the pair is idle only: in a write before the one that starts it.
-  access_->write(reg::queue_control_offset(0), reg::kQueueControlEnable.set(control, 0));
-  access_->write(reg::queue_control_offset(0), control);
-  for (auto waited = 0us; waited < kIdleLimit; waited += 100us) {
-    if (running()) return {};
-    access_->pause(100us);
+  for (std::uint32_t pair = 0; pair < pairs_; ++pair) {
+    access_->write(reg::queue_control_offset(pair), reg::kQueueControlEnable.set(control, 0));
+    access_->write(reg::queue_control_offset(pair), control);
   }
-  return {StatusCode::kUnavailable, "the card's queue pair does not start"};
+  for (std::uint32_t pair = 0; pair < pairs_; ++pair) {
+    for (auto waited = 0us; !running(pair); waited += 100us) {
+      if (waited >= kIdleLimit)
+        return {StatusCode::kUnavailable, fmt::format("the card's queue pair {} does not start", pair)};
+      access_->pause(100us);
+    }
+  }
+  return {};
 }
 
+/// All, also those that somebody else has started.
 Status Card::stop() {
-  access_->write(reg::queue_control_offset(0), 0);
-  for (auto waited = 0us; waited < kIdleLimit; waited += 100us) {
-    const std::uint32_t state = access_->read(reg::queue_state_offset(0));
-    if (state == ~std::uint32_t{0}) return {StatusCode::kUnavailable, "the card does not answer"};
-    if (reg::kQueueStateRunning.get(state) == 0 && reg::kQueueStateIdle.get(state) == 1) return {};
-    access_->pause(100us);
+  for (std::uint32_t pair = 0; pair < shape_.queue_pairs; ++pair) access_->write(reg::queue_control_offset(pair), 0);
+  for (std::uint32_t pair = 0; pair < shape_.queue_pairs; ++pair) {
+    for (auto waited = 0us;; waited += 100us) {
+      const std::uint32_t state = access_->read(reg::queue_state_offset(pair));
+      if (state == ~std::uint32_t{0}) return {StatusCode::kUnavailable, "the card does not answer"};
+      if (reg::kQueueStateRunning.get(state) == 0 && reg::kQueueStateIdle.get(state) == 1) break;
+      if (waited >= kIdleLimit)
+        return {StatusCode::kDeadlineExceeded, fmt::format("the card's queue pair {} does not come to rest", pair)};
+      access_->pause(100us);
+    }
   }
-  return {StatusCode::kDeadlineExceeded, "the card's queue pair does not come to rest"};
+  return {};
+}
+
+bool Card::running(std::uint32_t pair) const {
+  const std::uint32_t state = access_->read(reg::queue_state_offset(pair));
+  return state != ~std::uint32_t{0} && reg::kQueueStateRunning.get(state) == 1;
 }
 
 bool Card::running() const {
-  const std::uint32_t state = access_->read(reg::queue_state_offset(0));
-  return state != ~std::uint32_t{0} && reg::kQueueStateRunning.get(state) == 1;
+  for (std::uint32_t pair = 0; pair < shape_.queue_pairs; ++pair)
+    if (running(pair)) return true;
+  return false;
 }
 
 Result<std::vector<Counter>> Card::counters() const {

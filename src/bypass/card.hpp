@@ -49,6 +49,7 @@ struct CardSetup {
   std::uint64_t nic = 0;             ///< bus address of the NIC's BAR 0
   bool in_place = false;             ///< frames stay in their slots (docs/bypass-core.md)
   std::uint32_t frame_bytes = 1518;  ///< longest frame, with FCS
+  std::uint32_t pairs = 1;           ///< queue pairs of card and NIC
 };
 
 struct Counter {
@@ -61,14 +62,15 @@ class Card {
   /// kNotFound: no bypass core answers there; kVersionMismatch.
   static Result<Card> open(CardAccess& access);
   [[nodiscard]] const CardShape& shape() const noexcept { return shape_; }
-  /// Queue pair 0 stopped, the personality and all addresses written. kInvalidArgument: the window's address is not a
-  /// multiple of 8 MiB, or the NIC takes no rings as large as the core's.
+  /// All queue pairs stopped, the personality and all addresses written. kInvalidArgument: the window's address is not
+  /// a multiple of 8 MiB, the NIC takes no rings as large as the core's, or the core has fewer pairs.
   Status configure(const Personality& nic, const CardSetup& setup);
-  /// Queue pair 0 runs: the card writes the NIC's tails from here on.
+  /// The pairs that were configured run: the card writes the NIC's tails from here on.
   Status start();
   /// The card writes no tail any more; what was under way is dropped and counted. kDeadlineExceeded: the core does not
   /// come to rest.
   Status stop();
+  /// Any pair.
   [[nodiscard]] bool running() const;
   /// All, in the order of the register map. kUnavailable: the card does not answer.
   Result<std::vector<Counter>> counters() const;
@@ -76,8 +78,11 @@ class Card {
 
  private:
   explicit Card(CardAccess& access) : access_(&access) {}
+  [[nodiscard]] bool running(std::uint32_t pair) const;
+
   CardAccess* access_;
   CardShape shape_{};
+  std::uint32_t pairs_ = 1;
   bool in_place_ = false;
 };
 

@@ -63,6 +63,21 @@ enum class Cause : std::uint8_t {
   return "?";
 }
 
+/// Whether rings in the host's memory would help: what fails is the traffic between NIC and card.
+[[nodiscard]] constexpr bool is_of_peer_to_peer(Cause cause) noexcept {
+  switch (cause) {
+    case Cause::kNoCommonPort:
+    case Cause::kAcsRedirect:
+    case Cause::kReadsDead:
+    case Cause::kWritesDead:
+    case Cause::kWrongData:
+    case Cause::kTailsDead:
+      return true;
+    default:
+      return false;
+  }
+}
+
 struct Finding {
   Cause cause = Cause::kNone;
   std::string what;    ///< one sentence

@@ -1,36 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry-bypass` in a Debian guest: a real kernel, VFIO, an IOMMU, a switch, and a NIC that nobody here wrote.
+"""`wherry-bypass` in a Debian guest: a real kernel, VFIO, an IOMMU, a switch, a NIC that nobody here wrote, our core.
 
-The guest has QEMU's e1000e (or igb) and a card of plain memory below one PCIe switch. The program finds them, takes
-the NIC from its driver, moves frames from the card's memory through the NIC and back, and gives it back; then the
-driver answers ping. Then it is killed in the middle, and mended. TCG suffices; it takes about two minutes.
+The guest has QEMU's e1000e and the Verilated bypass core below one PCIe switch. The program takes the NIC
+from its driver, moves frames, and hands the NIC's rings to the card, which then answers what comes from the cable:
+also while the program is stopped. It gives the NIC back, and the driver answers ping; it is killed, and mended.
 
-    tools/guest/run.py PROGRAM [--nic e1000e] [--qemu qemu-system-x86_64] [--work build/guest]
+    python tools/guest/run.py [--build build/release] [--frames 1000] [--json FILE]
 
 Needs qemu-system-x86 and Debian's apt-get, with which it fetches a kernel and busybox-static (71 MB) into --work.
 """
 
 import argparse
 import gzip
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
-MODULES = ["irqbypass", "vfio", "vfio_virqfd", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci", "dca", "i2c-algo-bit"]
-MODULES += ["e1000e", "igb"]
+MODULES = ["irqbypass", "vfio", "vfio_virqfd", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci", "e1000e"]
+LACKING = 77
+"""Exit status: a package or a program that the guest is made of is not here, and cannot be fetched."""
+
+UPS = ("up", "up_in_place", "up_to_kill", "up_again")
+MOMENTS = ("recorded", "bound", "mastering")
+DOWNS = ("down", "down_killed", "down_again", *(f"down_{moment}" for moment in MOMENTS))
+ECHOES = ("echo_running", "echo_stopped", "echo_continued", "echo_in_place", "echo_again")
 WANTED = {
     "probe": "0",
-    "ping_before": "0",
-    **{f"move_{n}": "0" for n in (1, 2, 3)},
-    "up": "1",
-    "ping_after": "0",
-    **{f"down_{n}": "0" for n in (1, 3, 6)},
-    "ping_last": "0",
+    "move": "0",
+    "status": "0",
+    "stopped_state": "T",
+    "stopped_ticks": "0",
+    "tx_written_back": "",
     "faults": "0",
+    **{f"ping_{when}": "0" for when in ("before", "down", "killed", "last")},
+    **dict.fromkeys(UPS + DOWNS, "0"),
+    **{f"at_{moment}": "0" for moment in MOMENTS},
+    **{f"{who}_killed": "vfio-pci" for who in ("driver", "card")},
+    **{f"card_{when}": "" for when in ("before", "move", *DOWNS)},
 }
-"""What must be; and every driver_* is that of before."""
+"""What must be; each other driver_* is that of before. A counter that is 0 is not shown."""
+
+
+class Lacking(Exception):
+    """What a guest is made of cannot be had."""
 
 
 def fetch(work: Path) -> tuple[Path, Path, Path]:
@@ -38,11 +54,18 @@ def fetch(work: Path) -> tuple[Path, Path, Path]:
     work.mkdir(parents=True, exist_ok=True)
     place = work / "packages"
     if not (place / "done").exists():
-        said = subprocess.run(["apt-cache", "depends", "linux-image-amd64"], capture_output=True, text=True, check=True)
-        kernel = re.search(r"Depends: (linux-image-\S+)", said.stdout)
-        if kernel is None:
-            raise SystemExit("apt knows no linux-image-amd64: run apt-get update")
-        subprocess.run(["apt-get", "download", kernel[1], "busybox-static"], cwd=work, check=True)
+        try:
+            line = ["apt-cache", "depends", "linux-image-amd64"]
+            said = subprocess.run(line, capture_output=True, text=True, check=True).stdout
+            kernel = re.search(r"Depends: (linux-image-\S+)", said)
+            if kernel is None:
+                raise Lacking("apt knows no linux-image-amd64: run apt-get update")
+            line = ["apt-get", "download", kernel[1], "busybox-static"]
+            subprocess.run(line, cwd=work, check=True, capture_output=True, text=True)
+        except FileNotFoundError as error:
+            raise Lacking(f"the packages of the guest cannot be fetched: {error}") from error
+        except subprocess.CalledProcessError as error:
+            raise Lacking(f"{' '.join(line)}: {error.stderr.strip()}") from error
         for package in work.glob("*.deb"):
             subprocess.run(["dpkg", "-x", package, place], check=True)
         (place / "done").touch()
@@ -77,68 +100,95 @@ def initramfs(program: Path, modules: Path, busybox: Path) -> bytes:
     return gzip.compress(archive([*files, ("init", 0o100755, init.encode())]), 1)
 
 
-def command(options: argparse.Namespace, kernel: Path, initrd: Path) -> list[str]:
-    """QEMU's words: root port, switch, NIC and card at its two downstream ports."""
-    words = [options.qemu, *(["-L", options.firmware] if options.firmware else [])]
-    words += ["-M", "q35,kernel-irqchip=off", "-m", "512M", "-accel", "tcg", "-cpu", "max", "-nodefaults", "-no-reboot"]
-    words += ["-display", "none", "-serial", "stdio", "-kernel", str(kernel), "-initrd", str(initrd)]
-    words += ["-append", "console=ttyS0 intel_iommu=on iommu=nopt quiet panic=-1", "-device", "intel-iommu"]
-    words += ["-object", f"memory-backend-file,id=card,share=on,size=8M,mem-path={options.work / 'card'}"]
-    for device in (
-        "pcie-root-port,id=root,chassis=1,slot=1",
-        "x3130-upstream,id=up,bus=root",
-        "xio3130-downstream,id=first,bus=up,chassis=2,slot=2",
-        "xio3130-downstream,id=second,bus=up,chassis=3,slot=3",
-        f"{options.nic},netdev=net,bus=first,mac=52:54:00:12:34:56",
-        "ivshmem-plain,memdev=card,master=on,bus=second",
-    ):
-        words += ["-device", device]
-    return [*words, "-netdev", "user,id=net"]
-
-
-def judge(results: dict[str, str]) -> list[str]:
+def judge(report: dict[str, Any], frames: int) -> list[str]:
     """A line for each result that is not as it must be."""
+    results: dict[str, str] = report["results"]
+    wanted = dict(WANTED)
+    before = results.get("driver_before")
+    wanted |= {f"driver_{when}": before or "a driver" for when in ("before", "move", *DOWNS)}
+    # The card counted what the cable carried since `up`, and the pre-flight test is not in it.
+    wanted |= {name: str(3 * frames) for name in ("rx_frames", "tx_done")}
     wrong = [
-        f"{name}: {results.get(name, 'missing')}, want {want}"
-        for name, want in WANTED.items()
+        f"{name}: {results.get(name, 'missing')!r}, want {want!r}"
+        for name, want in wanted.items()
         if results.get(name) != want
     ]
-    before = results.get("driver_before")
-    drivers = {name: value for name, value in results.items() if name.startswith("driver_")}
-    return wrong + [
-        f"{name}: {value}, want {before}" for name, value in drivers.items() if value != before or not value
-    ]
+    turns = {turn["name"]: turn for turn in report["turns"]}
+    for name in ECHOES:
+        turn = turns.get(name, {})
+        have = [turn.get(key) for key in ("sent", "returned", "wrong", "lost")]
+        if have != [frames, frames, 0, 0]:
+            wrong.append(f"{name}: sent, returned, wrong, lost are {have}, want {[frames, frames, 0, 0]}")
+    wrong += [f"{name}: not reached" for name in ("hold", "let_go", "release") if name not in turns]
+    wrong += [f"{name}: {turn['uninvited']} frames came out" for name, turn in turns.items() if turn["uninvited"]]
+    if report["mapped_after_down"] or report["tails_faulted"]:
+        wrong.append("the card's tail writes: faults, or a mapping that outlived `down`")
+    return wrong
+
+
+def figures(report: dict[str, Any], options: argparse.Namespace, kernel: Path) -> dict[str, Any]:
+    """What `wherry bench bypass` reads, and how it came about."""
+    turns = {turn["name"]: turn for turn in report["turns"]}
+    marks = report["marks"]
+    qemu = subprocess.run([options.qemu, "--version"], capture_output=True, text=True, check=True).stdout
+    wrong = judge(report, options.frames)
+    return {
+        "program": "tools/guest/run.py",
+        "good": not wrong,
+        "guest_setup_s": round(marks["up_end"] - marks["up_begin"], 3),
+        "guest_boot_s": round(marks["boot"], 3),
+        "guest_frames_while_stopped": turns["echo_stopped"]["returned"],
+        "guest_frames_wrong": sum(turn["wrong"] + turn["lost"] + turn["uninvited"] for turn in report["turns"]),
+        "guest_frames": sum(turns[name]["returned"] for name in ECHOES),
+        "guest_frames_per_second": round(turns["echo_stopped"]["returned"] / turns["echo_stopped"]["seconds"], 1),
+        "how": {
+            "qemu": qemu.splitlines()[0],
+            "processor": "TCG, no KVM",
+            "iommu": "intel-iommu",
+            "kernel": kernel.name.removeprefix("vmlinuz-"),
+            "nic": "QEMU's e1000e (82574)",
+            "card": "Verilated core behind x-pci-proxy-dev; its tail writes by qtest, by the guest's IOMMU tables",
+        },
+        "wrong": wrong,
+        **report,
+    }
 
 
 def main(arguments: list[str]) -> int:
     """0: all results are as they must be."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program", type=Path, help="wherry-bypass")
-    parser.add_argument("--nic", default="e1000e", choices=("e1000e", "igb"), help="igb: QEMU 8 and later")
+    parser.add_argument("--build", type=Path, default=Path("build/release"), help="with wherry-bypass, bypass_guest")
+    parser.add_argument("--frames", type=int, default=1000, help="in each of the five turns")
+    parser.add_argument("--seed", type=int, default=1, help="of the frames")
     parser.add_argument("--qemu", default="qemu-system-x86_64")
-    parser.add_argument("--firmware", default="", help="QEMU's folder of firmware, if it is not the system's")
     parser.add_argument("--work", type=Path, default=Path("build/guest"))
-    parser.add_argument("--limit", type=float, default=900, help="seconds")
+    parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args(arguments)
-    kernel, modules, busybox = fetch(options.work)
-    initrd = options.work / "initrd.gz"
-    initrd.write_bytes(initramfs(options.program, modules, busybox))
-    done = subprocess.run(
-        command(options, kernel, initrd),
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=options.limit,
-        check=False,
-    )
-    (options.work / f"{options.nic}.log").write_text(done.stdout + done.stderr)
-    results = dict(re.findall(r"^RESULT (\S+) ?(.*?)\s*$", done.stdout, re.MULTILINE))
-    for name, value in results.items():
-        print(f"{name:20} {value}")
-    wrong = judge(results)
-    for line in wrong:
-        print(f"WRONG {line}")
-    return 1 if wrong else 0
+    try:
+        kernel, modules, busybox = fetch(options.work)
+    except Lacking as lacking:
+        print(f"guest: {lacking}", file=sys.stderr)
+        return LACKING
+    initrd, raw, log = (options.work / name for name in ("initrd.gz", "report.json", "console.log"))
+    initrd.write_bytes(initramfs(options.build / "src" / "wherry-bypass", modules, busybox))
+    line = [options.build / "sim" / "qemu" / "bypass_guest", "--kernel", kernel, "--initrd", initrd, "--json", raw]
+    line += ["--frames", str(options.frames), "--seed", str(options.seed), "--qemu", options.qemu]
+    with log.open("w") as out:
+        done = subprocess.run(line, stdout=out, stderr=subprocess.STDOUT, check=False)
+    if done.returncode != 0:
+        print("\n".join(log.read_text(errors="replace").splitlines()[-25:]), file=sys.stderr)
+        print(f"guest: bypass_guest has ended with status {done.returncode}; its console is in {log}", file=sys.stderr)
+        return 1
+    found = figures(json.loads(raw.read_text()), options, kernel)
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=2) + "\n")
+    for turn in found["turns"]:
+        print(f"{turn['name']:16} {turn['sent']:5} sent, {turn['returned']:5} returned, {turn['seconds']:6.1f} s")
+    for name in ("guest_setup_s", "guest_boot_s", "guest_frames_while_stopped", "guest_frames_wrong"):
+        print(f"{name:28} {found[name]}")
+    for text in found["wrong"]:
+        print(f"WRONG {text}")
+    return 1 if found["wrong"] else 0
 
 
 if __name__ == "__main__":

@@ -13,8 +13,9 @@
 /// Latency: a frame of one line is done 5 cycles after the read, if it is the next.
 /// Reset: forgets the frames. Marks need none: where both were equal before they are equal after it, and lines differ only where a frame was
 /// read that nobody waited for.
-/// Requirements: may_read_i says of the slot read_slot_o, a bit for each queue, and may_read_pack_i of the line read_line_o of the packed buffer, in the
-/// same cycle, whether it is a frame's that the NIC may transmit. Of other lines reads mean nothing.
+/// Requirements: a frame in place begins with a slot, another one in the first copy of the packed buffer. may_read_i says of the slot read_slot_o, a
+/// bit for each queue, and may_read_pack_i of the line read_line_o of the packed buffer, in the same cycle, whether it is a frame's that the NIC may
+/// transmit. Of other lines reads mean nothing.
 module bypass_watch
   import bypass_pkg::*;
 #(
@@ -69,13 +70,44 @@ module bypass_watch
     count_t slots;
   } shared_t;
 
+  // A frame as it waits: 36 bits at most, the width of half a block RAM. Of its first line the ends are told apart: a slot has 0 in the lower
+  // bits, and the first copy of the packed buffer has the same upper bits throughout.
+  localparam int unsigned PairBits = Config.queue_bits > 0 ? Config.queue_bits : 1;
+  localparam int unsigned LineWidth = WindowBits - LineBits;
+  localparam int unsigned EndBits = SlotBits - LineBits;
+  localparam int unsigned MiddleBits = LineWidth - 1 - 2 * EndBits;
+  typedef struct packed {
+    logic [PairBits-1:0]   pair;
+    logic                  skip;
+    logic                  in_place;
+    count_t                slots;
+    logic [EndBits-1:0]    ends;
+    logic [MiddleBits-1:0] middle;
+    bytes_t                bytes;
+  } waiting_t;
+  function automatic logic [LineWidth-1:0] line_of(logic in_place, logic [EndBits-1:0] ends,
+                                                   logic [MiddleBits-1:0] middle);
+    if (in_place) return {1'b1, ends, middle, EndBits'(0)};
+    return LineWidth'(PackOffset >> LineBits) | LineWidth'({middle, ends});
+  endfunction
+  waiting_t put, post;
+  assign put = '{
+          pair: PairBits'(s_payload.pair),
+          skip: s_payload.skip,
+          in_place: s_payload.in_place,
+          slots: s_payload.slots,
+          ends: s_payload.in_place ? s_payload.line[WindowBits-2-:EndBits] : s_payload.line[LineBits+:EndBits],
+          middle: s_payload.line[SlotBits+:MiddleBits],
+          bytes: s_payload.bytes
+      };
+
   logic post_valid, post_ready;
-  post_t post;
   stream_fifo #(
-      .Width($bits(post_t)),
+      .Width($bits(waiting_t)),
       .Depth(Frames)
   ) i_frames (
       .*,
+      .s_payload(put),
       .m_valid  (post_valid),
       .m_ready  (post_ready),
       .m_payload(post)
@@ -94,10 +126,10 @@ module bypass_watch
       .*,
       .s_valid  (post_valid),
       .s_ready  (post_ready),
-      .s_address({post.line, 6'd0}),
+      .s_address({line_of(post.in_place, post.ends, post.middle), LineBits'(0)}),
       .s_length (post.bytes),
       .s_limit  (3'(LineBits)),
-      .s_user   ({post.pair, post.skip, post.in_place, post.slots}),
+      .s_user   ({queue_t'(post.pair), post.skip, post.in_place, post.slots}),
       .m_valid  (line_valid),
       .m_ready  (line_ready),
       .m_address(line),
@@ -218,6 +250,9 @@ module bypass_watch
   assign release_o    = '{valid: passes && last_q && shared_q.in_place, pair: shared_q.pair, slots: shared_q.slots};
   assign free_o       = passes && !shared_q.in_place;
   assign taken_back_o = done_o.valid && !run;
+
+  `ASSERT(line_is_kept, !s_valid || s_payload.line == line_of(put.in_place, put.ends, put.middle),
+          "a frame begins where none can")
 
 endmodule
 `default_nettype wire

@@ -56,6 +56,10 @@ BUGS = [
         "ring_q <= ring_q && !gave_o || rings",
     ),
     ("bypass_pair_timer0/bypass_doorbell", "unanswered_q < credits", "unanswered_q <= credits"),
+    ("bypass_doorbell_timer0", "reaches ? '0 : unanswered_q - 1'b1", "'0"),
+    ("bypass_doorbell_timer1", "&& waited_q >= settings_i.timer", "&& waited_q > settings_i.timer + 16'd4"),
+    ("bypass_post", "post.pair == queue_t'(q)) tail = tail_i[q]", "post.pair != queue_t'(q)) tail = tail_i[q]"),
+    ("bypass_verdicts", "here && good && taken", "here && taken"),
 ]
 
 

@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 // DPDK e1000/base/e1000_regs.h.
 constexpr std::uint32_t kOwnership = 0x0F00, kReceiveDelay = 0x2820, kReceiveAbsolute = 0x282C, kArbitration = 0x3840,
-                        kGap = 0x0410, kReceiveChecksum = 0x5000, kManyReceive = 0x5818;
+                        kGap = 0x0410, kVectors = 0x00E4;
 constexpr std::uint32_t kSoftwareOwnsMdio = 1U << 5;  // EXTCNF_CTRL.MDIO_SW_OWNERSHIP
 constexpr std::uint32_t kExtendedStatus = 1U << 15;   // RFCTL.EXTEN
 constexpr std::uint32_t kGranularity = 1U << 24;      // RXDCTL, TXDCTL: thresholds count descriptors
@@ -56,9 +56,11 @@ Status E1000e::start_rings(const NicSetup& setup, std::uint32_t& receive) {
       return {StatusCode::kInvalidArgument,
               fmt::format("{}: slots of {} bytes: want 2048, 4096 or 8192", nic.name, setup.slot_bytes)};
   }
+  // Linux sets bit 31 of IVAR for MSI-X (e1000e/netdev.c e1000_configure_msix, "Cause Tx interrupts on every write
+  // back"). Where a reset leaves it, as with QEMU, the NIC writes back descriptors that do not ask for it.
+  registers_.write(kVectors, 0);
   update(registers_, kReceiveFilter, 0, kExtendedStatus);
-  registers_.write(kManyReceive, 0);
-  registers_.write(kReceiveChecksum, 0);
+  spread(1, 0);
   registers_.write(kReceiveDelay, 0);
   registers_.write(kReceiveAbsolute, 0);
   registers_.write(kGap, kCopperGap);

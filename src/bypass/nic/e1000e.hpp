@@ -15,6 +15,8 @@ class E1000e final : public GigabitNic {
   bool own_mdio(bool own) override;
   bool own_for_reset(bool own) override { return own_mdio(own); }  // it falls to firmware with the reset
   [[nodiscard]] std::chrono::milliseconds after_reset() const noexcept override;
+  /// Its two queues would take an indirection table of another form.
+  [[nodiscard]] std::uint32_t most_pairs() const noexcept override { return 1; }
 };
 
 }  // namespace wherry::bypass

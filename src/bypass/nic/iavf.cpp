@@ -204,6 +204,9 @@ Status Iavf::reset() {
 Status Iavf::start(const NicSetup& setup) {
   const Personality& nic = personality_;
   if (setup.loopback) return {StatusCode::kInvalidArgument, "a virtual function has no loopback"};
+  if (setup.pairs != 1)
+    return {StatusCode::kInvalidArgument,
+            fmt::format("{}: {} queue pairs: one of a virtual function is handed over", nic.name, setup.pairs)};
   if (setup.rings.rx % nic.ring_align != 0 || setup.rings.tx % nic.ring_align != 0 ||
       setup.rings.rx_entries % nic.rx_ring_multiple != 0 || setup.rings.tx_entries % nic.tx_ring_multiple != 0 ||
       setup.rings.rx_entries < nic.ring_min || setup.rings.tx_entries < nic.ring_min ||

@@ -11,9 +11,9 @@ namespace {
 using namespace std::chrono_literals;
 
 // DPDK e1000/base/e1000_regs.h; of a ring, from its offset: SRRCTL, DCA_RXCTRL and DCA_TXCTRL, DVMOLR.
-constexpr std::uint32_t kExtendedInterruptClear = 0x1528, kLongest = 0x5004, kReceiveChecksum = 0x5000,
-                        kManyReceive = 0x5818, kSemaphore = 0x5B50, kShared = 0x5B5C;
+constexpr std::uint32_t kExtendedInterruptClear = 0x1528, kLongest = 0x5004, kSemaphore = 0x5B50, kShared = 0x5B5C;
 constexpr std::uint32_t kAccess = 0x14, kOffload = 0x38;
+constexpr std::uint32_t kSpread = 2;            // MRQC, E1000_MRQC_ENABLE_RSS_8Q
 constexpr std::uint32_t kOneBuffer = 1U << 25;  // SRRCTL.DESCTYPE (e1000_base.h)
 constexpr std::uint32_t kRelaxed =
     1U << 9 | 1U << 11 | 1U << 13 | 1U << 15;                      // DCA_RXCTRL, DCA_TXCTRL: relaxed ordering
@@ -48,28 +48,32 @@ bool Igb::own_mdio(bool own) {
 }
 
 Status Igb::start_rings(const NicSetup& setup, std::uint32_t& /*receive*/) {
-  const Personality& nic = personality_;
   registers_.write(kExtendedInterruptClear, ~std::uint32_t{0});
-  registers_.write(kManyReceive, 0);
-  registers_.write(kReceiveChecksum, 0);
+  spread(setup.pairs, kSpread);
   registers_.write(kLongest, setup.frame_bytes);
+  for (std::uint32_t pair = 0; pair < setup.pairs; ++pair) WHERRY_TRY(start_pair(pair, setup));
+  return {};
+}
+
+Status Igb::start_pair(std::uint32_t pair, const NicSetup& setup) {
+  const Personality& nic = personality_;
+  const std::uint32_t rx = rx_ring(pair), tx = tx_ring(pair);
+  const std::uint64_t further = pair * setup.ring_stride;
   // Queue 0 is on after a reset (82576 8.10.8); it must not be while its ring changes.
-  WHERRY_TRY(disable_ring(nic.rx_ring_offset, "receive"));
-  WHERRY_TRY(disable_ring(nic.tx_ring_offset, "transmit"));
-  write_ring(nic.rx_ring_offset, setup.rings.rx, setup.rings.rx_entries * nic.rx_descriptor_bytes);
-  write_ring(nic.tx_ring_offset, setup.rings.tx, setup.rings.tx_entries * nic.tx_descriptor_bytes);
-  registers_.write(nic.rx_buffer_offset, kOneBuffer | setup.slot_bytes / nic.rx_buffer_unit);
+  WHERRY_TRY(disable_ring(rx, "receive"));
+  WHERRY_TRY(disable_ring(tx, "transmit"));
+  write_ring(rx, setup.rings.rx + further, setup.rings.rx_entries * nic.rx_descriptor_bytes);
+  write_ring(tx, setup.rings.tx + further, setup.rings.tx_entries * nic.tx_descriptor_bytes);
+  registers_.write(nic.rx_buffer_offset + nic.rx_ring_stride * pair,
+                   kOneBuffer | setup.slot_bytes / nic.rx_buffer_unit);
   // Relaxed, "done" might overtake the data.
-  update(registers_, nic.rx_ring_offset + kAccess, kRelaxed, 0);
-  update(registers_, nic.tx_ring_offset + kAccess, kRelaxed, 0);
-  if (nic.name == "i210")
-    update(registers_, nic.rx_ring_offset + kOffload, 0, kStripPerQueue);  // igb_rxtx.c eth_igb_rx_init
-  WHERRY_TRY(enable_ring(nic.rx_ring_offset,
-                         kWriteBackEach | std::uint32_t{nic.rx_prefetch_at_least} << 8 | nic.rx_prefetch_below,
+  update(registers_, rx + kAccess, kRelaxed, 0);
+  update(registers_, tx + kAccess, kRelaxed, 0);
+  if (nic.name == "i210") update(registers_, rx + kOffload, 0, kStripPerQueue);  // igb_rxtx.c eth_igb_rx_init
+  WHERRY_TRY(enable_ring(rx, kWriteBackEach | std::uint32_t{nic.rx_prefetch_at_least} << 8 | nic.rx_prefetch_below,
                          "receive"));
   // WTHRESH 0: a descriptor without RS is never written back.
-  return enable_ring(nic.tx_ring_offset, std::uint32_t{nic.tx_prefetch_at_least} << 8 | nic.tx_prefetch_below,
-                     "transmit");
+  return enable_ring(tx, std::uint32_t{nic.tx_prefetch_at_least} << 8 | nic.tx_prefetch_below, "transmit");
 }
 
 }  // namespace wherry::bypass

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 82576, I210, I211 (igb) and I225, I226 (igc): advanced descriptors with one buffer. Queue pair 0 is used.
+// 82576, I210, I211 (igb) and I225, I226 (igc): advanced descriptors with one buffer.
 #pragma once
 
 #include "bypass/nic/gigabit.hpp"
@@ -14,6 +14,9 @@ class Igb final : public GigabitNic {
   Status start_rings(const NicSetup& setup, std::uint32_t& receive) override;
   bool own_mdio(bool own) override;
   [[nodiscard]] std::chrono::milliseconds after_reset() const noexcept override;
+
+ private:
+  Status start_pair(std::uint32_t pair, const NicSetup& setup);
 };
 
 }  // namespace wherry::bypass

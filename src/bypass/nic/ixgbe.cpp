@@ -15,9 +15,8 @@ constexpr std::uint32_t kControl = 0x0000, kStatus = 0x0008, kExtended = 0x0018,
                         kInterruptClear = 0x0888, kInterruptClearMore = 0x0AB0, kReceiveControl = 0x3000,
                         kReceiveDma = 0x2F00, kReceiveAccess = 0x2200, kTransmitAccess = 0x600C, kMac = 0x4240,
                         kLongest = 0x4268, kAutoControl = 0x42A0, kLinks = 0x42A4, kNegotiation = 0x42B0,
-                        kMacControl = 0x4330, kArbiter = 0x4900, kTransmitDma = 0x4A80, kReceiveChecksum = 0x5000,
-                        kFilter = 0x5080, kManyReceive = 0x5818, kManyTransmit = 0x8120, kSecureReceive = 0x8D00,
-                        kSecureStatus = 0x8D04, kEeprom = 0x1'0010;
+                        kMacControl = 0x4330, kArbiter = 0x4900, kTransmitDma = 0x4A80, kFilter = 0x5080,
+                        kManyTransmit = 0x8120, kSecureReceive = 0x8D00, kSecureStatus = 0x8D04, kEeprom = 0x1'0010;
 constexpr std::uint32_t kMasterDisable = 1U << 2, kMasterEnabled = 1U << 19;      // CTRL.GIO_DIS, STATUS.GIO
 constexpr std::uint32_t kNoRelaxedOrdering = 1U << 17, kDriverLoaded = 1U << 28;  // CTRL_EXT
 constexpr std::uint32_t kFlush = 1U << 26;                                        // RXDCTL, TXDCTL: SWFLSH
@@ -36,7 +35,9 @@ constexpr std::uint32_t kLinkUp = 1U << 30;                 // LINKS
 constexpr std::uint32_t kForceUp = 1U << 0, kRestart = 1U << 12, kModeMask = 7U << 13, kTenGigabit = 1U << 13,
                         kModeToggle = 4U << 13, kNegotiationState = 0xFU << 16, kMacForceUp = 1U << 0;
 constexpr std::uint32_t kQueues = 128, kFarQueue = 64;
-constexpr std::uint32_t kFarReceive = 0xD000;  // RXDCTL of queues from 64 on
+constexpr std::uint32_t kFarReceive = 0xD000;      // RXDCTL of queues from 64 on
+constexpr std::uint32_t kReceiveAccessStride = 4;  // of queues 0 to 15
+constexpr std::uint32_t kSpread = 1;               // MRQC, IXGBE_MRQC_RSSEN
 constexpr std::uint32_t kStandardFrame = 1518;
 
 }  // namespace
@@ -107,25 +108,27 @@ Status Ixgbe::start_transmit(const NicSetup& setup) {
   update(registers_, kArbiter, 0, kArbiterOff);
   registers_.write(kManyTransmit, 0);
   update(registers_, kArbiter, kArbiterOff, 0);
-  write_ring(nic.tx_ring_offset, setup.rings.tx, setup.rings.tx_entries * nic.tx_descriptor_bytes);
-  update(registers_, kTransmitAccess, kRelaxed, 0);
+  update(registers_, kTransmitDma, 0, kTransmitOn);
+  for (std::uint32_t pair = 0; pair < setup.pairs; ++pair) WHERRY_TRY(start_transmit_ring(pair, setup));
+  return {};
+}
+
+Status Ixgbe::start_transmit_ring(std::uint32_t pair, const NicSetup& setup) {
+  const Personality& nic = personality_;
+  const std::uint32_t ring = tx_ring(pair);
+  write_ring(ring, setup.rings.tx + pair * setup.ring_stride, setup.rings.tx_entries * nic.tx_descriptor_bytes);
+  update(registers_, kTransmitAccess + nic.tx_ring_stride * pair, kRelaxed, 0);
   // WTHRESH 0: a descriptor without RS is never written back. The thresholds go before the enable bit.
   const std::uint32_t thresholds = std::uint32_t{nic.tx_prefetch_at_least} << 8 | nic.tx_prefetch_below;
-  registers_.write(nic.tx_ring_offset + kRingControl, thresholds);
-  update(registers_, kTransmitDma, 0, kTransmitOn);
-  return enable_ring(nic.tx_ring_offset, thresholds, "transmit");
+  registers_.write(ring + kRingControl, thresholds);
+  return enable_ring(ring, thresholds, "transmit");
 }
 
 Status Ixgbe::start_receive(const NicSetup& setup) {
-  const Personality& nic = personality_;
   registers_.write(kFilter, kBroadcast | (setup.promiscuous ? kAllUnicast | kAllMulticast : 0));
-  registers_.write(kManyReceive, 0);
-  registers_.write(kReceiveChecksum, 0);
+  spread(setup.pairs, kSpread);
   update(registers_, kReceiveDma, kFirstSize, kStripFcs);
-  write_ring(nic.rx_ring_offset, setup.rings.rx, setup.rings.rx_entries * nic.rx_descriptor_bytes);
-  registers_.write(nic.rx_buffer_offset, kOneBuffer | setup.slot_bytes / nic.rx_buffer_unit);
-  update(registers_, kReceiveAccess, kRelaxed | kReceiveAccessReserved, 0);
-  WHERRY_TRY(enable_ring(nic.rx_ring_offset, 0, "receive"));
+  for (std::uint32_t pair = 0; pair < setup.pairs; ++pair) WHERRY_TRY(start_receive_ring(pair, setup));
   // Erratum of the 82599: with traffic coming in, the receiver is switched on behind a closed security block
   // (ixgbe_82599.c ixgbe_enable_rx_dma_82599: 40 ms, and then all the same).
   update(registers_, kSecureReceive, 0, kSecureOff);
@@ -133,6 +136,16 @@ Status Ixgbe::start_receive(const NicSetup& setup) {
   update(registers_, kReceiveControl, 0, kReceiveOn);
   update(registers_, kSecureReceive, kSecureOff, 0);
   return {};
+}
+
+Status Ixgbe::start_receive_ring(std::uint32_t pair, const NicSetup& setup) {
+  const Personality& nic = personality_;
+  const std::uint32_t ring = rx_ring(pair);
+  write_ring(ring, setup.rings.rx + pair * setup.ring_stride, setup.rings.rx_entries * nic.rx_descriptor_bytes);
+  registers_.write(nic.rx_buffer_offset + nic.rx_ring_stride * pair,
+                   kOneBuffer | setup.slot_bytes / nic.rx_buffer_unit);
+  update(registers_, kReceiveAccess + kReceiveAccessStride * pair, kRelaxed | kReceiveAccessReserved, 0);
+  return enable_ring(ring, 0, "receive");
 }
 
 /// The MAC transmits only with a link, loopback or not. A reset undoes it.

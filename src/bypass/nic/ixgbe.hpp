@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 82599, X540, X550 and E610: advanced descriptors with one buffer. Queue pair 0 is used.
+// 82599, X540, X550 and E610: advanced descriptors with one buffer.
 #pragma once
 
 #include "bypass/nic/ring_nic.hpp"
@@ -20,6 +20,8 @@ class Ixgbe final : public RingNic {
   Status reset_once();
   Status start_transmit(const NicSetup& setup);
   Status start_receive(const NicSetup& setup);
+  Status start_transmit_ring(std::uint32_t pair, const NicSetup& setup);
+  Status start_receive_ring(std::uint32_t pair, const NicSetup& setup);
   void force_link();
   [[nodiscard]] bool is_82599() const noexcept { return personality_.name == "ixgbe"; }
 };

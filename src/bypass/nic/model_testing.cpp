@@ -122,6 +122,38 @@ void RegisterModel::check_ring(std::uint32_t ring, bool unit_on, std::uint32_t o
   }
 }
 
+std::uint32_t RegisterModel::pairs() const {
+  return nic_.ring_enable_mask == 0 ? 1 : std::min<std::uint32_t>(16, nic_.queues);
+}
+
+bool RegisterModel::only_pairs_run(std::uint32_t count) const {
+  for (std::uint32_t pair = 0; pair < pairs(); ++pair)
+    if (queue_on(rx_ring(pair)) != (pair < count) || queue_on(tx_ring(pair)) != (pair < count)) return false;
+  return receiving() && transmitting();
+}
+
+void RegisterModel::define_rings() {
+  for (const std::uint32_t first : {nic_.rx_ring_offset, nic_.tx_ring_offset}) {
+    define(first + 0x00, 0, kAll, pairs(), 0x40);
+    define(first + 0x04, 0, kAll, pairs(), 0x40);
+    define(first + 0x08, 0, 0xF'FFFF, pairs(), 0x40);
+    define(first + 0x10, 0, 0xFFFF, pairs(), 0x40);
+    define(first + 0x18, 0, 0xFFFF, pairs(), 0x40);
+  }
+}
+
+void RegisterModel::define_spreading() {
+  define(0x5C00, 0, 0x0F0F'0F0F, 32);
+  define(0x5C80, 0, kAll, 10);
+}
+
+void RegisterModel::check_spreading(std::uint32_t offset, std::uint32_t value) {
+  if (offset != 0x5818 || (value & 7) == 0) return;
+  if ((this->value(0x5000) & 1U << 13) == 0) fault("RSS without RXCSUM.PCSD");
+  for (std::uint32_t word = 0; word < 10; ++word)
+    if (this->value(0x5C80 + 4 * word) == 0) fault("RSS with a key that is not set");
+}
+
 void RegisterModel::run() {
   if (removed || !bus_master || now_us < reset_until_) return;
   if (!transmitting() || !queue_on(nic_.tx_ring_offset)) return;
@@ -199,22 +231,18 @@ GigabitModel::GigabitModel(const Personality& personality) : RegisterModel(perso
   define_counter(0x4074);  // GPRC
   define_counter(0x4080);  // GPTC
   const std::uint32_t rx = nic_.rx_ring_offset, tx = nic_.tx_ring_offset;
-  for (const std::uint32_t ring : {rx, tx}) {
-    define(ring + 0x00, 0, kAll);
-    define(ring + 0x04, 0, kAll);
-    define(ring + 0x08, 0, 0xF'FFFF);
-    define(ring + 0x10, 0, 0xFFFF);
-    define(ring + 0x18, 0, 0xFFFF);
-  }
+  define_rings();
   if (advanced()) {
-    define(0x1528, 0, kAll);                             // EIMC
-    define(0x5004, 0x2600, 0x3FFF);                      // RLPML
-    define(rx + 0x0C, 0x400, 0x8E00'3F7F | 0x3F0'0000);  // SRRCTL
-    define(rx + 0x14, 0xA200, 0xFF00'F3E0);              // DCA_RXCTRL: relaxed ordering is on after a reset
-    define(tx + 0x14, 0x2A00, 0xFF00'2A20);              // DCA_TXCTRL
-    define(rx + 0x28, kEnable | 0x10000, 0x061F'1F1F);   // RXDCTL of queue 0: on after a reset
-    define(tx + 0x28, 0, 0x0E1F'1F1F);                   // TXDCTL
-    define(rx + 0x38, 0, 0xE000'0000);                   // DVMOLR
+    define_spreading();
+    define(0x1528, 0, kAll);                                            // EIMC
+    define(0x5004, 0x2600, 0x3FFF);                                     // RLPML
+    define(rx + 0x0C, 0x400, 0x8E00'3F7F | 0x3F0'0000, pairs(), 0x40);  // SRRCTL
+    define(rx + 0x14, 0xA200, 0xFF00'F3E0, pairs(), 0x40);   // DCA_RXCTRL: relaxed ordering is on after a reset
+    define(tx + 0x14, 0x2A00, 0xFF00'2A20, pairs(), 0x40);   // DCA_TXCTRL
+    define(rx + 0x28, 0x10000, 0x061F'1F1F, pairs(), 0x40);  // RXDCTL
+    define(rx + 0x28, kEnable | 0x10000, 0x061F'1F1F);       // of queue 0: on after a reset
+    define(tx + 0x28, 0, 0x0E1F'1F1F, pairs(), 0x40);        // TXDCTL
+    define(rx + 0x38, 0, 0xE000'0000, pairs(), 0x40);        // DVMOLR
     define(kSwsm, 0, 0x3);
     define(kSwFwSync, 0, 0xFF);
   } else {
@@ -225,6 +253,7 @@ GigabitModel::GigabitModel(const Personality& personality) : RegisterModel(perso
     define(0x410, 0x0060'200A, 0x3FFF'FFFF);      // TIPG
     define(0x3840, 0x403, 0x7FFF'FFFF);           // TARC0
     define(kExtcnf, 0, 0x20);
+    define(0xE4, 0, 0x800F'FFFF);  // IVAR
   }
   reset_all();
 }
@@ -253,9 +282,11 @@ void GigabitModel::on_write(std::uint32_t offset, std::uint32_t before, std::uin
   if (offset == kSwFwSync && (at(kSwsm) & 2) == 0) fault("SW_FW_SYNC without its semaphore");
   if (offset == kRctl && (value & 2) != 0 && (before & 2) == 0 && this->value(nic_.rx_ring_offset + 8) == 0)
     fault("the receiver starts without a ring");
-  for (const std::uint32_t ring : {nic_.rx_ring_offset, nic_.tx_ring_offset})
-    if (offset >= ring && offset < ring + 0x40)
-      check_ring(ring, ring == nic_.rx_ring_offset ? receiving() : transmitting(), offset, value);
+  check_spreading(offset, value);
+  for (std::uint32_t pair = 0; pair < pairs(); ++pair)
+    for (const std::uint32_t ring : {rx_ring(pair), tx_ring(pair)})
+      if (offset >= ring && offset < ring + 0x40)
+        check_ring(ring, ring == rx_ring(pair) ? receiving() : transmitting(), offset, value);
 }
 
 bool GigabitModel::link_up() const {
@@ -278,9 +309,11 @@ std::uint32_t GigabitModel::on_read(std::uint32_t offset, std::uint32_t value) {
       break;
   }
   // ENABLE reads as 1 once the queue runs (82576 4.5.9).
-  for (const std::uint32_t ring : {nic_.rx_ring_offset, nic_.tx_ring_offset})
-    if (advanced() && offset == ring + 0x28 && (value & kEnable) != 0 && enabled_at_.contains(ring) && !queue_on(ring))
-      return value & ~kEnable;
+  for (std::uint32_t pair = 0; pair < pairs(); ++pair)
+    for (const std::uint32_t ring : {rx_ring(pair), tx_ring(pair)})
+      if (advanced() && offset == ring + 0x28 && (value & kEnable) != 0 && enabled_at_.contains(ring) &&
+          !queue_on(ring))
+        return value & ~kEnable;
   return value;
 }
 
@@ -336,16 +369,11 @@ TenGigabitModel::TenGigabitModel(const Personality& personality) : RegisterModel
     define(rx + 0x28, 0, kEnable | 1U << 26 | 1U << 30);
     define(tx + 0x28, 0, kEnable | 1U << 26 | 0x7F'7F7F);
   }
-  for (const std::uint32_t ring : {0x1000U, 0x6000U}) {
-    define(ring + 0x00, 0, kAll);
-    define(ring + 0x04, 0, kAll);
-    define(ring + 0x08, 0, 0xF'FFFF);
-    define(ring + 0x10, 0, 0xFFFF);
-    define(ring + 0x18, 0, 0xFFFF);
-  }
-  define(0x1014, 0x402, 0x1FC0'3F1F | 0x0E00'0000);  // SRRCTL
-  define(0x2200, 0xB200, 0xFF00'F3E0);               // DCA_RXCTRL: with the bit that 4.6.7 says to clear
-  define(0x600C, 0x2A00, 0xFF00'2A20);               // DCA_TXCTRL
+  define_rings();
+  define_spreading();
+  define(0x1014, 0x402, 0x1FC0'3F1F | 0x0E00'0000, pairs(), 0x40);  // SRRCTL
+  define(0x2200, 0xB200, 0xFF00'F3E0, pairs());                     // DCA_RXCTRL: with the bit that 4.6.7 says to clear
+  define(0x600C, 0x2A00, 0xFF00'2A20, pairs(), 0x40);               // DCA_TXCTRL
   reset_all();
 }
 
@@ -359,12 +387,15 @@ void TenGigabitModel::on_write(std::uint32_t offset, std::uint32_t before, std::
   if (offset == 0x8120 && (at(0x4900) & 0x40) == 0) fault("MTQC changes while the arbiter is on");
   if (offset == 0x3000 && (value & 1) != 0 && (at(0x8D00) & 2) == 0)
     fault("the receiver starts with the security block open");
-  if (offset == 0x6028 && (value & kEnable) != 0 && (at(0x4A80) & 1) == 0)
+  check_spreading(offset, value);
+  if (offset >= 0x6028 && offset < 0x6028 + 0x40 * pairs() && (offset - 0x6028) % 0x40 == 0 && (value & kEnable) != 0 &&
+      (at(0x4A80) & 1) == 0)
     fault("a transmit queue starts before DMATXCTL.TE");
   if (offset == 0x42A0 && (value & 1U << 12) != 0) at(0x42B0) = 1U << 16;  // negotiation leaves state 0
-  for (const std::uint32_t ring : {0x1000U, 0x6000U})
-    if (offset >= ring && offset < ring + 0x40 && offset != ring + 0x0C && offset != ring + 0x14)
-      check_ring(ring, ring == 0x1000 ? queue_on(ring) : transmitting(), offset, value);
+  for (std::uint32_t pair = 0; pair < pairs(); ++pair)
+    for (const std::uint32_t ring : {rx_ring(pair), tx_ring(pair)})
+      if (offset >= ring && offset < ring + 0x40 && offset != ring + 0x0C && offset != ring + 0x14)
+        check_ring(ring, ring == rx_ring(pair) ? queue_on(ring) : transmitting(), offset, value);
 }
 
 std::uint32_t TenGigabitModel::on_read(std::uint32_t offset, std::uint32_t value) {
@@ -381,13 +412,14 @@ std::uint32_t TenGigabitModel::on_read(std::uint32_t offset, std::uint32_t value
       return now_us >= reset_until_ + 10'000 ? 1U << 9 : 0U;
     case 0x2F00:
       return now_us >= reset_until_ + 5'000 ? value | 8 : value;
-    case 0x1028:
-    case 0x6028:
-      // ENABLE reads as 1 once the queue runs (82599 4.6.7, 4.6.8).
-      return (value & kEnable) != 0 && !queue_on(offset - 0x28) ? value & ~kEnable : value;
     default:
-      return value;
+      break;
   }
+  // ENABLE reads as 1 once the queue runs (82599 4.6.7, 4.6.8).
+  for (std::uint32_t pair = 0; pair < pairs(); ++pair)
+    for (const std::uint32_t ring : {rx_ring(pair), tx_ring(pair)})
+      if (offset == ring + 0x28 && (value & kEnable) != 0 && !queue_on(ring)) return value & ~kEnable;
+  return value;
 }
 
 bool TenGigabitModel::link_up() const {

@@ -55,6 +55,8 @@ class RegisterModel : public Registers {
   [[nodiscard]] bool moves() const { return receiving() || transmitting(); }
   [[nodiscard]] bool rx_runs() const { return receiving() && queue_on(nic_.rx_ring_offset); }
   [[nodiscard]] bool tx_runs() const { return transmitting() && queue_on(nic_.tx_ring_offset); }
+  /// All pairs below `count`, and no other.
+  [[nodiscard]] bool only_pairs_run(std::uint32_t count) const;
 
  protected:
   struct Register {
@@ -77,6 +79,13 @@ class RegisterModel : public Registers {
   [[nodiscard]] virtual bool looping() const = 0;
   [[nodiscard]] virtual std::uint32_t buffer_bytes() const = 0;
   [[nodiscard]] bool queue_on(std::uint32_t ring) const;
+  [[nodiscard]] std::uint32_t pairs() const;
+  [[nodiscard]] std::uint32_t rx_ring(std::uint32_t pair) const { return nic_.rx_ring_offset + 0x40 * pair; }
+  [[nodiscard]] std::uint32_t tx_ring(std::uint32_t pair) const { return nic_.tx_ring_offset + 0x40 * pair; }
+  /// RETA, RSSRK, MRQC: DPDK e1000/igb_rxtx.c igb_hw_rss_hash_set, ixgbe/ixgbe_rxtx.c ixgbe_hw_rss_hash_set.
+  void define_rings();
+  void define_spreading();
+  void check_spreading(std::uint32_t offset, std::uint32_t value);
   /// The rules of a ring, which are the same in all three.
   void check_ring(std::uint32_t ring, bool unit_on, std::uint32_t offset, std::uint32_t value);
   void run();

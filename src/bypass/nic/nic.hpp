@@ -28,8 +28,12 @@ struct Rings {
   std::uint32_t rx_entries = 0, tx_entries = 0;
 };
 
+inline constexpr std::uint32_t kMostPairs = 16;
+
 struct NicSetup {
   Rings rings;                       ///< of queue pair 0
+  std::uint32_t pairs = 1;           ///< several: frames are spread by a hash of their flow (RSS), others go to pair 0
+  std::uint64_t ring_stride = 0;     ///< from a ring of a pair to that of the next; only with several pairs
   std::uint32_t slot_bytes = 2048;   ///< of each receive buffer
   std::uint32_t frame_bytes = 1518;  ///< longest frame, with FCS
   bool promiscuous = false;          ///< else frames to its own address, and broadcasts
@@ -63,7 +67,7 @@ class Nic {
 
   /// From any state: no DMA and no interrupt from here on, rings and filters forgotten.
   virtual Status reset() = 0;
-  /// Queue pair 0 runs. Its tails are 0: the NIC has no descriptor until somebody writes one of them.
+  /// The queue pairs run. Their tails are 0: the NIC has no descriptor until somebody writes one of them.
   virtual Status start(const NicSetup& setup) = 0;
   /// As reset; what firmware was told of a driver is taken back.
   virtual Status stop() = 0;

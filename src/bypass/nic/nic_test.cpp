@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "bypass/descriptor.hpp"
 #include "bypass/nic/model_testing.hpp"
 #include "bypass/nic/nic.hpp"
@@ -76,6 +78,19 @@ TEST_P(NicTest, Reset_ExpectSilenceAndAddress) {
   expect_no_faults();
 }
 
+class E1000eTest : public NicTest {};
+
+INSTANTIATE_TEST_SUITE_P(Families, E1000eTest, ::testing::Values("e1000e"));
+
+TEST_P(E1000eTest, Start_AfterADriverThatWantsEveryWriteBack_ExpectItForgotten) {
+  constexpr std::uint32_t kVectors = 0xE4;
+  ASSERT_TRUE(nic->reset());
+  model->write(kVectors, 0x8000'0A98);  // QEMU's 82574 keeps it over a reset
+  ASSERT_TRUE(nic->start(setup()));
+  EXPECT_EQ(model->value(kVectors), 0U);
+  expect_no_faults();
+}
+
 TEST_P(NicTest, Start_ExpectRingsAsHandedOver) {
   ASSERT_TRUE(nic->reset());
   const Status started = nic->start(setup());
@@ -93,6 +108,54 @@ TEST_P(NicTest, Start_ExpectRingsAsHandedOver) {
   EXPECT_TRUE(model->tx_runs());
   expect_no_faults();
   EXPECT_TRUE(nic->link().up);
+}
+
+TEST_P(NicTest, StartSeveralPairs_ExpectEachRingAndFlowsSpreadEvenly) {
+  ASSERT_TRUE(nic->reset());
+  NicSetup several = setup();
+  several.pairs = personality.name == "e1000e" ? 1 : std::min<std::uint32_t>(16, personality.queues);
+  several.ring_stride = 0x2'0000;
+  const Status started = nic->start(several);
+  ASSERT_TRUE(started) << started.message();
+  model->pause(1ms);
+  EXPECT_TRUE(model->only_pairs_run(several.pairs));
+  for (std::uint32_t pair = 0; pair < several.pairs; ++pair) {
+    const std::uint32_t rx = personality.rx_ring_offset + personality.rx_ring_stride * pair,
+                        tx = personality.tx_ring_offset + personality.tx_ring_stride * pair;
+    EXPECT_EQ(model->value(rx), 0x2'0000U * pair);
+    EXPECT_EQ(model->value(rx + 4), 0x38U);
+    EXPECT_EQ(model->value(tx), 0x2'0000U * pair + 0x1000);
+    EXPECT_EQ(model->value(rx + 8), 256U * 16);
+    EXPECT_EQ(model->value(tx + 8), 512U * 16);
+  }
+  expect_no_faults();
+  if (several.pairs == 1) return;
+  // RETA: of 128 entries each pair has its share.
+  std::map<std::uint32_t, std::uint32_t> shares;
+  for (std::uint32_t entry = 0; entry < 128; ++entry)
+    ++shares[model->value(0x5C00 + entry / 4 * 4) >> (entry % 4 * 8) & 0xFF];
+  EXPECT_EQ(shares.size(), several.pairs);
+  for (const auto& [pair, share] : shares) {
+    EXPECT_LT(pair, several.pairs);
+    EXPECT_EQ(share, 128 / several.pairs) << pair;
+  }
+  // MRQC: how, and the hash of IPv4 and IPv6, with TCP and UDP.
+  const bool ten = personality.mbits_max > 2500;
+  EXPECT_EQ(model->value(0x5818), (ten ? 1U : 2U) | 0x00F3'0000);
+}
+
+TEST_P(NicTest, StartMorePairsThanTheNicHas_ExpectInvalidArgument) {
+  ASSERT_TRUE(nic->reset());
+  NicSetup several = setup();
+  several.ring_stride = 0x2'0000;
+  for (const std::uint32_t pairs : {0U, personality.name == "e1000e" ? 2U : 17U}) {
+    several.pairs = pairs;
+    EXPECT_EQ(nic->start(several).code(), StatusCode::kInvalidArgument) << pairs;
+  }
+  several.pairs = 2;
+  several.ring_stride = 64;  // rings that are not aligned
+  EXPECT_EQ(nic->start(several).code(), StatusCode::kInvalidArgument);
+  expect_no_faults();
 }
 
 TEST_P(NicTest, StartWithoutPromiscuity_ExpectOnlyItsAddress) {

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "base/try.hpp"
 
 namespace wherry::bypass {
@@ -16,7 +18,17 @@ constexpr std::uint32_t kStatus = 0x0008, kReceiveAddress = 0x5400, kMulticastTa
                         kGoodSent = 0x4080;
 constexpr std::uint32_t kReceiveAddresses = 16, kMulticastWords = 128;
 constexpr std::uint32_t kAddressValid = 1U << 31;  // RAH.AV
-constexpr auto kQueueLimit = 10ms;                 // DPDK ixgbe/ixgbe_rxtx.c IXGBE_REGISTER_POLL_WAIT_10_MS
+// And, in all that can spread over more than two queues: RXCSUM, MRQC, RETA, RSSRK (E1000_RETA, IXGBE_RETA, ...).
+constexpr std::uint32_t kReceiveChecksum = 0x5000, kManyReceive = 0x5818, kIndirection = 0x5C00, kHashKey = 0x5C80;
+constexpr std::uint32_t kHashInDescriptor = 1U << 13;  // RXCSUM.PCSD: the packet checksum excludes RSS (ixgbe_rxtx.c)
+constexpr std::uint32_t kIndirections = 128, kKeyWords = 10;
+/// MRQC: IPv4 and IPv6, each by itself, with TCP and with UDP. Fragments of a datagram have no ports: they may go to
+/// another pair than the others.
+constexpr std::uint32_t kHashedFields = 1U << 16 | 1U << 17 | 1U << 20 | 1U << 21 | 1U << 22 | 1U << 23;
+/// A key that repeats after 16 bits gives both directions of a flow one hash: S. Woo, K. Park, Scalable TCP Session
+/// Monitoring with Symmetric Receive-side Scaling, KAIST 2012, section 3.
+constexpr std::uint32_t kSymmetricKey = 0x5A6D'5A6D;
+constexpr auto kQueueLimit = 10ms;  // DPDK ixgbe/ixgbe_rxtx.c IXGBE_REGISTER_POLL_WAIT_10_MS
 
 Status refused(const Personality& nic, std::string_view what, std::uint64_t value, std::string_view want) {
   return {StatusCode::kInvalidArgument, fmt::format("{}: {} {:#x}: want {}", nic.name, what, value, want)};
@@ -26,6 +38,12 @@ Status refused(const Personality& nic, std::string_view what, std::uint64_t valu
 
 Status RingNic::check(const NicSetup& setup) const {
   const Personality& nic = personality_;
+  if (setup.pairs < 1 || setup.pairs > most_pairs())
+    return {StatusCode::kInvalidArgument,
+            fmt::format("{}: {} queue pairs: want 1 to {}", nic.name, setup.pairs, most_pairs())};
+  if (setup.pairs > 1 && (setup.ring_stride == 0 || setup.ring_stride % nic.ring_align != 0))
+    return refused(nic, "rings at a distance of", setup.ring_stride,
+                   fmt::format("a multiple of {} bytes", nic.ring_align));
   for (const std::uint64_t base : {setup.rings.rx, setup.rings.tx})
     if (base % nic.ring_align != 0)
       return refused(nic, "ring at", base, fmt::format("a multiple of {} bytes", nic.ring_align));
@@ -46,6 +64,24 @@ Status RingNic::check(const NicSetup& setup) const {
   if (setup.loopback && !has_loopback())
     return {StatusCode::kInvalidArgument, fmt::format("{}: the NIC has no loopback", nic.name)};
   return {};
+}
+
+std::uint32_t RingNic::most_pairs() const noexcept { return std::min<std::uint32_t>(kMostPairs, personality_.queues); }
+
+void RingNic::spread(std::uint32_t pairs, std::uint32_t enable) {
+  if (pairs == 1) {
+    registers_.write(kManyReceive, 0);
+    registers_.write(kReceiveChecksum, 0);
+    return;
+  }
+  for (std::uint32_t word = 0; word < kKeyWords; ++word) registers_.write(kHashKey + 4 * word, kSymmetricKey);
+  for (std::uint32_t entry = 0; entry < kIndirections; entry += 4) {
+    std::uint32_t four = 0;
+    for (std::uint32_t i = 0; i < 4; ++i) four |= (entry + i) % pairs << (8 * i);
+    registers_.write(kIndirection + entry, four);
+  }
+  registers_.write(kReceiveChecksum, kHashInDescriptor);
+  registers_.write(kManyReceive, enable | kHashedFields);
 }
 
 void RingNic::write_ring(std::uint32_t offset, std::uint64_t base, std::uint32_t bytes) {

@@ -22,6 +22,15 @@ class RingNic : public Nic {
   static constexpr std::uint32_t kRingBaseLow = 0x00, kRingBaseHigh = 0x04, kRingLength = 0x08, kRingHead = 0x10,
                                  kRingTail = 0x18,
                                  kRingControl = 0x28;  ///< of a ring, from its offset
+  [[nodiscard]] std::uint32_t rx_ring(std::uint32_t pair) const noexcept {
+    return personality_.rx_ring_offset + personality_.rx_ring_stride * pair;
+  }
+  [[nodiscard]] std::uint32_t tx_ring(std::uint32_t pair) const noexcept {
+    return personality_.tx_ring_offset + personality_.tx_ring_stride * pair;
+  }
+  [[nodiscard]] virtual std::uint32_t most_pairs() const noexcept;
+  /// Receive side scaling over `pairs`, or its end; `enable` is how MRQC says it.
+  void spread(std::uint32_t pairs, std::uint32_t enable);
   /// kInvalidArgument: bases, lengths or sizes that the family does not take, each by name.
   [[nodiscard]] Status check(const NicSetup& setup) const;
   /// Base, length, head and tail; the queue must be off.

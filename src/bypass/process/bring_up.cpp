@@ -19,6 +19,10 @@ constexpr std::size_t kNicIndex = 0, kCardIndex = 1;  // in the container
 constexpr std::uint64_t kMessageAddress = 0x10'0000;  // where the search for room for messages begins
 constexpr auto kTailLimit = 200ms;                    // for the card's first write of a tail: it takes microseconds
 
+constexpr const char* kNoOtherWay =
+    "There is no other way on this machine yet: without traffic between NIC and card, the rings would have to lie in "
+    "the host's memory, which the card's core cannot read or write.";
+
 /// With these nothing can go on; the others are a detour.
 bool is_fatal(Cause cause) { return cause != Cause::kNoCommonPort && cause != Cause::kAcsRedirect; }
 
@@ -38,6 +42,7 @@ Result<std::unique_ptr<BringUp>> BringUp::begin(UpParts parts, const PciTree& tr
   if (done) done = up->hand_over();
   if (done) return up;
   if (Status ended = up->end(); !ended) report.notes.push_back(ended.message());
+  if (is_of_peer_to_peer(report.finding.cause)) report.notes.emplace_back(kNoOtherWay);
   return done;
 }
 
@@ -174,26 +179,34 @@ Status BringUp::hand_over() {
   WHERRY_TRY(card_->configure(nic_->personality(), {.window = window,
                                                     .nic = tree_.find(options_.nic)->bars[0].on_bus,
                                                     .in_place = options_.in_place,
-                                                    .frame_bytes = options_.frame_bytes}));
+                                                    .frame_bytes = options_.frame_bytes,
+                                                    .pairs = options_.pairs}));
   const CardShape& shape = card_->shape();
   WHERRY_TRY(nic_->start({.rings = {.rx = window + kRxRings,
                                     .tx = window + kTxRings,
                                     .rx_entries = shape.rx_entries,
                                     .tx_entries = shape.tx_entries},
+                          .pairs = options_.pairs,
+                          .ring_stride = kRingStride,
                           .slot_bytes = kSlotBytes,
                           .frame_bytes = options_.frame_bytes,
                           .promiscuous = options_.promiscuous}));
   started_ = true;
   // The card last: a tail that is written to a queue that is off would be lost.
   WHERRY_TRY(card_->start());
-  const std::uint32_t tail = nic_->personality().rx_tail_offset;
-  for (auto waited = 0us; waited < kTailLimit && registers_->read(tail) == 0; waited += 1ms) registers_->pause(1ms);
-  if (registers_->read(tail) == 0) {
-    report_.finding = {
-        Cause::kTailsDead,
-        "The card gave the NIC its slots, and the NIC's tail register did not change: the card's writes do not arrive.",
-        "Put both into slots behind one PCIe switch, and see that the card's bridge may master the bus."};
-    return {StatusCode::kFailedPrecondition, report_.finding.what};
+  for (std::uint32_t pair = 0; pair < options_.pairs; ++pair) {
+    const std::uint32_t tail = nic_->personality().rx_tail_offset + nic_->personality().rx_tail_stride * pair;
+    for (auto waited = 0us; registers_->read(tail) == 0; waited += 1ms) {
+      if (waited >= kTailLimit) {
+        report_.finding = {
+            Cause::kTailsDead,
+            "The card gave the NIC its slots, and the NIC's tail register did not change: the card's writes do not "
+            "arrive.",
+            "Put both into slots behind one PCIe switch, and see that the card's bridge may master the bus."};
+        return {StatusCode::kFailedPrecondition, report_.finding.what};
+      }
+      registers_->pause(1ms);
+    }
   }
   return {};
 }

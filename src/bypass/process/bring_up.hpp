@@ -25,6 +25,7 @@ struct UpOptions {
   bool promiscuous = false;
   bool in_place = false;
   std::uint32_t frame_bytes = 1518;  ///< longest frame, with FCS
+  std::uint32_t pairs = 1;           ///< queue pairs
   bool allow_detour = false;         ///< go on although traffic passes the root complex, if the pre-flight test says so
   bool preflight = true;
   std::uint64_t seed = 0;  ///< of the pre-flight test's frames

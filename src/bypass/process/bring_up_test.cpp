@@ -153,6 +153,38 @@ TEST(BringUp, BeginAndEnd_ExpectCardDrivingTheNicAndThenTheKernel) {
   bench.expect_given_back();
 }
 
+TEST(BringUp, SeveralPairs_ExpectEachAtItsRingsAndTails) {
+  Bench bench;
+  bench.card.pairs = 4;
+  bench.options.pairs = 4;
+  {
+    auto up = bench.begin();
+    ASSERT_TRUE(up) << up.status().message();
+    EXPECT_TRUE(bench.nic.only_pairs_run(4));
+    for (std::uint32_t pair = 0; pair < 4; ++pair) {
+      EXPECT_TRUE(bench.card.running(pair)) << pair;
+      EXPECT_EQ(bench.nic.value(0x1000 + 0x40 * pair), static_cast<std::uint32_t>(kCardWindow + 0x2'0000 * pair));
+      EXPECT_EQ(bench.nic.value(0x6000 + 0x40 * pair),
+                static_cast<std::uint32_t>(kCardWindow + 0x2'0000 * pair + 0x1'0000));
+      EXPECT_EQ(bench.nic.value(0x1018 + 0x40 * pair), 255U);
+      EXPECT_EQ(bench.card.value(reg::tx_tail_low_offset(pair)), kNicRegisters + 0x6018 + 0x40 * pair);
+    }
+    EXPECT_TRUE((*up)->end());
+  }
+  for (std::uint32_t pair = 0; pair < 4; ++pair) EXPECT_FALSE(bench.card.running(pair)) << pair;
+  bench.expect_given_back();
+}
+
+TEST(BringUp, MorePairsThanTheCardHas_ExpectInvalidArgumentAndEverythingGivenBack) {
+  Bench bench;
+  bench.options.pairs = 2;
+  auto up = bench.begin();
+  ASSERT_FALSE(up);
+  EXPECT_EQ(up.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(up.status().message(), "2 queue pairs: want 1 to 1, which the card has");
+  bench.expect_given_back();
+}
+
 TEST(BringUp, BeginTwice_ExpectTheProcessNamed) {
   Bench bench;
   auto up = bench.begin();
@@ -219,6 +251,8 @@ TEST(BringUp, AcsRedirect_ExpectRefusalOrDetour) {
   ASSERT_FALSE(up);
   EXPECT_EQ(bench.report.finding.cause, Cause::kAcsRedirect);
   EXPECT_TRUE(bench.kernel->log.empty()) << "something was taken";
+  ASSERT_EQ(bench.report.notes.size(), 1U);
+  EXPECT_NE(bench.report.notes[0].find("the host's memory"), std::string::npos);
   bench.options.allow_detour = true;
   bench.report = {};
   up = bench.begin();

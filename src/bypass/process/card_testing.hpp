@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -21,12 +22,15 @@ class CardModel {
   bool gone = false;
   bool has_memory = true;
   bool busy = false;  ///< never comes to rest
+  std::uint32_t pairs = 1;
   std::uint32_t id = registers::kIdReset, version = registers::kCoreVersionReset;
   /// Its writes to the bus.
   std::function<void(std::uint64_t, std::uint32_t)> post = [](std::uint64_t, std::uint32_t) {};
   std::vector<std::byte> slots = std::vector<std::byte>(256 * kSlotBytes);
 
-  [[nodiscard]] bool running() const { return (value(registers::queue_control_offset(0)) & 1) != 0; }
+  [[nodiscard]] bool running(std::uint32_t pair = 0) const {
+    return (value(registers::queue_control_offset(pair)) & 1) != 0;
+  }
   [[nodiscard]] std::uint32_t value(std::uint32_t offset) const {
     const auto place = values_.find(offset);
     return place == values_.end() ? 0 : place->second;
@@ -39,18 +43,22 @@ class CardModel {
     if (offset == reg::kIdOffset) return id;
     if (offset == reg::kCoreVersionOffset) return version;
     if (offset == reg::kCapabilityOffset)
-      return 0U | 8U << 4 | 9U << 8 | 9U << 12;  // one pair, 256 and 512 descriptors
-    if (offset == reg::queue_state_offset(0)) return (running() ? 1U : 0U) | (running() || busy ? 0U : 2U);
+      return static_cast<std::uint32_t>(std::countr_zero(pairs)) | 8U << 4 | 9U << 8 |
+             9U << 12;  // 256 and 512 descriptors
+    for (std::uint32_t pair = 0; pair < pairs; ++pair)
+      if (offset == reg::queue_state_offset(pair)) return (running(pair) ? 1U : 0U) | (running(pair) || busy ? 0U : 2U);
     return value(offset);
   }
   void write(std::uint32_t offset, std::uint32_t value) {
     namespace reg = registers;
     if (gone) return;
-    const bool before = running();
+    const std::uint32_t before = this->value(offset);
     values_[offset] = value;
-    if (offset == reg::queue_control_offset(0) && !before && running())
-      post(std::uint64_t{this->value(reg::rx_tail_high_offset(0))} << 32 | this->value(reg::rx_tail_low_offset(0)),
-           255);
+    for (std::uint32_t pair = 0; pair < pairs; ++pair)
+      if (offset == reg::queue_control_offset(pair) && (before & 1) == 0 && running(pair))
+        post(std::uint64_t{this->value(reg::rx_tail_high_offset(pair))} << 32 |
+                 this->value(reg::rx_tail_low_offset(pair)),
+             255);
   }
   bool read_window(std::uint64_t offset, std::span<std::byte> into) const {
     if (gone) return false;

@@ -41,6 +41,9 @@ int main(int argc, char** argv) {
                   "take the NIC from its driver for a second, and move frames through it; needs root");
   up->add_flag("--promiscuous", options.up.promiscuous, "every frame on the wire, not only those to the NIC's address");
   up->add_flag("--in-place", options.up.in_place, "frames stay in their slots, and are sent from there");
+  up->add_option("--pairs", options.up.pairs, "queue pairs: the NIC spreads flows over them")
+      ->check(CLI::Range(1, 16))
+      ->capture_default_str();
   up->add_option("--frame-bytes", options.up.frame_bytes, "longest frame, with FCS")
       ->check(CLI::Range(64, 9728))
       ->capture_default_str();

@@ -163,7 +163,7 @@ TEST_P(KvClientNetwork, LossRepetitionNewLeadersRestarts_EveryAcknowledgedWriteO
     net.run(200 * kMillisecond);
     net.store_.epoch = static_cast<std::uint16_t>(net.store_.epoch == 65535 ? 1 : net.store_.epoch + 1);
     net.store_.shift = static_cast<std::uint8_t>(net.random_() % 3);
-    net.dead = round % 4 == 1 ? 1U << (1 + net.random_() % 2) : 0;
+    net.dead = static_cast<std::uint8_t>(round % 4 == 1 ? 1U << (1 + net.random_() % 2) : 0);
     if (round % 5 == 4) {  // the first client is killed, and starts again with the same lanes
       for (const auto& worker : a->workers) net.unknown += worker.busy && !worker.reading;
       net.clients = {&b};

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// Of bypass_doorbell: for ever, whatever the ring, the NIC and the bus do: tails are never ahead of what is wanted; without a timer no more are written than credits allow,
+/// each answered by a fetch or not at all; and a tail that differs is written in the end, if there is a timer.
+module bypass_doorbell_proof
+  import bypass_pkg::*;
+#(
+    parameter bit Timer = 1'b0
+) (
+    input wire clk_i,
+    input wire rst_i,
+    input wire run_i,
+    input wire bell_settings_t settings_i,
+    input wire [2:0] grows_i,
+    input wire fetched_i,
+    input wire [9:0] group_i,
+    input wire m_ready
+);
+
+  localparam int unsigned Bits = 4;
+  localparam index_t Mask = index_t'((1 << Bits) - 1);
+
+  logic m_valid, gave_o;
+  index_t m_payload, told_o, gave_count_o, want_q, free;
+  bypass_doorbell #(
+      .Bits(Bits)
+  ) dut (
+      .*,
+      .begin_i(1'b0),
+      .want_i (want_q)
+  );
+
+  // What may still grow: a ring is never full.
+  assign free = Mask - ((want_q - told_o) & Mask);
+  logic [4:0] written_q, answered_q;  // tails, and those that a fetch has answered, modulo 32
+  logic [4:0] waits_q;  // cycles for which a tail has differed
+  logic [3:0] credits;
+  logic differs;
+  assign credits = settings_i.credits == '0 ? 4'd1 : settings_i.credits;
+  assign differs = gave_count_o != '0;
+  always_ff @(posedge clk_i) begin
+    if (index_t'(grows_i) <= free) want_q <= (want_q + index_t'(grows_i)) & Mask;
+    if (gave_o) written_q <= written_q + 1'b1;
+    // A fetch answers one that was written before, or is being written; or all of them.
+    if (fetched_i && (gave_o || written_q != answered_q)) begin
+      answered_q <= !gave_o && dut.reaches ? written_q : answered_q + 1'b1;
+    end
+    waits_q <= !differs || gave_o || !run_i ? '0 : waits_q + 5'(waits_q != '1);
+    if (rst_i) begin
+      want_q     <= '0;
+      written_q  <= '0;
+      answered_q <= '0;
+      waits_q    <= '0;
+    end
+  end
+
+  `RESET_FIRST
+  `ASSUME(small_align, settings_i.align <= 3'd2)
+  `ASSUME_NEXT(settings_stay, 1'b1, settings_i == $past(settings_i))
+  if (Timer) begin : gen_timer
+    `ASSUME(timer_of_six, settings_i.timer == 16'd6)
+    `ASSERT(rings_in_the_end, !(waits_q > 5'd8) || m_valid, "a tail is never written")
+    `ASSERT(waits_are_counted, waits_q == '0 || dut.expired_q || (dut.waited_q >= 16'(waits_q) && waits_q <= 5'd7),
+            "the timer is late")
+  end else begin : gen_no_timer
+    `ASSUME(no_timer, settings_i.timer == '0)
+    `ASSERT(conserved, 4'(written_q - answered_q) == dut.unanswered_q && 5'(written_q - answered_q) < 5'd16,
+            "a credit is lost, or there is one too many")
+    `ASSERT(within_credits, dut.unanswered_q <= credits && (!m_valid || dut.unanswered_q < credits),
+            "more tails than credits")
+    `ASSERT(timer_is_off, !dut.expired_q, "a timer expires that is off")
+  end
+  `ASSERT(within_want, gave_count_o <= ((want_q - told_o) & Mask), "a tail is ahead of what is there")
+  `ASSERT(in_the_ring, (told_o | want_q) <= Mask, "a pointer is outside its ring")
+  `ASSERT(aligned, (told_o & ~('1 << settings_i.align)) == '0, "a tail is not aligned")
+  `ASSERT(rings_for_something, !m_valid || differs, "it rings for nothing")
+  `ASSERT(newest, !gave_o || m_payload == (want_q & ('1 << settings_i.align)), "an old tail is written")
+
+  `COVER(went_round, told_o == 12'd2 && written_q > 5'd4)
+  `COVER(waits_for_the_bus, m_valid && !m_ready && $past(m_valid))
+
+endmodule
+`default_nettype wire

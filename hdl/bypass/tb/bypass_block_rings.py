@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bypass_rx_ring and bypass_tx_ring by themselves: who has which descriptor, counted without ever going round."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cocotb
+from bypass_blocks import Block
+
+MAX_SLOTS = 8
+
+
+class RxRing(Block):
+    """A receive ring, with a NIC that writes back in turn, and at times what it does not have."""
+
+    def __init__(self, dut: Any, name: str, bits: int, queue: int, seed: int) -> None:
+        super().__init__(dut, name, seed)
+        self.size, self.queue = 1 << bits, queue
+        self.written = self.struct("written_i", "rx_written_t")
+        names = "run_i begin_i gave_i gave_count_i take_i release_i release_count_i writes_i reads_i"
+        self.inputs = {name: self.pin(name) for name in names.split()}
+        names = "accept_o ended_o unexpected_o want_o taken_o given_o has_o idle_o may_write_o may_read_o"
+        self.outputs = {name: self.pin(name) for name in names.split()}
+        self.inputs["begin_i"].set(0)
+        self.runs, self.honest, self.gives, self.takes, self.writes = True, 1.0, 0.3, 0.5, 0.6
+        self.reset()
+
+    def reset(self) -> None:
+        """Descriptors so far: released <= taken <= whole <= head <= told."""
+        self.released = self.taken = self.whole = self.head = self.told = self.open = 0
+        self.ended_before = self.lost_before = 0
+        self.ended = self.lost = 0
+        self.written.set(done=0, sized=0)
+
+    def drive(self) -> None:
+        """Everybody does something."""
+        draw = self.random
+        self.writing = self.chance(self.writes)
+        mine = not self.writing or self.chance(0.9)
+        group, done = draw.getrandbits(10), draw.getrandbits(4)
+        if self.chance(self.honest):
+            group = self.head % self.size // 4
+            count = min(4 - self.head % 4, self.told - self.head, draw.randint(0, 4))
+            done = ((1 << count) - 1) << self.head % 4 | (draw.getrandbits(self.head % 4) if self.honest < 1.0 else 0)
+        self.group, self.done, self.eop, self.mine = group, done if self.writing else 0, draw.getrandbits(4), mine
+        pair = self.queue if mine else (self.queue + draw.randint(1, 15)) % 16
+        self.written.set(pair=pair, group=group, done=self.done, eop=self.eop, sized=draw.getrandbits(4))
+        room = self.released + self.size - 1 - self.told
+        self.give = draw.randint(1, room) if room and self.runs and self.chance(self.gives) else 0
+        self.take = self.whole > self.taken and self.chance(self.takes)
+        releasable = min(MAX_SLOTS, self.taken - self.released)
+        self.release = draw.randint(1, releasable) if releasable and self.chance(0.3) else 0
+        self.slots = (draw.randrange(self.size), draw.randrange(self.size))
+        values = (self.runs, 0, bool(self.give), self.give, self.take, bool(self.release), self.release, *self.slots)
+        for pin, value in zip(self.inputs.values(), values, strict=True):
+            pin.set(int(value))
+
+    def _has(self, slot: int, first: int, end: int) -> bool:
+        """One of the descriptors from first to before end is this slot."""
+        return (slot - first) % self.size < end - first
+
+    def sample(self) -> None:
+        """Each descriptor has the owner that it should have."""
+        out = {name: pin.get() for name, pin in self.outputs.items()}
+        assert out["want_o"] == (self.released - 1) % self.size
+        assert out["taken_o"] == self.taken % self.size
+        assert out["given_o"] == self.told - self.head
+        assert out["has_o"] == (self.whole > self.taken)
+        assert out["idle_o"] == (self.whole == self.taken == self.released)
+        assert out["may_write_o"] == (not self.runs or self._has(self.slots[0], self.head, self.told))
+        assert out["may_read_o"] == self._has(self.slots[1], self.released, self.taken)
+        assert (out["ended_o"], out["unexpected_o"]) == (self.ended_before, self.lost_before)
+        accept = 0
+        self.ended_before = 0
+        if self.mine and self.runs and self.group % (self.size // 4) == self.head % self.size // 4:
+            for lane in range(self.head % 4, 4):
+                if not self.done >> lane & 1 or self.head == self.told:
+                    break
+                accept |= 1 << lane
+                self.head += 1
+                self.open += 1
+                if self.eop >> lane & 1 or self.open == MAX_SLOTS:
+                    self.whole, self.open = self.head, 0
+                    self.ended_before += 1
+        assert out["accept_o"] == accept, (self.done, self.group)
+        self.lost_before = (self.done & ~accept).bit_count() if self.mine else 0
+        self.ended += self.ended_before
+        self.lost += self.lost_before
+        self.told += self.give
+        self.taken += self.take
+        self.released += self.release
+
+
+@cocotb.test()
+async def a_receive_slot_has_one_owner(dut: Any) -> None:
+    """Round and round, at any pace of its parties, with write-backs of what the NIC does not have in between."""
+    for name, bits, queue in (("small", 4, 3), ("large", 8, 0)):
+        for honest, gives, takes, writes in (
+            (1.0, 0.5, 0.9, 1.0),
+            (1.0, 0.1, 0.2, 0.5),
+            (0.6, 0.5, 0.7, 0.9),
+            (0.9, 0.3, 0.9, 0.9),
+        ):
+            ring = RxRing(dut, f"ring_{name}", bits, queue, seed=7)
+            await ring.bench.reset()
+            ring.honest, ring.gives, ring.takes, ring.writes = honest, gives, takes, writes
+            await ring.bench.cycle(400)
+            assert ring.ended > 20
+            assert (ring.lost > 0) == (honest < 1.0)
+            assert ring.head > ring.size or bits == 8
+
+
+@cocotb.test()
+async def a_receive_ring_that_nobody_reads_fills_up(dut: Any) -> None:
+    """The NIC has no more than was released; a reset in the midst of it begins anew."""
+    ring = RxRing(dut, "ring_small", 4, 3, seed=8)
+    await ring.bench.reset()
+    ring.takes = 0.0
+    await ring.bench.cycle(200)
+    assert ring.head == ring.told == ring.size - 1
+    await ring.bench.reset()
+    ring.takes = 1.0
+    await ring.bench.cycle(200)
+    assert ring.ended > 20
+
+
+@cocotb.test()
+async def a_stopped_receive_ring_takes_no_write_back(dut: Any) -> None:
+    """Each is counted as unexpected; what was whole is still read; anybody may write to its slots."""
+    ring = RxRing(dut, "ring_large", 8, 0, seed=9)
+    await ring.bench.reset()
+    ring.takes = 0.05
+    await ring.bench.cycle(200)
+    ring.runs, ring.takes = False, 1.0
+    head, lost = ring.head, ring.lost
+    await ring.bench.cycle(300)
+    assert ring.head == head
+    assert ring.lost > lost
+    assert ring.taken == ring.whole == ring.released
+
+
+class TxRing(Block):
+    """A transmit ring, with a NIC that reports heads, some of them wrong ones."""
+
+    def __init__(self, dut: Any, name: str, bits: int, queue: int, seed: int) -> None:
+        super().__init__(dut, name, seed)
+        self.size, self.queue = 1 << bits, queue
+        self.written = self.struct("written_i", "tx_written_t")
+        self.inputs = {name: self.pin(name) for name in ("begin_i", "limit_i", "post_i", "done_i", "told_i")}
+        names = "unexpected_o tail_o given_o room_o reported_o told_o idle_o"
+        self.outputs = {name: self.pin(name) for name in names.split()}
+        self.limit, self.posts, self.dones, self.reports = 0xFFF, 0.6, 0.4, 0.2
+        self.reset()
+
+    def reset(self) -> None:
+        """Frames so far: done <= reported, told <= tail."""
+        self.tail = self.done = self.reported = self.told = 0
+        self.roomy = self.unexpected = self.full = 0
+        self.written.set(valid=0)
+
+    def drive(self) -> None:
+        """Everybody does something."""
+        draw = self.random
+        self.post = bool(self.outputs["room_o"].get()) and self.chance(self.posts)
+        self.finish = self.tail > self.done and self.chance(self.dones)
+        self.told = draw.randint(max(self.told, self.done), self.tail)
+        self.says, self.mine = self.chance(self.reports), self.chance(0.8)
+        self.head = draw.choice([draw.randint(self.reported, self.tail), draw.getrandbits(12)])
+        self.written.set(
+            valid=self.says, pair=self.queue if self.mine else (self.queue + 1) % 16, head=self.head % 4096
+        )
+        values = (0, self.limit, self.post, self.finish, self.told % self.size)
+        for pin, value in zip(self.inputs.values(), values, strict=True):
+            pin.set(int(value))
+
+    def sample(self) -> None:
+        """Counts are right, and a report counts if it can be."""
+        out = {name: pin.get() for name, pin in self.outputs.items()}
+        given, limit = self.tail - self.done, min(self.limit, self.size - 1)
+        assert out["tail_o"] == self.tail % self.size
+        assert out["given_o"] == given
+        assert out["idle_o"] == (given == 0)
+        assert out["reported_o"] == (self.reported > self.done)
+        assert out["told_o"] == (self.told > self.done)
+        assert not out["room_o"] or given < limit
+        self.full += given >= limit
+        # What is done makes room a cycle later, and no later.
+        assert out["room_o"] or self.roomy < 2
+        said = (self.head - self.reported) % self.size
+        counts = said <= self.tail - self.reported
+        assert out["unexpected_o"] == (self.says and self.mine and not counts)
+        self.unexpected += out["unexpected_o"]
+        unreported = self.reported == self.done
+        if self.says and self.mine and counts and said:
+            self.reported += said
+        elif self.finish and unreported:
+            self.reported += 1
+        self.tail += self.post
+        self.done += self.finish
+        self.roomy = self.roomy + 1 if given < limit and not self.post else 0
+
+
+@cocotb.test()
+async def a_transmit_ring_counts_what_the_nic_has(dut: Any) -> None:
+    """Limits below and above the ring, slow and quick NICs, reports of what there is not."""
+    for name, bits, queue in (("small", 3, 2), ("large", 9, 0)):
+        for limit, posts, dones in ((0xFFF, 0.9, 0.1), (3, 0.9, 0.9), (1, 1.0, 0.3), (5, 0.2, 0.9)):
+            ring = TxRing(dut, f"tx_ring_{name}", bits, queue, seed=limit)
+            ring.limit, ring.posts, ring.dones = limit, posts, dones
+            await ring.bench.reset()
+            await ring.bench.cycle(250)
+            assert ring.unexpected
+            assert ring.tail > 10
+            assert ring.full or posts < 0.5 or (bits, limit) == (9, 0xFFF)
+
+
+@cocotb.test()
+async def a_transmit_ring_whose_nic_is_gone_stays_full(dut: Any) -> None:
+    """One less than the ring has; a reset begins anew."""
+    ring = TxRing(dut, "tx_ring_small", 3, 2, seed=1)
+    ring.posts, ring.dones = 1.0, 0.0
+    await ring.bench.reset()
+    await ring.bench.cycle(60)
+    assert ring.tail == ring.size - 1
+    await ring.bench.reset()
+    ring.dones = 0.5
+    await ring.bench.cycle(60)
+    assert ring.tail > ring.size

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "axi.svh"
+
+/// The bypass core at a PCIe bridge that speaks AXI4: docs/cards.md.
+///
+/// Behaviour: what the host and the NIC ask of the card (s_axi_*, BARs as axi_demux's regions below) goes to the core's window or to its registers; all else is
+/// answered with DECERR. Tail pointers go out as writes of one beat (m_axi_*), whose addresses are bus addresses. Streams are the core's, in the core's clock.
+/// Accesses of registers of more than 4 bytes are cut into words; they hold up answers to later accesses of the window, so that all come in order.
+/// Latency: the core's, and for the window 1 cycle each way (axi_cut); with Crossing that of cdc_fifo each way; for tails 1, or cdc_fifo's and 1.
+/// Reset: axi_rst_ni, synchronous with axi_clk_i, resets both sides; rst_o is the core's, for the function behind it.
+/// Requirements: without Crossing clk_i is axi_clk_i. INCR bursts. Those of bypass_core.
+/// Clock crossing: by axi_cdc and reset_sync.
+module bypass_bridge
+  import bypass_pkg::*;
+#(
+    /// clk_i is not axi_clk_i.
+    parameter bit          Crossing   = 1'b0,
+    /// Of bypass_core.
+    parameter int unsigned QueueBits  = 0,
+    parameter int unsigned RxRingBits = 8,
+    parameter int unsigned TxRingBits = 9,
+    parameter int unsigned PackBits   = 9
+) (
+    // The bridge: 512 bits, 64-bit addresses, 4 bits of id.
+    input  wire                     axi_clk_i,
+    input  wire                     axi_rst_ni,
+    input  wire axi_pkg::axi_req_t  s_axi_req,
+    output axi_pkg::axi_resp_t      s_axi_resp,
+    output axi_pkg::axi_req_t       m_axi_req,
+    input  wire axi_pkg::axi_resp_t m_axi_resp,
+
+    // To and from the function: see bypass_core.
+    `AXIS_TRANSMITTER(m_rx, 512, 48)
+    `AXIS_RECEIVER(s_tx, 512, 48)
+    `AXIS_TRANSMITTER(m_head, 512, 48)
+    `AXIS_RECEIVER(s_verdict, 512, 48)
+
+    output logic rst_o,
+    input  wire  clk_i
+);
+
+  // Where the bridge puts the BARs (hdl/cards/shell/build_bridge.tcl): BAR 2, the window; BAR 0, the registers.
+  localparam axi_pkg::region_t Window = '{base: 64'h0, size: 64'h80_0000};
+  localparam axi_pkg::region_t Registers = '{base: 64'h100_0000, size: 64'h1_0000};
+  localparam int unsigned Outstanding = 32;  // what the bridge may ask in each direction
+
+  // ---- clocks and resets
+
+  logic axi_rst_q, rst;
+  always_ff @(posedge axi_clk_i) axi_rst_q <= !axi_rst_ni;
+
+  axi_pkg::axi_req_t  host_req;
+  axi_pkg::axi_resp_t host_resp;
+  tail_req_t tail_req, far_tail_req;
+  // verilator lint_off UNUSEDSIGNAL  // nothing is read there
+  tail_resp_t tail_resp, far_tail_resp;
+  // verilator lint_on UNUSEDSIGNAL
+  if (Crossing) begin : gen_crossing
+    reset_sync i_reset (
+        .clk_i,
+        .rst_i(axi_rst_q),
+        .rst_o(rst)
+    );
+    axi_cdc i_host (
+        .s_clk_i   (axi_clk_i),
+        .s_rst_i   (axi_rst_q),
+        .s_axi_req,
+        .s_axi_resp,
+        .m_clk_i   (clk_i),
+        .m_rst_i   (rst),
+        .m_axi_req (host_req),
+        .m_axi_resp(host_resp)
+    );
+    axi_cdc #(
+        .axi_req_t (tail_req_t),
+        .axi_resp_t(tail_resp_t)
+    ) i_tails (
+        .s_clk_i   (clk_i),
+        .s_rst_i   (rst),
+        .s_axi_req (tail_req),
+        .s_axi_resp(tail_resp),
+        .m_clk_i   (axi_clk_i),
+        .m_rst_i   (axi_rst_q),
+        .m_axi_req (far_tail_req),
+        .m_axi_resp(far_tail_resp)
+    );
+  end else begin : gen_one_clock
+    assign rst = axi_rst_q;
+    axi_cut #(
+        .CutReady(1'b0)
+    ) i_host (
+        .clk_i,
+        .rst_i     (rst),
+        .s_axi_req,
+        .s_axi_resp,
+        .m_axi_req (host_req),
+        .m_axi_resp(host_resp)
+    );
+    assign far_tail_req = tail_req;
+    assign tail_resp    = far_tail_resp;
+  end
+  assign rst_o = rst;
+
+  // ---- which BAR
+
+  axi_pkg::axi_req_t  [1:0] bar_req;
+  axi_pkg::axi_resp_t [1:0] bar_resp;
+  axi_demux #(
+      .Outputs(2),
+      .Regions({Registers, Window}),
+      .Outstanding(Outstanding)
+  ) i_bars (
+      .clk_i,
+      .rst_i     (rst),
+      .s_axi_req (host_req),
+      .s_axi_resp(host_resp),
+      .m_axi_req (bar_req),
+      .m_axi_resp(bar_resp)
+  );
+
+  bypass_axil_req_t  register_req;
+  bypass_axil_resp_t register_resp;
+  axi_to_lite #(
+      .lite_req_t (bypass_axil_req_t),
+      .lite_resp_t(bypass_axil_resp_t)
+  ) i_registers (
+      .clk_i,
+      .rst_i      (rst),
+      .s_axi_req  (bar_req[1]),
+      .s_axi_resp (bar_resp[1]),
+      .m_axil_req (register_req),
+      .m_axil_resp(register_resp)
+  );
+
+  // The core has its own widths of address and id.
+  window_req_t  window_req;
+  window_resp_t window_resp;
+  always_comb begin
+    window_req.aw = '{
+        id: '0,
+        addr: offset_t'(bar_req[0].aw.addr),
+        len: bar_req[0].aw.len,
+        size: bar_req[0].aw.size,
+        burst: bar_req[0].aw.burst,
+        cache: bar_req[0].aw.cache,
+        prot: bar_req[0].aw.prot
+    };
+    window_req.aw_valid = bar_req[0].aw_valid;
+    window_req.w = bar_req[0].w;
+    window_req.w_valid = bar_req[0].w_valid;
+    window_req.b_ready = bar_req[0].b_ready;
+    window_req.ar = '{
+        id: '0,
+        addr: offset_t'(bar_req[0].ar.addr),
+        len: bar_req[0].ar.len,
+        size: bar_req[0].ar.size,
+        burst: bar_req[0].ar.burst,
+        cache: bar_req[0].ar.cache,
+        prot: bar_req[0].ar.prot
+    };
+    window_req.ar_valid = bar_req[0].ar_valid;
+    window_req.r_ready = bar_req[0].r_ready;
+  end
+  assign bar_resp[0] = '{
+          aw_ready: window_resp.aw_ready,
+          w_ready: window_resp.w_ready,
+          b: '{id: '0, resp: window_resp.b.resp},
+          b_valid: window_resp.b_valid,
+          ar_ready: window_resp.ar_ready,
+          r: '{id: '0, data: window_resp.r.data, resp: window_resp.r.resp, last: window_resp.r.last},
+          r_valid: window_resp.r_valid
+      };
+  logic unused_id;
+  assign unused_id         = ^{window_resp.b.id, window_resp.r.id};
+
+  // ---- the core
+
+  assign tail_req.ar       = '0;
+  assign tail_req.ar_valid = 1'b0;
+  assign tail_req.r_ready  = 1'b1;
+  // verilog_lint: waive-start module-port
+  bypass_core #(
+      .QueueBits (QueueBits),
+      .RxRingBits(RxRingBits),
+      .TxRingBits(TxRingBits),
+      .PackBits  (PackBits)
+  ) i_core (
+      .*,
+      .rst_i(rst),
+      `AXI_LITE_PORTS(s_axil, register_req, register_resp),
+      `AXI_PORTS(s_axi, window_req, window_resp),
+      `AXI_LITE_WRITER_PORTS(m_axil, tail_req, tail_resp)
+  );
+  // verilog_lint: waive-stop module-port
+
+  // ---- tails
+
+  axi_from_lite #(
+      .lite_req_t (tail_req_t),
+      .lite_resp_t(tail_resp_t)
+  ) i_tail_writes (
+      .clk_i      (axi_clk_i),
+      .rst_i      (axi_rst_q),
+      .s_axil_req (far_tail_req),
+      .s_axil_resp(far_tail_resp),
+      .m_axi_req,
+      .m_axi_resp
+  );
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Vivado would take of hdl/cards: Tcl that runs, with Vivado's commands played by vivado_card.tcl, and names that
+agree with the RTL. Vivado itself has run none of it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from simulate import ROOT
+
+SHELL = ROOT / "hdl" / "cards" / "shell"
+HERE = Path(__file__).parent
+CARDS = {"au50": "xcu50-fsvh2104-2-e", "au55c": "xcu55c-fsvh2892-2L-e"}
+PACKAGES = ["axi_pkg", "bypass_registers_pkg", "bypass_pkg"]
+
+
+def tcl(script: str, *arguments: str) -> list[str]:
+    """What a script asks of Vivado."""
+    command = ["tclsh", str(HERE / "vivado_card.tcl"), str(SHELL / script), *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
+
+
+def find(said: list[str], start: str) -> str:
+    """The one line that begins so."""
+    lines = [line for line in said if line.startswith(start)]
+    assert len(lines) == 1, said
+    return lines[0]
+
+
+def config(said: list[str]) -> dict[str, str]:
+    """Properties of the IP."""
+    lines = [line for line in said if line.startswith("set_property -dict") and line.endswith("get_ips/bypass_pcie_ip")]
+    return dict(re.findall(r"CONFIG\.(\w+) (\S+?)\}?(?= |$)", " ".join(lines)))
+
+
+@pytest.mark.parametrize("board", CARDS)
+def test_tcl_reads_what_the_card_is_made_of(board: str) -> None:
+    said = tcl("build_card.tcl", board)
+    assert find(said, "create_project") == f"create_project -in_memory -part {CARDS[board]}"
+    files = [Path(word) for word in find(said, "read_verilog").replace("{", "").replace("}", "").split()[2:]]
+    assert all(path.is_file() for path in files)
+    assert len(set(files)) == len(files)
+    assert [path.stem for path in files[: len(PACKAGES)]] == PACKAGES
+    assert not [path for path in files[len(PACKAGES) :] if path.stem.endswith("_pkg")]
+    wanted = {path for path in (ROOT / "hdl" / "bypass").rglob("*.sv") if not {"tb", "formal"} & set(path.parts)}
+    assert wanted <= set(files)
+    assert {"bypass_card", "bypass_bridge", "axi_cdc"} <= {path.stem for path in files}
+    assert not {"tb", "formal", "ip"} & {part for path in files for part in path.relative_to(ROOT).parts}
+    assert "-mode out_of_context" in find(said, "synth_design -top bypass_card")
+    assert not any(line.startswith("write_bitstream") for line in said)
+    read = [line.split()[-1] for line in said if line.startswith("read_xdc")]
+    assert read == [str(path) for path in sorted((ROOT / "hdl" / "common").glob("*.xdc"))]
+
+
+@pytest.mark.parametrize("board", CARDS)
+def test_tcl_builds_a_users_top(board: str, tmp_path: Path) -> None:
+    said = tcl("build_card.tcl", board, "my_top", str(tmp_path / "my_top.sv"))
+    assert str(tmp_path / "my_top.sv") in find(said, "read_verilog")
+    assert find(said, "synth_design").startswith(f"synth_design -top my_top -part {CARDS[board]}")
+    assert f"read_xdc {SHELL}/{board}.xdc" in said
+    assert find(said, "write_bitstream").endswith(f"my_top_{board}.bit")
+
+
+def test_tcl_refuses_other_cards() -> None:
+    with pytest.raises(AssertionError, match="The card must be one of"):
+        tcl("build_card.tcl", "au280")
+
+
+@pytest.mark.parametrize("board", CARDS)
+def test_the_bridge_is_what_the_rtl_takes_it_for(board: str) -> None:
+    said = tcl("build_card.tcl", board)
+    assert find(said, "create_ip").endswith("-module_name bypass_pcie_ip")
+    found = config(said)
+    assert (found["functional_mode"], found["axi_data_width"], found["axi_addr_width"]) == (
+        "AXI_Bridge",
+        "512_bit",
+        "64",
+    )
+    bridge = (ROOT / "hdl" / "cards" / "bypass_bridge.sv").read_text()
+    scales = {"Kilobytes": 1 << 10, "Megabytes": 1 << 20}
+    for bar, region in ((0, "Registers"), (2, "Window")):
+        match = re.search(rf"{region} = '\{{base: 64'h([\w]+), size: 64'h(\w+)\}}", bridge)
+        assert match
+        base, size = (int(text.replace("_", ""), 16) for text in match.groups())
+        assert int(found[f"pciebar2axibar_{bar}"], 16) == base
+        assert int(found[f"pf0_bar{bar}_size"]) * scales[found[f"pf0_bar{bar}_scale"]] == size
+    # The demultiplexer can remember what the bridge asks.
+    outstanding = re.search(r"Outstanding = (\d+);", bridge)
+    assert outstanding
+    assert int(found["c_m_axi_num_read"]) <= int(outstanding[1])
+    # An address on AXI is the bus address.
+    assert (found["axibar_0"], found["axibar2pciebar_0"]) == ("0x0000000000000000",) * 2
+    assert int(found["axibar_highaddr_0"], 16) == (1 << 64) - 1
+
+
+@pytest.mark.parametrize("board", CARDS)
+def test_constraints_name_the_cards_pins(board: str) -> None:
+    said = tcl(f"{board}.xdc")
+    ports = {port for line in said for port in re.findall(r"get_ports/(\w+)", line)}
+    text = (ROOT / "hdl" / "cards" / "bypass_card.sv").read_text()
+    pins = {"pcie_refclk_p_i", "pcie_refclk_n_i", "pcie_perst_ni"}
+    assert ports == pins | {"hbm_cattrip_o"}
+    assert all(re.search(rf"input\s+wire\s+{pin}\b", text) for pin in pins)
+
+
+def test_the_stand_in_has_the_ports_of_the_product_guide() -> None:
+    """PG194, AXI Master Interface and AXI Slave Interface: names with the suffix b of this IP, each direction."""
+    text = (ROOT / "hdl" / "cards" / "ip" / "bypass_pcie_ip.sv").read_text()
+    ports = {name: way for way, name in re.findall(r"(input|output)\s+(?:wire|logic)\s+(?:\[[^\]]*\]\s*)?(\w+)", text)}
+    master = {"aw": "id addr len size burst prot valid lock cache", "w": "data strb last valid", "b": "ready"}
+    master |= {"ar": "id addr len size burst prot valid lock cache", "r": "ready"}
+    back = {"aw": "ready", "w": "ready", "b": "id resp valid", "ar": "ready", "r": "id data resp last valid"}
+    slave = {"aw": "id addr region len size burst valid", "w": "data strb last valid", "b": "ready"}
+    slave |= {"ar": "id addr region len size burst valid", "r": "ready"}
+    for prefix, driven, out, into in (("m_axib", master, "output", "input"), ("s_axib", slave, "input", "output")):
+        for channels, way in ((driven, out), (back, into)):
+            for channel, names in channels.items():
+                for name in names.split():
+                    assert ports.pop(f"{prefix}_{channel}{name}") == way
+    assert not [name for name in ports if "axib" in name]

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+
+/// An AXI4 or AXI4-Lite bus from s_clk_i to m_clk_i.
+///
+/// Behaviour: a cdc_fifo in each channel: requests go from s_clk_i to m_clk_i, responses back. Channels do not wait for each other.
+/// Latency: of a beat in either direction see cdc_fifo. Throughput is a beat a cycle of the slower clock.
+/// Paths: none from input to output, but of the resets.
+/// Reset: either reset empties both sides, see cdc_reset: beats within are lost, so it must reach both ends of the bus.
+/// Requirements: in reset no valid is high.
+/// Clock crossing: by cdc_fifo, with its constraints.
+module axi_cdc #(
+    /// The bundles of the bus: see axi.svh.
+    parameter type axi_req_t = axi_pkg::axi_req_t,
+    parameter type axi_resp_t = axi_pkg::axi_resp_t,
+    /// Beats of each channel; a power of two, at least 8 for full throughput with two Stages.
+    parameter int unsigned Depth = 16,
+    /// Flip-flops of each synchroniser; at least 2.
+    parameter int unsigned Stages = 2
+) (
+    input  wire           s_clk_i,
+    input  wire           s_rst_i,
+    input  wire axi_req_t s_axi_req,
+    output axi_resp_t     s_axi_resp,
+
+    input  wire            m_clk_i,
+    input  wire            m_rst_i,
+    output axi_req_t       m_axi_req,
+    input  wire axi_resp_t m_axi_resp
+);
+
+  // Requests: AW, W and AR.
+  cdc_fifo #(
+      .Width ($bits(s_axi_req.aw)),
+      .Depth (Depth),
+      .Stages(Stages)
+  ) i_aw (
+      .*,
+      .s_valid  (s_axi_req.aw_valid),
+      .s_ready  (s_axi_resp.aw_ready),
+      .s_payload(s_axi_req.aw),
+      .m_valid  (m_axi_req.aw_valid),
+      .m_ready  (m_axi_resp.aw_ready),
+      .m_payload(m_axi_req.aw)
+  );
+  cdc_fifo #(
+      .Width ($bits(s_axi_req.w)),
+      .Depth (Depth),
+      .Stages(Stages)
+  ) i_w (
+      .*,
+      .s_valid  (s_axi_req.w_valid),
+      .s_ready  (s_axi_resp.w_ready),
+      .s_payload(s_axi_req.w),
+      .m_valid  (m_axi_req.w_valid),
+      .m_ready  (m_axi_resp.w_ready),
+      .m_payload(m_axi_req.w)
+  );
+  cdc_fifo #(
+      .Width ($bits(s_axi_req.ar)),
+      .Depth (Depth),
+      .Stages(Stages)
+  ) i_ar (
+      .*,
+      .s_valid  (s_axi_req.ar_valid),
+      .s_ready  (s_axi_resp.ar_ready),
+      .s_payload(s_axi_req.ar),
+      .m_valid  (m_axi_req.ar_valid),
+      .m_ready  (m_axi_resp.ar_ready),
+      .m_payload(m_axi_req.ar)
+  );
+
+  // Responses: B and R, the other way.
+  cdc_fifo #(
+      .Width ($bits(m_axi_resp.b)),
+      .Depth (Depth),
+      .Stages(Stages)
+  ) i_b (
+      .s_clk_i  (m_clk_i),
+      .s_rst_i  (m_rst_i),
+      .s_valid  (m_axi_resp.b_valid),
+      .s_ready  (m_axi_req.b_ready),
+      .s_payload(m_axi_resp.b),
+      .m_clk_i  (s_clk_i),
+      .m_rst_i  (s_rst_i),
+      .m_valid  (s_axi_resp.b_valid),
+      .m_ready  (s_axi_req.b_ready),
+      .m_payload(s_axi_resp.b)
+  );
+  cdc_fifo #(
+      .Width ($bits(m_axi_resp.r)),
+      .Depth (Depth),
+      .Stages(Stages)
+  ) i_r (
+      .s_clk_i  (m_clk_i),
+      .s_rst_i  (m_rst_i),
+      .s_valid  (m_axi_resp.r_valid),
+      .s_ready  (m_axi_req.r_ready),
+      .s_payload(m_axi_resp.r),
+      .m_clk_i  (s_clk_i),
+      .m_rst_i  (s_rst_i),
+      .m_valid  (s_axi_resp.r_valid),
+      .m_ready  (s_axi_req.r_ready),
+      .m_payload(s_axi_resp.r)
+  );
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Verilated core as a PCI function: both of its BARs for a host that is somewhere else, and its streams. Nothing
+// here sets the core up.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "sim/bypass/card.hpp"
+#include "sim/bypass/rtl_core.hpp"
+
+namespace wherry::sim {
+
+class RtlEndpoint final : public DmaTarget, public RegisterTarget, public StreamPort {
+ public:
+  /// `function` decides in place, and outlives this.
+  explicit RtlEndpoint(InPlaceFunction& function, const RtlOptions& options = {});
+
+  /// The clock runs until the access is done.
+  void write(std::uint32_t offset, std::span<const std::byte> data) override;
+  void read(std::uint32_t offset, std::span<std::byte> data) override;
+  std::optional<TailWrite> next_tail() override;
+  /// After an access one cycle. Else until the core is still: some cycles at least, so that its timers go on.
+  void tick() override;
+
+  std::uint32_t read_register(std::uint32_t offset) override;
+  void write_register(std::uint32_t offset, std::uint32_t value) override;
+  void reset() override;
+
+  std::optional<Frame> take() override;
+  /// Of a queue pair that does not run the core drops and counts it.
+  bool try_put(const Frame& frame) override;
+
+ private:
+  InPlaceFunction& function_;
+  RtlOptions options_;
+  std::unique_ptr<RtlCore> core_;
+  bool accessed_ = false;
+};
+
+}  // namespace wherry::sim

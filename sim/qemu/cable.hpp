@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sim/qemu/wire.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::sim {
+
+/// A QEMU with a NIC whose cable ends here.
+class Cable {
+ public:
+  virtual ~Cable() = default;
+  /// Moves everything that can be moved. If that is nothing, waits, at most `wait_ms`. kUnavailable: QEMU has ended.
+  virtual Status turn(int wait_ms) = 0;
+  [[nodiscard]] virtual Wire& wire() noexcept = 0;
+};
+
+}  // namespace wherry::sim

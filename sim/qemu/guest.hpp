@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// A QEMU with a Linux guest and an IOMMU: root port, switch, and side by side behind it QEMU's e1000e and our card. The
+// guest's own programs set both up; here are the cable, the card, and the guest's serial line.
+//
+// One thread, one loop, turn(). No process is left behind, however this one ends.
+//
+// **Who may reach the card when.** A thread of QEMU that waits for the card's answer gives QEMU's global lock away. The
+// guest's processor is one such thread, and the NIC, when the cable or a tail write of the card wakes it, is another.
+// An access to a BAR while another is under way is refused as a re-entrant one (softmmu/memory.c,
+// access_with_adjusted_size): the guest reads something else. An access to the configuration space may end in two
+// threads that wait for each other (hw/remote/mpqemu-link.c, io_mutex). So frames are sent, and tails are written, only
+// while the guest's programs leave the card alone: hold_tails(), settle().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/fd.hpp"
+#include "sim/bypass/card.hpp"
+#include "sim/qemu/cable.hpp"
+#include "sim/qemu/channel.hpp"
+#include "sim/qemu/child_process.hpp"
+#include "sim/qemu/proxy_card.hpp"
+#include "sim/qemu/proxy_link.hpp"
+#include "sim/qemu/qtest.hpp"
+#include "sim/qemu/vtd.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::sim {
+
+struct GuestOptions {
+  std::string qemu = "qemu-system-x86_64";  ///< a path, or a name on $PATH
+  std::string kernel, initrd;               ///< files
+};
+
+class Guest final : public Cable {
+ public:
+  /// The guest boots. `card` and `registers` are one card, and outlive the guest. kNotFound: there is no QEMU.
+  static Result<std::unique_ptr<Guest>> start(const GuestOptions& options, DmaTarget& card, RegisterTarget& registers);
+  Guest(const Guest&) = delete;
+  Guest& operator=(const Guest&) = delete;
+
+  Status turn(int wait_ms) override;
+  [[nodiscard]] Wire& wire() noexcept override { return *wire_; }
+
+  /// The next line of the guest's console, without its end.
+  [[nodiscard]] std::optional<std::string> take_line();
+  /// A line for whoever reads the console.
+  void say(const std::string& line) { serial_.put(line + "\n"); }
+
+  /// The card's tail writes have this identifier from now on, and pass the IOMMU by the guest's tables as they are
+  /// now and later; before, none is made. kFailedPrecondition: the IOMMU is off.
+  Status attach(std::uint16_t source);
+  /// Where a write of the card to `address` would go now. Nothing: the IOMMU has no place for it.
+  [[nodiscard]] std::optional<std::uint64_t> translate(std::uint64_t address) const;
+  /// The card's tail writes wait from now on, or go on.
+  void hold_tails(bool on) noexcept { held_ = on; }
+  /// Until the NIC has nothing to do with the card any more: no message for a while, and all tails written.
+  Status settle();
+
+  [[nodiscard]] const ProxyCard& proxy() const noexcept { return proxy_; }
+  [[nodiscard]] std::uint64_t tails() const noexcept { return tails_; }
+  /// Tails that were not written, because the card's bus mastering was off, or the IOMMU did not know the address.
+  [[nodiscard]] std::uint64_t tails_refused() const noexcept { return tails_refused_; }
+  [[nodiscard]] std::uint64_t tails_faulted() const noexcept { return tails_faulted_; }
+  /// The last one that was.
+  [[nodiscard]] std::uint64_t last_tail() const noexcept { return last_tail_; }
+  /// Nothing while QEMU runs; then its exit status.
+  [[nodiscard]] std::optional<int> ended();
+  [[nodiscard]] std::string said() const { return process_.said(); }
+
+ private:
+  Guest(DmaTarget& card, RegisterTarget& registers) : card_(card), proxy_(card, registers), device_(proxy_, card) {}
+  Status launch(const GuestOptions& options);
+  Result<std::uint32_t> read32(std::uint64_t address);
+  void post_tails();
+  Status turn_channels(int wait_ms);
+
+  /// The guest's memory, which QEMU has as a file.
+  class Memory {
+   public:
+    Memory() = default;
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    ~Memory();
+    Status make(std::size_t bytes);
+    [[nodiscard]] int fd() const noexcept { return file_.get(); }
+    [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+
+   private:
+    Fd file_;
+    std::span<const std::byte> bytes_;
+  };
+
+  DmaTarget& card_;
+  ProxyCard proxy_;
+  ProxyLink device_;
+  ChildProcess process_;
+  Channel serial_;
+  std::unique_ptr<Qtest> qtest_;
+  std::unique_ptr<Wire> wire_;
+  Memory memory_;
+  std::optional<VtdTables> tables_;
+  std::uint16_t source_ = 0;
+  bool held_ = false;
+  std::uint64_t tails_ = 0, tails_refused_ = 0, tails_faulted_ = 0, last_tail_ = 0;
+};
+
+}  // namespace wherry::sim

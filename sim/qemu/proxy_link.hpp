@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The socket between QEMU's x-pci-proxy-dev and the card.
+#pragma once
+
+#include <utility>
+
+#include "sim/bypass/card.hpp"
+#include "sim/qemu/channel.hpp"
+#include "sim/qemu/proxy_card.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::sim {
+
+class ProxyLink {
+ public:
+  /// Both outlive it; `target` is what `card` stands for.
+  ProxyLink(ProxyCard& card, DmaTarget& target) : card_(card), target_(target) {}
+  void connect(Fd socket) { channel_ = Channel(std::move(socket)); }
+
+  /// Answers what is there, and what follows at once; a tick after each. True: there was something. kUnavailable: QEMU
+  /// is gone; kProtocol.
+  Result<bool> serve();
+  Status flush() { return channel_.flush(); }
+  [[nodiscard]] bool wants_to_send() const noexcept { return channel_.wants_to_send(); }
+  [[nodiscard]] int fd() const noexcept { return channel_.fd(); }
+
+ private:
+  ProxyCard& card_;
+  DmaTarget& target_;
+  Channel channel_;
+};
+
+}  // namespace wherry::sim

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bitwuzla as a program that reads SMT-LIB commands from standard input and answers each at once: for yosys-smtbmc."""
+
+import ctypes
+import re
+import sys
+from collections.abc import Iterable, Iterator
+
+import bitwuzla
+
+NOT_BRACKETS = re.compile(r'"[^"]*"|\|[^|]*\||;.*')
+"""Text, quoted symbols and comments. Yosys and yosys-smtbmc end each on its line."""
+
+
+def commands(lines: Iterable[str]) -> Iterator[str]:
+    """The commands in it, each of which is one or more lines."""
+    pending: list[str] = []
+    depth = 0
+    for line in lines:
+        bare = NOT_BRACKETS.sub("", line)
+        depth += bare.count("(") - bare.count(")")
+        if bare.strip():
+            pending.append(line)
+        if pending and depth == 0:
+            yield "".join(pending)
+            pending.clear()
+
+
+def main(arguments: list[str]) -> int:
+    """0 unless a command is wrong, which raises."""
+    if "--help" in arguments:  # how yosys-smtbmc finds out which version this is
+        print("usage: bitwuzla --lang smt2, commands on standard input")
+        return 0
+    options = bitwuzla.Options()
+    options.set(bitwuzla.Option.PRODUCE_MODELS, True)
+    parser = bitwuzla.Parser(bitwuzla.TermManager(), options)
+    library = ctypes.CDLL(None)
+    for command in commands(sys.stdin):
+        if command.startswith("(exit"):
+            break
+        parser.parse(command, False, False)
+        library.fflush(None)  # the answers are in C's buffer
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
