@@ -11,43 +11,23 @@
 
 #include <algorithm>
 #include <bit>
-#include <concepts>
 #include <cstdlib>
 #include <cstring>
 #include <span>
 
 #include "kv/generated/registers.hpp"
 #include "sim/axi_lite.hpp"
+#include "sim/hbm_pins.hpp"
 #include "sim/link.hpp"
 
 namespace wherry::kv::rtl {
 namespace {
 
 constexpr std::size_t kBeatBytes = 64;
-constexpr unsigned kAddressBits = 34;
 constexpr std::size_t kLinkBuffer = 4096;
 constexpr Cycles kReset = 8;
 constexpr Cycles kAfterTimer = 16;
 constexpr Cycles kLongestAccess = 1'000'000;
-
-// Packed arrays of one element a channel, be they an integer or many words.
-std::uint64_t field(std::integral auto from, unsigned lsb, unsigned width) {
-  return static_cast<std::uint64_t>(from) >> lsb & ((std::uint64_t{1} << width) - 1);
-}
-template <std::size_t N>
-std::uint64_t field(const VlWide<N>& from, unsigned lsb, unsigned width) {
-  std::uint64_t value = 0;
-  for (unsigned got = 0; got < width;) {
-    const unsigned bit = (lsb + got) % 32, take = std::min(32 - bit, width - got);
-    value |= (std::uint64_t{from[(lsb + got) / 32]} >> bit & ((std::uint64_t{1} << take) - 1)) << got;
-    got += take;
-  }
-  return value;
-}
-void set_bit(auto& signals, unsigned bit, bool value) {
-  using Signals = std::remove_reference_t<decltype(signals)>;
-  signals = static_cast<Signals>((signals & ~(1U << bit)) | (value ? 1U : 0U) << bit);
-}
 
 /// A stream's pins, by direction.
 struct InPins {
@@ -224,7 +204,7 @@ void Core::cycle() {
     drive_in(side);
     drive_out(side);
   }
-  drive_memory();
+  drive_hbm(*pins_->core, ports_);
   pins_->registers.drive(*pins_->core);
   c.clk_i = 0;
   c.eval();  // what depends on inputs without a clock
@@ -317,46 +297,10 @@ void Core::sample_out(Side side) {
   out.frame = {};
 }
 
-void Core::drive_memory() {
-  Vkv_core& c = *pins_->core;
-  for (std::uint32_t i = 0; i < kChannels; ++i) {
-    const AxiAnswer& a = ports_[i].answer();
-    set_bit(c.m_axi_arready, i, a.ar_ready);
-    set_bit(c.m_axi_awready, i, a.aw_ready);
-    set_bit(c.m_axi_wready, i, a.w_ready);
-    set_bit(c.m_axi_rvalid, i, a.r_valid);
-    set_bit(c.m_axi_bvalid, i, a.b_valid);
-    if (a.r_valid) std::copy(a.r_data.begin(), a.r_data.end(), &c.m_axi_rdata[8 * i]);
-  }
-}
-
 void Core::sample_memory() {
-  Vkv_core& c = *pins_->core;
-  for (std::uint32_t i = 0; i < kChannels; ++i) {
-    AxiRequest in;
-    in.ar_valid = field(c.m_axi_arvalid, i, 1) != 0;
-    if (in.ar_valid) {
-      in.ar_address = field(c.m_axi_araddr, i * kAddressBits, kAddressBits);
-      in.ar_length = static_cast<std::uint32_t>(field(c.m_axi_arlen, i * 4, 4));
-    }
-    in.aw_valid = field(c.m_axi_awvalid, i, 1) != 0;
-    if (in.aw_valid) {
-      in.aw_address = field(c.m_axi_awaddr, i * kAddressBits, kAddressBits);
-      in.aw_length = static_cast<std::uint32_t>(field(c.m_axi_awlen, i * 4, 4));
-    }
-    in.w_valid = field(c.m_axi_wvalid, i, 1) != 0;
-    if (in.w_valid) {
-      in.w_last = field(c.m_axi_wlast, i, 1) != 0;
-      in.w_strobes = static_cast<std::uint32_t>(field(c.m_axi_wstrb, i * 32, 32));
-      std::copy(&c.m_axi_wdata[8 * i], &c.m_axi_wdata[8 * i] + 8, in.w_data.begin());
-    }
-    in.r_ready = field(c.m_axi_rready, i, 1) != 0;
-    in.b_ready = field(c.m_axi_bready, i, 1) != 0;
-    if (c.rst_i != 0) in = {};
-    ports_[i].step(in);
-    if (in.ar_valid || in.aw_valid || in.w_valid || !ports_[i].quiet()) active_ = now_;
+  if (sample_hbm(*pins_->core, ports_)) active_ = now_;
+  for (std::uint32_t i = 0; i < kChannels; ++i)
     if (!ports_[i].violation().empty()) fail(fmt::format("channel {}: {}", i, ports_[i].violation()));
-  }
 }
 
 void Core::put(Side side, ByteView frame, Cycles not_before, bool error) {

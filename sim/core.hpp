@@ -134,7 +134,6 @@ class Core final : public RegisterIo {
   void note_memory_times();
   void drive_in(Side side);
   void drive_out(Side side);
-  void drive_memory();
   void sample_in(Side side);
   void sample_out(Side side);
   void sample_memory();

@@ -3,7 +3,6 @@
 
 #include <fmt/core.h>
 
-#include <array>
 #include <cstdlib>
 #include <utility>
 
@@ -11,9 +10,7 @@
 #include "kv/net/frame_io.hpp"
 
 namespace wherry::kv::rtl {
-namespace {
 
-/// Streams and memory as the seed says: some nodes have a smooth life, some do not.
 CoreOptions core_options(const sim::MachineOptions& machine) {
   sim::Random random(machine.seed);
   CoreOptions options{.memory = random.below(2) == 0 ? kHbmHardware : kHbmSimulated, .seed = random.next()};
@@ -29,7 +26,28 @@ CoreOptions core_options(const sim::MachineOptions& machine) {
   return options;
 }
 
-}  // namespace
+std::vector<std::byte> frame_of(const sim::Packet& packet, sim::Random& random) {
+  const auto message = unpack_datagram(packet.bytes);
+  if (!message) return {};
+  std::vector<std::byte> bytes(sim::kMaxFrame);
+  bytes.resize(
+      build(bytes, packet.from, packet.to, *message, random.below(2) == 0 ? UdpChecksum::kRight : UdpChecksum::kNone));
+  return bytes;
+}
+
+void send_frame(sim::Network& network, sim::Port port, ByteView frame) {
+  Received read;
+  Endpoint to;
+  if (frame.size() >= kHeaderBytes) to = destination_of(frame);
+  const Parsed parsed = parse(frame, to, &read);
+  const std::size_t whole = kHeaderBytes + read.message.value.size();
+  if (parsed != Parsed::kOurs || whole != frame.size() || !(read.from == network.endpoint(port))) {
+    fmt::print(stderr, "node {}: its core sent a frame of {} bytes that is wrong ({}), to {:012x} {:08x} {}\n", port,
+               frame.size(), static_cast<int>(parsed), to.mac, to.ip, to.port);
+    std::abort();
+  }
+  network.send(port, to, frame.subspan(kKvOffset));
+}
 
 RtlMachine::RtlMachine(sim::Network& network, sim::Port port, const sim::MachineOptions& options,
                        ToKeeperFunction to_keeper)
@@ -39,7 +57,7 @@ RtlMachine::RtlMachine(sim::Network& network, sim::Port port, const sim::Machine
 
 void RtlMachine::run(Cycles cycles) {
   core_.run(cycles);
-  while (const auto frame = core_.take(Side::kNet)) send_frame(*frame);
+  while (const auto frame = core_.take(Side::kNet)) send_frame(network_, port_, frame->bytes);
 }
 
 void RtlMachine::catch_up() {
@@ -52,28 +70,10 @@ Cycles RtlMachine::tick() { return core_.idle() ? ~Cycles{0} : local() + kLook; 
 
 void RtlMachine::receive(Cycles, const sim::Packet& packet) {
   catch_up();
-  const auto message = unpack_datagram(packet.bytes);
-  if (!message) return;
-  std::array<std::byte, sim::kMaxFrame> bytes;
-  const std::size_t size =
-      build(bytes, packet.from, packet.to, *message, random_.below(2) == 0 ? UdpChecksum::kRight : UdpChecksum::kNone);
-  core_.put(Side::kNet, ByteView(bytes).first(size));
+  const std::vector<std::byte> frame = frame_of(packet, random_);
+  if (frame.empty()) return;
+  core_.put(Side::kNet, frame);
   work();
-}
-
-/// As its receiver would read it, who must not find fault with it.
-void RtlMachine::send_frame(const CoreFrame& frame) {
-  Received read;
-  Endpoint to;
-  if (frame.bytes.size() >= kHeaderBytes) to = destination_of(frame.bytes);
-  const Parsed parsed = parse(frame.bytes, to, &read);
-  const std::size_t whole = kHeaderBytes + read.message.value.size();
-  if (parsed != Parsed::kOurs || whole != frame.bytes.size() || !(read.from == network_.endpoint(port_))) {
-    fmt::print(stderr, "node {}: its core sent a frame of {} bytes that is wrong ({}), to {:012x} {:08x} {}\n", port_,
-               frame.bytes.size(), static_cast<int>(parsed), to.mac, to.ip, to.port);
-    std::abort();
-  }
-  network_.send(port_, to, ByteView(frame.bytes).subspan(kKvOffset));
 }
 
 sim::MachineFactory machine_factory() {

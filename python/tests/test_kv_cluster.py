@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = ROOT / "build" / "release" / "src" / "kv_sim_cluster"
 JUDGE = ROOT / "build" / "linearizable"
 SEEDS = 120
+NIC_SEEDS = 3
 MIXED_SEEDS = 40  # a hundredth of the speed of software; docs/kv-sim.md shows how to search for longer
 HARDWARE_FAULT_SEEDS = {
     "commit_before_all": 10,
@@ -172,6 +173,19 @@ def test_clusters_with_nodes_in_hardware_are_linearizable(tmp_path: Path) -> Non
     code, output = judge(tmp_path)
     assert code == 0, output
     assert output.count(": linearizable; ") == MIXED_SEEDS
+
+
+def test_clusters_with_nodes_behind_nics_are_linearizable(tmp_path: Path) -> None:
+    """Cores behind the bypass core, PCIe and NIC models of all families; 20 seeds: docs/kv-testing.md."""
+    options = ["--rtl", "-1", "--operations", "25"]
+    counts = simulate(tmp_path, "none", NIC_SEEDS, *options, program=built_rtl("kv_sim_bypass"))
+    assert counts["stuck"] == 0, "a cluster that did not become whole again, or whose clients did not end"
+    assert counts["operations"] == NIC_SEEDS * 100
+    assert counts["ok"] > counts["operations"] / 2
+    assert counts["deaths"] >= NIC_SEEDS
+    code, output = judge(tmp_path)
+    assert code == 0, output
+    assert output.count(": linearizable; ") == NIC_SEEDS
 
 
 def test_versions_that_wrap_are_linearizable(tmp_path: Path) -> None:

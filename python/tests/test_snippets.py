@@ -37,10 +37,10 @@ RELEASE = ROOT / "build" / "release"
 SURROUNDINGS = Path(__file__).parent / "surroundings"
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-STAYS = re.compile(r"^wherry (kv up(?!.*--detach)|agent start --foreground)")
+STAYS = re.compile(r"^wherry (kv up(?!.*--detach)|agent start --foreground|bypass demo$)")
 """Commands that go on until Ctrl-C."""
 READY = ("end   Ctrl-C", "listens", "ready")
-NEEDS_ROOT = re.compile(r"--netns|--xdp|--tap|^ip |kv exec")
+NEEDS_ROOT = re.compile(r"--netns|--xdp|--tap|^ip |kv exec|bypass demo")
 
 EXPECTED = {
     "wherry kv delete greeting --if-version 4": 1,  # it has another version

@@ -13,7 +13,8 @@
 namespace wherry::sim {
 
 /// Another program, which does not outlive this process, however that ends: the kernel kills it with the thread that
-/// started it (prctl(2), PR_SET_PDEATHSIG). Move-only; the destructor kills it and waits for its end.
+/// started it (prctl(2), PR_SET_PDEATHSIG). It is in a process group of its own: Ctrl-C on a terminal reaches this
+/// process alone. Move-only; the destructor kills it and waits for its end.
 class ChildProcess {
  public:
   ChildProcess() noexcept = default;

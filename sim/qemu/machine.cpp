@@ -27,7 +27,6 @@ constexpr PciMemory kBarSpace{.next = 0xC000'0000, .end = 0xE000'0000};
 
 constexpr std::pair kManyBounceBuffers{9, 1};  ///< QEMU's version
 constexpr std::uint16_t kIntel = 0x8086;
-constexpr const char* kMac = "52:54:00:12:34:56";
 
 /// 64 KiB whose last 16 bytes are the processor's first: cli; hlt; jmp to hlt.
 Result<Fd> make_firmware() {
@@ -144,10 +143,11 @@ Status Machine::launch() {
   WHERRY_ASSIGN(auto device, socket_pair());
   qtest_ = std::make_unique<Qtest>(std::move(qtest.first));
   monitor_ = std::make_unique<Monitor>(std::move(monitor.first));
-  wire_ = std::make_unique<Wire>(std::move(wire.first));
+  const bool tap = options_.tap >= 0;
+  if (!tap) wire_ = std::make_unique<Wire>(std::move(wire.first));
   device_.connect(std::move(device.first));
-  const std::array kept{firmware_.get(), qtest.second.get(), monitor.second.get(), wire.second.get(),
-                        device.second.get()};
+  const std::array kept{firmware_.get(), qtest.second.get(), monitor.second.get(),
+                        tap ? options_.tap : wire.second.get(), device.second.get()};
   // clang-format off
   WHERRY_ASSIGN(process_, ChildProcess::start(options_.qemu, {
       "-no-user-config", "-nodefaults", "-display", "none", "-accel", "tcg",
@@ -160,8 +160,8 @@ Status Machine::launch() {
       "-device", "x3130-upstream,id=switch,bus=root",
       "-device", "xio3130-downstream,id=nic-port,bus=switch,chassis=2,slot=2",
       "-device", "xio3130-downstream,id=card-port,bus=switch,chassis=3,slot=3",
-      "-netdev", fmt::format("socket,id=wire,fd={}", kept[3]),
-      "-device", fmt::format("{},id=nic,netdev=wire,bus=nic-port,mac={}{}", options_.nic, kMac, bounce),
+      "-netdev", fmt::format("{},id=wire,fd={}", tap ? "tap" : "socket", kept[3]),
+      "-device", fmt::format("{},id=nic,netdev=wire,bus=nic-port,mac={}{}", options_.nic, options_.mac, bounce),
       "-device", fmt::format("x-pci-proxy-dev,id=card,fd={},bus=card-port", kept[4])}, kept));
   // clang-format on
   return {};
@@ -209,12 +209,12 @@ Status Machine::turn_channels(int wait_ms) {
   const auto events = [](bool out) { return static_cast<short>(out ? POLLIN | POLLOUT : POLLIN); };
   std::array<pollfd, 4> ready{{{device_.fd(), events(device_.wants_to_send()), 0},
                                {qtest_->fd(), events(qtest_->wants_to_send()), 0},
-                               {wire_->fd(), events(wire_->wants_to_send()), 0},
+                               {wire_ ? wire_->fd() : -1, events(wire_ && wire_->wants_to_send()), 0},
                                {monitor_->fd(), events(monitor_->wants_to_send()), 0}}};
   ::poll(ready.data(), ready.size(), wait_ms);
   if (ready[0].revents & POLLOUT) WHERRY_TRY(device_.flush());
   if (ready[1].revents != 0) WHERRY_TRY(qtest_->turn());
-  if (ready[2].revents != 0) WHERRY_TRY(wire_->turn());
+  if (ready[2].revents != 0 && wire_) WHERRY_TRY(wire_->turn());
   if (ready[3].revents != 0) WHERRY_TRY(monitor_->turn());
   return {};
 }
@@ -252,7 +252,7 @@ Status Machine::remove_nic() {
 
 Status Machine::insert_nic() {
   nlohmann::json device{
-      {"driver", options_.nic}, {"id", "nic"}, {"netdev", "wire"}, {"bus", "nic-port"}, {"mac", kMac}};
+      {"driver", options_.nic}, {"id", "nic"}, {"netdev", "wire"}, {"bus", "nic-port"}, {"mac", options_.mac}};
   if (limits_.buffers > 1) device["x-max-bounce-buffer-size"] = bounce_bytes();
   WHERRY_TRY(command("device_add", device));
   WHERRY_TRY(set_slot_power(*config_, nic_.parent, true));

@@ -39,6 +39,8 @@ struct SendLimits {
 struct MachineOptions {
   std::string qemu = "qemu-system-x86_64";  ///< a path, or a name on $PATH
   std::string nic = "e1000e";               ///< QEMU's device: e1000e or igb
+  std::string mac = "52:54:00:12:34:56";    ///< the NIC's
+  int tap = -1;  ///< a TAP device, which QEMU gets as the NIC's cable and which stays the caller's; -1: wire()
 };
 
 class Machine final : public Cable {
@@ -63,6 +65,7 @@ class Machine final : public Cable {
     return {};
   }
 
+  /// Precondition: the cable is not a TAP device.
   [[nodiscard]] Wire& wire() noexcept override { return *wire_; }
   /// So long, or a little longer.
   Status turn_for(std::chrono::nanoseconds time);

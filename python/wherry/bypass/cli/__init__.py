@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from wherry.bypass.cli.demo import demo
 from wherry.cli import App, JsonFileOption, OnlyOption, check_experiments, into, note, progress, show_bench
 
 bypass_app = App(
@@ -23,6 +24,7 @@ bypass_app = App(
     "  wherry bypass up            as root: the card drives the NIC, until Ctrl-C\n\n"
     "  wherry bypass status        what card and NIC count\n\n"
     "  wherry bypass down          the NIC is its kernel driver's again\n\n"
+    "  wherry bypass demo          without hardware: a NIC of QEMU answers ping and kv, driven by the card's RTL\n\n"
     "[bold]Exit status[/bold]: 0 done, 1 failed, 2 wrong command line, 3 no such hardware. What is in the way: 10 no "
     "common port, 11 ACS redirect, 12 BAR, 13 IOMMU group, 14 reserved address, 15 no IOMMU. What moved data shows: 20 "
     "reads dead, 21 writes dead, 22 wrong data, 23 tails dead, 24 no loopback, 25 card memory.",
@@ -177,6 +179,6 @@ def bench(
 def add_to(app: App, benches: App) -> None:
     """Gives `app` the group bypass, and `wherry bench` its benchmark."""
     benches.command("bypass")(bench)
-    for command in (probe, up, status, down):
+    for command in (probe, up, status, down, demo):
         bypass_app.command(command.__name__)(command)
     app.add_typer(bypass_app, name="bypass")

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wherry bypass demo`: a NIC that answers, and counters that move."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+from rich.table import Table
+
+from wherry.cli import out, progress
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+    from wherry.bypass.demo import Demo, Report
+
+MS = 1e6
+"""Nanoseconds."""
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the demonstration as Ctrl-C does: the NIC is given back."""
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def demo(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="COMMAND",
+            help="Behind `--`: a program that runs where the NIC is reached. The demonstration ends with it.",
+        ),
+    ] = None,
+    seconds: Annotated[
+        float | None, typer.Option(min=0, help="End so long after everything is set up. Default: Ctrl-C ends it.")
+    ] = None,
+    core: Annotated[
+        str, typer.Option(metavar="rtl|twin", help="The card: its simulated RTL, or the RTL's software twin.")
+    ] = "rtl",
+    nic: Annotated[str, typer.Option(metavar="e1000e|igb", help="QEMU's NIC. igb takes QEMU 8 or newer.")] = "e1000e",
+    qemu: Annotated[str, typer.Option(metavar="PATH", help="QEMU. Default: qemu-system-x86_64 on $PATH.")] = "",
+    here: Annotated[
+        bool,
+        typer.Option(
+            "--here", help="The TAP device is in this machine's own network, for every program to use. Takes root."
+        ),
+    ] = False,
+    host_runs: Annotated[
+        bool, typer.Option("--host-runs", help="Do not stop the host's process once everything is set up.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the last figures as one JSON object, and nothing else.")
+    ] = False,
+) -> None:
+    """A commodity NIC answers ping and key-value requests, driven by the RTL of the card, with no host in the path.
+
+    The NIC is QEMU's. Its cable is a TAP device: this machine's kernel is the other end. What arrives is written by
+    the NIC into the simulated card, answered there, and fetched by the NIC from there. A process of its own, the host,
+    sets NIC, card and kv core up. Then it is stopped (SIGSTOP), and the screen shows that it makes no access to a
+    register and takes no CPU time while frames are answered. The simulation and QEMU take CPU time: they are the
+    hardware.
+
+    The TAP device is in a network of its own, so that nothing of this machine's changes: as root, or where user
+    namespaces are allowed as anybody. Nothing is left afterwards, however the command ends.
+
+    Examples:
+
+      wherry bypass demo
+
+      wherry bypass demo -- ping -c 3 10.90.0.2
+
+      wherry bypass demo -- sh -c 'wherry kv put greeting hello && wherry kv get greeting'
+
+      wherry bypass demo --core twin --seconds 3 --json
+    """
+    for option, value, values in (("--core", core, ("rtl", "twin")), ("--nic", nic, ("e1000e", "igb"))):
+        if value not in values:
+            raise typer.BadParameter(f"{option} {value}: want {' or '.join(values)}")
+    from wherry.bypass.demo import Demo, DemoOptions
+
+    options = DemoOptions(nic=nic, core=core, qemu=qemu, here=here, host_runs=host_runs)
+    status = 0
+    with _ended_by_signals(), Demo(options) as running:
+        last: Report | None = None
+        try:
+            for report in _shown(running, list(command or ()), seconds, as_json):
+                last = report
+        except KeyboardInterrupt:
+            status = 0 if last is None or command is None else 130
+        status = running.status if running.status is not None else status
+        final = running.end() or last
+    if as_json and final is not None:
+        print(json.dumps(final))
+    elif final is not None:
+        out().print(_verdict(final), markup=False)
+    raise typer.Exit(status)
+
+
+def _shown(running: Demo, command: list[str], seconds: float | None, silent: bool) -> Iterator[Report]:
+    """The reports, each of them on the screen; the command begins with the first one."""
+    live: Live | None = None
+    before: Report | None = None
+    try:
+        for report in running.reports(seconds):
+            if before is None:
+                if not silent:
+                    _introduce(running, report, bool(command))
+                    if sys.stdout.isatty() and not command:
+                        from rich.live import Live
+
+                        live = Live(console=out(), auto_refresh=False)
+                        live.start()
+                if command:
+                    running.run(command, sys.stderr.fileno() if silent else None)
+            if live is not None:
+                live.update(_table(report, before), refresh=True)
+            elif not silent and (before is None or before["frames_in"] != report["frames_in"]):
+                progress().print(_line(report), markup=False)
+            before = report
+            yield report
+    finally:
+        if live is not None:
+            live.stop()
+
+
+def _introduce(running: Demo, report: Report, with_command: bool) -> None:
+    from wherry.bypass.demo import NIC
+
+    host = report["host"]
+    card = "its RTL, simulated" if report["core"] == "rtl" else "the software twin of its RTL"
+    enter = shlex.join(running.enter) + " " if running.enter else ""
+    stopped = ", and is stopped (SIGSTOP)" if host["state"] == "T" else ""
+    lines = [
+        f"NIC    {report['nic']} of {report['qemu']}, pid {report['qemu_pid']}",
+        f"card   {card}, pid {report['pid']}; {NIC} is behind it",
+        f"host   pid {host['pid']} set both up: {host['setup_accesses']} register accesses, "
+        f"{host['setup_cpu_ns'] / MS:.1f} ms of CPU time{stopped}",
+    ]
+    if not with_command:
+        lines += [
+            f"try   {enter}ping {NIC}",
+            f"      {enter}wherry kv put greeting hello --cluster {running.cluster}",
+            f"      {enter}wherry kv get greeting --cluster {running.cluster}",
+            "end   Ctrl-C",
+        ]
+    for line in lines:
+        out().print(line, markup=False)
+    sys.stdout.flush()
+
+
+def _since(report: Report) -> tuple[int, float]:
+    """Of the host's part: register accesses, and milliseconds of CPU time, since it had set everything up."""
+    host = report["host"]
+    return host["accesses"] - host["setup_accesses"], (host["cpu_ns"] - host["setup_cpu_ns"]) / MS
+
+
+def _rows(report: Report) -> list[tuple[str, str, float]]:
+    answered, card = report["answered"], report["card"]
+    return [
+        ("frames from the NIC to the card", "frames_in", report["frames_in"]),
+        ("answered: who has (ARP)", "arp", answered["arp"]),
+        ("answered: ping", "ping", answered["ping"]),
+        ("answered: key-value requests", "kv", answered["kv"]),
+        ("frames from the card to the NIC", "frames_out", report["frames_out"]),
+        ("tail writes, card to NIC", "tail_writes", report["tail_writes"]),
+        ("reads of the card by the NIC", "dma_reads", report["dma_reads"]),
+        ("writes of the card by the NIC", "dma_writes", report["dma_writes"]),
+        ("the card's counter rx_frames", "rx_frames", card["rx_frames"]),
+        ("the card's counter tx_done", "tx_done", card["tx_done"]),
+        ("write-backs of sent frames", "tx_written_back", card["tx_written_back"]),
+    ]
+
+
+def _table(report: Report, before: Report | None) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", "so far", "per second"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    earlier = {name: value for _, name, value in _rows(before)} if before is not None else {}
+    span = report["seconds"] - before["seconds"] if before is not None else 0.0
+    for text, name, value in _rows(report):
+        rate = (value - earlier.get(name, value)) / span if span > 0 else 0.0
+        table.add_row(text, f"{value:,}", f"{rate:,.0f}")
+    accesses, cpu_ms = _since(report)
+    state = "stopped" if report["host"]["state"] == "T" else "runs"
+    table.add_row(f"register accesses of the host ({state})", f"{accesses}", "", style="bold")
+    table.add_row("CPU time of the host, ms", f"{cpu_ms:.3f}", "", style="bold")
+    table.add_row("CPU time of the simulated card, s", f"{report['simulation_cpu_s']:.2f}", "", style="dim")
+    table.add_row("CPU time of QEMU, s", f"{report['qemu_cpu_s']:.2f}", "", style="dim")
+    return table
+
+
+def _line(report: Report) -> str:
+    answered = report["answered"]
+    accesses, cpu_ms = _since(report)
+    return (
+        f"{report['seconds']:7.1f} s  frames in {report['frames_in']}, out {report['frames_out']}; answered: ARP "
+        f"{answered['arp']}, ping {answered['ping']}, kv {answered['kv']}; tail writes {report['tail_writes']}; host: "
+        f"{accesses} register accesses, {cpu_ms:.3f} ms of CPU time"
+    )
+
+
+def _verdict(report: Report) -> str:
+    accesses, cpu_ms = _since(report)
+    return (
+        f"{report['frames_in']} frames in, {report['frames_out']} out, {report['tail_writes']} tail writes in "
+        f"{report['seconds']:.1f} s; meanwhile the host made {accesses} register accesses, in {cpu_ms:.3f} ms of CPU "
+        "time"
+    )

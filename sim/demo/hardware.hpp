@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The card of the demonstration and what answers in it, as its three neighbours see them: the NIC (DMA and tails), the
+// host's part (registers) and the screen (counters).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kv/message.hpp"
+#include "sim/bypass/card.hpp"
+
+namespace wherry::sim {
+
+/// Of hdl/bypass/bypass_kv.sv: where the functions' registers begin, and kv_core's; the bypass core's are before them.
+inline constexpr std::uint32_t kFunctionRegisters = 0x8000, kKvRegisters = 0xC000;
+
+struct ShownCounter {
+  std::string name;
+  std::uint64_t value = 0;
+};
+
+/// What the screen shows of the card.
+struct HardwareReport {
+  std::uint64_t frames_in = 0, frames_out = 0;  ///< from the NIC, and read by it
+  std::uint64_t arp = 0, icmp = 0, kv = 0;      ///< answers
+  std::uint64_t ignored = 0;                    ///< frames that neither kv nor echo answers
+  std::uint64_t under_way = 0;                  ///< answers that the NIC has not read to the end
+  std::uint64_t cycles = 0;                     ///< that were computed
+  std::vector<ShownCounter> card;
+};
+
+class DemoHardware : public DmaTarget {
+ public:
+  /// The host's part; an address that nothing has reads as ones.
+  virtual std::uint32_t read_register(std::uint32_t offset) = 0;
+  virtual void write_register(std::uint32_t offset, std::uint32_t value) = 0;
+  /// The bypass card where it has no registers. kUnsupported from one that has.
+  virtual Status run(bool on) = 0;
+  /// What goes on beside DMA. True: there is more to do at once.
+  virtual bool turn() = 0;
+  /// Read by the screen, not by the host's part.
+  [[nodiscard]] virtual HardwareReport report() = 0;
+};
+
+/// bypass_kv.sv, Verilated: bypass core, kv core and echo, joined in RTL; and the card's memory.
+[[nodiscard]] std::unique_ptr<DemoHardware> make_rtl_hardware();
+
+/// The bypass core's software twin, the Verilated kv core, and echo in C++; to compare with. `setup` gives what the
+/// host's part would write into the bypass core's registers; it is asked for when the host's part starts the card.
+[[nodiscard]] std::unique_ptr<DemoHardware> make_twin_hardware(const kv::Endpoint& self,
+                                                               std::function<CardSetup()> setup);
+
+}  // namespace wherry::sim

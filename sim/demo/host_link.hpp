@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between the host's part, a process of its own, and the machine in which NIC and card are: each access to a register
+// is a message and its answer over a socket. So the machine knows of every access that the host's part makes, and the
+// kernel knows what processor time the host's part takes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/fd.hpp"
+#include "sim/qemu/child_process.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::sim {
+
+enum class HostCall : std::uint32_t {
+  kNicRead,
+  kNicWrite,
+  kCardRead,  ///< of all that is on the card: hardware.hpp
+  kCardWrite,
+  kTwin,    ///< a card that has no registers: `value` 1 starts it, 0 stops it
+  kReady,   ///< set up; the answer comes when everything shall be given back
+  kFailed,  ///< `text` says why; no answer comes
+};
+
+struct HostMessage {
+  HostCall call = HostCall::kReady;
+  std::uint32_t offset = 0;
+  std::uint32_t value = 0;
+  std::array<char, 500> text{};  ///< ends with 0
+};
+
+/// The host's end. Calls block until the machine answers. When the machine is gone, the process ends.
+class HostLink {
+ public:
+  explicit HostLink(int socket) : socket_(socket) {}
+  /// The answer's value.
+  std::uint32_t call(HostCall call, std::uint32_t offset = 0, std::uint32_t value = 0) const;
+  void fail(std::string_view why) const;
+
+ private:
+  int socket_;
+};
+
+/// What Linux says about a process.
+struct ProcessUse {
+  std::uint64_t cpu_ns = 0;
+  char state = '?';  ///< as in proc(5): S sleeps, T is stopped
+};
+[[nodiscard]] ProcessUse use_of(pid_t pid);
+
+/// The machine's end, and the process.
+class HostPart {
+ public:
+  /// What an access reads. The access may let the machine turn.
+  using Access = std::function<Result<std::uint32_t>(const HostMessage&)>;
+
+  /// Starts `program` with `arguments` and its end of the socket, whose number it gets with --fd.
+  static Result<HostPart> start(const std::string& program, std::vector<std::string> arguments);
+
+  /// Answers what was asked. kUnavailable: the process has ended. kFailedPrecondition: it says why it failed.
+  Status serve(const Access& access);
+  [[nodiscard]] bool ready() const noexcept { return ready_; }
+  /// Of registers, since its start.
+  [[nodiscard]] std::uint64_t accesses() const noexcept { return accesses_; }
+  [[nodiscard]] ProcessUse use() const { return use_of(pid()); }
+  [[nodiscard]] pid_t pid() const noexcept { return process_.pid(); }
+  /// The kernel gives it no time any more, or again (SIGSTOP, SIGCONT).
+  void suspend() const;
+  void resume() const;
+  /// Precondition: ready(). What it does then are accesses again, and its end.
+  void give_back();
+  [[nodiscard]] bool ended() { return !process_.running(); }
+
+ private:
+  HostPart(ChildProcess process, Fd socket) : process_(std::move(process)), socket_(std::move(socket)) {}
+
+  ChildProcess process_;
+  Fd socket_;
+  bool ready_ = false, giving_back_ = false;
+  std::uint64_t accesses_ = 0;
+};
+
+}  // namespace wherry::sim

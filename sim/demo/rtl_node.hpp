@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// hdl/bypass/bypass_kv.sv, Verilated, with the card's memory: its window, registers and tails as calls, and a clock
+// that runs when it is told to. A broken rule, be it one of the RTL's assertions or of AXI, ends the process with a
+// sentence.
+//
+// One access to the window at a time, in beats of at most 64 bytes: QEMU's NICs make no larger ones. One thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "sim/bypass/card.hpp"
+#include "sim/hbm.hpp"
+
+namespace wherry::sim {
+
+class RtlNode {
+ public:
+  /// Out of reset.
+  RtlNode();
+  RtlNode(const RtlNode&) = delete;
+  RtlNode& operator=(const RtlNode&) = delete;
+  ~RtlNode();
+
+  void cycle();
+  [[nodiscard]] std::uint64_t now() const noexcept { return now_; }
+  /// Cycles since anything passed at a port or was under way in memory.
+  [[nodiscard]] std::uint64_t still() const noexcept { return now_ - moved_; }
+
+  /// At s_axi. Ends with the answer.
+  void write(std::uint32_t offset, std::span<const std::byte> data);
+  void read(std::uint32_t offset, std::span<std::byte> data);
+  /// At s_axil.
+  std::uint32_t read_register(std::uint32_t offset);
+  void write_register(std::uint32_t offset, std::uint32_t value);
+  /// At m_axil, in order.
+  std::optional<TailWrite> take_tail();
+
+  [[noreturn]] void fail(const std::string& why) const;
+
+ private:
+  struct Pins;
+
+  void sample_window();
+  void sample_tails();
+  void await(const bool& done, const char* what, std::uint32_t offset);
+
+  std::uint64_t now_ = 0, moved_ = 0;
+  std::deque<std::uint64_t> tail_addresses_;
+  std::deque<std::uint32_t> tail_values_;
+  std::deque<TailWrite> tails_;
+  std::uint32_t tails_unanswered_ = 0;
+  kv::rtl::HbmContent content_;
+  std::deque<kv::rtl::HbmPort> ports_;
+  std::unique_ptr<Pins> pins_;
+};
+
+}  // namespace wherry::sim

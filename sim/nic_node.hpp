@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node in hardware whose network card is a commodity NIC: NIC model, PCIe, the Verilated bypass core, and behind that
+// core the Verilated kv core. docs/kv-testing.md
+//
+// Time: that of the PCIe model, in picoseconds; both cores have a clock of 4 ns. Between the two cores frames are
+// handed over whole, so that a frame of n beats is n cycles later than where streams are joined
+// (hdl/bypass/bypass_kv.sv). A register access takes the kv core's cycles and none of PCIe. One thread.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "sim/bypass/rig.hpp"
+#include "sim/core.hpp"
+
+namespace wherry::kv::rtl {
+
+struct NicNodeOptions {
+  std::string_view nic = "ixgbe";  ///< personality of the NIC
+  std::uint64_t seed = 1;          ///< of the NIC, PCIe and the bypass core
+  std::uint32_t pauses = 0;        ///< at the bypass core's ports: wherry::sim::RtlOptions
+  bool reordering = false;         ///< PCIe reorders what it may
+  CoreOptions core;
+};
+
+class NicNode final : wherry::sim::StreamFunction, wherry::sim::nic::WireEnd {
+ public:
+  /// A frame that left, and when its last bit did.
+  struct Sent {
+    std::vector<std::byte> bytes;
+    wherry::sim::pcie::Time at = 0;
+  };
+
+  /// NIC and bypass core are set up; the kv core is out of reset. A NIC that cannot be set up ends the process.
+  explicit NicNode(const NicNodeOptions& options);
+  NicNode(const NicNode&) = delete;
+  NicNode& operator=(const NicNode&) = delete;
+
+  [[nodiscard]] Core& core() noexcept { return core_; }
+  /// A frame whose last bit arrives at the NIC now.
+  void put(ByteView frame) { rig_.nic.on_frame(frame, true); }
+  std::optional<Sent> take();
+  void run(Cycles cycles);
+  /// Of the frame that the kv core sent last: from the first beat of the one that it had got last to its last beat.
+  [[nodiscard]] Cycles core_cycles() const noexcept { return core_cycles_; }
+  /// In so many cycles something may happen that was not put in since; none: only a register access or a frame may
+  /// cause something, or the kv core's timer of repetitions.
+  [[nodiscard]] std::optional<Cycles> next() const;
+  [[nodiscard]] wherry::sim::pcie::Time now() const noexcept { return rig_.queue.now(); }
+  [[nodiscard]] const wherry::sim::nic::NicCounters& nic() const noexcept { return rig_.nic.counters(); }
+
+ private:
+  wherry::sim::pcie::Time turn(wherry::sim::RtlCore& bypass, wherry::sim::pcie::Time now) override;
+  void on_frame(std::span<const std::byte> frame, bool fcs_good) override;
+  void catch_up(wherry::sim::pcie::Time now);
+
+  Core core_;
+  Cycles zero_;  ///< of the kv core's clock, when PCIe's began; accesses let it run ahead
+  Cycles core_cycles_ = 0;
+  std::deque<wherry::sim::Frame> to_send_;
+  std::deque<Sent> sent_;
+  wherry::sim::Rig rig_;  // its constructor calls turn(), which uses what stands above
+  wherry::sim::pcie::Time target_;
+};
+
+}  // namespace wherry::kv::rtl
