@@ -16,7 +16,7 @@
 namespace wherry::sim {
 namespace {
 
-constexpr std::uint32_t kTwinEntries = 64, kTwinSlots = 96;
+constexpr std::uint32_t kTwinSlots = 96;
 constexpr std::chrono::minutes kSetUpPatience{3}, kEndPatience{1};  ///< for what takes a second
 constexpr std::chrono::minutes kSettlePatience{1};                  ///< Linux may go on asking
 constexpr int kQuietTurns = 100;                                    ///< each waits for a millisecond if nothing happens

@@ -17,6 +17,9 @@ namespace wherry::sim {
 /// Of hdl/bypass/bypass_kv.sv: where the functions' registers begin, and kv_core's; the bypass core's are before them.
 inline constexpr std::uint32_t kFunctionRegisters = 0x8000, kKvRegisters = 0xC000;
 
+/// Of the twin's rings; those of the RTL say themselves how long they are.
+inline constexpr std::uint32_t kTwinEntries = 64;
+
 struct ShownCounter {
   std::string name;
   std::uint64_t value = 0;

@@ -23,8 +23,7 @@ namespace {
 using namespace std::chrono_literals;
 namespace functions = bypass_functions::registers;
 
-constexpr auto kPatience = 2min;  ///< for what takes milliseconds
-constexpr std::uint32_t kTwinEntries = 64;
+constexpr auto kHostPatience = 2min;  ///< for what takes milliseconds
 constexpr std::uint32_t kToEcho = 1;  ///< spec/bypass_functions_registers.toml, receive.stream
 constexpr std::uint64_t kBoot = 1;    ///< of the node in a cluster that nobody else is in
 
@@ -74,7 +73,7 @@ class NoKeeper final : public kv::DriverOutput {
 
 template <typename Condition>
 Status wait_until(const char* what, const Condition& condition) {
-  for (const Deadline deadline(kPatience); !condition(); std::this_thread::sleep_for(1ms))
+  for (const Deadline deadline(kHostPatience); !condition(); std::this_thread::sleep_for(1ms))
     if (deadline.passed()) return {StatusCode::kDeadlineExceeded, fmt::format("{} does not come", what)};
   return {};
 }
