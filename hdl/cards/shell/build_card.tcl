@@ -21,10 +21,14 @@ create_project -in_memory -part $card_part
 set card_files [list \
     ${card_hdl}/common/axi_pkg.sv \
     ${card_hdl}/bypass/generated/bypass_registers_pkg.sv \
-    ${card_hdl}/bypass/bypass_pkg.sv]
-foreach card_directory {common bypass bypass/port bypass/rx bypass/tx bypass/doorbell bypass/registers cards} {
+    ${card_hdl}/bypass/bypass_pkg.sv \
+    ${card_hdl}/bypass/generated/bypass_functions_registers_pkg.sv \
+    ${card_hdl}/bypass/functions/bypass_functions_pkg.sv]
+# A top that holds bypass_kv brings that file and those of hdl/kv.
+set card_others [list ${card_hdl}/bypass/bypass_kv.sv]
+foreach card_directory {common bypass bypass/port bypass/rx bypass/tx bypass/doorbell bypass/registers bypass/functions cards} {
     foreach card_file [lsort [glob -directory ${card_hdl}/${card_directory} *.sv]] {
-        if {$card_file ni $card_files} {
+        if {$card_file ni $card_files && $card_file ni $card_others} {
             lappend card_files $card_file
         }
     }
