@@ -39,6 +39,7 @@ def copy(tmp_path: Path) -> Path:
         "docs/kv-frame.md",
         "docs/kv-registers.md",
         "docs/bypass-registers.md",
+        "docs/bypass-functions-registers.md",
         "docs/nic-personalities.md",
     ):
         (tmp_path / file).parent.mkdir(exist_ok=True)
