@@ -291,7 +291,8 @@ def programs_called() -> set[str]:
         for block in snippets.snippets(page):
             if block.language == "sh" and not block.not_run:
                 names |= set(re.findall(r"^(?:wherry kv exec )?(\S+)", block.text, flags=re.M))
-    own = {path.name for path in Path(sys.prefix, "bin").iterdir()} | {"node"}  # a word of `wherry-kv`
+    words = {"node", "arp"}  # of `wherry-kv`; of a draw of frames
+    own = {path.name for path in Path(sys.prefix, "bin").iterdir()} | words
     return {name for name in names if re.fullmatch(r"[a-z][a-z0-9.+-]+", name)} - own
 
 
