@@ -41,8 +41,8 @@ WRITES_AT_ONCE = os.environ.get("COCOTB_TRUST_INERTIAL_WRITES") == "1"
 class Net:
     """A signal of the simulation: written at most once a cycle, and read so.
 
-    Bits go between it and the simulator as they are. The way through cocotb's LogicArray, by four objects a value, was half of a
-    test's time.
+    Bits go between it and the simulator as they are. The way through cocotb's LogicArray, by four objects a value, was
+    half of a test's time.
     """
 
     def __init__(self, bench: Bench, handle: Any) -> None:

@@ -35,15 +35,15 @@ PATIENCE = 8
 
 
 WHOLE_MACHINE = {"jobs", "mpich_segments", "namespaces"}
-"""Fixtures of tests that look at, or change, what a machine has once: its network devices, its segments of shared memory."""
+"""Fixtures of tests that look at, or change, what a machine has once: network devices, segments of shared memory."""
 WHOLE_MACHINE_FILES = {"test_kv_rtl", "test_lammps_job", "test_snippets"}
 """Those that do so without such a fixture."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest looks at -m
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks files, as wholes, that need the machine for themselves: two of them must not run at once. `make test` runs them one after
-    another, and the other half of the suite beside them.
+    """Marks files, as wholes, that must not run at once, since they need what a machine has once: `make test` runs
+    them one after another, and the other half of the suite beside them.
 
     More patience for tests that have a time limit of their own; pyproject.toml has that of the others.
     """
