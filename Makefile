@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 # Programs that tools/setup.sh unpacks there; the machine's own come first.
 export PATH := $(PATH):$(CURDIR)/.venv/bin
 
-.PHONY: guest soak all-cores formal synth test-hdl model spec quick-lint help setup setup-run build build-run run test test-cpp test-go test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route bench-kv bench-bypass report lock clean
+.PHONY: guest soak all-cores formal synth test-hdl model spec quick-lint help setup setup-run build build-run run test test-cpp test-go test-asan test-tsan test-python test-python-machine test-python-rest ctest-release fuzz fuzz-short lint format bench bench-move bench-route bench-kv bench-bypass report lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -44,12 +44,13 @@ run: build-run  ## the main job: LAMMPS runs, Wherry offloads, an independent re
 	@echo
 	@echo 'Put the command `wherry` and this Python on the PATH of your shell with:  . .venv/bin/activate'
 
-# The Python suite waits more than it computes: the other core simulates and compiles meanwhile.
-test: quick-lint test-cpp test-go  ## everything that CI runs
-	@tools/beside.sh build/beside.log "test-hdl build-asan build-tsan build-fuzz" $(PY) -m pytest -q --durations=30 python/tests
-	@$(MAKE) --no-print-directory test-asan test-tsan fuzz-short
+# Four lanes on two cores: each waits now and then, for a process or a clock, while another computes (docs/house.md).
+test: quick-lint build test-go  ## everything that CI runs
+	@tools/lanes.sh build/lanes test-python-machine test-python-rest "test-hdl fuzz-short" "ctest-release test-asan test-tsan"
 
-test-cpp: build
+test-cpp: build ctest-release
+
+ctest-release:
 	ctest --preset release; status=$$?; $(PY) tools/ctest_report.py build/release && exit $$status
 
 test-go: setup
@@ -63,6 +64,13 @@ test-tsan: build-tsan
 
 test-python: build
 	$(PY) -m pytest -q --durations=30 python/tests
+
+# The same in two halves that may run at once: python/tests/conftest.py, WHOLE_MACHINE.
+test-python-machine:
+	$(PY) -m pytest -q --durations=20 -m machine python/tests
+
+test-python-rest:
+	$(PY) -m pytest -q --durations=20 -m 'not machine' python/tests
 
 guest: build  ## a Linux guest with an IOMMU: `wherry bypass` with QEMU's e1000e and the RTL (two minutes; fetches 71 MB)
 	$(PY) tools/guest/run.py --json build/guest.json
@@ -84,7 +92,7 @@ synth: setup  ## synthesise the RTL and write docs/resources.md
 	$(PY) tools/synth.py
 
 fuzz-short: build-fuzz
-	tools/fuzz.sh 10
+	tools/fuzz.sh 5
 
 fuzz: build-fuzz  ## every fuzz target for five minutes
 	tools/fuzz.sh 300

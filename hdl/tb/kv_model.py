@@ -167,6 +167,7 @@ class Node:
     def __init__(self, members: set[int], *, serving: bool = True, opened: bool = True, accept: bool = True) -> None:
         self.members, self.serving, self.opened, self.accept = members, serving, opened, accept
         self.others = members - {SELF}
+        self.dealt = sorted(members)  # slots go to them in turn
         self.lines: dict[int, list[Way]] = {}
         self.lanes: dict[int, Lane] = {}
         self.notes: dict[tuple[int, int], tuple[int, int, int, int, int]] = {}
@@ -182,7 +183,7 @@ class Node:
 
     def leader(self, bucket: int) -> int:
         """Of the bucket's slot."""
-        return sorted(self.members)[bucket % 256 % len(self.members)]
+        return self.dealt[bucket % 256 % len(self.dealt)]
 
     def line(self, bucket: int) -> list[Way]:
         """The bucket's four ways."""

@@ -34,9 +34,26 @@ PATIENCE = 8
 """Time limits of tests are for what hangs. As they stand they suit a quiet machine; no test may fail on a busy one."""
 
 
+WHOLE_MACHINE = {"jobs", "mpich_segments", "namespaces"}
+"""Fixtures of tests that look at, or change, what a machine has once: network devices, segments of shared memory."""
+WHOLE_MACHINE_FILES = {"test_kv_rtl", "test_lammps_job", "test_snippets"}
+"""Those that do so without such a fixture."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest looks at -m
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """More patience for tests that have a time limit of their own; pyproject.toml has that of the others."""
+    """Marks files, as wholes, that must not run at once, since they need what a machine has once: `make test` runs
+    them one after another, and the other half of the suite beside them.
+
+    More patience for tests that have a time limit of their own; pyproject.toml has that of the others.
+    """
+    files = set(WHOLE_MACHINE_FILES)
     for item in items:
+        if WHOLE_MACHINE & set(getattr(item, "fixturenames", ())):
+            files.add(item.path.stem)
+    for item in items:
+        if item.path.stem in files:
+            item.add_marker("machine")
         if marker := item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(float(marker.args[0]) * PATIENCE), append=False)
 

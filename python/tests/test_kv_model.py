@@ -68,12 +68,12 @@ def test_the_protocol_holds(configuration: Configuration) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_found(fault: str) -> None:
-    assert search(Configuration(fault, f"{FAULTS[fault]} -DBUG_{fault}")).violated
+    assert search(Configuration(fault, f"{FAULTS[fault]} -DBUG_{fault}", optimised="-O0")).violated
 
 
 @pytest.mark.parametrize("fault", PLACES_FAULTS)
 def test_a_fault_with_two_places_is_found(fault: str) -> None:
-    assert search(Configuration(fault, f"{PLACES_FAULTS[fault]} -DBUG_{fault}", model=PLACES)).violated
+    assert search(Configuration(fault, f"{PLACES_FAULTS[fault]} -DBUG_{fault}", optimised="-O0", model=PLACES)).violated
 
 
 @pytest.mark.parametrize("situation", PLACES_SITUATIONS)
@@ -84,4 +84,4 @@ def test_a_situation_with_two_places_is_reached(situation: str) -> None:
 
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_a_situation_is_reached(situation: str) -> None:
-    assert search(Configuration(situation, f"{SITUATIONS[situation]} -DREACH_{situation}")).violated
+    assert search(Configuration(situation, f"{SITUATIONS[situation]} -DREACH_{situation}", optimised="-O0")).violated

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
@@ -277,21 +278,127 @@ def test_a_second_checkout_takes_what_the_first_has_compiled(tmp_path: Path) -> 
         assert f"CCACHE_BASEDIR={checkout} CCACHE_NOHASHDIR=1" in verilate
 
 
+STARTERS = {"run", "Popen", "check_output", "check_call", "call", "execv", "execvp", "execvpe"}
+"""Functions of the standard library, by their last names, that start a program: a list that they are given first."""
+
+
+def called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def names_in(nodes: Iterable[ast.AST]) -> set[str]:
+    return {node.id for tree in nodes for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+class Part:
+    """A function, or what stands outside of all: its calls, and how its variables get their values."""
+
+    def __init__(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Module) -> None:
+        self.name, self.parameters = "", set[str]()
+        if not isinstance(node, ast.Module):
+            given = node.args
+            every = [*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, [given.vararg])]
+            self.name, self.parameters = node.name, {argument.arg for argument in every} - {"self"}
+        self.calls: list[ast.Call] = []
+        self.flows: list[tuple[set[str], ast.AST]] = []
+        self.returned: list[ast.AST] = []
+        left: list[ast.AST] = list(node.body)
+        while left:
+            inner = left.pop()
+            if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue  # a part of its own
+            left += ast.iter_child_nodes(inner)
+            if isinstance(inner, ast.Call):
+                self.calls.append(inner)
+            elif isinstance(inner, ast.Assign):
+                self.flows.append((names_in(inner.targets), inner.value))
+            elif isinstance(inner, ast.AnnAssign | ast.AugAssign) and inner.value is not None:
+                self.flows.append((names_in([inner.target]), inner.value))
+            elif isinstance(inner, ast.For | ast.comprehension):
+                self.flows.append((names_in([inner.target]), inner.iter))
+            elif isinstance(inner, ast.Return) and inner.value is not None:
+                self.returned.append(inner.value)
+
+    def started(self, starters: set[str], makers: set[str]) -> list[ast.AST]:
+        """The expressions that are, or become by way of variables, what a program is started with. `makers`: functions
+        whose results are."""
+        found = list(self.returned) if self.name in makers else []
+        for call in self.calls:
+            if called(call) in STARTERS:
+                found += [*call.args[:1], *(word.value for word in call.keywords if word.arg == "args")]
+            elif called(call) in starters:
+                found += [*call.args, *(word.value for word in call.keywords)]
+        names, fresh = set[str](), names_in(found)
+        while fresh:
+            names |= fresh
+            values = [value for into, value in self.flows if into & fresh]
+            found += values
+            fresh = names_in(values) - names
+        return found
+
+
+def commands_in(texts: list[str]) -> set[str]:
+    """The first words of lists that are started in these files, be it by functions of theirs that hand on what they are
+    given. Other lists are data: a draw among words that are also names of programs is no command."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
+    parts = [Part(node) for text in texts for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)]
+    starters, makers = set(STARTERS), set[str]()
+    while True:
+        nodes: list[ast.AST] = []
+        more = set()
+        for part in parts:
+            values = part.started(starters, makers)
+            nodes += [node for value in values for node in ast.walk(value)]
+            if part.parameters & names_in(values):
+                more.add(part.name)
+        made = {called(node) for node in nodes if isinstance(node, ast.Call)}
+        if more <= starters and made <= makers:
+            break
+        starters |= more
+        makers |= made
+    found = set()
+    for node in nodes:
+        elements = node.elts if isinstance(node, ast.List) else []
+        for i, element in enumerate(elements):
+            begins = i == 0 or isinstance(elements[i - 1], ast.Starred)  # [*inside, "ping", ...]
+            if begins and isinstance(element, ast.Constant) and isinstance(element.value, str):
+                found.add(element.value)
+    return found
+
+
+def test_only_lists_that_are_started_are_commands() -> None:
+    """Of a module that starts programs in every way that ours do, and has lists of words beside them."""
+    text = """
+import subprocess
+draw = random.choice(["arp", "ping"])
+subprocess.run(["at-once"], check=True)
+with subprocess.Popen(args=[*inside, "behind", "x"]): pass
+def helper(kind, *words): return subprocess.check_output(words, text=True)
+def further(line): helper("any", *line)
+def uses(shapes):
+    command = ["by-name"]
+    command += ["option"]
+    further(command)
+    for each in (["looped"], ["over"]): subprocess.run(each)
+    for name in ["data"]: print(name)
+    further([*["inner"], "outer"])
+def made(): return ["returned"]
+def other(): return ["not-started"]
+subprocess.run(made(), env={"A": ["value"]})
+"""
+    started = {"at-once", "behind", "by-name", "option", "looped", "over", "inner", "outer", "returned"}
+    assert commands_in([text]) == started
+
+
 def programs_called() -> set[str]:
     """What tests and the package start by name, and what the docs' shell blocks begin with."""
-    names = set()
-    for file in [*(ROOT / "python").rglob("*.py"), *(ROOT / "hdl").rglob("*.py"), *(ROOT / "tools").glob("*.py")]:
-        for node in ast.walk(ast.parse(file.read_text())):
-            elements = node.elts if isinstance(node, ast.List) else []
-            for i, element in enumerate(elements):
-                begins = i == 0 or isinstance(elements[i - 1], ast.Starred)  # [*inside, "ping", ...]
-                if begins and isinstance(element, ast.Constant) and isinstance(element.value, str):
-                    names.add(element.value)
+    files = [*(ROOT / "python").rglob("*.py"), *(ROOT / "hdl").rglob("*.py"), *(ROOT / "tools").glob("*.py")]
+    names = commands_in([file.read_text() for file in files])
     for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
         for block in snippets.snippets(page):
             if block.language == "sh" and not block.not_run:
                 names |= set(re.findall(r"^(?:wherry kv exec )?(\S+)", block.text, flags=re.M))
-    words = {"node", "arp"}  # of `wherry-kv`; of a draw of frames
+    words = {"node"}  # of `wherry-kv`
     own = {path.name for path in Path(sys.prefix, "bin").iterdir()} | words
     return {name for name in names if re.fullmatch(r"[a-z][a-z0-9.+-]+", name)} - own
 

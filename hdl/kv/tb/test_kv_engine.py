@@ -151,8 +151,7 @@ async def more_notes_of_a_bucket_than_a_byte_counts(dut: Any) -> None:
     traffic = Traffic(rig)
     key = traffic.keys[0]
     bucket = frames.crc32c(key.to_bytes(8, "big")) % 2**kv_model.BUCKET_BITS
-    leads, named = [0], number_of(frames.crc32c(key.to_bytes(8, "big")), bucket)
-    model.leader = lambda slot: leads[0]  # type: ignore[method-assign]
+    named = number_of(frames.crc32c(key.to_bytes(8, "big")), bucket)
     written: list[dict[str, int]] = []
 
     async def submit(source: int, kv: dict[str, int]) -> None:
@@ -174,23 +173,25 @@ async def more_notes_of_a_bucket_than_a_byte_counts(dut: Any) -> None:
         await settled()
 
     leaders = [node for node in range(8) if node != SELF][:5]
-    for leads[0] in leaders:
+    for leader in leaders:
+        model.dealt = [leader]
         for place in range(64):
             fields = {
-                "node": leads[0],
+                "node": leader,
                 "epoch": EPOCH,
                 "candidate": named,
                 "version": len(written) + 1,
                 "request": len(written) + 1,
             }
             written.append(header(REPLICATE, detail=place, client=place, **fields))
-            await submit(PEERS[leads[0]], written[-1])
+            await submit(PEERS[leader], written[-1])
         await read()
     assert len(model.notes) == 320
-    for leads[0] in leaders:
+    for leader in leaders:
+        model.dealt = [leader]
         for kv in written:
-            if kv["node"] == leads[0]:
-                await submit(PEERS[leads[0]], kv | {"kind": COMMIT})
+            if kv["node"] == leader:
+                await submit(PEERS[leader], kv | {"kind": COMMIT})
         await read()
     assert not model.notes
     assert model.line(bucket)[0].version == 320
