@@ -85,6 +85,7 @@ module bypass_pair
       .*,
       .run_i          (run_q),
       .begin_i        (begin_o),
+      .limit_i        (settings_i.rx_limit),
       .written_i      (rx_written_i),
       .unexpected_o   (rx_unexpected_o),
       .gave_i         (gave),
