@@ -105,7 +105,7 @@ package bypass_registers_pkg;
   /// rw: bytes of the longest frame, received or transmitted; longer ones are dropped (rx_size, tx_size). At most 9728
   localparam logic [15:0] MaxFrameOffset = 16'h0040;
   localparam logic [31:0] MaxFrameReset = 32'h00002600;
-  /// rw: receive descriptors that the NIC has at most; never more than the ring has, less 1. At least twice rx_batch and twice 2^rx_align, or tails wait for doorbell_timer. To be changed while all pairs are idle only
+  /// rw: slots of a pair that are away at most: receive descriptors that the NIC has, and frames that are not read, or not transmitted in place. Less than the ring has, or all ones (the ring, less 1); at least the descriptors of the longest frame (8), rx_batch and 2^rx_align together. To be changed while all pairs are idle only
   localparam logic [15:0] RxLimitOffset = 16'h0044;
   localparam logic [31:0] RxLimitReset = 32'h00000fff;
   /// ro: frames whose end was written back: rx_frames + rx_error + rx_size + rx_stopped, when nothing is under way

@@ -303,6 +303,33 @@ async def a_short_frame_is_done_five_cycles_after_its_read(dut: Any) -> None:
 
 
 @cocotb.test()
+async def a_reset_forgets_what_was_read_of_a_frame(dut: Any) -> None:
+    """A line that was read before a reset, out of order, is not taken for read of the frame that has it afterwards."""
+    watch = Watch(dut, "four", seed=6)
+    watch.strays = 0.0
+    for kind, words in (("packed", False), ("place", False), ("packed", True)):
+        await watch.bench.reset()
+        for again in (False, True):
+            watch.packed = 0
+            watch.reads, watch.words = 0.0, words
+            watch.post(kind, 1, 300)
+            await watch.bench.until(lambda: watch.posted == 1)
+            await watch.bench.cycle(20)
+            watch.tell()
+            last = watch.frames[0].line + 3
+            late = [piece for piece in watch.pieces if piece[1] == last]
+            rest = [piece for piece in watch.pieces if piece[1] != last]
+            watch.pieces = rest if again else late
+            watch.reads = 1.0
+            await watch.bench.cycle(len(watch.pieces) + 20)
+            assert not watch.ended, "a frame is done of which a line was not read"
+            if not again:
+                await watch.bench.reset()
+        watch.pieces = late
+        await watch.bench.until(lambda: not watch.frames)
+
+
+@cocotb.test()
 async def a_stopped_queue_is_not_waited_for(dut: Any) -> None:
     """Its frames are taken back, those of others are waited for."""
     watch = Watch(dut, "four", seed=4)

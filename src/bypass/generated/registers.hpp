@@ -86,8 +86,9 @@ inline constexpr Bits kCompletionReportBits{4, 4};
 /// rw: bytes of the longest frame, received or transmitted; longer ones are dropped (rx_size, tx_size). At most 9728
 inline constexpr std::uint32_t kMaxFrameOffset = 0x40;
 inline constexpr std::uint32_t kMaxFrameReset = 0x2600;
-/// rw: receive descriptors that the NIC has at most; never more than the ring has, less 1. At least twice rx_batch and
-/// twice 2^rx_align, or tails wait for doorbell_timer. To be changed while all pairs are idle only
+/// rw: slots of a pair that are away at most: receive descriptors that the NIC has, and frames that are not read, or
+/// not transmitted in place. Less than the ring has, or all ones (the ring, less 1); at least the descriptors of the
+/// longest frame (8), rx_batch and 2^rx_align together. To be changed while all pairs are idle only
 inline constexpr std::uint32_t kRxLimitOffset = 0x44;
 inline constexpr std::uint32_t kRxLimitReset = 0xfff;
 /// ro: frames whose end was written back: rx_frames + rx_error + rx_size + rx_stopped, when nothing is under way
