@@ -136,6 +136,7 @@ package bypass_pkg;
     logic [63:WindowBits]       base;
     bell_settings_t             rx_bell;
     bell_settings_t             tx_bell;
+    index_t                     rx_limit;
     index_t                     tx_limit;
     logic                       written_back;
     logic                       report;

@@ -37,6 +37,7 @@ nic::NicOptions nic_options(const RigOptions& options) {
   }
   nic.seed = options.seed;
   nic.hostile = options.hostile;
+  nic.repeats_reads = options.repeats_reads;
   return nic;
 }
 
@@ -119,7 +120,9 @@ Status Rig::start() {
   WHERRY_TRY(host_->configure(nic.options().nic, {.window = window,
                                                   .nic = nic_port->bar_address(0),
                                                   .in_place = options_.in_place,
-                                                  .frame_bytes = options_.frame_bytes}));
+                                                  .frame_bytes = options_.frame_bytes,
+                                                  .through_root = options_.topology != Topology::kSwitch,
+                                                  .repeats_reads = options_.repeats_reads}));
   if (options_.tx_credits || options_.rx_batch) {
     std::uint32_t doorbells = card.read(reg::kDoorbellsOffset);
     if (options_.tx_credits) doorbells = reg::kDoorbellsTxCredits.set(doorbells, *options_.tx_credits);

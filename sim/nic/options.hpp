@@ -32,6 +32,9 @@ struct NicOptions {
   /// Reads of transmit descriptors that a queue may have under way; 0: any number. No datasheet says. With 1 the model
   /// follows paper 002's latencies better, and its overload worse (docs/bench-bypass.md).
   std::uint32_t tx_fetches = 0;
+  /// Reads that time out are issued again (PCIe 5.0, 6.2.3.2.4.4: permitted), as 82576 and 82599 do after a reset
+  /// (GCR.Completion_Timeout_Resend). Drivers switch that off: then such a read has failed.
+  bool repeats_reads = true;
 };
 
 /// Why a received frame goes no further. Each frame is counted at one place.

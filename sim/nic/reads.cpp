@@ -26,7 +26,7 @@ void Reads::done(pcie::Token token, CompletionStatus status) {
   } else if (status == CompletionStatus::kAborted) {
     slot.parked = true;
     parked_.push_back(index);
-  } else if (status == CompletionStatus::kTimeout && slot.retries < kReadRetries) {
+  } else if (status == CompletionStatus::kTimeout && repeats_ && slot.retries < kReadRetries) {
     ++slot.retries;
     ++counters_.retries;
     port_->post_read({.address = slot.address, .bytes = slot.bytes, .into = slot.into, .token = token});
@@ -41,6 +41,10 @@ void Reads::resume() {
   for (const std::uint32_t index : again) {
     Slot& slot = slots_[index];
     slot.parked = false;
+    if (!repeats_) {
+      finish(index, CompletionStatus::kTimeout);
+      continue;
+    }
     port_->post_read({.address = slot.address, .bytes = slot.bytes, .into = slot.into, .token = index});
   }
 }

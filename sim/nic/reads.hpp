@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reads that a NIC has under way: their owners, and what happens to those that fail.
 //
-// A read that timed out is issued again (kReadRetries). One that ended because bus mastering is off waits for resume().
+// A read that timed out is issued again (kReadRetries), if the NIC repeats reads. One that ended because bus mastering is
+// off waits for resume(), and then is issued again or has failed.
 // After a reset every read that is still under way ends with kAborted, and only then may its buffer be used again.
 #pragma once
 
@@ -25,7 +26,7 @@ class ReadOwner {
 
 class Reads {
  public:
-  explicit Reads(NicCounters& counters) : counters_(counters) {}
+  Reads(NicCounters& counters, bool repeats) : counters_(counters), repeats_(repeats) {}
   void attach(pcie::Port& port) noexcept { port_ = &port; }
 
   /// `into` holds `bytes` and is left alone until on_read(). False: no room, Function::on_room() will come.
@@ -53,6 +54,7 @@ class Reads {
   void finish(std::uint32_t index, pcie::CompletionStatus status);
 
   NicCounters& counters_;
+  bool repeats_;
   pcie::Port* port_ = nullptr;
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> free_;

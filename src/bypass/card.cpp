@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -129,9 +130,13 @@ Status Card::configure(const Personality& nic, const CardSetup& setup) {
   doorbells = reg::kDoorbellsRxAlign.set(doorbells, static_cast<std::uint32_t>(std::countr_zero(nic.rx_tail_granule)));
   access_->write(reg::kDoorbellsOffset, doorbells);
   access_->write(reg::kTxLimitOffset, shape_.tx_entries - 1 - nic.tx_ahead_guard);
+  const std::uint32_t all = reg::kRxLimitReset, held = std::min<std::uint32_t>(nic.rx_cache, shape_.rx_entries - 1);
+  access_->write(reg::kRxLimitOffset, setup.through_root ? held : all);
   // Reads of all bytes tell that a frame was taken; where RS may not stay clear for ever, every n-th descriptor has it.
   std::uint32_t completion = 0;
-  if (nic.tx_rs_interval != 0) {
+  if (setup.repeats_reads) {
+    completion = reg::kCompletionReport.set(reg::kCompletionWrittenBack.set(completion, 1), 1);
+  } else if (nic.tx_rs_interval != 0) {
     completion = reg::kCompletionReport.set(completion, 1);
     completion =
         reg::kCompletionReportBits.set(completion, static_cast<std::uint32_t>(std::bit_width(nic.tx_rs_interval) - 1));

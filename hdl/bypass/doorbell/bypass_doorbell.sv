@@ -7,9 +7,9 @@
 /// Behaviour: the tail is written when it differs from what was written last by batch or more, and fewer than `credits` writes are unanswered. A
 /// fetch of descriptors answers one, and all of them if it reaches the last descriptor that was told. A tail that has differed for
 /// `timer` cycles is written whatever the credits and the batch say. While it waits for the bus it goes on to the newest.
-/// Latency: from want_i to m_valid 1 cycle.
+/// Latency: from want_i to m_valid 1 cycle; 0 if it was announced (grows_i).
 /// Reset: nothing was told.
-/// Requirements: want_i does not go back.
+/// Requirements: want_i does not go back. grows_i only where batches are of one and tails are not aligned.
 module bypass_doorbell
   import bypass_pkg::*;
 #(
@@ -25,6 +25,8 @@ module bypass_doorbell
     input wire bell_settings_t settings_i,
 
     input wire index_t want_i,
+    /// want_i is one more in the next cycle.
+    input wire grows_i,
     /// A beat of descriptors of this ring was fetched: of that group.
     input wire fetched_i,
     input wire [9:0] group_i,
@@ -52,7 +54,8 @@ module bypass_doorbell
   assign ahead = (aligned - told_q) & Mask;
   assign differs = ahead != '0;
   assign credits = settings_i.credits == '0 ? 4'd1 : settings_i.credits;
-  assign rings = run_i && differs && ((ahead >= {4'd0, settings_i.batch} && unanswered_q < credits) || expired_q);
+  assign rings = run_i && (((grows_i || (differs && ahead >= {4'd0, settings_i.batch})) && unanswered_q < credits)
+      || (differs && expired_q));
   assign last = 10'(((told_q - 1'b1) & Mask) >> 2);
   assign reaches = (group_i & Mask[11:2]) == last;
 

@@ -14,6 +14,7 @@ module bypass_doorbell_proof
     input wire run_i,
     input wire bell_settings_t settings_i,
     input wire [2:0] grows_i,
+    input wire announce_i,
     input wire fetched_i,
     input wire [9:0] group_i,
     input wire m_ready
@@ -29,9 +30,13 @@ module bypass_doorbell_proof
   ) dut (
       .*,
       .begin_i(1'b0),
-      .want_i (want_q)
+      .want_i (want_q),
+      .grows_i(announced)
   );
 
+  // What comes is announced or not, where it is one and that is worth a tail.
+  logic announced;
+  assign announced = announce_i && grows_i == 3'd1 && free != '0 && settings_i.batch <= 8'd1 && settings_i.align == '0;
   // What may still grow: a ring is never full.
   assign free = Mask - ((want_q - told_o) & Mask);
   logic [4:0] written_q, answered_q;  // tails, and those that a fetch has answered, modulo 32

@@ -14,7 +14,7 @@ package bypass_registers_pkg;
   localparam logic [31:0] IdReset = 32'h42595053;
   /// ro: of this register map and of the window's layout
   localparam logic [15:0] CoreVersionOffset = 16'h0004;
-  localparam logic [31:0] CoreVersionReset = 32'h00010000;
+  localparam logic [31:0] CoreVersionReset = 32'h00010001;
   localparam int unsigned CoreVersionMajorLow = 16;  // differs where software must differ
   localparam int unsigned CoreVersionMajorBits = 16;
   localparam int unsigned CoreVersionMinorLow = 0;  // grows with additions
@@ -105,6 +105,9 @@ package bypass_registers_pkg;
   /// rw: bytes of the longest frame, received or transmitted; longer ones are dropped (rx_size, tx_size). At most 9728
   localparam logic [15:0] MaxFrameOffset = 16'h0040;
   localparam logic [31:0] MaxFrameReset = 32'h00002600;
+  /// rw: slots of a pair that are away at most: receive descriptors that the NIC has, and frames that are not read, or not transmitted in place. Less than the ring has, or all ones (the ring, less 1); at least the descriptors of the longest frame (8), rx_batch and 2^rx_align together. To be changed while all pairs are idle only
+  localparam logic [15:0] RxLimitOffset = 16'h0044;
+  localparam logic [31:0] RxLimitReset = 32'h00000fff;
   /// ro: frames whose end was written back: rx_frames + rx_error + rx_size + rx_stopped, when nothing is under way
   localparam logic [15:0] RxInOffset = 16'h0200;
   localparam logic [31:0] RxInReset = 32'h00000000;
@@ -238,6 +241,7 @@ package bypass_registers_pkg;
   localparam word_t TxLimitWord = 9'h0e;
   localparam word_t CompletionWord = 9'h0f;
   localparam word_t MaxFrameWord = 9'h10;
+  localparam word_t RxLimitWord = 9'h11;
   localparam word_t RxInWord = 9'h80;
   localparam word_t RxFramesWord = 9'h81;
   localparam word_t RxBytesWord = 9'h82;
@@ -354,7 +358,7 @@ package bypass_registers_pkg;
   /// It can be written.
   function automatic logic is_written(word_t word);
     case (word) inside
-      [9'h03 : 9'h05], [9'h08 : 9'h10], 9'h100, [9'h102 : 9'h105], 9'h110, [9'h112 : 9'h115], 9'h120, [9'h122 : 9'h125], 9'h130, [9'h132 : 9'h135], 9'h140, [9'h142 : 9'h145], 9'h150, [9'h152 : 9'h155], 9'h160, [9'h162 : 9'h165], 9'h170, [9'h172 : 9'h175], 9'h180, [9'h182 : 9'h185], 9'h190, [9'h192 : 9'h195], 9'h1a0, [9'h1a2 : 9'h1a5], 9'h1b0, [9'h1b2 : 9'h1b5], 9'h1c0, [9'h1c2 : 9'h1c5], 9'h1d0, [9'h1d2 : 9'h1d5], 9'h1e0, [9'h1e2 : 9'h1e5], 9'h1f0, [9'h1f2 : 9'h1f5]:
+      [9'h03 : 9'h05], [9'h08 : 9'h11], 9'h100, [9'h102 : 9'h105], 9'h110, [9'h112 : 9'h115], 9'h120, [9'h122 : 9'h125], 9'h130, [9'h132 : 9'h135], 9'h140, [9'h142 : 9'h145], 9'h150, [9'h152 : 9'h155], 9'h160, [9'h162 : 9'h165], 9'h170, [9'h172 : 9'h175], 9'h180, [9'h182 : 9'h185], 9'h190, [9'h192 : 9'h195], 9'h1a0, [9'h1a2 : 9'h1a5], 9'h1b0, [9'h1b2 : 9'h1b5], 9'h1c0, [9'h1c2 : 9'h1c5], 9'h1d0, [9'h1d2 : 9'h1d5], 9'h1e0, [9'h1e2 : 9'h1e5], 9'h1f0, [9'h1f2 : 9'h1f5]:
       return 1'b1;
       default: return 1'b0;
     endcase
@@ -367,7 +371,7 @@ package bypass_registers_pkg;
       return 32'h00000003;
       9'h08: return 32'h0000007f;
       9'h0f: return 32'h000000f3;
-      9'h0e: return 32'h00000fff;
+      9'h0e, 9'h11: return 32'h00000fff;
       9'h10: return 32'h00003fff;
       9'h0d: return 32'h0000ffff;
       9'h0c: return 32'h00ff07ff;
@@ -379,12 +383,12 @@ package bypass_registers_pkg;
   /// What it is after a reset.
   function automatic logic [31:0] reset_of(word_t word);
     case (word) inside
-      9'h0d:   return 32'h000009c4;
-      9'h0e:   return 32'h00000fff;
-      9'h10:   return 32'h00002600;
-      9'h01:   return 32'h00010000;
-      9'h0c:   return 32'h00080311;
-      9'h00:   return 32'h42595053;
+      9'h0d: return 32'h000009c4;
+      9'h0e, 9'h11: return 32'h00000fff;
+      9'h10: return 32'h00002600;
+      9'h01: return 32'h00010001;
+      9'h0c: return 32'h00080311;
+      9'h00: return 32'h42595053;
       default: return '0;
     endcase
   endfunction

@@ -6,7 +6,7 @@
 /// Behaviour: a beat that is written goes out with its region, in the cycle in which it came. A beat that is read goes out with its region and
 /// with the last byte that it asks for, and gets the data of its region a cycle later: descriptors (expanded_i), the packed buffer
 /// (packed_i), slots (slot_i); heads read as 0. Beats to where nothing is are answered with SLVERR, as are writes to the packed buffer.
-/// Latency: W to write_o 0; AR to read_o 1, to R 4. A beat a cycle each way.
+/// Latency: W to write_o 0; AR to read_o 1, to R 3. A beat a cycle each way.
 /// Paths: W to write_o.
 /// Reset: forgets what is under way.
 /// Requirements: none; a NIC may do whatever AXI4 allows.
@@ -35,9 +35,9 @@ module bypass_port
     output logic outside_read_o
 );
 
-  logic write, read, refused, error_q;
+  logic write, read, refused;
   offset_t write_offset, read_offset;
-  data_t write_data, data_q;
+  data_t write_data, data;
   strobe_t strobe;
   logic [2:0] size;
   region_e region_q;
@@ -46,7 +46,7 @@ module bypass_port
       .axi_req_t(window_req_t),
       .axi_resp_t(window_resp_t),
       .AddressWidth(WindowBits),
-      .ReadLatency(2)
+      .ReadLatency(1)
   ) i_port (
       .*,
       .write_o(write),
@@ -57,8 +57,8 @@ module bypass_port
       .read_o(read),
       .read_address_o(read_offset),
       .read_size_o(size),
-      .read_data_i(data_q),
-      .read_error_i(error_q)
+      .read_data_i(data),
+      .read_error_i(region_q == NoRegion)
   );
 
   assign write_o = '{
@@ -80,17 +80,19 @@ module bypass_port
           last_byte: read_offset[5:0] | beyond
       };
 
+  // Straight into the queue of answers: a register more would be a cycle more in each descriptor and in each payload.
+  always_comb begin
+    case (region_q)
+      RxRing, TxRing: data = expanded_i;
+      Pack: data = packed_i;
+      Slots: data = slot_i;
+      default: data = '0;
+    endcase
+  end
   always_ff @(posedge clk_i) begin
     outside_write_o <= write && refused;
     outside_read_o  <= read && read_o.region == NoRegion;
     region_q        <= read_o.region;
-    error_q         <= region_q == NoRegion;
-    case (region_q)
-      RxRing, TxRing: data_q <= expanded_i;
-      Pack: data_q <= packed_i;
-      Slots: data_q <= slot_i;
-      default: data_q <= '0;
-    endcase
     if (rst_i) begin
       outside_write_o <= 1'b0;
       outside_read_o  <= 1'b0;

@@ -211,6 +211,7 @@ module bypass_registers
           settings_o.tx_bell.timer <= data_q[15:0];
         end
         TxLimitWord:     settings_o.tx_limit <= data_q[11:0];
+        RxLimitWord:     settings_o.rx_limit <= data_q[11:0];
         CompletionWord: begin
           settings_o.written_back <= completion.written_back;
           settings_o.report       <= completion.report;
@@ -237,6 +238,7 @@ module bypass_registers
       settings_o.tx_bell.credits <= DoorbellsReset[DoorbellsTxCreditsLow+:DoorbellsTxCreditsBits];
       settings_o.tx_bell.timer   <= DoorbellTimerReset[15:0];
       settings_o.tx_limit        <= TxLimitReset[11:0];
+      settings_o.rx_limit        <= RxLimitReset[11:0];
       settings_o.max_frame       <= MaxFrameReset[13:0];
     end
   end

@@ -12,11 +12,13 @@
 /// - Write-backs count in turn only, and only of descriptors that the NIC has; others are ignored (unexpected_o says how many).
 /// - A frame is there when its end was written back: from taken to before whole. What has no end
 ///   after MaxSlots descriptors ends there; bypass_rx_frames drops it, and what follows of it.
-/// - want_o is the tail as it could be: all that is released, less the one that tells full from empty.
+/// - want_o is the tail as it could be: so that limit_i slots are away, with the NIC or with frames. All ones: all but the one that tells full
+///   from empty.
 /// - A stopped ring (run_i = 0) takes no write-back; what was whole is still read, to be dropped.
 /// Latency: from a write-back to has_o 1 cycle.
 /// Reset: empty.
-/// Requirements: take_i only of what is whole; release_i only of what was taken; gave_i only up to want_o; begin_i only while idle_o.
+/// Requirements: take_i only of what is whole; release_i only of what was taken; gave_i only up to want_o; begin_i only while idle_o;
+/// limit_i does not change while it runs, and is at least MaxSlots in its lower bits.
 module bypass_rx_ring
   import bypass_pkg::*;
 #(
@@ -30,6 +32,8 @@ module bypass_rx_ring
     input wire run_i,
     /// The ring begins anew.
     input wire begin_i,
+    /// Slots that may be away, modulo those of the ring.
+    input wire index_t limit_i,
 
     // verilator lint_off UNUSEDSIGNAL  // what of it is the entry's
     input wire rx_written_t written_i,
@@ -142,7 +146,7 @@ module bypass_rx_ring
     end
   end
 
-  assign want_o = (released_q - 1'b1) & Mask;
+  assign want_o = (released_q + limit_i) & Mask;
   assign taken_o = taken_q;
   assign given_o = given_q;
   assign has_o = whole_q != taken_q;
@@ -163,6 +167,7 @@ module bypass_rx_ring
   `ASSERT(takes_whole, !take_i || has_o, "a descriptor is taken of a frame that is not whole")
   `ASSERT(releases_taken, !release_i || index_t'(release_count_i) <= to_taken, "a slot is released that was not taken")
   `ASSERT(gives_released, !gave_i || to_tail + gave_count_i <= Mask, "the NIC is given what is not free")
+  `ASSERT(within_limit, !run_i || to_tail <= (limit_i & Mask), "more slots are away than may be")
   `ASSERT(begins_idle, !begin_i || idle_o, "a ring begins anew while frames of it are under way")
 
 endmodule

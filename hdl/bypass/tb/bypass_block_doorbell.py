@@ -20,7 +20,7 @@ class Bell(Block):
         super().__init__(dut, name, seed)
         self.size = 1 << bits
         self.settings = self.struct("settings_i", "bell_settings_t")
-        self.run, self.want = self.pin("run_i"), self.pin("want_i")
+        self.run, self.want, self.announced = self.pin("run_i"), self.pin("want_i"), self.pin("grows_i")
         self.fetched, self.group = self.pin("fetched_i"), self.pin("group_i")
         self.valid, self.payload, self.ready = self.pin("m_valid"), self.pin("m_payload"), self.pin("m_ready")
         self.told_o, self.gave, self.count = self.pin("told_o"), self.pin("gave_o"), self.pin("gave_count_o")
@@ -35,21 +35,24 @@ class Bell(Block):
 
     def reset(self) -> None:
         """Nothing was told."""
-        self.wanted = self.told = self.unanswered = self.differs = self.written = 0
+        self.wanted = self.told = self.unanswered = self.differs = self.written = self.coming = 0
         self.was_valid = self.may = self.must = False
         self.for_credit = self.for_timer = 0
 
     def drive(self) -> None:
         """The ring grows by up to what it has, less one."""
         draw = self.random
-        if self.chance(self.grows):
-            room = self.size - 1 - (self.wanted - self.told) % self.size
-            self.wanted = (self.wanted + min(room, draw.randint(1, 4))) % self.size
+        self.wanted = (self.wanted + self.coming) % self.size
+        room = self.size - 1 - (self.wanted - self.told) % self.size
+        self.coming = min(room, draw.randint(1, 4)) if self.chance(self.grows) else 0
+        # What comes in the next cycle is announced, where each is worth a tail.
+        self.announces = self.coming == 1 and self.batch <= 1 and self.align == 1 and self.chance(0.8)
         last = (self.told - 1) % self.size // 4
         self.fetch = self.chance(self.fetches)
         self.fetch_group = draw.choice([last, draw.randrange(self.size // 4)])
         self.run.set(self.runs)
         self.want.set(self.wanted)
+        self.announced.set(self.announces)
         self.fetched.set(self.fetch)
         self.group.set(self.fetch_group)
         self.ready.set(not self.chance(self.stall))
@@ -71,10 +74,10 @@ class Bell(Block):
         assert self.gave.get() == gave
         credit = ahead >= self.batch and self.unanswered < self.credits
         expired = self.timer > 0 and self.differs >= self.timer
-        self.may = self.runs and ahead > 0 and (credit or expired)
-        self.must = not gave and (
-            (self.runs and ahead > 0 and (credit or (expired and self.differs >= self.timer + LATE))) or valid
-        )
+        early = self.announces and self.unanswered < self.credits
+        self.may = self.runs and (early or (ahead > 0 and (credit or expired)))
+        overdue = expired and self.differs >= self.timer + LATE
+        self.must = not gave and ((self.runs and (early or (ahead > 0 and (credit or overdue)))) or valid)
         self.differs = 0 if gave or not ahead else self.differs + 1
         reaches = self.fetch_group == (self.told - 1) % self.size // 4
         if gave:

@@ -104,7 +104,7 @@ async def blocks_are_told_what_was_written(dut: Any) -> None:
             channel.idle = idle
         rig.b.stall = rig.r.stall = idle
         await rig.bench.cycle()
-        assert rig.settings.all("tx_limit max_frame enable written_back") == (0xFFF, 0x2600, 0, 0)
+        assert rig.settings.all("tx_limit rx_limit max_frame enable written_back") == (0xFFF, 0xFFF, 0x2600, 0, 0)
         assert rig.settings.all("tx_bell.credits tx_bell.batch tx_bell.timer") == (1, 1, 2500)
         assert rig.settings.all("rx_bell.credits rx_bell.align rx_bell.batch rx_bell.timer") == (1, 3, 8, 2500)
         for kind in FORMATS.values():
@@ -120,11 +120,12 @@ async def blocks_are_told_what_was_written(dut: Any) -> None:
         assert rig.settings.all("rx_bell.credits tx_bell.credits rx_bell.align rx_bell.batch") == (5, 7, 2, 99)
         assert rig.settings.all("rx_bell.timer tx_bell.timer tx_bell.batch tx_bell.align") == (0xABCD, 0xABCD, 1, 0)
         await rig.set("tx_limit", 77)
+        await rig.set("rx_limit", 64)
         await rig.set("max_frame", 1514)
         for report in range(8):
             await rig.set("completion", 1 | 2 | report << 4)
             assert rig.settings.all("written_back report report_mask") == (1, 1, (1 << report) - 1)
-        assert rig.settings.all("tx_limit max_frame") == (77, 1514)
+        assert rig.settings.all("tx_limit rx_limit max_frame") == (77, 64, 1514)
         for queue in range(rig.config.queues):
             await rig.set("queue_control", 3 if queue % 2 else 1, queue)
         running = (1 << rig.config.queues) - 1
@@ -144,7 +145,7 @@ async def blocks_are_told_what_was_written(dut: Any) -> None:
         assert rig.settings.net.get() == before
         assert rig.halves == told
         await rig.bench.reset()
-        assert rig.settings.all("enable tx_limit max_frame") == (0, 0xFFF, 0x2600)
+        assert rig.settings.all("enable tx_limit rx_limit max_frame") == (0, 0xFFF, 0xFFF, 0x2600)
 
 
 class _Fields:

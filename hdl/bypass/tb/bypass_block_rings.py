@@ -18,12 +18,13 @@ class RxRing(Block):
         super().__init__(dut, name, seed)
         self.size, self.queue = 1 << bits, queue
         self.written = self.struct("written_i", "rx_written_t")
-        names = "run_i begin_i gave_i gave_count_i take_i release_i release_count_i writes_i reads_i"
+        names = "run_i begin_i limit_i gave_i gave_count_i take_i release_i release_count_i writes_i reads_i"
         self.inputs = {name: self.pin(name) for name in names.split()}
         names = "accept_o ended_o unexpected_o want_o taken_o given_o has_o idle_o may_write_o may_read_o"
         self.outputs = {name: self.pin(name) for name in names.split()}
         self.inputs["begin_i"].set(0)
         self.runs, self.honest, self.gives, self.takes, self.writes = True, 1.0, 0.3, 0.5, 0.6
+        self.limit, self.most = 0xFFF, 0  # slots that may be away, and were
         self.reset()
 
     def reset(self) -> None:
@@ -46,13 +47,14 @@ class RxRing(Block):
         self.group, self.done, self.eop, self.mine = group, done if self.writing else 0, draw.getrandbits(4), mine
         pair = self.queue if mine else (self.queue + draw.randint(1, 15)) % 16
         self.written.set(pair=pair, group=group, done=self.done, eop=self.eop, sized=draw.getrandbits(4))
-        room = self.released + self.size - 1 - self.told
+        room = self.released + min(self.limit, self.size - 1) - self.told
         self.give = draw.randint(1, room) if room and self.runs and self.chance(self.gives) else 0
         self.take = self.whole > self.taken and self.chance(self.takes)
         releasable = min(MAX_SLOTS, self.taken - self.released)
         self.release = draw.randint(1, releasable) if releasable and self.chance(0.3) else 0
         self.slots = (draw.randrange(self.size), draw.randrange(self.size))
-        values = (self.runs, 0, bool(self.give), self.give, self.take, bool(self.release), self.release, *self.slots)
+        gives, releases = bool(self.give), bool(self.release)
+        values = (self.runs, 0, self.limit, gives, self.give, self.take, releases, self.release, *self.slots)
         for pin, value in zip(self.inputs.values(), values, strict=True):
             pin.set(int(value))
 
@@ -63,7 +65,8 @@ class RxRing(Block):
     def sample(self) -> None:
         """Each descriptor has the owner that it should have."""
         out = {name: pin.get() for name, pin in self.outputs.items()}
-        assert out["want_o"] == (self.released - 1) % self.size
+        assert out["want_o"] == (self.released + min(self.limit, self.size - 1)) % self.size
+        self.most = max(self.most, self.told - self.released)
         assert out["taken_o"] == self.taken % self.size
         assert out["given_o"] == self.told - self.head
         assert out["has_o"] == (self.whole > self.taken)
@@ -109,6 +112,21 @@ async def a_receive_slot_has_one_owner(dut: Any) -> None:
             assert ring.ended > 20
             assert (ring.lost > 0) == (honest < 1.0)
             assert ring.head > ring.size or bits == 8
+
+
+@cocotb.test()
+async def no_more_receive_slots_are_away_than_the_limit(dut: Any) -> None:
+    """With the NIC or with frames, whoever is slow; it goes round all slots nevertheless."""
+    for name, bits, queue, limits in (("small", 4, 3, (8, 9, 14)), ("large", 8, 0, (12, 64))):
+        for limit in limits:
+            ring = RxRing(dut, f"ring_{name}", bits, queue, seed=limit)
+            ring.limit = limit
+            await ring.bench.reset()
+            ring.gives, ring.takes, ring.writes = 0.7, 0.9, 1.0
+            await ring.bench.cycle(400)
+            assert ring.most == limit
+            assert ring.head > ring.size or bits == 8
+            assert ring.head > 40
 
 
 @cocotb.test()

@@ -11,8 +11,8 @@
 /// Marks are pairs of bits that differ where a line was read: each line has one that the NIC's reads set, and one that follows
 /// when it is looked at. So neither side ever clears what the other sets.
 /// Latency: a frame of one line is done 5 cycles after the read, if it is the next.
-/// Reset: forgets the frames. Marks need none: where both were equal before they are equal after it, and lines differ only where a frame was
-/// read that nobody waited for.
+/// Reset: forgets the frames. Marks are equal where no frame waits. If one did as the reset came, or a read came while none did, all lines are swept, one a
+/// cycle (2^Bits), so that what was read is forgotten, too. Meanwhile no frame is taken.
 /// Requirements: a frame in place begins with a slot, another one in the first copy of the packed buffer. may_read_i says of the slot read_slot_o, a
 /// bit for each queue, and may_read_pack_i of the line read_line_o of the packed buffer, in the same cycle, whether it is a frame's that the NIC may
 /// transmit. Of other lines reads mean nothing.
@@ -101,12 +101,15 @@ module bypass_watch
           bytes: s_payload.bytes
       };
 
-  logic post_valid, post_ready;
+  logic post_valid, post_ready, room, sweeps_q;
+  assign s_ready = room && !sweeps_q;
   stream_fifo #(
       .Width($bits(waiting_t)),
       .Depth(Frames)
   ) i_frames (
       .*,
+      .s_valid  (s_valid && !sweeps_q),
+      .s_ready  (room),
       .s_payload(put),
       .m_valid  (post_valid),
       .m_ready  (post_ready),
@@ -164,7 +167,7 @@ module bypass_watch
     read1_queue_q <= slot_queue(read_i.offset, Config);
     read_slot_o   <= slot_index(read_i.offset, Config);
     last1_q       <= read_i.last_byte;
-    read2_q       <= read1_q && may_read && !written_back_i;
+    read2_q       <= read1_q && may_read && !written_back_i && !sweeps_q;
     read2_line_q  <= read1_line_q;
     last2_q       <= last1_q;
     if (rst_i) begin
@@ -173,14 +176,14 @@ module bypass_watch
     end
   end
 
-  // ---- a line is looked at, and again until it was read
+  // ---- a line is looked at, and again until it was read; after a reset all are, whatever was read
 
-  logic here_q, last_q, passes, run, reported, told, looks;
+  logic here_q, last_q, passes, agrees_q, waits_q, odd_q, run, reported, told, looks;
   address_t at_q, at;
   logic [5:0] needs_q;
   shared_t shared_q;
-  assign line_ready = !here_q || passes;
-  assign at         = line_ready ? mark_of(line) : at_q;
+  assign line_ready = !sweeps_q && (!here_q || passes);
+  assign at         = sweeps_q ? at_q + 1'b1 : line_ready ? mark_of(line) : at_q;
   assign looks      = line_ready ? line_valid : 1'b1;
   always_comb begin
     run = 1'b0;
@@ -198,14 +201,26 @@ module bypass_watch
   end
 
   always_ff @(posedge clk_i) begin
+    at_q     <= at;
+    agrees_q <= sweeps_q;  // the mark of line at_q is here; line 0 comes last
+    if (at_q == '1) sweeps_q <= 1'b0;
+    // As it was before a reset: the reset leaves it.
+    if (!rst_i) begin
+      waits_q <= sweeps_q || here_q || line_valid || post_valid;
+      odd_q   <= (odd_q && !agrees_q) || (read2_q && !waits_q);
+    end
     if (line_ready) begin
       here_q   <= line_valid;
-      at_q     <= mark_of(line);
       last_q   <= line_last;
       needs_q  <= 6'(line_bytes - 1'b1);
       shared_q <= shared;
     end
-    if (rst_i) here_q <= 1'b0;
+    if (rst_i) begin
+      here_q   <= 1'b0;
+      at_q     <= '0;
+      agrees_q <= 1'b0;
+      sweeps_q <= waits_q || odd_q;
+    end
   end
 
   // Set by reads; the bit that looks have left is here in time.
@@ -226,7 +241,7 @@ module bypass_watch
       .Depth(1 << Bits)
   ) i_look_for_reads (
       .*,
-      .write_i(passes),
+      .write_i(passes || agrees_q),
       .write_address_i(at_q),
       .write_data_i(mark.bit_),
       .read_i(1'b1),
@@ -238,7 +253,7 @@ module bypass_watch
       .Depth(1 << Bits)
   ) i_look (
       .*,
-      .write_i(passes),
+      .write_i(passes || agrees_q),
       .write_address_i(at_q),
       .write_data_i(mark.bit_),
       .read_i(looks),
@@ -251,6 +266,7 @@ module bypass_watch
   assign free_o       = passes && !shared_q.in_place;
   assign taken_back_o = done_o.valid && !run;
 
+  `ASSERT(sweeps_alone, !(sweeps_q || agrees_q) || !here_q, "a frame is looked at while marks are swept")
   `ASSERT(line_is_kept, !s_valid || s_payload.line == line_of(put.in_place, put.ends, put.middle),
           "a frame begins where none can")
 

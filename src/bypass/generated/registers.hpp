@@ -19,7 +19,7 @@ inline constexpr std::uint32_t kIdOffset = 0x0;
 inline constexpr std::uint32_t kIdReset = 0x42595053;
 /// ro: of this register map and of the window's layout
 inline constexpr std::uint32_t kCoreVersionOffset = 0x4;
-inline constexpr std::uint32_t kCoreVersionReset = 0x10000;
+inline constexpr std::uint32_t kCoreVersionReset = 0x10001;
 inline constexpr Bits kCoreVersionMajor{16, 16};  ///< differs where software must differ
 inline constexpr Bits kCoreVersionMinor{0, 16};   ///< grows with additions
 /// ro: what this core was built for; its reset value is a parameter's
@@ -86,6 +86,11 @@ inline constexpr Bits kCompletionReportBits{4, 4};
 /// rw: bytes of the longest frame, received or transmitted; longer ones are dropped (rx_size, tx_size). At most 9728
 inline constexpr std::uint32_t kMaxFrameOffset = 0x40;
 inline constexpr std::uint32_t kMaxFrameReset = 0x2600;
+/// rw: slots of a pair that are away at most: receive descriptors that the NIC has, and frames that are not read, or
+/// not transmitted in place. Less than the ring has, or all ones (the ring, less 1); at least the descriptors of the
+/// longest frame (8), rx_batch and 2^rx_align together. To be changed while all pairs are idle only
+inline constexpr std::uint32_t kRxLimitOffset = 0x44;
+inline constexpr std::uint32_t kRxLimitReset = 0xfff;
 /// ro: frames whose end was written back: rx_frames + rx_error + rx_size + rx_stopped, when nothing is under way
 inline constexpr std::uint32_t kRxInOffset = 0x200;
 /// ro: frames given to the function, by m_rx or m_head

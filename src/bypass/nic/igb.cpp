@@ -11,7 +11,9 @@ namespace {
 using namespace std::chrono_literals;
 
 // DPDK e1000/base/e1000_regs.h; of a ring, from its offset: SRRCTL, DCA_RXCTRL and DCA_TXCTRL, DVMOLR.
-constexpr std::uint32_t kExtendedInterruptClear = 0x1528, kLongest = 0x5004, kSemaphore = 0x5B50, kShared = 0x5B5C;
+constexpr std::uint32_t kExtendedInterruptClear = 0x1528, kLongest = 0x5004, kSemaphore = 0x5B50, kShared = 0x5B5C,
+                        kPcie = 0x5B00;
+constexpr std::uint32_t kRepeatReads = 1U << 16;  // GCR, e1000_82575.c set_pcie_completion_timeout: off
 constexpr std::uint32_t kAccess = 0x14, kOffload = 0x38;
 constexpr std::uint32_t kSpread = 2;            // MRQC, E1000_MRQC_ENABLE_RSS_8Q
 constexpr std::uint32_t kOneBuffer = 1U << 25;  // SRRCTL.DESCTYPE (e1000_base.h)
@@ -49,6 +51,8 @@ bool Igb::own_mdio(bool own) {
 
 Status Igb::start_rings(const NicSetup& setup, std::uint32_t& /*receive*/) {
   registers_.write(kExtendedInterruptClear, ~std::uint32_t{0});
+  // The card takes a read for the end of a frame: none may come twice (docs/bypass-core.md).
+  update(registers_, kPcie, kRepeatReads, 0);
   spread(setup.pairs, kSpread);
   registers_.write(kLongest, setup.frame_bytes);
   for (std::uint32_t pair = 0; pair < setup.pairs; ++pair) WHERRY_TRY(start_pair(pair, setup));

@@ -18,6 +18,7 @@ constexpr std::uint32_t kControl = 0x0000, kStatus = 0x0008, kExtended = 0x0018,
                         kMacControl = 0x4330, kArbiter = 0x4900, kTransmitDma = 0x4A80, kFilter = 0x5080,
                         kManyTransmit = 0x8120, kSecureReceive = 0x8D00, kSecureStatus = 0x8D04, kEeprom = 0x1'0010;
 constexpr std::uint32_t kMasterDisable = 1U << 2, kMasterEnabled = 1U << 19;      // CTRL.GIO_DIS, STATUS.GIO
+constexpr std::uint32_t kPcie = 0x1'1000, kRepeatReads = 1U << 16;                // GCR.Completion_Timeout_Resend
 constexpr std::uint32_t kNoRelaxedOrdering = 1U << 17, kDriverLoaded = 1U << 28;  // CTRL_EXT
 constexpr std::uint32_t kFlush = 1U << 26;                                        // RXDCTL, TXDCTL: SWFLSH
 constexpr std::uint32_t kReceiveOn = 1U << 0, kTransmitOn = 1U << 0;              // RXCTRL.RXEN, DMATXCTL.TE
@@ -91,6 +92,8 @@ Status Ixgbe::start(const NicSetup& setup) {
   WHERRY_TRY(alive());
   update(registers_, kControl, kMasterDisable, 0);
   update(registers_, kExtended, 0, kNoRelaxedOrdering | kDriverLoaded);
+  // The card takes a read for the end of a frame: none may come twice (docs/bypass-core.md).
+  update(registers_, kPcie, kRepeatReads, 0);
   clear_filters();
   WHERRY_TRY(start_transmit(setup));
   WHERRY_TRY(start_receive(setup));

@@ -235,6 +235,7 @@ GigabitModel::GigabitModel(const Personality& personality) : RegisterModel(perso
   if (advanced()) {
     define_spreading();
     define(0x1528, 0, kAll);                                            // EIMC
+    define(0x5B00, 0x1'0000, 0x1'F000);                                 // GCR
     define(0x5004, 0x2600, 0x3FFF);                                     // RLPML
     define(rx + 0x0C, 0x400, 0x8E00'3F7F | 0x3F0'0000, pairs(), 0x40);  // SRRCTL
     define(rx + 0x14, 0xA200, 0xFF00'F3E0, pairs(), 0x40);   // DCA_RXCTRL: relaxed ordering is on after a reset
@@ -374,6 +375,7 @@ TenGigabitModel::TenGigabitModel(const Personality& personality) : RegisterModel
   define(0x1014, 0x402, 0x1FC0'3F1F | 0x0E00'0000, pairs(), 0x40);  // SRRCTL
   define(0x2200, 0xB200, 0xFF00'F3E0, pairs());                     // DCA_RXCTRL: with the bit that 4.6.7 says to clear
   define(0x600C, 0x2A00, 0xFF00'2A20, pairs(), 0x40);               // DCA_TXCTRL
+  define(0x1'1000, 0x1'0000, 0x1'F000);                             // GCR
   reset_all();
 }
 

@@ -174,6 +174,18 @@ TEST_P(NicTest, StartWithRelaxedOrderingAsAfterReset_ExpectItOff) {
   EXPECT_EQ(model->value(ten ? 0x600C : personality.tx_ring_offset + 0x14) & 0x2A00, 0U);
 }
 
+TEST_P(NicTest, StartWithRepeatedReadsAsAfterReset_ExpectThemOff) {
+  const bool ten_gigabit = personality.name == "ixgbe" || personality.name == "x550";
+  const std::uint32_t control = ten_gigabit ? 0x1'1000 : 0x5B00;  // GCR
+  ASSERT_TRUE(nic->reset());
+  if (personality.name != "e1000e") {
+    ASSERT_NE(model->value(control) & 1U << 16, 0U);
+  }
+  ASSERT_TRUE(nic->start(setup()));
+  EXPECT_EQ(model->value(control) & 1U << 16, 0U);
+  expect_no_faults();
+}
+
 TEST_P(NicTest, MoveFrameInLoopback_ExpectItBack) {
   ASSERT_TRUE(nic->reset());
   NicSetup looped = setup();

@@ -180,7 +180,8 @@ Status BringUp::hand_over() {
                                                     .nic = tree_.find(options_.nic)->bars[0].on_bus,
                                                     .in_place = options_.in_place,
                                                     .frame_bytes = options_.frame_bytes,
-                                                    .pairs = options_.pairs}));
+                                                    .pairs = options_.pairs,
+                                                    .through_root = report_.path.route != Route::kDirect}));
   const CardShape& shape = card_->shape();
   WHERRY_TRY(nic_->start({.rings = {.rx = window + kRxRings,
                                     .tx = window + kTxRings,

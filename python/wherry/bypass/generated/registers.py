@@ -7,7 +7,7 @@ from wherry.registers import Bits, Register
 BYTES = 65536
 REGISTERS = {
     "id": Register(0x0, "ro", 0x42595053, 1, 4, False, {}),
-    "core_version": Register(0x4, "ro", 0x10000, 1, 4, False, {"major": Bits(16, 16), "minor": Bits(0, 16)}),
+    "core_version": Register(0x4, "ro", 0x10001, 1, 4, False, {"major": Bits(16, 16), "minor": Bits(0, 16)}),
     "capability": Register(
         0x8,
         "ro",
@@ -55,6 +55,7 @@ REGISTERS = {
         0x3C, "rw", 0x0, 1, 4, False, {"written_back": Bits(0, 1), "report": Bits(1, 1), "report_bits": Bits(4, 4)}
     ),
     "max_frame": Register(0x40, "rw", 0x2600, 1, 4, False, {}),
+    "rx_limit": Register(0x44, "rw", 0xFFF, 1, 4, False, {}),
     "rx_in": Register(0x200, "ro", 0x0, 1, 4, False, {}),
     "rx_frames": Register(0x204, "ro", 0x0, 1, 4, False, {}),
     "rx_bytes": Register(0x208, "ro", 0x0, 1, 4, False, {}),
