@@ -58,7 +58,7 @@ bool Ddr4::offer(const Access& access) {
   if (waiting_ >= settings_.window || bank.count >= settings_.bank_window || bank.last_entry == now_) return false;
   bank.waiting[bank.count++] = {access, place.row, now_ + settings_.enter, order_++, 0};
   bank.last_entry = now_;
-  busy_ |= 1U << place.bank;
+  if (settings_.overtakes != 0 || bank.count == 1) stale_ |= 1U << place.bank;
   ++waiting_;
   ++port_waits_[access.port];
   port_bank_[access.port] = place.bank;
@@ -82,56 +82,73 @@ void Ddr4::cycle() {
     mode_ = Mode::kWrite;
     mode_since_ = now_;
   }
-  if (busy_ != 0) {
-    bool reads = false, writes = false;
-    for_each_bit(busy_, [&](std::uint32_t index) {
-      look(index);
-      reads = reads || banks_[index].hit[0] != kNone;
-      writes = writes || banks_[index].hit[1] != kNone;
-    });
-    const bool turning = mode_ == Mode::kToWrite || mode_ == Mode::kToRead;
-    if (!turning && (reads || writes)) issue_column();
-    if (!turning || settings_.rows_while_turning) issue_row();
-    turn(reads, writes);
-  } else {
-    turn(false, false);
-  }
+  for_each_bit(stale_, [this](std::uint32_t index) { look(index); });
+  const bool turning = mode_ == Mode::kToWrite || mode_ == Mode::kToRead;
+  const bool reads = hits_[0] != 0, writes = hits_[1] != 0;
+  const std::uint32_t rows = rows_;  // decided beside the column command, not after it
+  if (!turning) issue_column();
+  if (rows != 0 && (!turning || settings_.rows_while_turning)) issue_row();
+  turn(reads, writes);
   ++now_;
 }
 
-/// What the bank wishes in this cycle: a column command for a hit, or a row command.
+void Ddr4::forget_wishes(std::uint32_t index) noexcept {
+  const std::uint32_t bit = 1U << index;
+  hits_[0] &= ~bit;
+  hits_[1] &= ~bit;
+  rows_ &= ~bit;
+  stale_ |= bit;
+}
+
+/// What the bank wishes: a column command for a hit, or a row command.
 void Ddr4::look(std::uint32_t index) {
   Bank& bank = banks_[index];
-  bank.hit[0] = bank.hit[1] = kNone;
+  const std::uint32_t bit = 1U << index;
+  forget_wishes(index);
   if (now_ < bank.wake) return;
   if (bank.closing) {
     const Clock at = device_.earliest_precharge(index);
     if (at > slot(settings_.row_slot)) return;
-    device_.precharge(index, at);
+    device_.auto_precharge(index, at);
     ++counts_.precharges;
     bank.closing = false;
     bank.row_wish = bank.count != 0 ? Wish::kActivate : Wish::kNothing;
     bank.wake = now_ + settings_.precharge;
-    if (bank.count == 0) busy_ &= ~(1U << index);
     return;
   }
-  if (bank.row_wish != Wish::kNothing && settings_.decide != 0) return;  // it has decided
+  if (bank.row_wish != Wish::kNothing && settings_.decide != 0) {  // it has decided
+    rows_ |= bit;
+    stale_ &= ~bit;
+    return;
+  }
   bank.row_wish = Wish::kNothing;
+  if (bank.count == 0) stale_ &= ~bit;
   if (bank.count == 0 || bank.waiting[0].visible > now_) return;
   const bool open = device_.is_open(index);
-  if (open) find_hits(bank, device_.row(index));
-  if (bank.hit[0] != kNone || bank.hit[1] != kNone) return;
+  const bool all_seen = bank.waiting[bank.count - 1].visible <= now_ || settings_.overtakes == 0;
+  bank.hit[0] = bank.hit[1] = kNone;
+  if (open && find_hits(bank, device_.row(index))) {
+    if (bank.hit[0] != kNone) hits_[0] |= bit;
+    if (bank.hit[1] != kNone) hits_[1] |= bit;
+    if (all_seen) stale_ &= ~bit;
+    return;
+  }
   bank.row_wish = open ? Wish::kPrecharge : Wish::kActivate;
   bank.wake = now_ + settings_.decide;
+  if (settings_.decide != 0) return;
+  rows_ |= bit;
+  if (all_seen) stale_ &= ~bit;
 }
 
-void Ddr4::find_hits(Bank& bank, std::uint32_t open_row) const {
+/// True: there is one.
+bool Ddr4::find_hits(Bank& bank, std::uint32_t open_row) const {
   const bool in_order = settings_.overtakes == 0 || bank.waiting[0].overtaken >= settings_.overtakes;
   const std::uint32_t end = in_order ? 1 : bank.count;
   for (std::uint32_t i = 0; i < end && bank.waiting[i].visible <= now_; ++i) {
     std::uint32_t& hit = bank.hit[bank.waiting[i].access.write ? 1 : 0];
     if (hit == kNone && bank.waiting[i].row == open_row) hit = i;
   }
+  return bank.hit[0] != kNone || bank.hit[1] != kNone;
 }
 
 /// The turn among `candidates`, kNone if it is nobody's. A turn is given in the cycle before it counts.
@@ -150,10 +167,10 @@ void Ddr4::issue_column() {
   const Clock at = slot(0);
   std::uint32_t candidates = 0, oldest = kNone;
   std::uint64_t oldest_order = ~std::uint64_t{0};
-  for_each_bit(busy_, [&](std::uint32_t index) {
+  for_each_bit(hits_[write ? 1 : 0], [&](std::uint32_t index) {
     const Bank& bank = banks_[index];
     const std::uint32_t hit = bank.hit[write ? 1 : 0];
-    if (hit == kNone || (write ? device_.earliest_write(index) : device_.earliest_read(index)) > at) return;
+    if ((write ? device_.earliest_write(index) : device_.earliest_read(index)) > at) return;
     candidates |= 1U << index;
     if (bank.waiting[hit].order < oldest_order) {
       oldest_order = bank.waiting[hit].order;
@@ -186,16 +203,15 @@ void Ddr4::perform(std::uint32_t index, bool write) {
   if (settings_.auto_precharge && bank.count != 0 && bank.waiting[0].visible <= now_ + 1 &&
       bank.waiting[0].row != device_.row(index))
     bank.closing = true;
-  if (bank.count == 0) busy_ &= ~(1U << index);
+  forget_wishes(index);
 }
 
 void Ddr4::issue_row() {
   const Clock at = slot(settings_.row_slot);
   std::uint32_t candidates = 0, oldest = kNone;
   std::uint64_t oldest_order = ~std::uint64_t{0};
-  for_each_bit(busy_, [&](std::uint32_t index) {
+  for_each_bit(rows_, [&](std::uint32_t index) {
     const Bank& bank = banks_[index];
-    if (bank.row_wish == Wish::kNothing || bank.wake > now_ || bank.count == 0) return;
     const Clock earliest =
         bank.row_wish == Wish::kActivate ? device_.earliest_activate(index) : device_.earliest_precharge(index);
     if (earliest > at) return;
@@ -219,6 +235,7 @@ void Ddr4::issue_row() {
     bank.row_wish = Wish::kActivate;
     bank.wake = now_ + settings_.precharge;
   }
+  forget_wishes(index);
 }
 
 /// Whether the bus goes on with reads or with writes.
@@ -256,12 +273,11 @@ void Ddr4::refresh() {
     case 0:
       if (device_.earliest_precharge_all() > slot(0)) return;
       device_.precharge_all(slot(0));
-      for_each_bit(busy_, [&](std::uint32_t index) {
-        Bank& bank = banks_[index];
-        bank.closing = false;
-        bank.row_wish = Wish::kNothing;
-        if (bank.count == 0) busy_ &= ~(1U << index);
-      });
+      for (std::uint32_t index = 0; index < kBanks; ++index) {
+        banks_[index].closing = false;
+        banks_[index].row_wish = Wish::kNothing;
+        forget_wishes(index);
+      }
       refresh_at_ = now_ + std::max(settings_.precharge, 1U);
       break;
     case 1:

@@ -31,8 +31,8 @@ struct Ddr4Controller {
   /// Accesses that wait, in all and at one bank.
   std::uint32_t window = 32, bank_window = 32;
   /// Within a bank an access to the open row overtakes others (FR-FCFS, Rixner et al., ISCA 2000), but no access is
-  /// overtaken more often than this; 0: never.
-  std::uint32_t overtakes = 16;
+  /// overtaken more often than this; 0: never. 4 as in Mutlu and Moscibroda, MICRO 2007 (FR-FCFS+Cap).
+  std::uint32_t overtakes = 4;
   /// Among the banks the oldest access goes first; otherwise they take turns, and the turn is decided a cycle before.
   bool oldest_first = true;
   /// A port's accesses enter a bank only when those at its bank before are done.
@@ -138,7 +138,8 @@ class Ddr4 final : public Backend {
 
   [[nodiscard]] bool take_turn(const Access& access, std::uint32_t bank);
   void look(std::uint32_t index);
-  void find_hits(Bank& bank, std::uint32_t open_row) const;
+  [[nodiscard]] bool find_hits(Bank& bank, std::uint32_t open_row) const;
+  void forget_wishes(std::uint32_t index) noexcept;
   void issue_column();
   void perform(std::uint32_t index, bool write);
   void issue_row();
@@ -150,7 +151,10 @@ class Ddr4 final : public Backend {
   Ddr4Controller settings_;
   Ddr4Device device_;
   std::array<Bank, kBanks> banks_;
-  std::uint32_t busy_ = 0;  ///< bit i: something waits at bank i, or it closes
+  // Bit i of each is bank i.
+  std::uint32_t stale_ = 0;              ///< its wishes must be found again
+  std::array<std::uint32_t, 2> hits_{};  ///< it has a read, or a write, that its open row can serve
+  std::uint32_t rows_ = 0;               ///< it wishes a row command
   std::uint32_t waiting_ = 0;
   std::array<std::uint32_t, 8> port_waits_{};  ///< accesses of each port that wait
   std::array<std::uint32_t, 8> port_bank_{};   ///< where, with one_bank_a_port

@@ -49,12 +49,21 @@ void Ddr4Device::activate(std::uint32_t bank, std::uint32_t row, Clock at) {
 }
 
 void Ddr4Device::precharge(std::uint32_t bank, Clock at) {
+  close(bank, at);
+  issued(Ddr4Command::kPrecharge, bank, 0, at);
+}
+
+void Ddr4Device::auto_precharge(std::uint32_t bank, Clock at) {
+  close(bank, at);
+  issued(Ddr4Command::kAutoPrecharge, bank, 0, at);
+}
+
+void Ddr4Device::close(std::uint32_t bank, Clock at) {
   Bank& b = banks_[bank];
   b.open = false;
   open_ &= ~(1U << bank);
   at_least(b.activate, at + timing_.rp);
   at_least(refresh_, at + timing_.rp);
-  issued(Ddr4Command::kPrecharge, bank, 0, at);
 }
 
 void Ddr4Device::precharge_all(Clock at) {

@@ -13,7 +13,7 @@ namespace wherry::sim::memory {
 /// Clocks of the memory since the start.
 using Clock = std::uint64_t;
 
-enum class Ddr4Command : std::uint8_t { kActivate, kPrecharge, kPrechargeAll, kRead, kWrite, kRefresh };
+enum class Ddr4Command : std::uint8_t { kActivate, kPrecharge, kAutoPrecharge, kPrechargeAll, kRead, kWrite, kRefresh };
 
 /// A command on the bus, for who judges them.
 struct Ddr4Issued {
@@ -45,6 +45,8 @@ class Ddr4Device {
 
   void activate(std::uint32_t bank, std::uint32_t row, Clock at);
   void precharge(std::uint32_t bank, Clock at);
+  /// What a column command with auto-precharge does later: no command of its own. Allowed as a precharge is.
+  void auto_precharge(std::uint32_t bank, Clock at);
   void precharge_all(Clock at);
   void read(std::uint32_t bank, Clock at);
   void write(std::uint32_t bank, Clock at);
@@ -62,6 +64,7 @@ class Ddr4Device {
   struct Group {
     Clock activate = 0, read = 0, write = 0;
   };
+  void close(std::uint32_t bank, Clock at);
   void issued(Ddr4Command command, std::uint32_t bank, std::uint32_t row, Clock at) {
     if (record_ != nullptr) record_->push_back({at, command, bank, row});
   }
