@@ -150,7 +150,7 @@ void AxiPort::take_data(const AxiRequest& in) {
 void AxiPort::take(const AxiRequest& in) {
   check(in);
   const auto outside = [this](const AxiAddress& burst) {
-    return burst.address + (burst.length + 1) * kBeatBytes > backend_.bytes();
+    return (burst.address & ~(kBeatBytes - 1)) + (burst.length + 1) * kBeatBytes > backend_.bytes();
   };
   if (out_.r_valid && in.r_ready) {
     out_.r_valid = false;

@@ -186,11 +186,11 @@ void Ddr4::perform(std::uint32_t index, bool write) {
   const std::uint32_t chosen = bank.hit[write ? 1 : 0];
   const Waiting& waiting = bank.waiting[chosen];
   if (write) {
-    device_.write(index, slot(0));
+    device_.write(index, waiting.row, slot(0));
     last_write_ = slot(0);
     ++counts_.writes;
   } else {
-    device_.read(index, slot(0));
+    device_.read(index, waiting.row, slot(0));
     ++counts_.reads;
   }
   done_.push_back({waiting.access, now_ + (write ? settings_.write_path : settings_.read_path)});

@@ -76,16 +76,16 @@ void Ddr4Device::precharge_all(Clock at) {
   issued(Ddr4Command::kPrechargeAll, 0, 0, at);
 }
 
-void Ddr4Device::read(std::uint32_t bank, Clock at) {
+void Ddr4Device::read(std::uint32_t bank, std::uint32_t row, Clock at) {
   Group& group = groups_[group_of(bank)];
   at_least(group.read, at + timing_.ccd_l);
   at_least(read_, at + timing_.ccd_s);
   at_least(write_, at + timing_.rtw);
   at_least(banks_[bank].precharge, at + timing_.rtp);
-  issued(Ddr4Command::kRead, bank, 0, at);
+  issued(Ddr4Command::kRead, bank, row, at);
 }
 
-void Ddr4Device::write(std::uint32_t bank, Clock at) {
+void Ddr4Device::write(std::uint32_t bank, std::uint32_t row, Clock at) {
   const Clock data_end = at + timing_.cwl + timing_.burst;
   Group& group = groups_[group_of(bank)];
   at_least(group.write, at + timing_.ccd_l);
@@ -93,7 +93,7 @@ void Ddr4Device::write(std::uint32_t bank, Clock at) {
   at_least(group.read, data_end + timing_.wtr_l);
   at_least(read_, data_end + timing_.wtr_s);
   at_least(banks_[bank].precharge, data_end + timing_.wr);
-  issued(Ddr4Command::kWrite, bank, 0, at);
+  issued(Ddr4Command::kWrite, bank, row, at);
 }
 
 void Ddr4Device::refresh(Clock at) {

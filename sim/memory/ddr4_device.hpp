@@ -20,7 +20,7 @@ struct Ddr4Issued {
   Clock at = 0;
   Ddr4Command command{};
   std::uint32_t bank = 0;  ///< group * 4 + bank of the group
-  std::uint32_t row = 0;   ///< of kActivate
+  std::uint32_t row = 0;   ///< of kActivate, and of kRead and kWrite the one that is meant
 };
 
 /// One thread. It believes its user: the earliest_ functions say what is allowed, the others do it. A refresh needs all
@@ -48,8 +48,9 @@ class Ddr4Device {
   /// What a column command with auto-precharge does later: no command of its own. Allowed as a precharge is.
   void auto_precharge(std::uint32_t bank, Clock at);
   void precharge_all(Clock at);
-  void read(std::uint32_t bank, Clock at);
-  void write(std::uint32_t bank, Clock at);
+  /// `row` is the one that the user means: it must be open.
+  void read(std::uint32_t bank, std::uint32_t row, Clock at);
+  void write(std::uint32_t bank, std::uint32_t row, Clock at);
   void refresh(Clock at);
 
   /// All commands from now on go there, too. Null: none. Not owned.
