@@ -8,6 +8,7 @@
 
 #include "base/random.hpp"
 #include "sim/memory/axi_mux.hpp"
+#include "sim/memory/axi_pins.hpp"
 #include "sim/memory/bram.hpp"
 #include "sim/memory/ddr4.hpp"
 #include "sim/memory/traffic.hpp"
@@ -135,6 +136,63 @@ TEST(AxiMemory, RandomBytesThroughDdr4_ExpectWhatWasWritten) {
     expect_right_bytes(memory, 2, 40'000, 300);
     EXPECT_EQ(memory.violation(), "");
   }
+}
+
+/// The members that Verilator gives a design with a manager of 64 bits of address, 512 of data and 8 of identifier.
+struct Pins {
+  std::uint8_t m_axi_arvalid, m_axi_arready, m_axi_arlen, m_axi_arsize, m_axi_arid;
+  std::uint8_t m_axi_rvalid, m_axi_rready, m_axi_rlast, m_axi_rresp, m_axi_rid;
+  std::uint8_t m_axi_awvalid, m_axi_awready, m_axi_awlen, m_axi_awsize, m_axi_awid;
+  std::uint8_t m_axi_wvalid, m_axi_wready, m_axi_wlast;
+  std::uint8_t m_axi_bvalid, m_axi_bready, m_axi_bresp, m_axi_bid;
+  std::uint64_t m_axi_araddr, m_axi_awaddr, m_axi_wstrb;
+  std::uint32_t m_axi_rdata[16], m_axi_wdata[16];
+};
+
+TEST(AxiPins, RandomBytesThroughADesignsPins_ExpectWhatWasWritten) {
+  Bram bram(kRegion);
+  Content content;
+  AxiMemory memory(bram, content, 1, kBramPort);
+  ByteManager manager(0, kRegion, 7);
+  Pins pins{};
+  for (unsigned cycle = 0; cycle < 20'000; ++cycle) {
+    drive_axi(pins, memory.answer(0));
+    const AxiRequest& out = manager.request();
+    const auto bit = [](bool value) { return static_cast<std::uint8_t>(value ? 1 : 0); };
+    pins.m_axi_arvalid = bit(out.ar_valid);
+    pins.m_axi_araddr = out.ar.address;
+    pins.m_axi_arlen = static_cast<std::uint8_t>(out.ar.length);
+    pins.m_axi_arsize = static_cast<std::uint8_t>(out.ar.size);
+    pins.m_axi_arid = static_cast<std::uint8_t>(out.ar.id);
+    pins.m_axi_rready = bit(out.r_ready);
+    pins.m_axi_awvalid = bit(out.aw_valid);
+    pins.m_axi_awaddr = out.aw.address;
+    pins.m_axi_awlen = static_cast<std::uint8_t>(out.aw.length);
+    pins.m_axi_awsize = static_cast<std::uint8_t>(out.aw.size);
+    pins.m_axi_awid = static_cast<std::uint8_t>(out.aw.id);
+    pins.m_axi_wvalid = bit(out.w_valid);
+    pins.m_axi_wlast = bit(out.w_last);
+    pins.m_axi_wstrb = out.w_strobes;
+    std::copy(out.w_data.begin(), out.w_data.end(), std::begin(pins.m_axi_wdata));
+    pins.m_axi_bready = bit(out.b_ready);
+    AxiAnswer seen{.ar_ready = pins.m_axi_arready != 0,
+                   .r_valid = pins.m_axi_rvalid != 0,
+                   .r_last = pins.m_axi_rlast != 0,
+                   .r_error = pins.m_axi_rresp != 0,
+                   .r_id = pins.m_axi_rid,
+                   .aw_ready = pins.m_axi_awready != 0,
+                   .w_ready = pins.m_axi_wready != 0,
+                   .b_valid = pins.m_axi_bvalid != 0,
+                   .b_error = pins.m_axi_bresp != 0,
+                   .b_id = pins.m_axi_bid};
+    std::copy(std::begin(pins.m_axi_rdata), std::end(pins.m_axi_rdata), seen.r_data.begin());
+    const AxiRequest in = sample_axi(pins);
+    memory.step({&in, 1});
+    manager.step(seen);
+  }
+  EXPECT_EQ(manager.wrong(), 0U);
+  EXPECT_GT(manager.transfers(), 200U);
+  EXPECT_EQ(memory.violation(), "");
 }
 
 TEST(AxiMux, RandomBytesOfThreeManagers_ExpectWhatWasWritten) {
