@@ -103,18 +103,27 @@ TEST(PicoCore, RecordedAndReplayed_ExpectTheSameLoad) {
   EXPECT_NEAR(static_cast<double>(card.stream.written_bytes()) / static_cast<double>(live_bytes), 1.0, 0.02);
 }
 
-/// Paper 000: a program on the soft core takes from the DMA engine's rate; an idle one does not.
-TEST(PicoCore, MemoryTestBesideAStream_ExpectItCostsWritesMore) {
-  const auto rate = [](bool writes, const std::vector<std::uint32_t>& firmware) {
+/// Paper 000: what runs on the soft core takes from the DMA engine's rate. Fetches are reads: they turn the bus round
+/// within a stream of writes, and not within one of reads. The memory test writes as much as it reads, and costs both.
+TEST(PicoCore, FirmwareBesideAStream_ExpectFetchesCostWritesMoreAndTheMemoryTestBoth) {
+  enum class Runs : std::uint8_t { kIdle, kFetches, kTest };
+  const auto rate = [](bool writes, Runs what) {
     Card card({.reads = !writes, .writes = writes}, kLitedramController, kLitedramTiming);
-    PicoCore core(firmware, {.ratio = 1});
+    const bool fetches = what == Runs::kFetches;
+    const std::vector<std::uint32_t> firmware = fetches               ? nop_firmware()
+                                                : what == Runs::kTest ? memory_test_firmware(kTested, 1 << 20, 2044)
+                                                                      : idle_firmware();
+    if (fetches)
+      card.content.load(kTested, {reinterpret_cast<const std::uint8_t*>(firmware.data()), firmware.size() * 4});
+    PicoCore core(firmware, {.code_on_card = fetches, .code_address = kTested});
     card.run(core, 60'000);
     return static_cast<double>(card.stream.read_bytes() + card.stream.written_bytes());
   };
-  const std::vector<std::uint32_t> idle = idle_firmware(), test = memory_test_firmware(kTested, 1 << 20, 2044);
-  const double reads = rate(false, test) / rate(false, idle), writes = rate(true, test) / rate(true, idle);
-  EXPECT_LT(writes, 0.97);
-  EXPECT_LT(reads, 1.0);
+  const auto kept = [&rate](bool writes, Runs what) { return rate(writes, what) / rate(writes, Runs::kIdle); };
+  EXPECT_GT(kept(false, Runs::kFetches), 0.8);
+  EXPECT_LT(kept(true, Runs::kFetches), 0.65);
+  EXPECT_LT(kept(false, Runs::kTest), 0.9);
+  EXPECT_LT(kept(true, Runs::kTest), 0.9);
 }
 
 }  // namespace
