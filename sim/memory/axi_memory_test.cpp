@@ -270,6 +270,28 @@ TEST(AxiMux, Slices_ExpectEachAddsACycleEachWay) {
   EXPECT_GT(manager.written_bytes(), 9'500U * kBeatBytes);
 }
 
+/// A long way to the memory: bytes under way over latency, whatever the memory could do (paper 000, section 6.3).
+TEST(AxiMux, LongWayToDdr4_ExpectBytesUnderWayOverLatency) {
+  for (const bool reads : {true, false}) {
+    Ddr4 ddr4;
+    Content content;
+    AxiMemory memory(ddr4, content, 1);
+    AxiMux mux(memory, {250});
+    TrafficManager manager({.reads = reads, .writes = !reads});
+    for (unsigned cycle = 0; cycle < 40'000; ++cycle) {
+      if (cycle == 4'000) manager.forget();
+      const AxiAnswer answer = mux.answer(0);
+      mux.step({&manager.request(), 1});
+      manager.step(answer);
+    }
+    const double rate = static_cast<double>(manager.read_bytes() + manager.written_bytes()) / 36'000;
+    EXPECT_NEAR(rate * 0.3, 9.2, 0.4) << (reads ? "reads" : "writes");  // a byte a cycle of 300 MHz is 0.3 GB/s
+    if (reads) {
+      EXPECT_NEAR(rate * static_cast<double>(manager.median_latency()), 16 * 1024, 0.03 * 16 * 1024);
+    }
+  }
+}
+
 TEST(AxiMemory, AddressBeyondTheMemory_ExpectDecodeError) {
   Bram bram(4096);
   Content content;
