@@ -84,3 +84,28 @@ function(wherry_verilate name top)
     target_link_libraries(${name} INTERFACE z)
   endif()
 endfunction()
+
+# wherry_verilate_file(NAME TOP FILE [PARAMETERS ...]): the library NAME has the class V<TOP> of one Verilog file that is not ours.
+function(wherry_verilate_file name top file)
+  cmake_parse_arguments(V "" "" "PARAMETERS" ${ARGN})
+  get_filename_component(_bin "${WHERRY_VERILATOR}" DIRECTORY)
+  execute_process(COMMAND "${WHERRY_VERILATOR}" --getenv VERILATOR_ROOT OUTPUT_VARIABLE _root OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set(_parameters ${V_PARAMETERS})
+  list(TRANSFORM _parameters PREPEND "-G")
+  set(_out "${CMAKE_CURRENT_BINARY_DIR}/${name}")
+  set(_made "${_out}/libV${top}.a" "${_out}/libverilated.a" "${_out}/V${top}.h")
+  add_custom_command(
+    OUTPUT ${_made}
+    COMMAND "${CMAKE_COMMAND}" -E env "PATH=${_bin}:$ENV{PATH}" "OBJCACHE=${CCACHE}"
+            "MAKEFLAGS=CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O2 OPT_SLOW=-O0 OPT_GLOBAL=-O1"
+            "${WHERRY_VERILATOR}" --cc --build -j 1 --quiet --Mdir "${_out}" --prefix "V${top}" --top-module "${top}" ${_parameters}
+            -Wno-fatal -Wno-lint -Wno-style --x-initial fast -CFLAGS "-w -fPIC" "${file}"
+    DEPENDS "${file}"
+    COMMENT "Verilating ${top}"
+    VERBATIM)
+  add_custom_target(${name}_files DEPENDS ${_made})
+  add_library(${name} INTERFACE)
+  add_dependencies(${name} ${name}_files)
+  target_include_directories(${name} SYSTEM INTERFACE "${_out}" "${_root}/include" "${_root}/include/vltstd")
+  target_link_libraries(${name} INTERFACE "${_out}/libV${top}.a" "${_out}/libverilated.a" Threads::Threads)
+endfunction()

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The chips of a DDR4 memory, one rank: which rows are open, and when each command is allowed at the earliest.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "sim/memory/ddr4_timing.hpp"
+
+namespace wherry::sim::memory {
+
+/// Clocks of the memory since the start.
+using Clock = std::uint64_t;
+
+enum class Ddr4Command : std::uint8_t { kActivate, kPrecharge, kAutoPrecharge, kPrechargeAll, kRead, kWrite, kRefresh };
+
+/// A command on the bus, for who judges them.
+struct Ddr4Issued {
+  Clock at = 0;
+  Ddr4Command command{};
+  std::uint32_t bank = 0;  ///< group * 4 + bank of the group
+  std::uint32_t row = 0;   ///< of kActivate, and of kRead and kWrite the one that is meant
+};
+
+/// One thread. It believes its user: the earliest_ functions say what is allowed, the others do it. A refresh needs all
+/// banks closed.
+class Ddr4Device {
+ public:
+  explicit Ddr4Device(const Ddr4Timing& timing) : timing_(timing) {}
+
+  [[nodiscard]] const Ddr4Timing& timing() const noexcept { return timing_; }
+  [[nodiscard]] bool is_open(std::uint32_t bank) const noexcept { return banks_[bank].open; }
+  /// Of an open bank.
+  [[nodiscard]] std::uint32_t row(std::uint32_t bank) const noexcept { return banks_[bank].row; }
+  [[nodiscard]] bool any_open() const noexcept { return open_ != 0; }
+
+  [[nodiscard]] Clock earliest_activate(std::uint32_t bank) const noexcept;
+  [[nodiscard]] Clock earliest_precharge(std::uint32_t bank) const noexcept { return banks_[bank].precharge; }
+  /// Of all open banks.
+  [[nodiscard]] Clock earliest_precharge_all() const noexcept;
+  [[nodiscard]] Clock earliest_read(std::uint32_t bank) const noexcept;
+  [[nodiscard]] Clock earliest_write(std::uint32_t bank) const noexcept;
+  [[nodiscard]] Clock earliest_refresh() const noexcept { return refresh_; }
+
+  void activate(std::uint32_t bank, std::uint32_t row, Clock at);
+  void precharge(std::uint32_t bank, Clock at);
+  /// What a column command with auto-precharge does later: no command of its own. Allowed as a precharge is.
+  void auto_precharge(std::uint32_t bank, Clock at);
+  void precharge_all(Clock at);
+  /// `row` is the one that the user means: it must be open.
+  void read(std::uint32_t bank, std::uint32_t row, Clock at);
+  void write(std::uint32_t bank, std::uint32_t row, Clock at);
+  void refresh(Clock at);
+
+  /// All commands from now on go there, too. Null: none. Not owned.
+  void record(std::vector<Ddr4Issued>* into) noexcept { record_ = into; }
+
+ private:
+  struct Bank {
+    bool open = false;
+    std::uint32_t row = 0;
+    Clock activate = 0, precharge = 0, column = 0;  ///< earliest
+  };
+  struct Group {
+    Clock activate = 0, read = 0, write = 0;
+  };
+  void close(std::uint32_t bank, Clock at);
+  void issued(Ddr4Command command, std::uint32_t bank, std::uint32_t row, Clock at) {
+    if (record_ != nullptr) record_->push_back({at, command, bank, row});
+  }
+
+  Ddr4Timing timing_;
+  std::array<Bank, kBanks> banks_;
+  std::array<Group, kBankGroups> groups_;
+  Clock activate_ = 0, read_ = 0, write_ = 0, refresh_ = 0;  ///< earliest, all groups
+  std::array<Clock, 4> last_activates_{};                    ///< plus tFAW: earliest of the fourth after each
+  std::uint32_t oldest_activate_ = 0;
+  std::uint32_t open_ = 0;  ///< bit i: bank i is open
+  std::vector<Ddr4Issued>* record_ = nullptr;
+};
+
+}  // namespace wherry::sim::memory

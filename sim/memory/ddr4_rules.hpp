@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judges a trace of DDR4 commands by JEDEC's rules. It shares nothing with the model but the trace's format: intervals
+// stand here a second time, in the specification's units, each with its place.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/memory/ddr4_device.hpp"
+
+namespace wherry::sim::memory {
+
+struct Ddr4Judgement {
+  /// Name of each rule that was broken, and how often.
+  std::map<std::string, std::uint64_t> broken;
+  /// The first of them, in words.
+  std::string first;
+  /// How often each interval was met exactly: a rule that no command comes near to was not tested.
+  std::map<std::string, std::uint64_t> tight;
+};
+
+/// `trace` in any order; 8 Gbit x8 chips of DDR4-2400, speed bin 16-16-16, BL8, CWL 12, preambles of 1 tCK.
+[[nodiscard]] Ddr4Judgement judge(std::span<const Ddr4Issued> trace);
+
+}  // namespace wherry::sim::memory

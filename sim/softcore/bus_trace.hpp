@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a soft core asked of the card's memory, and when; and a manager that asks it again. docs/card-memory.md has the
+// format.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/memory/axi.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::sim::softcore {
+
+/// One access of the core's bus: a word, or a line of its cache.
+struct BusAccess {
+  std::uint64_t cycle = 0;    ///< of the core's clock, since the trace's start; does not go back
+  std::uint64_t address = 0;  ///< in the card's memory; its lowest two bits are 0
+  bool write = false;
+  friend bool operator==(const BusAccess&, const BusAccess&) = default;
+};
+
+struct BusTrace {
+  std::uint32_t clock_hz = 100'000'000;  ///< the core's
+  std::vector<BusAccess> accesses;
+
+  [[nodiscard]] std::vector<std::uint8_t> encode() const;
+  /// Refuses whatever encode() does not write: says at which byte, and why.
+  [[nodiscard]] static Result<BusTrace> decode(std::span<const std::uint8_t> bytes);
+};
+
+/// Plays a trace as a manager: accesses of 64 bytes, one under way, none before its time. What the recording took while
+/// it waited for its own memory is not known, so a slower memory only delays (open loop). It begins again at the end.
+class TracePlayer {
+ public:
+  /// `bus_hz`: of the clock that steps it. `base`: where the trace's address 0 lies; `bytes`: addresses wrap there, a
+  /// power of two. A trace without accesses does nothing. The trace must live longer.
+  TracePlayer(const BusTrace& trace, std::uint64_t bus_hz, std::uint64_t base, std::uint64_t bytes);
+
+  [[nodiscard]] const memory::AxiRequest& request() const noexcept { return out_; }
+  void step(const memory::AxiAnswer& in);
+
+  [[nodiscard]] std::uint64_t reads() const noexcept { return reads_; }
+  [[nodiscard]] std::uint64_t writes() const noexcept { return writes_; }
+  /// Cycles of the bus in which an access was under way.
+  [[nodiscard]] std::uint64_t waited() const noexcept { return waited_; }
+  /// How often the whole trace was played.
+  [[nodiscard]] std::uint64_t rounds() const noexcept { return rounds_; }
+
+ private:
+  void begin();
+
+  const BusTrace& trace_;
+  std::uint64_t bus_hz_, base_, bytes_;
+  std::uint64_t now_ = 0, start_ = 0;
+  std::size_t next_ = 0;
+  bool busy_ = false;
+  std::uint64_t reads_ = 0, writes_ = 0, waited_ = 0, rounds_ = 0;
+  memory::AxiRequest out_;
+};
+
+}  // namespace wherry::sim::softcore

