@@ -197,7 +197,7 @@ module dma_c2h_reader
     logic [12:0] got_q, room, takes, got;
     logic [5:0] skip_q, lane_q;
     logic [6:0] top, there;
-    logic matches, beat, whole, stopped;
+    logic ours, beat, whole, stopped;
     always_comb begin
       top = 7'd64;
       if (s_axis_payload.last) begin
@@ -205,14 +205,14 @@ module dma_c2h_reader
         for (int i = 0; i < 64; i++) if (s_axis_payload.keep[i]) top = 7'(i + 1);
       end
     end
-    assign matches      = s_axis_payload.user[1:0] == held_q.channel;
+    assign ours      = s_axis_payload.user[1:0] == held_q.channel;
     assign room         = held_q.bytes - got_q;
     assign there        = top - 7'(skip_q);
     assign whole        = 13'(there) <= room;
     assign takes        = whole ? 13'(there) : room;
     assign got          = stopped ? (begun_q ? got_q : 13'd1) : got_q + takes;
     assign stopped      = busy_q && stop_i && told_ready && (begun_q || free_q != '0);
-    assign beat         = busy_q && !stop_i && !discard_q && s_axis_valid && matches && free_q != '0 && told_ready;
+    assign beat         = busy_q && !stop_i && !discard_q && s_axis_valid && ours && free_q != '0 && told_ready;
     assign stream_ends  = stopped || (beat && (13'(there) >= room || s_axis_payload.last));
     assign stream_write = beat || (stopped && !begun_q);
     assign stream_busy  = busy_q;

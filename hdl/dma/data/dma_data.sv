@@ -160,6 +160,8 @@ module dma_data
     m_axi_req.ar_valid = c2h_req.ar_valid;
     m_axi_req.r_ready  = c2h_req.r_ready;
   end
+  logic unused_writing;
+  assign unused_writing = ^{c2h_req.aw, c2h_req.aw_valid, c2h_req.w, c2h_req.w_valid, c2h_req.b_ready};
 
   dma_requester #(
       .Tags(Tags),
