@@ -134,6 +134,7 @@ void DataRig::sample() {
   sample_reads();
   sample_writes();
   sample_card();
+  answer_all();
   if (core_->unexpected_o != 0) ++unexpected;
   if (core_->timed_out_o != 0) ++timed_out;
 }
@@ -156,7 +157,7 @@ void DataRig::drive_turns() {
       side.offered = true;
     }
     (way == Way::kToCard ? c.s_h2c_valid : c.s_c2h_valid) = side.offered ? 1 : 0;
-    (way == Way::kToCard ? c.m_h2c_done_ready : c.m_c2h_done_ready) = draw(options_.card_pauses) ? 0 : 1;
+    (way == Way::kToCard ? c.m_h2c_done_ready : c.m_c2h_done_ready) = static_cast<CData>(!draw(options_.card_pauses));
   }
 }
 
@@ -169,9 +170,19 @@ void DataRig::sample_turns() {
       side.to_offer.pop_front();
       side.offered = false;
     }
-    if ((to_card ? c.m_h2c_done_valid && c.m_h2c_done_ready : c.m_c2h_done_valid && c.m_c2h_done_ready) != 0) {
-      answer(way, to_card ? c.m_h2c_done_payload : c.m_c2h_done_payload);
+    if ((to_card ? c.m_h2c_done_valid & c.m_h2c_done_ready : c.m_c2h_done_valid & c.m_c2h_done_ready) != 0) {
+      side.answers.push_back(to_card ? c.m_h2c_done_payload : c.m_c2h_done_payload);
     }
+  }
+}
+
+/// A turn's last write was taken by the requester, in whose register it may still be.
+void DataRig::answer_all() {
+  const bool held = core_->m_write_valid != 0 && core_->m_write_ready == 0;
+  for (const Way way : {Way::kToCard, Way::kToHost}) {
+    Side& side = sides_[index(way)];
+    if (way == Way::kToHost && held) continue;
+    for (const std::uint32_t payload : std::exchange(side.answers, {})) answer(way, payload);
   }
 }
 
@@ -249,12 +260,12 @@ void DataRig::sample_writes() {
     write_left_ = static_cast<std::uint32_t>(field(port, write_bits::kBytes, 13));
     if (write_left_ == 0 || write_left_ > 128U << options_.mps) wrong("a write of no bytes, or more than MPS");
     if (write_at_ % kPage + write_left_ > kPage) wrong("a write crosses a page");
-    link_.write(write_left_);
     ++writes;
   }
   Line data;
   line(port, 0, data.data());
   const std::uint32_t here = std::min<std::uint32_t>(write_left_, kLineBytes);
+  link_.write(here, first);
   for (std::uint32_t i = 0; i < here; ++i) {
     const std::string why = host_.write(write_at_ + i, std::to_integer<std::uint8_t>(data[i]));
     if (!why.empty()) return wrong(why);

@@ -91,6 +91,7 @@ class DataRig {
     std::deque<Turn> to_offer;
     std::deque<Open> open;
     std::deque<Done> done;
+    std::vector<std::uint32_t> answers;  ///< of this cycle, or not yet to be judged
     bool offered = false;
   };
   struct Burst {
@@ -104,6 +105,7 @@ class DataRig {
   void sample();
   void drive_turns();
   void sample_turns();
+  void answer_all();
   void answer(Way way, std::uint32_t payload);
   void sample_reads();
   void drive_completion();

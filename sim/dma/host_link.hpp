@@ -18,6 +18,8 @@
 namespace wherry::sim::dma {
 
 inline constexpr double kCycleNs = 4;
+/// What the transmitter has in its queue, at most: some lines.
+inline constexpr double kQueueNs = 16;
 inline constexpr double kFraming = 8, kRequestHeader = 16, kCompletionHeader = 12;
 
 /// Numbers of dma_pkg::error_e.
@@ -66,13 +68,13 @@ class HostLink {
   HostLink(const LinkOptions& options, std::uint64_t seed) : options_(options), random_(seed) {}
 
   /// Whether the transmitter takes something in this cycle.
-  [[nodiscard]] bool read_ready() const { return up_free_ <= now_ + kCycleNs && !paused_read_; }
-  [[nodiscard]] bool write_ready() const { return up_free_ <= now_ + kCycleNs && !paused_write_; }
+  [[nodiscard]] bool read_ready() const { return up_free_ <= now_ + kQueueNs && !paused_read_; }
+  [[nodiscard]] bool write_ready() const { return up_free_ <= now_ + kQueueNs && !paused_write_; }
 
   /// A request that was taken; how it ends, of which on_fault tells if it is not well.
   void request(const ReadRequest& request);
-  /// A write of so many bytes begins.
-  void write(std::uint32_t bytes) { up(kRequestHeader + kFraming + bytes); }
+  /// So many bytes of a write, which begins with them or goes on.
+  void write(std::uint32_t bytes, bool first) { up((first ? kRequestHeader + kFraming : 0) + bytes); }
 
   /// The beat that is offered in this cycle. It stays until taken.
   [[nodiscard]] const CompletionBeat* completion() const { return offered_ ? &beats_.front() : nullptr; }

@@ -14,6 +14,7 @@ constexpr std::uint32_t kMillion = 1'000'000;
 constexpr std::uint64_t kPatience = 200'000;  // cycles without an answer; a time-out takes 16 thousand
 constexpr unsigned kTimeoutTicks = 32;        // of 256 cycles: hdl's parameter TickBits here is 8
 constexpr std::uint32_t kLine = 64;
+constexpr std::uint64_t kStoppedTurns = 100;  // cycles of a reset in which turns still come
 
 /// Addresses that follow each other with gaps, round a memory, so that turns that are open never overlap.
 class Places {
@@ -34,7 +35,8 @@ class Places {
 };
 
 RigOptions draw_options(SplitMix64& random, std::uint64_t seed, bool faults) {
-  RigOptions options{.seed = seed};
+  RigOptions options;
+  options.seed = seed;
   options.mrrs = random.below(6);
   options.mps = random.below(3);
   options.link.completion = kLine << random.below(3);
@@ -98,7 +100,7 @@ SoakResult soak(std::uint64_t seed, std::uint64_t bytes, bool faults) {
     }
   };
   while (rig.error().empty() && (result.bytes < bytes || rig.open(Way::kToCard) + rig.open(Way::kToHost) != 0)) {
-    if (result.bytes < bytes) {
+    if (result.bytes < bytes && (stop_at == 0 || rig.now() < stop_at + kStoppedTurns)) {
       if ((ways & 1) != 0 && rig.open(Way::kToCard) < depth) rig.post(Way::kToCard, draw_turn(random, host_from, card_to, style));
       if ((ways & 2) != 0 && rig.open(Way::kToHost) < depth) rig.post(Way::kToHost, draw_turn(random, host_to, card_from, style));
     }
