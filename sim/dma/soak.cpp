@@ -77,7 +77,7 @@ SoakResult soak(std::uint64_t seed, std::uint64_t bytes, bool faults) {
   if (faults) {
     LinkFaults& injected = rig.link().faults;
     for (std::uint32_t* one : {&injected.unsupported, &injected.aborted, &injected.poisoned, &injected.short_, &injected.long_}) {
-      if (random.below(2) == 0) *one = random.below(10'000);
+      if (random.below(2) == 0) *one = random.below(random.below(4) == 0 ? 50'000 : 5'000);
     }
     if (random.below(3) == 0) injected.lost = random.below(1'000);
   }
@@ -87,6 +87,7 @@ SoakResult soak(std::uint64_t seed, std::uint64_t bytes, bool faults) {
   Places host_to(rig.host_memory().base(), rig.host_memory().size()), card_to(rig.card_memory().base(), rig.card_memory().size());
   const std::uint32_t style = random.below(4), ways = 1 + random.below(3);
   const std::size_t depth = 1 + random.below(40);
+  const std::uint32_t between_resets = 2'000U << random.below(7);  // cycles
   SoakResult result;
   std::uint64_t last_answer = rig.now(), stop_at = 0, frozen_until = 0;
   const auto take = [&](Way way) {
@@ -104,7 +105,7 @@ SoakResult soak(std::uint64_t seed, std::uint64_t bytes, bool faults) {
       if ((ways & 1) != 0 && rig.open(Way::kToCard) < depth) rig.post(Way::kToCard, draw_turn(random, host_from, card_to, style));
       if ((ways & 2) != 0 && rig.open(Way::kToHost) < depth) rig.post(Way::kToHost, draw_turn(random, host_to, card_from, style));
     }
-    if (faults && stop_at == 0 && random.below(100'000) == 0) {
+    if (faults && stop_at == 0 && random.below(between_resets) == 0) {
       stop_at = rig.now();
       rig.stop(true);
       ++result.resets;

@@ -208,7 +208,7 @@ module dma_c2h_writer
   // ---- by bytes
   logic [535:0] wide;
   logic [511:0] data;
-  assign wide = {words[0][23:0], r_words_q};
+  assign wide = {r_q.needs ? words[0][23:0] : 24'd0, r_words_q};
   for (genvar i = 0; i < 16; i++) begin : gen_out
     logic [31:0] low, high;
     assign low = r_q.fine[0] ? wide[32*i+8+:32] : wide[32*i+:32];
