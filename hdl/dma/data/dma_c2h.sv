@@ -25,19 +25,19 @@ module dma_c2h
     input wire stop_i,
     input wire [2:0] mps_i,
 
-    input  wire         s_turn_valid,
-    output logic        s_turn_ready,
-    input  wire turn_t  s_turn_payload,
-    output logic        m_done_valid,
-    input  wire         m_done_ready,
-    output done_t       m_done_payload,
+    input  wire        s_turn_valid,
+    output logic       s_turn_ready,
+    input  wire turn_t s_turn_payload,
+    output logic       m_done_valid,
+    input  wire        m_done_ready,
+    output done_t      m_done_payload,
 
     output axi_req_t       m_axi_req,
     input  wire axi_resp_t m_axi_resp,
 
-    input  wire             s_axis_valid,
-    output logic            s_axis_ready,
-    input  wire dma_axis_t  s_axis_payload,
+    input  wire            s_axis_valid,
+    output logic           s_axis_ready,
+    input  wire dma_axis_t s_axis_payload,
 
     output logic   m_write_valid,
     input  wire    m_write_ready,

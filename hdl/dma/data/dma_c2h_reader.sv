@@ -29,17 +29,17 @@ module dma_c2h_reader
     input wire rst_i,
     input wire stop_i,
 
-    input  wire         s_valid,
-    output logic        s_ready,
-    input  wire turn_t  s_payload,
+    input  wire        s_valid,
+    output logic       s_ready,
+    input  wire turn_t s_payload,
 
     // The read channels; those of writing are idle.
     output axi_req_t       m_axi_req,
     input  wire axi_resp_t m_axi_resp,
 
-    input  wire             s_axis_valid,
-    output logic            s_axis_ready,
-    input  wire dma_axis_t  s_axis_payload,
+    input  wire            s_axis_valid,
+    output logic           s_axis_ready,
+    input  wire dma_axis_t s_axis_payload,
 
     output logic                write_o,
     output logic [LineBits-1:0] write_line_o,
@@ -86,7 +86,7 @@ module dma_c2h_reader
   logic valid, ready, unused_first, last, burst_ready, address_ready, fits, go, unused_user;
   logic [63:0] address;
   logic [12:0] bytes;
-  logic [6:0] lines;
+  logic [ 6:0] lines;
   range_split #(
       .AddressWidth(64),
       .LengthWidth(13),
@@ -205,7 +205,7 @@ module dma_c2h_reader
         for (int i = 0; i < 64; i++) if (s_axis_payload.keep[i]) top = 7'(i + 1);
       end
     end
-    assign ours      = s_axis_payload.user[1:0] == held_q.channel;
+    assign ours         = s_axis_payload.user[1:0] == held_q.channel;
     assign room         = held_q.bytes - got_q;
     assign there        = top - 7'(skip_q);
     assign whole        = 13'(there) <= room;

@@ -25,9 +25,9 @@ module dma_c2h_writer
     /// Of PCIe's device control register: 128 bytes << mps_i, at most 2 (512). It may change between turns.
     input wire [2:0] mps_i,
 
-    input  wire         s_valid,
-    output logic        s_ready,
-    input  wire turn_t  s_payload,
+    input  wire        s_valid,
+    output logic       s_ready,
+    input  wire turn_t s_payload,
 
     input  wire  [LineBits:0] arrived_i,
     output logic [       5:0] turn_o,
@@ -81,11 +81,11 @@ module dma_c2h_writer
 
   // ---- a beat of the write that is taken out of the ring
   typedef struct packed {
-    logic        head;   // of its write
+    logic        head;         // of its write
     logic        tail;
     logic        void_;
-    logic        needs;  // a word of the beat after it
-    logic        ends;   // its turn
+    logic        needs;        // a word of the beat after it
+    logic        ends;         // its turn
     logic [1:0]  channel;
     logic        packet_ends;
     error_e      error;
@@ -122,9 +122,9 @@ module dma_c2h_writer
   assign fetch = valid && here && !extra_q && d_free;
   assign ready = here && !extra_q && d_free && tail;
   // Of the line after: its first bytes belong to this beat, or it is to be freed with it.
-  assign over  = tail && (step + 7'(lane[1:0]) > 7'd64 || (last && end_ > 7'd64));
+  assign over = tail && (step + 7'(lane[1:0]) > 7'd64 || (last && end_ > 7'd64));
   assign extra = extra_q && d_free;
-  assign beat  = '{
+  assign beat = '{
           head: !middle_q,
           tail: tail,
           void_: void_,
@@ -150,13 +150,13 @@ module dma_c2h_writer
   always_ff @(posedge clk_i) begin
     if (fetch) begin
       middle_q <= !tail;
-      left_q   <= left - 13'(step);
-      lane_q   <= end_[5:0];
-      void_q   <= void_;
-      error_q  <= error;
-      moved_q  <= moved;
-      extra_q  <= over;
-      extra_free_q   <= last && end_ > 7'd64;
+      left_q <= left - 13'(step);
+      lane_q <= end_[5:0];
+      void_q <= void_;
+      error_q <= error;
+      moved_q <= moved;
+      extra_q <= over;
+      extra_free_q <= last && end_ > 7'd64;
       extra_coarse_q <= lane[5:2];
       if (tail && last) turn_q <= turn_q + 1'b1;
     end
@@ -223,7 +223,7 @@ module dma_c2h_writer
   always_ff @(posedge clk_i) begin
     if (m_done_ready) m_done_valid <= 1'b0;
     if (r_go && r_q.ends) begin
-      m_done_valid   <= 1'b1;
+      m_done_valid <= 1'b1;
       m_done_payload <= '{
           channel: r_q.channel,
           error: r_q.error,

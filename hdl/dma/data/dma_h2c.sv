@@ -32,19 +32,19 @@ module dma_h2c
     input wire stop_i,
     input wire [2:0] mrrs_i,
 
-    input  wire         s_turn_valid,
-    output logic        s_turn_ready,
-    input  wire turn_t  s_turn_payload,
-    output logic        m_done_valid,
-    input  wire         m_done_ready,
-    output done_t       m_done_payload,
+    input  wire        s_turn_valid,
+    output logic       s_turn_ready,
+    input  wire turn_t s_turn_payload,
+    output logic       m_done_valid,
+    input  wire        m_done_ready,
+    output done_t      m_done_payload,
 
-    output logic              m_read_valid,
-    input  wire               m_read_ready,
-    output read_t             m_read_payload,
-    input  wire               s_completion_valid,
-    output logic              s_completion_ready,
-    input  wire completion_t  s_completion_payload,
+    output logic             m_read_valid,
+    input  wire              m_read_ready,
+    output read_t            m_read_payload,
+    input  wire              s_completion_valid,
+    output logic             s_completion_ready,
+    input  wire completion_t s_completion_payload,
 
     output axi_req_t       m_axi_req,
     input  wire axi_resp_t m_axi_resp,
@@ -286,7 +286,8 @@ module dma_h2c
 
   `ASSERT(turn_fits, !s_turn_valid || (s_turn_payload.bytes != '0 && 32'(s_turn_payload.bytes) <= TurnBytes),
           "a turn of no bytes, or of too many")
-  `ASSERT(packets_of_lines, !s_turn_valid || !s_turn_payload.stream || s_turn_payload.last || s_turn_payload.bytes[5:0] == '0,
+  `ASSERT(packets_of_lines,
+          !s_turn_valid || !s_turn_payload.stream || s_turn_payload.last || s_turn_payload.bytes[5:0] == '0,
           "a packet has a gap")
 
 endmodule

@@ -21,27 +21,27 @@ module dma_h2c_collect
     input wire stop_i,
 
     // The oldest turn, and its pieces.
-    input  wire         turn_valid_i,
-    output logic        turn_ready_o,
-    input  wire turn_t  turn_i,
-    input  wire         piece_valid_i,
-    output logic        piece_ready_o,
-    input  wire  [12:0] piece_bytes_i,
-    input  wire         piece_end_i,
-    input  wire error_e piece_error_i,
+    input  wire                turn_valid_i,
+    output logic               turn_ready_o,
+    input  wire turn_t         turn_i,
+    input  wire                piece_valid_i,
+    output logic               piece_ready_o,
+    input  wire         [12:0] piece_bytes_i,
+    input  wire                piece_end_i,
+    input  wire error_e        piece_error_i,
 
     // A run: so many bytes from addr on; what is void is not written.
-    output logic        m_valid,
-    input  wire         m_ready,
-    output logic        m_void,
-    output logic [63:0] m_addr,
-    output logic [12:0] m_bytes,
-    output logic        m_stream,
-    output logic        m_end,    // of its turn, of which follow
-    output logic        m_last,
-    output logic [ 1:0] m_channel,
-    output error_e      m_error,
-    output logic [12:0] m_moved   // of the turn, if AXI has no error to tell
+    output logic          m_valid,
+    input  wire           m_ready,
+    output logic          m_void,
+    output logic   [63:0] m_addr,
+    output logic   [12:0] m_bytes,
+    output logic          m_stream,
+    output logic          m_end,      // of its turn, of which follow
+    output logic          m_last,
+    output logic   [ 1:0] m_channel,
+    output error_e        m_error,
+    output logic   [12:0] m_moved     // of the turn, if AXI has no error to tell
 );
 
   // Of the turn: where the next byte goes, how much of the piece is done, and what went wrong.

@@ -27,9 +27,9 @@ module dma_h2c_cutter
     /// Of PCIe's device control register: 128 bytes << mrrs_i, at most 5. It may change between turns.
     input wire [2:0] mrrs_i,
 
-    input  wire         s_valid,
-    output logic        s_ready,
-    input  wire turn_t  s_payload,
+    input  wire        s_valid,
+    output logic       s_ready,
+    input  wire turn_t s_payload,
 
     // A piece: its tag comes from there, and with it goes the request.
     output logic                piece_valid_o,
@@ -54,7 +54,7 @@ module dma_h2c_cutter
   logic valid, ready, first, last, room, go, out_ready;
   logic [63:0] address;
   logic [12:0] bytes;
-  logic [5:0] lane;
+  logic [ 5:0] lane;
   range_split #(
       .AddressWidth(64),
       .LengthWidth(13),
@@ -81,14 +81,14 @@ module dma_h2c_cutter
   logic [LineBits:0] free_q;
   logic [12:0] reach;
   logic [6:0] touched, fresh;
-  assign here    = first ? lane : lane_q;
-  assign reach   = 13'(here) + bytes;
-  assign touched = 7'((reach + 13'd63) >> 6);
+  assign here          = first ? lane : lane_q;
+  assign reach         = 13'(here) + bytes;
+  assign touched       = 7'((reach + 13'd63) >> 6);
   // The line of its first byte was taken by the piece before, unless that ended with it.
-  assign fresh   = touched - 7'(!first && lane_q != '0);
-  assign room    = free_q >= (LineBits + 1)'(8'd2 << mrrs_i) + 1'b1;
-  assign go      = piece_valid_o && piece_ready_i;
-  assign ready   = room && out_ready && piece_ready_i;
+  assign fresh         = touched - 7'(!first && lane_q != '0);
+  assign room          = free_q >= (LineBits + 1)'(8'd2 << mrrs_i) + 1'b1;
+  assign go            = piece_valid_o && piece_ready_i;
+  assign ready         = room && out_ready && piece_ready_i;
 
   // In LineBits + 6 bits the place of a byte; one that goes on in a line is a line back.
   assign piece_place_o = {!first && lane_q != '0 ? next_q - 1'b1 : next_q, here};

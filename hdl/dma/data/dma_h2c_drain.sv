@@ -25,17 +25,17 @@ module dma_h2c_drain
     input wire clk_i,
     input wire rst_i,
 
-    input  wire         s_valid,
-    output logic        s_ready,
-    input  wire         s_void,
-    input  wire  [63:0] s_addr,
-    input  wire  [12:0] s_bytes,
-    input  wire         s_stream,
-    input  wire         s_end,
-    input  wire         s_last,
-    input  wire  [ 1:0] s_channel,
-    input  wire error_e s_error,
-    input  wire  [12:0] s_moved,
+    input  wire                s_valid,
+    output logic               s_ready,
+    input  wire                s_void,
+    input  wire         [63:0] s_addr,
+    input  wire         [12:0] s_bytes,
+    input  wire                s_stream,
+    input  wire                s_end,
+    input  wire                s_last,
+    input  wire         [ 1:0] s_channel,
+    input  wire error_e        s_error,
+    input  wire         [12:0] s_moved,
 
     output logic                read_o,
     output logic [LineBits-1:0] read_line_o,
@@ -74,11 +74,11 @@ module dma_h2c_drain
   logic final_, fetch, out_free, awaited_ready, aw_free, load, spoilt;
   logic awaited_valid, b_take, passes, done_free;
   logic [12:0] reach;
-  assign reach  = 13'(s_addr[5:0]) + s_bytes + 13'd63;
-  assign beats  = 7'(reach >> 6);
+  assign reach = 13'(s_addr[5:0]) + s_bytes + 13'd63;
+  assign beats = 7'(reach >> 6);
   assign final_ = left_q == 7'd1;
-  assign fetch  = active_q && (void_q || out_free) && (!final_ || awaited_ready);
-  assign load   = s_valid && s_ready;
+  assign fetch = active_q && (void_q || out_free) && (!final_ || awaited_ready);
+  assign load = s_valid && s_ready;
   assign s_ready = (!active_q || (fetch && final_)) && aw_free;
   assign spoilt = s_error != ErrorNone || spoilt_q[s_channel];
 
@@ -129,7 +129,7 @@ module dma_h2c_drain
 
   // ---- the beat that the ring put out
   logic out_valid_q, out_stream_q, out_last_q, out_end_q, out_bad_q;
-  logic [1:0] out_channel_q;
+  logic [ 1:0] out_channel_q;
   logic [63:0] lanes_q;
   assign out_free = !out_valid_q || (out_stream_q ? m_axis_ready : m_axi_resp.w_ready);
   always_ff @(posedge clk_i) begin
@@ -192,12 +192,7 @@ module dma_h2c_drain
     if (m_done_ready) m_done_valid <= 1'b0;
     if (passes) begin
       m_done_valid   <= awaited.ends;
-      m_done_payload <= '{
-          channel: awaited.channel,
-          error: error,
-          end_of_packet: 1'b0,
-          bytes: awaited.moved
-      };
+      m_done_payload <= '{channel: awaited.channel, error: error, end_of_packet: 1'b0, bytes: awaited.moved};
       error_q        <= awaited.ends ? ErrorNone : error;
     end
     if (rst_i) begin

@@ -27,21 +27,21 @@ module dma_h2c_store
     input wire stop_i,
 
     // A tag that is given to a piece; not taken while a completion needs the table.
-    input  wire                 piece_valid_i,
-    output logic                piece_ready_o,
-    input  wire [  TagBits-1:0] piece_tag_i,
-    input  wire [         12:0] piece_bytes_i,
-    input  wire [PlaceBits-1:0] piece_place_i,
+    input  wire                  piece_valid_i,
+    output logic                 piece_ready_o,
+    input  wire  [  TagBits-1:0] piece_tag_i,
+    input  wire  [         12:0] piece_bytes_i,
+    input  wire  [PlaceBits-1:0] piece_place_i,
 
-    input  wire               s_valid,
-    output logic              s_ready,
-    input  wire completion_t  s_payload,
+    input  wire              s_valid,
+    output logic             s_ready,
+    input  wire completion_t s_payload,
 
     /// Whether the tag of s_payload is in flight.
-    input  wire                found_i,
-    output logic               complete_o,
-    output logic [TagBits-1:0] complete_tag_o,
-    output error_e             complete_error_o,
+    input  wire                  found_i,
+    output logic                 complete_o,
+    output logic   [TagBits-1:0] complete_tag_o,
+    output error_e               complete_error_o,
 
     output logic [15:0][         3:0] write_o,
     output logic [15:0][LineBits-1:0] write_line_o,
@@ -83,7 +83,11 @@ module dma_h2c_store
     if (error == ErrorNone && 13'(s_payload.bytes) > here.left) error = ErrorMalformed;
     if (error == ErrorNone && final_ && 13'(s_payload.bytes) != here.left) error = ErrorMalformed;
   end
-  assign next  = '{place: here.place + PlaceBits'(s_payload.bytes), left: here.left - 13'(s_payload.bytes), error: error};
+  assign next = '{
+          place: here.place + PlaceBits'(s_payload.bytes),
+          left: here.left - 13'(s_payload.bytes),
+          error: error
+      };
   assign moves = found && !stop_i && error == ErrorNone && s_payload.bytes != '0;
 
   // ---- a beat on its way to the banks
@@ -106,10 +110,10 @@ module dma_h2c_store
   always_ff @(posedge clk_i) begin
     if (s_ready) valid_q <= s_valid && found;
     if (take) begin
-      next_q  <= next;
+      next_q <= next;
       found_q <= found;
       moves_q <= moves;
-      beat_q  <= '{
+      beat_q <= '{
           tag: tag,
           first: s_payload.first,
           last: s_payload.last,

@@ -48,15 +48,15 @@ module dma_requester
     output logic        [1:0] s_write_ready,
     input  wire write_t [1:0] s_write_payload,
 
-    output logic              m_read_valid,
-    input  wire               m_read_ready,
-    output read_t             m_read_payload,
-    input  wire               s_completion_valid,
-    output logic              s_completion_ready,
-    input  wire completion_t  s_completion_payload,
-    output logic              m_write_valid,
-    input  wire               m_write_ready,
-    output write_t            m_write_payload,
+    output logic             m_read_valid,
+    input  wire              m_read_ready,
+    output read_t            m_read_payload,
+    input  wire              s_completion_valid,
+    output logic             s_completion_ready,
+    input  wire completion_t s_completion_payload,
+    output logic             m_write_valid,
+    input  wire              m_write_ready,
+    output write_t           m_write_payload,
 
     output logic unexpected_o,
     output logic timed_out_o,
@@ -81,17 +81,17 @@ module dma_requester
 
   // A request as it was issued. It is in flight while `turn` is not what ended_turn says.
   typedef struct packed {
-    logic               turn;
-    logic [LifeBits-1:0] life;  // of which life of the function
-    logic [6:0]         lines;  // of 64 bytes that it touches
-    logic [AgeBits-1:0] tick;   // when
+    logic                turn;
+    logic [LifeBits-1:0] life;   // of which life of the function
+    logic [6:0]          lines;  // of 64 bytes that it touches
+    logic [AgeBits-1:0]  tick;   // when
   } issued_t;
   typedef logic [Bits-1:0] index_t;
   localparam int unsigned LineBits = $clog2(CompletionLines + 1);
 
   // ---- time, lives, and the sweep after a reset
   logic [TickBits-1:0] cycle_q;
-  logic [AgeBits-1:0] tick_q;
+  logic [ AgeBits-1:0] tick_q;
   logic stop_q, sweeping_q;
   logic [LifeBits-1:0] life_q;
   index_t sweep_q;
@@ -193,13 +193,13 @@ module dma_requester
   completion_t completion;
   logic middle_q, known_q, forward_q;  // of a completion: its first beat's tag is in flight, and its client awaits it
   logic looking, expired, inject, known, forward, beat, taken, told;
-  assign looking     = !s_completion_valid && !middle_q;
+  assign looking = !s_completion_valid && !middle_q;
   assign about_index = sweeping_q ? sweep_q : looking ? look_q : index_t'({
       s_completion_payload.tag[7], s_completion_payload.tag[TagBits-1:0]});
-  assign expired     = timeout_i != '0 && AgeBits'(tick_q - about.tick) > AgeBits'(timeout_i);
-  assign inject      = looking && in_flight && expired && !sweeping_q;
-  assign known       = middle_q ? known_q : in_flight && !sweeping_q;
-  assign forward     = middle_q ? forward_q && !stop_i : known && alive;
+  assign expired = timeout_i != '0 && AgeBits'(tick_q - about.tick) > AgeBits'(timeout_i);
+  assign inject = looking && in_flight && expired && !sweeping_q;
+  assign known = middle_q ? known_q : in_flight && !sweeping_q;
+  assign forward = middle_q ? forward_q && !stop_i : known && alive;
   always_comb begin
     completion = s_completion_payload;
     completion.tag = 8'(about_index[TagBits-1:0]);
@@ -213,15 +213,14 @@ module dma_requester
   end
   assign m_completion_payload = completion;
   // Bit 7 of the tag, or the client of the one that is too old.
-  assign told                 = looking ? inject && alive : s_completion_valid && forward;
-  assign m_completion_valid   = {told && about_index[TagBits], told && !about_index[TagBits]};
-  assign taken                = !told || m_completion_ready[about_index[TagBits]];
-  assign s_completion_ready   = taken && !sweeping_q;
-  assign beat                 = s_completion_valid && s_completion_ready;
-  assign end_                 = looking ? inject && taken
-                                : beat && known && s_completion_payload.last && s_completion_payload.final_;
-  assign unexpected_o         = beat && !middle_q && !known;
-  assign timed_out_o          = looking && end_;
+  assign told = looking ? inject && alive : s_completion_valid && forward;
+  assign m_completion_valid = {told && about_index[TagBits], told && !about_index[TagBits]};
+  assign taken = !told || m_completion_ready[about_index[TagBits]];
+  assign s_completion_ready = taken && !sweeping_q;
+  assign beat = s_completion_valid && s_completion_ready;
+  assign end_ = looking ? inject && taken : beat && known && s_completion_payload.last && s_completion_payload.final_;
+  assign unexpected_o = beat && !middle_q && !known;
+  assign timed_out_o = looking && end_;
   always_ff @(posedge clk_i) begin
     if (beat) begin
       middle_q  <= !s_completion_payload.last;
