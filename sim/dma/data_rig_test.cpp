@@ -25,7 +25,7 @@ Turn turn_of(DataRig& rig, Way way, std::uint32_t bytes, std::uint32_t host_off,
   return {.host = rig.host_memory().base() + host_off, .card = kSource + card_off, .bytes = bytes};
 }
 
-TEST(DmaData, Move_EveryPairOfAlignmentsOf16_ExpectEveryByte) {
+TEST(DmaData, Move_PairsOfAlignments_ExpectEveryByte) {
   DataRig rig({});
   for (const Way way : {Way::kToCard, Way::kToHost}) {
     std::uint32_t place = 0;
@@ -45,7 +45,9 @@ TEST(DmaData, Move_EveryPairOfAlignmentsOf16_ExpectEveryByte) {
 }
 
 TEST(DmaData, Move_4KiBAligned_ExpectOneBurstOf64BeatsOnceAllIsThere) {
-  DataRig rig({.mrrs = 5});
+  RigOptions options;
+  options.mrrs = 5;
+  DataRig rig(options);
   rig.post(Way::kToCard, turn_of(rig, Way::kToCard, kTurnBytes, 0, 0));
   run(rig, Way::kToCard);
   EXPECT_EQ(rig.bursts, 1U);
