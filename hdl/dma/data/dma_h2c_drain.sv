@@ -104,6 +104,8 @@ module dma_h2c_drain
     end
     if (rst_i) begin
       active_q <= 1'b0;
+      left_q   <= '0;
+      from_q   <= '0;
       line_q   <= '0;
       spoilt_q <= '0;
     end

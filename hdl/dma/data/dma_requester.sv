@@ -230,8 +230,9 @@ module dma_requester
     if (middle_q && stop_i) forward_q <= 1'b0;
     if (looking && (!in_flight || !expired || end_)) look_q <= look_q + 1'b1;
     if (rst_i) begin
-      middle_q <= 1'b0;
-      look_q   <= '0;
+      middle_q  <= 1'b0;
+      forward_q <= 1'b0;
+      look_q    <= '0;
     end
   end
 

@@ -15,7 +15,7 @@ from dma_rig import ABORTED, LINE, MEMORY, NONE, POISONED, RESET, TIMEOUT, TURN,
 from simulate import COMMON, ROOT, simulate
 
 INSTANCES: dict[str, dict[str, int]] = {
-    "small": {"Tags": 8, "H2cLines": 256, "C2hLines": 128, "CompletionLines": 128, "TickBits": 6, "StatusBytes": 4},
+    "few": {"Tags": 8, "H2cLines": 256, "C2hLines": 128, "CompletionLines": 128, "TickBits": 6, "StatusBytes": 4},
     "usual": {"Tags": 128, "H2cLines": 512, "C2hLines": 512, "CompletionLines": 1024, "TickBits": 6, "StatusBytes": 64},
     "plain": {"Tags": 32, "H2cLines": 1024, "C2hLines": 256, "CompletionLines": 65, "TickBits": 6, "Stream": 0},
 }
