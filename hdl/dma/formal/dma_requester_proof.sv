@@ -68,7 +68,7 @@ module dma_requester_proof
                s_completion_valid && s_completion_payload == $past(s_completion_payload))
   `RESET_FIRST
 
-  // ---- the watched tag, as a listener knows it
+  // ---- the watched tag, as a listener knows it; bit 19 of what was issued is its turn
   logic [1:0] watched_q, answered;
   logic flying_q, alive_q, stopped_q, asks, ends, told;
   logic [3:0] stops_q;
@@ -106,8 +106,9 @@ module dma_requester_proof
   assign must_tell = s_completion_valid && arriving == watched_q && !inside_q && flying_q && alive_q && !stop_i;
   `ASSERT(told_all, !must_tell || dut.sweeping_q || told, "a completion was kept from its client")
   `ASSERT(one_client, m_completion_valid != 2'b11, "two clients were told of one completion")
-  `ASSERT(flight_is_right, dut.sweeping_q || (dut.i_issued.memory[watched_q][$bits(dut.issued)
-          -1] != dut.i_ended.memory[watched_q][0]) == flying_q, "what is in flight is not what a listener knows")
+  `ASSERT(flight_is_right,
+          dut.sweeping_q || (dut.i_issued.memory[watched_q][19] != dut.i_ended.memory[watched_q][0]) == flying_q,
+          "what is in flight is not what a listener knows")
   `COVER(dead_ends, ends && !alive_q && flying_q)
   `COVER(told_last, told && ends)
   `COVER(times_out, timed_out_o && told)
@@ -140,7 +141,7 @@ module dma_requester_proof
     lines   = 9'(dut.room_q);
     flights = '0;
     for (int i = 0; i < 4; i++) begin
-      if (dut.i_issued.memory[i][$bits(dut.issued)-1] != dut.i_ended.memory[i][0]) begin
+      if (dut.i_issued.memory[i][19] != dut.i_ended.memory[i][0]) begin
         lines += 9'(dut.i_issued.memory[i][14:8]);
         flights += 1'b1;
       end
