@@ -185,7 +185,7 @@ module dma_h2c
   );
 
   // ---- out
-  logic run_valid, run_ready, run_void, run_stream, run_end, run_last;
+  logic failed, answered, run_valid, run_ready, run_void, run_stream, run_end, run_last;
   logic [63:0] run_addr;
   logic [12:0] run_bytes, run_moved;
   logic [1:0] run_channel;
@@ -200,6 +200,8 @@ module dma_h2c
       .piece_bytes_i(piece.bytes),
       .piece_end_i(piece.ends),
       .piece_error_i(piece_error),
+      .failed_i(failed),
+      .answered_i(answered),
       .m_valid(run_valid),
       .m_ready(run_ready),
       .m_void(run_void),
@@ -237,6 +239,8 @@ module dma_h2c
       .read_line_o(read_line),
       .read_data_i(read_data),
       .free_o(free),
+      .failed_o(failed),
+      .answered_o(answered),
       .m_axis_valid(beat_valid),
       .m_axis_ready(beat_ready),
       .m_axis_payload(beat)

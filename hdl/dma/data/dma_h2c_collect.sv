@@ -30,6 +30,11 @@ module dma_h2c_collect
     input  wire                piece_end_i,
     input  wire error_e        piece_error_i,
 
+    /// AXI failed for the oldest turn that is not answered.
+    input wire failed_i,
+    /// A turn was answered.
+    input wire answered_i,
+
     // A run: so many bytes from addr on; what is void is not written.
     output logic          m_valid,
     input  wire           m_ready,
@@ -53,6 +58,7 @@ module dma_h2c_collect
   logic [11:0] low;
   logic [12:0] rest, page, step, moved;
   logic beyond, whole, page_ends, ends, void_, grows, empty, put;
+  logic   failed;
   error_e error;
   assign low       = begun_q ? low_q : turn_i.card[11:0];
   assign beyond    = begun_q && beyond_q;
@@ -64,11 +70,16 @@ module dma_h2c_collect
   assign ends      = whole && piece_end_i;
   always_comb begin
     error = begun_q ? error_q : ErrorNone;
+    if (error == ErrorNone && failed) error = ErrorMemory;
     if (error == ErrorNone) error = piece_error_i;
     if (error == ErrorNone && stop_i) error = ErrorReset;
   end
   assign void_ = error != ErrorNone;
-  assign moved = (begun_q ? moved_q : '0) + (void_ ? '0 : step);
+
+  // Turns behind the oldest one that is not answered: none, if this is it.
+  logic [8:0] behind_q;
+  assign failed = failed_i && begun_q && behind_q == '0;
+  assign moved  = (begun_q ? moved_q : '0) + (void_ ? '0 : step);
 
   // The run: closed once nothing may join it.
   logic valid_q, closed_q, void_q;
@@ -107,10 +118,14 @@ module dma_h2c_collect
       moved_q   <= moved;
       eaten_q   <= whole ? '0 : eaten_q + step;
     end
+    if (!put && failed && error_q == ErrorNone) error_q <= ErrorMemory;
+    behind_q <= behind_q + 9'(put && ends) - 9'(answered_i);
     if (rst_i) begin
-      valid_q <= 1'b0;
-      begun_q <= 1'b0;
-      eaten_q <= '0;
+      behind_q <= '0;
+      error_q  <= ErrorNone;
+      valid_q  <= 1'b0;
+      begun_q  <= 1'b0;
+      eaten_q  <= '0;
     end
   end
   assign m_addr[63:12] = page_q;

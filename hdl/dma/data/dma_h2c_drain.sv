@@ -50,6 +50,10 @@ module dma_h2c_drain
     input  wire   m_axis_ready,
     output axis_t m_axis_payload,
 
+    /// Of the oldest turn that is not answered: AXI failed, and more of it may come; or it is answered.
+    output logic failed_o,
+    output logic answered_o,
+
     output logic  m_done_valid,
     input  wire   m_done_ready,
     output done_t m_done_payload
@@ -181,6 +185,8 @@ module dma_h2c_drain
       .m_ready  (passes),
       .m_payload(awaited)
   );
+  assign failed_o   = b_take && m_axi_resp.b_valid && m_axi_resp.b.resp[1] && !awaited.ends;
+  assign answered_o = passes && awaited.ends;
   assign done_free = !m_done_valid || m_done_ready;
   assign b_take    = awaited_valid && awaited.answered && done_free;
   assign passes    = awaited_valid && done_free && (!awaited.answered || m_axi_resp.b_valid);
