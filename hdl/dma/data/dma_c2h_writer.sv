@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// Cuts turns to the host into posted writes, and moves their bytes to lane 0.
+///
+/// Behaviour: a write lies within a multiple of MPS, and so within a page. It begins when all of its bytes are in the ring, so it never stops
+/// half-way for want of data, and when nothing went wrong with them: from an error on, a turn's bytes are taken out of the ring and thrown away.
+/// A turn is answered when its last write is taken. Bytes move down by lane[5:2] words, from banks that have addresses of their own
+/// (dma_banks), and then by lane[1:0] bytes; for these a beat needs a word of the beat after it, or of a cycle of its own behind a write.
+/// Throughput: a beat a cycle; a write of which the last beat, moved, reaches into another line takes a cycle more.
+/// Cuts: valid and payload of turns. The ring's output passes to the write's top bytes.
+/// Latency: from the last byte in the ring to the write's first beat 3 cycles.
+/// Reset: forgets everything.
+/// Requirements: in reset s_valid is low.
+module dma_c2h_writer
+  import dma_pkg::*;
+#(
+    parameter int unsigned Lines = 512,
+    localparam int unsigned LineBits = $clog2(Lines)
+) (
+    input wire clk_i,
+    input wire rst_i,
+    input wire stop_i,
+    /// Of PCIe's device control register: 128 bytes << mps_i, at most 2 (512). It may change between turns.
+    input wire [2:0] mps_i,
+
+    input  wire        s_valid,
+    output logic       s_ready,
+    input  wire turn_t s_payload,
+
+    input  wire  [LineBits:0] arrived_i,
+    output logic [       5:0] turn_o,
+    input  wire               bad_i,
+
+    output logic                      read_o,
+    output logic [15:0][LineBits-1:0] read_line_o,
+    input  wire  [15:0][        31:0] read_data_i,
+    output logic                      free_o,
+
+    output logic   m_valid,
+    input  wire    m_ready,
+    output write_t m_payload,
+
+    output logic  m_done_valid,
+    input  wire   m_done_ready,
+    output done_t m_done_payload
+);
+
+  // What a write knows of its turn.
+  typedef struct packed {
+    logic [1:0] channel;
+    logic       packet_ends;
+    logic [5:0] lane;
+  } about_t;
+
+  // ---- writes
+  logic valid, ready, first, last;
+  logic [63:0] address;
+  logic [12:0] bytes;
+  about_t about;
+  range_split #(
+      .AddressWidth(64),
+      .LengthWidth(13),
+      .MaxLimit(12),
+      .UserWidth($bits(about_t))
+  ) i_split (
+      .*,
+      .s_address(s_payload.host),
+      .s_length(s_payload.bytes),
+      .s_limit(4'd7 + 4'(mps_i)),
+      .s_user({s_payload.channel, s_payload.stream && s_payload.last, s_payload.card[5:0]}),
+      .m_valid(valid),
+      .m_ready(ready),
+      .m_address(address),
+      .m_length(bytes),
+      .m_first(first),
+      .m_last(last),
+      .m_user(about)
+  );
+
+  // ---- a beat of the write that is taken out of the ring
+  typedef struct packed {
+    logic        head;         // of its write
+    logic        tail;
+    logic        void_;
+    logic        needs;        // a word of the beat after it
+    logic        ends;         // its turn
+    logic [1:0]  channel;
+    logic        packet_ends;
+    error_e      error;
+    logic [12:0] moved;
+    logic [1:0]  fine;
+    logic [12:0] bytes;
+    logic [63:0] addr;
+  } beat_t;
+
+  logic [LineBits:0] line_q, have;
+  logic [5:0] lane_q, lane, turn_q;
+  logic [12:0] left_q, left, moved_q, moved;
+  logic middle_q, void_q, void_, tail, here, fetch, extra, extra_q, extra_free_q, over, d_free;
+  logic [6:0] step, end_, need;
+  logic [3:0] coarse, extra_coarse_q;
+  error_e error, error_q;
+  beat_t beat, d_q, r_q;
+  assign turn_o = turn_q;
+  assign lane   = first && !middle_q ? about.lane : lane_q;
+  assign left   = middle_q ? left_q : bytes;
+  assign tail   = left <= 13'd64;
+  assign step   = tail ? 7'(left) : 7'd64;
+  assign end_   = 7'(lane) + step;  // 1 to 127, and 128 never: the lane is at most 63
+  assign need   = 7'((13'(lane) + bytes + 13'd63) >> 6);
+  assign have   = arrived_i - line_q;
+  assign here   = middle_q || (LineBits + 1)'(need) <= have;
+  always_comb begin
+    error = first && !middle_q ? ErrorNone : error_q;
+    if (error == ErrorNone && !middle_q && bad_i) error = ErrorMemory;
+    if (error == ErrorNone && !middle_q && stop_i) error = ErrorReset;
+  end
+  assign void_ = middle_q ? void_q : error != ErrorNone;
+  assign moved = (first && !middle_q ? '0 : moved_q) + (void_ ? '0 : 13'(step));
+  assign fetch = valid && here && !extra_q && d_free;
+  assign ready = here && !extra_q && d_free && tail;
+  // Of the line after: its first bytes belong to this beat, or it is to be freed with it.
+  assign over = tail && (step + 7'(lane[1:0]) > 7'd64 || (last && end_ > 7'd64));
+  assign extra = extra_q && d_free;
+  assign beat = '{
+          head: !middle_q,
+          tail: tail,
+          void_: void_,
+          needs: step + 7'(lane[1:0]) > 7'd64,
+          ends: tail && last,
+          channel: about.channel,
+          packet_ends: about.packet_ends,
+          error: error,
+          moved: moved,
+          fine: lane[1:0],
+          bytes: bytes,
+          addr: address
+      };
+  assign free_o = extra ? extra_free_q : fetch && (end_ >= 7'd64 || (tail && last));
+  assign read_o = fetch || extra;
+  assign coarse = extra_q ? extra_coarse_q : lane[5:2];
+  logic [LineBits-1:0] line_after;
+  assign line_after = line_q[LineBits-1:0] + 1'b1;
+  for (genvar b = 0; b < 16; b++) begin : gen_line
+    assign read_line_o[b] = 5'(b) + 5'd1 > 5'(coarse) ? line_q[LineBits-1:0] : line_after;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (fetch) begin
+      middle_q <= !tail;
+      left_q <= left - 13'(step);
+      lane_q <= end_[5:0];
+      void_q <= void_;
+      error_q <= error;
+      moved_q <= moved;
+      extra_q <= over;
+      extra_free_q <= last && end_ > 7'd64;
+      extra_coarse_q <= lane[5:2];
+      if (tail && last) turn_q <= turn_q + 1'b1;
+    end
+    if (extra) extra_q <= 1'b0;
+    if (free_o) line_q <= line_q + 1'b1;
+    if (rst_i) begin
+      middle_q <= 1'b0;
+      extra_q  <= 1'b0;
+      turn_q   <= '0;
+      line_q   <= '0;
+    end
+  end
+
+  // ---- out of the ring, and by words: word i is that of bank i + coarse
+  logic d_valid_q, d_extra_q, r_valid_q, r_go, r_free, offered, done_free;
+  logic [3:0] d_coarse_q;
+  logic [15:0][31:0] once, words;
+  logic [511:0] r_words_q;
+  for (genvar i = 0; i < 16; i++) begin : gen_word
+    logic [31:0] low, high, low_more, high_more;
+    assign low = d_coarse_q[2] ? read_data_i[(i+4)%16] : read_data_i[i];
+    assign high = d_coarse_q[2] ? read_data_i[(i+12)%16] : read_data_i[(i+8)%16];
+    assign once[i] = d_coarse_q[3] ? high : low;
+    assign low_more = d_coarse_q[0] ? once[(i+1)%16] : once[i];
+    assign high_more = d_coarse_q[0] ? once[(i+3)%16] : once[(i+2)%16];
+    assign words[i] = d_coarse_q[1] ? high_more : low_more;
+  end
+  assign d_free = !d_valid_q || (d_extra_q ? !r_valid_q || r_go : r_free);
+  assign r_free = !r_valid_q || r_go;
+  always_ff @(posedge clk_i) begin
+    if (d_free) begin
+      d_valid_q  <= fetch || extra;
+      d_extra_q  <= extra;
+      d_coarse_q <= coarse;
+      d_q        <= beat;
+    end
+    if (r_free) begin
+      r_valid_q <= d_valid_q && !d_extra_q;
+      r_q       <= d_q;
+      r_words_q <= words;
+    end
+    if (rst_i) begin
+      d_valid_q <= 1'b0;
+      d_extra_q <= 1'b0;
+      r_valid_q <= 1'b0;
+    end
+  end
+
+  // ---- by bytes
+  logic [535:0] wide;
+  logic [511:0] data;
+  assign wide = {r_q.needs ? words[0][23:0] : 24'd0, r_words_q};
+  for (genvar i = 0; i < 16; i++) begin : gen_out
+    logic [31:0] low, high;
+    assign low = r_q.fine[0] ? wide[32*i+8+:32] : wide[32*i+:32];
+    assign high = r_q.fine[0] ? wide[32*i+24+:32] : wide[32*i+16+:32];
+    assign data[32*i+:32] = r_q.fine[1] ? high : low;
+  end
+  assign done_free = !m_done_valid || m_done_ready;
+  assign offered   = r_valid_q && (!r_q.needs || d_valid_q) && (!r_q.ends || done_free);
+  assign m_valid   = offered && !r_q.void_;
+  assign m_payload = '{first: r_q.head, last: r_q.tail, bytes: r_q.bytes, addr: r_q.addr, data: data};
+  assign r_go      = offered && (r_q.void_ || m_ready);
+  always_ff @(posedge clk_i) begin
+    if (m_done_ready) m_done_valid <= 1'b0;
+    if (r_go && r_q.ends) begin
+      m_done_valid <= 1'b1;
+      m_done_payload <= '{
+          channel: r_q.channel,
+          error: r_q.error,
+          end_of_packet: r_q.packet_ends && r_q.error == ErrorNone,
+          bytes: r_q.moved
+      };
+    end
+    if (rst_i) m_done_valid <= 1'b0;
+  end
+
+  logic unused;
+  assign unused = ^{s_payload.card[63:6]};
+
+  `ASSERT(lines_are_there, have <= (LineBits + 1)'(Lines), "takes lines that never came")
+  `ASSERT_NEXT(valid_kept, m_valid && !m_ready, m_valid && m_payload == $past(m_payload),
+               "a write was withdrawn or changed before it was taken")
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// The data part of the DMA engine: moves the bytes of turns, both ways.
+///
+/// Behaviour: dma_h2c, dma_c2h and dma_requester side by side; docs/dma-data.md follows a byte. The write channels of the AXI port are dma_h2c's,
+/// the read channels dma_c2h's. Descriptors and status words of the control part share the requester.
+/// stop_i, a reset of the function: turns end with ErrorReset, also those that come meanwhile, reads of both clients are swallowed, requests in
+/// flight are dead. It counts until it is low and idle_o is high. Writes that were offered go on.
+/// Reset: forgets everything; it must reach both sides of AXI, and the host's side must send nothing of before it.
+/// Requirements: in reset no valid is high.
+module dma_data
+  import dma_pkg::*;
+#(
+    parameter type axi_req_t = axi_pkg::axi_req_t,
+    parameter type axi_resp_t = axi_pkg::axi_resp_t,
+    /// See dma_requester and dma_h2c.
+    parameter int unsigned Tags = 128,
+    parameter int unsigned H2cLines = 512,
+    parameter int unsigned C2hLines = 512,
+    parameter int unsigned CompletionLines = 1024,
+    parameter int unsigned TickBits = 16,
+    parameter int unsigned StatusBytes = 32,
+    parameter bit Stream = 1'b1
+) (
+    input wire clk_i,
+    input wire rst_i,
+    input wire stop_i,
+
+    /// 128 bytes << x.
+    input wire [2:0] mrrs_i,
+    input wire [2:0] mps_i,
+    /// In ticks of 2^TickBits cycles; 0: reads never time out.
+    input wire [6:0] timeout_i,
+
+    input  wire        s_h2c_valid,
+    output logic       s_h2c_ready,
+    input  wire turn_t s_h2c_payload,
+    output logic       m_h2c_done_valid,
+    input  wire        m_h2c_done_ready,
+    output done_t      m_h2c_done_payload,
+
+    input  wire        s_c2h_valid,
+    output logic       s_c2h_ready,
+    input  wire turn_t s_c2h_payload,
+    output logic       m_c2h_done_valid,
+    input  wire        m_c2h_done_ready,
+    output done_t      m_c2h_done_payload,
+
+    // Descriptors, and status words.
+    input  wire         s_fetch_valid,
+    output logic        s_fetch_ready,
+    input  wire read_t  s_fetch_payload,
+    output logic        m_fetched_valid,
+    input  wire         m_fetched_ready,
+    output completion_t m_fetched_payload,
+    input  wire         s_status_valid,
+    output logic        s_status_ready,
+    input  wire write_t s_status_payload,
+
+    // The host.
+    output logic             m_read_valid,
+    input  wire              m_read_ready,
+    output read_t            m_read_payload,
+    input  wire              s_completion_valid,
+    output logic             s_completion_ready,
+    input  wire completion_t s_completion_payload,
+    output logic             m_write_valid,
+    input  wire              m_write_ready,
+    output write_t           m_write_payload,
+
+    // The card.
+    output axi_req_t       m_axi_req,
+    input  wire axi_resp_t m_axi_resp,
+    output logic           m_axis_valid,
+    input  wire            m_axis_ready,
+    output dma_axis_t      m_axis_payload,
+    input  wire            s_axis_valid,
+    output logic           s_axis_ready,
+    input  wire dma_axis_t s_axis_payload,
+
+    /// The stream has room for a turn; and whose packet comes next.
+    output logic       h2c_stream_room_o,
+    output logic       c2h_stream_valid_o,
+    output logic [1:0] c2h_stream_channel_o,
+    /// Pulses: a completion of no request; a request that got none.
+    output logic       unexpected_o,
+    output logic       timed_out_o,
+    /// Every turn is answered.
+    output logic       idle_o
+);
+
+  logic stop, stop_q, h2c_idle, c2h_idle, unused_requester_idle;
+  assign stop   = stop_i || stop_q;
+  assign idle_o = h2c_idle && c2h_idle;
+  always_ff @(posedge clk_i) begin
+    stop_q <= stop_i || (stop_q && !idle_o);
+    if (rst_i) stop_q <= 1'b0;
+  end
+
+  logic read_valid, read_ready, completion_valid, completion_ready, write_valid, write_ready;
+  read_t read;
+  write_t write;
+  completion_t completion;
+  axi_req_t h2c_req, c2h_req;
+
+  dma_h2c #(
+      .axi_req_t(axi_req_t),
+      .axi_resp_t(axi_resp_t),
+      .Tags(Tags),
+      .Lines(H2cLines),
+      .Stream(Stream)
+  ) i_h2c (
+      .*,
+      .stop_i(stop),
+      .s_turn_valid(s_h2c_valid),
+      .s_turn_ready(s_h2c_ready),
+      .s_turn_payload(s_h2c_payload),
+      .m_done_valid(m_h2c_done_valid),
+      .m_done_ready(m_h2c_done_ready),
+      .m_done_payload(m_h2c_done_payload),
+      .m_read_valid(read_valid),
+      .m_read_ready(read_ready),
+      .m_read_payload(read),
+      .s_completion_valid(completion_valid),
+      .s_completion_ready(completion_ready),
+      .s_completion_payload(completion),
+      .m_axi_req(h2c_req),
+      .stream_room_o(h2c_stream_room_o),
+      .idle_o(h2c_idle)
+  );
+
+  dma_c2h #(
+      .axi_req_t(axi_req_t),
+      .axi_resp_t(axi_resp_t),
+      .Lines(C2hLines),
+      .Stream(Stream)
+  ) i_c2h (
+      .*,
+      .stop_i(stop),
+      .s_turn_valid(s_c2h_valid),
+      .s_turn_ready(s_c2h_ready),
+      .s_turn_payload(s_c2h_payload),
+      .m_done_valid(m_c2h_done_valid),
+      .m_done_ready(m_c2h_done_ready),
+      .m_done_payload(m_c2h_done_payload),
+      .m_axi_req(c2h_req),
+      .m_write_valid(write_valid),
+      .m_write_ready(write_ready),
+      .m_write_payload(write),
+      .stream_valid_o(c2h_stream_valid_o),
+      .stream_channel_o(c2h_stream_channel_o),
+      .idle_o(c2h_idle)
+  );
+
+  always_comb begin
+    m_axi_req          = h2c_req;
+    m_axi_req.ar       = c2h_req.ar;
+    m_axi_req.ar_valid = c2h_req.ar_valid;
+    m_axi_req.r_ready  = c2h_req.r_ready;
+  end
+  logic unused_writing;
+  assign unused_writing = ^{c2h_req.aw, c2h_req.aw_valid, c2h_req.w, c2h_req.w_valid, c2h_req.b_ready};
+
+  dma_requester #(
+      .Tags(Tags),
+      .CompletionLines(CompletionLines),
+      .TickBits(TickBits),
+      .StatusBytes(StatusBytes)
+  ) i_requester (
+      .*,
+      .stop_i(stop),
+      .s_read_valid({s_fetch_valid, read_valid}),
+      .s_read_ready({s_fetch_ready, read_ready}),
+      .s_read_payload({s_fetch_payload, read}),
+      .m_completion_valid({m_fetched_valid, completion_valid}),
+      .m_completion_ready({m_fetched_ready, completion_ready}),
+      .m_completion_payload(completion),
+      .s_write_valid({s_status_valid, write_valid}),
+      .s_write_ready({s_status_ready, write_ready}),
+      .s_write_payload({s_status_payload, write}),
+      .idle_o(unused_requester_idle)
+  );
+  assign m_fetched_payload = completion;
+
+endmodule
+`default_nettype wire

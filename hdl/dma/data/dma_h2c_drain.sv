@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// Takes runs out of the ring of lines: to AXI as bursts, to the stream, or nowhere; and says what became of turns.
+///
+/// Behaviour: a run's lines go out a cycle each, its address beside them, the next run's behind them without a pause. A line is free once no run after
+/// it has bytes in it. All writes have id 0, so answers come in order; a turn is done when its last burst is answered, or with its last line
+/// where there is nothing to answer. With stream, a packet of which a turn went wrong goes out whole, and user[2] marks all of it from that turn on.
+/// Cuts: valid and payload of runs.
+/// Latency: from the run to its address 1 cycle, to its first beat 2.
+/// Reset: forgets what is under way, so it must reach both sides of the bus.
+/// Requirements: in reset no valid is high. The stream has room for the lines of every run that comes (stream_room_o of dma_h2c).
+module dma_h2c_drain
+  import dma_pkg::*;
+#(
+    parameter type axi_req_t = axi_pkg::axi_req_t,
+    parameter type axi_resp_t = axi_pkg::axi_resp_t,
+    parameter type axis_t = dma_axis_t,
+    parameter int unsigned Lines = 512,
+    /// Bursts that may await their answer; a power of two, at least 2.
+    parameter int unsigned Outstanding = 64,
+    localparam int unsigned LineBits = $clog2(Lines)
+) (
+    input wire clk_i,
+    input wire rst_i,
+
+    input  wire                s_valid,
+    output logic               s_ready,
+    input  wire                s_void,
+    input  wire         [63:0] s_addr,
+    input  wire         [12:0] s_bytes,
+    input  wire                s_stream,
+    input  wire                s_end,
+    input  wire                s_last,
+    input  wire         [ 1:0] s_channel,
+    input  wire error_e        s_error,
+    input  wire         [12:0] s_moved,
+
+    output logic                read_o,
+    output logic [LineBits-1:0] read_line_o,
+    input  wire  [       511:0] read_data_i,
+    output logic                free_o,
+
+    // The write channels; those of reading are idle.
+    output axi_req_t       m_axi_req,
+    input  wire axi_resp_t m_axi_resp,
+
+    output logic  m_axis_valid,
+    input  wire   m_axis_ready,
+    output axis_t m_axis_payload,
+
+    /// Of the oldest turn that is not answered: AXI failed, and more of it may come; or it is answered.
+    output logic failed_o,
+    output logic answered_o,
+
+    output logic  m_done_valid,
+    input  wire   m_done_ready,
+    output done_t m_done_payload
+);
+
+  // A turn's part whose end is awaited.
+  typedef struct packed {
+    logic        answered;  // by AXI
+    logic        ends;      // the turn
+    logic [1:0]  channel;
+    error_e      error;
+    logic [12:0] moved;
+  } awaited_t;
+
+  // ---- the run that goes out
+  logic active_q, void_q, stream_q, end_q, last_q, bad_q;
+  logic [3:0] spoilt_q;  // channels whose packet went wrong
+  logic [6:0] left_q, beats;  // beats to come
+  logic [5:0] from_q, to_q;  // the first lane, and the last of the last beat
+  awaited_t awaited_q;
+  logic [LineBits-1:0] line_q;
+  logic final_, fetch, out_free, awaited_ready, aw_free, load, spoilt;
+  logic awaited_valid, b_take, passes, done_free;
+  logic [12:0] reach;
+  assign reach = 13'(s_addr[5:0]) + s_bytes + 13'd63;
+  assign beats = 7'(reach >> 6);
+  assign final_ = left_q == 7'd1;
+  assign fetch = active_q && (void_q || out_free) && (!final_ || awaited_ready);
+  assign load = s_valid && s_ready;
+  assign s_ready = (!active_q || (fetch && final_)) && aw_free;
+  assign spoilt = s_error != ErrorNone || spoilt_q[s_channel];
+
+  always_ff @(posedge clk_i) begin
+    if (fetch) begin
+      left_q <= left_q - 1'b1;
+      from_q <= '0;
+      if (final_) active_q <= 1'b0;
+    end
+    if (free_o) line_q <= line_q + 1'b1;
+    if (load) begin
+      active_q  <= 1'b1;
+      void_q    <= s_void && !s_stream;
+      stream_q  <= s_stream;
+      end_q     <= s_end;
+      last_q    <= s_last;
+      bad_q     <= spoilt;
+      left_q    <= beats;
+      from_q    <= s_addr[5:0];
+      to_q      <= s_addr[5:0] + s_bytes[5:0] - 1'b1;
+      awaited_q <= '{answered: !s_void && !s_stream, ends: s_end, channel: s_channel, error: s_error, moved: s_moved};
+      if (s_stream) spoilt_q[s_channel] <= spoilt && !s_last;
+    end
+    if (rst_i) begin
+      active_q <= 1'b0;
+      left_q   <= '0;
+      from_q   <= '0;
+      line_q   <= '0;
+      spoilt_q <= '0;
+    end
+  end
+  assign read_o      = fetch && !void_q;
+  assign read_line_o = line_q;
+  // The last line stays if the turn goes on within it.
+  assign free_o      = fetch && (!final_ || end_q || to_q == '1);
+
+  // ---- its address
+  logic aw_valid_q;
+  logic [63:0] aw_addr_q;
+  logic [7:0] aw_len_q;
+  assign aw_free = !aw_valid_q || m_axi_resp.aw_ready;
+  always_ff @(posedge clk_i) begin
+    if (aw_free) begin
+      aw_valid_q <= load && !s_void && !s_stream;
+      aw_addr_q  <= s_addr;
+      aw_len_q   <= 8'(beats) - 1'b1;
+    end
+    if (rst_i) aw_valid_q <= 1'b0;
+  end
+
+  // ---- the beat that the ring put out
+  logic out_valid_q, out_stream_q, out_last_q, out_end_q, out_bad_q;
+  logic [ 1:0] out_channel_q;
+  logic [63:0] lanes_q;
+  assign out_free = !out_valid_q || (out_stream_q ? m_axis_ready : m_axi_resp.w_ready);
+  always_ff @(posedge clk_i) begin
+    if (out_free) out_valid_q <= fetch && !void_q;
+    if (fetch && !void_q) begin
+      out_stream_q  <= stream_q;
+      out_last_q    <= final_;
+      out_end_q     <= final_ && last_q && end_q;
+      out_bad_q     <= bad_q;
+      out_channel_q <= awaited_q.channel;
+      for (int i = 0; i < 64; i++) lanes_q[i] <= 6'(i) >= from_q && (!final_ || 6'(i) <= to_q);
+    end
+    if (rst_i) out_valid_q <= 1'b0;
+  end
+
+  always_comb begin
+    m_axi_req          = '0;
+    m_axi_req.aw.addr  = aw_addr_q;
+    m_axi_req.aw.len   = aw_len_q;
+    m_axi_req.aw.size  = 3'd6;
+    m_axi_req.aw.burst = axi_pkg::BurstIncr;
+    m_axi_req.aw.cache = axi_pkg::CacheNormal;
+    m_axi_req.aw.prot  = axi_pkg::ProtData;
+    m_axi_req.aw_valid = aw_valid_q;
+    m_axi_req.w.data   = read_data_i;
+    m_axi_req.w.strb   = lanes_q;
+    m_axi_req.w.last   = out_last_q;
+    m_axi_req.w_valid  = out_valid_q && !out_stream_q;
+    m_axi_req.b_ready  = b_take;
+  end
+  assign m_axis_valid   = out_valid_q && out_stream_q;
+  assign m_axis_payload = '{user: {out_bad_q, out_channel_q}, last: out_end_q, keep: lanes_q, data: read_data_i};
+
+  // ---- what is awaited
+  awaited_t awaited;
+  error_e error, error_q;
+  stream_fifo #(
+      .Width($bits(awaited_t)),
+      .Depth(Outstanding),
+      .Block(1'b0)
+  ) i_awaited (
+      .*,
+      .s_valid  (fetch && final_),
+      .s_ready  (awaited_ready),
+      .s_payload(awaited_q),
+      .m_valid  (awaited_valid),
+      .m_ready  (passes),
+      .m_payload(awaited)
+  );
+  assign failed_o   = b_take && m_axi_resp.b_valid && m_axi_resp.b.resp[1] && !awaited.ends;
+  assign answered_o = passes && awaited.ends;
+  assign done_free = !m_done_valid || m_done_ready;
+  assign b_take    = awaited_valid && awaited.answered && done_free;
+  assign passes    = awaited_valid && done_free && (!awaited.answered || m_axi_resp.b_valid);
+  always_comb begin
+    error = error_q;
+    if (error == ErrorNone) error = awaited.error;
+    // An exclusive okay is none either.
+    if (error == ErrorNone && awaited.answered && m_axi_resp.b.resp[1]) error = ErrorMemory;
+  end
+  always_ff @(posedge clk_i) begin
+    if (m_done_ready) m_done_valid <= 1'b0;
+    if (passes) begin
+      m_done_valid   <= awaited.ends;
+      m_done_payload <= '{channel: awaited.channel, error: error, end_of_packet: 1'b0, bytes: awaited.moved};
+      error_q        <= awaited.ends ? ErrorNone : error;
+    end
+    if (rst_i) begin
+      m_done_valid <= 1'b0;
+      error_q      <= ErrorNone;
+    end
+  end
+
+  `ASSERT(awaited_answers, !m_axi_resp.b_valid || awaited_valid, "a response that nobody awaits")
+  logic unused;
+  assign unused = ^{reach[5:0], m_axi_resp.ar_ready, m_axi_resp.r, m_axi_resp.r_valid, m_axi_resp.b.id, s_bytes[12:6]};
+
+endmodule
+`default_nettype wire

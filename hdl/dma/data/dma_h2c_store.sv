@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// Puts completions into their places in the ring of lines, each byte in the lane of its address on the card.
+///
+/// Behaviour: completions of a request come in order, those of several in any order. The store keeps for each tag where its next byte goes, and how
+/// many are to come. What comes after an error, what is more than was asked for, and what belongs to no request, is not written.
+/// Bytes move up by lane[1:0] bytes, and then by lane[5:2] words, to banks that have addresses of their own (dma_banks): no byte waits for another
+/// beat but the last lane[1:0] of a beat, which go with the next, or in a cycle of their own after the completion.
+/// Throughput: a beat a cycle; a completion whose last beat, moved up by lane[1:0] bytes, goes on behind a line takes a cycle more.
+/// Cuts: valid and payload.
+/// Latency: from the beat to the ring, and to complete_o, 1 cycle.
+/// Reset: forgets what is under way.
+/// Requirements: in reset s_valid is low; beats as completion_t says.
+module dma_h2c_store
+  import dma_pkg::*;
+#(
+    parameter int unsigned Lines = 512,
+    parameter int unsigned Tags = 128,
+    localparam int unsigned LineBits = $clog2(Lines),
+    localparam int unsigned TagBits = $clog2(Tags),
+    localparam int unsigned PlaceBits = LineBits + 6
+) (
+    input wire clk_i,
+    input wire rst_i,
+    input wire stop_i,
+
+    // A tag that is given to a piece; not taken while a completion needs the table.
+    input  wire                  piece_valid_i,
+    output logic                 piece_ready_o,
+    input  wire  [  TagBits-1:0] piece_tag_i,
+    input  wire  [         12:0] piece_bytes_i,
+    input  wire  [PlaceBits-1:0] piece_place_i,
+
+    input  wire              s_valid,
+    output logic             s_ready,
+    input  wire completion_t s_payload,
+
+    /// Whether the tag of s_payload is in flight.
+    input  wire                  found_i,
+    output logic                 complete_o,
+    output logic   [TagBits-1:0] complete_tag_o,
+    output error_e               complete_error_o,
+
+    output logic [15:0][         3:0] write_o,
+    output logic [15:0][LineBits-1:0] write_line_o,
+    output logic [15:0][        31:0] write_data_o
+);
+
+  // ---- for each tag: where its next byte goes, what is to come, and what went wrong
+  typedef struct packed {
+    logic [PlaceBits-1:0] place;
+    logic [12:0]          left;
+    error_e               error;
+  } progress_t;
+
+  progress_t kept, here, next, next_q;
+  logic [TagBits-1:0] tag;
+  logic keep, found, found_q, take, final_, moves;
+  error_e error;
+  assign tag           = s_payload.tag[TagBits-1:0];
+  assign keep          = take && s_payload.last && !s_payload.final_ && found;
+  assign piece_ready_o = !keep;
+  lutram #(
+      .Width($bits(progress_t)),
+      .Depth(Tags)
+  ) i_progress (
+      .*,
+      .write_i(keep || piece_valid_i),
+      .write_address_i(keep ? tag : piece_tag_i),
+      .write_data_i(keep ? next : {piece_place_i, piece_bytes_i, 3'(ErrorNone)}),
+      .read_address_i(tag),
+      .read_data_o(kept)
+  );
+
+  assign here   = s_payload.first ? kept : next_q;
+  assign found  = s_payload.first ? found_i : found_q;
+  assign final_ = s_payload.last && s_payload.final_;
+  always_comb begin
+    error = here.error;
+    if (error == ErrorNone) error = s_payload.error;
+    if (error == ErrorNone && 13'(s_payload.bytes) > here.left) error = ErrorMalformed;
+    if (error == ErrorNone && final_ && 13'(s_payload.bytes) != here.left) error = ErrorMalformed;
+  end
+  assign next = '{
+          place: here.place + PlaceBits'(s_payload.bytes),
+          left: here.left - 13'(s_payload.bytes),
+          error: error
+      };
+  assign moves = found && !stop_i && error == ErrorNone && s_payload.bytes != '0;
+
+  // ---- a beat on its way to the banks
+  typedef struct packed {
+    logic [TagBits-1:0]   tag;
+    logic                 first;
+    logic                 last;
+    logic                 ends;   // its request
+    error_e               error;
+    logic [6:0]           bytes;
+    logic [PlaceBits-1:0] place;
+    logic [511:0]         data;
+  } beat_t;
+  beat_t beat_q;
+  logic valid_q, moves_q, over_q, over, done;
+  logic [23:0] carried_q;
+
+  assign s_ready = !valid_q || done;
+  assign take    = s_valid && s_ready;
+  always_ff @(posedge clk_i) begin
+    if (s_ready) valid_q <= s_valid && found;
+    if (take) begin
+      next_q <= next;
+      found_q <= found;
+      moves_q <= moves;
+      beat_q <= '{
+          tag: tag,
+          first: s_payload.first,
+          last: s_payload.last,
+          ends: final_,
+          error: error,
+          bytes: s_payload.bytes,
+          place: here.place,
+          data: s_payload.data
+      };
+    end
+    if (rst_i) valid_q <= 1'b0;
+  end
+
+  // ---- by bytes: 17 words, of which the last waits
+  logic [1:0] fine;
+  logic [6:0] reach, end_;
+  logic [1:0] begin_;
+  logic [3:0] lowest;  // lanes of the first word that are the beat's
+  logic [15:0][31:0] words;
+  logic [15:0][3:0] enables;
+  logic [535:0] wide;  // with the bytes that waited below
+  assign fine             = beat_q.place[1:0];
+  assign reach            = beat_q.bytes + 7'(fine);
+  assign over             = valid_q && moves_q && beat_q.last && reach > 7'd64 && !over_q;
+  assign done             = valid_q && !over;
+  assign end_             = over_q ? 7'(reach[1:0]) : reach;
+  assign begin_           = beat_q.first && !over_q ? fine : 2'd0;
+  assign lowest           = 4'b1111 << begin_;
+  assign wide             = {beat_q.data, carried_q};
+  assign complete_o       = done && beat_q.ends;
+  assign complete_tag_o   = beat_q.tag;
+  assign complete_error_o = beat_q.error;
+  for (genvar i = 0; i < 16; i++) begin : gen_word
+    logic [31:0] low, high;
+    assign low      = fine[0] ? wide[32*i+16+:32] : wide[32*i+24+:32];
+    assign high     = fine[0] ? wide[32*i+:32] : wide[32*i+8+:32];
+    assign words[i] = fine[1] ? high : low;
+    for (genvar k = 0; k < 4; k++) begin : gen_byte
+      assign enables[i][k] = 7'(4 * i + k) < end_ && (i > 0 || lowest[k]) && valid_q && moves_q;
+    end
+  end
+
+  // ---- by words: bank b takes word b - coarse
+  logic [3:0] coarse;
+  logic [LineBits-1:0] line, line_after;
+  logic [15:0][35:0] shifted, once;
+  assign coarse     = beat_q.place[5:2];
+  assign line       = beat_q.place[PlaceBits-1:6] + LineBits'(over_q);
+  assign line_after = line + 1'b1;
+  for (genvar b = 0; b < 16; b++) begin : gen_bank
+    // Four by four: two choices of two each, since a `case` becomes two LUTs.
+    logic [35:0] low, high, low_more, high_more;
+    assign shifted[b] = {enables[b], words[b]};
+    assign low = coarse[2] ? shifted[(b+12)%16] : shifted[b];
+    assign high = coarse[2] ? shifted[(b+4)%16] : shifted[(b+8)%16];
+    assign once[b] = coarse[3] ? high : low;
+    assign low_more = coarse[0] ? once[(b+15)%16] : once[b];
+    assign high_more = coarse[0] ? once[(b+13)%16] : once[(b+14)%16];
+    assign {write_o[b], write_data_o[b]} = coarse[1] ? high_more : low_more;
+    assign write_line_o[b] = 5'(b) + 5'd1 > 5'(coarse) ? line : line_after;
+  end
+
+  always_ff @(posedge clk_i) begin
+    over_q <= over;
+    if (valid_q && !over_q) carried_q <= beat_q.data[511:488];
+    if (rst_i) over_q <= 1'b0;
+  end
+
+  `ASSERT(whole_beats, !s_valid || s_payload.last || s_payload.bytes == 7'd64 || s_payload.error != ErrorNone,
+          "a beat within a completion is not full")
+  `ASSERT(bytes_in_range, !s_valid || s_payload.bytes <= 7'd64, "a beat of more than 64 bytes")
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// The one PCIe requester of the DMA engine: reads of data and of descriptors, writes of data and of status words.
+///
+/// Behaviour:
+/// - Reads: clients take turns, request by request. The tag at m_read is the client's, with the client (0 data, 1 descriptors) in bit 7.
+/// - A request waits while its tag is still in flight from before a stop, or while what is in flight leaves no room for its completions in the
+///   host side's buffer (CompletionLines): an endpoint advertises infinite credit for completions, so nothing else holds them back.
+/// - Completions go to the client of the request. One whose tag is not in flight goes nowhere, and pulses unexpected_o.
+/// - Time-out: a request that is not complete after timeout_i ticks (0: never; a tick is 2^TickBits cycles; up to one tick late) ends by a
+///   beat with ErrorTimeout and final_. What comes of it later is unexpected, unless its tag is in use again.
+/// - Writes: in the order in which they are accepted, each whole. Of a status write only the first StatusBytes bytes count.
+/// - stop_i (a reset of the function): the requests in flight are dead. Their completions are absorbed, or their time-out is, and until then their
+///   tags are not used again. Reads that are offered meanwhile are swallowed; writes go on.
+/// Cuts: valid and payload of reads and writes. Completions pass through.
+/// Latency: reads and writes 1 cycle, completions 0.
+/// Reset: forgets what is in flight; for 2 * Tags cycles no read is accepted.
+/// Requirements: in reset no valid is high, and no completion comes of a request from before it. Requests as read_t and write_t say.
+module dma_requester
+  import dma_pkg::*;
+#(
+    /// Tags of each client: a power of two, 2 to 128.
+    parameter int unsigned Tags = 128,
+    /// Room for completions at the host's side, in lines of 64 bytes, each with a header: a completion never has less of a line to itself.
+    parameter int unsigned CompletionLines = 1024,
+    /// Cycles of a tick of the time-out, as a power of two. 16: 262 us at 250 MHz.
+    parameter int unsigned TickBits = 16,
+    /// Bytes of a status write that count; 4 to 64, a multiple of 4.
+    parameter int unsigned StatusBytes = 32
+) (
+    input wire clk_i,
+    input wire rst_i,
+    input wire stop_i,
+    input wire [6:0] timeout_i,
+
+    // Clients: 0 data, 1 descriptors.
+    input  wire         [1:0] s_read_valid,
+    output logic        [1:0] s_read_ready,
+    input  wire read_t  [1:0] s_read_payload,
+    output logic        [1:0] m_completion_valid,
+    input  wire         [1:0] m_completion_ready,
+    output completion_t       m_completion_payload,
+
+    // 0 data, 1 status words.
+    input  wire         [1:0] s_write_valid,
+    output logic        [1:0] s_write_ready,
+    input  wire write_t [1:0] s_write_payload,
+
+    output logic             m_read_valid,
+    input  wire              m_read_ready,
+    output read_t            m_read_payload,
+    input  wire              s_completion_valid,
+    output logic             s_completion_ready,
+    input  wire completion_t s_completion_payload,
+    output logic             m_write_valid,
+    input  wire              m_write_ready,
+    output write_t           m_write_payload,
+
+    output logic unexpected_o,
+    output logic timed_out_o,
+    /// Nothing is in flight.
+    output logic idle_o
+);
+
+  localparam int unsigned TagBits = $clog2(Tags);
+  localparam int unsigned Bits = TagBits + 1;  // with the client
+  localparam int unsigned AgeBits = 8;
+  localparam int unsigned LifeBits = 4;  // lives that end within one time-out, and one more
+
+  if (Tags < 2 || Tags > 128 || 2 ** TagBits != Tags) begin : gen_check_tags
+    $fatal(1, "Tags must be a power of two, 2 to 128 in %m");
+  end
+  if (CompletionLines < 65) begin : gen_check_lines
+    $fatal(1, "CompletionLines must have room for the longest request, 65 in %m");
+  end
+  if (StatusBytes < 4 || StatusBytes > 64 || StatusBytes % 4 != 0) begin : gen_check_status
+    $fatal(1, "StatusBytes must be 4 to 64 and a multiple of 4 in %m");
+  end
+
+  // A request as it was issued. It is in flight while `turn` is not what ended_turn says.
+  typedef struct packed {
+    logic                turn;
+    logic [LifeBits-1:0] life;   // of which life of the function
+    logic [6:0]          lines;  // of 64 bytes that it touches
+    logic [AgeBits-1:0]  tick;   // when
+  } issued_t;
+  typedef logic [Bits-1:0] index_t;
+  localparam int unsigned LineBits = $clog2(CompletionLines + 1);
+
+  // ---- time, lives, and the sweep after a reset
+  logic [TickBits-1:0] cycle_q;
+  logic [ AgeBits-1:0] tick_q;
+  logic stop_q, sweeping_q;
+  logic [LifeBits-1:0] life_q;
+  index_t sweep_q;
+  always_ff @(posedge clk_i) begin
+    cycle_q <= cycle_q + 1'b1;
+    if (cycle_q == '1) tick_q <= tick_q + 1'b1;
+    stop_q <= stop_i;
+    if (stop_i && !stop_q) life_q <= life_q + 1'b1;
+    if (sweeping_q) begin
+      sweep_q <= sweep_q + 1'b1;
+      if (sweep_q == '1) sweeping_q <= 1'b0;
+    end
+    if (rst_i) begin
+      cycle_q    <= '0;
+      tick_q     <= '0;
+      life_q     <= '0;
+      stop_q     <= 1'b0;
+      sweeping_q <= 1'b1;
+      sweep_q    <= '0;
+    end
+  end
+
+  // ---- reads
+  read_t request, request_out;
+  logic request_valid, request_ready, client, unused_request_last, issue, free, fits, swallow, out_ready;
+  logic [6:0] request_lines;
+  index_t request_index;
+  stream_arbiter #(
+      .Inputs(2),
+      .Width ($bits(read_t))
+  ) i_reads (
+      .*,
+      .s_valid(s_read_valid),
+      .s_ready(s_read_ready),
+      .s_payload(s_read_payload),
+      .s_last('1),
+      .m_valid(request_valid),
+      .m_ready(request_ready),
+      .m_payload(request),
+      .m_last(unused_request_last),
+      .m_index(client)
+  );
+  assign request_lines = 7'((13'(request.addr[5:0]) + request.bytes + 13'd63) >> 6);
+  assign request_index = {client, request.tag[TagBits-1:0]};
+  assign swallow       = stop_i;
+  assign request_ready = swallow || (free && fits && out_ready && !sweeping_q);
+  assign issue         = request_valid && request_ready && !swallow;
+  always_comb begin
+    request_out = request;
+    request_out.tag = {client, 7'(request.tag[TagBits-1:0])};
+  end
+  stream_register #(
+      .Width($bits(read_t))
+  ) i_read_register (
+      .*,
+      .s_valid  (issue),
+      .s_ready  (out_ready),
+      .s_payload(request_out),
+      .m_valid  (m_read_valid),
+      .m_ready  (m_read_ready),
+      .m_payload(m_read_payload)
+  );
+
+  // ---- what is in flight: looked up by the request, and by the completion, or, when there is none, by the one who looks for those too old
+  issued_t issued, about;
+  logic about_ended, request_ended, request_issued, end_, in_flight, alive;
+  index_t about_index, look_q;
+  logic [$bits(issued_t)-2:0] unused_request_issued;
+  lutram #(
+      .Width($bits(issued_t)),
+      .Depth(2 * Tags),
+      .ReadPorts(2)
+  ) i_issued (
+      .*,
+      .write_i(issue),
+      .write_address_i(request_index),
+      .write_data_i(issued),
+      .read_address_i({about_index, request_index}),
+      .read_data_o({about, request_issued, unused_request_issued})
+  );
+  lutram #(
+      .Width(1),
+      .Depth(2 * Tags),
+      .ReadPorts(2)
+  ) i_ended (
+      .*,
+      .write_i(end_ || sweeping_q),
+      .write_address_i(about_index),
+      .write_data_i(about.turn),
+      .read_address_i({about_index, request_index}),
+      .read_data_o({about_ended, request_ended})
+  );
+  assign free      = request_issued == request_ended;
+  assign issued    = '{turn: !request_ended, life: life_q, lines: request_lines, tick: tick_q};
+  assign in_flight = about.turn != about_ended;
+  assign alive     = about.life == life_q && !stop_i;
+
+  // ---- completions
+  completion_t completion;
+  logic middle_q, known_q, forward_q;  // of a completion: its first beat's tag is in flight, and its client awaits it
+  logic looking, expired, inject, known, forward, beat, taken, told;
+  assign looking = !s_completion_valid && !middle_q;
+  assign about_index = sweeping_q ? sweep_q : looking ? look_q : index_t'({
+      s_completion_payload.tag[7], s_completion_payload.tag[TagBits-1:0]});
+  assign expired = timeout_i != '0 && AgeBits'(tick_q - about.tick) > AgeBits'(timeout_i);
+  assign inject = looking && in_flight && expired && !sweeping_q;
+  assign known = middle_q ? known_q : in_flight && !sweeping_q;
+  assign forward = middle_q ? forward_q && !stop_i : known && alive;
+  always_comb begin
+    completion = s_completion_payload;
+    completion.tag = 8'(about_index[TagBits-1:0]);
+    if (looking) begin
+      completion.first  = 1'b1;
+      completion.last   = 1'b1;
+      completion.final_ = 1'b1;
+      completion.error  = ErrorTimeout;
+      completion.bytes  = '0;
+    end
+  end
+  assign m_completion_payload = completion;
+  // Bit 7 of the tag, or the client of the one that is too old.
+  assign told = looking ? inject && alive : s_completion_valid && forward;
+  assign m_completion_valid = {told && about_index[TagBits], told && !about_index[TagBits]};
+  assign taken = !told || m_completion_ready[about_index[TagBits]];
+  assign s_completion_ready = taken && !sweeping_q;
+  assign beat = s_completion_valid && s_completion_ready;
+  assign end_ = looking ? inject && taken : beat && known && s_completion_payload.last && s_completion_payload.final_;
+  assign unexpected_o = beat && !middle_q && !known;
+  assign timed_out_o = looking && end_;
+  always_ff @(posedge clk_i) begin
+    if (beat) begin
+      middle_q  <= !s_completion_payload.last;
+      known_q   <= known;
+      forward_q <= forward;
+    end
+    if (middle_q && stop_i) forward_q <= 1'b0;
+    if (looking && (!in_flight || !expired || end_)) look_q <= look_q + 1'b1;
+    if (rst_i) begin
+      middle_q  <= 1'b0;
+      forward_q <= 1'b0;
+      look_q    <= '0;
+    end
+  end
+
+  // ---- room for completions
+  logic [LineBits-1:0] room_q;
+  logic [Bits:0] flying_q;
+  assign fits   = room_q >= LineBits'(request_lines);
+  assign idle_o = flying_q == '0 && !sweeping_q;
+  always_ff @(posedge clk_i) begin
+    room_q   <= room_q - (issue ? LineBits'(request_lines) : '0) + (end_ ? LineBits'(about.lines) : '0);
+    flying_q <= flying_q + (Bits + 1)'(issue) - (Bits + 1)'(end_);
+    if (rst_i) begin
+      room_q   <= LineBits'(CompletionLines);
+      flying_q <= '0;
+    end
+  end
+
+  // ---- writes: the upper lanes are the data's only, so that no multiplexer is spent on them
+  localparam int unsigned StatusBits = 8 * StatusBytes;
+  localparam int unsigned HeadBits = $bits(write_t) - 512 - 1;
+  localparam int unsigned MixBits = HeadBits + 1 + StatusBits;
+  logic write_valid, write_ready, write_last, unused_writer;
+  logic [HeadBits:0] head;
+  logic [StatusBits-1:0] low;
+  logic [511:0] write_data;
+  logic [1:0][MixBits-1:0] offered;
+  logic [1:0] write_lasts;
+  for (genvar i = 0; i < 2; i++) begin : gen_writer
+    assign offered[i]     = {s_write_payload[i][$bits(write_t)-1:512], s_write_payload[i].data[StatusBits-1:0]};
+    assign write_lasts[i] = s_write_payload[i].last;
+  end
+  stream_arbiter #(
+      .Inputs (2),
+      .Width  (MixBits),
+      .Packets(1'b1)
+  ) i_writes (
+      .*,
+      .s_valid(s_write_valid),
+      .s_ready(s_write_ready),
+      .s_payload(offered),
+      .s_last(write_lasts),
+      .m_valid(write_valid),
+      .m_ready(write_ready),
+      .m_payload({head, low}),
+      .m_last(write_last),
+      .m_index(unused_writer)
+  );
+  always_comb begin
+    write_data = s_write_payload[0].data;
+    write_data[StatusBits-1:0] = low;
+  end
+  stream_register #(
+      .Width($bits(write_t))
+  ) i_write_register (
+      .*,
+      .s_valid  (write_valid),
+      .s_ready  (write_ready),
+      .s_payload({head, write_data}),
+      .m_valid  (m_write_valid),
+      .m_ready  (m_write_ready),
+      .m_payload(m_write_payload)
+  );
+
+  logic unused;
+  assign unused = ^{write_last, s_write_payload[1].data, request.tag};
+
+  `ASSERT(request_in_a_page, !request_valid || 14'(request.addr[11:0]) + 14'(request.bytes) <= 14'd4096,
+          "a read crosses a page")
+  `ASSERT(request_of_bytes, !request_valid || request.bytes != '0, "a read of no bytes")
+  `ASSERT(tags_within, !request_valid || 32'(request.tag) < Tags, "a tag beyond the client's")
+  `ASSERT(room_is_right, room_q <= LineBits'(CompletionLines), "room for completions was made up")
+  `ASSERT(flying_is_right, flying_q <= (Bits + 1)'(2 * Tags), "more is in flight than there are tags")
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// Of dma_requester: a tag is never asked for again while its request is in flight, whatever resets come between; what comes of a request goes to its
+/// client while the client lives and to nobody after; room for completions is conserved.
+///
+/// One tag of one client, any, is watched: watch_i says which.
+module dma_requester_proof
+  import dma_pkg::*;
+(
+    input wire clk_i,
+    input wire rst_i,
+    input wire stop_i,
+    input wire [6:0] timeout_i,
+    input wire [1:0] watch_i,
+    input wire [1:0] s_read_valid,
+    input wire read_t [1:0] s_read_payload,
+    input wire [1:0] m_completion_ready,
+    input wire m_read_ready,
+    input wire s_completion_valid,
+    input wire completion_t s_completion_payload
+);
+
+  localparam int unsigned Tags = 2;
+  localparam int unsigned CompletionLines = 70;
+
+  logic [1:0] s_read_ready, m_completion_valid, s_write_ready;
+  logic m_read_valid, s_completion_ready, m_write_valid, unexpected_o, timed_out_o, idle_o;
+  completion_t m_completion_payload;
+  read_t m_read_payload;
+  write_t m_write_payload;
+  dma_requester #(
+      .Tags(Tags),
+      .CompletionLines(CompletionLines),
+      .TickBits(1),
+      .StatusBytes(4)
+  ) dut (
+      .*,
+      .s_write_valid  ('0),
+      .s_write_payload('0),
+      .m_write_ready  (1'b1)
+  );
+
+  // ---- what clients and the host promise
+  logic inside_q;  // a completion has begun
+  logic [7:0] inside_tag_q;
+  logic [1:0] arriving;
+  assign arriving = {s_completion_payload.tag[7], s_completion_payload.tag[0]};
+  always_ff @(posedge clk_i) begin
+    if (s_completion_valid && s_completion_ready) begin
+      inside_q     <= !s_completion_payload.last;
+      inside_tag_q <= s_completion_payload.tag;
+    end
+    if (rst_i) inside_q <= 1'b0;
+  end
+  for (genvar i = 0; i < 2; i++) begin : gen_client
+    `ASSUME(read_legal,
+            s_read_payload[i].tag < 8'(Tags) && s_read_payload[i].bytes != '0 &&
+            14'(s_read_payload[i].addr[11:0]) + 14'(s_read_payload[i].bytes) <= 14'd4096)
+    `ASSUME_NEXT(read_kept, s_read_valid[i] && !s_read_ready[i], s_read_valid[i] && s_read_payload[i] == $past(
+                 s_read_payload[i]))
+  end
+  `ASSUME(completion_of_a_client, s_completion_payload.tag[6:1] == '0)
+  `ASSUME(completions_whole, s_completion_payload.first == !inside_q)
+  `ASSUME(completions_apart, !inside_q || s_completion_payload.tag == inside_tag_q)
+  `ASSUME_NEXT(completion_kept, s_completion_valid && !s_completion_ready,
+               s_completion_valid && s_completion_payload == $past(s_completion_payload))
+  `RESET_FIRST
+
+  // ---- the watched tag, as a listener knows it; bit 19 of what was issued is its turn
+  logic [1:0] watched_q, answered;
+  logic flying_q, alive_q, stopped_q, asks, ends, told;
+  logic [3:0] stops_q;
+  assign asks = s_read_valid[watched_q[1]] && s_read_ready[watched_q[1]] && !stop_i &&
+                s_read_payload[watched_q[1]].tag[0] == watched_q[0];
+  assign told = m_completion_valid[watched_q[1]] && m_completion_payload.tag[0] == watched_q[0];
+  // Of a request that is dead the time-out is seen by nobody but this.
+  assign answered = timed_out_o ? dut.look_q : arriving;
+  assign ends = (timed_out_o && answered == watched_q) ||
+                (s_completion_valid && s_completion_ready && arriving == watched_q && s_completion_payload.last &&
+                 s_completion_payload.final_ && (inside_q ? dut.known_q : flying_q));
+  always_ff @(posedge clk_i) begin
+    stopped_q <= stop_i;
+    if (ends) flying_q <= 1'b0;
+    if (stop_i) alive_q <= 1'b0;
+    if (stop_i && !stopped_q) stops_q <= stops_q + 1'b1;
+    if (asks) begin
+      flying_q <= 1'b1;
+      alive_q  <= 1'b1;
+      stops_q  <= '0;
+    end
+    if (rst_i) begin
+      watched_q <= watch_i;
+      flying_q  <= 1'b0;
+      alive_q   <= 1'b0;
+      stopped_q <= 1'b0;
+    end
+  end
+  // So many resets of a function within one time-out are told apart.
+  `ASSUME(lives_in_number, !flying_q || stops_q < 4'd15)
+
+  `ASSERT(never_twice, !asks || !flying_q, "a tag was asked for again while its request is in flight")
+  `ASSERT(told_alive, !told || (flying_q && alive_q && !stop_i), "a client was told of a request that is not its own")
+  logic must_tell;
+  assign must_tell = s_completion_valid && arriving == watched_q && !inside_q && flying_q && alive_q && !stop_i;
+  `ASSERT(told_all, !must_tell || dut.sweeping_q || told, "a completion was kept from its client")
+  `ASSERT(one_client, m_completion_valid != 2'b11, "two clients were told of one completion")
+  `ASSERT(flight_is_right,
+          dut.sweeping_q || (dut.i_issued.memory[watched_q][19] != dut.i_ended.memory[watched_q][0]) == flying_q,
+          "what is in flight is not what a listener knows")
+  `COVER(dead_ends, ends && !alive_q && flying_q)
+  `COVER(told_last, told && ends)
+  `COVER(times_out, timed_out_o && told)
+
+  // For induction, which begins in any state that the assertions allow.
+  typedef struct packed {
+    logic turn;
+    logic [3:0] life;
+    logic [6:0] lines;
+    logic [7:0] tick;
+  } dut_issued_t;
+  dut_issued_t watched;
+  assign watched = dut.i_issued.memory[watched_q];
+  `ASSERT(nothing_while_sweeping,
+          !dut.sweeping_q || (!flying_q && dut.flying_q == '0 && dut.room_q == 7'(CompletionLines)),
+          "a request in the sweep")
+  `ASSERT(life_is_right, !flying_q || dut.life_q - watched.life == stops_q, "a request is of another life")
+  `ASSERT(alive_is_right, !flying_q || alive_q == (stops_q == '0), "a request is dead and alive")
+  `ASSERT(stop_is_right, dut.stop_q == stopped_q && dut.middle_q == inside_q, "the proof lost its way")
+  `ASSERT(alive_before_stop, !(alive_q && flying_q) || !stopped_q, "alive through a reset")
+  logic inside_watched;
+  assign inside_watched = {inside_tag_q[7], inside_tag_q[0]} == watched_q;
+  `ASSERT(known_flies, !(inside_q && dut.known_q && inside_watched) || flying_q, "a completion of nothing")
+  `ASSERT(forward_lives, !(inside_q && dut.forward_q && inside_watched) || (dut.known_q && flying_q && alive_q),
+          "a completion for the dead")
+  `ASSERT(tag_stays, inside_tag_q[6:1] == '0 || !inside_q, "a tag out of range")
+  logic [8:0] lines;
+  logic [2:0] flights;
+  always_comb begin
+    lines   = 9'(dut.room_q);
+    flights = '0;
+    for (int i = 0; i < 4; i++) begin
+      if (dut.i_issued.memory[i][19] != dut.i_ended.memory[i][0]) begin
+        lines += 9'(dut.i_issued.memory[i][14:8]);
+        flights += 1'b1;
+      end
+    end
+  end
+  `ASSERT(room_is_conserved, dut.sweeping_q || lines == 9'(CompletionLines), "room for completions was lost or made up")
+  `ASSERT(flights_counted, dut.sweeping_q || dut.flying_q == 3'(flights), "requests in flight were lost or made up")
+
+endmodule
+`default_nettype wire
