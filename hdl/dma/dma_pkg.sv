@@ -7,10 +7,14 @@
 /// (dma_data: cutters, tags, realignment, AXI), which hands back what became of each. Both reach the host through dma_requester.
 package dma_pkg;
 
+  // verilator lint_off UNUSEDPARAM
+
   /// Bytes of the longest turn: channels take turns after so many.
   localparam int unsigned TurnBytes = 4096;
   /// Channels in each direction, at most.
   localparam int unsigned MaxChannels = 4;
+
+  // verilator lint_on UNUSEDPARAM
 
   /// Why a transfer failed; the numbers are those of its status word.
   typedef enum logic [2:0] {

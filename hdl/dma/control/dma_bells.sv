@@ -38,12 +38,12 @@ module dma_bells
   logic covers, carries, goes;
   count_t tail;
   ring_t  ring;
-  assign lane    = 4'(TailOffset / 4) - s_payload.offset[5:2];
+  assign lane = 4'(TailOffset / 4) - s_payload.offset[5:2];
   assign covers  = s_payload.offset[1:0] == '0 && s_payload.offset[5:0] <= 6'(TailOffset)
                    && 7'(s_payload.offset[5:0]) + s_payload.bytes >= 7'(TailOffset + 2);
   assign carries = s_payload.bytes == 7'd64;
-  assign ring    = s_payload.offset[8:6];
-  assign goes    = s_valid && covers && !ignore_i[ring];
+  assign ring = s_payload.offset[8:6];
+  assign goes = s_valid && covers && !ignore_i[ring];
   always_comb begin
     tail = '0;
     for (int i = 0; i <= int'(TailOffset / 4); i++) if (lane == 4'(i)) tail = s_payload.data[32*i+:16];

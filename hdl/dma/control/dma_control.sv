@@ -7,7 +7,7 @@
 /// Behaviour: each channel has a ring of descriptors in the host's memory. Doorbells (s_bell) say how far it is filled; descriptors are fetched ahead (m_read,
 /// s_completion), cut into turns that the channels of a direction take by bytes (m_turn[0]: to the card, m_turn[1]: to the host), and when the data part has
 /// answered these (s_done), their count is posted to the host (m_write), with an MSI-X message if there is to be one.
-/// Rings are numbered {to the host, channel}. While a ring is under reset (reset_o) the data part may answer its turns with ErrorReset.
+/// Rings are numbered {to the host, channel}.
 /// Latency: doorbell to read of its descriptor 5 cycles; descriptor, fetched or carried by the doorbell, to turn 4 to 5; last answer to status word 7.
 /// Reset: 520 cycles until registers answer. flr_i: as docs/dma.md has it.
 /// Requirements: those of the streams (dma_pkg). Every turn and every read is answered in the end. A reset (rst_i) reaches the data part, too.
@@ -26,10 +26,16 @@ module dma_control
     input  wire axi_req_t s_axil_req,
     output axi_resp_t     s_axil_resp,
 
-    input wire function_t function_i,
-    input  wire           flr_i,
-    output logic          flr_done_o,
-    output each_t         reset_o,
+    // What the data part can move of packets: see dma_turns.
+    input wire stream_room_i,
+    input wire stream_valid_i,
+    input wire [1:0] stream_channel_i,
+
+    input  wire function_t function_i,
+    input  wire            flr_i,
+    output logic           flr_done_o,
+    /// The function is under reset: the data part is to stop, too.
+    output logic           stop_o,
 
     input  wire        s_bell_valid,
     output logic       s_bell_ready,
@@ -51,9 +57,9 @@ module dma_control
     input  wire   [1:0] m_turn_ready,
     output turn_t [1:0] m_turn_payload,
 
-    input  wire         [1:0] s_done_valid,
-    output logic        [1:0] s_done_ready,
-    input  wire done_t  [1:0] s_done_payload
+    input  wire        [1:0] s_done_valid,
+    output logic       [1:0] s_done_ready,
+    input  wire done_t [1:0] s_done_payload
 );
 
   if (Channels < 1 || Channels > MaxChannels) begin : gen_check_channels
@@ -63,9 +69,10 @@ module dma_control
   localparam each_t Exist = {2{4'((1 << Channels) - 1)}};
 
   setting_t setting, setting_here;
-  each_t run, resetting, may, failed, turns_bad, fetch_bad, empty, turns_busy, fetch_busy, teller_busy, drained, failing;
+  each_t
+      run, resetting, may, failed, turns_bad, fetch_bad, empty, turns_busy, fetch_busy, teller_busy, drained, failing;
   code_t [Rings-1:0] fetch_code, code;
-  logic hold, clear, flush, restart, filling, idle, bus_master_q;
+  logic hold, clear, asking, restart, filling, idle, bus_master_q;
   ring_t clear_ring;
   always_comb begin
     setting_here = setting;
@@ -74,16 +81,16 @@ module dma_control
   always_ff @(posedge clk_i) bus_master_q <= function_i.bus_master && !rst_i;
   assign may     = run & ~resetting & ~failed & {Rings{bus_master_q}};
   assign drained = ~(turns_busy | fetch_busy | teller_busy);
-  assign reset_o = resetting;
+
 
   // ---- registers, and the lives of rings
 
   logic [63:9] status_base;
-  logic [ 7:0] pace;
+  logic [7:0] pace;
   each_t pending;
   dma_control_registers #(
-      .Channels(Channels),
-      .axi_req_t(axi_req_t),
+      .Channels  (Channels),
+      .axi_req_t (axi_req_t),
       .axi_resp_t(axi_resp_t)
   ) i_registers (
       .*,
@@ -108,7 +115,9 @@ module dma_control
       .hold_o      (hold),
       .clear_o     (clear),
       .clear_ring_o(clear_ring),
-      .flush_o     (flush),
+      .stop_o      (stop_o),
+      .answered_i  (~(turns_busy | teller_busy)),
+      .asking_i    (asking),
       .restart_o   (restart),
       .filling_i   (filling)
   );
@@ -166,11 +175,13 @@ module dma_control
       .stored_count_o   (stored_count),
       .bad_o            (fetch_bad),
       .code_o           (fetch_code),
-      .busy_o           (fetch_busy)
+      .busy_o           (fetch_busy),
+      .asking_o         (asking),
+      .forget_i         (restart)
   );
-  ring_t store_ring;
+  ring_t  store_ring;
   ahead_t store_index;
-  logic store_carried;
+  logic   store_carried;
   dma_store i_store (
       .*,
       .write_i       (row_write),
@@ -188,36 +199,37 @@ module dma_control
 
   // ---- turns
 
-  logic flight, answered;
+  logic flight, answered, answered_packet;
   ring_t flight_ring, answered_ring;
   flight_t flight_index;
   flight_info_t flight_info;
   dma_turns i_turns (
       .*,
-      .may_i          (may),
-      .hold_i         (hold),
-      .clear_i        (clear),
-      .clear_ring_i   (clear_ring),
-      .stored_i       (stored),
-      .stored_ring_i  (stored_ring),
-      .stored_count_i (stored_count),
-      .carry_i        (carry),
-      .carry_ring_i   (carry_ring),
-      .store_ring_o   (store_ring),
-      .store_index_o  (store_index),
-      .store_carried_o(store_carried),
-      .store_i        (store_data),
-      .taken_ring_i   (fetch_ring),
-      .taken_o        (taken),
-      .flight_o       (flight),
-      .flight_ring_o  (flight_ring),
-      .flight_index_o (flight_index),
-      .flight_info_o  (flight_info),
-      .answered_i     (answered),
-      .answered_ring_i(answered_ring),
-      .bad_o          (turns_bad),
-      .empty_o        (empty),
-      .busy_o         (turns_busy)
+      .may_i            (may),
+      .hold_i           (hold),
+      .clear_i          (clear),
+      .clear_ring_i     (clear_ring),
+      .stored_i         (stored),
+      .stored_ring_i    (stored_ring),
+      .stored_count_i   (stored_count),
+      .carry_i          (carry),
+      .carry_ring_i     (carry_ring),
+      .store_ring_o     (store_ring),
+      .store_index_o    (store_index),
+      .store_carried_o  (store_carried),
+      .store_i          (store_data),
+      .taken_ring_i     (fetch_ring),
+      .taken_o          (taken),
+      .flight_o         (flight),
+      .flight_ring_o    (flight_ring),
+      .flight_index_o   (flight_index),
+      .flight_info_o    (flight_info),
+      .answered_i       (answered),
+      .answered_ring_i  (answered_ring),
+      .answered_packet_i(answered_packet),
+      .bad_o            (turns_bad),
+      .empty_o          (empty),
+      .busy_o           (turns_busy)
   );
 
   // ---- what is told: a ring fails when all that is before the failure was told
@@ -236,34 +248,35 @@ module dma_control
   post_t post;
   dma_teller i_teller (
       .*,
-      .hold_i          (hold),
-      .clear_i         (clear),
-      .clear_ring_i    (clear_ring),
-      .ignore_i        (resetting),
-      .may_post_i      (bus_master_q),
-      .pace_i          (pace),
-      .flight_i        (flight),
-      .flight_ring_i   (flight_ring),
-      .flight_index_i  (flight_index),
-      .flight_info_i   (flight_info),
-      .answered_o      (answered),
-      .answered_ring_o (answered_ring),
-      .failing_i       (failing),
-      .code_i          (code),
-      .failed_o        (failed),
-      .busy_o          (teller_busy),
-      .threshold_ring_o(threshold_ring),
-      .threshold_i     (threshold),
-      .waiting_o       (waiting),
-      .expired_i       (expired),
-      .fire_o          (fire),
-      .fire_ring_o     (fire_ring),
-      .message_i       (message),
-      .message_ring_i  (message_ring),
-      .message_taken_o (message_taken),
-      .m_valid         (post_valid),
-      .m_ready         (post_ready),
-      .m_payload       (post)
+      .hold_i           (hold),
+      .clear_i          (clear),
+      .clear_ring_i     (clear_ring),
+      .ignore_i         (resetting),
+      .may_post_i       (bus_master_q),
+      .pace_i           (pace),
+      .flight_i         (flight),
+      .flight_ring_i    (flight_ring),
+      .flight_index_i   (flight_index),
+      .flight_info_i    (flight_info),
+      .answered_o       (answered),
+      .answered_ring_o  (answered_ring),
+      .answered_packet_o(answered_packet),
+      .failing_i        (failing),
+      .code_i           (code),
+      .failed_o         (failed),
+      .busy_o           (teller_busy),
+      .threshold_ring_o (threshold_ring),
+      .threshold_i      (threshold),
+      .waiting_o        (waiting),
+      .expired_i        (expired),
+      .fire_o           (fire),
+      .fire_ring_o      (fire_ring),
+      .message_i        (message),
+      .message_ring_i   (message_ring),
+      .message_taken_o  (message_taken),
+      .m_valid          (post_valid),
+      .m_ready          (post_ready),
+      .m_payload        (post)
   );
   dma_moderation i_moderation (
       .*,
@@ -298,7 +311,7 @@ module dma_control
       .setting_i       (setting_here),
       .status_base_i   (status_base),
       .may_post_i      (bus_master_q),
-      .flush_i         (flush),
+      .flush_i         (stop_o),
       .s_valid         (post_valid),
       .s_ready         (post_ready),
       .s_payload       (post),

@@ -6,6 +6,7 @@ package dma_control_pkg;
 
   // A package is for many modules, none of which uses all of it.
   // verilator lint_off UNUSEDPARAM
+  // verilator lint_off UNUSEDSIGNAL
 
   /// A channel's ring, by its number: those to the card first, then those to the host.
   localparam int unsigned Rings = 8;
@@ -31,7 +32,7 @@ package dma_control_pkg;
   typedef struct packed {
     logic        bad;            // no bytes, or 2^28 or more
     logic        end_of_packet;  // to the card, with stream
-    logic        interrupt;
+    logic        notify;
     logic        stream;
     offset_t     bytes;
     logic [63:0] card;
@@ -43,7 +44,7 @@ package dma_control_pkg;
     descriptor_t found;
     found.bad           = raw[159:128] == '0 || raw[159:156] != '0;
     found.end_of_packet = raw[162];
-    found.interrupt     = raw[161];
+    found.notify        = raw[161];
     found.stream        = raw[160];
     found.bytes         = raw[155:128];
     found.card          = raw[127:64];
@@ -54,7 +55,7 @@ package dma_control_pkg;
   /// What is remembered of a turn while it is under way.
   typedef struct packed {
     logic stream_to_host;  // a packet entry is written when it ends
-    logic interrupt;
+    logic notify;
     logic ends;            // the descriptor
   } flight_info_t;
 
@@ -97,6 +98,7 @@ package dma_control_pkg;
     offset_t     bytes;          // moved: of the descriptor that is not done, or of the packet's buffer
   } post_t;
 
+  // verilator lint_on UNUSEDSIGNAL
   // verilator lint_on UNUSEDPARAM
 
 endpackage

@@ -39,8 +39,8 @@ module dma_control_registers
 );
 
   localparam bit RingsMoved = RingControlOffset != 12'h200 || RingControlStride != 64 || RingStateOffset != 12'h204;
-  localparam bit VectorsMoved = MsixAddressLowOffset != 12'h400 || MsixAddressLowStride != 16 || MsixPendingOffset != 12'h600;
-  if (RingsMoved || VectorsMoved) begin : gen_check_layout
+  localparam bit VectorsMoved = MsixAddressLowOffset != 12'h400 || MsixAddressLowStride != 16;
+  if (RingsMoved || VectorsMoved || MsixPendingOffset != 12'h600) begin : gen_check_layout
     $fatal(1, "registers have moved: look at the words in %m");
   end
 
@@ -49,7 +49,7 @@ module dma_control_registers
   logic write, read, refused_q, done_q, second_q, third_q, fills_q, starts;
   logic [11:0] address;
   logic [31:0] write_data, read_data_q;
-  logic [ 3:0] strobe;
+  logic [3:0] strobe;
   axi_lite_registers #(
       .axi_req_t(axi_req_t),
       .axi_resp_t(axi_resp_t),
@@ -74,7 +74,8 @@ module dma_control_registers
   logic unused_address;
   assign unused_address = ^address[1:0];
 
-  logic is_control;  // of a ring: its reset acts
+  localparam logic [31:0] ResetBit = 32'd1 << RingControlResetLow;
+  logic is_control, acts_q;  // of a ring: its reset acts
   assign is_control = word[8:7] == RingControlWord[8:7] && word[3:0] == RingControlWord[3:0];
   always_ff @(posedge clk_i) begin
     second_q  <= starts;
@@ -85,7 +86,8 @@ module dma_control_registers
     refused_q <= write && strobe != '1;
     if (starts) begin
       word_q <= word;
-      data_q <= write_data & (bits_of(word) | (is_control ? 32'd1 << RingControlResetLow : '0));
+      data_q <= write_data & (bits_of(word) | (is_control ? ResetBit : '0));
+      acts_q <= is_control;
     end
     if (fills_q) begin
       fill_q <= fill_q + 1'b1;
@@ -118,13 +120,12 @@ module dma_control_registers
       .Depth(512)
   ) i_file (
       .*,
-      .write_i        (keeps),
+      .write_i(keeps),
       .write_address_i(kept_word),
-      .write_data_i   (kept_data & ~(!fills_q && kept_word[8:7] == RingControlWord[8:7] && kept_word[3:0] == RingControlWord[3:0]
-                                     ? 32'd1 << RingControlResetLow : '0)),
-      .read_i         (starts),
-      .read_address_i (word),
-      .read_data_o    (filed)
+      .write_data_i(kept_data & ~(acts_q && !fills_q ? ResetBit : '0)),
+      .read_i(starts),
+      .read_address_i(word),
+      .read_data_o(filed)
   );
 
   logic is_ring, is_vector;

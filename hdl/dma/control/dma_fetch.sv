@@ -15,7 +15,7 @@
 /// Latency: doorbell to read request 4 cycles, to carry_o 3 cycles; last beat of a fetch to stored_o 1 cycle.
 /// Reset: nothing was asked for, all tails are 0. clear_i does the same for one ring.
 /// Requirements: while a ring is cleared its may_i is low, no read of it is under way, and hold_i has been high for 3 cycles. Reads that a reset of
-/// the whole has forgotten are answered before the reset ends. Completions of one read begin at multiples of 64 bytes, as PCIe's read completion boundary has it.
+/// the whole, or forget_i, has forgotten are not answered any more. Completions of one read begin at multiples of 64 bytes, as PCIe's read completion boundary has it.
 module dma_fetch
   import dma_pkg::read_t, dma_pkg::completion_t;
   import dma_control_pkg::*;
@@ -24,14 +24,18 @@ module dma_fetch
     input wire clk_i,
     input wire rst_i,
 
+    // verilator lint_off UNUSEDSIGNAL  // the other registers
     input wire setting_t       setting_i,
+    // verilator lint_on UNUSEDSIGNAL
     /// Rings whose descriptors may be asked for.
     input wire each_t          may_i,
     input wire           [2:0] max_read_i,
 
-    input wire   hold_i,
-    input wire   clear_i,
+    input wire hold_i,
+    input wire clear_i,
     input wire ring_t clear_ring_i,
+    /// The function is reset: all reads are forgotten.
+    input wire forget_i,
     /// Rings under reset: their doorbells change nothing.
     input wire each_t ignore_i,
 
@@ -43,7 +47,7 @@ module dma_fetch
     input  wire descriptor_t s_bell_descriptor,
 
     // What the turn-taker has taken of the ring.
-    output ring_t  ring_o,
+    output ring_t ring_o,
     input wire count_t taken_i,
 
     output logic  m_read_valid,
@@ -55,23 +59,24 @@ module dma_fetch
     input wire completion_t s_completion_payload,
     // verilator lint_on UNUSEDSIGNAL
 
-    output logic        [1:0]           write_o,
+    output logic        [          1:0] write_o,
     output ring_t                       write_ring_o,
     output logic        [AheadBits-2:0] write_row_o,
-    output descriptor_t [1:0]           write_data_o,
+    output descriptor_t [          1:0] write_data_o,
 
     output logic        carry_o,
     output ring_t       carry_ring_o,
     output descriptor_t carry_data_o,
 
-    output logic       stored_o,
-    output ring_t      stored_ring_o,
-    output logic [4:0] stored_count_o,
+    output logic        stored_o,
+    output ring_t       stored_ring_o,
+    output logic  [4:0] stored_count_o,
 
     output each_t             bad_o,
     output code_t [Rings-1:0] code_o,
     /// A read is under way, or about to be.
-    output each_t             busy_o
+    output each_t             busy_o,
+    output logic              asking_o
 );
 
   localparam int unsigned TagBits = $clog2(FetchTags);
@@ -96,7 +101,8 @@ module dma_fetch
     other = |(may & later_q);
     for (int i = int'(Rings) - 1; i >= 0; i--) if (may[i] && (later_q[i] || !other)) next = ring_t'(i);
   end
-  assign ring_o = ring_q;
+  assign ring_o   = ring_q;
+  assign asking_o = step_q != Pick;
 
   // ---- what is known of the ring
 
@@ -166,23 +172,25 @@ module dma_fetch
 
   // ---- how many
 
-  count_t ready, held, index;
-  logic [3:0] block;  // descriptors that a read may ask for, less 1
+  count_t ready, held;
+  logic [15:1] index;  // of two
+  logic [ 3:0] block;  // descriptors that a read may ask for, less 1
   logic [4:0] count, left;  // of the block
   logic room, tag_free, asks, carried_here, takes_carried;
   logic [TagBits-1:0] tag;
   assign block = max_read_i == 3'd0 ? 4'd3 : max_read_i == 3'd1 ? 4'd7 : 4'd15;
   assign ready = tail_q - fetched_q;
-  assign held  = fetched_q - taken_q;
-  assign left  = 5'(block) + 5'd1 - 5'(fetched_q[3:0] & block);
+  assign held = fetched_q - taken_q;
+  assign left = 5'(block) + 5'd1 - 5'(fetched_q[3:0] & block);
   assign count = ready < 16'(left) ? ready[4:0] : left;
-  assign room  = held <= count_t'((1 << AheadBits) - FetchMost);
-  assign asks  = step_q == Count && !carry_q && ready != '0 && room && tag_free;
-  assign carried_here = step_q == Count && carry_q && carry_waits && s_bell_ring == ring_q && !ignore_i[ring_q] && !hold_i && !clear_i;
+  assign room = held <= count_t'((1 << AheadBits) - FetchMost);
+  assign asks = step_q == Count && !carry_q && ready != '0 && room && tag_free;
+  assign carried_here = step_q == Count && carry_q && carry_waits && s_bell_ring == ring_q && !ignore_i[ring_q]
+                        && !hold_i && !clear_i;
   assign takes_carried = carried_here && held == '0 && ready == '0 && s_bell_tail == fetched_q + 1'b1;
   assign fetched_next = carry_q ? s_bell_tail : fetched_q + 16'(count);
   assign write_fetched = asks || takes_carried;
-  assign index = fetched_q & ~('1 << bits_q);
+  assign index = fetched_q[15:1] & ~('1 << (bits_q - 1'b1));
 
   assign s_bell_ready = ignore_i[s_bell_ring] || carried_here || (!s_bell_carries && !hold_i && !clear_i);
   assign moves = s_bell_valid && s_bell_ready && !ignore_i[s_bell_ring];
@@ -191,7 +199,7 @@ module dma_fetch
   assign carry_data_o = s_bell_descriptor;
 
   logic [63:0] address_q;
-  logic [ 9:0] bytes_q;
+  logic [9:0] bytes_q;
   logic [TagBits-1:0] tag_q;
   assign m_read_valid   = step_q == Ask;
   assign m_read_payload = '{tag: 8'(tag_q), bytes: 13'(bytes_q), addr: address_q};
@@ -226,7 +234,7 @@ module dma_fetch
         step_q    <= asks ? Ask : Pick;
         tag_q     <= tag;
         bytes_q   <= {count + 5'(fetched_q[0]), 5'd0};
-        address_q <= {base_q, 12'd0} + 64'({index[15:1], 6'd0});
+        address_q <= {base_q, 12'd0} + 64'({index, 6'd0});
         // Is there more? A doorbell since Look says so, too.
         if (!carry_q && ready != '0 && !(asks && count == ready[4:0] && ready[15:5] == '0)) wants_q[ring_q] <= 1'b1;
       end
@@ -250,8 +258,10 @@ module dma_fetch
     logic                 odd;    // of the first row only the second half was asked for
     logic [4:0]           count;
   } fetch_t;
+  // verilator lint_off UNUSEDSIGNAL  // each has its use
   fetch_t asked, found, oldest;
-  logic   known, here, ends, retires, unused_unexpected;
+  // verilator lint_on UNUSEDSIGNAL
+  logic known, here, ends, retires, unused_unexpected;
   logic [TagBits-1:0] here_tag, unused_tag;
   logic [TagBits:0] unused_count;
   code_t failure;
@@ -266,6 +276,7 @@ module dma_fetch
       .ResultWidth($bits(code_t))
   ) i_reads (
       .*,
+      .rst_i            (rst_i || forget_i),
       .s_valid          (asks),
       .s_ready          (tag_free),
       .s_payload        (asked),
@@ -300,14 +311,15 @@ module dma_fetch
 
   always_ff @(posedge clk_i) begin
     if (here && known) beat_q[here_tag] <= ends ? '0 : beat_q[here_tag] + 1'b1;
-    if (rst_i) beat_q <= '0;
+    if (rst_i || forget_i) beat_q <= '0;
   end
 
   for (genvar i = 0; i < int'(Rings); i++) begin : gen_ring
-    logic  bad_q;
+    logic bad_q;
     code_t code_q;
     logic [TagBits:0] under_way_q;
-    logic begins, comes;
+    logic begins, comes, clears;
+    assign clears = clear_i && clear_ring_i == ring_t'(i);
     assign begins = asks && ring_q == ring_t'(i);
     assign comes  = retires && oldest.ring == ring_t'(i);
     always_ff @(posedge clk_i) begin
@@ -316,16 +328,18 @@ module dma_fetch
         bad_q  <= 1'b1;
         code_q <= failure;
       end
-      if (rst_i || (clear_i && clear_ring_i == ring_t'(i))) bad_q <= 1'b0;
-      if (rst_i) under_way_q <= '0;
+      if (rst_i || clears) bad_q <= 1'b0;
+      if (rst_i || forget_i) under_way_q <= '0;
     end
     assign bad_o[i]  = bad_q;
     assign code_o[i] = code_q;
     assign busy_o[i] = under_way_q != '0 || (step_q != Pick && ring_q == ring_t'(i));
   end
 
-  `ASSERT(room_is_kept, !asks || held + count_t'(count) <= count_t'(1 << AheadBits), "more descriptors were asked for than fit")
-  `ASSERT(within_page, !m_read_valid || 13'(address_q[11:0]) + 13'(bytes_q) <= 13'd4096, "a read of descriptors crosses a page")
+  `ASSERT(room_is_kept, !asks || held + count_t'(count) <= count_t'(1 << AheadBits),
+          "more descriptors were asked for than fit")
+  `ASSERT(within_page, !m_read_valid || 13'(address_q[11:0]) + 13'(bytes_q) <= 13'd4096,
+          "a read of descriptors crosses a page")
   `ASSERT(cleared_at_rest, !clear_i || !busy_o[clear_ring_i], "a ring is cleared that is at work")
   `ASSERT(nothing_counted, !clear_i || step_q == Pick || step_q == Ask, "a ring is cleared while another is counted")
   `ASSERT_NEXT(read_kept, m_read_valid && !m_read_ready, m_read_valid && m_read_payload == $past(m_read_payload),

@@ -7,8 +7,8 @@
 /// Behaviour:
 /// - A ring runs as software says. A reset of a ring stops it; when nothing of it is under way any more (drained_i) every block is held for as long as older
 ///   writes need to leave (posted_i); then the ring is cleared. So nothing from before the reset is posted after resetting_o has fallen.
-/// - A reset of the function does so with all rings at once, but what is to be posted is dropped (flush_o); then the registers get their reset values (restart_o), and
-///   flr_done_o is high until flr_i falls.
+/// - A reset of the function does so with all rings at once, but what is to be posted is dropped (stop_o), and reads are not waited for: the data part, which stop_o
+///   stops, too, lets nothing of them through. Then the registers get their reset values (restart_o), and flr_done_o is high until flr_i falls.
 /// Latency: a reset takes 12 cycles from its last answer on; a function's 540.
 /// Reset: clears all rings, one a cycle.
 /// Requirements: a ring that may not go on drains. flr_i is high until flr_done_o is.
@@ -19,11 +19,17 @@ module dma_life
     input wire clk_i,
     input wire rst_i,
 
-    input wire setting_t setting_i,
-    input wire           flr_i,
-    output logic         flr_done_o,
+    // verilator lint_off UNUSEDSIGNAL  // the other registers
+    input  wire setting_t setting_i,
+    // verilator lint_on UNUSEDSIGNAL
+    input  wire           flr_i,
+    output logic          flr_done_o,
 
+    /// Nothing of a ring is under way; its turns were all answered; and no read is on offer.
     input wire each_t drained_i,
+    input wire each_t answered_i,
+    input wire        asking_i,
+    /// Nothing is left to be posted.
     input wire        posted_i,
 
     output each_t run_o,
@@ -31,7 +37,7 @@ module dma_life
     output logic  hold_o,
     output logic  clear_o,
     output ring_t clear_ring_o,
-    output logic  flush_o,
+    output logic  stop_o,
     output logic  restart_o,
     input  wire   filling_i
 );
@@ -51,9 +57,11 @@ module dma_life
   ring_t ring_q, next;
   logic [2:0] held_q;  // cycles
   logic function_q;  // it is a reset of the function
-  logic written;
+  logic written, runs;
+  assign runs = setting_i.data[RingControlRunLow] && !setting_i.data[RingControlResetLow]
+                && !resetting_q[setting_i.ring];
   assign written = setting_i.ring_valid && setting_i.place == RingControlWord[3:0];
-  assign may     = resetting_q & drained_i;
+  assign may = resetting_q & drained_i;
   always_comb begin
     next = '0;
     for (int i = int'(Rings) - 1; i >= 0; i--) if (may[i]) next = ring_t'(i);
@@ -64,14 +72,14 @@ module dma_life
   assign hold_o       = step_q inside {Hold, Clear, FunctionHold, ClearAll};
   assign clear_o      = step_q == Clear || step_q == ClearAll;
   assign clear_ring_o = ring_q;
-  assign flush_o      = step_q inside {FunctionDrain, FunctionHold};
+  assign stop_o       = step_q inside {FunctionDrain, FunctionHold};
   assign restart_o    = step_q == ClearAll && function_q;
   assign flr_done_o   = step_q == Done;
 
   always_ff @(posedge clk_i) begin
     if (written) begin
       if (setting_i.data[RingControlResetLow]) resetting_q[setting_i.ring] <= 1'b1;
-      run_q[setting_i.ring] <= setting_i.data[RingControlRunLow] && !setting_i.data[RingControlResetLow] && !resetting_q[setting_i.ring];
+      run_q[setting_i.ring] <= runs;
     end
     held_q <= step_q == Hold || step_q == FunctionHold ? held_q + 3'(held_q != '1) : '0;
     unique case (step_q)
@@ -89,7 +97,7 @@ module dma_life
         step_q              <= Live;
         resetting_q[ring_q] <= 1'b0;
       end
-      FunctionDrain: if (drained_i == '1) step_q <= FunctionHold;
+      FunctionDrain: if (answered_i == '1 && !asking_i) step_q <= FunctionHold;
       FunctionHold: begin
         ring_q <= '0;
         if (held_q == '1 && posted_i) step_q <= ClearAll;

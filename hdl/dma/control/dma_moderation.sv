@@ -14,13 +14,15 @@ module dma_moderation
     input wire clk_i,
     input wire rst_i,
 
+    // verilator lint_off UNUSEDSIGNAL  // the other registers
     input wire setting_t setting_i,
+    // verilator lint_on UNUSEDSIGNAL
 
     input wire ring_t    threshold_ring_i,
     output logic   [7:0] threshold_o,
 
-    input wire each_t waiting_i,
-    output each_t     expired_o
+    input  wire each_t waiting_i,
+    output each_t      expired_o
 );
 
   logic writes;

@@ -16,7 +16,9 @@ module dma_msix
     input wire clk_i,
     input wire rst_i,
 
+    // verilator lint_off UNUSEDSIGNAL  // the other registers
     input wire setting_t setting_i,
+    // verilator lint_on UNUSEDSIGNAL
     input wire           enable_i,
     input wire           mask_i,
     input wire           clear_i,
@@ -27,15 +29,15 @@ module dma_msix
     input wire        back_i,
     input wire ring_t back_ring_i,
 
-    output logic      message_o,
-    output ring_t     message_ring_o,
-    input  wire       message_taken_i,
+    output logic  message_o,
+    output ring_t message_ring_o,
+    input  wire   message_taken_i,
 
     // What a message consists of, and which may not go now.
-    input wire ring_t    ring_i,
-    output logic  [63:0] address_o,
-    output logic  [31:0] data_o,
-    output each_t        held_o,
+    input  wire ring_t        ring_i,
+    output logic       [63:0] address_o,
+    output logic       [31:0] data_o,
+    output each_t             held_o,
 
     output each_t pending_o
 );
@@ -59,7 +61,7 @@ module dma_msix
 
   each_t pending_q, masked_q;
   ring_t scan_q;
-  logic valid_q;
+  logic  valid_q;
   ring_t ring_q;
   assign pending_o      = pending_q;
   assign held_o         = masked_q | {Rings{mask_i || !enable_i}};
@@ -76,7 +78,8 @@ module dma_msix
     if (fire_i) pending_q[fire_ring_i] <= 1'b1;
     if (back_i) pending_q[back_ring_i] <= 1'b1;
     if (clear_i) pending_q[clear_ring_i] <= 1'b0;
-    if (setting_i.vector_valid && setting_i.place == {2'b00, MsixControlWord[1:0]}) masked_q[setting_i.ring] <= setting_i.data[0];
+    if (setting_i.vector_valid && setting_i.place == {2'b00, MsixControlWord[1:0]})
+      masked_q[setting_i.ring] <= setting_i.data[0];
     if (rst_i) begin
       pending_q <= '0;
       masked_q  <= '1;

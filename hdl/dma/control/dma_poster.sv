@@ -18,21 +18,23 @@ module dma_poster
     input wire clk_i,
     input wire rst_i,
 
-    input wire setting_t setting_i,
-    input wire [63:9]    status_base_i,
-    input wire           may_post_i,
-    input wire           flush_i,
+    // verilator lint_off UNUSEDSIGNAL  // the other registers
+    input wire setting_t        setting_i,
+    // verilator lint_on UNUSEDSIGNAL
+    input wire           [63:9] status_base_i,
+    input wire                  may_post_i,
+    input wire                  flush_i,
 
     input  wire        s_valid,
     output logic       s_ready,
     input  wire post_t s_payload,
 
-    output ring_t      vector_o,
-    input wire  [63:0] vector_address_i,
-    input wire  [31:0] vector_data_i,
-    input wire each_t  held_i,
-    output logic       back_o,
-    output ring_t      back_ring_o,
+    output ring_t             vector_o,
+    input  wire        [63:0] vector_address_i,
+    input  wire        [31:0] vector_data_i,
+    input  wire each_t        held_i,
+    output logic              back_o,
+    output ring_t             back_ring_o,
 
     output logic   m_valid,
     input  wire    m_ready,
@@ -43,9 +45,9 @@ module dma_poster
 
   // ---- where to
 
-  logic [1:0] base_write;
+  logic [  1:0] base_write;
   logic [63:12] packets;
-  logic [4:0] bits;
+  logic [  4:0] bits;
   assign base_write[0] = setting_i.ring_valid && setting_i.place == PacketsLowWord[3:0];
   assign base_write[1] = setting_i.ring_valid && setting_i.place == PacketsHighWord[3:0];
   lutram #(
@@ -115,10 +117,10 @@ module dma_poster
       .m_ready  (aimed_ready),
       .m_payload(aimed_q)
   );
-  assign is_message = aimed_q.post.kind == PostMessage;
-  assign held       = is_message && held_i[aimed_q.post.ring];
-  assign drops      = aimed_valid && (flush_i || held);
-  assign goes       = aimed_valid && !drops && may_post_i;
+  assign is_message  = aimed_q.post.kind == PostMessage;
+  assign held        = is_message && held_i[aimed_q.post.ring];
+  assign drops       = aimed_valid && (flush_i || held);
+  assign goes        = aimed_valid && !drops && may_post_i;
   assign aimed_ready = drops || (free && may_post_i);
   assign back_o      = aimed_valid && held && !flush_i;
   assign back_ring_o = aimed_q.post.ring;
@@ -130,14 +132,14 @@ module dma_poster
   } out_t;
   out_t out, out_q;
   always_comb begin
-    out.message      = is_message;
-    out.address      = aimed_q.base + 64'({aimed_q.index, 4'd0});
-    out.data         = '0;
-    out.data[31:0]   = is_message ? aimed_q.data : aimed_q.post.count;
-    out.data[34:32]  = aimed_q.post.error;
-    out.data[35]     = aimed_q.post.error != '0;
-    out.data[36]     = aimed_q.post.end_of_packet;
-    out.data[91:64]  = aimed_q.post.bytes;
+    out.message     = is_message;
+    out.address     = aimed_q.base + 64'({aimed_q.index, 4'd0});
+    out.data        = '0;
+    out.data[31:0]  = is_message ? aimed_q.data : aimed_q.post.count;
+    out.data[34:32] = aimed_q.post.error;
+    out.data[35]    = aimed_q.post.error != '0;
+    out.data[36]    = aimed_q.post.end_of_packet;
+    out.data[91:64] = aimed_q.post.bytes;
   end
   stream_register #(
       .Width($bits(out_t))
@@ -149,16 +151,17 @@ module dma_poster
       .m_payload(out_q)
   );
   always_comb begin
-    m_payload       = '0;
-    m_payload.first = 1'b1;
-    m_payload.last  = 1'b1;
-    m_payload.bytes = out_q.message ? 13'd4 : 13'd16;
-    m_payload.addr  = out_q.address;
+    m_payload             = '0;
+    m_payload.first       = 1'b1;
+    m_payload.last        = 1'b1;
+    m_payload.bytes       = out_q.message ? 13'd4 : 13'd16;
+    m_payload.addr        = out_q.address;
     m_payload.data[127:0] = out_q.data;
   end
   assign idle_o = !s_valid && !aimed_valid && !m_valid;
 
-  `ASSERT_NEXT(write_kept, m_valid && !m_ready, m_valid && m_payload == $past(m_payload), "a write was withdrawn or changed before it was taken")
+  `ASSERT_NEXT(write_kept, m_valid && !m_ready, m_valid && m_payload == $past(m_payload),
+               "a write was withdrawn or changed before it was taken")
 
 endmodule
 `default_nettype wire

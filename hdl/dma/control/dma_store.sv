@@ -13,19 +13,19 @@ module dma_store
 (
     input wire clk_i,
 
-    input wire         [1:0]           write_i,
-    input wire ring_t                  write_ring_i,
-    input wire         [AheadBits-2:0] write_row_i,
-    input wire descriptor_t [1:0]      write_data_i,
+    input wire              [          1:0] write_i,
+    input wire ring_t                       write_ring_i,
+    input wire              [AheadBits-2:0] write_row_i,
+    input wire descriptor_t [          1:0] write_data_i,
 
     input wire              carry_i,
     input wire ring_t       carry_ring_i,
     input wire descriptor_t carry_data_i,
 
-    input  wire ring_t       read_ring_i,
-    input  wire ahead_t      read_index_i,
-    input  wire              read_carried_i,
-    output descriptor_t      read_o
+    input  wire ring_t  read_ring_i,
+    input  wire ahead_t read_index_i,
+    input  wire         read_carried_i,
+    output descriptor_t read_o
 );
 
   descriptor_t [1:0] row;

@@ -23,43 +23,45 @@ module dma_teller
     input wire clk_i,
     input wire rst_i,
 
-    input wire hold_i,
-    input wire clear_i,
-    input wire ring_t clear_ring_i,
+    input wire              hold_i,
+    input wire              clear_i,
+    input wire ring_t       clear_ring_i,
     /// Rings under reset: nothing is told of them.
-    input wire each_t ignore_i,
+    input wire each_t       ignore_i,
     /// Status words and messages may be posted.
-    input wire       may_post_i,
-    input wire [7:0] pace_i,
+    input wire              may_post_i,
+    input wire        [7:0] pace_i,
 
     input wire               flight_i,
     input wire ring_t        flight_ring_i,
     input wire flight_t      flight_index_i,
     input wire flight_info_t flight_info_i,
 
-    input  wire         [1:0] s_done_valid,
-    output logic        [1:0] s_done_ready,
-    input  wire done_t  [1:0] s_done_payload,
+    input  wire        [1:0] s_done_valid,
+    output logic       [1:0] s_done_ready,
+    input  wire done_t [1:0] s_done_payload,
 
     output logic  answered_o,
     output ring_t answered_ring_o,
+    /// It was of a packet to the host.
+    output logic  answered_packet_o,
 
-    input wire each_t             failing_i,
-    input wire code_t [Rings-1:0] code_i,
-    output each_t                 failed_o,
+    input  wire each_t             failing_i,
+    input  wire code_t [Rings-1:0] code_i,
+    output each_t                  failed_o,
     /// An answer is being counted.
-    output each_t                 busy_o,
+    output each_t                  busy_o,
 
     // Interrupts: events wait for their threshold or timer.
-    output ring_t      threshold_ring_o,
-    input  wire  [7:0] threshold_i,
-    output each_t      waiting_o,
-    input wire each_t  expired_i,
-    output logic       fire_o,
-    output ring_t      fire_ring_o,
-    input  wire        message_i,
-    input  wire ring_t message_ring_i,
-    output logic       message_taken_o,
+    output ring_t            threshold_ring_o,
+    input  wire        [7:0] threshold_i,
+    output each_t            waiting_o,
+    input  wire each_t       expired_i,
+    output logic             fire_o,
+    output ring_t            fire_ring_o,
+    input  wire              message_i,
+    input  wire ring_t       message_ring_i,
+    output logic             message_taken_o,
 
     output logic  m_valid,
     input  wire   m_ready,
@@ -72,7 +74,7 @@ module dma_teller
   logic [7:0] pace_q;
   ring_t look_q, next, done_ring;
   each_t dirty, due, later_q;
-  logic other;
+  logic  other;
   done_t done;
   assign due = (dirty | failing_i | (expired_i & waiting_o)) & ~ignore_i;
   always_comb begin
@@ -124,16 +126,20 @@ module dma_teller
 
   logic answer_q, look_now_q, message_q;
   ring_t ring_q;
-  done_t done_q;
+  dma_pkg::error_e error_q;
+  logic end_of_packet_q;
+  logic [12:0] bytes_q;
   always_ff @(posedge clk_i) begin
-    side_q       <= !side_q;
-    answer_q     <= answers;
-    look_now_q   <= looks;
-    message_q    <= messages;
-    ring_q       <= looks ? look_q : messages ? message_ring_i : done_ring;
-    done_q       <= done;
+    side_q          <= !side_q;
+    answer_q        <= answers;
+    look_now_q      <= looks;
+    message_q       <= messages;
+    ring_q          <= looks ? look_q : messages ? message_ring_i : done_ring;
+    error_q         <= done.error;
+    end_of_packet_q <= done.end_of_packet;
+    bytes_q         <= done.bytes;
     // The ring of a look is due until the look is through.
-    look_valid_q <= due != '0 && !looks && !look_now_q;
+    look_valid_q    <= due != '0 && !looks && !look_now_q;
     if (!look_valid_q || looks) look_q <= next;
     if (looks) begin
       for (int i = 0; i < int'(Rings); i++) later_q[i] <= i > int'(look_q);
@@ -150,8 +156,9 @@ module dma_teller
       pace_q       <= '0;
     end
   end
-  assign answered_o      = answer_q;
-  assign answered_ring_o = ring_q;
+  assign answered_o        = answer_q;
+  assign answered_ring_o   = ring_q;
+  assign answered_packet_o = answer_q && info.stream_to_host;
 
   // ---- how far each ring is
 
@@ -162,7 +169,7 @@ module dma_teller
     logic [7:0]  events;  // descriptors with an interrupt that no message has told of
   } state_t;
   state_t state, state_next;
-  logic counts, done_one, done_error, fails, fires, shows;
+  logic counts, done_one, done_error, fails, enough, fires, shows;
   lutram #(
       .Width($bits(state_t)),
       .Depth(Rings)
@@ -175,23 +182,23 @@ module dma_teller
       .read_data_o    (state)
   );
 
-  assign counts     = answer_q && !ignore_i[ring_q] && !failed_o[ring_q];
-  assign done_error = counts && done_q.error != dma_pkg::ErrorNone;
-  assign done_one   = counts && !done_error && info.ends;
-  assign fails      = look_now_q && failing_i[ring_q] && !failed_o[ring_q] && !ignore_i[ring_q];
-  assign shows      = look_now_q && (dirty[ring_q] || fails) && !ignore_i[ring_q];
+  assign counts = answer_q && !ignore_i[ring_q] && !failed_o[ring_q];
+  assign done_error = counts && error_q != dma_pkg::ErrorNone;
+  assign done_one = counts && !done_error && info.ends;
+  assign fails = look_now_q && failing_i[ring_q] && !failed_o[ring_q] && !ignore_i[ring_q];
+  assign shows = look_now_q && (dirty[ring_q] || fails) && !ignore_i[ring_q];
   assign threshold_ring_o = ring_q;
-  assign fires = look_now_q && !ignore_i[ring_q]
-                 && ((state.events != '0 && (state.events >= threshold_i || expired_i[ring_q])) || (shows && state_next.error != '0));
+  assign enough = state.events != '0 && (state.events >= threshold_i || expired_i[ring_q]);
+  assign fires = look_now_q && !ignore_i[ring_q] && (enough || (shows && (fails || state.error != '0)));
   always_comb begin
     state_next = state;
-    if (done_error) state_next.error = done_q.error;
+    if (done_error) state_next.error = error_q;
     if (done_one) begin
       state_next.count = state.count + 1'b1;
       state_next.bytes = '0;
-      if (info.interrupt && state.events != '1) state_next.events = state.events + 1'b1;
+      if (info.notify && state.events != '1) state_next.events = state.events + 1'b1;
     end else if (counts && !done_error) begin
-      state_next.bytes = state.bytes + offset_t'(done_q.bytes);
+      state_next.bytes = state.bytes + offset_t'(bytes_q);
     end
     if (fails) state_next.error = code_i[ring_q];
     if (fires) state_next.events = '0;
@@ -200,18 +207,19 @@ module dma_teller
   assign fire_ring_o = ring_q;
 
   for (genvar i = 0; i < int'(Rings); i++) begin : gen_ring
-    logic here, dirty_q, failed_q, waits_q;
+    logic here, clears, dirty_q, failed_q, waits_q;
+    assign clears = clear_i && clear_ring_i == ring_t'(i);
     assign here = ring_q == ring_t'(i);
     always_ff @(posedge clk_i) begin
       if (look_now_q && here) dirty_q <= 1'b0;
       if ((done_one || done_error) && here) dirty_q <= 1'b1;
       if ((done_error || fails) && here) failed_q <= 1'b1;
-      if (done_one && info.interrupt && here) waits_q <= 1'b1;
+      if (done_one && info.notify && here) waits_q <= 1'b1;
       if (fires && here) waits_q <= 1'b0;
-      if (rst_i || (clear_i && clear_ring_i == ring_t'(i))) begin
+      if (rst_i || clears) begin
         dirty_q  <= 1'b0;
         failed_q <= 1'b0;
-        waits_q      <= 1'b0;
+        waits_q  <= 1'b0;
       end
     end
     assign dirty[i]     = dirty_q;
@@ -229,8 +237,8 @@ module dma_teller
           ring: ring_q,
           count: state_next.count,
           error: state_next.error,
-          end_of_packet: answer_q && done_q.end_of_packet,
-          bytes: answer_q ? state.bytes + offset_t'(done_q.bytes) : state_next.bytes
+          end_of_packet: answer_q && end_of_packet_q,
+          bytes: answer_q ? state.bytes + offset_t'(bytes_q) : state_next.bytes
       };
   assign puts = (message_q && !ignore_i[ring_q]) || shows || (done_one && info.stream_to_host);
   assign room = !full;
@@ -248,7 +256,8 @@ module dma_teller
   );
 
   `ASSERT(no_post_lost, !puts || unused_ready, "there is no room for what is to be posted")
-  `ASSERT(cleared_at_rest, !clear_i || (!answer_q && !look_now_q && !message_q), "a ring is cleared while something is counted")
+  `ASSERT(cleared_at_rest, !clear_i || (!answer_q && !look_now_q && !message_q),
+          "a ring is cleared while something is counted")
 
 endmodule
 `default_nettype wire

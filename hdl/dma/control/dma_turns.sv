@@ -10,6 +10,8 @@
 /// - A channel has the turn until its balance of bytes is used up, or it has nothing to do; then the next one that may go has it, with 4096 bytes more if it had
 ///   none left. A piece may overdraw the balance, by less than 4096 bytes, which the channel's next time pays for. So channels that always have
 ///   something to do get equal shares, whatever their pieces.
+/// - A piece of a packet goes when the data part can move it: to the card while stream_room_i; to the host while the stream has a packet for its channel, and one at a
+///   time, since it would hold back the turns behind it. Until then its ring lets the others pass.
 /// - No more than 128 turns of a ring are under way: a channel whose turns are not answered leaves the others their share.
 /// - A descriptor without bytes, of 2^28 or more, or of a packet buffer that is more than one turn, ends its ring (bad_o) when all before it is told.
 /// Latency: what is available has its turn 3 cycles later, if nobody else is at work; a turn every 2 cycles in each direction.
@@ -30,22 +32,22 @@ module dma_turns
     input wire ring_t clear_ring_i,
 
     // What the fetch made available.
-    input wire       stored_i,
-    input wire ring_t stored_ring_i,
-    input wire [4:0] stored_count_i,
-    input wire       carry_i,
-    input wire ring_t carry_ring_i,
+    input wire              stored_i,
+    input wire ring_t       stored_ring_i,
+    input wire        [4:0] stored_count_i,
+    input wire              carry_i,
+    input wire ring_t       carry_ring_i,
 
-    output ring_t  store_ring_o,
+    output ring_t store_ring_o,
     output ahead_t store_index_o,
-    output logic   store_carried_o,
+    output logic store_carried_o,
     // verilator lint_off UNUSEDSIGNAL
     input wire descriptor_t store_i,
     // verilator lint_on UNUSEDSIGNAL
 
     // How many descriptors of a ring were taken.
-    input  wire ring_t  taken_ring_i,
-    output count_t      taken_o,
+    input  wire ring_t taken_ring_i,
+    output count_t     taken_o,
 
     output logic  [1:0] m_turn_valid,
     input  wire   [1:0] m_turn_ready,
@@ -58,6 +60,12 @@ module dma_turns
     output flight_info_t flight_info_o,
     input  wire          answered_i,
     input  wire ring_t   answered_ring_i,
+    input  wire          answered_packet_i,
+
+    // What the data part can move of packets.
+    input wire stream_room_i,
+    input wire stream_valid_i,
+    input wire [1:0] stream_channel_i,
 
     output each_t bad_o,
     /// All that was available was taken.
@@ -71,10 +79,11 @@ module dma_turns
 
   // ---- first cycle: whose turn it is
 
-  logic  side_q;
+  logic side_q;
   logic [1:0][1:0] current_q;
   logic [1:0] fresh_q;  // the channel has the turn since the last look
-  ring_t ring, next;
+  ring_t ring;
+  logic [1:0] next;  // channel
   each_t ready;
   logic [3:0] ready_here;
   logic goes, free;
@@ -92,9 +101,9 @@ module dma_turns
 
   // The next one after it, or itself.
   always_comb begin
-    next = ring;
+    next = ring[1:0];
     for (int i = 3; i >= 1; i--) begin
-      if (ready_here[2'(ring[1:0] + 2'(i))]) next = {side_q, 2'(ring[1:0] + 2'(i))};
+      if (ready_here[2'(ring[1:0]+2'(i))]) next = 2'(ring[1:0] + 2'(i));
     end
   end
 
@@ -112,7 +121,8 @@ module dma_turns
   flight_t flight_q;
   logic carried_here_q;
 
-  logic bad, ends, cuts;
+  logic bad, ends, cuts, packet_q;
+  each_t open;  // for a piece of a packet
   logic [PageBits-1:0] low;  // of the host's address
   logic [PageBits:0] bytes, room;
   offset_t left;
@@ -122,7 +132,7 @@ module dma_turns
   assign ends  = 29'(left) + 29'(low) <= 29'(TurnBytes);
   assign bytes = ends ? left[PageBits:0] : room;
   assign bad   = store_i.bad || (store_i.stream && ring_q[2] && !ends);
-  assign cuts  = cut_q && !bad;
+  assign cuts  = cut_q && !bad && !(store_i.stream && !open[ring_q]);
 
   turn_t turn;
   assign turn = '{
@@ -133,14 +143,10 @@ module dma_turns
           host: store_i.host + 64'(offset_q),
           card: store_i.card + 64'(offset_q)
       };
-  assign flight_o       = cuts;
-  assign flight_ring_o  = ring_q;
+  assign flight_o = cuts;
+  assign flight_ring_o = ring_q;
   assign flight_index_o = flight_q;
-  assign flight_info_o  = '{
-          stream_to_host: store_i.stream && ring_q[2],
-          interrupt: store_i.interrupt && ends,
-          ends: ends
-      };
+  assign flight_info_o = '{stream_to_host: store_i.stream && ring_q[2], notify: store_i.notify && ends, ends: ends};
 
   turn_t [1:0] turn_q;
   logic  [1:0] valid_q;
@@ -158,10 +164,12 @@ module dma_turns
     carried_here_q <= carried_q[ring];
     if (goes) fresh_q[side_q] <= 1'b0;
     else if (!(ready[ring] && balance > 0) && ready_here != '0) begin
-      current_q[side_q] <= next[1:0];
+      current_q[side_q] <= next;
       fresh_q[side_q]   <= 1'b1;
     end
     valid_q <= valid_q & ~m_turn_ready;
+    if (answered_packet_i) packet_q <= 1'b0;
+    if (cuts && store_i.stream && ring_q[2]) packet_q <= 1'b1;
     if (cuts) begin
       valid_q[ring_q[2]] <= 1'b1;
       turn_q[ring_q[2]]  <= turn;
@@ -171,6 +179,7 @@ module dma_turns
       cut_q     <= 1'b0;
       current_q <= '0;
       fresh_q   <= '0;
+      packet_q  <= 1'b0;
       valid_q   <= '0;
     end
   end
@@ -215,30 +224,33 @@ module dma_turns
 
   for (genvar i = 0; i < int'(Rings); i++) begin : gen_ring
     // Descriptors in the store, and turns under way.
-    logic [AheadBits:0] stored_q;
+    logic [ AheadBits:0] stored_q;
     logic [FlightBits:0] flying_q;
-    logic bad_q, here, clears, uses, starts, ended;
+    logic bad_q, waits_q, here, clears, uses, starts, ended;
     logic [4:0] more;
-    assign here   = ring_q == ring_t'(i);
+    assign here = ring_q == ring_t'(i);
+    assign open[i] = i < 4 ? stream_room_i : stream_valid_i && stream_channel_i == 2'(i) && !packet_q;
     assign clears = clear_i && clear_ring_i == ring_t'(i);
-    assign more   = stored_i && stored_ring_i == ring_t'(i) ? stored_count_i : '0;
-    assign uses   = cuts && here && ends;
+    assign more = stored_i && stored_ring_i == ring_t'(i) ? stored_count_i : '0;
+    assign uses = cuts && here && ends;
     assign starts = cuts && here;
-    assign ended  = answered_i && answered_ring_i == ring_t'(i);
+    assign ended = answered_i && answered_ring_i == ring_t'(i);
     always_ff @(posedge clk_i) begin
       stored_q <= stored_q + (AheadBits + 1)'(more) - (AheadBits + 1)'(uses && !carried_here_q);
       if (uses) carried_q[i] <= 1'b0;
       if (carry_i && carry_ring_i == ring_t'(i)) carried_q[i] <= 1'b1;
       if (starts != ended) flying_q <= starts ? flying_q + 1'b1 : flying_q - 1'b1;
       if (cut_q && here && bad) bad_q <= 1'b1;
+      waits_q <= !open[i] && (waits_q || (cut_q && here && store_i.stream && !bad));
       if (rst_i || clears) begin
         stored_q     <= '0;
         carried_q[i] <= 1'b0;
         bad_q        <= 1'b0;
+        waits_q      <= 1'b0;
       end
       if (rst_i) flying_q <= '0;
     end
-    assign ready[i]   = may_i[i] && !bad_q && (stored_q != '0 || carried_q[i]) && !flying_q[FlightBits];
+    assign ready[i]   = may_i[i] && !bad_q && !waits_q && (stored_q != '0 || carried_q[i]) && !flying_q[FlightBits];
     assign bad_o[i]   = bad_q;
     assign empty_o[i] = stored_q == '0 && !carried_q[i];
     assign busy_o[i]  = flying_q != '0 || (cut_q && here);
@@ -248,7 +260,8 @@ module dma_turns
   end
 
   `ASSERT(some_bytes, !cuts || bytes != '0, "a turn of no bytes")
-  `ASSERT(within_page, !cuts || (PageBits + 1)'(low) + bytes <= (PageBits + 1)'(TurnBytes), "a turn crosses a page of the host")
+  `ASSERT(within_page, !cuts || (PageBits + 1)'(low) + bytes <= (PageBits + 1)'(TurnBytes),
+          "a turn crosses a page of the host")
   `ASSERT(place_free, !cuts || !valid_q[ring_q[2]] || m_turn_ready[ring_q[2]], "a turn is overwritten")
   `ASSERT_NEXT(turn_0_kept, m_turn_valid[0] && !m_turn_ready[0], m_turn_valid[0] && m_turn_payload[0] == $past
                (m_turn_payload[0]), "a turn to the card was withdrawn or changed before it was taken")
