@@ -199,7 +199,7 @@ module dma_control
 
   // ---- turns
 
-  logic flight, answered, answered_packet;
+  logic flight, answered, answered_packet, packet_room;
   ring_t flight_ring, answered_ring;
   flight_t flight_index;
   flight_info_t flight_info;
@@ -227,6 +227,7 @@ module dma_control
       .answered_i       (answered),
       .answered_ring_i  (answered_ring),
       .answered_packet_i(answered_packet),
+      .packet_room_i    (packet_room),
       .bad_o            (turns_bad),
       .empty_o          (empty),
       .busy_o           (turns_busy)
@@ -274,6 +275,7 @@ module dma_control
       .message_i        (message),
       .message_ring_i   (message_ring),
       .message_taken_o  (message_taken),
+      .packet_room_o    (packet_room),
       .m_valid          (post_valid),
       .m_ready          (post_ready),
       .m_payload        (post)

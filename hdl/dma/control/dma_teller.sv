@@ -63,6 +63,9 @@ module dma_teller
     input  wire ring_t       message_ring_i,
     output logic             message_taken_o,
 
+    /// There is room for the entry of a packet.
+    output logic packet_room_o,
+
     output logic  m_valid,
     input  wire   m_ready,
     output post_t m_payload
@@ -70,7 +73,8 @@ module dma_teller
 
   // ---- what to do next
 
-  logic side_q, look_valid_q, looks, messages, answers, side, room, go;
+  logic side_q, look_valid_q, looks, messages, answers, side, room, go, wants_look, wants_message, message_next_q;
+  logic [3:0] waiting_q;  // posts
   logic [7:0] pace_q;
   ring_t look_q, next, done_ring;
   each_t dirty, due, later_q;
@@ -82,13 +86,15 @@ module dma_teller
     other = |(due & later_q);
     for (int i = int'(Rings) - 1; i >= 0; i--) if (due[i] && (later_q[i] || !other)) next = ring_t'(i);
   end
-  assign go        = room && !hold_i && !clear_i;
-  assign looks     = go && may_post_i && look_valid_q && pace_q == '0;
-  assign messages  = go && may_post_i && message_i && !looks;
-  assign side      = s_done_valid[side_q] ? side_q : !side_q;
-  assign answers   = go && !looks && !messages && s_done_valid != '0;
-  assign done      = s_done_payload[side];
-  assign done_ring = {side, done.channel};
+  assign go            = !hold_i && !clear_i;
+  assign wants_look    = look_valid_q && pace_q == '0;
+  assign wants_message = message_i && (!wants_look || message_next_q);
+  assign looks         = go && may_post_i && room && wants_look && !wants_message;
+  assign messages      = go && may_post_i && room && wants_message;
+  assign side          = s_done_valid[side_q] ? side_q : !side_q;
+  assign answers       = go && !looks && !messages && s_done_valid != '0;
+  assign done          = s_done_payload[side];
+  assign done_ring     = {side, done.channel};
   always_comb begin
     s_done_ready       = '0;
     s_done_ready[side] = answers;
@@ -144,16 +150,18 @@ module dma_teller
     if (looks) begin
       for (int i = 0; i < int'(Rings); i++) later_q[i] <= i > int'(look_q);
     end
+    if (looks || messages) message_next_q <= looks;
     if (looks) pace_q <= pace_i;
     else if (pace_q != '0) pace_q <= pace_q - 1'b1;
     if (rst_i) begin
-      side_q       <= 1'b0;
-      answer_q     <= 1'b0;
-      look_now_q   <= 1'b0;
-      message_q    <= 1'b0;
-      look_valid_q <= 1'b0;
-      later_q      <= '0;
-      pace_q       <= '0;
+      side_q         <= 1'b0;
+      answer_q       <= 1'b0;
+      look_now_q     <= 1'b0;
+      message_q      <= 1'b0;
+      look_valid_q   <= 1'b0;
+      later_q        <= '0;
+      pace_q         <= '0;
+      message_next_q <= 1'b0;
     end
   end
   assign answered_o        = answer_q;
@@ -209,7 +217,7 @@ module dma_teller
   for (genvar i = 0; i < int'(Rings); i++) begin : gen_ring
     logic here, clears, dirty_q, failed_q, waits_q;
     assign clears = clear_i && clear_ring_i == ring_t'(i);
-    assign here = ring_q == ring_t'(i);
+    assign here   = ring_q == ring_t'(i);
     always_ff @(posedge clk_i) begin
       if (look_now_q && here) dirty_q <= 1'b0;
       if ((done_one || done_error) && here) dirty_q <= 1'b1;
@@ -230,7 +238,7 @@ module dma_teller
 
   // ---- what is posted
 
-  logic puts, full, unused_ready;
+  logic puts, takes, fits;
   post_t post;
   assign post = '{
           kind: message_q ? PostMessage : look_now_q ? PostStatus : PostPacket,
@@ -241,21 +249,26 @@ module dma_teller
           bytes: answer_q ? state.bytes + offset_t'(bytes_q) : state_next.bytes
       };
   assign puts = (message_q && !ignore_i[ring_q]) || shows || (done_one && info.stream_to_host);
-  assign room = !full;
-  stream_fifo_level #(
+  assign takes = m_valid && m_ready;
+  // What is told is the latest when there is room for it, so few words wait. Entries of packets need no room: turns of packets are begun only while few posts wait.
+  assign room = waiting_q < 4'd3;
+  assign packet_room_o = waiting_q < 4'd2;
+  always_ff @(posedge clk_i) begin
+    if (puts != takes) waiting_q <= puts ? waiting_q + 1'b1 : waiting_q - 1'b1;
+    if (rst_i) waiting_q <= '0;
+  end
+  stream_fifo #(
       .Width($bits(post_t)),
-      .Depth(16),
-      .Block(1'b0),
-      .AlmostFull(14)
+      .Depth(8),
+      .Block(1'b0)
   ) i_posts (
       .*,
-      .s_valid      (puts),
-      .s_ready      (unused_ready),
-      .s_payload    (post),
-      .almost_full_o(full)
+      .s_valid  (puts),
+      .s_ready  (fits),
+      .s_payload(post)
   );
 
-  `ASSERT(no_post_lost, !puts || unused_ready, "there is no room for what is to be posted")
+  `ASSERT(no_post_lost, !puts || fits, "there is no room for what is to be posted")
   `ASSERT(cleared_at_rest, !clear_i || (!answer_q && !look_now_q && !message_q),
           "a ring is cleared while something is counted")
 

@@ -10,7 +10,7 @@
 /// - A channel has the turn until its balance of bytes is used up, or it has nothing to do; then the next one that may go has it, with 4096 bytes more if it had
 ///   none left. A piece may overdraw the balance, by less than 4096 bytes, which the channel's next time pays for. So channels that always have
 ///   something to do get equal shares, whatever their pieces.
-/// - A piece of a packet goes when the data part can move it: to the card while stream_room_i; to the host while the stream has a packet for its channel, and one at a
+/// - A piece of a packet goes when the data part can move it: to the card while stream_room_i; to the host while the stream has a packet for its channel and packet_room_i, and one at a
 ///   time, since it would hold back the turns behind it. Until then its ring lets the others pass.
 /// - No more than 128 turns of a ring are under way: a channel whose turns are not answered leaves the others their share.
 /// - A descriptor without bytes, of 2^28 or more, or of a packet buffer that is more than one turn, ends its ring (bad_o) when all before it is told.
@@ -66,6 +66,7 @@ module dma_turns
     input wire stream_room_i,
     input wire stream_valid_i,
     input wire [1:0] stream_channel_i,
+    input wire packet_room_i,
 
     output each_t bad_o,
     /// All that was available was taken.
@@ -229,7 +230,7 @@ module dma_turns
     logic bad_q, waits_q, here, clears, uses, starts, ended;
     logic [4:0] more;
     assign here = ring_q == ring_t'(i);
-    assign open[i] = i < 4 ? stream_room_i : stream_valid_i && stream_channel_i == 2'(i) && !packet_q;
+    assign open[i] = i < 4 ? stream_room_i : stream_valid_i && stream_channel_i == 2'(i) && packet_room_i && !packet_q;
     assign clears = clear_i && clear_ring_i == ring_t'(i);
     assign more = stored_i && stored_ring_i == ring_t'(i) ? stored_count_i : '0;
     assign uses = cuts && here && ends;

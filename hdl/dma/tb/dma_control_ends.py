@@ -83,7 +83,7 @@ async def lengths_that_cannot_be_are_refused(dut: Any) -> None:
         await host.bench.until(lambda: host.rings[number].history[-1].count == 1)  # noqa: B023
         host.fail(number, 1, MALFORMED)
     await host.bench.until(lambda: all(host.rings[n].history[host.rings[n].told].error for n in range(3)))
-    assert len([one for one in host.turn_log if one[1] == 3]) > 10
+    await host.bench.until(lambda: len([one for one in host.turn_log if one[1] == 3]) > 20)
     await host.run(3, 0)  # it is not waited for
 
 
@@ -239,7 +239,7 @@ async def interrupts_come_by_threshold_and_timer(dut: Any) -> None:
     await host.bench.reset()
     await host.set_up([0], 6, threshold=5, timer=100)
     await host.set_up([4], 6, threshold=0, timer=0)
-    for number in (0, 4):
+    for number in (4, 0):
         for _ in range(13):
             host.post(number, [Descriptor(0, 0, 64, notify=True)])
             host.ring_bell(number)
@@ -271,8 +271,8 @@ async def a_host_that_takes_no_writes_loses_nothing(dut: Any) -> None:
         await host.bench.cycle(3000)
         setattr(host, what, 0.0)
         await host.bench.until(host.quiet)
-        if what == "write_stall":  # told once or twice, not thirty times
-            assert sum(ring.statuses for ring in host.rings.values()) - statuses <= 40
+        if what == "write_stall":  # those that were offered, and then the latest
+            assert sum(ring.statuses for ring in host.rings.values()) - statuses <= 20
     await finish(host)
 
 

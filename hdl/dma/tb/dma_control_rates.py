@@ -58,6 +58,7 @@ async def channels_share_by_bytes(dut: Any) -> None:
         cocotb.log.warning("direction %d: %s bytes, unfair by %.2f %%", first // 4, done, 100 * unfair)
         assert mean > 190_000
         assert unfair <= 0.02
+        assert max(done) - min(done) <= 2 * PAGE  # and no more after any time
 
 
 @cocotb.test()
