@@ -76,7 +76,7 @@ module dma_turns
 );
 
   localparam int unsigned PageBits = $clog2(TurnBytes);
-  typedef logic signed [PageBits+1:0] balance_t;
+  typedef logic signed [PageBits:0] balance_t;  // bytes that are left, less 1: below 0 there are none
 
   // ---- first cycle: whose turn it is
 
@@ -87,7 +87,7 @@ module dma_turns
   logic [1:0] next;  // channel
   each_t ready;
   logic [3:0] ready_here;
-  logic goes, free;
+  logic goes, may_go, free, spent;
   balance_t balance_kept, balance;
   count_t taken;
   offset_t offset;
@@ -97,8 +97,10 @@ module dma_turns
   assign ring       = {side_q, current_q[side_q]};
   assign ready_here = side_q ? ready[7:4] : ready[3:0];
   assign free       = !m_turn_valid[side_q] || m_turn_ready[side_q];
-  assign balance    = fresh_q[side_q] && balance_kept <= 0 ? balance_kept + balance_t'(TurnBytes) : balance_kept;
-  assign goes       = ready[ring] && balance > 0 && free && !hold_i && !clear_i;
+  assign spent      = balance_kept[PageBits];
+  assign balance    = fresh_q[side_q] && spent ? {1'b0, balance_kept[PageBits-1:0]} : balance_kept;  // + TurnBytes
+  assign may_go     = ready[ring] && (fresh_q[side_q] || !spent);
+  assign goes       = may_go && free && !hold_i && !clear_i;
 
   // The next one after it, or itself.
   always_comb begin
@@ -164,7 +166,7 @@ module dma_turns
     flight_q       <= flight;
     carried_here_q <= carried_q[ring];
     if (goes) fresh_q[side_q] <= 1'b0;
-    else if (!(ready[ring] && balance > 0) && ready_here != '0) begin
+    else if (!may_go && ready_here != '0) begin
       current_q[side_q] <= next;
       fresh_q[side_q]   <= 1'b1;
     end
@@ -197,7 +199,7 @@ module dma_turns
   assign write_ring   = clear_i ? clear_ring_i : ring_q;
   assign taken_next   = clear_i ? '0 : taken_q + 16'(ends);
   assign offset_next  = clear_i || ends ? '0 : offset_q + offset_t'(bytes);
-  assign balance_next = clear_i ? '0 : balance_q - balance_t'({1'b0, bytes});
+  assign balance_next = clear_i ? '1 : balance_q - balance_t'(bytes);
   assign flight_next  = clear_i ? '0 : flight_q + 1'b1;
   lutram #(
       .Width($bits(count_t)),
