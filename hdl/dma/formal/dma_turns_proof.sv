@@ -153,13 +153,11 @@ module dma_turns_proof
   if (Fair) begin : gen_fair
     // Two channels that may go all the time since counting_q: bytes of one more than of the other.
     ring_t rival;
-    logic [1:0] rival_q, first_q, current;
-    logic counting_q, begun_q2, last_q, both, side, starts_a, starts_b, tops, pend_a, pend_b, spent_a, spent_b;
+    logic [1:0] rival_q, current;
+    logic counting_q, begins_q, last_q, both, side, starts_a, starts_b, tops, pend_a, pend_b, spent_a, spent_b;
     logic signed [15:0] more_q;
     logic signed [12:0] base_a_q, base_b_q, kept_a, kept_b, now_a, now_b;
     logic signed [2:0] topped_q;
-    logic unused_first;
-    assign unused_first = ^first_q;
     always_ff @(posedge clk_i) if (rst_i) rival_q <= rival_i;
     assign side    = watch_q[2];
     assign rival   = {side, rival_q};
@@ -178,17 +176,16 @@ module dma_turns_proof
     assign starts_b = dut.goes && dut.ring == rival && dut.fresh_q[side];
     assign tops     = dut.spent;
     always_ff @(posedge clk_i) begin
-      first_q <= '0;
       if (!counting_q || !both) begin
         counting_q <= both && spent_a && spent_b && !pend_a && !pend_b && !starts_a && !starts_b;
-        begun_q2   <= 1'b0;
+        begins_q   <= 1'b0;
         more_q     <= '0;
         topped_q   <= '0;
         base_a_q   <= kept_a;
         base_b_q   <= kept_b;
       end else begin
         if (starts_a || starts_b) begin
-          begun_q2 <= 1'b1;
+          begins_q <= 1'b1;
           last_q   <= starts_b;
           if (tops) topped_q <= starts_a ? topped_q + 3'sd1 : topped_q - 3'sd1;
         end
@@ -203,14 +200,14 @@ module dma_turns_proof
     endfunction
     // What is left, what was given and what was sent are one sum. A cut that did not happen ends the counting in the next cycle.
     logic given_up;
-    assign given_up = dut.cut_q && !dut.cuts;
+    assign given_up = (pend_a || pend_b) && !dut.cuts;
     logic missed_q;
     always_ff @(posedge clk_i) missed_q <= given_up && !rst_i;
     `ASSERT(sum, !counting_q || missed_q || more_q == 16'(base_a_q) - 16'(now_a) - 16'(base_b_q) + 16'(now_b)
             + (16'(topped_q) <<< 12), "bytes are lost between the balances")
     `ASSERT(based, !counting_q || (base_a_q < 0 && base_b_q < 0), "counting began in the middle")
-    `ASSERT(none_yet, !counting_q || begun_q2 || (topped_q == 0 && spent_a && spent_b), "given without a visit")
-    `ASSERT(alternate, !counting_q || missed_q || !begun_q2 || (last_q
+    `ASSERT(none_yet, !counting_q || begins_q || (topped_q == 0 && spent_a && spent_b), "given without a visit")
+    `ASSERT(alternate, !counting_q || missed_q || !begins_q || (last_q
             ? (topped_q == 0 || topped_q == -3'sd1) && spent_a && !pend_a
               && steps(rival_q, current) <= steps(rival_q, watch_q[1:0])
               && (current != rival_q || !dut.fresh_q[side]) && (current != watch_q[1:0] || dut.fresh_q[side])
@@ -220,7 +217,8 @@ module dma_turns_proof
               && (current != watch_q[1:0] || !dut.fresh_q[side]) && (current != rival_q || dut.fresh_q[side])
               && (current == watch_q[1:0] || spent_a)), "a channel has two visits while the other has none")
     `ASSERT(fair, !counting_q || missed_q || (more_q > -16'sd12288 && more_q < 16'sd12288), "one channel gets more than the other")
-    `COVER(counts, counting_q && more_q > 16'sd4096 && last_q)
+    `ASSERT(ends, !missed_q || !both, "the counting goes on after a cut that did not happen")
+    `COVER(counts, counting_q && begins_q && more_q != 0)
   end else begin : gen_plain
     `COVER(two_pieces, taken_q == 16'd1 && offset_q != '0)
     `COVER(both_kinds, taken_q == 16'd3 && m_turn_valid == '1)
