@@ -70,7 +70,7 @@ module dma_control
 
   setting_t setting, setting_here;
   each_t
-      run, resetting, may, failed, turns_bad, fetch_bad, empty, turns_busy, fetch_busy, teller_busy, drained, failing;
+      run, resetting, may_q, failed, turns_bad, fetch_bad, empty, turns_busy, fetch_busy, teller_busy, drained, failing;
   code_t [Rings-1:0] fetch_code, code;
   logic hold, clear, asking, restart, filling, idle, bus_master_q;
   ring_t clear_ring;
@@ -78,8 +78,10 @@ module dma_control
     setting_here = setting;
     setting_here.ring_valid = setting.ring_valid && Exist[setting.ring];
   end
-  always_ff @(posedge clk_i) bus_master_q <= function_i.bus_master && !rst_i;
-  assign may     = run & ~resetting & ~failed & {Rings{bus_master_q}};
+  always_ff @(posedge clk_i) begin
+    bus_master_q <= function_i.bus_master && !rst_i;
+    may_q        <= rst_i ? '0 : run & ~resetting & ~failed & {Rings{bus_master_q}};
+  end
   assign drained = ~(turns_busy | fetch_busy | teller_busy);
 
 
@@ -149,7 +151,7 @@ module dma_control
   dma_fetch i_fetch (
       .*,
       .setting_i        (setting_here),
-      .may_i            (may),
+      .may_i            (may_q),
       .max_read_i       (function_i.max_read),
       .hold_i           (hold),
       .clear_i          (clear),
@@ -205,7 +207,7 @@ module dma_control
   flight_info_t flight_info;
   dma_turns i_turns (
       .*,
-      .may_i            (may),
+      .may_i            (may_q),
       .hold_i           (hold),
       .clear_i          (clear),
       .clear_ring_i     (clear_ring),

@@ -92,7 +92,10 @@ module dma_life
           function_q  <= 1'b1;
         end else if (may != '0) step_q <= Hold;
       end
-      Hold:          if (held_q == '1 && posted_i) step_q <= Clear;
+      Hold: begin
+        if (!drained_i[ring_q]) step_q <= Live;  // it had begun something, just before
+        else if (held_q == '1 && posted_i) step_q <= Clear;
+      end
       Clear: begin
         step_q              <= Live;
         resetting_q[ring_q] <= 1'b0;
@@ -100,7 +103,8 @@ module dma_life
       FunctionDrain: if (answered_i == '1 && !asking_i) step_q <= FunctionHold;
       FunctionHold: begin
         ring_q <= '0;
-        if (held_q == '1 && posted_i) step_q <= ClearAll;
+        if (answered_i != '1 || asking_i) step_q <= FunctionDrain;
+        else if (held_q == '1 && posted_i) step_q <= ClearAll;
       end
       ClearAll: begin
         ring_q              <= ring_q + 1'b1;

@@ -33,7 +33,7 @@ module dma_teller_proof
   logic answered_o, answered_packet_o, fire_o, message_taken_o, packet_room_o, m_valid;
   ring_t answered_ring_o, threshold_ring_o, fire_ring_o;
   each_t failed_o, busy_o, waiting_o;
-  post_t m_payload;
+  post_t   m_payload;
   flight_t index_q;
   dma_teller dut (
       .*,
@@ -71,10 +71,11 @@ module dma_teller_proof
   `ASSUME(of_a_turn, !takes || flying_q != '0)
   `ASSUME(few, !begins || flying_q < 8'd128)
   `ASSUME(packets_have_room, !(dut.answer_q && dut.info.stream_to_host) || dut.waiting_q <= 4'd5)
-  `ASSUME(fails_at_rest, !(failing_i[watch_q] && !failed_o[watch_q]) || (code_i[watch_q] != '0 && flying_q == '0
-          && !took_q && !begins))
-  `ASSUME_NEXT(fails_for_ever, failing_i[watch_q] && !failed_o[watch_q], failing_i[watch_q] && code_i[watch_q] == $past(
-               code_i[watch_q]))
+  `ASSUME(
+      fails_at_rest,
+      !(failing_i[watch_q] && !failed_o[watch_q]) || (code_i[watch_q] != '0 && flying_q == '0 && !took_q && !begins))
+  `ASSUME_NEXT(fails_for_ever, failing_i[watch_q] && !failed_o[watch_q], failing_i[watch_q] && code_i[watch_q] == $past
+               (code_i[watch_q]))
 
   // ---- what was answered
 
@@ -110,8 +111,10 @@ module dma_teller_proof
   end
 
   `ASSERT(one_step, took_q == (dut.answer_q && dut.ring_q == watch_q), "an answer is lost or doubled")
-  `ASSERT(order, dut.i_heads.memory[watch_q] == answered_q && flight_t'(index_q - flying_q[6:0]) == answered_q
-          && flying_q <= 8'd128, "a turn is taken for another")
+  `ASSERT(
+      order,
+      dut.i_heads.memory[watch_q] == answered_q && flight_t'(index_q - flying_q[6:0]) == answered_q && flying_q <= 8'd128,
+      "a turn is taken for another")
   `ASSERT(remembered, dut.i_flights.gen_block.memory[{watch_q, place_q}] == info_q, "what was remembered is lost")
   logic here_q;
   always_ff @(posedge clk_i) here_q <= takes && dut.head == place_q && !rst_i;
@@ -121,8 +124,10 @@ module dma_teller_proof
   `ASSERT(kept, dut.i_states.memory[watch_q][70:39] == count_q && dut.i_states.memory[watch_q][10:8] == error_q,
           "the ring's count or error is not what was answered")
   `ASSERT(stopped, failed_o[watch_q] == (error_q != '0), "a ring with an error goes on, or one without stops")
-  `ASSERT(true_words, !(looks && dut.puts) || (m_post.kind == PostStatus && m_post.count == count_q
-          && m_post.error == (dut.fails ? code_i[watch_q] : error_q)), "a status word says what was not answered")
+  `ASSERT(
+      true_words,
+      !(looks && dut.puts) || (m_post.kind == PostStatus && m_post.count == count_q && m_post.error == (dut.fails ? code_i[watch_q] : error_q)),
+      "a status word says what was not answered")
   `ASSERT(due, (told_q == count_q && told_error_q == error_q) || dut.dirty[watch_q], "a change is never told")
   `ASSERT(told_before_fire, !(dut.fires && dut.ring_q == watch_q) || !dut.dirty[watch_q] || dut.shows,
           "an interrupt goes before its status word")

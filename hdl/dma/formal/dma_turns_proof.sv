@@ -38,7 +38,7 @@ module dma_turns_proof
   ahead_t store_index_o;
   logic store_carried_o, flight_o;
   count_t taken_o;
-  logic  [1:0] m_turn_valid;
+  logic [1:0] m_turn_valid;
   turn_t [1:0] m_turn_payload;
   flight_t flight_index_o;
   flight_info_t flight_info_o;
@@ -63,7 +63,7 @@ module dma_turns_proof
     odd_q     <= store_index_o[0];
     carried_q <= store_carried_o;
   end
-  assign store_i = asked_q == watch_q ? watched_q[carried_q ? 2'd2 : 2'(odd_q)] : other_i;
+  assign store_i = asked_q == watch_q ? watched_q[carried_q?2'd2 : 2'(odd_q)] : other_i;
 
   // ---- what the neighbours promise
 
@@ -74,7 +74,8 @@ module dma_turns_proof
     `ASSERT(in_range, stored[i] <= 8'd128 && flying[i] <= 8'd128, "a count runs over")
     // A cut that is about to be counted has its place.
     `ASSERT(place, !(dut.cut_q && dut.ring_q == ring_t'(i)) || flying[i] < 8'd128, "a turn has no place")
-    `ASSERT(has_one, !(dut.cut_q && dut.ring_q == ring_t'(i)) || (dut.carried_here_q ? dut.carried_q[i] : stored[i] != '0),
+    `ASSERT(has_one,
+            !(dut.cut_q && dut.ring_q == ring_t'(i)) || (dut.carried_here_q ? dut.carried_q[i] : stored[i] != '0),
             "a turn of nothing")
     `ASSERT(which, !(dut.cut_q && dut.ring_q == ring_t'(i)) || dut.carried_here_q == dut.carried_q[i],
             "a descriptor changed while it was cut")
@@ -99,7 +100,7 @@ module dma_turns_proof
   turn_t turn_q;
   logic turn_known_q;
   assign cuts = dut.cuts && dut.ring_q == watch_q;
-  assign now  = watched_q[dut.carried_q[watch_q] ? 2'd2 : 2'(taken_q[0])];
+  assign now  = watched_q[dut.carried_q[watch_q]?2'd2 : 2'(taken_q[0])];
   assign size = now.bytes;
   always_ff @(posedge clk_i) begin
     given_q <= given_q + 16'(stored_i && stored_ring_i == watch_q ? stored_count_i : '0)
@@ -108,9 +109,9 @@ module dma_turns_proof
     if (dut.cuts && dut.ring_q[2] == watch_q[2]) turn_known_q <= dut.ring_q == watch_q;
     if (cuts) begin
       offset_q <= offset_q + offset_t'(dut.bytes) == size ? '0 : offset_q + offset_t'(dut.bytes);
-      taken_q  <= taken_q + 16'(offset_q + offset_t'(dut.bytes) == size);
+      taken_q <= taken_q + 16'(offset_q + offset_t'(dut.bytes) == size);
       flight_q <= flight_q + 1'b1;
-      turn_q   <= '{
+      turn_q <= '{
           channel: watch_q[1:0],
           stream: now.stream,
           last: offset_q + offset_t'(dut.bytes) == size && (!now.stream || watch_q[2] || now.end_of_packet),
@@ -129,25 +130,30 @@ module dma_turns_proof
   end
 
   `ASSERT(asked_as_cut, dut.ring_q == asked_q && (!dut.cut_q || dut.carried_here_q == carried_q), "another one is cut")
-  `ASSERT(conserved, 8'(given_q - taken_q) == stored[watch_q] + 8'(dut.carried_q[watch_q]), "a descriptor is lost or doubled")
+  `ASSERT(conserved, 8'(given_q - taken_q) == stored[watch_q] + 8'(dut.carried_q[watch_q]),
+          "a descriptor is lost or doubled")
   `ASSERT(taken_kept, dut.i_taken.memory[watch_q] == taken_q, "the ring's place is lost")
   `ASSERT(offset_kept, dut.i_places.memory[watch_q][47:20] == offset_q, "the place in the descriptor is lost")
   `ASSERT(flight_kept, dut.i_places.memory[watch_q][6:0] == flight_q, "the turn's number is lost")
-  `ASSERT(cut_in_place, !(dut.cut_q && asked_q == watch_q) || (dut.offset_q == offset_q && dut.taken_q == taken_q
-          && dut.flight_q == flight_q && odd_q == taken_q[0]), "a turn begins at the wrong place")
+  `ASSERT(
+      cut_in_place,
+      !(dut.cut_q && asked_q == watch_q) || (dut.offset_q == offset_q && dut.taken_q == taken_q && dut.flight_q == flight_q && odd_q == taken_q[0]),
+      "a turn begins at the wrong place")
   `ASSERT(in_descriptor, offset_q == '0 || (offset_q < size && !now.bad && !empty_o[watch_q]), "a place behind the end")
   `ASSERT(piece, !cuts || (dut.bytes >= 13'd1 && dut.bytes <= 13'd4096 && 29'(offset_q) + 29'(dut.bytes) <= 29'(size)),
           "a turn reaches behind its descriptor")
-  `ASSUME(sized, (watched_q[0].bytes != '0 || watched_q[0].bad) && (watched_q[1].bytes != '0 || watched_q[1].bad)
-          && (watched_q[2].bytes != '0 || watched_q[2].bad))
+  `ASSUME(
+      sized,
+      (watched_q[0].bytes != '0 || watched_q[0].bad) && (watched_q[1].bytes != '0 || watched_q[1].bad) && (watched_q[2].bytes != '0 || watched_q[2].bad))
   // The others' descriptors, which are any, have bytes left where a turn begins.
   `ASSUME(others_go_on, asked_q == watch_q || other_i.bytes > dut.offset_q || other_i.bad)
   `ASSERT(page, !cuts || 13'(12'(now.host[11:0] + offset_q[11:0])) + dut.bytes <= 13'd4096, "a turn crosses a page")
   `ASSERT(as_cut, !turn_known_q || (m_turn_valid[watch_q[2]] && m_turn_payload[watch_q[2]] == turn_q),
           "a turn is lost, or is not what was cut")
-  `ASSERT(nobody_else, !m_turn_valid[watch_q[2]] || turn_known_q
-          || m_turn_payload[watch_q[2]].channel != watch_q[1:0], "a turn is there twice")
-  `ASSERT(told, !cuts || (flight_index_o == flight_q && flight_info_o.ends == (offset_q + offset_t'(dut.bytes) == size)),
+  `ASSERT(nobody_else, !m_turn_valid[watch_q[2]] || turn_known_q || m_turn_payload[watch_q[2]].channel != watch_q[1:0],
+          "a turn is there twice")
+  `ASSERT(told,
+          !cuts || (flight_index_o == flight_q && flight_info_o.ends == (offset_q + offset_t'(dut.bytes) == size)),
           "what is remembered is not of this turn")
 
   if (Fair) begin : gen_fair
@@ -159,18 +165,18 @@ module dma_turns_proof
     logic signed [12:0] base_a_q, base_b_q, kept_a, kept_b, now_a, now_b;
     logic signed [2:0] topped_q;
     always_ff @(posedge clk_i) if (rst_i) rival_q <= rival_i;
-    assign side    = watch_q[2];
-    assign rival   = {side, rival_q};
-    assign both    = dut.ready[watch_q] && dut.ready[rival];
-    assign kept_a  = dut.i_places.memory[watch_q][19:7];
-    assign kept_b  = dut.i_places.memory[rival][19:7];
-    assign pend_a  = dut.cut_q && dut.ring_q == watch_q;
-    assign pend_b  = dut.cut_q && dut.ring_q == rival;
-    assign now_a   = pend_a ? dut.balance_q : kept_a;
-    assign now_b   = pend_b ? dut.balance_q : kept_b;
-    assign spent_a = now_a[12];
-    assign spent_b = now_b[12];
-    assign current = dut.current_q[side];
+    assign side     = watch_q[2];
+    assign rival    = {side, rival_q};
+    assign both     = dut.ready[watch_q] && dut.ready[rival];
+    assign kept_a   = dut.i_places.memory[watch_q][19:7];
+    assign kept_b   = dut.i_places.memory[rival][19:7];
+    assign pend_a   = dut.cut_q && dut.ring_q == watch_q;
+    assign pend_b   = dut.cut_q && dut.ring_q == rival;
+    assign now_a    = pend_a ? dut.balance_q : kept_a;
+    assign now_b    = pend_b ? dut.balance_q : kept_b;
+    assign spent_a  = now_a[12];
+    assign spent_b  = now_b[12];
+    assign current  = dut.current_q[side];
     // A visit begins: with more bytes, since the one before has spent all.
     assign starts_a = dut.goes && dut.ring == watch_q && dut.fresh_q[side];
     assign starts_b = dut.goes && dut.ring == rival && dut.fresh_q[side];
@@ -203,20 +209,25 @@ module dma_turns_proof
     assign given_up = (pend_a || pend_b) && !dut.cuts;
     logic missed_q;
     always_ff @(posedge clk_i) missed_q <= given_up && !rst_i;
-    `ASSERT(sum, !counting_q || missed_q || more_q == 16'(base_a_q) - 16'(now_a) - 16'(base_b_q) + 16'(now_b)
-            + (16'(topped_q) <<< 12), "bytes are lost between the balances")
+    `ASSERT(sum,
+            !counting_q || missed_q || more_q == 16'(base_a_q) - 16'(now_a) - 16'(base_b_q) + 16'(now_b)
+            + (16'(topped_q) <<< 12),
+            "bytes are lost between the balances")
     `ASSERT(based, !counting_q || (base_a_q < 0 && base_b_q < 0), "counting began in the middle")
     `ASSERT(none_yet, !counting_q || begins_q || (topped_q == 0 && spent_a && spent_b), "given without a visit")
-    `ASSERT(alternate, !counting_q || missed_q || !begins_q || (last_q
+    `ASSERT(alternate,
+            !counting_q || missed_q || !begins_q || (last_q
             ? (topped_q == 0 || topped_q == -3'sd1) && spent_a && !pend_a
-              && steps(rival_q, current) <= steps(rival_q, watch_q[1:0])
-              && (current != rival_q || !dut.fresh_q[side]) && (current != watch_q[1:0] || dut.fresh_q[side])
-              && (current == rival_q || spent_b)
-            : (topped_q == 0 || topped_q == 3'sd1) && spent_b && !pend_b
-              && steps(watch_q[1:0], current) <= steps(watch_q[1:0], rival_q)
-              && (current != watch_q[1:0] || !dut.fresh_q[side]) && (current != rival_q || dut.fresh_q[side])
-              && (current == watch_q[1:0] || spent_a)), "a channel has two visits while the other has none")
-    `ASSERT(fair, !counting_q || missed_q || (more_q > -16'sd12288 && more_q < 16'sd12288), "one channel gets more than the other")
+              && steps(
+            rival_q, current) <= steps(rival_q, watch_q[1:0]
+            ) && (current != rival_q || !dut.fresh_q[side]) && (current != watch_q[1:0] || dut.fresh_q[side]) &&
+                (current == rival_q || spent_b) : (topped_q == 0 || topped_q == 3'sd1) && spent_b && !pend_b && steps(
+            watch_q[1:0], current) <= steps(watch_q[1:0], rival_q
+            ) && (current != watch_q[1:0] || !dut.fresh_q[side]) && (current != rival_q || dut.fresh_q[side]) &&
+                (current == watch_q[1:0] || spent_a)),
+            "a channel has two visits while the other has none")
+    `ASSERT(fair, !counting_q || missed_q || (more_q > -16'sd12288 && more_q < 16'sd12288),
+            "one channel gets more than the other")
     `ASSERT(ends, !missed_q || !both, "the counting goes on after a cut that did not happen")
     `COVER(counts, counting_q && begins_q && more_q != 0)
   end else begin : gen_plain
