@@ -70,7 +70,18 @@ module dma_control
 
   setting_t setting, setting_here;
   each_t
-      run, resetting, may_q, failed, turns_bad, fetch_bad, empty, turns_busy, fetch_busy, teller_busy, drained, failing;
+      run,
+      resetting,
+      may_q,
+      failed,
+      turns_bad,
+      fetch_bad,
+      empty,
+      turns_busy,
+      fetch_busy,
+      teller_busy,
+      drained,
+      failing_q;
   code_t [Rings-1:0] fetch_code, code;
   logic hold, clear, asking, restart, filling, idle, bus_master_q;
   ring_t clear_ring;
@@ -237,7 +248,10 @@ module dma_control
 
   // ---- what is told: a ring fails when all that is before the failure was told
 
-  assign failing = ~failed & ~resetting & ~turns_busy & ~teller_busy & (turns_bad | (fetch_bad & empty));
+  // (and then it does so until a reset: nothing of it can begin).
+  always_ff @(posedge clk_i) begin
+    failing_q <= rst_i ? '0 : ~resetting & ~turns_busy & ~teller_busy & (turns_bad | (fetch_bad & empty));
+  end
   for (genvar i = 0; i < int'(Rings); i++) begin : gen_code
     assign code[i] = turns_bad[i] ? ErrorMalformed : fetch_code[i];
   end
@@ -264,7 +278,7 @@ module dma_control
       .answered_o       (answered),
       .answered_ring_o  (answered_ring),
       .answered_packet_o(answered_packet),
-      .failing_i        (failing),
+      .failing_i        (failing_q),
       .code_i           (code),
       .failed_o         (failed),
       .busy_o           (teller_busy),

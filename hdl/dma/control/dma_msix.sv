@@ -3,8 +3,8 @@
 
 /// The MSI-X table and pending bits (PCIe 5.0, 6.1.4), a vector for each ring.
 ///
-/// Behaviour: a vector that is fired is pending; it offers itself (message_o) while it is neither masked, nor the function is. When its message was taken it is
-/// no longer pending; one that comes back, since it was masked on its way out (back_i), is pending again. So a mask set in time keeps a message
+/// Behaviour: a vector that is fired is pending; it offers itself (message_o) when it is neither masked, nor the function is. When its message was taken it is
+/// no longer pending; one that comes back, since it was masked when it left (back_i), is pending again. So a mask set in time keeps a message
 /// here, and the message follows when the mask falls.
 /// Latency: fire_i to message_o 9 cycles at most: one vector is looked at in a cycle.
 /// Reset: all vectors are masked, none is pending. clear_i: its vector is not pending.
@@ -65,19 +65,24 @@ module dma_msix
   ring_t ring_q;
   assign pending_o      = pending_q;
   assign held_o         = masked_q | {Rings{mask_i || !enable_i}};
-  assign message_o      = valid_q && pending_q[ring_q] && !held_o[ring_q];
+  assign message_o      = valid_q;
   assign message_ring_o = ring_q;
   always_ff @(posedge clk_i) begin
-    if (!message_o) begin
+    if (!valid_q) begin
       scan_q  <= scan_q + 1'b1;
       ring_q  <= scan_q;
-      valid_q <= pending_q[scan_q];
+      valid_q <= pending_q[scan_q] && !held_o[scan_q] && !clear_i;
     end
-    if (message_taken_i) pending_q[ring_q] <= 1'b0;
-    if (message_taken_i) valid_q <= 1'b0;
+    if (message_taken_i) begin
+      pending_q[ring_q] <= 1'b0;
+      valid_q           <= 1'b0;
+    end
     if (fire_i) pending_q[fire_ring_i] <= 1'b1;
     if (back_i) pending_q[back_ring_i] <= 1'b1;
-    if (clear_i) pending_q[clear_ring_i] <= 1'b0;
+    if (clear_i) begin
+      pending_q[clear_ring_i] <= 1'b0;
+      if (clear_ring_i == ring_q) valid_q <= 1'b0;
+    end
     if (setting_i.vector_valid && setting_i.place == {2'b00, MsixControlWord[1:0]})
       masked_q[setting_i.ring] <= setting_i.data[0];
     if (rst_i) begin

@@ -111,10 +111,9 @@ module dma_teller_proof
   end
 
   `ASSERT(one_step, took_q == (dut.answer_q && dut.ring_q == watch_q), "an answer is lost or doubled")
-  `ASSERT(
-      order,
-      dut.i_heads.memory[watch_q] == answered_q && flight_t'(index_q - flying_q[6:0]) == answered_q && flying_q <= 8'd128,
-      "a turn is taken for another")
+  logic in_order;
+  assign in_order = dut.i_heads.memory[watch_q] == answered_q && flight_t'(index_q - flying_q[6:0]) == answered_q;
+  `ASSERT(order, in_order && flying_q <= 8'd128, "a turn is taken for another")
   `ASSERT(remembered, dut.i_flights.gen_block.memory[{watch_q, place_q}] == info_q, "what was remembered is lost")
   logic here_q;
   always_ff @(posedge clk_i) here_q <= takes && dut.head == place_q && !rst_i;
@@ -124,10 +123,11 @@ module dma_teller_proof
   `ASSERT(kept, dut.i_states.memory[watch_q][70:39] == count_q && dut.i_states.memory[watch_q][10:8] == error_q,
           "the ring's count or error is not what was answered")
   `ASSERT(stopped, failed_o[watch_q] == (error_q != '0), "a ring with an error goes on, or one without stops")
-  `ASSERT(
-      true_words,
-      !(looks && dut.puts) || (m_post.kind == PostStatus && m_post.count == count_q && m_post.error == (dut.fails ? code_i[watch_q] : error_q)),
-      "a status word says what was not answered")
+  code_t told_error;
+  assign told_error = dut.fails ? code_i[watch_q] : error_q;
+  `ASSERT(true_words,
+          !(looks && dut.puts) || (m_post.kind == PostStatus && m_post.count == count_q && m_post.error == told_error),
+          "a status word says what was not answered")
   `ASSERT(due, (told_q == count_q && told_error_q == error_q) || dut.dirty[watch_q], "a change is never told")
   `ASSERT(told_before_fire, !(dut.fires && dut.ring_q == watch_q) || !dut.dirty[watch_q] || dut.shows,
           "an interrupt goes before its status word")

@@ -135,16 +135,16 @@ module dma_turns_proof
   `ASSERT(taken_kept, dut.i_taken.memory[watch_q] == taken_q, "the ring's place is lost")
   `ASSERT(offset_kept, dut.i_places.memory[watch_q][47:20] == offset_q, "the place in the descriptor is lost")
   `ASSERT(flight_kept, dut.i_places.memory[watch_q][6:0] == flight_q, "the turn's number is lost")
-  `ASSERT(
-      cut_in_place,
-      !(dut.cut_q && asked_q == watch_q) || (dut.offset_q == offset_q && dut.taken_q == taken_q && dut.flight_q == flight_q && odd_q == taken_q[0]),
-      "a turn begins at the wrong place")
+  logic places_agree;
+  assign places_agree = dut.offset_q == offset_q && dut.taken_q == taken_q && dut.flight_q == flight_q;
+  `ASSERT(cut_in_place, !(dut.cut_q && asked_q == watch_q) || (places_agree && odd_q == taken_q[0]),
+          "a turn begins at the wrong place")
   `ASSERT(in_descriptor, offset_q == '0 || (offset_q < size && !now.bad && !empty_o[watch_q]), "a place behind the end")
   `ASSERT(piece, !cuts || (dut.bytes >= 13'd1 && dut.bytes <= 13'd4096 && 29'(offset_q) + 29'(dut.bytes) <= 29'(size)),
           "a turn reaches behind its descriptor")
-  `ASSUME(
-      sized,
-      (watched_q[0].bytes != '0 || watched_q[0].bad) && (watched_q[1].bytes != '0 || watched_q[1].bad) && (watched_q[2].bytes != '0 || watched_q[2].bad))
+  for (genvar i = 0; i < 3; i++) begin : gen_sized
+    `ASSUME(sized, watched_q[i].bytes != '0 || watched_q[i].bad)
+  end
   // The others' descriptors, which are any, have bytes left where a turn begins.
   `ASSUME(others_go_on, asked_q == watch_q || other_i.bytes > dut.offset_q || other_i.bad)
   `ASSERT(page, !cuts || 13'(12'(now.host[11:0] + offset_q[11:0])) + dut.bytes <= 13'd4096, "a turn crosses a page")
