@@ -68,6 +68,8 @@ PROOFS = [
     Proof("dma_requester", bound=12, induction=2),
     Proof("bypass_post", bound=9, induction=0, flat=True),
     Proof("bypass_verdicts", bound=9, induction=0),
+    *(Proof("dma_turns", {"Fair": fair}, bound=6, induction=3) for fair in (0, 1)),
+    Proof("dma_teller", bound=6, induction=3),
 ]
 
 

@@ -21,6 +21,7 @@ REGISTERS = "spec/kv_registers.toml"
 PERSONALITIES = "spec/nic_personalities.toml"
 BYPASS_REGISTERS = "spec/bypass_registers.toml"
 FUNCTIONS_REGISTERS = "spec/bypass_functions_registers.toml"
+DMA_REGISTERS = "spec/dma_registers.toml"
 
 
 def formatted(path: str, text: str) -> str:
@@ -42,6 +43,7 @@ def generated() -> dict[str, str]:
     nics = spec_nic.read_personalities(ROOT / PERSONALITIES)
     bypass = read_registers(ROOT / BYPASS_REGISTERS)
     functions = read_registers(ROOT / FUNCTIONS_REGISTERS)
+    dma = read_registers(ROOT / DMA_REGISTERS)
     files = {
         "src/kv/generated/frame.hpp": spec_cpp.frame_header(frame, FRAME),
         "src/kv/generated/registers.hpp": spec_cpp.registers_header(registers, REGISTERS),
@@ -66,6 +68,10 @@ def generated() -> dict[str, str]:
             functions, FUNCTIONS_REGISTERS
         ),
         "docs/bypass-functions-registers.md": spec_markdown.registers_page(functions, FUNCTIONS_REGISTERS),
+        "src/dma/generated/registers.hpp": spec_cpp.registers_header(dma, DMA_REGISTERS),
+        "hdl/dma/generated/dma_registers_pkg.sv": spec_sv.registers_package(dma, DMA_REGISTERS),
+        "python/wherry/dma/generated/registers.py": spec_python.registers_module(dma, DMA_REGISTERS),
+        "docs/dma-registers.md": spec_markdown.registers_page(dma, DMA_REGISTERS),
     }
     return {path: formatted(path, text) for path, text in files.items()}
 

@@ -29,8 +29,10 @@ def copy(tmp_path: Path) -> Path:
         "tools",
         "src/kv/generated",
         "src/bypass/generated",
+        "src/dma/generated",
         "hdl/kv/generated",
         "hdl/bypass/generated",
+        "hdl/dma/generated",
     ):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("corpus", "__pycache__"))
     for file in (
@@ -40,6 +42,7 @@ def copy(tmp_path: Path) -> Path:
         "docs/kv-registers.md",
         "docs/bypass-registers.md",
         "docs/bypass-functions-registers.md",
+        "docs/dma-registers.md",
         "docs/nic-personalities.md",
     ):
         (tmp_path / file).parent.mkdir(exist_ok=True)
@@ -47,8 +50,9 @@ def copy(tmp_path: Path) -> Path:
     (tmp_path / "python/wherry/kv/generated").mkdir(parents=True)
     for file in ("frame.py", "registers.py"):
         shutil.copy(ROOT / "python/wherry/kv/generated" / file, tmp_path / "python/wherry/kv/generated" / file)
-    generated = "python/wherry/bypass/generated"
-    shutil.copytree(ROOT / generated, tmp_path / generated, ignore=shutil.ignore_patterns("__pycache__"))
+    for service in ("bypass", "dma"):
+        generated = f"python/wherry/{service}/generated"
+        shutil.copytree(ROOT / generated, tmp_path / generated, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
 
 

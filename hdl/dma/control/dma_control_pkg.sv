@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+`include "axi.svh"
+
+/// What the blocks of the DMA engine's control part share, and what dma_control says to the PCIe function around it (docs/dma.md).
+package dma_control_pkg;
+
+  // A package is for many modules, none of which uses all of it.
+  // verilator lint_off UNUSEDPARAM
+  // verilator lint_off UNUSEDSIGNAL
+
+  /// A channel's ring, by its number: those to the card first, then those to the host.
+  localparam int unsigned Rings = 8;
+  /// 2^n descriptors of a ring are in the store, at most.
+  localparam int unsigned AheadBits = 7;
+  /// 2^n turns of a ring are under way, at most.
+  localparam int unsigned FlightBits = 7;
+  /// Most descriptors that one read asks for, and reads of descriptors under way.
+  localparam int unsigned FetchMost = 16;
+  localparam int unsigned FetchTags = 8;
+  /// Offset of the tail in a ring's 64 bytes of the doorbell window; a descriptor is before it.
+  localparam int unsigned TailOffset = 32;
+
+  typedef logic [2:0] ring_t;  // bit 2: to the host
+  typedef logic [15:0] count_t;  // of descriptors since the ring was reset, modulo 2^16
+  typedef logic [AheadBits-1:0] ahead_t;
+  typedef logic [FlightBits-1:0] flight_t;
+  typedef logic [27:0] offset_t;  // within a transfer
+  typedef logic [2:0] code_t;  // dma_pkg::error_e
+  typedef logic [Rings-1:0] each_t;  // a bit for each ring
+
+  /// A descriptor as it is kept: spec in docs/dma.md.
+  typedef struct packed {
+    logic        bad;            // no bytes, or 2^28 or more
+    logic        end_of_packet;  // to the card, with stream
+    logic        notify;
+    logic        stream;
+    offset_t     bytes;
+    logic [63:0] card;
+    logic [63:0] host;
+  } descriptor_t;
+
+  /// Of 32 bytes of host memory. The last 8 are software's own.
+  function automatic descriptor_t descriptor_of(logic [191:0] raw);
+    descriptor_t found;
+    found.bad           = raw[159:128] == '0 || raw[159:156] != '0;
+    found.end_of_packet = raw[162];
+    found.notify        = raw[161];
+    found.stream        = raw[160];
+    found.bytes         = raw[155:128];
+    found.card          = raw[127:64];
+    found.host          = raw[63:0];
+    return found;
+  endfunction
+
+  /// What is remembered of a turn while it is under way.
+  typedef struct packed {
+    logic stream_to_host;  // a packet entry is written when it ends
+    logic notify;
+    logic ends;            // the descriptor
+  } flight_info_t;
+
+  /// A write to the doorbell window, of up to 64 bytes that lie in one ring's part.
+  typedef struct packed {
+    logic [8:0]   offset;  // in the window, of the first byte
+    logic [6:0]   bytes;
+    logic [511:0] data;    // the first byte in lane 0
+  } bell_t;
+
+  /// A write to a ring's registers, or to its vector.
+  typedef struct packed {
+    logic        ring_valid;
+    logic        vector_valid;
+    ring_t       ring;
+    logic [3:0]  place;         // the word: of a ring 0 to 15, of a vector 0 to 3
+    logic [31:0] data;
+  } setting_t;
+
+  /// The PCIe function's configuration.
+  typedef struct packed {
+    logic       bus_master;
+    logic       msix_enable;
+    logic       msix_mask;
+    logic [2:0] max_read;     // 128 << n bytes
+  } function_t;
+
+  /// What is posted: a status word, a packet entry, or an interrupt message.
+  typedef enum logic [1:0] {
+    PostStatus,
+    PostPacket,
+    PostMessage
+  } post_e;
+  typedef struct packed {
+    post_e       kind;
+    ring_t       ring;
+    logic [31:0] count;          // descriptors that are done; with a packet, this one among them
+    code_t       error;
+    logic        end_of_packet;
+    offset_t     bytes;          // moved: of the descriptor that is not done, or of the packet's buffer
+  } post_t;
+
+  // verilator lint_on UNUSEDSIGNAL
+  // verilator lint_on UNUSEDPARAM
+
+endpackage
+`default_nettype wire

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// Fetches descriptors, as soon as a doorbell says that they are there, into the store.
+///
+/// Behaviour:
+/// - A doorbell without a descriptor moves its ring's tail. One ring at a time, in turn, asks for what lies between what was asked for and the tail: up to 16
+///   descriptors, none over a multiple of 16 (of 4 or 8 if the function may read no more), so that no read crosses a page or the ring's end, and only while the
+///   store has room for 16. A read begins at an even descriptor: its completions then begin at multiples of 64 bytes, and a row of the store is a beat.
+/// - A doorbell with a descriptor gives it to the store at once (carry_*), if all before it were taken and it is the next one. Else it is as one without: the
+///   descriptor is in the ring, too.
+/// - Reads end in any order; what they brought becomes available (stored_*) in the order in which they were asked for. After a read that fails nothing of its
+///   ring becomes available any more (bad_o, code_o).
+/// Latency: doorbell to read request 4 cycles, to carry_o 3 cycles; last beat of a fetch to stored_o 1 cycle.
+/// Reset: nothing was asked for, all tails are 0. clear_i does the same for one ring.
+/// Requirements: while a ring is cleared its may_i is low, no read of it is under way, and hold_i has been high for 3 cycles. Reads that a reset of
+/// the whole, or forget_i, has forgotten are not answered any more. Completions of one read begin at multiples of 64 bytes, as PCIe's read completion boundary has it.
+module dma_fetch
+  import dma_pkg::read_t, dma_pkg::completion_t;
+  import dma_control_pkg::*;
+  import dma_registers_pkg::*;
+(
+    input wire clk_i,
+    input wire rst_i,
+
+    // verilator lint_off UNUSEDSIGNAL  // the other registers
+    input wire setting_t       setting_i,
+    // verilator lint_on UNUSEDSIGNAL
+    /// Rings whose descriptors may be asked for.
+    input wire each_t          may_i,
+    input wire           [2:0] max_read_i,
+
+    input wire hold_i,
+    input wire clear_i,
+    input wire ring_t clear_ring_i,
+    /// The function is reset: all reads are forgotten.
+    input wire forget_i,
+    /// Rings under reset: their doorbells change nothing.
+    input wire each_t ignore_i,
+
+    input  wire              s_bell_valid,
+    output logic             s_bell_ready,
+    input  wire ring_t       s_bell_ring,
+    input  wire count_t      s_bell_tail,
+    input  wire              s_bell_carries,
+    input  wire descriptor_t s_bell_descriptor,
+
+    // What the turn-taker has taken of the ring.
+    output ring_t ring_o,
+    input wire count_t taken_i,
+
+    output logic  m_read_valid,
+    input  wire   m_read_ready,
+    output read_t m_read_payload,
+
+    input wire              s_completion_valid,
+    // verilator lint_off UNUSEDSIGNAL
+    input wire completion_t s_completion_payload,
+    // verilator lint_on UNUSEDSIGNAL
+
+    output logic        [          1:0] write_o,
+    output ring_t                       write_ring_o,
+    output logic        [AheadBits-2:0] write_row_o,
+    output descriptor_t [          1:0] write_data_o,
+
+    output logic        carry_o,
+    output ring_t       carry_ring_o,
+    output descriptor_t carry_data_o,
+
+    output logic        stored_o,
+    output ring_t       stored_ring_o,
+    output logic  [4:0] stored_count_o,
+
+    output each_t             bad_o,
+    output code_t [Rings-1:0] code_o,
+    /// A read is under way, or about to be.
+    output each_t             busy_o,
+    output logic              asking_o
+);
+
+  localparam int unsigned TagBits = $clog2(FetchTags);
+
+  // ---- one ring at a time
+
+  typedef enum logic [1:0] {
+    Pick,
+    Look,
+    Count,
+    Ask
+  } step_e;
+  step_e step_q;
+  ring_t ring_q, next;
+  logic carry_q, carry_waits, other;
+  each_t wants_q, may, later_q;  // behind a doorbell; those after the last one come first
+
+  assign may         = wants_q & may_i & ~bad_o;
+  assign carry_waits = s_bell_valid && s_bell_carries;
+  always_comb begin
+    next  = '0;
+    other = |(may & later_q);
+    for (int i = int'(Rings) - 1; i >= 0; i--) if (may[i] && (later_q[i] || !other)) next = ring_t'(i);
+  end
+  assign ring_o   = ring_q;
+  assign asking_o = step_q != Pick;
+
+  // ---- what is known of the ring
+
+  logic moves;  // a tail
+  count_t tail_now, fetched_now, tail_q, fetched_q, taken_q, fetched_next;
+  logic write_fetched;
+  logic [1:0] base_write;
+  logic [63:12] base_now, base_q;
+  logic [4:0] bits_now, bits_q;
+  lutram #(
+      .Width(16),
+      .Depth(Rings)
+  ) i_tails (
+      .*,
+      .write_i        (moves || clear_i),
+      .write_address_i(clear_i ? clear_ring_i : s_bell_ring),
+      .write_data_i   (clear_i ? '0 : s_bell_tail),
+      .read_address_i (ring_q),
+      .read_data_o    (tail_now)
+  );
+  lutram #(
+      .Width(16),
+      .Depth(Rings)
+  ) i_fetched (
+      .*,
+      .write_i        (write_fetched || clear_i),
+      .write_address_i(clear_i ? clear_ring_i : ring_q),
+      .write_data_i   (clear_i ? '0 : fetched_next),
+      .read_address_i (ring_q),
+      .read_data_o    (fetched_now)
+  );
+  assign base_write[0] = setting_i.ring_valid && setting_i.place == RingLowWord[3:0];
+  assign base_write[1] = setting_i.ring_valid && setting_i.place == RingHighWord[3:0];
+  lutram #(
+      .Width(20),
+      .Depth(Rings)
+  ) i_low (
+      .*,
+      .write_i        (base_write[0]),
+      .write_address_i(setting_i.ring),
+      .write_data_i   (setting_i.data[31:12]),
+      .read_address_i (ring_q),
+      .read_data_o    (base_now[31:12])
+  );
+  lutram #(
+      .Width(32),
+      .Depth(Rings)
+  ) i_high (
+      .*,
+      .write_i        (base_write[1]),
+      .write_address_i(setting_i.ring),
+      .write_data_i   (setting_i.data),
+      .read_address_i (ring_q),
+      .read_data_o    (base_now[63:32])
+  );
+  lutram #(
+      .Width(RingControlRingBitsBits),
+      .Depth(Rings)
+  ) i_bits (
+      .*,
+      .write_i        (setting_i.ring_valid && setting_i.place == RingControlWord[3:0]),
+      .write_address_i(setting_i.ring),
+      .write_data_i   (setting_i.data[RingControlRingBitsLow+:RingControlRingBitsBits]),
+      .read_address_i (ring_q),
+      .read_data_o    (bits_now)
+  );
+
+  // ---- how many
+
+  count_t ready, held;
+  logic [15:1] index;  // of two
+  logic [ 3:0] block;  // descriptors that a read may ask for, less 1
+  logic [4:0] count, left;  // of the block
+  logic room, tag_free, asks, carried_here, takes_carried;
+  logic [TagBits-1:0] tag;
+  assign block = max_read_i == 3'd0 ? 4'd3 : max_read_i == 3'd1 ? 4'd7 : 4'd15;
+  assign ready = tail_q - fetched_q;
+  assign held = fetched_q - taken_q;
+  assign left = 5'(block) + 5'd1 - 5'(fetched_q[3:0] & block);
+  assign count = ready < 16'(left) ? ready[4:0] : left;
+  assign room = held <= count_t'((1 << AheadBits) - FetchMost);
+  assign asks = step_q == Count && !carry_q && ready != '0 && room && tag_free;
+  assign carried_here = step_q == Count && carry_q && carry_waits && s_bell_ring == ring_q && !ignore_i[ring_q]
+                        && !hold_i && !clear_i;
+  assign takes_carried = carried_here && held == '0 && ready == '0 && s_bell_tail == fetched_q + 1'b1;
+  assign fetched_next = carry_q ? s_bell_tail : fetched_q + 16'(count);
+  assign write_fetched = asks || takes_carried;
+  assign index = fetched_q[15:1] & ~('1 << (bits_q - 1'b1));
+
+  assign s_bell_ready = ignore_i[s_bell_ring] || carried_here || (!s_bell_carries && !hold_i && !clear_i);
+  assign moves = s_bell_valid && s_bell_ready && !ignore_i[s_bell_ring];
+  assign carry_o = takes_carried;
+  assign carry_ring_o = ring_q;
+  assign carry_data_o = s_bell_descriptor;
+
+  logic [63:0] address_q;
+  logic [9:0] bytes_q;
+  logic [TagBits-1:0] tag_q;
+  assign m_read_valid   = step_q == Ask;
+  assign m_read_payload = '{tag: 8'(tag_q), bytes: 13'(bytes_q), addr: address_q};
+
+  always_ff @(posedge clk_i) begin
+    unique case (step_q)
+      Pick: begin
+        if (!hold_i && !clear_i) begin
+          // Doorbells with a descriptor and fetches take turns.
+          if (carry_waits && (!carry_q || may == '0)) begin
+            step_q  <= Look;
+            ring_q  <= s_bell_ring;
+            carry_q <= 1'b1;
+          end else if (may != '0) begin
+            step_q  <= Look;
+            ring_q  <= next;
+            carry_q <= 1'b0;
+            for (int i = 0; i < int'(Rings); i++) later_q[i] <= i > int'(next);
+            wants_q[next] <= 1'b0;
+          end
+        end
+      end
+      Look: begin
+        step_q    <= Count;
+        tail_q    <= tail_now;
+        fetched_q <= fetched_now;
+        taken_q   <= taken_i;
+        base_q    <= base_now;
+        bits_q    <= bits_now;
+      end
+      Count: begin
+        step_q    <= asks ? Ask : Pick;
+        tag_q     <= tag;
+        bytes_q   <= {count + 5'(fetched_q[0]), 5'd0};
+        address_q <= {base_q, 12'd0} + 64'({index, 6'd0});
+        // Is there more? A doorbell since Look says so, too.
+        if (!carry_q && ready != '0 && !(asks && count == ready[4:0] && ready[15:5] == '0)) wants_q[ring_q] <= 1'b1;
+      end
+      Ask: if (m_read_ready) step_q <= Pick;
+    endcase
+    if (moves && !takes_carried) wants_q[s_bell_ring] <= 1'b1;
+    if (clear_i) wants_q[clear_ring_i] <= 1'b0;
+    if (rst_i) begin
+      step_q  <= Pick;
+      carry_q <= 1'b0;
+      wants_q <= '0;
+      later_q <= '0;
+    end
+  end
+
+  // ---- what comes, and in which order it becomes available
+
+  typedef struct packed {
+    ring_t                ring;
+    logic [AheadBits-2:0] row;
+    logic                 odd;    // of the first row only the second half was asked for
+    logic [4:0]           count;
+  } fetch_t;
+  // verilator lint_off UNUSEDSIGNAL  // each has its use
+  fetch_t asked, found, oldest;
+  // verilator lint_on UNUSEDSIGNAL
+  logic known, here, ends, retires, unused_unexpected;
+  logic [TagBits-1:0] here_tag, unused_tag;
+  logic [TagBits:0] unused_count;
+  code_t failure;
+  logic [FetchTags-1:0][2:0] beat_q;
+  assign asked    = '{ring: ring_q, row: fetched_q[AheadBits-1:1], odd: fetched_q[0], count: count};
+  assign here_tag = s_completion_payload.tag[TagBits-1:0];
+  assign here     = s_completion_valid && s_completion_payload.tag[7:TagBits] == '0;
+  assign ends     = here && s_completion_payload.final_;
+  tag_table #(
+      .Tags(FetchTags),
+      .Width($bits(fetch_t)),
+      .ResultWidth($bits(code_t))
+  ) i_reads (
+      .*,
+      .rst_i            (rst_i || forget_i),
+      .s_valid          (asks),
+      .s_ready          (tag_free),
+      .s_payload        (asked),
+      .s_tag            (tag),
+      .complete_i       (ends),
+      .complete_tag_i   (here_tag),
+      .complete_result_i(s_completion_payload.error),
+      .unexpected_o     (unused_unexpected),
+      .lookup_tag_i     (here_tag),
+      .lookup_found_o   (known),
+      .lookup_payload_o (found),
+      .m_valid          (retires),
+      .m_ready          (1'b1),
+      .m_tag            (unused_tag),
+      .m_payload        (oldest),
+      .m_result         (failure),
+      .count_o          (unused_count)
+  );
+
+  logic first;
+  assign first           = beat_q[here_tag] == '0;
+  assign write_o[0]      = here && known && !(found.odd && first);
+  assign write_o[1]      = here && known && s_completion_payload.bytes > 7'd32;
+  assign write_ring_o    = found.ring;
+  assign write_row_o     = found.row + (AheadBits - 1)'(beat_q[here_tag]);
+  assign write_data_o[0] = descriptor_of(s_completion_payload.data[191:0]);
+  assign write_data_o[1] = descriptor_of(s_completion_payload.data[447:256]);
+
+  assign stored_o        = retires && failure == '0 && !bad_o[oldest.ring];
+  assign stored_ring_o   = oldest.ring;
+  assign stored_count_o  = oldest.count;
+
+  always_ff @(posedge clk_i) begin
+    if (here && known) beat_q[here_tag] <= ends ? '0 : beat_q[here_tag] + 1'b1;
+    if (rst_i || forget_i) beat_q <= '0;
+  end
+
+  for (genvar i = 0; i < int'(Rings); i++) begin : gen_ring
+    logic bad_q;
+    code_t code_q;
+    logic [TagBits:0] under_way_q;
+    logic begins, comes, clears;
+    assign clears = clear_i && clear_ring_i == ring_t'(i);
+    assign begins = asks && ring_q == ring_t'(i);
+    assign comes  = retires && oldest.ring == ring_t'(i);
+    always_ff @(posedge clk_i) begin
+      if (begins != comes) under_way_q <= begins ? under_way_q + 1'b1 : under_way_q - 1'b1;
+      if (comes && failure != '0 && !bad_q) begin
+        bad_q  <= 1'b1;
+        code_q <= failure;
+      end
+      if (rst_i || clears) bad_q <= 1'b0;
+      if (rst_i || forget_i) under_way_q <= '0;
+    end
+    assign bad_o[i]  = bad_q;
+    assign code_o[i] = code_q;
+    assign busy_o[i] = under_way_q != '0 || (step_q != Pick && ring_q == ring_t'(i));
+  end
+
+  `ASSERT(room_is_kept, !asks || held + count_t'(count) <= count_t'(1 << AheadBits),
+          "more descriptors were asked for than fit")
+  `ASSERT(within_page, !m_read_valid || 13'(address_q[11:0]) + 13'(bytes_q) <= 13'd4096,
+          "a read of descriptors crosses a page")
+  `ASSERT(cleared_at_rest, !clear_i || !busy_o[clear_ring_i], "a ring is cleared that is at work")
+  `ASSERT(nothing_counted, !clear_i || step_q == Pick || step_q == Ask, "a ring is cleared while another is counted")
+  `ASSERT_NEXT(read_kept, m_read_valid && !m_read_ready, m_read_valid && m_read_payload == $past(m_read_payload),
+               "a read was withdrawn or changed before it was taken")
+
+endmodule
+`default_nettype wire

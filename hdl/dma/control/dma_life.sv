@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// Starts, stops and resets rings, and all of them when the function is reset.
+///
+/// Behaviour:
+/// - A ring runs as software says. A reset of a ring stops it; when nothing of it is under way any more (drained_i) every block is held for as long as older
+///   writes need to leave (posted_i); then the ring is cleared. So nothing from before the reset is posted after resetting_o has fallen.
+/// - A reset of the function does so with all rings at once, but what is to be posted is dropped (stop_o), and reads are not waited for: the data part, which stop_o
+///   stops, too, lets nothing of them through. Then the registers get their reset values (restart_o), and flr_done_o is high until flr_i falls.
+/// Latency: a reset takes 12 cycles from its last answer on; a function's 540.
+/// Reset: clears all rings, one a cycle.
+/// Requirements: a ring that may not go on drains. flr_i is high until flr_done_o is.
+module dma_life
+  import dma_control_pkg::*;
+  import dma_registers_pkg::*;
+(
+    input wire clk_i,
+    input wire rst_i,
+
+    // verilator lint_off UNUSEDSIGNAL  // the other registers
+    input  wire setting_t setting_i,
+    // verilator lint_on UNUSEDSIGNAL
+    input  wire           flr_i,
+    output logic          flr_done_o,
+
+    /// Nothing of a ring is under way; its turns were all answered; and no read is on offer.
+    input wire each_t drained_i,
+    input wire each_t answered_i,
+    input wire        asking_i,
+    /// Nothing is left to be posted.
+    input wire        posted_i,
+
+    output each_t run_o,
+    output each_t resetting_o,
+    output logic  hold_o,
+    output logic  clear_o,
+    output ring_t clear_ring_o,
+    output logic  stop_o,
+    output logic  restart_o,
+    input  wire   filling_i
+);
+
+  typedef enum logic [2:0] {
+    Live,
+    Hold,
+    Clear,
+    FunctionDrain,
+    FunctionHold,
+    ClearAll,
+    Fill,
+    Done
+  } step_e;
+  step_e step_q;
+  each_t run_q, resetting_q, may;
+  ring_t ring_q, next;
+  logic [2:0] held_q;  // cycles
+  logic function_q;  // it is a reset of the function
+  logic written, runs;
+  assign runs = setting_i.data[RingControlRunLow] && !setting_i.data[RingControlResetLow]
+                && !resetting_q[setting_i.ring];
+  assign written = setting_i.ring_valid && setting_i.place == RingControlWord[3:0];
+  assign may = resetting_q & drained_i;
+  always_comb begin
+    next = '0;
+    for (int i = int'(Rings) - 1; i >= 0; i--) if (may[i]) next = ring_t'(i);
+  end
+
+  assign run_o        = run_q;
+  assign resetting_o  = resetting_q;
+  assign hold_o       = step_q inside {Hold, Clear, FunctionHold, ClearAll};
+  assign clear_o      = step_q == Clear || step_q == ClearAll;
+  assign clear_ring_o = ring_q;
+  assign stop_o       = step_q inside {FunctionDrain, FunctionHold};
+  assign restart_o    = step_q == ClearAll && function_q;
+  assign flr_done_o   = step_q == Done;
+
+  always_ff @(posedge clk_i) begin
+    if (written) begin
+      if (setting_i.data[RingControlResetLow]) resetting_q[setting_i.ring] <= 1'b1;
+      run_q[setting_i.ring] <= runs;
+    end
+    held_q <= step_q == Hold || step_q == FunctionHold ? held_q + 3'(held_q != '1) : '0;
+    unique case (step_q)
+      Live: begin
+        ring_q <= next;
+        if (flr_i) begin
+          step_q      <= FunctionDrain;
+          run_q       <= '0;
+          resetting_q <= '1;
+          function_q  <= 1'b1;
+        end else if (may != '0) step_q <= Hold;
+      end
+      Hold: begin
+        if (!drained_i[ring_q]) step_q <= Live;  // it had begun something, just before
+        else if (held_q == '1 && posted_i) step_q <= Clear;
+      end
+      Clear: begin
+        step_q              <= Live;
+        resetting_q[ring_q] <= 1'b0;
+      end
+      FunctionDrain: if (answered_i == '1 && !asking_i) step_q <= FunctionHold;
+      FunctionHold: begin
+        ring_q <= '0;
+        if (answered_i != '1 || asking_i) step_q <= FunctionDrain;
+        else if (held_q == '1 && posted_i) step_q <= ClearAll;
+      end
+      ClearAll: begin
+        ring_q              <= ring_q + 1'b1;
+        resetting_q[ring_q] <= 1'b0;
+        if (ring_q == '1) step_q <= function_q ? Fill : Live;
+      end
+      Fill:          if (!filling_i) step_q <= Done;
+      Done: begin
+        function_q <= 1'b0;
+        run_q      <= '0;
+        if (!flr_i) step_q <= Live;
+      end
+    endcase
+    if (rst_i) begin
+      step_q      <= ClearAll;
+      ring_q      <= '0;
+      run_q       <= '0;
+      resetting_q <= '1;
+      held_q      <= '0;
+      function_q  <= 1'b0;
+    end
+  end
+
+  `ASSERT(drained_when_cleared, step_q != Clear || drained_i[ring_q], "a ring is cleared that is at work")
+  `ASSERT(stopped_in_reset, (run_q & resetting_q) == '0, "a ring runs under reset")
+
+endmodule
+`default_nettype wire

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+
+/// When interrupts are signalled: thresholds, and timers.
+///
+/// Behaviour: while events of a ring wait (waiting_i), its time runs, in steps of 8 cycles; when it has reached the ring's timer it has expired until nothing waits.
+/// Latency: a step is 8 cycles: the timer may be as much late.
+/// Reset: all times are 0; settings come with the registers' reset values.
+/// Requirements: none.
+module dma_moderation
+  import dma_control_pkg::*;
+  import dma_registers_pkg::*;
+(
+    input wire clk_i,
+    input wire rst_i,
+
+    // verilator lint_off UNUSEDSIGNAL  // the other registers
+    input wire setting_t setting_i,
+    // verilator lint_on UNUSEDSIGNAL
+
+    input wire ring_t    threshold_ring_i,
+    output logic   [7:0] threshold_o,
+
+    input  wire each_t waiting_i,
+    output each_t      expired_o
+);
+
+  logic writes;
+  logic [15:0] limit, now, later;
+  ring_t ring_q;
+  each_t expired_q;
+  assign writes = setting_i.ring_valid && setting_i.place == ModerationWord[3:0];
+  assign later  = waiting_i[ring_q] ? now + 1'b1 : '0;
+  lutram #(
+      .Width(8),
+      .Depth(Rings)
+  ) i_thresholds (
+      .*,
+      .write_i        (writes),
+      .write_address_i(setting_i.ring),
+      .write_data_i   (setting_i.data[7:0]),
+      .read_address_i (threshold_ring_i),
+      .read_data_o    (threshold_o)
+  );
+  lutram #(
+      .Width(16),
+      .Depth(Rings)
+  ) i_limits (
+      .*,
+      .write_i        (writes),
+      .write_address_i(setting_i.ring),
+      .write_data_i   (setting_i.data[31:16]),
+      .read_address_i (ring_q),
+      .read_data_o    (limit)
+  );
+  lutram #(
+      .Width(16),
+      .Depth(Rings)
+  ) i_times (
+      .*,
+      .write_i        (now != '1 || !waiting_i[ring_q]),
+      .write_address_i(ring_q),
+      .write_data_i   (later),
+      .read_address_i (ring_q),
+      .read_data_o    (now)
+  );
+  always_ff @(posedge clk_i) begin
+    ring_q            <= ring_q + 1'b1;
+    expired_q[ring_q] <= waiting_i[ring_q] && limit != '0 && now >= limit;
+    if (rst_i) begin
+      ring_q    <= '0;
+      expired_q <= '0;
+    end
+  end
+  assign expired_o = expired_q & waiting_i;
+
+endmodule
+`default_nettype wire

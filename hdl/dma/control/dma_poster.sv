@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// Makes posted writes of status words, packet entries and messages: their addresses and data.
+///
+/// Behaviour: in order. A message whose vector is masked when its turn has come goes back (back_o). With flush_i everything but a write that is on offer is dropped;
+/// without may_post_i it waits. A status word and a packet entry are 16 bytes: count; error, end of packet; bytes; 0 (docs/dma.md). A message is 4.
+/// Cuts: every path but m_ready's to s_ready.
+/// Latency: 2 cycles.
+/// Reset: forgets what is within.
+/// Requirements: addresses do not change while their writes are under way.
+module dma_poster
+  import dma_pkg::write_t;
+  import dma_control_pkg::*;
+  import dma_registers_pkg::*;
+(
+    input wire clk_i,
+    input wire rst_i,
+
+    // verilator lint_off UNUSEDSIGNAL  // the other registers
+    input wire setting_t        setting_i,
+    // verilator lint_on UNUSEDSIGNAL
+    input wire           [63:9] status_base_i,
+    input wire                  may_post_i,
+    input wire                  flush_i,
+
+    input  wire        s_valid,
+    output logic       s_ready,
+    input  wire post_t s_payload,
+
+    output ring_t             vector_o,
+    input  wire        [63:0] vector_address_i,
+    input  wire        [31:0] vector_data_i,
+    input  wire each_t        held_i,
+    output logic              back_o,
+    output ring_t             back_ring_o,
+
+    output logic   m_valid,
+    input  wire    m_ready,
+    output write_t m_payload,
+
+    output logic idle_o
+);
+
+  // ---- where to
+
+  logic [  1:0] base_write;
+  logic [63:12] packets;
+  logic [  4:0] bits;
+  assign base_write[0] = setting_i.ring_valid && setting_i.place == PacketsLowWord[3:0];
+  assign base_write[1] = setting_i.ring_valid && setting_i.place == PacketsHighWord[3:0];
+  lutram #(
+      .Width(20),
+      .Depth(Rings)
+  ) i_low (
+      .*,
+      .write_i        (base_write[0]),
+      .write_address_i(setting_i.ring),
+      .write_data_i   (setting_i.data[31:12]),
+      .read_address_i (s_payload.ring),
+      .read_data_o    (packets[31:12])
+  );
+  lutram #(
+      .Width(32),
+      .Depth(Rings)
+  ) i_high (
+      .*,
+      .write_i        (base_write[1]),
+      .write_address_i(setting_i.ring),
+      .write_data_i   (setting_i.data),
+      .read_address_i (s_payload.ring),
+      .read_data_o    (packets[63:32])
+  );
+  lutram #(
+      .Width(RingControlRingBitsBits),
+      .Depth(Rings)
+  ) i_bits (
+      .*,
+      .write_i        (setting_i.ring_valid && setting_i.place == RingControlWord[3:0]),
+      .write_address_i(setting_i.ring),
+      .write_data_i   (setting_i.data[RingControlRingBitsLow+:RingControlRingBitsBits]),
+      .read_address_i (s_payload.ring),
+      .read_data_o    (bits)
+  );
+  assign vector_o = s_payload.ring;
+
+  typedef struct packed {
+    post_t       post;
+    logic [63:0] base;
+    logic [15:0] index;
+    logic [31:0] data;
+  } aimed_t;
+  aimed_t aimed, aimed_q;
+  logic [15:0] index;
+  assign index = (s_payload.count[15:0] - 1'b1) & ~('1 << bits);
+  always_comb begin
+    aimed.post  = s_payload;
+    aimed.index = s_payload.kind == PostPacket ? index : '0;
+    aimed.data  = vector_data_i;
+    unique case (s_payload.kind)
+      PostStatus: aimed.base = {status_base_i, s_payload.ring, 6'd0};
+      PostPacket: aimed.base = {packets, 12'd0};
+      default:    aimed.base = vector_address_i;
+    endcase
+  end
+
+  // ---- may it go
+
+  logic aimed_valid, aimed_ready, is_message, held, drops, goes, free;
+  stream_register #(
+      .Width($bits(aimed_t))
+  ) i_aimed (
+      .*,
+      .s_payload(aimed),
+      .m_valid  (aimed_valid),
+      .m_ready  (aimed_ready),
+      .m_payload(aimed_q)
+  );
+  assign is_message  = aimed_q.post.kind == PostMessage;
+  assign held        = is_message && held_i[aimed_q.post.ring];
+  assign drops       = aimed_valid && (flush_i || held);
+  assign goes        = aimed_valid && !drops && may_post_i;
+  assign aimed_ready = drops || (free && may_post_i);
+  assign back_o      = aimed_valid && held && !flush_i;
+  assign back_ring_o = aimed_q.post.ring;
+
+  typedef struct packed {
+    logic         message;
+    logic [63:0]  address;
+    logic [127:0] data;
+  } out_t;
+  out_t out, out_q;
+  always_comb begin
+    out.message     = is_message;
+    out.address     = aimed_q.base + 64'({aimed_q.index, 4'd0});
+    out.data        = '0;
+    out.data[31:0]  = is_message ? aimed_q.data : aimed_q.post.count;
+    out.data[34:32] = aimed_q.post.error;
+    out.data[35]    = aimed_q.post.error != '0;
+    out.data[36]    = aimed_q.post.end_of_packet;
+    out.data[91:64] = aimed_q.post.bytes;
+  end
+  stream_register #(
+      .Width($bits(out_t))
+  ) i_out (
+      .*,
+      .s_valid  (goes),
+      .s_ready  (free),
+      .s_payload(out),
+      .m_payload(out_q)
+  );
+  always_comb begin
+    m_payload             = '0;
+    m_payload.first       = 1'b1;
+    m_payload.last        = 1'b1;
+    m_payload.bytes       = out_q.message ? 13'd4 : 13'd16;
+    m_payload.addr        = out_q.address;
+    m_payload.data[127:0] = out_q.data;
+  end
+  assign idle_o = !s_valid && !aimed_valid && !m_valid;
+
+  `ASSERT_NEXT(write_kept, m_valid && !m_ready, m_valid && m_payload == $past(m_payload),
+               "a write was withdrawn or changed before it was taken")
+
+endmodule
+`default_nettype wire

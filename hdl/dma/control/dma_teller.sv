@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// The teller: counts what is done, and says so to the host: status words, entries of packets, and the events that become interrupts.
+///
+/// Behaviour: one operation a cycle.
+/// - An answered turn: its ring's position grows, or, with its descriptor's end, its count; a packet to the host gets its entry. An error stops the ring (failed_o):
+///   its count and position stay, and later answers change nothing.
+/// - A look at a ring that has changed since the last one, the next in turn, at most one in pace_i cycles: a status word of what the ring is now (so the latest
+///   wins, and the last is told in the end), and whether its vector is signalled (fire_o): as many descriptors with an interrupt as its threshold says, or its timer
+///   (expired_i), or an error. So a message comes after the status word, which comes after the data.
+/// - A message of a vector that may send one.
+/// A ring whose fetch or cut failed (failing_i) is stopped by a look when all its turns were answered.
+/// What is to be posted goes out in that order (m_*).
+/// Latency: answer to status word 4 cycles, if nothing else is to be told.
+/// Reset: as clear_i for each ring, which follows. clear_i: nothing is done, nothing to tell.
+/// Requirements: a turn is answered after flight_i told of it. While a ring is cleared no turn of it is under way, and hold_i has been high for 3 cycles.
+module dma_teller
+  import dma_pkg::done_t;
+  import dma_control_pkg::*;
+(
+    input wire clk_i,
+    input wire rst_i,
+
+    input wire              hold_i,
+    input wire              clear_i,
+    input wire ring_t       clear_ring_i,
+    /// Rings under reset: nothing is told of them.
+    input wire each_t       ignore_i,
+    /// Status words and messages may be posted.
+    input wire              may_post_i,
+    input wire        [7:0] pace_i,
+
+    input wire               flight_i,
+    input wire ring_t        flight_ring_i,
+    input wire flight_t      flight_index_i,
+    input wire flight_info_t flight_info_i,
+
+    input  wire        [1:0] s_done_valid,
+    output logic       [1:0] s_done_ready,
+    input  wire done_t [1:0] s_done_payload,
+
+    output logic  answered_o,
+    output ring_t answered_ring_o,
+    /// It was of a packet to the host.
+    output logic  answered_packet_o,
+
+    input  wire each_t             failing_i,
+    input  wire code_t [Rings-1:0] code_i,
+    output each_t                  failed_o,
+    /// An answer is being counted.
+    output each_t                  busy_o,
+
+    // Interrupts: events wait for their threshold or timer.
+    output ring_t            threshold_ring_o,
+    input  wire        [7:0] threshold_i,
+    output each_t            waiting_o,
+    input  wire each_t       expired_i,
+    output logic             fire_o,
+    output ring_t            fire_ring_o,
+    input  wire              message_i,
+    input  wire ring_t       message_ring_i,
+    output logic             message_taken_o,
+
+    /// There is room for the entry of a packet.
+    output logic packet_room_o,
+
+    output logic  m_valid,
+    input  wire   m_ready,
+    output post_t m_payload
+);
+
+  // ---- what to do next
+
+  logic side_q, look_valid_q, looks, messages, answers, side, room, go, wants_look, wants_message, message_next_q;
+  logic [3:0] waiting_q;  // posts
+  logic [7:0] pace_q;
+  ring_t look_q, next, done_ring;
+  each_t dirty, due, later_q;
+  logic  other;
+  done_t done;
+  assign due = (dirty | failing_i | (expired_i & waiting_o)) & ~ignore_i;
+  always_comb begin
+    next  = '0;
+    other = |(due & later_q);
+    for (int i = int'(Rings) - 1; i >= 0; i--) if (due[i] && (later_q[i] || !other)) next = ring_t'(i);
+  end
+  assign go            = !hold_i && !clear_i;
+  assign wants_look    = look_valid_q && pace_q == '0;
+  assign wants_message = message_i && (!wants_look || message_next_q);
+  assign looks         = go && may_post_i && room && wants_look && !wants_message;
+  assign messages      = go && may_post_i && room && wants_message;
+  assign side          = s_done_valid[side_q] ? side_q : !side_q;
+  assign answers       = go && !looks && !messages && s_done_valid != '0;
+  assign done          = s_done_payload[side];
+  assign done_ring     = {side, done.channel};
+  always_comb begin
+    s_done_ready       = '0;
+    s_done_ready[side] = answers;
+  end
+  assign message_taken_o = messages;
+
+  // ---- what is remembered of the turn
+
+  flight_t head, head_next;
+  flight_info_t info;
+  assign head_next = clear_i ? '0 : head + 1'b1;
+  lutram #(
+      .Width($bits(flight_t)),
+      .Depth(Rings)
+  ) i_heads (
+      .*,
+      .write_i        (answers || clear_i),
+      .write_address_i(clear_i ? clear_ring_i : done_ring),
+      .write_data_i   (head_next),
+      .read_address_i (done_ring),
+      .read_data_o    (head)
+  );
+  simple_dual_port_ram #(
+      .Width($bits(flight_info_t)),
+      .Depth(Rings << FlightBits)
+  ) i_flights (
+      .*,
+      .write_i        (flight_i),
+      .write_address_i({flight_ring_i, flight_index_i}),
+      .write_data_i   (flight_info_i),
+      .read_i         (1'b1),
+      .read_address_i ({done_ring, head}),
+      .read_data_o    (info)
+  );
+
+  logic answer_q, look_now_q, message_q;
+  ring_t ring_q;
+  dma_pkg::error_e error_q;
+  logic end_of_packet_q;
+  logic [12:0] bytes_q;
+  always_ff @(posedge clk_i) begin
+    side_q          <= !side_q;
+    answer_q        <= answers;
+    look_now_q      <= looks;
+    message_q       <= messages;
+    ring_q          <= looks ? look_q : messages ? message_ring_i : done_ring;
+    error_q         <= done.error;
+    end_of_packet_q <= done.end_of_packet;
+    bytes_q         <= done.bytes;
+    // The ring of a look is due until the look is through.
+    look_valid_q    <= due != '0 && !looks && !look_now_q;
+    if (!look_valid_q || looks) look_q <= next;
+    if (looks) begin
+      for (int i = 0; i < int'(Rings); i++) later_q[i] <= i > int'(look_q);
+    end
+    if (looks || messages) message_next_q <= looks;
+    if (looks) pace_q <= pace_i;
+    else if (pace_q != '0) pace_q <= pace_q - 1'b1;
+    if (rst_i) begin
+      side_q         <= 1'b0;
+      answer_q       <= 1'b0;
+      look_now_q     <= 1'b0;
+      message_q      <= 1'b0;
+      look_valid_q   <= 1'b0;
+      later_q        <= '0;
+      pace_q         <= '0;
+      message_next_q <= 1'b0;
+    end
+  end
+  assign answered_o        = answer_q;
+  assign answered_ring_o   = ring_q;
+  assign answered_packet_o = answer_q && info.stream_to_host;
+
+  // ---- how far each ring is
+
+  typedef struct packed {
+    logic [31:0] count;
+    offset_t     bytes;
+    code_t       error;
+    logic [7:0]  events;  // descriptors with an interrupt that no message has told of
+  } state_t;
+  state_t state, state_next;
+  logic counts, done_one, done_error, fails, enough, fires, shows;
+  lutram #(
+      .Width($bits(state_t)),
+      .Depth(Rings)
+  ) i_states (
+      .*,
+      .write_i        (counts || look_now_q || clear_i),
+      .write_address_i(clear_i ? clear_ring_i : ring_q),
+      .write_data_i   (clear_i ? '0 : state_next),
+      .read_address_i (ring_q),
+      .read_data_o    (state)
+  );
+
+  assign counts = answer_q && !ignore_i[ring_q] && !failed_o[ring_q];
+  assign done_error = counts && error_q != dma_pkg::ErrorNone;
+  assign done_one = counts && !done_error && info.ends;
+  assign fails = look_now_q && failing_i[ring_q] && !failed_o[ring_q] && !ignore_i[ring_q];
+  assign shows = look_now_q && (dirty[ring_q] || fails) && !ignore_i[ring_q];
+  assign threshold_ring_o = ring_q;
+  assign enough = state.events != '0 && (state.events >= threshold_i || expired_i[ring_q]);
+  assign fires = look_now_q && !ignore_i[ring_q] && (enough || (shows && (fails || state.error != '0)));
+  always_comb begin
+    state_next = state;
+    if (done_error) state_next.error = error_q;
+    if (done_one) begin
+      state_next.count = state.count + 1'b1;
+      state_next.bytes = '0;
+      if (info.notify && state.events != '1) state_next.events = state.events + 1'b1;
+    end else if (counts && !done_error) begin
+      state_next.bytes = state.bytes + offset_t'(bytes_q);
+    end
+    if (fails) state_next.error = code_i[ring_q];
+    if (fires) state_next.events = '0;
+  end
+  assign fire_o      = fires;
+  assign fire_ring_o = ring_q;
+
+  for (genvar i = 0; i < int'(Rings); i++) begin : gen_ring
+    logic here, clears, dirty_q, failed_q, waits_q;
+    assign clears = clear_i && clear_ring_i == ring_t'(i);
+    assign here   = ring_q == ring_t'(i);
+    always_ff @(posedge clk_i) begin
+      if (look_now_q && here) dirty_q <= 1'b0;
+      if ((done_one || done_error) && here) dirty_q <= 1'b1;
+      if ((done_error || fails) && here) failed_q <= 1'b1;
+      if (done_one && info.notify && here) waits_q <= 1'b1;
+      if (fires && here) waits_q <= 1'b0;
+      if (rst_i || clears) begin
+        dirty_q  <= 1'b0;
+        failed_q <= 1'b0;
+        waits_q  <= 1'b0;
+      end
+    end
+    assign dirty[i]     = dirty_q;
+    assign failed_o[i]  = failed_q;
+    assign waiting_o[i] = waits_q;
+    assign busy_o[i]    = answer_q && here;
+  end
+
+  // ---- what is posted
+
+  logic puts, takes, fits;
+  post_t post;
+  assign post = '{
+          kind: message_q ? PostMessage : look_now_q ? PostStatus : PostPacket,
+          ring: ring_q,
+          count: state_next.count,
+          error: state_next.error,
+          end_of_packet: answer_q && end_of_packet_q,
+          bytes: answer_q ? state.bytes + offset_t'(bytes_q) : state_next.bytes
+      };
+  assign puts = (message_q && !ignore_i[ring_q]) || shows || (done_one && info.stream_to_host);
+  assign takes = m_valid && m_ready;
+  // What is told is the latest when there is room for it, so few words wait. Entries of packets need no room: turns of packets are begun only while few posts wait.
+  assign room = waiting_q < 4'd3;
+  assign packet_room_o = waiting_q < 4'd2;
+  always_ff @(posedge clk_i) begin
+    if (puts != takes) waiting_q <= puts ? waiting_q + 1'b1 : waiting_q - 1'b1;
+    if (rst_i) waiting_q <= '0;
+  end
+  stream_fifo #(
+      .Width($bits(post_t)),
+      .Depth(8),
+      .Block(1'b0)
+  ) i_posts (
+      .*,
+      .s_valid  (puts),
+      .s_ready  (fits),
+      .s_payload(post)
+  );
+
+  `ASSERT(no_post_lost, !puts || fits, "there is no room for what is to be posted")
+  `ASSERT(cleared_at_rest, !clear_i || (!answer_q && !look_now_q && !message_q),
+          "a ring is cleared while something is counted")
+
+endmodule
+`default_nettype wire

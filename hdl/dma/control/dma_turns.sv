@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+`default_nettype none
+`include "assertions.svh"
+
+/// The turn-taker: cuts descriptors into turns of up to 4 KiB, and shares each direction among its channels by bytes.
+///
+/// Behaviour:
+/// - Each direction has every other cycle. In the first of two it reads the next descriptor of the channel that has the turn; in the second it cuts a piece: to
+///   the end of the transfer, or to the next multiple of 4 KiB of the host's address.
+/// - A channel has the turn until its balance of bytes is used up, or it has nothing to do; then the next one that may go has it, with 4096 bytes more if it had
+///   none left. A piece may overdraw the balance, by less than 4096 bytes, which the channel's next time pays for. So channels that always have
+///   something to do get equal shares, whatever their pieces.
+/// - A piece of a packet goes when the data part can move it: to the card while stream_room_i; to the host while the stream has a packet for its channel and packet_room_i, and one at a
+///   time, since it would hold back the turns behind it. Until then its ring lets the others pass.
+/// - No more than 128 turns of a ring are under way: a channel whose turns are not answered leaves the others their share.
+/// - A descriptor without bytes, of 2^28 or more, or of a packet buffer that is more than one turn, ends its ring (bad_o) when all before it is told.
+/// Latency: what is available has its turn 3 cycles later, if nobody else is at work; a turn every 2 cycles in each direction.
+/// Reset: no ring has anything. clear_i does the same for one ring.
+/// Requirements: while a ring is cleared its may_i is low, no turn of it is under way, and hold_i has been high for 3 cycles. A ring is given no more descriptors
+/// than the store holds. answered_i for each turn once. store_i: the descriptor that store_ring_o, store_index_o and store_carried_o named in the cycle before.
+module dma_turns
+  import dma_pkg::turn_t, dma_pkg::TurnBytes;
+  import dma_control_pkg::*;
+(
+    input wire clk_i,
+    input wire rst_i,
+
+    /// Rings that may take turns.
+    input wire each_t may_i,
+    input wire        hold_i,
+    input wire        clear_i,
+    input wire ring_t clear_ring_i,
+
+    // What the fetch made available.
+    input wire              stored_i,
+    input wire ring_t       stored_ring_i,
+    input wire        [4:0] stored_count_i,
+    input wire              carry_i,
+    input wire ring_t       carry_ring_i,
+
+    output ring_t store_ring_o,
+    output ahead_t store_index_o,
+    output logic store_carried_o,
+    // verilator lint_off UNUSEDSIGNAL
+    input wire descriptor_t store_i,
+    // verilator lint_on UNUSEDSIGNAL
+
+    // How many descriptors of a ring were taken.
+    input  wire ring_t taken_ring_i,
+    output count_t     taken_o,
+
+    output logic  [1:0] m_turn_valid,
+    input  wire   [1:0] m_turn_ready,
+    output turn_t [1:0] m_turn_payload,
+
+    // What is remembered of a turn.
+    output logic         flight_o,
+    output ring_t        flight_ring_o,
+    output flight_t      flight_index_o,
+    output flight_info_t flight_info_o,
+    input  wire          answered_i,
+    input  wire ring_t   answered_ring_i,
+    input  wire          answered_packet_i,
+
+    // What the data part can move of packets.
+    input wire stream_room_i,
+    input wire stream_valid_i,
+    input wire [1:0] stream_channel_i,
+    input wire packet_room_i,
+
+    output each_t bad_o,
+    /// All that was available was taken.
+    output each_t empty_o,
+    /// Turns are under way, or about to be.
+    output each_t busy_o
+);
+
+  localparam int unsigned PageBits = $clog2(TurnBytes);
+  typedef logic signed [PageBits:0] balance_t;  // bytes that are left, less 1: below 0 there are none
+
+  // ---- first cycle: whose turn it is
+
+  logic side_q;
+  logic [1:0][1:0] current_q;
+  logic [1:0] fresh_q;  // the channel has the turn since the last look
+  ring_t ring;
+  logic [1:0] next;  // channel
+  each_t ready;
+  logic [3:0] ready_here;
+  logic goes, may_go, free, spent;
+  balance_t balance_kept, balance;
+  count_t taken;
+  offset_t offset;
+  flight_t flight;
+  logic [Rings-1:0] carried_q;
+
+  assign ring       = {side_q, current_q[side_q]};
+  assign ready_here = side_q ? ready[7:4] : ready[3:0];
+  assign free       = !m_turn_valid[side_q] || m_turn_ready[side_q];
+  assign spent      = balance_kept[PageBits];
+  assign balance    = fresh_q[side_q] && spent ? {1'b0, balance_kept[PageBits-1:0]} : balance_kept;  // + TurnBytes
+  assign may_go     = ready[ring] && (fresh_q[side_q] || !spent);
+  assign goes       = may_go && free && !hold_i && !clear_i;
+
+  // The next one after it, or itself.
+  always_comb begin
+    next = ring[1:0];
+    for (int i = 3; i >= 1; i--) begin
+      if (ready_here[2'(ring[1:0]+2'(i))]) next = 2'(ring[1:0] + 2'(i));
+    end
+  end
+
+  assign store_ring_o    = ring;
+  assign store_index_o   = taken[AheadBits-1:0];
+  assign store_carried_o = carried_q[ring];
+
+  // ---- second cycle: the cut
+
+  logic cut_q;
+  ring_t ring_q;
+  balance_t balance_q;
+  count_t taken_q;
+  offset_t offset_q;
+  flight_t flight_q;
+  logic carried_here_q;
+
+  logic bad, ends, cuts, packet_q;
+  each_t open;  // for a piece of a packet
+  logic [PageBits-1:0] low;  // of the host's address
+  logic [PageBits:0] bytes, room;
+  offset_t left;
+  assign left  = store_i.bytes - offset_q;
+  assign low   = store_i.host[PageBits-1:0] + offset_q[PageBits-1:0];
+  assign room  = (PageBits + 1)'(TurnBytes) - {1'b0, low};
+  assign ends  = 29'(left) + 29'(low) <= 29'(TurnBytes);
+  assign bytes = ends ? left[PageBits:0] : room;
+  assign bad   = store_i.bad || (store_i.stream && ring_q[2] && !ends);
+  assign cuts  = cut_q && !bad && !(store_i.stream && !open[ring_q]);
+
+  turn_t turn;
+  assign turn = '{
+          channel: ring_q[1:0],
+          stream: store_i.stream,
+          last: ends && (!store_i.stream || ring_q[2] || store_i.end_of_packet),
+          bytes: bytes,
+          host: store_i.host + 64'(offset_q),
+          card: store_i.card + 64'(offset_q)
+      };
+  assign flight_o = cuts;
+  assign flight_ring_o = ring_q;
+  assign flight_index_o = flight_q;
+  assign flight_info_o = '{stream_to_host: store_i.stream && ring_q[2], notify: store_i.notify && ends, ends: ends};
+
+  turn_t [1:0] turn_q;
+  logic  [1:0] valid_q;
+  assign m_turn_valid   = valid_q;
+  assign m_turn_payload = turn_q;
+
+  always_ff @(posedge clk_i) begin
+    side_q         <= !side_q;
+    cut_q          <= goes;
+    ring_q         <= ring;
+    balance_q      <= balance;
+    taken_q        <= taken;
+    offset_q       <= offset;
+    flight_q       <= flight;
+    carried_here_q <= carried_q[ring];
+    if (goes) fresh_q[side_q] <= 1'b0;
+    else if (!may_go && ready_here != '0) begin
+      current_q[side_q] <= next;
+      fresh_q[side_q]   <= 1'b1;
+    end
+    valid_q <= valid_q & ~m_turn_ready;
+    if (answered_packet_i) packet_q <= 1'b0;
+    if (cuts && store_i.stream && ring_q[2]) packet_q <= 1'b1;
+    if (cuts) begin
+      valid_q[ring_q[2]] <= 1'b1;
+      turn_q[ring_q[2]]  <= turn;
+    end
+    if (rst_i) begin
+      side_q    <= 1'b0;
+      cut_q     <= 1'b0;
+      current_q <= '0;
+      fresh_q   <= '0;
+      packet_q  <= 1'b0;
+      valid_q   <= '0;
+    end
+  end
+
+  // ---- how far each ring is
+
+  logic writes;
+  ring_t write_ring;
+  count_t taken_next;
+  offset_t offset_next;
+  balance_t balance_next;
+  flight_t flight_next;
+  assign writes       = cuts || clear_i;
+  assign write_ring   = clear_i ? clear_ring_i : ring_q;
+  assign taken_next   = clear_i ? '0 : taken_q + 16'(ends);
+  assign offset_next  = clear_i || ends ? '0 : offset_q + offset_t'(bytes);
+  assign balance_next = clear_i ? '1 : balance_q - balance_t'(bytes);
+  assign flight_next  = clear_i ? '0 : flight_q + 1'b1;
+  lutram #(
+      .Width($bits(count_t)),
+      .Depth(Rings),
+      .ReadPorts(2)
+  ) i_taken (
+      .*,
+      .write_i        (writes),
+      .write_address_i(write_ring),
+      .write_data_i   (taken_next),
+      .read_address_i ({taken_ring_i, ring}),
+      .read_data_o    ({taken_o, taken})
+  );
+  lutram #(
+      .Width($bits(offset_t) + $bits(balance_t) + $bits(flight_t)),
+      .Depth(Rings)
+  ) i_places (
+      .*,
+      .write_i        (writes),
+      .write_address_i(write_ring),
+      .write_data_i   ({offset_next, balance_next, flight_next}),
+      .read_address_i (ring),
+      .read_data_o    ({offset, balance_kept, flight})
+  );
+
+  for (genvar i = 0; i < int'(Rings); i++) begin : gen_ring
+    // Descriptors in the store, and turns under way.
+    logic [ AheadBits:0] stored_q;
+    logic [FlightBits:0] flying_q;
+    logic bad_q, waits_q, here, clears, uses, starts, ended;
+    logic [4:0] more;
+    assign here = ring_q == ring_t'(i);
+    assign open[i] = i < 4 ? stream_room_i : stream_valid_i && stream_channel_i == 2'(i) && packet_room_i && !packet_q;
+    assign clears = clear_i && clear_ring_i == ring_t'(i);
+    assign more = stored_i && stored_ring_i == ring_t'(i) ? stored_count_i : '0;
+    assign uses = cuts && here && ends;
+    assign starts = cuts && here;
+    assign ended = answered_i && answered_ring_i == ring_t'(i);
+    always_ff @(posedge clk_i) begin
+      stored_q <= stored_q + (AheadBits + 1)'(more) - (AheadBits + 1)'(uses && !carried_here_q);
+      if (uses) carried_q[i] <= 1'b0;
+      if (carry_i && carry_ring_i == ring_t'(i)) carried_q[i] <= 1'b1;
+      if (starts != ended) flying_q <= starts ? flying_q + 1'b1 : flying_q - 1'b1;
+      if (cut_q && here && bad) bad_q <= 1'b1;
+      waits_q <= !open[i] && (waits_q || (cut_q && here && store_i.stream && !bad));
+      if (rst_i || clears) begin
+        stored_q     <= '0;
+        carried_q[i] <= 1'b0;
+        bad_q        <= 1'b0;
+        waits_q      <= 1'b0;
+      end
+      if (rst_i) flying_q <= '0;
+    end
+    assign ready[i]   = may_i[i] && !bad_q && !waits_q && (stored_q != '0 || carried_q[i]) && !flying_q[FlightBits];
+    assign bad_o[i]   = bad_q;
+    assign empty_o[i] = stored_q == '0 && !carried_q[i];
+    assign busy_o[i]  = flying_q != '0 || (cut_q && here);
+
+    `ASSERT(counted, !ended || flying_q != '0, "a turn was answered that is not under way")
+    `ASSERT(cleared_at_rest, !clears || !busy_o[i], "a ring is cleared that is at work")
+  end
+
+  `ASSERT(some_bytes, !cuts || bytes != '0, "a turn of no bytes")
+  `ASSERT(within_page, !cuts || (PageBits + 1)'(low) + bytes <= (PageBits + 1)'(TurnBytes),
+          "a turn crosses a page of the host")
+  `ASSERT(place_free, !cuts || !valid_q[ring_q[2]] || m_turn_ready[ring_q[2]], "a turn is overwritten")
+  `ASSERT_NEXT(turn_0_kept, m_turn_valid[0] && !m_turn_ready[0], m_turn_valid[0] && m_turn_payload[0] == $past
+               (m_turn_payload[0]), "a turn to the card was withdrawn or changed before it was taken")
+  `ASSERT_NEXT(turn_1_kept, m_turn_valid[1] && !m_turn_ready[1], m_turn_valid[1] && m_turn_payload[1] == $past
+               (m_turn_payload[1]), "a turn to the host was withdrawn or changed before it was taken")
+
+endmodule
+`default_nettype wire
