@@ -29,14 +29,16 @@ std::uint64_t steal_ns_of(const char* proc_stat) noexcept {
   return ticks[7] * (1'000'000'000U / static_cast<std::uint64_t>(hertz > 0 ? hertz : 100));
 }
 
+std::uint64_t steal_ns() noexcept {
+  std::array<char, 256> text{};
+  const Fd stat(::open("/proc/stat", O_RDONLY | O_CLOEXEC));
+  return stat && ::read(stat.get(), text.data(), text.size() - 1) > 0 ? steal_ns_of(text.data()) : 0;
+}
+
 CpuCost thread_cpu_cost() noexcept {
   rusage usage{};
   getrusage(RUSAGE_THREAD, &usage);
-  CpuCost cost{ns_of(usage.ru_utime), ns_of(usage.ru_stime), static_cast<std::uint64_t>(usage.ru_nivcsw), 0};
-  std::array<char, 256> text{};
-  const Fd stat(::open("/proc/stat", O_RDONLY | O_CLOEXEC));
-  if (stat && ::read(stat.get(), text.data(), text.size() - 1) > 0) cost.steal_ns = steal_ns_of(text.data());
-  return cost;
+  return {ns_of(usage.ru_utime), ns_of(usage.ru_stime), static_cast<std::uint64_t>(usage.ru_nivcsw)};
 }
 
 Path::CpuTime process_cpu_time() noexcept {

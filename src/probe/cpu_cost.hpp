@@ -15,18 +15,25 @@ namespace wherry::probe {
 struct CpuCost {
   std::uint64_t user_ns = 0, system_ns = 0;
   std::uint64_t involuntary_switches = 0;
-  std::uint64_t steal_ns = 0;  // of the whole machine: what the hypervisor gave to others, in steps of 10 ms
+
+  CpuCost& operator+=(const CpuCost& more) noexcept {
+    user_ns += more.user_ns;
+    system_ns += more.system_ns;
+    involuntary_switches += more.involuntary_switches;
+    return *this;
+  }
 };
 inline CpuCost operator-(const CpuCost& a, const CpuCost& b) noexcept {
-  return {a.user_ns - b.user_ns, a.system_ns - b.system_ns, a.involuntary_switches - b.involuntary_switches,
-          a.steal_ns - b.steal_ns};
+  return {a.user_ns - b.user_ns, a.system_ns - b.system_ns, a.involuntary_switches - b.involuntary_switches};
 }
 
 /// Of the calling thread so far.
 [[nodiscard]] CpuCost thread_cpu_cost() noexcept;
 /// Of the calling process so far.
 [[nodiscard]] Path::CpuTime process_cpu_time() noexcept;
-/// Steal of all cores so far, from a text as /proc/stat; 0 if it says none.
+/// CPU time of the whole machine that the hypervisor gave to others, ns, in steps of 10 ms; 0 if the kernel tells none.
+[[nodiscard]] std::uint64_t steal_ns() noexcept;
+/// The same, from a text as /proc/stat.
 [[nodiscard]] std::uint64_t steal_ns_of(const char* proc_stat) noexcept;
 
 }  // namespace wherry::probe
