@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a batch costs the calling thread: CPU time, user and system, and what disturbed it.
 //
-// getrusage(2) costs 360 ns and counts microseconds (docs/probe.md), so that a batch, never a transfer, is measured. The
-// kernel knows the sum exactly. It splits it by what its timer interrupts (100 to 1000 a second) found running, so that
-// the split is good for sums of many milliseconds only.
+// getrusage(2) costs 360 ns and counts microseconds (docs/probe.md), so that a batch, never a transfer, is measured.
+// The kernel knows the sum exactly. It splits it by what its timer interrupts (100 to 1000 a second) found running, so
+// that the split is good for sums of many milliseconds only.
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 
 #include "base/cpu.hpp"
 #include "base/try.hpp"
+#include "probe/cores.hpp"
 
 namespace wherry::probe {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 constexpr std::uint64_t kPicoseconds = 1000;
 
 /// Polls that find nothing before the core is offered to others: at once where the other side has no core of its own.
-std::uint64_t polls_before_yield() { return allowed_cores().size() > 1 ? 4096 : 16; }
+std::uint64_t polls_before_yield() { return cores().count > 1 ? 4096 : 16; }
 
 }  // namespace
 
@@ -46,8 +47,8 @@ Status Driver::take(Histogram* each) {
   WHERRY_ASSIGN(const unsigned count, path_.poll(done_));
   if (count == 0) return idle();
   if (count > done_.size())
-    return {StatusCode::kInternal, fmt::format("path {} says that {} of {} transfers have ended", path_.info().id,
-                                               count, done_.size())};
+    return {StatusCode::kInternal,
+            fmt::format("path {} says that {} of {} transfers have ended", path_.info().id, count, done_.size())};
   empty_polls_ = 0;
   const std::uint64_t now = each != nullptr ? now_ns() : 0;
   for (unsigned i = 0; i < count; ++i) {

@@ -21,8 +21,8 @@ class Driver {
   Driver(Clock& clock, Path& path, const Work& work, const std::atomic<bool>& stop);
 
   /// So many transfers, as many under way as the path has slots; the next is posted as soon as one ends. Returns the
-  /// time of all, ns. `each`: gets the latency of each, ps of one unit, which costs two readings of the clock a transfer; null: the
-  /// clock is read twice.
+  /// time of all, ns. `each`: gets the latency of each, ps of one unit, which costs two readings of the clock a
+  /// transfer; null: the clock is read twice.
   [[nodiscard]] Result<std::uint64_t> closed_loop(std::uint64_t transfers, Histogram* each);
   /// A transfer every `interval_ns`, whether or not others have ended. Latency, ps, counts from the moment at which a
   /// transfer was meant to begin, so that what waits behind a late one counts, too (G. Tene, "How not to measure

@@ -13,8 +13,6 @@
 #include <sstream>
 #include <system_error>
 
-#include "base/cpu.hpp"
-
 namespace wherry::probe {
 namespace {
 
@@ -32,8 +30,9 @@ std::string known(std::string text) { return text.empty() ? kUnknown : text; }
 /// "always [madvise] never" as "madvise".
 std::string chosen(const std::string& text) {
   const std::size_t begin = text.find('['), end = text.find(']');
-  return begin == std::string::npos || end == std::string::npos || end < begin ? known(text)
-                                                                               : text.substr(begin + 1, end - begin - 1);
+  return begin == std::string::npos || end == std::string::npos || end < begin
+             ? known(text)
+             : text.substr(begin + 1, end - begin - 1);
 }
 
 /// The value of the first line of /proc/cpuinfo or /proc/meminfo that begins with `name`.
@@ -63,7 +62,8 @@ std::string memlock() {
 }
 
 std::string megahertz(const std::string& kilohertz) {
-  const bool number = !kilohertz.empty() && std::ranges::all_of(kilohertz, [](unsigned char c) { return std::isdigit(c); });
+  const bool number =
+      !kilohertz.empty() && std::ranges::all_of(kilohertz, [](unsigned char c) { return std::isdigit(c); });
   return number && kilohertz.size() > 3 ? kilohertz.substr(0, kilohertz.size() - 3) : kUnknown;
 }
 
@@ -94,7 +94,6 @@ std::map<std::string, std::string> environment(const std::string& root) {
   const std::string cpus = root + "/sys/devices/system/cpu", cpuinfo = root + "/proc/cpuinfo";
   std::map<std::string, std::string> found;
   found["cpu"] = known(value_of(cpuinfo, "model name"));
-  found["cores"] = fmt::format("{}", allowed_cores().size());
   found["numa_nodes"] = fmt::format("{}", numa_nodes(root).size());
   found["smt"] = known(line_of(cpus + "/smt/control"));
   found["governor"] = known(line_of(cpus + "/cpu0/cpufreq/scaling_governor"));
@@ -113,12 +112,12 @@ std::map<std::string, std::string> environment(const std::string& root) {
   return found;
 }
 
-std::string machine_key(const std::map<std::string, std::string>& environment, const std::string& ucx) {
+std::string machine_key(const std::map<std::string, std::string>& environment) {
   const auto of = [&](const char* name) {
     const auto at = environment.find(name);
     return at == environment.end() ? std::string(kUnknown) : at->second;
   };
-  return fmt::format("{} | {} cores | Linux {} | UCX {}", of("cpu"), of("cores"), of("kernel"), ucx);
+  return fmt::format("{} | {} cores | Linux {} | UCX {}", of("cpu"), of("cores"), of("kernel"), of("ucx"));
 }
 
 }  // namespace wherry::probe

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A mergeable log-linear histogram of whole numbers, picoseconds in the runner: each power of two has 64 steps, so that a step is at most
-// 1/64 = 1.6 % of its value wide (the layout of HdrHistogram, G. Tene, written anew). Nothing is allocated when a value
-// is added.
+// A mergeable log-linear histogram of whole numbers, picoseconds in the runner: each power of two has 64 steps, so that
+// a step is at most 1/64 = 1.6 % of its value wide (the layout of HdrHistogram, G. Tene, written anew). Nothing is
+// allocated when a value is added.
 #pragma once
 
 #include <array>

@@ -87,8 +87,8 @@ class Path {
   /// Fills the source with the pattern of this seed (it depends on seed and offset, so every transfer of a round
   /// differs) and the destination, with the guards around it, with poison. Outside the clock.
   virtual void prepare(std::uint64_t seed) = 0;
-  /// Brings caches, and a sleeping other side, into the state that the shape names. Outside the clock, before each batch
-  /// of at most Work::per_restore transfers.
+  /// Brings caches, and a sleeping other side, into the state that the shape names. Outside the clock, before each
+  /// batch of at most Work::per_restore transfers.
   virtual void restore() {}
   /// Starts transfer `slot` (0 to depth - 1, free). false: not now; poll() first.
   [[nodiscard]] virtual bool try_post(unsigned slot) = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What transferred data looks like, so that a byte that is stale, shifted, missing or of another round is noticed: 64-bit
-// words that depend on a seed and on their offset.
+// What transferred data looks like, so that a byte that is stale, shifted, missing or of another round is noticed:
+// 64-bit words that depend on a seed and on their offset.
 #pragma once
 
 #include <cstddef>

@@ -12,9 +12,7 @@
 namespace wherry::probe {
 namespace {
 
-bool is_word_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-}
+bool is_word_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_'; }
 
 Status check(const PathInfo& info) {
   bool good = !info.id.empty() && info.id.front() != '.' && info.id.back() != '.';

@@ -46,20 +46,21 @@ struct Row {
   double p50_ns = 0, p90_ns = 0, p99_ns = 0, p999_ns = 0, max_ns = 0;
   double gbytes_per_s = 0, transfers_per_s = 0, offered_per_s = 0;
   double cpu_user_ns = 0, cpu_system_ns = 0, other_user_ns = 0, other_system_ns = 0;
-  double least = 0, most = 0;       ///< of the rounds' medians, ns
-  std::vector<double> rounds;       ///< the rounds' medians, ns, in their order
-  unsigned disturbed = 0, warm = 0; ///< rounds
-  double p50_undisturbed_ns = 0;    ///< 0: all were disturbed
-  double variation = 0;             ///< of the rounds' medians: standard deviation over mean
-  bool unsettled = false;           ///< that is more than kUnsettled
+  double least = 0, most = 0;        ///< of the rounds' medians, ns
+  std::vector<double> rounds;        ///< the rounds' medians, ns, in their order
+  unsigned disturbed = 0, warm = 0;  ///< rounds
+  double p50_undisturbed_ns = 0;     ///< 0: all were disturbed
+  double variation = 0;              ///< of the rounds' medians: standard deviation over mean
+  bool unsettled = false;            ///< that is more than kUnsettled
   std::uint64_t samples = 0, batch = 0;
-  double bound_gbytes_per_s = 0;    ///< 0: none is known
+  double bound_gbytes_per_s = 0;  ///< 0: none is known
   std::string bound_why;
-  std::string refused;              ///< why the figures are not to be believed; empty: nothing is known against them
+  std::string refused;  ///< why the figures are not to be believed; empty: nothing is known against them
 };
 
 inline constexpr double kUnsettled = 0.30;
-inline constexpr double kOverBound = 1.02;  ///< figures up to so much of the bound pass: the clock and the bound's own figures are no better
+inline constexpr double kOverBound =
+    1.02;  ///< figures up to so much of the bound pass: the clock and the bound's own figures are no better
 
 /// Precondition: at least one round.
 [[nodiscard]] Row row_of(const Tally& tally);

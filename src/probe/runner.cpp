@@ -13,9 +13,10 @@
 namespace wherry::probe {
 namespace {
 
-constexpr double kAgree = 0.05;  // of three batches that end the warm-up
+constexpr double kAgree = 0.05;                 // of three batches that end the warm-up
 constexpr std::uint64_t kMostNs = 100'000'000;  // of a visit's timed part: more rounds are better than longer ones
-constexpr std::uint64_t kLeastSampleNs = 20'000;  // where each transfer is timed: of a batch of them
+constexpr double kLeastSampleNs = 20'000;       // where each transfer is timed: of a batch of them
+constexpr double kEnoughNs = 2'000'000;         // of the same, at most, once all slots were used
 constexpr std::uint64_t kMostTransfers = std::uint64_t{1} << 24;
 
 /// One visit of a cell whose path is open: its batches.
@@ -73,12 +74,15 @@ Status Visit::warm_up(std::uint64_t most_ns) {
     transfer_ns_ = each;
     // A transfer's latency, of as many as are under way.
     each_ = !measured() || each * work_.slots >= least_ns_;
-    const double wanted = each_ ? std::max(4.0 * work_.slots, static_cast<double>(kLeastSampleNs) / each)
-                                : std::max(least_ns_ / each, static_cast<double>(work_.slots));
+    // A few times as many as are under way, as far as that is no long time: beginning and end of a batch count less.
+    const double several = std::clamp(kEnoughNs / each, static_cast<double>(work_.slots), 4.0 * work_.slots);
+    const double wanted =
+        each_ ? std::max(several, kLeastSampleNs / each) : std::max(least_ns_ / each, static_cast<double>(work_.slots));
     const std::uint64_t next = limited(wanted);
     const bool right = next <= transfers_ * 2 && transfers_ <= next * 4;
     const auto near = [&](double other) { return std::abs(other - each) <= kAgree * std::max(other, each); };
-    agreed_ = count >= 2 && right && near(before[0]) && near(before[1]) && std::abs(before[0] - before[1]) <= kAgree * std::max(before[0], before[1]);
+    agreed_ = count >= 2 && right && near(before[0]) && near(before[1]) &&
+              std::abs(before[0] - before[1]) <= kAgree * std::max(before[0], before[1]);
     before[0] = before[1], before[1] = each;
     if (!right) transfers_ = next;
     const std::uint64_t took = clock_.now_ns() - begin;
@@ -100,7 +104,8 @@ Status Visit::timed(std::uint64_t slice_ns, Tally& tally) {
   const CpuCost before = thread_cpu_cost();
   std::uint64_t busy_ns = 0, samples = 0;
   const std::uint64_t begin = clock_.now_ns();
-  while (samples < Runner::kLeastSamples || clock_.now_ns() - begin < slice_ns) {
+  const std::uint64_t least = each_ && transfers_ >= Runner::kLeastSamples ? 1 : Runner::kLeastSamples;
+  while (samples < least || clock_.now_ns() - begin < slice_ns) {
     std::uint64_t ns = 0;
     if (open) {
       const double interval = transfer_ns_ / cell_.offered_share;
@@ -188,8 +193,8 @@ Outcome Runner::run(std::span<const Cell> cells) {
       listener_.on_progress(visits, all, state.cell);
       const std::uint64_t now = clock_.now_ns();
       const double left = static_cast<double>(options_.budget_ns) - static_cast<double>(now - begin);
-      const double slice = std::clamp(left / static_cast<double>(all - visits) - overhead_ns, 0.0,
-                                      static_cast<double>(kMostNs));
+      const double slice =
+          std::clamp(left / static_cast<double>(all - visits) - overhead_ns, 0.0, static_cast<double>(kMostNs));
       visit(state, splitmix64(options_.seed, visits), static_cast<std::uint64_t>(slice));
       const double took = static_cast<double>(clock_.now_ns() - now) - slice;
       const double weight = visits < 20 ? 1.0 / static_cast<double>(visits + 1) : 0.05;

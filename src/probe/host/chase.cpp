@@ -30,9 +30,8 @@ class Chase final : public Path {
     if (shape.depth < 1 || shape.depth > kMostChains || shape.bytes < kLine * 4 * kMostChains ||
         shape.cache != CacheState::kWarm || shape.channels != 1 || shape.align != 0 || shape.flow != Flow::kC2H ||
         shape.pattern != Pattern::kRandom || shape.notice != Notice::kPolled)
-      return {StatusCode::kUnsupported,
-              fmt::format("a chase is random, C2H, of 1 to {} chains in {} bytes and more", kMostChains,
-                          kLine * 4 * kMostChains)};
+      return {StatusCode::kUnsupported, fmt::format("a chase is random, C2H, of 1 to {} chains in {} bytes and more",
+                                                    kMostChains, kLine * 4 * kMostChains)};
     return ok_status();
   }
   [[nodiscard]] Work work(const Shape& shape) const override {

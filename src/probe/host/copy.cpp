@@ -94,7 +94,8 @@ void CopyPath::restore() {
 }
 
 bool CopyPath::try_post(unsigned /*slot*/) {
-  const std::size_t at = layout_.slots == 1 ? layout_.offset(0) : layout_.offset(posted_ % layout_.slots);
+  const std::size_t at =
+      layout_.slots == 1 ? layout_.offset(0) : layout_.offset(static_cast<unsigned>(posted_ % layout_.slots));
   ++posted_;
   copy(to_.data().data() + at, from_.data().data() + at, layout_.bytes);
   done_ = true;

@@ -31,6 +31,9 @@ Result<Mapping> Mapping::make(std::size_t bytes, Kind kind) {
   if (size >= kHuge) (void)madvise(at, size, MADV_HUGEPAGE);  // where the machine has none, pages are small
   Mapping mapping;
   mapping.data_ = {static_cast<std::byte*>(at), size};
+#if defined(MADV_POPULATE_WRITE)
+  if (madvise(at, size, MADV_POPULATE_WRITE) == 0) return mapping;  // since Linux 5.14
+#endif
   for (std::size_t i = 0; i < size; i += kPage) mapping.data_[i] = std::byte{1};
   return mapping;
 }

@@ -35,8 +35,8 @@ class Mapping {
   std::span<std::byte> data_;
 };
 
-/// `slots` pieces of `bytes`, each of its own cache lines, behind a guard of a page and `align` bytes; a guard of a page
-/// follows. A source has the same shape.
+/// `slots` pieces of `bytes`, each of its own cache lines, behind a guard of a page and `align` bytes; a guard of a
+/// page follows. A source has the same shape.
 struct Layout {
   static constexpr std::size_t kGuardBytes = 4096;
   std::size_t bytes = 0;

@@ -42,7 +42,8 @@ namespace wherry::probe {
 enum class Verb : std::uint8_t { kGet, kPut, kMessage };
 [[nodiscard]] std::unique_ptr<Path> make_ucx(Verb verb, Transport transport);
 
-// wake: a line of 64 bytes to a child that waits for it in one way or the other, and an answer that this side polls for.
+// wake: a line of 64 bytes to a child that waits for it in one way or the other, and an answer that this side polls
+// for.
 enum class Waiting : std::uint8_t { kSpin, kYield, kFutex, kEventfd, kEpoll, kNap };
 [[nodiscard]] std::unique_ptr<Path> make_wake(Waiting waiting);
 
