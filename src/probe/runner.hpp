@@ -68,10 +68,10 @@ class Runner {
   const std::atomic<bool>& stop_;
 };
 
-/// What the runner itself adds to a transfer, by a path that does nothing: ns, the least of several batches.
+/// What the runner itself adds to a transfer's time, by a path that does nothing.
 struct HarnessCost {
-  double batched_ns = 0;  ///< where transfers are timed together
-  double timed_ns = 0;    ///< where each is timed
+  double batched_ns = 0;  ///< where transfers are timed together: the least of several batches
+  double timed_ns = 0;    ///< where each is timed: the median
 };
 [[nodiscard]] HarnessCost harness_cost(Clock& clock);
 

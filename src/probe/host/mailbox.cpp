@@ -83,6 +83,7 @@ class Mailbox final : public ChildPath {
   }
   [[nodiscard]] Work work(const Shape& shape) const override {
     Work work = ChildPath::work(shape);
+    if (wake_) work.bytes = 0;  // how fast lines go is not what it is about
     if (sleeps_in_kernel(waiting_)) work.per_restore = 1;
     return work;
   }
