@@ -43,6 +43,8 @@ class Ucx final : public Path {
                              : verb_ == Verb::kPut && stream ? kMostStreamPut
                                                              : UcxPair::kArenaBytes;
     const Layout layout{shape.bytes, shape.depth, shape.align};
+    if (verb_ == Verb::kPut && stream && (shape.bytes % 8 != 0 || shape.align % 8 != 0))
+      return {StatusCode::kUnsupported, "a put over TCP is of whole words of 8 bytes"};
     if (shape.bytes > 0 && shape.bytes <= most && shape.depth >= 1 && shape.depth <= UcxPair::kMostDepth &&
         layout.total() <= UcxPair::kArenaBytes && shape.channels == 1 && shape.notice == Notice::kPolled &&
         shape.cache == CacheState::kWarm && shape.pattern == Pattern::kSequential && shape.align <= 4096 &&
@@ -60,6 +62,8 @@ class Ucx final : public Path {
                              pair_->one_sided() ? "one-sided (measured: a get came while its owner slept)"
                                                 : "emulated (measured: a get takes its owner's help)",
                              pair_->transports());
+    if (verb_ == Verb::kPut && transport_ == Transport::kTcp)
+      info_.note += "; ends with a get that shows that it landed";
     under_way_ = {};
     if (verb_ == Verb::kMessage || !pair_->one_sided()) pair_->wake();
     return transport_ == Transport::kRdma ? Bound{} : one_thread_bound();
@@ -81,7 +85,7 @@ class Ucx final : public Path {
         break;
       case Verb::kPut:
         posted = pair_->endpoint().put(here, pair_->remote(), there, layout_.bytes, flight.done);
-        if (posted) posted = pair_->endpoint().flush(flight.done);
+        if (posted) posted = landed(there, slot, flight.done);
         break;
       case Verb::kMessage:
         flight.answers = pair_->answered(slot) + 1;
@@ -134,6 +138,13 @@ class Ucx final : public Path {
     bool busy = false;
   };
 
+  /// After a put: `done` says when it can be seen there. A stream's flush ends when the bytes are on their way; a get,
+  /// which it serves after the put, ends later.
+  Status landed(std::uint64_t there, unsigned slot, fabric::Completion& done) {
+    if (transport_ != Transport::kTcp) return pair_->endpoint().flush(done);
+    std::byte* const word = pair_->mine().data() + UcxPair::kArenaBytes - (slot + 1) * sizeof(std::uint64_t);
+    return pair_->endpoint().get(word, pair_->local(), pair_->remote(), there, sizeof(std::uint64_t), done);
+  }
   /// Where the call itself did it, UCX has no news.
   [[nodiscard]] bool all_done_at_once() const noexcept {
     return std::ranges::all_of(under_way_, [](const Flight& one) { return !one.busy || one.done.pending() == 0; });
