@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from wherry.system.paths import wherry_kv as wherry_kv
     from wherry.system.paths import wherryd as wherryd
     from wherry.system.ports import free_ports as free_ports
+    from wherry.system.profile import Profile as Profile
+    from wherry.system.profile import default_profile_file as default_profile_file
+    from wherry.system.profile import find_profile as find_profile
+    from wherry.system.profile import load_profile as load_profile
+    from wherry.system.profile import machine_key as machine_key
     from wherry.system.processes import Lines as Lines
     from wherry.system.processes import Process as Process
     from wherry.system.processes import Workspace as Workspace
@@ -68,6 +73,13 @@ if not TYPE_CHECKING:  # so that a checker of types knows which names there are
                 "inherited",
             ),
             "wherry.system.ports": ("free_ports",),
+            "wherry.system.profile": (
+                "Profile",
+                "default_profile_file",
+                "find_profile",
+                "load_profile",
+                "machine_key",
+            ),
             "wherry.system.netns": (
                 "Mesh",
                 "Namespace",
