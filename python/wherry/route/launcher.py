@@ -112,6 +112,8 @@ def advised_buffers(profile: Profile | None) -> dict[str, str]:
     try:
         bytes_ = profile.number("route.buffer_bytes", 256, MOST_BUFFER_BYTES, multiple_of=64)
         buffers = profile.number("route.buffers", 2, MOST_BUFFERS)
+        if buffers is not None and buffers.bit_count() != 1:
+            raise InvalidArgument(f"{profile.file}: route.buffers = {buffers}: want a power of two")
     except InvalidArgument as error:
         _note(f"the profile's buffers have no use: {error}")
         return {}

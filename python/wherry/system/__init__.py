@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from wherry.system.paths import wherry_kv as wherry_kv
     from wherry.system.paths import wherryd as wherryd
     from wherry.system.ports import free_ports as free_ports
-    from wherry.system.profile import Profile as Profile
-    from wherry.system.profile import default_profile_file as default_profile_file
-    from wherry.system.profile import find_profile as find_profile
-    from wherry.system.profile import load_profile as load_profile
-    from wherry.system.profile import machine_key as machine_key
     from wherry.system.processes import Lines as Lines
     from wherry.system.processes import Process as Process
     from wherry.system.processes import Workspace as Workspace
     from wherry.system.processes import exit_status as exit_status
     from wherry.system.processes import how_it_ended as how_it_ended
     from wherry.system.processes import inherited as inherited
+    from wherry.system.profile import Profile as Profile
+    from wherry.system.profile import default_profile_file as default_profile_file
+    from wherry.system.profile import find_profile as find_profile
+    from wherry.system.profile import load_profile as load_profile
+    from wherry.system.profile import machine_key as machine_key
     from wherry.system.secure import check_private as check_private
     from wherry.system.secure import open_directory as open_directory
     from wherry.system.secure import open_own as open_own

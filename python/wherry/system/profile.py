@@ -77,7 +77,7 @@ def default_profile_file() -> Path | None:
 
 
 def load_profile(file: Path) -> Profile:
-    """This machine's. Raises FileNotFoundError, or InvalidArgument: others can write it, or it is another's, or none."""
+    """This machine's. Raises FileNotFoundError; InvalidArgument: others can write it, it is another's, or none."""
     try:
         with file.open("rb") as opened:
             status = os.fstat(opened.fileno())
