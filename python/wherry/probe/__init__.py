@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""probe: measures, simulates and models the ways between memories; the others configure themselves from it."""
+"""probe: every path between host and card, measured, simulated or modelled."""
