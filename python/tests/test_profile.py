@@ -7,15 +7,19 @@ import json
 import os
 import random
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from wherry.errors import InvalidArgument
+from wherry.probe import profile as writer
 from wherry.probe import rules
 from wherry.probe.rules import KIB, MIB, Figure, Machine
+from wherry.probe.schema import ProbeRun, Row
 from wherry.route.launcher import advised_buffers
 from wherry.system import find_profile, load_profile, machine_key, wherryd
 
@@ -232,3 +236,79 @@ def test_the_launcher_refuses_absurd_buffers(
     write(profile, document(**{key: absurd}))
     assert advised_buffers(load_profile(profile)) == {}
     assert "no use" in capsys.readouterr().err
+
+
+# ---- the writer
+
+
+def run_of(**environment: str) -> ProbeRun:
+    here = machine_key()
+    row = dict.fromkeys(Row.__struct_fields__, 0) | {
+        "id": "", "depth": 1, "channels": 1, "pattern": "sequential", "flow": "h2c", "notice": "polled",
+        "cache": "warm", "align": 0, "load": "closed", "rounds": [1.0] * 7, "unsettled": False, "refused": "", "bound_why": "",
+    }  # fmt: skip
+
+    def rows(path: str, t0: float, gbytes: float, **more: Any) -> list[dict[str, Any]]:
+        return [row | {"id": path, "bytes": size, "p50_ns": t0 + size / gbytes} | more for size in SIZES]
+
+    paths = {
+        "ucx.get.shm": [
+            *rows("ucx.get.shm", 2000, 10),
+            *rows("ucx.get.shm", 5, 500, depth=16),
+            *rows("ucx.get.shm", 5, 500, refused="over the bound"),
+        ],
+        "cpu.memcpy": rows("cpu.memcpy", 20, 20),
+        "wake.spin": rows("wake.spin", 100, 1e9),
+    }
+    return msgspec.convert(
+        {
+            "schema": 1, "name": "probe_run", "when": "2026-11-26T00:00:00+00:00", "wherry": "0", "machine_key": "",
+            "environment": {"cpu": here["cpu"], "kernel": here["kernel"]} | environment, "clock_ghz": 3,
+            "clock_resolution_ns": 1, "harness_batched_ns": 1, "harness_timed_ns": 1, "seconds": 1, "stopped": False,
+            "settings": {"quick": True, "twice": False, "rounds": 7, "seed": 1, "only": []},
+            "paths": [
+                {"id": path, "group": path.partition(".")[0], "from": "", "to": "", "initiator": "host",
+                 "provenance": "measured", "absent": "", "note": "", "rows": of_path}
+                for path, of_path in paths.items()
+            ],
+        },
+        ProbeRun,
+    )  # fmt: skip
+
+
+def test_a_run_becomes_a_profile_that_both_readers_take(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "profile.json"
+    writer.write(writer.document(run_of()), file)
+    found = load_profile(file)
+    unit = int(found.settings["move.transfer_unit"].value)
+    assert unit == MIB  # 49 x 2 us x 10 GB/s = 980 kB; neither the refused rows nor those of depth 16
+    assert f"transfer_unit = {unit}" in agent("--profile", str(file)).stdout
+    before = os.umask(0o002)
+    writer.write(writer.document(run_of()), file)
+    os.umask(before)
+    assert load_profile(file).settings == found.settings
+
+
+def test_a_run_of_another_machine_becomes_no_profile() -> None:
+    with pytest.raises(InvalidArgument, match="another machine"):
+        writer.document(run_of(kernel="1.0"))
+
+
+def test_the_second_cache_is_read_where_the_kernel_says(tmp_path: Path) -> None:
+    for i, (level, size) in enumerate([("1", "32K"), ("1", "32K"), ("2", "1024K"), ("3", "32M")]):
+        (tmp_path / f"index{i}").mkdir()
+        (tmp_path / f"index{i}" / "level").write_text(level + "\n")
+        (tmp_path / f"index{i}" / "size").write_text(size + "\n")
+    assert writer.l2_bytes(tmp_path) == MIB
+    assert writer.l2_bytes(tmp_path / "none") == 0
+
+
+def test_the_command_writes_what_it_measured(tmp_path: Path) -> None:
+    file = tmp_path / "profile.json"
+    words = ["probe", "profile", "--seconds", "3", "--output", str(file)]
+    done = subprocess.run([sys.executable, "-m", "wherry", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    settings = load_profile(file).settings
+    assert {"move.transfer_unit", "poll.spin_us", "route.buffer_bytes"} <= settings.keys()
+    for key in settings:
+        assert key in done.stdout
