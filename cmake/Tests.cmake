@@ -38,7 +38,7 @@ endfunction()
 function(wherry_add_test name timeout)
   add_test(NAME ${name} COMMAND ${ARGN})
   math(EXPR timeout "${timeout} * 5")  # for what hangs: no test may fail because the machine is busy
-  set(_env "UCX_LOG_LEVEL=fatal" "UCX_HANDLE_ERRORS=none")
+  set(_env "UCX_LOG_LEVEL=fatal" "UCX_HANDLE_ERRORS=none" "WHERRY_PROFILE=off")
   if(WHERRY_SANITIZE)
     # UCX patches mmap/munmap to watch for released memory; the sanitizers own those symbols.
     list(APPEND _env "UCX_MEM_EVENTS=n" "UCX_MEM_MMAP_HOOK_MODE=none"

@@ -28,6 +28,8 @@ from wherry.system import netns, paths
 
 # As the Makefile does: programs that tools/setup.sh unpacks (etcd, redis-server), after those of the machine.
 os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.prefix) / "bin")])
+# Nor does what somebody measured on this machine change what is tested.
+os.environ.setdefault("WHERRY_PROFILE", "off")
 
 
 PATIENCE = 8

@@ -71,6 +71,10 @@ Settings settings(AgentConfig& c) {
                      "offloads in flight that a client may ask for"),
       number_setting("agent.drain_ms", "drain_ms", c.drain_ms, 0, kHourMs,
                      "on SIGTERM: how long accepted offloads and files may take to finish"),
+      text_setting(
+          "agent.profile", "profile", c.profile,
+          "file of `wherry probe profile`, whose settings hold where nobody sets others; empty: the default place; "
+          "off"),
       number_setting("poll.spin_us", "spin_us", c.spin_us, 0, kHourMs * 1000,
                      "busy polling for this long after the last work"),
       number_setting("poll.nap_us", "nap_us", c.nap_us, 0, 1'000'000,
@@ -150,6 +154,45 @@ Status load_environment(char** environment, const Settings& table) {
     if (Status s = it->set(value); !s) return {s.code(), name + ": " + s.message()};
   }
   return ok_status();
+}
+
+Result<FromProfile> use_profile(const std::string& where, const Settings& table) {
+  FromProfile used;
+  if (where == "off") return used;
+  const std::string file = where.empty() ? default_profile_file() : where;
+  if (file.empty()) return used;
+  const auto profile = load_profile(file);
+  if (!profile) {
+    if (!where.empty()) return Status(profile.status().code(), "agent.profile: " + profile.status().message());
+    if (profile.status().code() != StatusCode::kNotFound)
+      used.warnings.push_back(fmt::format("no profile is used: {}", profile.status().message()));
+    return used;
+  }
+  used.file = file;
+  used.date = profile->date;
+  for (const Setting& setting : table) {
+    const auto advice = profile->settings.find(setting.key);
+    if (advice == profile->settings.end()) continue;
+    if (const Status s = setting.set(advice->second.value); !s)
+      used.warnings.push_back(fmt::format("'{}' has no use: {}", file, s.message()));
+    else
+      used.settings[setting.key] = {setting.get(), advice->second.rule, advice->second.why};
+  }
+  return used;
+}
+
+std::string profile_comments(const FromProfile& profile, const Settings& table) {
+  if (profile.file.empty()) return "# no profile: defaults hold where nobody sets others\n";
+  std::string out = fmt::format("# profile: {} of {}\n", profile.file, profile.date);
+  for (const Setting& setting : table) {
+    const auto advice = profile.settings.find(setting.key);
+    if (advice == profile.settings.end()) continue;
+    if (setting.get() == advice->second.value)
+      out += fmt::format("# {}: from profile, by rule {}: {}\n", setting.key, advice->second.rule, advice->second.why);
+    else
+      out += fmt::format("# {}: set by a person; the profile says {}\n", setting.key, advice->second.value);
+  }
+  return out;
 }
 
 std::string dump_toml(const Settings& table) {

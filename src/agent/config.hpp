@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "agent/services.hpp"
+#include "base/profile.hpp"
 #include "base/settings.hpp"
 #include "fabric/tls.hpp"
 #include "wherry/status.hpp"
@@ -33,6 +35,7 @@ struct AgentConfig {
   std::uint64_t max_sessions = default_max_sessions();
   std::uint64_t max_tickets = 4096;
   std::uint64_t drain_ms = 5000;
+  std::string profile;  ///< file of `wherry probe profile`; empty: the default place; "off"
   // [poll]
   std::uint64_t spin_us = 2000;  ///< after the last work: busy polling
   std::uint64_t nap_us = 100;    ///< after that: sleep this long between looks; 0: never sleep
@@ -62,6 +65,18 @@ Status load_toml(const std::string& path, const Settings& table);
 Status load_toml_text(const std::string& text, const std::string& origin, const Settings& table);
 /// Applies WHERRY_* variables; an unknown one is an error (those of the client library are known).
 Status load_environment(char** environment, const Settings& table);
+/// Gives settings what the path profile says: before TOML, environment and flags, which win. What it did, and why it
+/// did not do what it could not, in lines for the log. `where`: a file, whose errors are errors; empty: the default
+/// place, where no file is no error and a bad one is a line; "off".
+struct FromProfile {
+  std::string file, date;                           ///< empty: no profile was used
+  std::map<std::string, Profile::Advice> settings;  ///< those of the table that it set
+  std::vector<std::string> warnings;
+};
+Result<FromProfile> use_profile(const std::string& where, const Settings& table);
+/// For each setting that a profile knows: whether it has that value. Comments of TOML.
+std::string profile_comments(const FromProfile& profile, const Settings& table);
+
 /// The settings as TOML that load_toml reads back to the same.
 std::string dump_toml(const Settings& table);
 

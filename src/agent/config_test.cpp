@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/config.hpp"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "base/temporary_directory.hpp"
 
 namespace wherry {
 namespace {
@@ -37,6 +41,73 @@ TEST(Config, DumpFeedsBackToTheSame) {
   EXPECT_EQ(dump_toml(again.table), text);
 }
 
+/// A file of `wherry probe profile` that is of this machine.
+class ConfigProfile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = TemporaryDirectory::create("config");
+    ASSERT_TRUE(made) << made.status().message();
+    directory_ = *std::move(made);
+  }
+  std::string write(const std::string& settings, const MachineKey& of = this_machine()) {
+    const std::string path = directory_.file("profile.json");
+    std::ofstream(path) << fmt::format(
+        R"({{"name": "wherry-profile", "schema": 1, "date": "today", "settings": {{{}}},
+            "machine": {{"cpu": "{}", "kernel": "{}", "cores": {}}}}})",
+        settings, of.cpu, of.kernel, of.cores);
+    return path;
+  }
+  static std::string advice(const std::string& key, const std::string& value) {
+    return fmt::format(R"("{}": {{"value": "{}", "rule": "a rule", "why": "a path"}})", key, value);
+  }
+  TemporaryDirectory directory_;
+};
+
+TEST_F(ConfigProfile, ThatKnowsSettings_ExpectThemAndTheirOrigin) {
+  const Configuration config;
+  const auto used = use_profile(write(advice("move.transfer_unit", "1MiB") + "," + advice("poll.spin_us", "77") + "," +
+                                      advice("route.spins", "9")),
+                                config.table);
+  ASSERT_TRUE(used) << used.status().message();
+  EXPECT_EQ(config.agent.spin_us, 77U);
+  EXPECT_EQ(config.at("move.transfer_unit").get(), "1048576");
+  EXPECT_TRUE(used->warnings.empty());  // route.spins is for somebody else
+  EXPECT_EQ(used->settings.size(), 2U);
+  EXPECT_NE(profile_comments(*used, config.table).find("# poll.spin_us: from profile, by rule a rule: a path"),
+            std::string::npos);
+  ASSERT_TRUE(config.at("poll.spin_us").set("78"));
+  EXPECT_NE(profile_comments(*used, config.table).find("# poll.spin_us: set by a person; the profile says 77"),
+            std::string::npos);
+  // It is still what load_toml_text reads.
+  const Configuration again;
+  const std::string text = dump_toml(config.table) + profile_comments(*used, config.table);
+  ASSERT_TRUE(load_toml_text(text, "dump", again.table));
+  EXPECT_EQ(dump_toml(again.table), dump_toml(config.table));
+}
+
+TEST_F(ConfigProfile, WithAbsurdValues_ExpectDefaultsAndASentence) {
+  const Configuration config, untouched;
+  const auto used = use_profile(write(advice("poll.spin_us", "-1") + "," + advice("move.window", "much") + "," +
+                                      advice("poll.nap_us", "1000001")),
+                                config.table);
+  ASSERT_TRUE(used);
+  EXPECT_EQ(used->warnings.size(), 3U);
+  EXPECT_TRUE(used->settings.empty());
+  EXPECT_EQ(dump_toml(config.table), dump_toml(untouched.table));
+}
+
+TEST_F(ConfigProfile, OfAnotherMachineOrNone_ExpectAnErrorIfAPersonNamedIt) {
+  MachineKey other = this_machine();
+  ++other.cores;
+  const Configuration config;
+  EXPECT_FALSE(use_profile(write(advice("poll.spin_us", "77"), other), config.table));
+  EXPECT_FALSE(use_profile(directory_.file("none"), config.table));
+  EXPECT_EQ(config.agent.spin_us, AgentConfig{}.spin_us);
+  const auto off = use_profile("off", config.table);
+  ASSERT_TRUE(off);
+  EXPECT_TRUE(off->file.empty());
+}
+
 /// What programs and scripts rely on.
 TEST(Config, Names_ExpectThoseThatTheyAlwaysHad) {
   const Configuration config;
@@ -52,6 +123,7 @@ TEST(Config, Names_ExpectThoseThatTheyAlwaysHad) {
                                                  {"agent.max_sessions", "--max-sessions"},
                                                  {"agent.max_tickets", "--max-tickets"},
                                                  {"agent.drain_ms", "--drain-ms"},
+                                                 {"agent.profile", "--profile"},
                                                  {"poll.spin_us", "--spin-us"},
                                                  {"poll.nap_us", "--nap-us"},
                                                  {"flight.listen", "--flight"},

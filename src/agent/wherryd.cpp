@@ -2,6 +2,7 @@
 // wherryd: the agent as a program.
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 #include "base/fd.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
+#include "base/try.hpp"
 #include "base/version.hpp"
 #include "session/session_file.hpp"
 
@@ -32,6 +34,15 @@ wherry::Fd first_stderr;
 int fail(const wherry::Status& status) {
   if (first_stderr) dprintf(first_stderr.get(), "wherryd: %s\n", status.message().c_str());
   return wherry::exit_status("wherryd", status);
+}
+
+/// Which settings are the profile's, for the log.
+void say(const wherry::FromProfile& profile, const wherry::Settings& table) {
+  for (const std::string& warning : profile.warnings) spdlog::warn("{}", warning);
+  if (profile.file.empty()) return;
+  std::string lines = wherry::profile_comments(profile, table);
+  lines.pop_back();  // the last end of a line
+  spdlog::info("{}", lines);
 }
 
 /// The agent's own threads and those of its libraries, some of which end or hang the process when they get none.
@@ -66,7 +77,8 @@ int main(int argc, char** argv) {
       "  wherryd --budget 4GiB --core 3                     an agent for the clients of this user on this machine\n"
       "  wherryd --listen 192.0.2.7:4100 --transport rdma   on a DPU, for its host\n"
       "  wherryd --config wherryd.toml --dump-config        what the settings resolve to\n\n"
-      "Settings come from, each overriding the one before: defaults, --config, WHERRY_* variables, flags.",
+      "Settings come from, each overriding the one before: defaults, the profile of `wherry probe profile`, --config, "
+      "WHERRY_* variables, flags.",
       "wherryd"};
   std::string config_file;
   bool dump = false;
@@ -94,18 +106,33 @@ int main(int argc, char** argv) {
     return 0;
   }
 
-  if (!config_file.empty()) {
-    if (auto s = wherry::load_toml(config_file, table); !s) return fail(s);
+  // Twice: what a person says names the profile, and wins over it.
+  const auto persons = [&]() -> wherry::Status {
+    if (!config_file.empty()) WHERRY_TRY(wherry::load_toml(config_file, table));
+    WHERRY_TRY(wherry::load_environment(environ, table));
+    for (const auto& setting : table)
+      if (app.count(setting.flag()) != 0) WHERRY_TRY(setting.set(flags[setting.key]));
+    return wherry::ok_status();
+  };
+  const auto good = [&]() -> wherry::Status {
+    WHERRY_TRY(wherry::check(config));
+    return wherry::check(services);
+  };
+  std::vector<std::string> defaults;
+  for (const auto& setting : table) defaults.push_back(setting.get());
+  if (auto s = persons(); !s) return fail(s);
+  auto profile = wherry::use_profile(config.profile, table);
+  if (!profile) return fail(profile.status());
+  if (auto s = persons(); !s) return fail(s);
+  if (!profile->settings.empty() && !good()) {  // together with a person's
+    for (std::size_t i = 0; i < table.size(); ++i) (void)table[i].set(defaults[i]);
+    if (auto s = persons(); !s) return fail(s);
+    profile->warnings.push_back(fmt::format("'{}' has no use: it does not go with what was set", profile->file));
+    profile->file.clear();
   }
-  if (auto s = wherry::load_environment(environ, table); !s) return fail(s);
-  for (const auto& setting : table) {
-    if (app.count(setting.flag()) == 0) continue;
-    if (auto s = setting.set(flags[setting.key]); !s) return fail(s);
-  }
-  if (auto s = wherry::check(config); !s) return fail(s);
-  if (auto s = wherry::check(services); !s) return fail(s);
+  if (auto s = good(); !s) return fail(s);
   if (dump) {
-    fmt::print("{}", wherry::dump_toml(table));
+    fmt::print("{}{}", wherry::dump_toml(table), wherry::profile_comments(*profile, table));
     return 0;
   }
   if (config.session_file.empty()) config.session_file = wherry::default_session_file();
@@ -114,6 +141,7 @@ int main(int argc, char** argv) {
   if (config.log_file.empty()) config.log_file = log_file;
   if (!config.log_file.empty()) first_stderr = wherry::Fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   if (auto s = wherry::init_log(config.log_level, config.log_file); !s) return fail(s);
+  say(*profile, table);
 
   // A session takes a few descriptors, and there may be many: the soft limit is only a default.
   rlimit descriptors{};

@@ -23,7 +23,7 @@ from wherry.errors import DeadlineExceeded, Error, InvalidArgument, NotFound
 from wherry.route import bootstrap
 from wherry.route.pinning import Pinning, parse_cores, plan_cores
 from wherry.session import START_TIMEOUT_S, agent_command, load_session
-from wherry.system import Lines, Network, Process, Workspace, exit_status, how_it_ended
+from wherry.system import Lines, Network, Process, Profile, Workspace, exit_status, find_profile, how_it_ended
 
 KNOWN_ROUTE_VARIABLES = (
     "WHERRY_ROUTE_BETWEEN",
@@ -32,6 +32,9 @@ KNOWN_ROUTE_VARIABLES = (
     "WHERRY_ROUTE_LISTEN",
 )
 JOB_VARIABLES = ("WHERRY_BOOTSTRAP", "WHERRY_JOB_KEY", "WHERRY_RANK", "WHERRY_RANKS", "WHERRY_NODE", "WHERRY_PLACEMENT")
+
+MOST_BUFFERS, MOST_BUFFER_BYTES = 1024, 64 << 20
+"""RingShape's (src/route/ring.hpp)."""
 
 JUDGE_S = 0.1
 """A rank that fails may do so because another one, or an agent, is just dying: that is the one to name."""
@@ -96,7 +99,29 @@ def run(job: Job) -> int:
         workspace = Workspace()
         stack.callback(workspace.close)
         network = stack.enter_context(Network(job.nodes)) if job.netns else None
-        return asyncio.run(_Launcher(job, pinning, workspace, network).run())
+        return asyncio.run(_Launcher(job, pinning, workspace, network, advised_buffers(find_profile(_note))).run())
+
+
+def advised_buffers(profile: Profile | None) -> dict[str, str]:
+    """What the profile says of the buffers of ranks, as the variables that a person would set; those win.
+
+    All ranks of a job must have the same, so the launcher reads the profile, and not each rank.
+    """
+    if profile is None or "WHERRY_ROUTE_BUFFERS" in os.environ or "WHERRY_ROUTE_BUFFER_BYTES" in os.environ:
+        return {}
+    try:
+        bytes_ = profile.number("route.buffer_bytes", 256, MOST_BUFFER_BYTES, multiple_of=64)
+        buffers = profile.number("route.buffers", 2, MOST_BUFFERS)
+        if buffers is not None and buffers.bit_count() != 1:
+            raise InvalidArgument(f"{profile.file}: route.buffers = {buffers}: want a power of two")
+    except InvalidArgument as error:
+        _note(f"the profile's buffers have no use: {error}")
+        return {}
+    numbers = {"WHERRY_ROUTE_BUFFER_BYTES": bytes_, "WHERRY_ROUTE_BUFFERS": buffers}
+    advised = {name: str(number) for name, number in numbers.items() if number is not None}
+    if advised:
+        _note(f"{' '.join(f'{name}={value}' for name, value in advised.items())}, from profile {profile.file}")
+    return advised
 
 
 def _warn_of_unknown(environment: Mapping[str, str]) -> None:
@@ -121,8 +146,11 @@ def _note(text: str) -> None:
 
 
 class _Launcher:
-    def __init__(self, job: Job, pinning: Pinning, workspace: Workspace, network: Network | None) -> None:
+    def __init__(
+        self, job: Job, pinning: Pinning, workspace: Workspace, network: Network | None, advised: Mapping[str, str]
+    ) -> None:
         self._job, self._pinning, self._workspace, self._network = job, pinning, workspace, network
+        self._advised = advised
         self._key = secrets.token_hex(32)
         self._ranks: list[Process] = []
         self._agents: list[Process] = []
@@ -168,7 +196,7 @@ class _Launcher:
 
     def _environment(self, node: int, rank: int) -> dict[str, str]:
         job = self._job
-        environment = dict(os.environ)
+        environment = dict(os.environ) | dict(self._advised)
         environment |= {
             "WHERRY_BOOTSTRAP": str(self._workspace.directory / "bootstrap"),
             "WHERRY_JOB_KEY": self._key,

@@ -6,6 +6,7 @@ from __future__ import annotations
 from wherry.cli import App
 from wherry.probe.cli.benchmark import bench
 from wherry.probe.cli.paths import add_paths
+from wherry.probe.cli.profile import profile
 
 probe_app = App(
     no_args_is_help=True,
@@ -16,6 +17,7 @@ probe_app = App(
     "  wherry probe run --only ipc.cma        one path, or a group\n\n"
     "  wherry probe run --json a.json         all figures, for programs\n\n"
     "  wherry probe compare a.json b.json     what differs by more than noise\n\n"
+    "  wherry probe profile                   settings for this machine, which agents and wherry run then use\n\n"
     "[bold]How to read a row[/bold]: p50 is the median of the rounds' medians, least and most the smallest and largest "
     "of those. p99 to max are of all rounds together. CPU is the measuring thread's time for one transfer, other CPU "
     "that of the process at the other end; who polls uses a whole core.",
@@ -26,4 +28,5 @@ def add_to(app: App, benches: App) -> None:
     """Gives `app` the group probe, and `wherry bench` its benchmark."""
     benches.command("probe")(bench)
     add_paths(probe_app)
+    probe_app.command("profile")(profile)
     app.add_typer(probe_app, name="probe")

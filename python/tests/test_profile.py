@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The path profile: rules, the readers in both languages, and who uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from wherry.errors import InvalidArgument
+from wherry.probe import profile as writer
+from wherry.probe import rules
+from wherry.probe.rules import KIB, MIB, Figure, Machine
+from wherry.probe.schema import ProbeRun, Row
+from wherry.route.launcher import advised_buffers
+from wherry.system import find_profile, load_profile, machine_key, wherryd
+
+SIZES = [1 << n for n in range(6, 27, 2)]
+
+
+def along(t0_ns: float, gbytes: float, cache: str = "warm") -> list[Figure]:
+    return [Figure(size, t0_ns + size / gbytes, cache) for size in SIZES]
+
+
+# ---- rules
+
+
+def test_a_line_is_what_numpy_finds() -> None:
+    draw = random.Random(1)
+    for _ in range(50):
+        t0, rate = draw.uniform(10, 1e5), draw.uniform(0.1, 100)
+        figures = [Figure(size, (t0 + size / rate) * draw.uniform(0.9, 1.1)) for size in SIZES]
+        found = rules.line(figures)
+        times = np.array([one.p50_ns for one in figures])
+        matrix = np.stack([1 / times, np.array(SIZES) / times], axis=1)
+        (t0_there, slope_there), *_ = np.linalg.lstsq(matrix, np.ones(len(SIZES)), rcond=None)
+        assert found is not None
+        if t0_there >= 0:
+            assert found.t0_ns == pytest.approx(t0_there, rel=1e-6)
+            assert found.bytes_per_ns == pytest.approx(1 / slope_there, rel=1e-6)
+        assert found.error < 0.25
+
+
+@pytest.mark.parametrize("figures", [[], [Figure(64, 1.0)] * 5, [Figure(0, 1.0), Figure(64, 0), Figure(1, 1)]])
+def test_no_line_is_drawn_through_too_few_points(figures: list[Figure]) -> None:
+    assert rules.line(figures) is None
+
+
+def value(settings: list[rules.Setting], key: str) -> int:
+    (found,) = (one.value for one in settings if one.key == key)
+    return found
+
+
+@pytest.mark.parametrize(("t0", "rate"), [(1850, 11.0), (100, 40.0), (44_000, 11.0), (900, 1.2)])
+def test_a_transfer_unit_has_98_percent_of_the_rate_and_half_of_it_has_not(t0: float, rate: float) -> None:
+    settings = rules.transfer_unit({"ucx.get.shm": along(t0, rate)}, Machine(MIB))
+    unit = value(settings, "move.transfer_unit")
+    share = [size / rate / (t0 + size / rate) for size in (unit, unit / 2)]
+    assert share[0] >= 0.98 or unit == 64 * MIB
+    assert share[1] < 0.98 or unit == 64 * KIB
+    assert value(settings, "move.window") == 2 * unit
+
+
+def test_streaming_begins_where_it_wins_for_good() -> None:
+    plain = [Figure(size, size / 8, "flushed") for size in SIZES]
+    stream = [Figure(size, size / 8 * (1.2 if size < MIB else 0.7), "flushed") for size in SIZES]
+    stream[0] = Figure(SIZES[0], 1, "flushed")  # a win by chance
+    found = rules.streaming_copy({"cpu.memcpy": plain, "cpu.stream": stream}, Machine(MIB))
+    assert value(found, "move.streaming_copy_from") == MIB
+    assert rules.streaming_copy({"cpu.memcpy": plain, "cpu.stream": plain}, Machine(MIB)) == []
+
+
+def test_spinning_lasts_as_long_as_a_wake_up() -> None:
+    assert value(rules.spin({"wake.nap": [Figure(0, 153_200)]}, Machine(MIB)), "poll.spin_us") == 154
+    assert value(rules.spin({"wake.nap": [Figure(0, 9e9)]}, Machine(MIB)), "poll.spin_us") == 2000
+
+
+@pytest.mark.parametrize(("bounce", "rate"), [(60, 10.0), (200, 20.0), (2000, 8.0), (1, 1.0)])
+def test_handing_a_buffer_on_takes_5_percent_of_filling_it(bounce: float, rate: float) -> None:
+    figures = {"wake.spin": [Figure(0, bounce)], "cpu.memcpy": along(20, rate)}
+    size = value(rules.buffers(figures, Machine(64 * MIB)), "route.buffer_bytes")
+    assert 2 * bounce <= 0.05 * size / rate or size == 256 * KIB
+    assert 2 * bounce > 0.05 * size / 2 / rate or size == 4 * KIB
+    small = value(rules.buffers(figures, Machine(512 * KIB)), "route.buffer_bytes")
+    assert small * 8 <= 256 * KIB or size == small
+
+
+def test_rules_without_figures_say_nothing() -> None:
+    assert rules.apply({}, Machine(MIB)) == []
+
+
+# ---- readers
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    """One of this machine."""
+    return write(tmp_path / "profile.json", document())
+
+
+def document(**settings: Any) -> dict[str, Any]:
+    return {
+        "name": "wherry-profile",
+        "schema": 1,
+        "date": "2026-11-26T00:00:00Z",
+        "machine": machine_key(),
+        "settings": {
+            key.replace("__", "."): {"value": str(one), "rule": "a rule", "why": "a path"}
+            for key, one in ({"move__transfer_unit": 2 * MIB, "poll__spin_us": 77} | settings).items()
+        },
+        "paths": [],
+    }
+
+
+def write(file: Path, content: dict[str, Any] | str) -> Path:
+    file.write_text(content if isinstance(content, str) else json.dumps(content))
+    file.chmod(0o600)
+    return file
+
+
+def agent(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(wherryd()), "--dump-config", *words],
+        env=dict(os.environ) | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+BAD: dict[str, Any] = {
+    "another machine": {"machine": {"cpu": "another", "kernel": "1", "cores": 1}},
+    "another schema": {"schema": 2},
+    "another name": {"name": "bench-move"},
+    "no settings": {"settings": []},
+    "a setting without a rule": {"settings": {"move.window": {"value": "1", "why": ""}}},
+    "control characters": {"settings": {"move.window": {"value": "1\n[agent]\nbudget=1", "rule": "", "why": ""}}},
+    "a number for a text": {"settings": {"move.window": {"value": 1, "rule": "", "why": ""}}},
+    "a long text": {"settings": {"move.window": {"value": "1" * 600, "rule": "", "why": ""}}},
+    "a setting's name": {"settings": {"Move window": {"value": "1", "rule": "", "why": ""}}},
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
+def test_both_languages_refuse_the_same_profiles(profile: Path, bad: dict[str, Any]) -> None:
+    assert load_profile(profile).settings["move.transfer_unit"].value == str(2 * MIB)
+    assert agent("--profile", str(profile)).returncode == 0
+    write(profile, document() | bad)
+    with pytest.raises(InvalidArgument):
+        load_profile(profile)
+    refused = agent("--profile", str(profile))
+    assert refused.returncode != 0
+    assert str(profile) in refused.stderr
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 10_000, '"' + "a" * 100, "\x00"])
+def test_both_languages_refuse_what_is_no_profile(profile: Path, text: str) -> None:
+    write(profile, text)
+    with pytest.raises(InvalidArgument, match="path profile"):
+        load_profile(profile)
+    assert "path profile" in agent("--profile", str(profile)).stderr
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_profile_that_others_can_write_is_refused(profile: Path, mode: int) -> None:
+    profile.chmod(mode)
+    with pytest.raises(InvalidArgument, match="nobody else may write"):
+        load_profile(profile)
+    assert "nobody else may write" in agent("--profile", str(profile)).stderr
+
+
+def test_what_a_person_sets_wins(profile: Path) -> None:
+    said = agent("--profile", str(profile)).stdout
+    assert f"transfer_unit = {2 * MIB}" in said
+    assert "# move.transfer_unit: from profile, by rule a rule: a path" in said
+    said = agent("--spin-us", "5", WHERRY_PROFILE=str(profile), WHERRY_TRANSFER_UNIT="1MiB").stdout
+    assert f"transfer_unit = {MIB}" in said
+    assert "spin_us = 5" in said
+    assert f"# move.transfer_unit: set by a person; the profile says {2 * MIB}" in said
+
+
+def test_a_profile_that_does_not_go_with_a_persons_settings_gives_way(profile: Path) -> None:
+    write(profile, document(move__window=4 * MIB))
+    alone = agent("--profile", str(profile)).stdout
+    assert f"window = {4 * MIB}" in alone
+    together = agent("--profile", str(profile), "--transfer-unit", "8MiB")
+    assert together.returncode == 0, together.stderr
+    assert f"transfer_unit = {8 * MIB}" in together.stdout
+    assert "no profile" in together.stdout
+
+
+def test_a_profile_in_the_default_place_is_used_and_a_bad_one_there_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "wherry").mkdir()
+    file = write(tmp_path / "wherry" / "profile.json", document())
+    there = {"XDG_CACHE_HOME": str(tmp_path), "WHERRY_PROFILE": ""}
+    assert f"# profile: {file} of" in agent(**there).stdout
+    write(file, "{}")
+    bad = agent(**there)
+    assert bad.returncode == 0
+    assert "# no profile" in bad.stdout
+    assert "# no profile" in agent(XDG_CACHE_HOME=str(tmp_path), WHERRY_PROFILE="off").stdout
+
+
+# ---- who uses it
+
+
+def test_the_launcher_gives_all_ranks_the_profiles_buffers_unless_a_person_does(
+    profile: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(profile, document(route__buffer_bytes=64 * KIB, route__buffers=8))
+    monkeypatch.setenv("WHERRY_PROFILE", str(profile))
+    warnings: list[str] = []
+    found = find_profile(warnings.append)
+    assert advised_buffers(found) == {"WHERRY_ROUTE_BUFFER_BYTES": "65536", "WHERRY_ROUTE_BUFFERS": "8"}
+    assert f"from profile {profile}" in capsys.readouterr().err
+    monkeypatch.setenv("WHERRY_ROUTE_BUFFERS", "4")
+    assert advised_buffers(found) == {}
+    monkeypatch.setenv("WHERRY_PROFILE", "off")
+    assert find_profile(warnings.append) is None
+    assert warnings == []
+
+
+@pytest.mark.parametrize(("key", "absurd"), [("route__buffer_bytes", 65), ("route__buffers", 3), ("route__buffers", 0)])
+def test_the_launcher_refuses_absurd_buffers(
+    profile: Path, key: str, absurd: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(profile, document(**{key: absurd}))
+    assert advised_buffers(load_profile(profile)) == {}
+    assert "no use" in capsys.readouterr().err
+
+
+# ---- the writer
+
+
+def run_of(**environment: str) -> ProbeRun:
+    here = machine_key()
+    row = dict.fromkeys(Row.__struct_fields__, 0) | {
+        "id": "", "depth": 1, "channels": 1, "pattern": "sequential", "flow": "h2c", "notice": "polled",
+        "cache": "warm", "align": 0, "load": "closed", "rounds": [1.0] * 7, "unsettled": False, "refused": "", "bound_why": "",
+    }  # fmt: skip
+
+    def rows(path: str, t0: float, gbytes: float, **more: Any) -> list[dict[str, Any]]:
+        return [row | {"id": path, "bytes": size, "p50_ns": t0 + size / gbytes} | more for size in SIZES]
+
+    paths = {
+        "ucx.get.shm": [
+            *rows("ucx.get.shm", 2000, 10),
+            *rows("ucx.get.shm", 5, 500, depth=16),
+            *rows("ucx.get.shm", 5, 500, refused="over the bound"),
+        ],
+        "cpu.memcpy": rows("cpu.memcpy", 20, 20),
+        "wake.spin": rows("wake.spin", 100, 1e9),
+    }
+    return msgspec.convert(
+        {
+            "schema": 1, "name": "probe_run", "when": "2026-11-26T00:00:00+00:00", "wherry": "0", "machine_key": "",
+            "environment": {"cpu": here["cpu"], "kernel": here["kernel"]} | environment, "clock_ghz": 3,
+            "clock_resolution_ns": 1, "harness_batched_ns": 1, "harness_timed_ns": 1, "seconds": 1, "stopped": False,
+            "settings": {"quick": True, "twice": False, "rounds": 7, "seed": 1, "only": []},
+            "paths": [
+                {"id": path, "group": path.partition(".")[0], "from": "", "to": "", "initiator": "host",
+                 "provenance": "measured", "absent": "", "note": "", "rows": of_path}
+                for path, of_path in paths.items()
+            ],
+        },
+        ProbeRun,
+    )  # fmt: skip
+
+
+def test_a_run_becomes_a_profile_that_both_readers_take(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "profile.json"
+    writer.write(writer.document(run_of()), file)
+    found = load_profile(file)
+    unit = int(found.settings["move.transfer_unit"].value)
+    assert unit == MIB  # 49 x 2 us x 10 GB/s = 980 kB; neither the refused rows nor those of depth 16
+    assert f"transfer_unit = {unit}" in agent("--profile", str(file)).stdout
+    before = os.umask(0o002)
+    writer.write(writer.document(run_of()), file)
+    os.umask(before)
+    assert load_profile(file).settings == found.settings
+
+
+def test_a_run_of_another_machine_becomes_no_profile() -> None:
+    with pytest.raises(InvalidArgument, match="another machine"):
+        writer.document(run_of(kernel="1.0"))
+
+
+def test_the_second_cache_is_read_where_the_kernel_says(tmp_path: Path) -> None:
+    for i, (level, size) in enumerate([("1", "32K"), ("1", "32K"), ("2", "1024K"), ("3", "32M")]):
+        (tmp_path / f"index{i}").mkdir()
+        (tmp_path / f"index{i}" / "level").write_text(level + "\n")
+        (tmp_path / f"index{i}" / "size").write_text(size + "\n")
+    assert writer.l2_bytes(tmp_path) == MIB
+    assert writer.l2_bytes(tmp_path / "none") == 0
+
+
+def test_the_command_writes_what_it_measured(tmp_path: Path) -> None:
+    file = tmp_path / "profile.json"
+    words = ["probe", "profile", "--seconds", "3", "--output", str(file)]
+    done = subprocess.run([sys.executable, "-m", "wherry", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    settings = load_profile(file).settings
+    assert {"move.transfer_unit", "poll.spin_us", "route.buffer_bytes"} <= settings.keys()
+    for key in settings:
+        assert key in done.stdout

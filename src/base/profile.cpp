@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/profile.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/fd.hpp"
+#include "base/text_file.hpp"
+#include "base/try.hpp"
+
+namespace wherry {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kSchema = 1;
+constexpr std::size_t kMaxText = 512;      // bytes of a value, a name or an explanation
+constexpr std::size_t kMaxSettings = 256;  // more than there are
+constexpr std::uint64_t kMaxCores = 65'536;
+
+Status wrong(const std::string& what) { return {StatusCode::kInvalidArgument, "it is no path profile: " + what}; }
+
+/// A text of limited length, without control characters: it is shown, and logged.
+Result<std::string> text_of(const Json& object, const char* key) {
+  const auto it = object.find(key);
+  if (it == object.end() || !it->is_string()) return wrong(fmt::format("\"{}\" is no text", key));
+  std::string text = it->get<std::string>();
+  if (text.size() > kMaxText) return wrong(fmt::format("\"{}\" is longer than {} bytes", key, kMaxText));
+  for (const char c : text)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7F')
+      return wrong(fmt::format("\"{}\" has control characters", key));
+  return text;
+}
+
+Result<std::uint64_t> number_of(const Json& object, const char* key, std::uint64_t max) {
+  const auto it = object.find(key);
+  if (it == object.end() || !it->is_number_unsigned() || it->get<std::uint64_t>() > max)
+    return wrong(fmt::format("\"{}\" is no whole number up to {}", key, max));
+  return it->get<std::uint64_t>();
+}
+
+Result<const Json*> object_of(const Json& object, const char* key) {
+  const auto it = object.find(key);
+  if (it == object.end() || !it->is_object()) return wrong(fmt::format("\"{}\" is missing", key));
+  return &*it;
+}
+
+Result<Profile::Advice> advice_of(const std::string& key, const Json& json) {
+  if (key.empty() || key.size() > kMaxText ||
+      key.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789._") != std::string::npos)
+    return wrong("a setting's name has other characters than a-z, 0-9, '.' and '_'");
+  if (!json.is_object()) return wrong(fmt::format("setting {} is no object", key));
+  Profile::Advice advice;
+  WHERRY_ASSIGN(advice.value, text_of(json, "value"));
+  WHERRY_ASSIGN(advice.rule, text_of(json, "rule"));
+  WHERRY_ASSIGN(advice.why, text_of(json, "why"));
+  return advice;
+}
+
+/// "model name" of the first core; not all architectures have one.
+std::string cpu_name(const std::string& architecture) {
+  const auto text = read_text_file("/proc/cpuinfo", "the list of CPUs", std::size_t{16} << 20);
+  if (!text) return architecture;
+  constexpr std::string_view kName = "model name";
+  const std::size_t begin = text->find(kName);
+  if (begin == std::string::npos) return architecture;
+  const std::size_t end = text->find('\n', begin);
+  const std::string_view line = std::string_view(*text).substr(begin, end - begin);
+  const std::size_t value = line.find_first_not_of(": \t", kName.size());
+  return value == std::string_view::npos ? architecture : std::string(line.substr(value));
+}
+
+/// Whether only this user and root can have written it.
+Status check_owner(const std::string& path) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat info{};
+  if (!fd || fstat(fd.get(), &info) != 0) return ok_status();  // reading it says why
+  if (!S_ISREG(info.st_mode)) return {StatusCode::kInvalidArgument, fmt::format("'{}' is no file", path)};
+  if ((info.st_uid == getuid() || info.st_uid == 0) && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0) return ok_status();
+  return {StatusCode::kPermissionDenied,
+          fmt::format("'{}' must belong to this user or root, and nobody else may write it: chmod go-w", path)};
+}
+
+}  // namespace
+
+MachineKey this_machine() {
+  utsname name{};
+  (void)uname(&name);
+  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  return {.cpu = cpu_name(static_cast<const char*>(name.machine)),
+          .kernel = static_cast<const char*>(name.release),
+          .cores = cores > 0 ? static_cast<unsigned>(cores) : 0};
+}
+
+std::string to_string(const MachineKey& machine) {
+  return fmt::format("{}, {} cores, kernel {}", machine.cpu, machine.cores, machine.kernel);
+}
+
+Result<Profile> parse_profile(std::string_view text) {
+  if (text.size() > kMaxProfileBytes) return wrong(fmt::format("it has more than {} bytes", kMaxProfileBytes));
+  const Json document = Json::parse(text, nullptr, false);
+  if (!document.is_object()) return wrong("it is no JSON object");
+  WHERRY_ASSIGN(const std::string name, text_of(document, "name"));
+  if (name != "wherry-profile") return wrong(fmt::format("its name is '{}'", name));
+  WHERRY_ASSIGN(const std::uint64_t schema, number_of(document, "schema", kMaxCores));
+  if (schema != kSchema)
+    return wrong(fmt::format("it has schema {}, and this is written for {}: measure again", schema, kSchema));
+  Profile profile;
+  WHERRY_ASSIGN(profile.date, text_of(document, "date"));
+  WHERRY_ASSIGN(const Json* machine, object_of(document, "machine"));
+  WHERRY_ASSIGN(profile.machine.cpu, text_of(*machine, "cpu"));
+  WHERRY_ASSIGN(profile.machine.kernel, text_of(*machine, "kernel"));
+  WHERRY_ASSIGN(const std::uint64_t cores, number_of(*machine, "cores", kMaxCores));
+  profile.machine.cores = static_cast<unsigned>(cores);
+  WHERRY_ASSIGN(const Json* settings, object_of(document, "settings"));
+  if (settings->size() > kMaxSettings) return wrong(fmt::format("it has more than {} settings", kMaxSettings));
+  for (const auto& [key, value] : settings->items()) {
+    WHERRY_ASSIGN(profile.settings[key], advice_of(key, value));
+  }
+  return profile;
+}
+
+std::string default_profile_file() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe)  // before threads
+  const auto variable = [](const char* name) -> std::string {
+    const char* const value = std::getenv(name);
+    return value != nullptr && *value == '/' ? value : "";
+  };
+  std::string directory = variable("XDG_CACHE_HOME");
+  if (directory.empty()) {
+    directory = variable("HOME");
+    if (directory.empty()) return "";
+    directory += "/.cache";
+  }
+  return directory + "/wherry/profile.json";
+}
+
+Result<Profile> load_profile(const std::string& path, const MachineKey& machine) {
+  WHERRY_TRY(check_owner(path));
+  WHERRY_ASSIGN(const std::string text, read_text_file(path, "the path profile", kMaxProfileBytes));
+  auto profile = parse_profile(text);
+  if (!profile) return Status(profile.status().code(), fmt::format("'{}': {}", path, profile.status().message()));
+  if (profile->machine != machine)
+    return Status(
+        StatusCode::kInvalidArgument,
+        fmt::format("'{}' is the profile of another machine ({}), this is {}: `wherry probe profile` measures it", path,
+                    to_string(profile->machine), to_string(machine)));
+  return profile;
+}
+
+}  // namespace wherry

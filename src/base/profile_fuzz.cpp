@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A profile of arbitrary bytes: what is accepted keeps to the limits that readers count on, and may be shown in a
+// terminal and in a comment of TOML.
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+
+#include "base/profile.hpp"
+
+namespace {
+
+void check(const std::string& text) {
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
+  if (text.size() > 512 || std::ranges::any_of(text, control)) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto profile = wherry::parse_profile({reinterpret_cast<const char*>(data), size});
+  if (!profile) {
+    if (profile.status().code() != wherry::StatusCode::kInvalidArgument || profile.status().message().empty())
+      std::abort();
+    return 0;
+  }
+  check(profile->date);
+  check(profile->machine.cpu);
+  check(profile->machine.kernel);
+  if (profile->machine.cores > 65'536 || profile->settings.size() > 256) std::abort();
+  for (const auto& [key, advice] : profile->settings) {
+    if (key.empty()) std::abort();
+    check(key);
+    check(advice.value);
+    check(advice.rule);
+    check(advice.why);
+  }
+  return 0;
+}
