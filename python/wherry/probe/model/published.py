@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The published values that the model is compared with: ranges of paper 000, 002 and 003, and what others measured.
+"""Published values that the model is compared with, of papers 000, 002 and 003 and of others; and figures of ours.
 
 published.json holds the bandwidths and latencies of the three papers. tools/fidelity.py writes it from spec/published,
 with what docs/fidelity.md says of each. heldout.json holds values of other sources; no fit sees them.
@@ -12,9 +12,36 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 _HERE = Path(__file__).resolve().parent
+
+Mark = Literal["fitted", "predicted", "simulated", "given", "bound"]
+"""Of a figure:
+
+fitted     a number of the model was set to this value, or chosen after it was seen
+predicted  no number was
+simulated  a simulation without a fitted number
+given      arithmetic on what specifications and the paper's set-up say
+bound      the model has a bound alone, or the paper has
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """In the unit of the published value. `low` is `high` unless the model has a range."""
+
+    low: float
+    high: float
+    mark: Mark
+    how: str
+    """What computes it."""
+    note: str = ""
+
+
+def one(value: float, mark: Mark, how: str, note: str = "") -> Figure:
+    """A figure that is one number."""
+    return Figure(value, value, mark, how, note)
 
 
 @dataclass(frozen=True, slots=True)
