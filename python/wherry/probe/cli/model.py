@@ -114,10 +114,11 @@ def _show_link(text: str) -> None:
         link = parse(text)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--link") from None
-    table = _table(f"{link}: {link.raw():.3f} GB/s after the encoding; payload one way, GB/s",
-                   ("bytes a packet", "card writes (C2H)", "card reads (H2C), 512 a request", "4096 a request"))  # fmt: skip
+    columns = ("bytes a packet", "card writes (C2H)", "card reads (H2C), 512 a request", "4096 a request")
+    table = _table(f"{link}: {link.raw():.3f} GB/s after the encoding; payload one way, GB/s", columns)
     for size in (64, 128, 256, 512):
-        table.add_row(str(size), *(f"{rate:.2f}" for rate in (link.writes(size), link.reads(size), link.reads(size, 4096))))  # fmt: skip
+        rates = (link.writes(size), link.reads(size), link.reads(size, 4096))
+        table.add_row(str(size), *(f"{rate:.2f}" for rate in rates))
     out().print(table)
 
 
@@ -134,12 +135,12 @@ def _show(parameters: Parameters, found: Sequence[Row], others: Sequence[HeldOut
     _print_rows("The 13 bandwidths of paper 000", thirteen)
     if all_rows:
         _print_rows("Other bandwidths and latencies", [row for row in found if row not in thirteen])
-    table = _table("Held out: measured by others, seen by no fit", ("value", "measured", "model", "error", "", "source"),
-                   ("", "source"))  # fmt: skip
+    columns = ("value", "measured", "model", "error", "mark", "source")
+    table = _table("Held out: measured by others, seen by no fit", columns, ("mark", "source"))
     for row in others:
         mark = "bound" if row.bound else "missed" if row.miss else "predicted"
         table.add_row(row.name, f"{row.measured:.2f} {row.unit}", f"{row.model:.2f}", f"{100 * row.error:+.1f} %", mark,
-                      escape(row.address.removeprefix("https://")))  # fmt: skip
+                      escape(row.address.replace("https://", "")))  # fmt: skip
     out().print(table)
     for row in others:
         if row.miss:
@@ -162,7 +163,8 @@ def _print_rows(title: str, rows: Sequence[Row]) -> None:
             table.add_row(row.ids[0], str(row.published), row.unit, "", "", "", row.verdict, escape(row.why))
             continue
         ours = f"{figure.low:.4g}" if figure.low == figure.high else f"{figure.low:.4g} to {figure.high:.4g}"
-        errors = [f"{100 * share + 0.0:+.1f} %" if share is not None else "" for share in (row.off_middle, row.outside)]
+        errors = [f"{round(100 * share, 1) + 0.0:+.1f} %" if share is not None else ""
+                  for share in (row.off_middle, row.outside)]  # fmt: skip
         how = f"{figure.how}; {figure.note}" if figure.note else figure.how
         table.add_row(row.ids[0], str(row.published), row.unit, ours, *errors, figure.mark, escape(how))
     out().print(table)

@@ -12,7 +12,7 @@ from wherry.probe.model import arithmetic, heldout, memory, simulated
 from wherry.probe.model.heldout import HeldOut
 from wherry.probe.model.memory_access import QUANTITIES, designs, predict
 from wherry.probe.model.parameters import Parameters
-from wherry.probe.model.published import Figure, Range, entries, one
+from wherry.probe.model.published import Figure, Range, entries, one, range_of
 
 PAPERS = {"ma": "000", "hb": "002", "rep": "003"}
 """By the first part of an id."""
@@ -64,24 +64,30 @@ def figures(parameters: Parameters, simulations: Mapping[str, Figure]) -> dict[s
     }
 
 
-def rows(parameters: Parameters, simulations: Mapping[str, Figure] | None = None) -> list[Row]:
-    """In the order of the published tables. `simulations`: by default those that are recorded."""
+def rows(
+    parameters: Parameters,
+    simulations: Mapping[str, Figure] | None = None,
+    published: Mapping[str, Mapping[str, Any]] | None = None,
+) -> list[Row]:
+    """In the order of the published tables. By default with the simulations that are recorded and the values that are
+    stored; tools/fidelity.py brings others."""
+    published = entries() if published is None else published
     known = figures(parameters, simulated.recorded() if simulations is None else simulations)
     together = {one_.name: one_ for one_ in QUANTITIES}
     inside = {other for one_ in QUANTITIES for other in one_.ids[1:]}
     found = []
-    for identifier, entry in entries().items():
+    for identifier, entry in published.items():
         if identifier in inside:
             continue
         quantity = together.get(identifier)
-        ends = [entry[key] for key in ("value", "low", "high") if key in entry]
+        ids = quantity.ids if quantity else (identifier,)
         found.append(
             Row(
-                ids=quantity.ids if quantity else (identifier,),
+                ids=ids,
                 paper=PAPERS[identifier.partition("_")[0]],
                 quantity=entry["quantity"],
                 unit=entry["unit"],
-                published=quantity.published if quantity else Range(min(ends), max(ends)),
+                published=range_of(ids, published),
                 source=entry["source"],
                 figure=known.get(identifier),
                 verdict=entry["verdict"],
