@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -64,13 +63,10 @@ def model(
     found, others = everything(parameters)
     _show(parameters, found, others, all_rows)
     if json_file is not None:
-        from wherry.system import replacing
+        from wherry.probe.model.records import write as write_json
 
-        text = json.dumps(document(parameters, found, others), indent=1) + "\n"
         with into(json_file):
-            json_file.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(json_file) as partial:
-                partial.write_text(text, encoding="utf-8")
+            write_json(json_file, document(parameters, found, others))
         note(f"results: {json_file}; `wherry report {json_file}` draws them")
 
 

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from wherry.probe.model.heldout import HeldOut
@@ -72,3 +75,14 @@ def document(parameters: Parameters, found: Sequence[Row], others: Sequence[Held
         "rows": [row_record(row) for row in found if row not in thirteen],
         "heldout": [held_out_record(row) for row in others],
     }
+
+
+def write(path: Path, made: Mapping[str, Any]) -> None:
+    """The file as a whole, or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        partial.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
