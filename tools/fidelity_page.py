@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wherry.probe.model.rows import Row
+from wherry.probe.model.rows import MODEL, Row
 
 PAPERS = {
     "memory_access": ("000", "host memory access of SmartNICs: XDMA on an Alveo U250, RDMA on a BlueField-2"),
@@ -38,7 +38,8 @@ better, equal or worse ([status.md](status.md)). Nothing was run on an FPGA: RTL
 
 A modelled row has a mark: *fitted* (a number was set to it, or chosen after it was seen), *predicted* (none was),
 *given* (arithmetic on specifications) or *bound* (an upper or lower bound alone). Its error is off the middle of the
-published range. Behind it stands how far it is outside the range. [probe-model.md](probe-model.md) says how far to
+published range. Behind it stands how far it is outside the range. *Simulated* figures are of a recorded run of the
+named benchmark; the others are formulas. [probe-model.md](probe-model.md) says how far to
 believe these figures.
 """
 
@@ -143,12 +144,13 @@ def _modelled(name: str, row: Mapping[str, str], ours: Row) -> str:
     figure = ours.figure
     assert figure is not None  # the tool has looked
     value = f"{figure.low:.4g}" if figure.low == figure.high else f"{figure.low:.4g} to {figure.high:.4g}"
-    text = f"{value} {row['unit']}, *{figure.mark}*"
+    provenance = "simulated, " if figure.provenance == "simulated" else ""
+    text = f"{value} {row['unit']}, {provenance}*{figure.mark}*"
     if ours.off_middle is not None:
         text += f", error {_percent(ours.off_middle)}"
         outside = _percent(ours.outside)
         text += f", outside {outside}" if outside != "0.0 %" else ", inside"
-    notes = [note for note in (figure.how if figure.how != "model" else "", figure.note) if note]
+    notes = [note for note in (figure.how if figure.how != MODEL else "", figure.note) if note]
     if name != ours.ids[0]:
         notes.append(f"as `{ours.ids[0]}`")
     return f"{text} ({'; '.join(notes)})" if notes else text

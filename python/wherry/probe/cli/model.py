@@ -161,7 +161,7 @@ def _print_rows(title: str, rows: Sequence[Row]) -> None:
         ours = f"{figure.low:.4g}" if figure.low == figure.high else f"{figure.low:.4g} to {figure.high:.4g}"
         errors = [f"{round(100 * share, 1) + 0.0:+.1f} %" if share is not None else ""
                   for share in (row.off_middle, row.outside)]  # fmt: skip
-        how = f"{figure.how}; {figure.note}" if figure.note else figure.how
+        how = f"{figure.provenance}: {figure.how}; {figure.note}".removesuffix("; ")
         table.add_row(row.ids[0], str(row.published), row.unit, ours, *errors, figure.mark, escape(how))
     out().print(table)
     out().print()

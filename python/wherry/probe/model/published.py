@@ -38,6 +38,11 @@ class Figure:
     """What computes it."""
     note: str = ""
 
+    @property
+    def provenance(self) -> Literal["simulated", "modelled"]:
+        """Whether the time is that of a simulation or of a formula. Nothing of the model is measured."""
+        return "simulated" if self.how.startswith("bench ") else "modelled"
+
 
 def one(value: float, mark: Mark, how: str, note: str = "") -> Figure:
     """A figure that is one number."""

@@ -33,6 +33,7 @@ def row_record(row: Row) -> dict[str, Any]:
         "error_percent": percent(row.off_middle),
         "outside_percent": percent(row.outside),
         "mark": figure.mark if figure else row.verdict,
+        "provenance": figure.provenance if figure else None,
         "how": figure.how if figure else row.why,
         "note": figure.note if figure else "",
         "source": row.source,

@@ -16,6 +16,8 @@ from wherry.probe.model.published import Figure, Range, entries, one, range_of
 
 PAPERS = {"ma": "000", "hb": "002", "rep": "003"}
 """By the first part of an id."""
+MODEL = "link, call and channels"
+"""What computes the bandwidths of paper 000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +60,9 @@ def figures(parameters: Parameters, simulations: Mapping[str, Figure]) -> dict[s
         **arithmetic.figures(),
         **memory.figures(),
         **simulations,
-        **{one_.name: one(values[one_.name], "fitted" if one_.fitted else "predicted", "model") for one_ in QUANTITIES},
-        "ma_cmp_h2c_1ch": one(design.one_peak("h2c"), "fitted", "model", contradiction.format("10.8")),
-        "ma_cmp_c2h_1ch": one(design.one_peak("c2h"), "fitted", "model", contradiction.format("11.8 to 12")),
+        **{one_.name: one(values[one_.name], "fitted" if one_.fitted else "predicted", MODEL) for one_ in QUANTITIES},
+        "ma_cmp_h2c_1ch": one(design.one_peak("h2c"), "fitted", MODEL, contradiction.format("10.8")),
+        "ma_cmp_c2h_1ch": one(design.one_peak("c2h"), "fitted", MODEL, contradiction.format("11.8 to 12")),
     }
 
 
