@@ -74,7 +74,7 @@ def page(
 
 def group_of(source: str) -> str:
     """The table or figure that a value stands in, else the first section that has it."""
-    for pattern in (r"Table [\dIV.]+\d|Table [IV\d]+", r"Fig\. \d+"):
+    for pattern in (r"Table [\dIV.]+\d|Table [IV\d]+", r"Fig\. \d+(?:\.\d+)?"):
         if found := re.search(pattern, source):
             return found[0].replace("Fig.", "figure").replace("Table", "table")
     return source.partition(";")[0].partition(" / ")[0].strip().replace("Section", "section")
@@ -115,12 +115,18 @@ def _section(
 ) -> list[str]:
     """A table. What all rows share is said once, above it."""
     shown = [_row(row, of, silent, model) for row in group]
-    if len(shown) > 1 and len({(verdict, ours) for *_, verdict, ours in shown}) == 1:
-        *_, verdict, ours = shown[0]
-        lines = [f"All: **{verdict}**. {ours}", "", "| id | quantity | published |", "|---|---|---|"]
+    (common, count), *_ = Counter((verdict, ours) for *_, verdict, ours in shown).most_common(1)
+    lines = []
+    if count > 1 and count == len(shown):
+        lines = [f"All: **{common[0]}**. {common[1]}", "", "| id | quantity | published |", "|---|---|---|"]
         return lines + [f"| `{name}` | {quantity} | {value} |" for name, quantity, value, _, _ in shown]
-    lines = ["| id | quantity | published | verdict | ours |", "|---|---|---|---|---|"]
-    for name, quantity, value, verdict, ours in shown:
+    if count > 2 and 2 * count > len(shown):
+        lines = [f"Where a row says nothing: **{common[0]}**. {common[1]}", ""]
+    else:
+        common = ("", "")
+    lines += ["| id | quantity | published | verdict | ours |", "|---|---|---|---|---|"]
+    for name, quantity, value, *said in shown:
+        verdict, ours = ("", "") if tuple(said) == common else said
         lines.append(f"| `{name}` | {quantity} | {value} | {verdict} | {ours} |")
     return lines
 

@@ -64,10 +64,11 @@ def test_the_counts_of_the_page_are_those_of_its_rows() -> None:
     counted: Counter[str] = Counter()
     for section in page.split("\n### ")[1:]:
         rows = re.findall(r"^\| `\w+` \|.*$", section, re.MULTILINE)
-        if shared := re.search(r"^All: \*\*([a-z ]+)\*\*", section, re.MULTILINE):
-            counted[shared[1]] += len(rows)
-        else:
-            counted.update(re.split(r"(?<!\\)\|", row)[4].strip() for row in rows)
+        shared = re.search(r"^(?:All|Where a row says nothing): \*\*([a-z ]+)\*\*", section, re.MULTILINE)
+        for row in rows:
+            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", row)]
+            verdict = cells[4] if len(cells) > 5 else ""
+            counted[verdict or (shared[1] if shared else "none")] += 1
     total = re.search(r"^\| all \| (.+) \|$", page, re.MULTILINE)
     assert total is not None
     assert [int(cell) for cell in total[1].split(" | ")] == [*(counted[verdict] for verdict in fidelity.VERDICTS), 880]

@@ -26,6 +26,7 @@ def figures() -> dict[str, Figure]:
         "ma_link_pcie_theory_62": one(x16, "given", lanes, "the paper rounds 15.75 up"),
         "ma_pcie_gen3_bw_bg": one(x16, "given", lanes, "if 16 lanes are meant"),
         "ma_pcie_lane_bw": one(Link(3, 1).raw(), "given", lanes, "if Gen3 is meant"),
+        "bud_t1_pcie_bw": one(Link(4, 16).raw(), "given", lanes),
         "ma_link_ddr": one(DDR_MEGATRANSFERS * DDR_BITS / 8 / 1e3, "given", "DDR4-2400, 64 bit"),
         "ma_link_axi": one(AXI_BITS * AXI_MHZ / 8 / 1e3, "given", "512 bit at 250 MHz"),
         "ma_pci_legacy_bw": one(32 / 8 * 100 / 3, "given", "32 bit at 33.3 MHz"),

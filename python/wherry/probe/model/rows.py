@@ -14,7 +14,7 @@ from wherry.probe.model.memory_access import QUANTITIES, designs, predict
 from wherry.probe.model.parameters import Parameters
 from wherry.probe.model.published import Figure, Range, entries, one, range_of
 
-PAPERS = {"ma": "000", "hb": "002", "rep": "003"}
+PAPERS = {"ma": "000", "bud": "001", "hb": "002", "rep": "003"}
 """By the first part of an id."""
 MODEL = "link, call and channels"
 """What computes the bandwidths of paper 000."""
