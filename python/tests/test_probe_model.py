@@ -61,6 +61,12 @@ def test_dllps_cost_nothing_where_they_go_the_other_way() -> None:
     assert link.usable() * 512 / link.reads(256) == pytest.approx(one_request + 8 + 8)
 
 
+@pytest.mark.parametrize(("payload", "gigabits"), [(64, 42.10), (128, 48.75), (256, 52.92)])
+def test_pcie_benchs_model_is_ours_less_its_share_for_dllps(payload: int, gigabits: float) -> None:
+    """SIGCOMM 2018, figure 1, by its published model: Gen3 x8. It takes two DLLPs off each 203 symbol times."""
+    assert Link(3, 8).writes(payload) * 8 * (1 - 16 / 203) == pytest.approx(gigabits, rel=0.002)
+
+
 def test_larger_packets_and_requests_carry_more() -> None:
     link = Link(4, 8)
     assert link.writes(64) < link.writes(128) < link.writes(256) < link.usable() < link.raw()
