@@ -228,6 +228,14 @@ def test_the_bars_are_met_and_are_what_they_say() -> None:
     assert bars["model_heldout_values"]["value"] == sum(not row.miss and not row.bound for row in others)
 
 
+def test_claims_are_for_a_benchmarks_json() -> None:
+    found = rows.claims()
+    assert found == rows.bars(*rows.everything(stored()))
+    assert set(found) == set(rows.TARGETS) == set(rows.USES)
+    assert "U250, XRT, H2C" in rows.basis("model_heldout_worst")[1]
+    assert rows.basis("probe_quick_s") == ("", "")
+
+
 @pytest.mark.parametrize(
     ("bar", "spoil"),
     [

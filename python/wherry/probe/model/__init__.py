@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from wherry.probe.model.records import document as document
     from wherry.probe.model.rows import Row as Row
     from wherry.probe.model.rows import bars as bars
+    from wherry.probe.model.rows import basis as basis
     from wherry.probe.model.rows import beside as beside
+    from wherry.probe.model.rows import claims as claims
     from wherry.probe.model.rows import everything as everything
 
 if not TYPE_CHECKING:  # so that a checker of types knows which names there are
@@ -31,6 +33,6 @@ if not TYPE_CHECKING:  # so that a checker of types knows which names there are
             "wherry.probe.model.link": ("Link",),
             "wherry.probe.model.memory_access": ("designs", "fitted_to"),
             "wherry.probe.model.parameters": ("Parameters", "constants", "stored"),
-            "wherry.probe.model.rows": ("Row", "bars", "beside", "everything"),
+            "wherry.probe.model.rows": ("Row", "bars", "basis", "beside", "claims", "everything"),
         },
     )

@@ -11,7 +11,7 @@ from typing import Any
 from wherry.probe.model import arithmetic, heldout, memory, simulated
 from wherry.probe.model.heldout import HeldOut
 from wherry.probe.model.memory_access import QUANTITIES, designs, predict
-from wherry.probe.model.parameters import Parameters
+from wherry.probe.model.parameters import Parameters, stored
 from wherry.probe.model.published import Figure, Range, entries, one, range_of
 
 PAPERS = {"ma": "000", "bud": "001", "hb": "002", "rep": "003"}
@@ -155,3 +155,13 @@ def beside(bar: str, found: Sequence[Row], others: Sequence[HeldOut]) -> str:
 def everything(parameters: Parameters) -> tuple[list[Row], list[HeldOut]]:
     """All rows, and all held-out values."""
     return rows(parameters), heldout.rows(parameters)
+
+
+def claims() -> dict[str, dict[str, Any]]:
+    """The bars with the stored numbers, for a benchmark's JSON."""
+    return bars(*everything(stored()))
+
+
+def basis(bar: str) -> tuple[str, str]:
+    """What the bar of that name uses, and what stands beside it; nothing for a bar that is not the model's."""
+    return (USES[bar], beside(bar, *everything(stored()))) if bar in USES else ("", "")
