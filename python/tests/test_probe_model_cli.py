@@ -13,7 +13,7 @@ from wherry import cli
 from wherry.errors import BenchError
 from wherry.probe.model import parameters
 from wherry.probe.report import CHAPTERS
-from wherry.probe.report.model import model_sections
+from wherry.probe.report.model import model_sections, stored_sections
 from wherry.report import build, styled
 
 
@@ -115,8 +115,9 @@ def test_the_report_draws_it(file: Path) -> None:
 
 
 def test_each_plot_shows_something(file: Path) -> None:
-    document = json.loads(file.read_text())
-    for section in model_sections(document):
+    sections = model_sections(json.loads(file.read_text()))
+    assert [section.title for section in stored_sections()] == [section.title for section in sections]
+    for section in sections:
         figure = styled(section.draw)
         drawn = sum(len(axes.lines) + len(axes.patches) for axes in figure.axes)
         assert drawn >= len(figure.axes), section.title

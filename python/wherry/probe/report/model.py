@@ -99,6 +99,13 @@ def model_sections(document: Record) -> list[Section]:
     ]  # fmt: skip
 
 
+def stored_sections() -> list[Section]:
+    """The same of the stored numbers, for the chapter of a run that has the model's bars."""
+    from wherry.probe.model import document, everything, stored
+
+    return model_sections(document(stored(), *everything(stored())))
+
+
 def _section(anchor: str, title: str, question: str, draw: Any, rows: Sequence[Any], figure: str) -> Section:
     return Section(anchor, title, figure, question, draw, (), "", rows)
 
