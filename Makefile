@@ -109,6 +109,7 @@ model: setup  ## search the kv protocol's model in every configuration (ten minu
 
 spec: setup  ## write what is generated from spec/
 	$(PY) tools/generate_spec.py
+	$(PY) tools/fidelity.py
 
 lint: build  ## clang-format, the include rule, ruff, mypy, the RTL's linters, and clang-tidy (minutes)
 	tools/lint.sh

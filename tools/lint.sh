@@ -8,6 +8,7 @@ mapfile -t cpp < <(git ls-files 'src/*.cpp' 'src/*.hpp' 'include/*.hpp' 'include
 "$venv/clang-format" --dry-run -Werror "${cpp[@]}"
 "$venv/python" tools/check_includes.py
 "$venv/python" tools/generate_spec.py --check
+"$venv/python" tools/fidelity.py --check
 "$venv/python" tools/check_python.py
 "$venv/ruff" format --check python apps examples tools hdl
 "$venv/ruff" check python apps examples tools hdl

@@ -114,7 +114,8 @@ def test_errors_of_the_models_against_numbers_done_by_hand() -> None:
         "tcp": [{"topology": "switch", "goodput_gbps": 9.4758, "latency_us": 10.0}],
     }  # fmt: skip
     rows = hardware.model_rows(document)
-    assert [row["mark"] for row in rows["overload"]] == ["predicted", "fitted"]
+    assert [row["mark"] for row in rows["overload"]] == ["fitted", "fitted"]
+    assert [row["mark"] for row in rows["batching"]] == ["predicted", "chosen", "predicted"]
     assert [row["error_percent"] for row in rows["latency"]] == [pytest.approx(1.0), None]
     found = bars.model_bars(rows)
     expected = {

@@ -20,6 +20,7 @@ from wherry.errors import BenchError
 from wherry.probe.bench.bars import EXPERIMENT_OF, TARGETS, bars_of
 from wherry.probe.bench.run import figures_of, run, same_of, spoiled_of
 from wherry.probe.bench.schema import EXPERIMENTS, USES, ProbeBench, ProbeResults, Same, Spoiled, Suite, basis_of
+from wherry.probe.model.rows import TARGETS as MODEL_TARGETS
 from wherry.probe.schema import write
 from wherry.system import repository
 
@@ -43,8 +44,8 @@ def test_bars_say_what_was_measured() -> None:
     assert bars_of(ProbeResults(), None) == {}
     assert bars_of(results, ["a", "b"])["paths_without_figures"]["value"] == 2
     assert list(TARGETS) == list(USES)
-    assert set(EXPERIMENT_OF) == set(TARGETS)
-    for name in TARGETS:
+    assert set(EXPERIMENT_OF) == {*TARGETS, *MODEL_TARGETS}
+    for name in EXPERIMENT_OF:
         assert basis_of(name, results).uses
 
 
@@ -69,7 +70,7 @@ def test_a_run_with_a_stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert load_bench(tmp_path / "b.json") == bench
     assert [one.suite for one in bench.results.suites] == ["quick", "twice"]
     assert bench.bars["aa_no_difference"].passed
-    assert set(bench.not_run) == {"probe_full_s", "flipped_byte_noticed"}
+    assert {name for name in bench.not_run if not name.startswith("model_")} == {"probe_full_s", "flipped_byte_noticed"}
     assert [one.id for one in bench.results.absent] == ["c"]
     assert said == ["the quick suite", "the quick suite, everything twice"]
     page = report.build([tmp_path / "b.json"])
@@ -77,6 +78,16 @@ def test_a_run_with_a_stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert page.count("<svg role=") == 4
     for part in ("Bars of probe", "No difference in 1 of 1.", "bars not run", "of 1 paths and shapes"):
         assert part in words
+
+
+def test_the_model_needs_no_program(tmp_path: Path) -> None:
+    said: list[str] = []
+    bench = run(tmp_path / "b.json", only=["model"], say=said.append)
+    assert (set(bench.bars), said) == (set(MODEL_TARGETS), [])
+    assert all(bar.passed for bar in bench.bars.values())
+    page = report.build([tmp_path / "b.json"])
+    assert page.count("<svg role=") == 5
+    assert "The 13 bandwidths of paper 000" in page
 
 
 def test_wrong_data_fails_the_benchmark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -118,7 +129,7 @@ def test_documentation_names_every_experiment_and_bar() -> None:
     page = (root / "docs" / "probe.md").read_text()
     for name in (*TARGETS, *(section.name for section in dataclasses.fields(ProbeResults))):
         assert f"`{name}`" in page, name
-    assert EXPERIMENTS == ("quick", "full", "twice", "spoiled")
+    assert EXPERIMENTS == ("quick", "full", "twice", "spoiled", "model")
     assert json.loads((root / "python/wherry/probe/bench/published.json").read_text())["values"]
     for section in dataclasses.fields(ProbeResults):
         assert dataclasses.is_dataclass(row_type(ProbeResults, section))

@@ -88,7 +88,7 @@ def change(path: str, value: Any) -> Callable[[Document], None]:
     [
         ("schema", 2, "schema is 2; this Wherry reads schema 1"),
         ("schema", ..., "schema is None"),
-        ("name", "probe", r"doc.name: 'probe'; one of 'move', 'route', 'kv', 'bypass' is expected"),
+        ("name", "sonar", r"doc.name: 'sonar'; one of 'move', 'route', 'kv', 'bypass', 'probe' is expected"),
         ("when", "yesterday", "is not an ISO 8601 time"),
         ("repetitions", 0, "doc.repetitions: 0; at least 1"),
         ("repetitions", 5.0, "doc.repetitions: 5.0; a whole number is expected"),

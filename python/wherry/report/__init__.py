@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`wherry report`, and what services make their chapters of it from: sections, and the style of plots."""
 
+from wherry.report.chapter import BarLine as BarLine
 from wherry.report.chapter import Chapter as Chapter
 from wherry.report.chapter import Section as Section
 from wherry.report.chapter import Sections as Sections

@@ -93,7 +93,7 @@ def rtl_bars(figures: Mapping[str, float], rates: Sequence[Mapping[str, Any]]) -
 
 
 def model_bars(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """Those that the models' rows allow. None of the published values here was fitted."""
+    """Those that the models' rows allow. Their rows' marks say which were fitted or chosen, and which predicted."""
     errors: dict[str, float] = {}
     bytes_of = [
         100 * abs(row[way] / row[f"published_{way}"] - 1)

@@ -337,8 +337,11 @@ _USES = [
     (r"switch_latency_us", "rtl_latency mean_us, switch, the worse way. Simulated; the NIC's own times are fitted"),
     (r"tails_per_packet", "rtl_latency, switch, the worse way: tail writes of both rings. Simulated"),
     (r"model_error_table2_bytes", "batching, the largest of six errors in per cent. Modelled"),
-    (r"model_error_loss_writeback", "overload, Intel root, write-back on, in points. Modelled"),
-    (r"model_error_batch16_latency", "batching latency_us, 16 by 2500 ns, one_fetch, per cent. Modelled"),
+    (
+        r"model_error_loss_writeback",
+        "overload, Intel root, write-back on, in points. Modelled; it rests on two fitted settings",
+    ),
+    (r"model_error_batch16_latency", "batching latency_us, 16 by 2500 ns, one_fetch (chosen), per cent. Modelled"),
     (r"model_error_switch_latency", "latency mean_us, both, one_fetch, per cent. Modelled"),
     (r"model_error_tcp_goodput", "tcp goodput_gbps, switch, per cent. Modelled"),
     (r"personality_luts", "resources: bypass_expand + bypass_decode, LUT + LUTRAM"),

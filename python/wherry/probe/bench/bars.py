@@ -25,6 +25,10 @@ EXPERIMENT_OF = {
     "aa_no_difference": "twice",
     "flipped_byte_noticed": "spoiled",
     "paths_without_figures": "quick",
+    "model_outside_range_max": "model",
+    "model_predicted_mean_error": "model",
+    "model_heldout_values": "model",
+    "model_heldout_worst": "model",
 }
 
 

@@ -16,6 +16,7 @@ from wherry.probe.bench.schema import EXPERIMENTS, Absent, PathFigures, ProbeBen
 from wherry.probe.comparing import compare_series
 from wherry.probe.lines import Progress
 from wherry.probe.measuring import measure
+from wherry.probe.model import claims
 from wherry.probe.schema import ProbeRun
 
 Say = Callable[[str], None]
@@ -135,8 +136,9 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), say: 
     wanted = [name for name in EXPERIMENTS if name in only or (not only and not (quick and name == "full"))]
     bench = _Bench(say)
     for name in wanted:
-        bench.experiment(name, _WORDS[name])
-    bars = bars_of(bench.results, bench.without)
+        if name != "model":  # which measures nothing
+            bench.experiment(name, _WORDS[name])
+    bars = bars_of(bench.results, bench.without) | (claims() if "model" in wanted else {})
     document: dict[str, Any] = document_of("probe", {}, max(bench.rounds, 1)) | {
         "bars": bars,
         "results": asdict(bench.results),

@@ -8,8 +8,9 @@ from typing import Literal
 
 from wherry.bench import Basis, Benchmark, Run, rows
 from wherry.probe.lines import Provenance
+from wherry.probe.model import basis as model_basis
 
-EXPERIMENTS = ("quick", "full", "twice", "spoiled")
+EXPERIMENTS = ("quick", "full", "twice", "spoiled", "model")
 """What `--only` takes."""
 
 
@@ -123,7 +124,9 @@ def basis_of(bar: str, results: ProbeResults) -> Basis:
         beside = f"of {len(results.spoiled)} paths, {sum(row.cells for row in results.spoiled)} cells"
     elif bar == "paths_without_figures":
         beside = f"{len(results.absent)} more are absent"
-    return Basis(USES.get(bar, ""), beside)
+    if bar in USES:
+        return Basis(USES[bar], beside)
+    return Basis(*model_basis(bar))
 
 
 BENCHMARK = Benchmark(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from wherry.cli import App
 from wherry.probe.cli.benchmark import bench
+from wherry.probe.cli.model import add_model
 from wherry.probe.cli.paths import add_paths
 from wherry.probe.cli.profile import profile
 
@@ -29,4 +30,5 @@ def add_to(app: App, benches: App) -> None:
     benches.command("probe")(bench)
     add_paths(probe_app)
     probe_app.command("profile")(profile)
+    add_model(probe_app)
     app.add_typer(probe_app, name="probe")

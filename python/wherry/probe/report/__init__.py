@@ -10,6 +10,8 @@ from wherry.probe.bench.run import figures_of
 from wherry.probe.bench.schema import Absent, PathFigures, ProbeBench, ProbeResults
 from wherry.probe.lines import Provenance
 from wherry.probe.report import plots
+from wherry.probe.report.model import chapter as model_chapter
+from wherry.probe.report.model import stored_sections
 from wherry.probe.schema import load
 from wherry.report import Chapter, Section, Sections, bench_chapter
 
@@ -23,7 +25,11 @@ PROVENANCES: dict[Provenance, str] = {
 
 def chapter(document: Any, file: str) -> Chapter:
     """Of a JSON document of the benchmark. Raises BenchError."""
-    return bench_chapter(ProbeBench, document, file, lambda bench: sections_of(bench.results), _facts)
+    return bench_chapter(ProbeBench, document, file, _sections, _facts)
+
+
+def _sections(bench: ProbeBench) -> list[Section]:
+    return sections_of(bench.results) + (stored_sections() if "model_heldout_worst" in bench.bars else [])
 
 
 def run_chapter(document: Any, file: str) -> Chapter:
@@ -48,7 +54,7 @@ def run_chapter(document: Any, file: str) -> Chapter:
     )
 
 
-CHAPTERS = {"probe": chapter, "probe_run": run_chapter}
+CHAPTERS = {"probe": chapter, "probe_run": run_chapter, "probe_model": model_chapter}
 
 
 def _facts(bench: ProbeBench) -> dict[str, object]:

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The memory sections of paper 003 (Tables 5.4, 5.7 and 5.8), by the two numbers of each preset of sim/hbm.hpp.
+
+Cycles of 4 ns, beats of 32 bytes, one each cycle: docs/kv-hbm.md. The thesis's shell around it is not modelled yet.
+"""
+
+from __future__ import annotations
+
+from wherry.probe.model.published import Figure, one
+
+CYCLE_NS, BEAT_BYTES = 4, 32
+READ_SIMULATED, WRITE_SIMULATED = 128, 39
+"""kHbmSimulated of sim/hbm.hpp: cycles to a read's first beat, and from a write's last beat to its answer."""
+READ_HARDWARE, WRITE_HARDWARE = 52, 60
+"""kHbmHardware."""
+DATA_MOVER_READ_NS, DATA_MOVER_WRITE_NS = 44, 20
+"""Table 5.4: what the DataMover takes of a read and of a write."""
+CARD_BYTES = 1024
+"""Of Tables 5.7 and 5.8, most likely: the packet size is not stated, the CMAC times are those of 1 KB in Table 5.4."""
+SIZES = {"128": 128, "256": 256, "512": 512, "1k": 1024, "2k": 2048, "4k": 4096}
+
+
+def read_ns(size: int, first_beat: int) -> float:
+    """From the posted request to the last beat."""
+    return (first_beat + size / BEAT_BYTES - 1) * CYCLE_NS
+
+
+def write_ns(size: int, answer: int) -> float:
+    """From the first beat to the answer."""
+    return (size / BEAT_BYTES - 1 + answer) * CYCLE_NS
+
+
+def figures() -> dict[str, Figure]:
+    """By the id of the published value."""
+    how = "sim/hbm, preset simulated: one number for six sizes"
+    found = {}
+    for name, size in SIZES.items():
+        found[f"rep_t5_4_r_dm_hbm_{name}"] = one(read_ns(size, READ_SIMULATED), "fitted", how)
+        found[f"rep_t5_4_w_dm_hbm_{name}"] = one(write_ns(size, WRITE_SIMULATED), "fitted", how)
+    how = "sim/hbm, preset hardware, and the DataMover of Table 5.4"
+    reads = one(read_ns(CARD_BYTES, READ_HARDWARE) + DATA_MOVER_READ_NS, "fitted", how)
+    writes = one(write_ns(CARD_BYTES, WRITE_HARDWARE) + DATA_MOVER_WRITE_NS, "fitted", how)
+    for table in ("7", "8"):
+        found[f"rep_t5_{table}_read_memory"] = reads
+        found[f"rep_t5_{table}_write_memory"] = writes
+    return found

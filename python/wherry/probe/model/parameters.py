@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The constants of the model of paper 000, each with its source and mark, and its six fitted numbers.
+
+Marks of a constant:
+
+given   a specification, a driver's source or the paper's set-up says so
+chosen  nobody says so; what was looked at when it was chosen is said
+fitted  set so that published values come out, which are then not predicted
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Literal
+
+from wherry.probe.model.driver import MIB, XDMA_RUN
+from wherry.probe.model.link import Link
+
+Mark = Literal["given", "chosen", "fitted"]
+STORED = Path(__file__).with_name("fitted.json")
+"""What `wherry probe model --fit --write` writes. Nothing else sets a fitted number."""
+
+LINK = Link(3, 16)
+MPS = 128
+MANY = 4
+BRAM_TRANSFER = MIB
+AXI_BITS, AXI_MHZ = 512, 250
+DDR_MEGATRANSFERS, DDR_BITS = 2400, 64
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The fitted numbers."""
+
+    call_ns: float
+    """A run of descriptors: system call, pinning, descriptors, doorbell, interrupt, wake-up."""
+    c2h: float
+    """GB/s of one channel, card to host, while data move."""
+    h2c: float
+    """The same, host to card."""
+    soft_core: float
+    """GB/s of one channel through the interconnect of the designs with a soft core, either way."""
+    kernel_share: float
+    """Of the memory's time, what Linux on the soft core takes."""
+    several_h2c: float
+    """What several H2C channels reach together, over what one reaches."""
+
+    def __post_init__(self) -> None:
+        if min(asdict(self).values()) <= 0:
+            raise ValueError(f"{self}: each parameter is above zero")
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number of the model."""
+
+    name: str
+    value: str
+    mark: Mark
+    source: str
+
+
+@functools.cache
+def stored() -> Parameters:
+    """The fitted numbers that the model uses."""
+    return Parameters(**json.loads(STORED.read_text(encoding="utf-8"))["parameters"])
+
+
+def document(parameters: Parameters, fitted_to: Mapping[str, object]) -> str:
+    """The text of fitted.json."""
+    note = "written by `wherry probe model --fit --write`"
+    return json.dumps({"note": note, "fitted_to": fitted_to, "parameters": asdict(parameters)}, indent=2) + "\n"
+
+
+_SOURCES = {
+    "call_ns": ("ns", "published values of BRAM at 1 MiB, one number for both directions"),
+    "c2h": ("GB/s", "the DDR4 design's C2H peak of one channel"),
+    "h2c": ("GB/s", "the DDR4 design's H2C peak of one channel"),
+    "soft_core": ("GB/s", "the MicroBlaze design's C2H peak of one channel"),
+    "kernel_share": ("", "the PetaLinux design's H2C peak of one channel"),
+    "several_h2c": ("", "the DDR4 design's H2C of several channels. Not so on other shells: docs/probe-model.md"),
+}
+
+
+def constants(parameters: Parameters) -> list[Constant]:
+    """All, the given ones first."""
+    given = [
+        Constant("link", str(LINK), "given", "paper 000, section 5.1: Alveo U250, PCIe Gen3 x16"),
+        Constant("framing, headers, DLLPs, SKP", "see wherry/probe/model/link.py", "given", "PCIe 5.0 specification"),
+        Constant("run of descriptors", f"{XDMA_RUN} bytes", "given", "libxdma.h: 2,048 descriptors of a page"),
+        Constant("transfer into BRAM", f"{BRAM_TRANSFER} bytes", "given", "paper 000, section 6.1: at most 1 MB"),
+        Constant("AXI interconnect", f"{AXI_BITS} bit, {AXI_MHZ} MHz", "given", "PG195: XDMA at Gen3 x16"),
+        Constant("DDR4", f"{DDR_MEGATRANSFERS} MT/s, {DDR_BITS} bit", "given", "Alveo U250 data sheet (DS962)"),
+        Constant("several channels", str(MANY), "chosen", "the paper says 'multiple'; its comparison has four"),
+        Constant("MPS", f"{MPS} bytes", "chosen", "the paper does not say; predicts best of 128, 256 and 512; AMD's "
+                 "answer record 68049 calls it typical"),
+    ]  # fmt: skip
+    return given + [
+        Constant(field.name, f"{getattr(parameters, field.name):.6g} {unit}".strip(), "fitted", source)
+        for field in fields(parameters)
+        for unit, source in [_SOURCES[field.name]]
+    ]

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several things under way at once: Little's law, a closed network, a queue of a stated depth."""
+
+from __future__ import annotations
+
+
+def little(in_flight: float, round_trip_ns: float) -> float:
+    """The highest rate with `in_flight` bytes (or transfers) outstanding, each a nanosecond."""
+    return in_flight / round_trip_ns
+
+
+def closed_network(customers: int, think: float, service: float) -> float:
+    """Customers per unit of time that pass a station which they share.
+
+    Each of `customers` spends `think` alone and `service` at the station; times in one unit, of one byte or one
+    transfer. Exact mean-value analysis (Reiser and Lavenberg 1980) of a station with processor sharing, or with
+    exponential service, and a delay.
+    """
+    waiting = rate = 0.0
+    for number in range(1, customers + 1):
+        there = service * (1 + waiting)
+        rate = number / (think + there)
+        waiting = rate * there
+    return rate
+
+
+def channels(count: int, channel: float, link: float) -> float:
+    """GB/s of `count` channels on one link. `channel`: what one channel does alone; `link`: what the link carries."""
+    return closed_network(count, max(0.0, 1 / channel - 1 / link), 1 / link)
+
+
+def at_depth(depth: int, call_ns: float, size: int, rate: float) -> float:
+    """GB/s with `depth` transfers of `size` bytes under way whose calls overlap. `rate`: of the path, in GB/s."""
+    return min(depth * size / (call_ns + size / rate), rate)
+
+
+def serial_at_depth(depth: int, call_ns: float, size: int, rate: float) -> float:
+    """The same where one thread makes all calls: none of them overlaps another, the transfers do."""
+    return min(at_depth(depth, call_ns, size, rate), size / call_ns if call_ns > 0 else rate)
