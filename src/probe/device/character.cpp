@@ -288,10 +288,12 @@ std::unique_ptr<Path> xdma_user(const DeviceSettings& settings, bool to_card) {
 std::unique_ptr<Path> qdma(const DeviceSettings& settings, bool to_card) {
   PathInfo info = moved(to_card ? "qdma.mm.h2c" : "qdma.mm.c2h", to_card, "memory of a card (QDMA)");
   if (!settings.qdma)
-    return absent(std::move(info), settings.wrong.empty()
-                                       ? "needs a card with AMD's QDMA, the driver qdma-pf, a started memory-mapped "
-                                         "queue, and WHERRY_PROBE_QDMA=qdma01000-MM-0:0+64MiB"
-                                       : settings.wrong);
+    return absent(
+        std::move(info),
+        settings.wrong.empty()
+            ? "needs a card with AMD's QDMA, the driver qdma-pf, a memory-mapped queue that dma-ctl has started, "
+              "queue, and WHERRY_PROBE_QDMA=qdma01000-MM-0:0+64MiB"
+            : settings.wrong);
   const std::string node = fmt::format("{}/{}", settings.dev, settings.qdma->name);
   if (!exists(node)) return absent(std::move(info), node + " does not exist: the queue is made and started by dma-ctl");
   return character_path(std::move(info), {.moves = {node},

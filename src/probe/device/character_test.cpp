@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -195,7 +196,7 @@ CharacterDevice behind(const FuseCard& card, bool to_card) {
   return {.moves = {card.file(), card.file()},
           .writes = card.file(),
           .reads = card.file(),
-          .range = {.name = "card", .base = 8192, .bytes = 1 << 20},
+          .range = {.name = "card", .base = 8192, .bytes = 96 << 10},
           .to_card = to_card};
 }
 PathInfo named(bool to_card) { return {.id = to_card ? "card.h2c" : "card.c2h", .group = "xdma", .absent = {}}; }

@@ -6,9 +6,11 @@
 
 #include "probe/device/character.hpp"
 #include "probe/device/cuda.hpp"
+#include "probe/device/doca.hpp"
 #include "probe/device/edu.hpp"
 #include "probe/device/mmio.hpp"
 #include "probe/device/pci_config.hpp"
+#include "probe/device/verbs.hpp"
 
 namespace wherry::probe {
 
@@ -22,6 +24,8 @@ std::vector<std::unique_ptr<Path>> device_paths(const DeviceSettings& settings) 
   add(edu_paths(settings));
   add(character_paths(settings));
   add(cuda_paths(settings));
+  add(verbs_paths(settings));
+  add(doca_paths());
   return paths;
 }
 

@@ -49,7 +49,9 @@ TEST(DeviceSettings, From_WrongVariable_ExpectEveryPathThatWritesIsAbsentAndSays
   EXPECT_NE(settings.wrong.find("WHERRY_PROBE_BAR"), std::string::npos);
   settings.sysfs = settings.dev = directory->path();
   for (const auto& path : device_paths(settings))
-    if (path->info().id.starts_with("mmio.bar")) EXPECT_EQ(path->info().absent, settings.wrong);
+    if (path->info().id.starts_with("mmio.bar")) {
+      EXPECT_EQ(path->info().absent, settings.wrong);
+    }
 }
 
 TEST(DevicePaths, Make_MachineWithoutDevices_ExpectEachIsAbsentWithAReason) {
