@@ -291,8 +291,8 @@ std::unique_ptr<Path> qdma(const DeviceSettings& settings, bool to_card) {
     return absent(
         std::move(info),
         settings.wrong.empty()
-            ? "needs a card with AMD's QDMA, the driver qdma-pf, a memory-mapped queue that dma-ctl has started, "
-              "queue, and WHERRY_PROBE_QDMA=qdma01000-MM-0:0+64MiB"
+            ? "needs a card with AMD's QDMA, the driver qdma-pf, a memory-mapped queue that dma-ctl has started, and "
+              "WHERRY_PROBE_QDMA=qdma01000-MM-0:0+64MiB"
             : settings.wrong);
   const std::string node = fmt::format("{}/{}", settings.dev, settings.qdma->name);
   if (!exists(node)) return absent(std::move(info), node + " does not exist: the queue is made and started by dma-ctl");

@@ -63,8 +63,8 @@ class EduPath final : public Path {
     host_bus_ = *host;
     image_bus_ = *image;
     word(kLiveness) = 0x12345678;
-    if (word(kLiveness) != ~std::uint32_t{0x12345678})
-      return Status(StatusCode::kUnavailable, "edu: the liveness register does not answer");
+    for (const Deadline until(std::chrono::seconds(1)); word(kLiveness) != ~std::uint32_t{0x12345678};)
+      if (until.passed()) return Status(StatusCode::kUnavailable, "edu: the liveness register does not answer");
     Bound bound;
     bound.why = "a device of QEMU: its times are those of a timer";
     return bound;
