@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 # Programs that tools/setup.sh unpacks there; the machine's own come first.
 export PATH := $(PATH):$(CURDIR)/.venv/bin
 
-.PHONY: guest soak all-cores formal synth test-hdl model spec quick-lint help setup setup-run build build-run run test test-cpp test-go test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route bench-kv bench-bypass report lock clean
+.PHONY: guest guest-probe soak all-cores formal synth test-hdl model spec quick-lint help setup setup-run build build-run run test test-cpp test-go test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route bench-kv bench-bypass report lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -66,6 +66,9 @@ test-python: build
 
 guest: build  ## a Linux guest with an IOMMU: `wherry bypass` with QEMU's e1000e and the RTL (two minutes; fetches 71 MB)
 	$(PY) tools/guest/run.py --json build/guest.json
+
+guest-probe: build  ## a Linux guest with QEMU's edu and ivshmem and with Soft-RoCE: every device path of probe that they have (a minute; fetches 72 MB)
+	$(PY) tools/guest/probe.py --json build/guest-probe.json
 
 soak: build  ## an hour of clients and readers that come, go and die: the agent must hold no more at its end
 	PYTHONPATH=python $(PY) tools/soak.py
