@@ -248,7 +248,7 @@ std::unique_ptr<Path> xdma(const DeviceSettings& settings, bool to_card, unsigne
                       : fmt::format("{} does not exist: the card has fewer channels", mine));
   if (!settings.xdma)
     return absent(std::move(info),
-                  settings.wrong.empty() ? unnamed("WHERRY_PROBE_XDMA", settings.dev + "/" + card) : settings.wrong);
+                  settings.refusal("WHERRY_PROBE_XDMA", unnamed("WHERRY_PROBE_XDMA", settings.dev + "/" + card)));
   CharacterDevice device{
       .writes = node("h2c", 0), .reads = node("c2h", 0), .range = *settings.xdma, .to_card = to_card};
   for (unsigned k = channel; k < kMostEngines && exists(node(way, k)); ++k) device.moves.push_back(node(way, k));
@@ -271,9 +271,9 @@ std::unique_ptr<Path> xdma_user(const DeviceSettings& settings, bool to_card) {
   if (!settings.xdma_user)
     return absent(
         std::move(info),
-        settings.wrong.empty()
-            ? node + " is here; name memory behind it that may be overwritten: WHERRY_PROBE_XDMA_USER=xdma0:0+4KiB"
-            : settings.wrong);
+        settings.refusal(
+            "WHERRY_PROBE_XDMA_USER",
+            node + " is here; name memory behind it that may be overwritten: WHERRY_PROBE_XDMA_USER=xdma0:0+4KiB"));
   return character_path(std::move(info), {.moves = {node},
                                           .writes = node,
                                           .reads = node,
@@ -290,10 +290,10 @@ std::unique_ptr<Path> qdma(const DeviceSettings& settings, bool to_card) {
   if (!settings.qdma)
     return absent(
         std::move(info),
-        settings.wrong.empty()
-            ? "needs a card with AMD's QDMA, the driver qdma-pf, a memory-mapped queue that dma-ctl has started, and "
-              "WHERRY_PROBE_QDMA=qdma01000-MM-0:0+64MiB"
-            : settings.wrong);
+        settings.refusal(
+            "WHERRY_PROBE_QDMA",
+            "needs a card with AMD's QDMA, the driver qdma-pf, a memory-mapped queue that dma-ctl has started, and "
+            "WHERRY_PROBE_QDMA=qdma01000-MM-0:0+64MiB"));
   const std::string node = fmt::format("{}/{}", settings.dev, settings.qdma->name);
   if (!exists(node)) return absent(std::move(info), node + " does not exist: the queue is made and started by dma-ctl");
   return character_path(std::move(info), {.moves = {node},

@@ -339,8 +339,8 @@ class CudaPath final : public Path {
 
 std::vector<std::unique_ptr<Path>> cuda_paths(const DeviceSettings& settings) {
   auto api = CudaApi::load(settings.cuda_library);
-  std::string why = api ? "" : api.status().message(), name, folder;
-  if (api) {
+  std::string why = settings.refusal("WHERRY_PROBE_CUDA", api ? "" : api.status().message()), name, folder;
+  if (why.empty()) {
     int handle = 0;
     char text[256] = "";
     Status found = (*api)->check((*api)->device_get(&handle, settings.cuda_device), "cuDeviceGet");

@@ -53,6 +53,10 @@ class EduPath final : public Path {
   [[nodiscard]] Result<Bound> open(const Shape& shape) override {
     WHERRY_TRY(accepts(shape));
     WHERRY_ASSIGN(places_, Places::plan(shape, kRules));
+    if (const auto command = command_of(file_.folder); command && (*command & kCommandMaster) == 0)
+      return Status(
+          StatusCode::kFailedPrecondition,
+          "edu: the device may not master the bus: set bit 2 of its command register (setpci -d 1234:11e8 COMMAND=6)");
     WHERRY_ASSIGN(bar_, MappedBar::map(file_));
     WHERRY_ASSIGN(host_, HostMemory::make(kEduRoom));
     WHERRY_ASSIGN(image_, HostMemory::make(kEduRoom));

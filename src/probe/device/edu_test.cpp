@@ -100,6 +100,15 @@ TEST_F(Edu, Move_OneByteFlipped_ExpectWrongData) {
   }
 }
 
+TEST_F(Edu, Open_DeviceMayNotMasterTheBus_ExpectWhatToDo) {
+  files.flip("config", 4, 4);
+  for (const auto& path : paths()) {
+    const Status status = drive(*path, {.bytes = 100, .flow = flow(*path)});
+    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+    EXPECT_NE(status.message().find("setpci"), std::string::npos);
+  }
+}
+
 TEST(EduAddress, PhysicalAddress_OfThisProcess_ExpectNoneOrOfItsPage) {
   alignas(4096) static std::byte page[8192];
   page[0] = page[4096] = std::byte{1};

@@ -46,7 +46,7 @@ Result<BarFile> find_bar(const std::string& sysfs, const Target& target, bool co
   if (access(file.path.c_str(), R_OK | W_OK) != 0)
     return Status(StatusCode::kPermissionDenied,
                   fmt::format("{}: {}; root may map it", file.path, std::strerror(errno)));
-  if (const auto on = answers_memory(*device); on && !*on)
+  if (const auto command = command_of(device->folder); command && (*command & kCommandMemory) == 0)
     return Status(
         StatusCode::kFailedPrecondition,
         fmt::format("{} does not answer: its memory is switched off; load its driver, or write 1 to {}/enable", address,

@@ -196,13 +196,14 @@ std::vector<std::unique_ptr<Path>> mmio_paths(const DeviceSettings& settings) {
     info.from = kind.writes ? processor : memory;
     info.to = kind.writes ? memory : processor;
     if (!target) {
-      std::string why = settings.wrong.empty() ? kHowBar : settings.wrong;
-      if (kind.shared && settings.wrong.empty()) {
+      std::string why = kHowBar;
+      if (kind.shared) {
         const auto device = pci_device(settings.sysfs, kIvshmemVendor, kIvshmemDevice);
         why = device ? fmt::format("{} is here; name what of it may be overwritten: WHERRY_PROBE_IVSHMEM={}/2:0+1MiB",
                                    device->address, device->address)
                      : "no ivshmem device: it exists in QEMU guests (-device ivshmem-plain) only";
       }
+      why = settings.refusal(kind.shared ? "WHERRY_PROBE_IVSHMEM" : "WHERRY_PROBE_BAR", std::move(why));
       paths.push_back(absent(std::move(info), std::move(why)));
       continue;
     }

@@ -49,9 +49,7 @@ Result<Target> parse_target(const std::string& text) {
 
 DeviceSettings settings_from(const std::function<const char*(const char*)>& get) {
   DeviceSettings settings;
-  const auto refuse = [&](const char* name, const std::string& why) {
-    if (settings.wrong.empty()) settings.wrong = fmt::format("{}: {}", name, why);
-  };
+  const auto refuse = [&](const char* name, const std::string& why) { settings.refused[name] = why; };
   const auto target = [&](const char* name, std::optional<Target>& field) {
     const char* const text = get(name);
     if (text == nullptr || *text == '\0') return;

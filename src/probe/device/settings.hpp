@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "wherry/status.hpp"
 
@@ -35,7 +37,13 @@ struct DeviceSettings {
   std::optional<Target> qdma;       ///< WHERRY_PROBE_QDMA: "qdma01000-MM-0:BASE+BYTES"
   int cuda_device = 0;              ///< WHERRY_PROBE_CUDA
   std::string verbs_device;         ///< WHERRY_PROBE_VERBS; empty: the first whose port is active
-  std::string wrong;                ///< why a variable was refused; every path that would use one is then absent
+  /// By variable: why it was refused. A path that would use it is absent, and says this.
+  std::map<std::string, std::string> refused;
+  /// Why the variable was refused; `otherwise` if it was not.
+  [[nodiscard]] std::string refusal(const std::string& variable, std::string otherwise) const {
+    const auto found = refused.find(variable);
+    return found == refused.end() ? std::move(otherwise) : variable + ": " + found->second;
+  }
 };
 
 /// `get`: as getenv, for tests.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -42,16 +43,27 @@ TEST(Target, Parse_Malformed_ExpectInvalidArgumentWithTheText) {
   }
 }
 
-TEST(DeviceSettings, From_WrongVariable_ExpectEveryPathThatWritesIsAbsentAndSaysWhy) {
+TEST(DeviceSettings, From_WrongVariable_ExpectThePathsThatUseItAreAbsentAndSayWhy) {
   const auto directory = TemporaryDirectory::create("probe");
   ASSERT_TRUE(directory);
-  DeviceSettings settings = with({{"WHERRY_PROBE_BAR", "nonsense"}, {"WHERRY_PROBE_CUDA", "-1"}});
-  EXPECT_NE(settings.wrong.find("WHERRY_PROBE_BAR"), std::string::npos);
-  settings.sysfs = settings.dev = directory->path();
-  for (const auto& path : device_paths(settings))
-    if (path->info().id.starts_with("mmio.bar")) {
-      EXPECT_EQ(path->info().absent, settings.wrong);
+  for (const auto& [variable, prefix] : {std::pair{"WHERRY_PROBE_BAR", "mmio.bar"},
+                                         {"WHERRY_PROBE_IVSHMEM", "mmio.ivshmem"},
+                                         {"WHERRY_PROBE_CUDA", "cuda."},
+                                         {"WHERRY_PROBE_QDMA", "qdma."},
+                                         {"WHERRY_PROBE_XDMA", "xdma.h2c0"},
+                                         {"WHERRY_PROBE_XDMA_USER", "xdma.user"}}) {
+    DeviceSettings settings = with({{variable, "nonsense"}});
+    EXPECT_EQ(settings.refused.size(), 1U);
+    settings.sysfs = settings.dev = directory->path();
+    for (const char* const node : {"xdma0_h2c_0", "xdma0_user"}) std::ofstream(directory->path() / node) << "";
+    unsigned found = 0;
+    for (const auto& path : device_paths(settings)) {
+      if (!path->info().id.starts_with(prefix)) continue;
+      EXPECT_EQ(path->info().absent.find(std::string(variable) + ": "), 0U) << path->info().absent;
+      ++found;
     }
+    EXPECT_GT(found, 0U) << prefix;
+  }
 }
 
 TEST(DevicePaths, Make_MachineWithoutDevices_ExpectEachIsAbsentWithAReason) {

@@ -17,7 +17,6 @@ namespace wherry::probe {
 namespace {
 
 constexpr std::size_t kCommandRegister = 0x04;  // pci_regs.h
-constexpr std::uint16_t kCommandMemory = 2U;    // PCI_COMMAND_MEMORY
 
 std::optional<PciDevice> read_device(const std::filesystem::path& folder) {
   const auto vendor = read_number(folder / "vendor"), device = read_number(folder / "device");
@@ -60,11 +59,11 @@ std::optional<PciDevice> pci_device(const std::string& sysfs, std::uint16_t vend
   return std::nullopt;
 }
 
-std::optional<bool> answers_memory(const PciDevice& device) {
-  const Fd config(::open((device.folder + "/config").c_str(), O_RDONLY | O_CLOEXEC));
+std::optional<std::uint16_t> command_of(const std::string& folder) {
+  const Fd config(::open((folder + "/config").c_str(), O_RDONLY | O_CLOEXEC));
   std::uint16_t command = 0;
   if (!config || pread(config.get(), &command, sizeof command, kCommandRegister) != sizeof command) return std::nullopt;
-  return (command & kCommandMemory) != 0;
+  return command;
 }
 
 Bound link_bound(const std::string& folder) {

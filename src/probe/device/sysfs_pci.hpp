@@ -27,9 +27,11 @@ std::optional<PciDevice> pci_device(const std::string& sysfs, const std::string&
 std::optional<PciDevice> pci_device(const std::string& sysfs, std::uint16_t vendor, std::uint16_t device);
 /// The number in a file such as `vendor` ("0x10ee").
 std::optional<std::uint32_t> read_number(const std::string& path);
-/// Whether the function answers to accesses of its memory: bit 1 of its command register (pci_regs.h,
-/// PCI_COMMAND_MEMORY). None: it cannot be read.
-std::optional<bool> answers_memory(const PciDevice& device);
+/// Bits of the command register (pci_regs.h, PCI_COMMAND_*): the function answers to accesses of its memory; it may
+/// access that of others.
+inline constexpr std::uint16_t kCommandMemory = 2, kCommandMaster = 4;
+/// The command register. None: it cannot be read.
+std::optional<std::uint16_t> command_of(const std::string& folder);
 
 /// What the link of a function carries in one direction, by current_link_speed and current_link_width: the bytes behind
 /// the line code, and without SKP ordered sets for 8 GT/s and more. The heads of the packets are not subtracted,
