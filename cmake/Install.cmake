@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cmake --install`: a prefix with headers, libwherry.so, wherryd, wherry-kv, wherry-bypass, the command `wherry` with the Python package, and what
+# `cmake --install`: a prefix with headers, libwherry.so, wherryd, wherry-kv, wherry-bypass, wherry-probe, the command `wherry` with the Python package, and what
 # find_package and pkg-config need. It names nothing of the checkout and of the build, which may go, and can be moved: libraries that
 # came from wheels lie in LIBDIR/wherry/python, with the Python packages. For a Python wheel (scikit-build-core sets SKBUILD) only what
 # belongs into the package: wherry/_native/*.so and wherry/_bin.
@@ -11,9 +11,9 @@ if(SKBUILD)
   endif()
   set_target_properties(_core _kv_core PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}"
                         INSTALL_RPATH "$ORIGIN/../../libucx/lib;$ORIGIN/../../pyarrow")
-  set_target_properties(wherryd PROPERTIES INSTALL_RPATH "$ORIGIN/../../libucx/lib;$ORIGIN/../../pyarrow")
+  set_target_properties(wherryd wherry-probe PROPERTIES INSTALL_RPATH "$ORIGIN/../../libucx/lib;$ORIGIN/../../pyarrow")
   install(TARGETS _core _kv_core LIBRARY DESTINATION wherry/_native)
-  install(TARGETS wherryd wherry-kv wherry-bypass RUNTIME DESTINATION wherry/_bin)
+  install(TARGETS wherryd wherry-kv wherry-bypass wherry-probe RUNTIME DESTINATION wherry/_bin)
   return()
 endif()
 if(WHERRY_FUZZ)
@@ -40,7 +40,8 @@ endfunction()
 
 install(TARGETS wherry LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 wherry_installed(wherry "${CMAKE_INSTALL_LIBDIR}")
-install(TARGETS wherry-kv wherry-bypass RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(TARGETS wherry-kv wherry-bypass wherry-probe RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+wherry_installed(wherry-probe "${CMAKE_INSTALL_BINDIR}")
 if(WHERRY_AGENT)
   install(TARGETS wherryd RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   wherry_installed(wherryd "${CMAKE_INSTALL_BINDIR}")
@@ -69,7 +70,7 @@ sys.exit(main())
   install(CODE "
     set(_target \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${_python}\")
     file(MAKE_DIRECTORY \"\${_target}/wherry/_bin\")
-    foreach(_program wherryd wherry-kv wherry-bypass)
+    foreach(_program wherryd wherry-kv wherry-bypass wherry-probe)
       file(CREATE_LINK \"${_to_bin}/\${_program}\" \"\${_target}/wherry/_bin/\${_program}\" SYMBOLIC)
     endforeach()
     execute_process(COMMAND \"${Python_EXECUTABLE}\" \"${PROJECT_SOURCE_DIR}/tools/bundle_python.py\"

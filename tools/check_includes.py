@@ -40,6 +40,12 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "nic": {".", "generated"},
         "process": {".", "generated", "nic"},
     },
+    "probe": {
+        ".": set(),
+        "host": {"."},
+        "device": {"."},
+        "process": {".", "host", "device"},
+    },
 }
 """By service and folder: the other folders of the service that its files may include. "." is the service's own folder;
 "node/driver" is a folder of its own. Tests may include any."""

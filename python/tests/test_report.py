@@ -294,7 +294,13 @@ def test_published_values_in_words(identifier: str, text: str) -> None:
 @pytest.mark.may_lack  # the tables are no part of the project
 @pytest.mark.parametrize(
     ("of", "table"),
-    [("move", "sdms.csv"), ("route", "buddy.csv"), ("kv", "replication.csv"), ("bypass", "host_bypassing.csv")],
+    [
+        ("move", "sdms.csv"),
+        ("route", "buddy.csv"),
+        ("kv", "replication.csv"),
+        ("bypass", "host_bypassing.csv"),
+        ("probe", "memory_access.csv"),
+    ],
 )
 def test_published_values_are_those_of_the_table(of: str, table: str) -> None:
     root = paths.repository()

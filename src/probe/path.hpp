@@ -55,6 +55,16 @@ struct PathInfo {
   Initiator initiator = Initiator::kHost;
   Provenance provenance = Provenance::kMeasured;
   std::string absent;  // why it cannot run here, and what to do; empty if it can
+  std::string note;    // what else a reader of the figures must know, as "one-sided"; may be known after open() only
+};
+
+/// What a shape means for a path.
+struct Work {
+  unsigned slots = 1;         // that try_post() takes: 0 to slots - 1
+  unsigned units = 1;         // what one transfer counts for: figures are of one unit
+  std::size_t bytes = 0;      // of one unit; 0: no rate of bytes is given
+  unsigned per_restore = 0;   // transfers that may follow one restore(); 0: no limit
+  std::size_t footprint = 0;  // bytes of memory that the shape takes, both ends; for the runner's own limit
 };
 
 /// One thread drives a path. Nothing is allocated between open() and close().
@@ -68,11 +78,18 @@ class Path {
   [[nodiscard]] virtual const PathInfo& info() const = 0;
   /// Whether the path can do this shape; a Status whose message says what it cannot.
   [[nodiscard]] virtual Status accepts(const Shape& shape) const = 0;
+  /// What the shape, which is accepted, means.
+  [[nodiscard]] virtual Work work(const Shape& shape) const {
+    return {.slots = shape.depth, .bytes = shape.bytes, .footprint = 2 * shape.bytes * shape.depth};
+  }
   /// Makes, touches and pins the buffers, and what else the shape needs. Returns what bounds it.
   [[nodiscard]] virtual Result<Bound> open(const Shape& shape) = 0;
   /// Fills the source with the pattern of this seed (it depends on seed and offset, so every transfer of a round
   /// differs) and the destination, with the guards around it, with poison. Outside the clock.
   virtual void prepare(std::uint64_t seed) = 0;
+  /// Brings caches, and a sleeping other side, into the state that the shape names. Outside the clock, before each
+  /// batch of at most Work::per_restore transfers.
+  virtual void restore() {}
   /// Starts transfer `slot` (0 to depth - 1, free). false: not now; poll() first.
   [[nodiscard]] virtual bool try_post(unsigned slot) = 0;
   /// Makes progress, and writes the slots that have ended to `done` (room for depth). Returns how many. With
@@ -80,6 +97,16 @@ class Path {
   [[nodiscard]] virtual Result<unsigned> poll(std::span<unsigned> done) = 0;
   /// Compares every byte of the destination and the guards with the pattern of this seed. Outside the clock.
   [[nodiscard]] virtual Status verify(std::uint64_t seed) = 0;
+  /// Where the transferred bytes lie, as this process sees them: a test flips one here, which verify() must notice.
+  /// Empty: they cannot be reached, and spoil() flips one.
+  [[nodiscard]] virtual std::span<std::byte> landing() { return {}; }
+  /// For tests: changes one byte where the data has landed, `at` of all of them. false: it cannot.
+  [[nodiscard]] virtual bool spoil(std::uint64_t at) {
+    const std::span<std::byte> there = landing();
+    if (there.empty()) return false;
+    there[at % there.size()] ^= std::byte{0x40};
+    return true;
+  }
   /// CPU time that the other side's threads and processes have used, ns, user and system; 0, 0 if there is none.
   struct CpuTime {
     std::uint64_t user_ns = 0, system_ns = 0;

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wherry.system.paths import runtime_directory as runtime_directory
     from wherry.system.paths import wherry_bypass as wherry_bypass
     from wherry.system.paths import wherry_kv as wherry_kv
+    from wherry.system.paths import wherry_probe as wherry_probe
     from wherry.system.paths import wherryd as wherryd
     from wherry.system.ports import free_ports as free_ports
     from wherry.system.processes import Lines as Lines
@@ -49,6 +50,7 @@ if not TYPE_CHECKING:  # so that a checker of types knows which names there are
                 "runtime_directory",
                 "wherry_bypass",
                 "wherry_kv",
+                "wherry_probe",
                 "wherryd",
             ),
             "wherry.system.secure": (

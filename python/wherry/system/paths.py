@@ -74,6 +74,11 @@ def wherry_bypass(environment: Mapping[str, str] | None = None) -> Path:
     return _program("wherry-bypass", "WHERRY_BYPASS", environment)
 
 
+def wherry_probe(environment: Mapping[str, str] | None = None) -> Path:
+    """The program that measures paths; $WHERRY_PROBE. Raises NotFound."""
+    return _program("wherry-probe", "WHERRY_PROBE", environment)
+
+
 def built(folder: str, name: str, environment: Mapping[str, str] | None = None) -> Path:
     """A program of the checkout's release build (build/release/<folder>/<name>), or on PATH. Raises NotFound."""
     environment = os.environ if environment is None else environment

@@ -144,6 +144,24 @@ class CharacterPath final : public Path {
 
   [[nodiscard]] CpuTime other_side() override { return workers_.cpu_time(); }
 
+  [[nodiscard]] std::span<std::byte> landing() override {
+    return device_.to_card ? std::span<std::byte>() : host_.span();
+  }
+  [[nodiscard]] bool spoil(std::uint64_t at) override {
+    if (!device_.to_card) return Path::spoil(at);
+    const std::size_t offset = at % places_.region_bytes() / device_.unit * device_.unit;
+    std::byte* const unit = image_.data();
+    const auto read = [&](std::size_t from, std::size_t bytes) {
+      return pread(reads_.get(), unit + from, bytes, card(offset + from));
+    };
+    const auto write = [&](std::size_t from, std::size_t bytes) {
+      return pwrite(writes_.get(), unit + from, bytes, card(offset + from));
+    };
+    if (move_all(device_.unit, device_.one_call, read) != 0) return false;
+    unit[0] ^= std::byte{0x40};
+    return move_all(device_.unit, device_.one_call, write) == 0;
+  }
+
   void close() noexcept override {
     workers_.stop();
     channels_.clear();

@@ -115,6 +115,11 @@ TEST_F(Character, Move_RangeNamed_ExpectNothingElseIsWritten) {
   EXPECT_EQ(after.substr(kCard - 4096), std::string(4096, '\0'));
 }
 
+TEST_F(Character, Spoil_AnyByte_ExpectWrongData) {
+  for (const auto& path : present())
+    EXPECT_TRUE(testing_support::notices_spoiling(*path, {.bytes = 64, .flow = flow(*path)})) << path->info().id;
+}
+
 TEST_F(Character, Accepts_ShapeThatItCannot_ExpectUnsupported) {
   const auto h2c = path("xdma.h2c1");
   EXPECT_EQ(h2c->accepts({.depth = 2, .channels = 2}).code(), StatusCode::kUnsupported) << "channel 1 is the last";

@@ -147,6 +147,17 @@ class CudaPath final : public Path {
     return places_.check_source(from, seed);
   }
 
+  [[nodiscard]] std::span<std::byte> landing() override {
+    return to_.host == nullptr ? std::span<std::byte>() : std::span(to_.host, places_.region_bytes());
+  }
+  [[nodiscard]] bool spoil(std::uint64_t at) override {
+    if (to_.host != nullptr) return Path::spoil(at);
+    const CudaAddress byte = to_.device + at % places_.region_bytes();
+    if (cuda_->copy_to_host(image_.data(), byte, 1) != CudaApi::kSuccess) return false;
+    image_.data()[0] ^= std::byte{0x40};
+    return cuda_->copy_to_device(byte, image_.data(), 1) == CudaApi::kSuccess;
+  }
+
   void close() noexcept override {
     if (!opened_) return;
     opened_ = false;

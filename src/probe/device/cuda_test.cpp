@@ -112,6 +112,11 @@ TEST_F(Cuda, Move_OneByteFlipped_ExpectWrongData) {
     }
 }
 
+TEST_F(Cuda, Spoil_AnyByte_ExpectWrongData) {
+  for (const auto& path : paths())
+    EXPECT_TRUE(testing_support::notices_spoiling(*path, {.bytes = 64, .flow = flow(*path)})) << path->info().id;
+}
+
 TEST_F(Cuda, Open_EveryCallFailsOnce_ExpectAnErrorOrItsBytesAndEverythingGivenBack) {
   for (const char* const id : {"cuda.h2d", "cuda.mapped"}) {
     unsigned failed = 0;

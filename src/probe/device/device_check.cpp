@@ -23,6 +23,7 @@
 #include "probe/device/device_paths.hpp"
 #include "probe/device/mapped_bar.hpp"
 #include "probe/device/places.hpp"
+#include "probe/pattern.hpp"
 
 namespace wherry::probe {
 namespace {
@@ -109,7 +110,7 @@ int pattern(bool fill, const std::string& text, const std::string& seed_text) {
     WHERRY_ASSIGN(const MappedBar bar, MappedBar::map(file));
     std::vector<std::byte> bytes(target.bytes);
     if (fill) {
-      fill_pattern(bytes, seed, 0, false);
+      fill_pattern(bytes, seed, 0);
       for (std::size_t i = 0; i < bytes.size(); ++i) bar.at()[i] = bytes[i];
       return {};
     }

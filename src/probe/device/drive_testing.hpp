@@ -40,6 +40,18 @@ inline Status drive_round(Path& path, const Shape& shape, const Round& round) {
   return path.verify(round.seed);
 }
 
+/// Whether one byte that is changed where the data has landed is noticed: the first, the last, some between.
+inline bool notices_spoiling(Path& path, const Shape& shape) {
+  if (!path.open(shape)) return false;
+  bool all = true;
+  for (const std::uint64_t at : {std::uint64_t{0}, std::uint64_t{1} << 20, std::uint64_t{12345}, ~std::uint64_t{0}}) {
+    const Status status = drive_round(path, shape, {.moved = [&] { all = path.spoil(at) && all; }});
+    all = status.code() == StatusCode::kInternal && all;
+  }
+  path.close();
+  return all;
+}
+
 /// Opens, drives one round, closes.
 inline Status drive(Path& path, const Shape& shape, const Round& round = {}) {
   WHERRY_TRY(path.open(shape));

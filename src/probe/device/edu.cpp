@@ -117,6 +117,17 @@ class EduPath final : public Path {
     return places_.check_source(to_card_ ? host : image, seed);
   }
 
+  [[nodiscard]] bool spoil(std::uint64_t at) override {
+    const std::size_t byte = at % places_.region_bytes();
+    if (!to_card_) {
+      host_.data()[byte] ^= std::byte{0x40};
+      return true;
+    }
+    if (!move_all(false).ok()) return false;
+    image_.data()[byte] ^= std::byte{0x40};
+    return move_all(true).ok();
+  }
+
   void close() noexcept override {
     const Deadline until(kEduPatience);
     while (busy_ && (wide(kCommand) & kStart) != 0 && !until.passed())

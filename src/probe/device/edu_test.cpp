@@ -100,6 +100,11 @@ TEST_F(Edu, Move_OneByteFlipped_ExpectWrongData) {
   }
 }
 
+TEST_F(Edu, Spoil_AnyByte_ExpectWrongData) {
+  for (const auto& path : paths())
+    EXPECT_TRUE(testing_support::notices_spoiling(*path, {.bytes = 64, .flow = flow(*path)})) << path->info().id;
+}
+
 TEST_F(Edu, Open_DeviceMayNotMasterTheBus_ExpectWhatToDo) {
   files.flip("config", 4, 4);
   for (const auto& path : paths()) {

@@ -145,6 +145,15 @@ class MmioPath final : public Path {
     return places_.check_source(writes_ ? host : bar, seed);
   }
 
+  [[nodiscard]] std::span<std::byte> landing() override { return writes_ ? std::span<std::byte>() : host_.span(); }
+  [[nodiscard]] bool spoil(std::uint64_t at) override {
+    if (!writes_) return Path::spoil(at);
+    auto* const word = reinterpret_cast<volatile std::uint32_t*>(bar_.at() + at % places_.region_bytes() / 4 * 4);
+    const std::uint32_t value = *word ^ std::uint32_t{0x40};
+    *word = value;
+    return true;
+  }
+
   void close() noexcept override {
     bar_ = {};
     host_ = {};

@@ -70,6 +70,11 @@ TEST_F(Mmio, Move_OneByteFlipped_ExpectWrongData) {
   }
 }
 
+TEST_F(Mmio, Spoil_AnyByte_ExpectWrongData) {
+  for (const auto& path : paths())
+    EXPECT_TRUE(testing_support::notices_spoiling(*path, {.bytes = 64, .flow = flow(*path)})) << path->info().id;
+}
+
 TEST_F(Mmio, Post_DepthUsed_ExpectNotNowUntilPolled) {
   const auto all = paths();
   Path& write = *all.at(1);

@@ -15,6 +15,7 @@
 #include "probe/device/absent.hpp"
 #include "probe/device/places.hpp"
 #include "probe/device/sysfs_pci.hpp"
+#include "probe/pattern.hpp"
 
 namespace wherry::probe {
 namespace {
@@ -60,7 +61,7 @@ class PciConfigPath final : public Path {
   }
 
   void prepare(std::uint64_t seed) override {
-    fill_pattern(got_, seed, 0, true);
+    fill_poison(got_, seed, 0);
     written_.fill(false);
     next_ = 0;
     busy_ = done_ = false;
@@ -98,7 +99,7 @@ class PciConfigPath final : public Path {
     for (std::size_t place = 0; place < places_; ++place)
       if (written_[place]) std::fill_n(covered.begin() + offsets_[place], shape_.bytes, true);
     std::array<std::byte, kConfigGuard + kHeader + kConfigGuard> want;
-    fill_pattern(want, seed, 0, true);
+    fill_poison(want, seed, 0);
     for (std::size_t i = 0; i < kHeader; ++i) {
       if (!covered[i]) continue;
       const bool may_change = i == kStatusRegister || i == kStatusRegister + 1;
@@ -109,6 +110,15 @@ class PciConfigPath final : public Path {
     return {StatusCode::kInternal, fmt::format("wrong data: byte {} of the header is {:#04x} instead of {:#04x}",
                                                is - got_.begin() - static_cast<std::ptrdiff_t>(kConfigGuard),
                                                std::to_integer<unsigned>(*is), std::to_integer<unsigned>(*was))};
+  }
+
+  [[nodiscard]] bool spoil(std::uint64_t at) override {
+    const auto written = std::find(written_.begin(), written_.end(), true);
+    if (written == written_.end()) return false;
+    std::size_t offset = offsets_[static_cast<std::size_t>(written - written_.begin())] + at % shape_.bytes;
+    if (offset == kStatusRegister || offset == kStatusRegister + 1) offset -= 2;  // which may change
+    got_[kConfigGuard + offset] ^= std::byte{0x40};
+    return true;
   }
 
   void close() noexcept override {

@@ -59,6 +59,11 @@ TEST_F(PciConfig, Read_HeaderThatIsNotTheKernels_ExpectWrongData) {
   EXPECT_NE(status.message().find("device"), std::string::npos) << status.message();
 }
 
+TEST_F(PciConfig, Spoil_AnyByte_ExpectWrongData) {
+  for (const std::size_t bytes : {4U, 8U, 64U})
+    EXPECT_TRUE(testing_support::notices_spoiling(*path(), {.bytes = bytes, .flow = Flow::kC2H}));
+}
+
 TEST_F(PciConfig, Read_StatusBitsChange_ExpectOk) {
   EXPECT_TRUE(drive(*path(), {.bytes = 4, .flow = Flow::kC2H},
                     {.transfers = 16, .prepared = [&] { files.flip("config", 7, 0x80); }})

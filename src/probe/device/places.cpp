@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/random.hpp"
+#include "probe/pattern.hpp"
 
 namespace wherry::probe {
 namespace {
@@ -34,26 +35,11 @@ Status wrong(const char* what, const Difference& found) {
                   found.first)};
 }
 
-/// The pattern's word that covers offset / 8. Little-endian, as every machine that this runs on.
-std::uint64_t word(std::uint64_t seed, std::size_t offset, bool poison) noexcept {
-  const std::uint64_t value = splitmix64(seed, offset / 8);
-  return poison ? ~value : value;
-}
 std::byte byte_at(std::uint64_t seed, std::size_t offset, bool poison) noexcept {
-  return static_cast<std::byte>(word(seed, offset, poison) >> (8 * (offset % 8)));
+  return poison ? ~pattern_byte(seed, offset) : pattern_byte(seed, offset);
 }
 
 }  // namespace
-
-void fill_pattern(std::span<std::byte> to, std::uint64_t seed, std::size_t offset, bool poison) noexcept {
-  std::size_t i = 0;
-  for (; i < to.size() && (offset + i) % 8 != 0; ++i) to[i] = byte_at(seed, offset + i, poison);
-  for (; i + 8 <= to.size(); i += 8) {
-    const std::uint64_t value = word(seed, offset + i, poison);
-    std::memcpy(&to[i], &value, 8);
-  }
-  for (; i < to.size(); ++i) to[i] = byte_at(seed, offset + i, poison);
-}
 
 Difference compare_pattern(std::span<const std::byte> with, std::uint64_t seed, std::size_t offset,
                            bool poison) noexcept {
@@ -68,7 +54,7 @@ Difference compare_pattern(std::span<const std::byte> with, std::uint64_t seed, 
   for (; i + 8 <= with.size(); i += 8) {
     std::uint64_t value = 0;
     std::memcpy(&value, &with[i], 8);
-    if (value == word(seed, offset + i, poison)) continue;
+    if (value == (poison ? ~splitmix64(seed, (offset + i) / 8) : splitmix64(seed, (offset + i) / 8))) continue;
     for (std::size_t k = 0; k < 8; ++k) one(i + k);
   }
   for (; i < with.size(); ++i) one(i);
@@ -121,13 +107,11 @@ std::size_t Places::take(unsigned slot) noexcept {
   return offset(slot);
 }
 
-void Places::fill_source(std::span<std::byte> region, std::uint64_t seed) noexcept {
-  fill_pattern(region, seed, 0, false);
-}
+void Places::fill_source(std::span<std::byte> region, std::uint64_t seed) noexcept { fill_pattern(region, seed, 0); }
 
 void Places::fill_destination(std::span<std::byte> region, std::uint64_t seed) noexcept {
   std::fill(written_.begin(), written_.end(), std::uint8_t{0});
-  fill_pattern(region, seed, 0, true);
+  fill_poison(region, seed, 0);
 }
 
 Status Places::check(std::span<const std::byte> region, std::uint64_t seed) const {

@@ -60,10 +60,7 @@ class Places {
   std::vector<std::uint8_t> written_;
 };
 
-/// Writes the pattern of `seed`, or its complement, as it stands `offset` bytes behind the region's begin.
-void fill_pattern(std::span<std::byte> to, std::uint64_t seed, std::size_t offset, bool poison) noexcept;
-
-/// Bytes that differ from fill_pattern()'s, and the first of them.
+/// Bytes that differ from fill_pattern()'s, or fill_poison()'s (pattern.hpp), and the first of them.
 struct Difference {
   std::size_t count = 0;
   std::size_t first = 0;  ///< offset in the region

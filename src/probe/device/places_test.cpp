@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/random.hpp"
+#include "probe/pattern.hpp"
 
 namespace wherry::probe {
 namespace {
@@ -113,8 +114,8 @@ TEST(Places, Check_TransferAtTheWrongPlace_ExpectWrongData) {
 
 TEST(Pattern, Fill_AnyOffset_ExpectPartsOfTheWhole) {
   Region whole(64), poison(64);
-  fill_pattern(whole, 9, 0, false);
-  fill_pattern(poison, 9, 0, true);
+  fill_pattern(whole, 9, 0);
+  fill_poison(poison, 9, 0);
   std::uint64_t first = 0;
   std::memcpy(&first, whole.data(), 8);
   EXPECT_EQ(first, splitmix64(9, 0));
@@ -122,7 +123,7 @@ TEST(Pattern, Fill_AnyOffset_ExpectPartsOfTheWhole) {
   for (std::size_t offset = 0; offset < 20; ++offset)
     for (std::size_t size = 0; size < 30; ++size) {
       Region part(size);
-      fill_pattern(part, 9, offset, false);
+      fill_pattern(part, 9, offset);
       EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(offset)));
       EXPECT_EQ(compare_pattern(part, 9, offset, false).count, 0U);
       EXPECT_EQ(compare_pattern(part, 9, offset, true).count, size);

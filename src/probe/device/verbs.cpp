@@ -13,6 +13,7 @@
 #include "probe/device/host_memory.hpp"
 #include "probe/device/places.hpp"
 #include "probe/device/rdma_pair.hpp"
+#include "probe/pattern.hpp"
 #endif
 
 namespace wherry::probe {
@@ -188,6 +189,10 @@ class VerbsPath final : public Path {
     return check_old_values();
   }
 
+  [[nodiscard]] std::span<std::byte> landing() override {
+    return kind_.verb == Verb::kAtomic ? remote() : destination();
+  }
+
   void close() noexcept override {
     device_.reset();
     near_ = {};
@@ -210,7 +215,7 @@ class VerbsPath final : public Path {
 
   [[nodiscard]] std::uint64_t pattern_word(std::size_t offset, bool poison) const {
     std::array<std::byte, kWord> bytes;
-    fill_pattern(bytes, seed_, offset, poison);
+    poison ? fill_poison(bytes, seed_, offset) : fill_pattern(bytes, seed_, offset);
     std::uint64_t word = 0;
     std::memcpy(&word, bytes.data(), kWord);
     return word;

@@ -81,6 +81,11 @@ TEST_F(Verbs, Move_OneByteFlipped_ExpectWrongData) {
     }
 }
 
+TEST_F(Verbs, Spoil_AnyByte_ExpectWrongData) {
+  for (const auto& path : paths())
+    EXPECT_TRUE(testing_support::notices_spoiling(*path, shape_of(*path))) << path->info().id;
+}
+
 TEST_F(Verbs, Move_RequestFails_ExpectItsStatus) {
   for (const auto& path : paths()) {
     const Status status = drive(*path, shape_of(*path, 2), {.transfers = 6, .prepared = [&] { fail(3); }});

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wherry bench probe`: how its bars come about, and its chapters of the report."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_bench_schema import row_type
+from test_probe_cli import stand_in, texts
+from test_probe_lines import END, PATH, START, WRONG, collected, row
+from test_report import parsed
+
+from wherry import report
+from wherry.bench import load as load_bench
+from wherry.errors import BenchError
+from wherry.probe.bench.bars import EXPERIMENT_OF, TARGETS, bars_of
+from wherry.probe.bench.run import figures_of, run, same_of, spoiled_of
+from wherry.probe.bench.schema import EXPERIMENTS, USES, ProbeBench, ProbeResults, Same, Spoiled, Suite, basis_of
+from wherry.probe.schema import write
+from wherry.system import repository
+
+
+def suite(name: Any, seconds: float, cost: float = 20.0) -> Suite:
+    return Suite(name, seconds, 10, 0, 0, 0, 0, cost, 9.0)
+
+
+def test_bars_say_what_was_measured() -> None:
+    results = ProbeResults(
+        suites=[suite("quick", 19.0), suite("full", 181.0, 31.0)],
+        same=[Same("a", 1, "", 1.0, 0.9, 1.1, "no difference")] * 19 + [Same("b", 1, "", 2.0, 1.9, 2.1, "slower")],
+        spoiled=[Spoiled("a", 2, 2), Spoiled("b", 2, 1)],
+    )
+    bars = bars_of(results, [])
+    assert {name: bar["pass"] for name, bar in bars.items()} == {
+        "probe_quick_s": True, "probe_full_s": False, "harness_ns": False, "aa_no_difference": True,
+        "flipped_byte_noticed": False, "paths_without_figures": True,
+    }  # fmt: skip
+    assert (bars["aa_no_difference"]["value"], bars["flipped_byte_noticed"]["value"]) == (0.95, 0.5)
+    assert bars_of(ProbeResults(), None) == {}
+    assert bars_of(results, ["a", "b"])["paths_without_figures"]["value"] == 2
+    assert list(TARGETS) == list(USES)
+    assert set(EXPERIMENT_OF) == set(TARGETS)
+    for name in TARGETS:
+        assert basis_of(name, results).uses
+
+
+def test_rows_of_runs() -> None:
+    found = collected(
+        START, row(), row(series=1), row(bytes=8, refused="x"), row(bytes=16, notice="blocking"), PATH, END
+    )
+    assert [(one.size, one.shape) for one in figures_of(found)] == [(4096, ""), (16, "blocking")]
+    assert [one.verdict for one in same_of(found)] == ["no difference"]
+    spoiled = collected(START, row(), WRONG, PATH, PATH | {"id": "c", "absent": "no device"}, END)
+    assert spoiled_of(spoiled) == [Spoiled("a.b", 2, 1)]
+    silent = collected(START, PATH, END)
+    assert spoiled_of(silent) == [Spoiled("a.b", 0, 0)]
+    assert bars_of(ProbeResults(spoiled=spoiled_of(silent)), None)["flipped_byte_noticed"]["value"] == 0
+
+
+def test_a_run_with_a_stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    lines = texts(START, row(), row(series=1), PATH, PATH | {"id": "c", "absent": "no device"}, END)
+    stand_in(monkeypatch, tmp_path, lines)
+    said: list[str] = []
+    bench = run(tmp_path / "b.json", quick=True, only=["quick", "twice"], say=said.append)
+    assert load_bench(tmp_path / "b.json") == bench
+    assert [one.suite for one in bench.results.suites] == ["quick", "twice"]
+    assert bench.bars["aa_no_difference"].passed
+    assert set(bench.not_run) == {"probe_full_s", "flipped_byte_noticed"}
+    assert [one.id for one in bench.results.absent] == ["c"]
+    assert said == ["the quick suite", "the quick suite, everything twice"]
+    page = report.build([tmp_path / "b.json"])
+    words = " ".join(parsed(page).text)
+    assert page.count("<svg role=") == 4
+    for part in ("Bars of probe", "No difference in 1 of 1.", "bars not run", "of 1 paths and shapes"):
+        assert part in words
+
+
+def test_wrong_data_fails_the_benchmark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stand_in(monkeypatch, tmp_path, texts(START, row(), WRONG, PATH, END), 1)
+    with pytest.raises(BenchError, match=r"wrong data from a\.b"):
+        run(tmp_path / "b.json", only=["quick"], say=lambda text: None)
+    assert not (tmp_path / "b.json").exists()
+    bench = run(tmp_path / "b.json", only=["spoiled"], say=lambda text: None)
+    assert bench.results.spoiled == [Spoiled("a.b", 2, 1)]
+
+
+def test_the_file_of_a_run_is_a_chapter(tmp_path: Path) -> None:
+    wake = [row(id=f"wake.{name}", bytes=64, gbytes_per_s=0.0) for name in ("spin", "futex")]
+    chase = [row(id="cpu.chase", bytes=size, depth=depth) for size in (4096, 1 << 20) for depth in (1, 8)]
+    paths = [PATH | {"id": name, "group": name.split(".")[0]} for name in ("wake.spin", "wake.futex", "cpu.chase")]
+    simulated = PATH | {"id": "sim.x", "group": "sim", "provenance": "simulated"}
+    write(
+        collected(START, row(), row(bytes=64), row(id="sim.x"), *wake, *chase, PATH, *paths, simulated, END),
+        tmp_path / "run.json",
+    )
+    page = report.build([tmp_path / "run.json"])
+    parts = parsed(page)
+    for reference in parts.references:
+        assert reference.startswith("#"), f"the page needs {reference}"
+    words = " ".join(parts.text)
+    for part in (
+        "wherry probe run",
+        "wake.futex: 1.5 us",
+        "Measured on this machine.",
+        "Simulated: the time is that of",
+    ):
+        assert part in words
+    assert page.count("<svg role=") == 6, "measured and simulated rows have plots of their own"
+
+
+def test_documentation_names_every_experiment_and_bar() -> None:
+    root = repository()
+    assert root is not None
+    page = (root / "docs" / "probe.md").read_text()
+    for name in (*TARGETS, *(section.name for section in dataclasses.fields(ProbeResults))):
+        assert f"`{name}`" in page, name
+    assert EXPERIMENTS == ("quick", "full", "twice", "spoiled")
+    assert json.loads((root / "python/wherry/probe/bench/published.json").read_text())["values"]
+    for section in dataclasses.fields(ProbeResults):
+        assert dataclasses.is_dataclass(row_type(ProbeResults, section))
+    assert ProbeBench.__doc__

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wherry bench probe`: the tool's own runs, timed, twice, and with spoiled data."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+from wherry.bench import document_of, parse_as, write
+from wherry.errors import BenchError
+from wherry.probe.bench.bars import EXPERIMENT_OF, bars_of
+from wherry.probe.bench.schema import EXPERIMENTS, Absent, PathFigures, ProbeBench, ProbeResults, Same, Spoiled, Suite
+from wherry.probe.comparing import compare_series
+from wherry.probe.lines import Progress
+from wherry.probe.measuring import measure
+from wherry.probe.schema import ProbeRun
+
+Say = Callable[[str], None]
+SPOILED = ("--bytes", "64", "--bytes", "4096", "--depth", "1", "--rounds", "3", "--seconds", "5", "--spoil")
+
+
+def suite_of(name: Literal["quick", "full", "twice", "spoiled"], run: ProbeRun, seconds: float) -> Suite:
+    """What a run says of itself."""
+    troubles = [trouble for path in run.paths for trouble in path.troubles]
+    return Suite(
+        suite=name,
+        seconds=seconds,
+        rows=len(run.rows),
+        refused=sum(bool(row.refused) for _, row in run.rows),
+        failed=sum(not trouble.wrong for trouble in troubles),
+        wrong=run.wrong,
+        unsettled=sum(row.unsettled for _, row in run.rows),
+        harness_batched_ns=run.harness_batched_ns,
+        harness_timed_ns=run.harness_timed_ns,
+    )
+
+
+def figures_of(run: ProbeRun) -> list[PathFigures]:
+    """The rows that are not refused."""
+    return [
+        PathFigures(
+            id=path.id,
+            group=path.group,
+            provenance=path.provenance,
+            size=row.bytes,
+            depth=row.depth,
+            shape=row.words,
+            p50_ns=row.p50_ns,
+            least_ns=row.least,
+            most_ns=row.most,
+            p99_ns=row.p99_ns,
+            gbytes_per_s=row.gbytes_per_s,
+            transfers_per_s=row.transfers_per_s,
+            cpu_ns=row.cpu_user_ns + row.cpu_system_ns,
+            other_cpu_ns=row.other_user_ns + row.other_system_ns,
+            unsettled=row.unsettled,
+        )
+        for path, row in run.rows
+        if not row.refused and row.series == 0
+    ]
+
+
+def same_of(run: ProbeRun) -> list[Same]:
+    """What a run with --twice makes of itself."""
+    found = [one for one in compare_series(run) if one.verdict != "undecided"]
+    return [Same(one.path.id, one.a.bytes, one.a.words, one.ratio, one.low, one.high, one.verdict) for one in found]
+
+
+def spoiled_of(run: ProbeRun) -> list[Spoiled]:
+    """Every path that is here: all its cells must be wrong."""
+    found = []
+    for path in run.paths:
+        if not path.absent:
+            noticed = sum(trouble.wrong for trouble in path.troubles)
+            found.append(Spoiled(path.id, len(path.rows) + len(path.troubles), noticed))
+    return found
+
+
+class _Bench:
+    def __init__(self, say: Say) -> None:
+        self.results = ProbeResults()
+        self.without: list[str] | None = None
+        self.environment: dict[str, str] = {}
+        self.rounds = 0
+        self._say = say
+        self._told = 0.0
+
+    def _watch(self, line: Progress) -> None:
+        if line.seconds < self._told or line.seconds - self._told >= 10:
+            self._told = line.seconds
+            self._say(f"  {100 * line.done // max(line.of, 1)} %, {line.seconds:.0f} s: {line.id}, {line.bytes} bytes")
+
+    def experiment(self, name: str, say_first: str) -> None:
+        self._say(say_first)
+        self._told = 0.0
+        begin = time.monotonic()
+        if name == "spoiled":
+            run = measure(more=SPOILED, watch=self._watch)
+        else:
+            run = measure(quick=name != "full", twice=name == "twice", watch=self._watch)
+        seconds = time.monotonic() - begin
+        if run.stopped:
+            raise KeyboardInterrupt
+        if run.wrong and name != "spoiled":
+            wrong = sorted({path.id for path in run.paths for trouble in path.troubles if trouble.wrong})
+            raise BenchError(f"wrong data from {', '.join(wrong)}: `wherry probe run` shows more")
+        kind: Literal["quick", "full", "twice", "spoiled"] = name  # type: ignore[assignment]
+        self.results.suites.append(suite_of(kind, run, seconds))
+        self.environment = run.environment
+        if name in ("quick", "full"):
+            self.rounds = run.settings.rounds
+            self.results.paths[:] = figures_of(run)
+            self.results.absent[:] = [Absent(path.id, path.absent) for path in run.paths if path.absent]
+            having = {row.id for row in self.results.paths}
+            self.without = [path.id for path in run.paths if not path.absent and path.id not in having]
+        elif name == "twice":
+            self.results.same.extend(same_of(run))
+        else:
+            self.results.spoiled.extend(spoiled_of(run))
+
+
+_WORDS = {
+    "quick": "the quick suite",
+    "full": "the full suite, some three minutes",
+    "twice": "the quick suite, everything twice",
+    "spoiled": "every path, with one byte flipped",
+}
+
+
+def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), say: Say) -> ProbeBench:
+    """Measures, writes `json_file`, and returns what it holds. Raises BenchError, NotFound."""
+    wanted = [name for name in EXPERIMENTS if name in only or (not only and not (quick and name == "full"))]
+    bench = _Bench(say)
+    for name in wanted:
+        bench.experiment(name, _WORDS[name])
+    bars = bars_of(bench.results, bench.without)
+    document: dict[str, Any] = document_of("probe", {}, max(bench.rounds, 1)) | {
+        "bars": bars,
+        "results": asdict(bench.results),
+        "environment": bench.environment,
+        "not_run": {name: f"{of} was not asked for" for name, of in EXPERIMENT_OF.items() if name not in bars},
+    }
+    found = parse_as(ProbeBench, document, str(json_file))
+    write(json_file, document)
+    return found

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether two measurements of a path and size differ, by the spread of their rounds.
+
+For each pair of rows the exact 99 % confidence interval of the ratio of their times is computed: Hodges and Lehmann's
+estimate of a shift, on logarithms, with the limits of Mann and Whitney's test (M. Hollander, D. A. Wolfe,
+"Nonparametric Statistical Methods", section 4.3). It supposes nothing about how rounds are distributed but that the
+two runs' have one shape. A difference is one whose whole interval lies beyond 5 %. Seven rounds against seven that
+come from one distribution are so called in less than 1 % of cases.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from wherry.errors import BenchError
+from wherry.probe.schema import MeasuredPath, ProbeRun, Row
+
+DOUBT = 0.01
+"""How often an interval may miss the true ratio."""
+MARGIN = 0.05
+"""A ratio so near to 1 is no difference."""
+
+Verdict = Literal["no difference", "faster", "slower", "undecided"]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Of one path and shape: B beside A."""
+
+    path: MeasuredPath
+    a: Row
+    b: Row
+    ratio: float
+    """B's time over A's: Hodges and Lehmann's estimate."""
+    low: float
+    high: float
+    """The interval's ends; 0 and infinity: there are too few rounds."""
+    verdict: Verdict
+    """Of B. undecided: there are too few rounds for any interval."""
+
+
+@functools.cache
+def _counts(n: int, m: int) -> tuple[int, ...]:
+    """Of the C(n + m, n) orders of n and m values, how many have a Mann-Whitney U of 0, 1, ... n * m."""
+    if n == 0 or m == 0:
+        return (1,)
+    # The largest value is of the first sample, and is then above all m of the second; or it is not.
+    found = [0] * (n * m + 1)
+    for u, count in enumerate(_counts(n - 1, m)):
+        found[u + m] += count
+    for u, count in enumerate(_counts(n, m - 1)):
+        found[u] += count
+    return tuple(found)
+
+
+def interval(a: Sequence[float], b: Sequence[float], doubt: float = DOUBT) -> tuple[float, float, float]:
+    """The ratio of b to a, and the ends of its interval. All values are positive."""
+    shifts = sorted(math.log(y) - math.log(x) for x in a for y in b)
+    middle = math.exp((shifts[(len(shifts) - 1) // 2] + shifts[len(shifts) // 2]) / 2)
+    counts = _counts(len(a), len(b))
+    allowed = doubt / 2 * sum(counts)
+    below, left = 0, 0.0
+    for count in counts:  # so many of the shifts may lie outside at either end
+        left += count
+        if left > allowed:
+            break
+        below += 1
+    if below == 0:
+        return middle, 0.0, math.inf
+    return middle, math.exp(shifts[below - 1]), math.exp(shifts[-below])
+
+
+def compare_rounds(a: Sequence[float], b: Sequence[float]) -> tuple[float, float, float, Verdict]:
+    """Ratio, interval, verdict on b."""
+    ratio, low, high = interval(a, b)
+    verdict: Verdict = "no difference"
+    if not math.isfinite(high):
+        verdict = "undecided"
+    elif low > 1 + MARGIN:
+        verdict = "slower"
+    elif high < 1 / (1 + MARGIN):
+        verdict = "faster"
+    return ratio, low, high, verdict
+
+
+def _by_key(run: ProbeRun, series: int) -> dict[tuple[str | int, ...], tuple[MeasuredPath, Row]]:
+    return {row.key: (path, row) for path, row in run.rows if row.series == series and not row.refused}
+
+
+def _compared(pairs: Iterable[tuple[MeasuredPath, Row, Row]]) -> list[Comparison]:
+    return [Comparison(path, a, b, *compare_rounds(a.rounds, b.rounds)) for path, a, b in pairs]
+
+
+def compare(a: ProbeRun, b: ProbeRun) -> list[Comparison]:
+    """What both runs have rows of. Raises BenchError when they have nothing in common, or a path was measured in one
+    and simulated or modelled in the other."""
+    mine, theirs = _by_key(a, 0), _by_key(b, 0)
+    for key in mine.keys() & theirs.keys():
+        kinds = {mine[key][0].provenance, theirs[key][0].provenance}
+        if len(kinds) > 1:
+            raise BenchError(
+                f"{key[0]} is {' in one run and '.join(sorted(kinds))} in the other: that is no comparison"
+            )
+    found = _compared((path, row, theirs[key][1]) for key, (path, row) in mine.items() if key in theirs)
+    if not found:
+        raise BenchError("the two runs have no path, size and depth in common")
+    return found
+
+
+def compare_series(run: ProbeRun) -> list[Comparison]:
+    """The two series of a run with --twice: what differs is noise. Raises BenchError if there is one series only."""
+    second = _by_key(run, 1)
+    found = _compared((path, row, second[key][1]) for key, (path, row) in _by_key(run, 0).items() if key in second)
+    if not found:
+        raise BenchError("the run has one series: `wherry probe run --twice` measures two")
+    return found

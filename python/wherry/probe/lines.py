@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What wherry-probe says: one JSON object a line (docs/probe.md, Lines).
+
+A line that is not one of these ends the run: what the program means is not guessed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from wherry.errors import BenchError
+
+Flow = Literal["h2c", "c2h", "both"]
+Notice = Literal["polled", "interrupt", "blocking"]
+Pattern = Literal["sequential", "strided", "random"]
+CacheState = Literal["warm", "flushed", "remote"]
+Load = Literal["closed", "open"]
+Initiator = Literal["host", "device"]
+Provenance = Literal["measured", "simulated", "modelled"]
+LONGEST = 1 << 16
+"""Characters of a line. A row with a thousand rounds has some twenty thousand."""
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """Of one cell. `series`: the same cell twice in a run, 0 and 1."""
+
+    id: str
+    bytes: int
+    depth: int
+    channels: int
+    pattern: Pattern
+    flow: Flow
+    notice: Notice
+    cache: CacheState
+    align: int
+    load: Load
+    series: int
+
+    @property
+    def key(self) -> tuple[str | int, ...]:
+        """What rows of two runs must share to be compared."""
+        return (self.id, self.bytes, self.depth, self.channels, self.pattern, self.flow, self.notice, self.cache,
+                self.align, self.load)  # fmt: skip
+
+    @property
+    def words(self) -> str:
+        """What sets it apart from the plainest shape of its path and size."""
+        found = [f"depth {self.depth}"] if self.depth > 1 else []
+        found += [f"{self.channels} channels"] if self.channels > 1 else []
+        found += [self.notice] if self.notice != "polled" else []
+        found += [self.cache] if self.cache != "warm" else []
+        found += [f"+{self.align}"] if self.align else []
+        found += ["open loop"] if self.load == "open" else []
+        return ", ".join(found)
+
+
+class Figures(Shape, frozen=True, kw_only=True):
+    """A row: times are of one transfer, in nanoseconds."""
+
+    p50_ns: float
+    """The median of the rounds' medians."""
+    p90_ns: float
+    p99_ns: float
+    p999_ns: float
+    max_ns: float
+    """Of all rounds together."""
+    gbytes_per_s: float
+    """10^9 bytes; the median of the rounds. 0: the path moves none."""
+    transfers_per_s: float
+    offered_per_s: float
+    """Of an open loop; 0: a closed one."""
+    cpu_user_ns: float
+    cpu_system_ns: float
+    other_user_ns: float
+    other_system_ns: float
+    """Of the other side's process."""
+    least: float
+    most: float
+    """Of the rounds' medians."""
+    rounds: list[float]
+    """The rounds' medians, in their order."""
+    disturbed: int
+    """Rounds into which an involuntary switch or steal fell."""
+    warm: int
+    """Rounds whose warm-up ended because three batches agreed to 5 %."""
+    p50_undisturbed_ns: float
+    """0: all rounds were disturbed."""
+    variation: float
+    unsettled: bool
+    samples: int
+    batch: int
+    """Transfers that are timed together; 1: each is."""
+    bound_gbytes_per_s: float
+    """0: none is known."""
+    bound_why: str
+    refused: str
+    """Why the figures are not to be believed; empty: nothing is known against them."""
+
+
+class Start(msgspec.Struct, frozen=True, tag="start", tag_field="kind"):
+    """The first line of a run."""
+
+    wherry: str
+    environment: dict[str, str]
+    machine_key: str
+    clock_ghz: float
+    clock_resolution_ns: float
+    harness_batched_ns: float
+    harness_timed_ns: float
+    cells: int
+    rounds: int
+    seed: int
+
+
+class PathLine(msgspec.Struct, frozen=True, tag="path", tag_field="kind"):
+    """A path, with what a run has found out about it."""
+
+    id: str
+    group: str
+    from_: str = msgspec.field(name="from")
+    to: str
+    initiator: Initiator
+    provenance: Provenance
+    absent: str
+    note: str
+
+
+class Progress(Shape, frozen=True, kw_only=True, tag="progress", tag_field="kind"):
+    """So many visits of so many are done; the next is of this cell."""
+
+    done: int
+    of: int
+    seconds: float
+
+
+class RowLine(Figures, frozen=True, kw_only=True, tag="row", tag_field="kind"):
+    """A cell that was measured."""
+
+
+class Wrong(Shape, frozen=True, kw_only=True, tag="wrong", tag_field="kind"):
+    """Its data did not arrive as it was sent."""
+
+    why: str
+
+
+class Failed(Shape, frozen=True, kw_only=True, tag="failed", tag_field="kind"):
+    """It could not be measured."""
+
+    why: str
+
+
+class End(msgspec.Struct, frozen=True, tag="end", tag_field="kind"):
+    """The last line of a run: cells, and seconds."""
+
+    measured: int
+    wrong: int
+    refused: int
+    failed: int
+    stopped: bool
+    seconds: float
+
+
+Line = Start | PathLine | Progress | RowLine | Wrong | Failed | End
+_decoder = msgspec.json.Decoder(Line)
+
+
+def parse(text: str | bytes) -> Line:
+    """One line. Raises BenchError, which shows the beginning of what it is not."""
+    if len(text) > LONGEST:
+        raise BenchError(f"wherry-probe wrote a line of {len(text)} characters")
+    try:
+        line: Line = _decoder.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BenchError(f"wherry-probe wrote {text[:80]!r}: {error}") from None
+    for name in line.__struct_fields__:
+        value = getattr(line, name)
+        for figure in value if isinstance(value, list) else [value]:
+            if isinstance(figure, int | float) and not (math.isfinite(figure) and figure >= 0):
+                raise BenchError(f"wherry-probe wrote {name} = {figure}; a number of 0 or more is expected")
+    if isinstance(line, RowLine) and not line.rounds:
+        raise BenchError(f"wherry-probe wrote a row of {line.id} without rounds")
+    return line
+
+
+def paths_of(lines: Iterable[Line]) -> list[PathLine]:
+    """Those that the lines tell of, in their order."""
+    return [line for line in lines if isinstance(line, PathLine)]

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs wherry-probe, and collects what it says."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+
+from wherry.errors import BenchError
+from wherry.probe.lines import End, Failed, Figures, Line, PathLine, Progress, RowLine, Start, Wrong, parse, paths_of
+from wherry.probe.schema import SCHEMA, MeasuredPath, ProbeRun, Row, Settings, Trouble, now, trouble_of
+from wherry.system import how_it_ended, wherry_probe
+
+WRONG_DATA, NOTHING, STOPPED = 1, 2, 130
+"""Exit statuses of the program, and of `wherry probe run`."""
+
+
+def lines_of(words: Sequence[str]) -> Iterator[Line]:
+    """What the program says, as it comes. Raises BenchError when it ends in another way than it may, NotFound."""
+    environment = {"UCX_LOG_LEVEL": "error"} | os.environ
+    with subprocess.Popen(
+        [str(wherry_probe()), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environment
+    ) as process:
+        assert process.stdout is not None
+        try:
+            for text in process.stdout:
+                yield parse(text)
+        except BaseException:
+            # After Ctrl-C a terminal has told the program, too. Its children end with it.
+            process.send_signal(signal.SIGTERM)
+            raise
+        status = process.wait()
+    if status not in (0, WRONG_DATA, NOTHING, STOPPED):
+        raise BenchError(f"wherry-probe {how_it_ended(status)}; its last lines above say why")
+
+
+def known_paths(only: Sequence[str] = ()) -> list[PathLine]:
+    """All paths, or those that `only` names. Raises BenchError when a name is none."""
+    found = paths_of(lines_of(["list", *_only(only)]))
+    if not found:
+        raise BenchError("wherry-probe lists no path; its last lines above say why")
+    return found
+
+
+def _only(only: Sequence[str]) -> list[str]:
+    return [word for name in only for word in ("--only", name)]
+
+
+class Collector:
+    """The lines of one run."""
+
+    def __init__(self) -> None:
+        self._start: Start | None = None
+        self._end: End | None = None
+        self._paths: list[PathLine] = []
+        self._rows: dict[str, list[Row]] = {}
+        self._troubles: dict[str, list[Trouble]] = {}
+
+    def take(self, line: Line) -> None:
+        """One more. Raises BenchError when it cannot come here."""
+        if (self._start is None) != isinstance(line, Start) or self._end is not None:
+            raise BenchError(f"wherry-probe wrote a line of kind {type(line).__name__} where none can be")
+        match line:
+            case Start():
+                self._start = line
+            case End():
+                self._end = line
+            case PathLine():
+                self._paths.append(line)
+            case RowLine():
+                figures = {name: getattr(line, name) for name in Figures.__struct_fields__}
+                self._rows.setdefault(line.id, []).append(Row(**figures))
+            case Wrong() | Failed():
+                self._troubles.setdefault(line.id, []).append(trouble_of(line, line.why))
+            case Progress():
+                pass
+
+    def run(self, *, quick: bool, twice: bool, only: Sequence[str]) -> ProbeRun:
+        """All of it. Raises BenchError when the program did not come to its end."""
+        start, end = self._start, self._end
+        if start is None or end is None:
+            raise BenchError("wherry-probe ended before its run did; its last lines above say why")
+        unknown = {*self._rows, *self._troubles} - {path.id for path in self._paths}
+        if unknown:
+            raise BenchError(f"wherry-probe wrote rows of {sorted(unknown)}, which it lists no path for")
+        return ProbeRun(
+            schema=SCHEMA,
+            name="probe_run",
+            when=now(),
+            wherry=start.wherry,
+            machine_key=start.machine_key,
+            environment=start.environment,
+            clock_ghz=start.clock_ghz,
+            clock_resolution_ns=start.clock_resolution_ns,
+            harness_batched_ns=start.harness_batched_ns,
+            harness_timed_ns=start.harness_timed_ns,
+            settings=Settings(quick=quick, twice=twice, rounds=start.rounds, seed=start.seed, only=list(only)),
+            seconds=end.seconds,
+            stopped=end.stopped,
+            paths=[
+                MeasuredPath(
+                    **{name: getattr(path, name) for name in PathLine.__struct_fields__},
+                    rows=self._rows.get(path.id, []),
+                    troubles=self._troubles.get(path.id, []),
+                )
+                for path in self._paths
+            ],
+        )
+
+
+def measure(
+    *,
+    quick: bool = False,
+    twice: bool = False,
+    only: Sequence[str] = (),
+    more: Sequence[str] = (),
+    watch: Callable[[Progress], None] = lambda line: None,
+) -> ProbeRun:
+    """One run. `more`: further words of the program's. Raises BenchError."""
+    words = ["run", *(["--quick"] if quick else []), *(["--twice"] if twice else []), *_only(only), *more]
+    collector = Collector()
+    for line in lines_of(words):
+        if isinstance(line, Progress):
+            watch(line)
+        collector.take(line)
+    return collector.run(quick=quick, twice=twice, only=only)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report's chapters of `wherry bench probe` and of `wherry probe run`. Plots are in wherry.probe.report.plots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wherry.bench import size_text
+from wherry.probe.bench.run import figures_of
+from wherry.probe.bench.schema import Absent, PathFigures, ProbeBench, ProbeResults
+from wherry.probe.lines import Provenance
+from wherry.probe.report import plots
+from wherry.probe.schema import load
+from wherry.report import Chapter, Section, Sections, bench_chapter
+
+PROVENANCES: dict[Provenance, str] = {
+    "measured": "Measured on this machine.",
+    "simulated": "Simulated: the time is that of a simulation.",
+    "modelled": "Modelled: the time is that of a formula.",
+}
+"""They never share a plot."""
+
+
+def chapter(document: Any, file: str) -> Chapter:
+    """Of a JSON document of the benchmark. Raises BenchError."""
+    return bench_chapter(ProbeBench, document, file, lambda bench: sections_of(bench.results), _facts)
+
+
+def run_chapter(document: Any, file: str) -> Chapter:
+    """Of the file of `wherry probe run --json`. Raises BenchError."""
+    run = load(file)
+    absent = [Absent(path.id, path.absent) for path in run.paths if path.absent]
+    return Chapter(
+        heading="Paths",
+        code="wherry probe run",
+        anchor="paths",
+        link="Paths of this machine",
+        facts={
+            "measured": run.when,
+            "machine": run.machine_key,
+            **{name.replace("_", " "): value for name, value in sorted(run.environment.items())},
+            "rounds": run.settings.rounds,
+            "versions": f"wherry {run.wherry}",
+        },
+        command="wherry probe run",
+        make="bench report",
+        sections=sections_of(ProbeResults(paths=figures_of(run), absent=absent)),
+    )
+
+
+CHAPTERS = {"probe": chapter, "probe_run": run_chapter}
+
+
+def _facts(bench: ProbeBench) -> dict[str, object]:
+    facts: dict[str, object] = {name.replace("_", " "): value for name, value in sorted(bench.environment.items())}
+    if bench.not_run:
+        facts["bars not run"] = "; ".join(f"{name}: {why}" for name, why in bench.not_run.items())
+    return facts
+
+
+def sections_of(results: ProbeResults) -> list[Section]:
+    """What the results hold."""
+    sections = Sections("probe")
+    for provenance, words in PROVENANCES.items():
+        _paths(sections, [row for row in results.paths if row.provenance == provenance], provenance, words)
+    sections.add(
+        results.same,
+        "same",
+        "One run, everything twice",
+        "Each path and shape was measured as two series that took turns. The interval is that of the ratio of the two, "
+        "99 %, from the rounds' medians. One that lies wholly beyond the band of 5 % would be called a difference.",
+        lambda rows, _: plots.same(rows),
+        ours=f"No difference in {sum(row.verdict == 'no difference' for row in results.same)} of {len(results.same)}.",
+    )
+    sections.add(
+        results.spoiled,
+        "spoiled",
+        "One byte flipped where the data landed",
+        "A byte of the destination was changed before each check. Every cell of every path must be told as wrong.",
+        lambda rows, _: plots.spoiled(rows),
+    )
+    sections.add(
+        results.suites,
+        "suites",
+        "Runs of the program",
+        "How long a suite takes, the start of programs included.",
+        lambda rows, _: plots.suites(rows),
+    )
+    return sections.found
+
+
+def _paths(sections: Sections, rows: list[PathFigures], provenance: Provenance, words: str) -> None:
+    plain = [row for row in rows if not row.shape and row.depth == 1 and row.group not in ("wake",) and
+             row.id != "cpu.chase"]  # fmt: skip
+    remote = [row for row in rows if row.shape == "remote" and row.depth == 1]
+    sections.add(
+        [*plain, *remote],
+        f"latency-{provenance}",
+        "Latency by size",
+        f"{words} One transfer at a time: the median of the rounds' medians, with the smallest and largest of them.",
+        lambda rows, _: plots.latency(rows),
+    )
+    moving = [row for row in rows if row.gbytes_per_s > 0 and row.group != "wake" and row.id != "cpu.chase"]
+    sections.add(
+        moving,
+        f"bandwidth-{provenance}",
+        "Bandwidth by size",
+        f"{words} The best depth of each size; 10^9 bytes a second.",
+        lambda rows, _: plots.bandwidth(rows),
+    )
+    wakes = [row for row in rows if row.group == "wake"]
+    sections.add(
+        wakes,
+        f"wake-{provenance}",
+        "Waking another process",
+        f"{words} From the call until the woken process has answered with a line of 64 bytes, and what a call costs in "
+        "CPU time on both sides.",
+        lambda rows, _: plots.wake(rows),
+        ours=_wake_sentence(wakes),
+    )
+    sections.add(
+        [row for row in rows if row.id == "cpu.chase"],
+        f"chase-{provenance}",
+        "The way to memory",
+        f"{words} Loads that depend on each other, in so much memory, and the time of one. With more chains more are "
+        "under way.",
+        lambda rows, _: plots.chase(rows),
+        ours=_chase_sentence([row for row in rows if row.id == "cpu.chase"]),
+    )
+
+
+def _wake_sentence(rows: list[PathFigures]) -> str:
+    return "; ".join(f"{row.id}: {row.p50_ns / 1000:.3g} us" for row in rows)
+
+
+def _chase_sentence(rows: list[PathFigures]) -> str:
+    alone = [row for row in rows if row.depth == 1]
+    return "; ".join(f"{size_text(row.size)}: {row.p50_ns:.3g} ns" for row in alone)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plots of probe's chapters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from wherry.probe.bench.schema import PathFigures, Same, Spoiled, Suite
+from wherry.report import COLOURS, INK, grouped_bars, legend_above, panels, plain_axis, size_axis, stacked_bars
+
+STYLES = ("-", "--", ":", "-.")
+
+
+def _by_id(rows: Iterable[PathFigures]) -> dict[str, list[PathFigures]]:
+    found: dict[str, list[PathFigures]] = {}
+    for row in sorted(rows, key=lambda row: row.size):
+        found.setdefault(row.id, []).append(row)
+    return found
+
+
+def _line(place: int) -> dict[str, Any]:
+    return {"color": COLOURS[place % len(COLOURS)], "linestyle": STYLES[place // len(COLOURS) % len(STYLES)]}
+
+
+def latency(rows: Sequence[PathFigures]) -> Figure:
+    """A line for each path, with its least and most."""
+    figure, ((axes,),) = panels(1, 1, 9.0, 4.6)
+    for place, (name, points) in enumerate(_by_id(rows).items()):
+        sizes = [row.size for row in points]
+        axes.plot(sizes, [row.p50_ns / 1000 for row in points], marker="o", label=name, **_line(place))
+        axes.fill_between(sizes, [row.least_ns / 1000 for row in points], [row.most_ns / 1000 for row in points],
+                          color=_line(place)["color"], alpha=0.15, linewidth=0)  # fmt: skip
+    axes.set_yscale("log")
+    plain_axis(axes.yaxis)
+    axes.set_ylabel("us")
+    size_axis(axes, [row.size for row in rows], "bytes of a transfer")
+    legend_above(figure, axes, 5)
+    return figure
+
+
+def bandwidth(rows: Sequence[PathFigures]) -> Figure:
+    """A line for each path: of each size the best depth."""
+    figure, ((axes,),) = panels(1, 1, 9.0, 4.6)
+    for place, (name, points) in enumerate(_by_id(rows).items()):
+        best: dict[int, float] = {}
+        for row in points:
+            best[row.size] = max(best.get(row.size, 0.0), row.gbytes_per_s)
+        axes.plot(list(best), list(best.values()), marker="o", label=name, **_line(place))
+    axes.set_yscale("log")
+    plain_axis(axes.yaxis)
+    axes.set_ylabel("GB/s")
+    size_axis(axes, [row.size for row in rows], "bytes of a transfer")
+    legend_above(figure, axes, 5)
+    return figure
+
+
+def wake(rows: Sequence[PathFigures]) -> Figure:
+    """Latency and CPU time."""
+    figure, ((left, right),) = panels(1, 2, 10.0, 1.4 + 0.3 * len(rows), sharey=True)
+    names = [row.id for row in rows]
+    stacked_bars(left, names, [("median", [row.p50_ns / 1000 for row in rows], COLOURS[0])])
+    left.set_xlabel("us")
+    stacked_bars(right, names, [
+        ("caller", [row.cpu_ns / 1000 for row in rows], COLOURS[2]),
+        ("woken", [row.other_cpu_ns / 1000 for row in rows], COLOURS[1]),
+    ])  # fmt: skip
+    right.invert_yaxis()  # the axis is shared, and has been turned twice
+    right.set_xlabel("us of CPU time a call")
+    legend_above(figure, right, 2)
+    return figure
+
+
+def chase(rows: Sequence[PathFigures]) -> Figure:
+    """A line for each number of chains."""
+    figure, ((axes,),) = panels(1, 1, 8.0, 3.6)
+    for place, depth in enumerate(sorted({row.depth for row in rows})):
+        points = sorted((row for row in rows if row.depth == depth), key=lambda row: row.size)
+        label = "1 chain" if depth == 1 else f"{depth} chains"
+        axes.plot([row.size for row in points], [row.p50_ns for row in points], marker="o", label=label, **_line(place))
+    axes.set_yscale("log")
+    plain_axis(axes.yaxis)
+    axes.set_ylabel("ns a load")
+    size_axis(axes, [row.size for row in rows], "bytes that the loads go round in")
+    legend_above(figure, axes, 4)
+    return figure
+
+
+def same(rows: Sequence[Same]) -> Figure:
+    """The intervals, sorted, and the band in which there is no difference."""
+    figure, ((axes,),) = panels(1, 1, 9.0, 3.4)
+    ordered = sorted(rows, key=lambda row: row.ratio)
+    places = list(range(len(ordered)))
+    colours = [COLOURS[2] if row.verdict == "no difference" else COLOURS[4] for row in ordered]
+    axes.vlines(places, [row.low for row in ordered], [row.high for row in ordered], colors=colours, linewidth=1.0)
+    axes.scatter(places, [row.ratio for row in ordered], c=colours, s=8, zorder=3)
+    axes.axhspan(1 / 1.05, 1.05, color=INK, alpha=0.08, linewidth=0)
+    finite = [value for row in rows for value in (row.low, row.high) if math.isfinite(value) and value > 0]
+    axes.set_yscale("log")
+    axes.set_ylim(max(0.2, min(finite, default=0.5) / 1.1), min(5.0, max(finite, default=2.0) * 1.1))
+    plain_axis(axes.yaxis)
+    axes.yaxis.set_minor_formatter(lambda value, _: f"{value:g}")
+    axes.set_ylabel("second series / first")
+    axes.set_xlabel("paths and shapes, sorted")
+    return figure
+
+
+def spoiled(rows: Sequence[Spoiled]) -> Figure:
+    """Noticed, and not."""
+    figure, ((axes,),) = panels(1, 1, 8.0, 1.2 + 0.24 * len(rows))
+    stacked_bars(axes, [row.id for row in rows], [
+        ("noticed", [float(row.noticed) for row in rows], COLOURS[2]),
+        ("not noticed", [float(row.cells - row.noticed) for row in rows], COLOURS[4]),
+    ])  # fmt: skip
+    axes.set_xlabel("cells")
+    legend_above(figure, axes, 2)
+    return figure
+
+
+def suites(rows: Sequence[Suite]) -> Figure:
+    """Seconds."""
+    figure, ((axes,),) = panels(1, 1, 6.0, 2.6)
+    grouped_bars(axes, [row.suite for row in rows], {"seconds": ([row.seconds for row in rows], COLOURS[0])})
+    axes.set_ylabel("s")
+    return figure

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file of `wherry probe run --json FILE`, as types (docs/probe.md, The file of a run)."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from wherry.errors import AlreadyExists, BenchError
+from wherry.probe.lines import Failed, Figures, Initiator, Provenance, Shape
+
+SCHEMA = 1
+_MOST = 1 << 26
+"""Bytes of a file. A full run has about one MiB."""
+
+
+class Row(Figures, frozen=True, kw_only=True):
+    """As in the lines."""
+
+
+class Trouble(Shape, frozen=True, kw_only=True):
+    """A cell without a row: its data was wrong, or it could not be measured."""
+
+    why: str
+    wrong: bool
+
+
+class MeasuredPath(msgspec.Struct, frozen=True, kw_only=True):
+    """A path and its rows."""
+
+    id: str
+    group: str
+    from_: str = msgspec.field(name="from")
+    to: str
+    initiator: Initiator
+    provenance: Provenance
+    absent: str
+    """Why it cannot run here; then there are no rows."""
+    note: str
+    rows: list[Row] = []
+    troubles: list[Trouble] = []
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How it was measured."""
+
+    quick: bool
+    twice: bool
+    rounds: int
+    seed: int
+    only: list[str]
+
+
+class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One run."""
+
+    schema: int
+    name: Literal["probe_run"]
+    when: str
+    wherry: str
+    machine_key: str
+    """Processor, cores, kernel and UCX: figures of another machine are others."""
+    environment: dict[str, str]
+    clock_ghz: float
+    clock_resolution_ns: float
+    harness_batched_ns: float
+    """What the runner adds to a transfer's time: where transfers are timed together."""
+    harness_timed_ns: float
+    """The same, where each is timed."""
+    settings: Settings
+    seconds: float
+    stopped: bool
+    paths: list[MeasuredPath]
+
+    @property
+    def rows(self) -> list[tuple[MeasuredPath, Row]]:
+        """All of them, with their paths."""
+        return [(path, row) for path in self.paths for row in path.rows]
+
+    @property
+    def wrong(self) -> int:
+        """Cells whose data was wrong."""
+        return sum(trouble.wrong for path in self.paths for trouble in path.troubles)
+
+    @property
+    def measured(self) -> int:
+        """Rows that are not refused."""
+        return sum(not row.refused for _, row in self.rows)
+
+
+def trouble_of(line: Shape, why: str) -> Trouble:
+    """Of a line about a cell that has no row."""
+    shape = {name: getattr(line, name) for name in Shape.__struct_fields__}
+    return Trouble(**shape, why=why, wrong=not isinstance(line, Failed))
+
+
+def now() -> str:
+    """ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def load(file: str | os.PathLike[str]) -> ProbeRun:
+    """Reads and checks the file of a run. Keys that are not known are ignored. Raises BenchError."""
+    name = os.fspath(file)
+    try:
+        with Path(file).open("rb") as source:
+            text = source.read(_MOST + 1)
+    except OSError as error:
+        raise BenchError(f"cannot read {name}: {error.strerror}") from None
+    if len(text) > _MOST:
+        raise BenchError(f"cannot read {name}: it has more than {_MOST} bytes")
+    try:
+        run = msgspec.json.decode(text, type=ProbeRun)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BenchError(f"{name} is not what `wherry probe run --json` writes: {error}") from None
+    if run.schema != SCHEMA:
+        raise BenchError(f"{name}: schema is {run.schema}; this Wherry reads schema {SCHEMA}")
+    for path, row in run.rows:
+        if not row.rounds or min(row.rounds) <= 0:
+            raise BenchError(f"{name}: a row of {path.id} has rounds {row.rounds}; positive times are expected")
+    return run
+
+
+def refuse_if_there(file: Path) -> None:
+    """Raises AlreadyExists: a run is never written over another one."""
+    if os.path.lexists(file):
+        raise AlreadyExists(f"{file} is there already, and a run overwrites nothing: name another file")
+
+
+def write(run: ProbeRun, file: Path) -> None:
+    """The file as a whole. Raises AlreadyExists, OSError."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    refuse_if_there(file)
+    # Not `system.replacing`, which puts it in place of what somebody has written meanwhile.
+    partial = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+    try:
+        with partial.open("xb") as whole:
+            whole.write(msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n")
+        os.link(partial, file)
+    except FileExistsError:
+        refuse_if_there(file)
+        raise
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs and comparisons as tables for people, after perftest's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from wherry.probe.comparing import Comparison
+    from wherry.probe.lines import PathLine
+    from wherry.probe.schema import MeasuredPath, ProbeRun, Row
+
+
+def time_text(ns: float) -> str:
+    """1234.0 as "1.23 us"."""
+    for unit, factor in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if ns >= factor:
+            return f"{ns / factor:.3g} {unit}"
+    return f"{ns:.3g} ns"
+
+
+def bytes_text(size: int) -> str:
+    """65536 as "64 KiB"."""
+    for unit, shift in (("MiB", 20), ("KiB", 10)):
+        if size >= 1 << shift:
+            return f"{size / (1 << shift):g} {unit}"
+    return f"{size} B"
+
+
+def _plain(title: str, columns: Sequence[tuple[str, bool]]) -> Table:
+    """`columns`: their names, and whether they hold text."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for name, text in columns:
+        table.add_column(name, justify="left" if text else "right", no_wrap=not text)
+    return table
+
+
+def listing(paths: Iterable[PathLine]) -> Table:
+    """All paths, and why one cannot run here."""
+    table = _plain("Paths", [("id", True), ("from", True), ("to", True), ("initiator", True), ("here", True)])
+    for path in paths:
+        here = path.provenance if not path.absent else f"absent: {path.absent}"
+        table.add_row(path.id, path.from_, path.to, path.initiator, escape(here))
+    return table
+
+
+def _marks(row: Row) -> str:
+    marks = ["unsettled"] if row.unsettled else []
+    marks += [f"{row.disturbed} of {len(row.rounds)} disturbed"] if row.disturbed else []
+    marks += [f"timed by {row.batch}"] if row.batch > 1 else []
+    return ", ".join(marks)
+
+
+def path_table(path: MeasuredPath) -> Table:
+    """The rows of a path that are not refused."""
+    title = f"{path.id}: {path.from_} to {path.to}, {path.provenance}"
+    names = (("bytes", False), ("shape", True), ("p50", False), ("least", False), ("most", False), ("p99", False),
+             ("p99.9", False), ("max", False), ("GB/s", False), ("M/s", False), ("CPU", False), ("other CPU", False),
+             ("marks", True))  # fmt: skip
+    table = _plain(escape(title), names)
+    for row in path.rows:
+        if row.refused or row.series:
+            continue
+        times = (row.p50_ns, row.least, row.most, row.p99_ns, row.p999_ns, row.max_ns)
+        rate = f"{row.gbytes_per_s:.3g}" if row.gbytes_per_s else ""
+        cpu = (row.cpu_user_ns + row.cpu_system_ns, row.other_user_ns + row.other_system_ns)
+        millions = f"{row.transfers_per_s / 1e6:.3g}"
+        table.add_row(bytes_text(row.bytes), row.words, *map(time_text, times), rate, millions, *map(time_text, cpu),
+                      _marks(row))  # fmt: skip
+    return table
+
+
+def remarks(run: ProbeRun) -> list[str]:
+    """What the tables do not say: absent paths, wrong data, what was refused."""
+    found = [f"{path.id}: absent: {path.absent}" for path in run.paths if path.absent]
+    found += [f"{path.id}: {path.note}" for path in run.paths if path.note and path.rows]
+    for path in run.paths:
+        for trouble in path.troubles:
+            kind = "WRONG DATA" if trouble.wrong else "not measured"
+            found.append(f"{path.id}, {bytes_text(trouble.bytes)} {trouble.words}: {kind}: {trouble.why}")
+        found += [f"{path.id}, {bytes_text(row.bytes)} {row.words}: refused: {row.refused}"
+                  for row in path.rows if row.refused]  # fmt: skip
+    return found
+
+
+def comparison_table(found: Iterable[Comparison], all_rows: bool) -> Table:
+    """Those that differ, or all."""
+    names = (("path", True), ("bytes", False), ("shape", True), ("A", False), ("B", False), ("B / A", False),
+             ("99 % interval", False), ("B is", True))  # fmt: skip
+    table = _plain("Comparison of times", names)
+    for one in found:
+        if not all_rows and one.verdict == "no difference":
+            continue
+        ends = f"{one.low:.3f} to {one.high:.3f}" if math.isfinite(one.high) else ""
+        table.add_row(one.path.id, bytes_text(one.a.bytes), one.a.words, time_text(one.a.p50_ns),
+                      time_text(one.b.p50_ns), f"{one.ratio:.3f}", ends, one.verdict)  # fmt: skip
+    return table

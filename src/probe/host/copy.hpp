@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies within a process: what a path is when there is none.
+#pragma once
+
+#include "probe/host/memory.hpp"
+#include "probe/path.hpp"
+
+namespace wherry::probe {
+
+/// A copy by the calling thread, done when try_post() returns. With CacheState::kFlushed neither source nor destination
+/// is in a cache: transfers go round as many slots as fit into kFlushedBytes, and restore() flushes them.
+class CopyPath : public Path {
+ public:
+  static constexpr std::size_t kFlushedBytes = std::size_t{256} << 10;
+
+  [[nodiscard]] const PathInfo& info() const override { return info_; }
+  [[nodiscard]] Status accepts(const Shape& shape) const override;
+  [[nodiscard]] Work work(const Shape& shape) const override;
+  [[nodiscard]] Result<Bound> open(const Shape& shape) override;
+  void prepare(std::uint64_t seed) override;
+  void restore() override;
+  [[nodiscard]] bool try_post(unsigned slot) override;
+  [[nodiscard]] Result<unsigned> poll(std::span<unsigned> done) override;
+  [[nodiscard]] Status verify(std::uint64_t seed) override;
+  [[nodiscard]] std::span<std::byte> landing() override { return landing_of(to_.data(), layout_); }
+  void close() noexcept override;
+
+ protected:
+  CopyPath(const char* id, const char* from, const char* to);
+  void say_absent(std::string why) { info_.absent = std::move(why); }
+  virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept = 0;
+  /// Places the pages, before they are touched with data.
+  [[nodiscard]] virtual Status place(std::span<std::byte> /*from*/, std::span<std::byte> /*to*/) { return ok_status(); }
+
+ private:
+  PathInfo info_;
+  Layout layout_;
+  CacheState cache_ = CacheState::kWarm;
+  Mapping from_, to_;
+  std::uint64_t posted_ = 0;
+  bool done_ = false;
+};
+
+/// No thread stores more than 64 bytes a cycle (AMD's and Intel's optimisation manuals: one 512-bit store a cycle), at
+/// the core's highest clock, or 8 GHz where that is unknown. What a copy by a thread cannot exceed.
+[[nodiscard]] Bound one_thread_bound();
+
+}  // namespace wherry::probe

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What transferred data looks like, so that a byte that is stale, shifted, missing or of another round is noticed:
+// 64-bit words that depend on a seed and on their offset.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/random.hpp"
+
+namespace wherry::probe {
+
+/// Byte `offset` of the pattern of a seed.
+[[nodiscard]] constexpr std::byte pattern_byte(std::uint64_t seed, std::uint64_t offset) noexcept {
+  return static_cast<std::byte>(splitmix64(seed, offset / 8) >> (offset % 8 * 8) & 0xff);
+}
+
+/// Writes the pattern, from its byte `offset` on.
+void fill_pattern(std::span<std::byte> to, std::uint64_t seed, std::uint64_t offset = 0) noexcept;
+/// The complement of the pattern: a byte that nobody overwrites differs from what is wanted in every bit.
+void fill_poison(std::span<std::byte> to, std::uint64_t seed, std::uint64_t offset = 0) noexcept;
+/// The first byte that is not the pattern's; nothing if all are.
+[[nodiscard]] std::optional<std::size_t> find_wrong(std::span<const std::byte> in, std::uint64_t seed,
+                                                    std::uint64_t offset = 0) noexcept;
+/// The first byte that is not fill_poison()'s.
+[[nodiscard]] std::optional<std::size_t> find_touched(std::span<const std::byte> in, std::uint64_t seed,
+                                                      std::uint64_t offset = 0) noexcept;
+
+/// What lies around a destination, and must stay.
+inline constexpr std::byte kGuard{0xdb};
+
+}  // namespace wherry::probe

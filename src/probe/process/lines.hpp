@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What wherry-probe says: one JSON object a line (docs/probe.md, Lines).
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "probe/runner.hpp"
+#include "probe/timer.hpp"
+
+namespace wherry::probe {
+
+class Lines final : public Listener {
+ public:
+  /// Progress is written every `progress_ns` at most.
+  Lines(std::FILE* out, Clock& clock, std::uint64_t progress_ns) : out_(out), clock_(clock), every_ns_(progress_ns) {}
+
+  void start(const MachineClock& clock, const HarnessCost& harness, const RunOptions& options, std::size_t cells);
+  void path(const PathInfo& info);
+  void end(const Outcome& outcome);
+  /// A line could not be written: nobody reads.
+  [[nodiscard]] bool lost() const noexcept { return lost_; }
+
+  void on_progress(std::size_t visits, std::size_t of, const Cell& next) override;
+  void on_row(const Cell& cell, const Row& row) override;
+  void on_wrong(const Cell& cell, const std::string& why) override;
+  void on_failed(const Cell& cell, const std::string& why) override;
+
+ private:
+  void write(const std::string& line);
+
+  std::FILE* out_;
+  Clock& clock_;
+  std::uint64_t every_ns_;
+  std::uint64_t begun_ns_ = 0, last_ns_ = 0;
+  bool lost_ = false;
+};
+
+/// The words of enumerations, as in the lines.
+[[nodiscard]] const char* word_of(Initiator initiator) noexcept;
+[[nodiscard]] const char* word_of(Provenance provenance) noexcept;
+[[nodiscard]] const char* word_of(Flow flow) noexcept;
+[[nodiscard]] const char* word_of(Notice notice) noexcept;
+[[nodiscard]] const char* word_of(Pattern pattern) noexcept;
+[[nodiscard]] const char* word_of(CacheState cache) noexcept;
+
+}  // namespace wherry::probe
