@@ -67,6 +67,9 @@ Result<Places> Places::plan(const Shape& shape, const PlaceRules& rules) {
   if (shape.cache != CacheState::kWarm)
     return Status(StatusCode::kUnsupported,
                   "device paths know one state of the caches: this core wrote the source last");
+  if (shape.bytes > rules.room || shape.align > rules.room)
+    return Status(StatusCode::kResourceExhausted,
+                  fmt::format("a transfer of {} bytes: there are {}", shape.bytes, rules.room));
   Places plan;
   plan.bytes_ = shape.bytes;
   plan.first_ = round_up(rules.guard, rules.unit) + shape.align;

@@ -53,6 +53,8 @@ TEST(Places, Plan_TooLittleRoom_ExpectWhatIsNeeded) {
   ASSERT_FALSE(places);
   EXPECT_EQ(places.status().code(), StatusCode::kResourceExhausted);
   EXPECT_TRUE(Places::plan({.bytes = 4096, .depth = 4}, {.room = 16384 + 128, .guard = 64}));
+  EXPECT_EQ(Places::plan({.bytes = SIZE_MAX, .pattern = Pattern::kStrided}, {}).status().code(),
+            StatusCode::kResourceExhausted);
 }
 
 TEST(Places, Plan_AlignmentThatTheMemoryCannotHave_ExpectUnsupported) {
