@@ -29,7 +29,7 @@ namespace wherry::probe {
 namespace {
 
 constexpr std::chrono::seconds kPatience{60};
-constexpr unsigned kTransfers = 9;  // of a round: more than the depth
+constexpr unsigned kTransfers = 5;  // of a round: more than the depth
 
 /// One round. The bytes that were verified.
 Status round(Path& path, const Shape& shape, std::uint64_t seed) {
@@ -126,7 +126,7 @@ int pattern(bool fill, const std::string& text, const std::string& seed_text) {
 }
 
 int main_of(const std::vector<std::string>& arguments) {
-  if (arguments.size() >= 1 && arguments[0] == "run") return run_all({arguments.begin() + 1, arguments.end()});
+  if (!arguments.empty() && arguments[0] == "run") return run_all({arguments.begin() + 1, arguments.end()});
   if (arguments.size() == 3 && (arguments[0] == "fill" || arguments[0] == "compare"))
     return pattern(arguments[0] == "fill", arguments[1], arguments[2]);
   std::fputs("wherry-probe-device run [PREFIX...] | fill TARGET SEED | compare TARGET SEED\n", stderr);

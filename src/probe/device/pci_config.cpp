@@ -39,6 +39,7 @@ class PciConfigPath final : public Path {
       return unsupported("sizes are 4, 8 and 64 bytes");
     if (shape.align % 4 != 0 || shape.align + shape.bytes > kHeader)
       return unsupported("whole dwords of the 64-byte header");
+    if (shape.cache != CacheState::kWarm) return unsupported("registers are in no cache");
     if (shape.notice == Notice::kInterrupt) return unsupported("there is no interrupt: the read waits");
     return {};
   }

@@ -38,7 +38,8 @@ TEST_F(PciConfig, Read_ShapeThatItCannot_ExpectUnsupported) {
        {Shape{.bytes = 4, .flow = Flow::kH2C}, Shape{.bytes = 4, .flow = Flow::kBoth},
         Shape{.bytes = 16, .flow = Flow::kC2H}, Shape{.bytes = 4, .depth = 2, .flow = Flow::kC2H},
         Shape{.bytes = 4, .flow = Flow::kC2H, .align = 2}, Shape{.bytes = 64, .flow = Flow::kC2H, .align = 4},
-        Shape{.bytes = 4, .flow = Flow::kC2H, .notice = Notice::kInterrupt}})
+        Shape{.bytes = 4, .flow = Flow::kC2H, .notice = Notice::kInterrupt},
+        Shape{.bytes = 4, .flow = Flow::kC2H, .cache = CacheState::kFlushed}})
     EXPECT_EQ(config->accepts(shape).code(), StatusCode::kUnsupported);
 }
 
