@@ -86,7 +86,7 @@ def test_spoiled_data_is_told_by_every_path(capfd: pytest.CaptureFixture[str]) -
 
 
 def test_paths_that_are_none_are_refused(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(BenchError, match="exited with status"):
+    with pytest.raises(BenchError, match="refused what it was asked for"):
         measure(only=["cpu.telepathy"])
     assert "no path or group is named 'cpu.telepathy'" in capfd.readouterr().err
 
@@ -116,6 +116,14 @@ def _members(group: int) -> list[str]:
         if int(fields[2]) == group and fields[0] != "Z":
             found.append(entry.parent.name)
     return found
+
+
+def test_a_program_that_nobody_reads_ends() -> None:
+    with subprocess.Popen([str(wherry_probe()), "run", "--progress-ms", "0"], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(b"{")
+        process.stdout.close()
+        assert process.wait(150) == 130
 
 
 # ---- what the program may say

@@ -84,7 +84,7 @@ def test_a_real_difference_is_found(factor: float, verdict: str) -> None:
 
 
 def test_a_difference_within_the_margin_is_none() -> None:
-    assert compare_rounds([1000.0] * 7, [1000.0 * (1 + MARGIN)] * 7)[3] == "no difference"
+    assert compare_rounds([1000.0] * 7, [1000.0 * (1 + MARGIN) - 1] * 7)[3] == "no difference"
     assert compare_rounds([1000.0] * 7, [1000.0 * (1 + MARGIN) + 1] * 7)[3] == "slower"
     assert compare_rounds([1000.0] * 7, [1000.0 / (1 + MARGIN) - 1] * 7)[3] == "faster"
 

@@ -279,6 +279,31 @@ TEST(Suite, OfAPath_ExpectSizesAndDepthsThatItAccepts) {
   EXPECT_EQ(plain, 4) << "two depths, each twice";
 }
 
+TEST(Suite, OfAPathOfWords_ExpectWords) {
+  class Words final : public Path {
+   public:
+    [[nodiscard]] const PathInfo& info() const override { return info_; }
+    [[nodiscard]] Status accepts(const Shape& shape) const override {
+      if (shape.bytes <= 8 && shape.depth == 1 && shape.notice == Notice::kPolled && shape.flow == Flow::kC2H &&
+          shape.pattern == Pattern::kSequential && shape.cache == CacheState::kWarm)
+        return ok_status();
+      return {StatusCode::kUnsupported, "words"};
+    }
+    [[nodiscard]] Result<Bound> open(const Shape& /*shape*/) override { return Bound{}; }
+    void prepare(std::uint64_t /*seed*/) override {}
+    [[nodiscard]] bool try_post(unsigned /*slot*/) override { return false; }
+    [[nodiscard]] Result<unsigned> poll(std::span<unsigned> /*done*/) override { return 0U; }
+    [[nodiscard]] Status verify(std::uint64_t /*seed*/) override { return ok_status(); }
+    void close() noexcept override {}
+
+   private:
+    PathInfo info_{.id = "mmio.read", .group = "mmio", .from = "a register", .to = "here"};
+  } path;
+  std::vector<std::size_t> sizes;
+  for (const Cell& cell : cells_of(path, {.quick = true})) sizes.push_back(cell.shape.bytes);
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{4, 8}));
+}
+
 TEST(Suite, AbsentPath_ExpectNoCells) {
   FakePath absent("a.b", "a"), here("a.c", "a");
   absent.change().absent = "no device";

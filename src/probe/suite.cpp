@@ -92,7 +92,15 @@ class Collector {
 std::vector<Cell> cells_of(Path& path, const SuiteOptions& options) {
   Collector collector(path, options);
   for (const std::size_t bytes : sizes_of(options)) collector.add_size(bytes);
-  return collector.take();
+  auto cells = collector.take();
+  const bool small = std::ranges::all_of(cells, [](const Cell& cell) { return cell.shape.bytes < 4 * kKiB; });
+  if (!small || !options.sizes.empty()) return cells;
+  // Registers and atomics: words are what they are about.
+  Collector words(path, options);
+  for (const std::size_t bytes : {4, 8, 16, 32}) words.add_size(bytes);
+  auto all = words.take();
+  all.insert(all.end(), cells.begin(), cells.end());
+  return all;
 }
 
 std::vector<Cell> interleaved(const std::vector<Path*>& paths, const SuiteOptions& options) {

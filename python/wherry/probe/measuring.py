@@ -24,9 +24,11 @@ def lines_of(words: Sequence[str]) -> Iterator[Line]:
         [str(wherry_probe()), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environment
     ) as process:
         assert process.stdout is not None
+        silent = True
         try:
             for text in process.stdout:
                 yield parse(text)
+                silent = False
         except BaseException:
             # After Ctrl-C a terminal has told the program, too. Its children end with it.
             process.send_signal(signal.SIGTERM)
@@ -34,6 +36,8 @@ def lines_of(words: Sequence[str]) -> Iterator[Line]:
         status = process.wait()
     if status not in (0, WRONG_DATA, NOTHING, STOPPED):
         raise BenchError(f"wherry-probe {how_it_ended(status)}; its last lines above say why")
+    if status == NOTHING and silent:
+        raise BenchError("wherry-probe refused what it was asked for; its last line above says why")
 
 
 def known_paths(only: Sequence[str] = ()) -> list[PathLine]:
