@@ -167,7 +167,7 @@ int enqueue(void* handle, std::size_t bytes, const std::function<std::byte*()>& 
   Stream* const stream = known(driver().streams, handle);
   if (stream == nullptr) return misused("an unknown stream", kInvalidHandle);
   if (bytes == 0) return kInvalidValue;
-  stream->queue.push_back([=] { return copy_now(to(), from(), bytes); });
+  stream->queue.emplace_back([=] { return copy_now(to(), from(), bytes); });
   return at_once ? finish(*stream) : kOk;
 }
 
@@ -388,7 +388,7 @@ EXPORTED int cuEventRecord(void* event, void* stream) {
     found->stream = on;
     const auto owner =
         std::find_if(d.events.begin(), d.events.end(), [&](const auto& one) { return one.get() == found; });
-    on->queue.push_back([one = *owner] {
+    on->queue.emplace_back([one = *owner] {
       one->happened = true;
       one->moment = driver().clock += 1000;  // microseconds
       return 0;
@@ -468,7 +468,7 @@ EXPORTED int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned g
       return misused("cuLaunchKernel with a wrong grid", kInvalidValue);
     std::vector<std::uint64_t> arguments(kernel->parameters());  // copied by the call
     for (std::size_t i = 0; i < arguments.size(); ++i) std::memcpy(&arguments[i], parameters[i], 8);
-    on->queue.push_back([=, &d] {
+    on->queue.emplace_back([=, &d] {
       ++d.work;
       const int result = kernel->run(gx, bx, arguments, reach);
       if (result != kOk) return d.sticky = result;
