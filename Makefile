@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 # Programs that tools/setup.sh unpacks there; the machine's own come first.
 export PATH := $(PATH):$(CURDIR)/.venv/bin
 
-.PHONY: guest guest-probe soak all-cores formal synth test-hdl model spec quick-lint help setup setup-run build build-run run test test-cpp test-go test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route bench-kv bench-bypass report lock clean
+.PHONY: guest guest-probe soak all-cores formal synth test-hdl model spec quick-lint help setup setup-run build build-run run test test-cpp test-go test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route bench-kv bench-bypass bench-probe report lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -111,7 +111,7 @@ format:  ## put every file into the house format
 	.venv/bin/ruff check --fix python apps examples hdl tools
 	$(PY) tools/lint_hdl.py --fix
 
-bench: bench-move bench-route bench-kv bench-bypass  ## reproduce the papers' evaluations as ratios, into build/bench-*.json
+bench: bench-move bench-route bench-kv bench-bypass bench-probe  ## reproduce the papers' evaluations as ratios, into build/bench-*.json
 
 bench-move: build
 	.venv/bin/wherry bench move --json build/bench-move.json
@@ -124,6 +124,9 @@ bench-kv: build
 
 bench-bypass: build
 	.venv/bin/wherry bench bypass --json build/bench-bypass.json
+
+bench-probe: build
+	.venv/bin/wherry bench probe --json build/bench-probe.json
 
 report:  ## one HTML page from the benchmarks' JSON: build/report.html
 	.venv/bin/wherry report build/bench-*.json --out build/report.html
