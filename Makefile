@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 # Programs that tools/setup.sh unpacks there; the machine's own come first.
 export PATH := $(PATH):$(CURDIR)/.venv/bin
 
-.PHONY: ddr4 linux-trace guest soak all-cores formal synth test-hdl model spec quick-lint help setup setup-run build build-run run test test-cpp test-go test-asan test-tsan test-python test-python-machine test-python-rest ctest-release fuzz fuzz-short lint format bench bench-move bench-route bench-kv bench-bypass report lock clean
+.PHONY: ddr4 linux-trace guest soak all-cores formal synth test-hdl model spec quick-lint help setup setup-run build build-run run test test-cpp test-go test-asan test-tsan test-python test-python-machine test-python-rest ctest-release fuzz fuzz-short lint format bench bench-move bench-route bench-kv bench-bypass report lock clean guest-probe bench-probe build/linearizable
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -35,7 +35,6 @@ build-run: setup-run
 build: build-release build/linearizable  ## the optimised build, with the Python module
 
 # The judge of kv histories. The script knows whether it is fresh.
-.PHONY: build/linearizable
 build/linearizable: setup
 	@tools/linearizable/build
 
@@ -81,6 +80,8 @@ ddr4: build-release  ## the DDR4 model beside litedram's controller, cell by cel
 
 linux-trace: setup  ## boot Linux on a simulated soft core and record its bus (ten minutes; fetches 175 MB)
 	$(PY) tools/linux_trace.py
+guest-probe: build  ## a Linux guest with QEMU's edu and ivshmem and with Soft-RoCE: every device path of probe that they have (a minute; fetches 72 MB)
+	$(PY) tools/guest/probe.py --json build/guest-probe.json
 
 soak: build  ## an hour of clients and readers that come, go and die: the agent must hold no more at its end
 	PYTHONPATH=python $(PY) tools/soak.py
@@ -124,7 +125,7 @@ format:  ## put every file into the house format
 	.venv/bin/ruff check --fix python apps examples hdl tools
 	$(PY) tools/lint_hdl.py --fix
 
-bench: bench-move bench-route bench-kv bench-bypass  ## reproduce the papers' evaluations as ratios, into build/bench-*.json
+bench: bench-move bench-route bench-kv bench-bypass bench-probe  ## reproduce the papers' evaluations as ratios, into build/bench-*.json
 
 bench-move: build
 	.venv/bin/wherry bench move --json build/bench-move.json
@@ -137,6 +138,9 @@ bench-kv: build
 
 bench-bypass: build
 	.venv/bin/wherry bench bypass --json build/bench-bypass.json
+
+bench-probe: build
+	.venv/bin/wherry bench probe --json build/bench-probe.json
 
 report:  ## one HTML page from the benchmarks' JSON: build/report.html
 	.venv/bin/wherry report build/bench-*.json --out build/report.html

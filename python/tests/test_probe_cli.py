@@ -118,6 +118,14 @@ def _members(group: int) -> list[str]:
     return found
 
 
+def test_a_program_that_nobody_reads_ends() -> None:
+    with subprocess.Popen([str(wherry_probe()), "run", "--progress-ms", "0"], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(b"{")
+        process.stdout.close()
+        assert process.wait(150) == 130
+
+
 # ---- what the program may say
 
 

@@ -25,6 +25,7 @@ NOT_FOR_THE_JOB = {
     "golang-go",
     "clang-16",
     "libgtest-dev",
+    "libibverbs-dev",
     "qemu-system-x86",
     "spin",
     "tcl",

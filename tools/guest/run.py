@@ -11,18 +11,16 @@ Needs qemu-system-x86 and Debian's apt-get, with which it fetches a kernel and b
 """
 
 import argparse
-import gzip
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import parts
+
 HERE = Path(__file__).resolve().parent
 MODULES = ["irqbypass", "vfio", "vfio_virqfd", "vfio_iommu_type1", "vfio-pci-core", "vfio-pci", "e1000e"]
-LACKING = 77
-"""Exit status: a package or a program that the guest is made of is not here, and cannot be fetched."""
 
 UPS = ("up", "up_in_place", "up_to_kill", "up_again")
 MOMENTS = ("recorded", "bound", "mastering")
@@ -43,61 +41,6 @@ WANTED = {
     **{f"card_{when}": "" for when in ("before", "move", *DOWNS)},
 }
 """What must be; each other driver_* is that of before. A counter that is 0 is not shown."""
-
-
-class Lacking(Exception):
-    """What a guest is made of cannot be had."""
-
-
-def fetch(work: Path) -> tuple[Path, Path, Path]:
-    """The kernel's image, its modules, busybox: from Debian's packages, once."""
-    work.mkdir(parents=True, exist_ok=True)
-    place = work / "packages"
-    if not (place / "done").exists():
-        try:
-            line = ["apt-cache", "depends", "linux-image-amd64"]
-            said = subprocess.run(line, capture_output=True, text=True, check=True).stdout
-            kernel = re.search(r"Depends: (linux-image-\S+)", said)
-            if kernel is None:
-                raise Lacking("apt knows no linux-image-amd64: run apt-get update")
-            line = ["apt-get", "download", kernel[1], "busybox-static"]
-            subprocess.run(line, cwd=work, check=True, capture_output=True, text=True)
-        except FileNotFoundError as error:
-            raise Lacking(f"the packages of the guest cannot be fetched: {error}") from error
-        except subprocess.CalledProcessError as error:
-            raise Lacking(f"{' '.join(line)}: {error.stderr.strip()}") from error
-        for package in work.glob("*.deb"):
-            subprocess.run(["dpkg", "-x", package, place], check=True)
-        (place / "done").touch()
-    busybox = next(path for path in (place / "bin/busybox", place / "usr/bin/busybox") if path.exists())
-    return next((place / "boot").glob("vmlinuz-*")), next((place / "lib/modules").iterdir()), busybox
-
-
-def archive(files: list[tuple[str, int, bytes]]) -> bytes:
-    """A cpio archive in the form newc (Documentation/driver-api/early-userspace/buffer-format.rst)."""
-    out = bytearray()
-    for number, (name, mode, data) in enumerate([*files, ("TRAILER!!!", 0, b"")], 1):
-        text = name.encode() + b"\0"
-        fields = (number, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(text), 0)
-        out += b"070701" + "".join(f"{field:08x}" for field in fields).encode() + text
-        out += b"\0" * (-len(out) % 4)
-        out += data + b"\0" * (-len(data) % 4)
-    return bytes(out)
-
-
-def initramfs(program: Path, modules: Path, busybox: Path) -> bytes:
-    """The program, its libraries, busybox, the modules, and init.sh."""
-    folders = ("bin", "proc", "sys", "dev", "run", "lib", "lib64", "lib/x86_64-linux-gnu", "modules")
-    files = [(folder, 0o40755, b"") for folder in folders]
-    found = [(name, path) for name in MODULES for path in list(modules.rglob(f"{name}.ko"))[:1]]
-    files += [(f"modules/{name}.ko", 0o100644, path.read_bytes()) for name, path in found]
-    files += [("bin/wherry-bypass", 0o100755, program.read_bytes()), ("bin/busybox", 0o100755, busybox.read_bytes())]
-    linked = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
-    for path in (Path(word) for word in re.findall(r"/\S+", linked)):
-        folder = "lib64" if "ld-linux" in path.name else "lib/x86_64-linux-gnu"
-        files.append((f"{folder}/{path.name}", 0o100755, path.resolve().read_bytes()))
-    init = (HERE / "init.sh").read_text().replace("@MODULES@", " ".join(name for name, _ in found))
-    return gzip.compress(archive([*files, ("init", 0o100755, init.encode())]), 1)
 
 
 def judge(report: dict[str, Any], frames: int) -> list[str]:
@@ -165,13 +108,24 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args(arguments)
     try:
-        kernel, modules, busybox = fetch(options.work)
-    except Lacking as lacking:
+        debian = parts.fetch(options.work)
+    except parts.Lacking as lacking:
         print(f"guest: {lacking}", file=sys.stderr)
-        return LACKING
+        return parts.LACKING
     initrd, raw, log = (options.work / name for name in ("initrd.gz", "report.json", "console.log"))
-    initrd.write_bytes(initramfs(options.build / "src" / "wherry-bypass", modules, busybox))
-    line = [options.build / "sim" / "qemu" / "bypass_guest", "--kernel", kernel, "--initrd", initrd, "--json", raw]
+    modules = parts.with_dependencies(MODULES, debian.modules)
+    init = (HERE / "init.sh").read_text().replace("@MODULES@", " ".join(path.stem for path in modules))
+    program = options.build / "src" / "wherry-bypass"
+    initrd.write_bytes(parts.initramfs(debian.busybox, init, modules, [program]))
+    line = [
+        options.build / "sim" / "qemu" / "bypass_guest",
+        "--kernel",
+        debian.kernel,
+        "--initrd",
+        initrd,
+        "--json",
+        raw,
+    ]
     line += ["--frames", str(options.frames), "--seed", str(options.seed), "--qemu", options.qemu]
     with log.open("w") as out:
         done = subprocess.run(line, stdout=out, stderr=subprocess.STDOUT, check=False)
@@ -179,7 +133,7 @@ def main(arguments: list[str]) -> int:
         print("\n".join(log.read_text(errors="replace").splitlines()[-25:]), file=sys.stderr)
         print(f"guest: bypass_guest has ended with status {done.returncode}; its console is in {log}", file=sys.stderr)
         return 1
-    found = figures(json.loads(raw.read_text()), options, kernel)
+    found = figures(json.loads(raw.read_text()), options, debian.kernel)
     if options.json:
         options.json.write_text(json.dumps(found, indent=2) + "\n")
     for turn in found["turns"]:

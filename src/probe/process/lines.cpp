@@ -2,6 +2,7 @@
 #include "probe/process/lines.hpp"
 
 #include <array>
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "base/version.hpp"
@@ -48,7 +49,9 @@ const char* word_of(Pattern pattern) noexcept { return word(pattern, std::array{
 const char* word_of(CacheState cache) noexcept { return word(cache, std::array{"warm", "flushed", "remote"}); }
 
 void Lines::write(const std::string& line) {
-  lost_ = lost_ || std::fputs((line + "\n").c_str(), out_) < 0 || std::fflush(out_) != 0;
+  if (lost_) return;
+  lost_ = std::fputs((line + "\n").c_str(), out_) < 0 || std::fflush(out_) != 0;
+  if (lost_) (void)std::raise(SIGTERM);  // nobody reads: the run ends as after Ctrl-C
 }
 
 void Lines::start(const MachineClock& clock, const HarnessCost& harness, const RunOptions& options, std::size_t cells) {

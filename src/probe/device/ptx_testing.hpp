@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: runs PTX, one thread after the other, as NVIDIA's "PTX ISA" has it. Knows the instructions that a copy
+// kernel needs, and refuses others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace wherry::probe::testing_support {
+
+/// What a kernel reaches at an address; null: nothing is there.
+using PtxMemory = std::function<std::byte*(std::uint64_t address, std::size_t bytes)>;
+
+class PtxKernel {
+ public:
+  /// Parses the entry `name`. An empty error() says that it has one, with its parameters and labels.
+  PtxKernel(const std::string& text, const std::string& name);
+  [[nodiscard]] const std::string& error() const noexcept { return error_; }
+  [[nodiscard]] std::size_t parameters() const noexcept { return parameters_.size(); }
+  /// CUresult: 0, 700 (illegal address), 716 (misaligned address), 715 (an instruction that this does not know).
+  [[nodiscard]] int run(unsigned blocks, unsigned threads, const std::vector<std::uint64_t>& arguments,
+                        const PtxMemory& memory) const;
+
+ private:
+  struct Instruction {
+    std::string guard, opcode;
+    std::vector<std::string> operands;
+  };
+  using Registers = std::map<std::string, std::uint64_t>;
+  int access(const Instruction& instruction, Registers& registers, const PtxMemory& memory) const;
+  std::vector<Instruction> code_;
+  std::map<std::string, std::size_t> labels_, parameters_;
+  std::string error_;
+};
+
+}  // namespace wherry::probe::testing_support

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// An RDMA device, opened, with reliable queue pairs that are connected to one another: "InfiniBand Architecture
+// Specification" volume 1, 10.3 (states of a queue pair) and rdma-core's manual pages (ibv_modify_qp).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "probe/device/verbs_api.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::probe {
+
+/// Two queue pairs of this process: what one sends, the other receives.
+struct RdmaPair {
+  ibv_qp* near = nullptr;
+  ibv_qp* far = nullptr;
+};
+
+/// One thread. Gives everything back when it ends.
+class RdmaDevice {
+ public:
+  struct Options {
+    std::string name;  ///< of the device; empty: the first with an active port
+    std::string sysfs;
+    unsigned pairs = 1;
+    unsigned depth = 1;   ///< requests of a queue pair under way
+    bool sleeps = false;  ///< wait() is used
+  };
+  /// kNotFound: no device, or no active port. kUnavailable: the call that failed, and why.
+  static Result<std::unique_ptr<RdmaDevice>> open(std::shared_ptr<const VerbsApi> verbs, const Options& options);
+  RdmaDevice(const RdmaDevice&) = delete;
+  RdmaDevice& operator=(const RdmaDevice&) = delete;
+  ~RdmaDevice();
+
+  [[nodiscard]] const std::vector<RdmaPair>& pairs() const noexcept { return pairs_; }
+  [[nodiscard]] bool has_atomics() const noexcept { return atomics_; }
+  /// Memory that either side may read, write and swap; until close.
+  Result<ibv_mr*> register_memory(std::span<std::byte> memory);
+  /// Ends of requests, of all queue pairs. kUnavailable says which status the first failed one has.
+  Result<unsigned> poll(std::span<ibv_wc> into);
+  /// Until there may be one more; poll() first.
+  Status wait();
+
+ private:
+  explicit RdmaDevice(std::shared_ptr<const VerbsApi> verbs) : verbs_(std::move(verbs)) {}
+  Status find(const Options& options);
+  Status choose_address(const std::string& sysfs);
+  Status make_pairs(const Options& options);
+  Status connect(ibv_qp* pair, std::uint32_t to) const;
+
+  std::shared_ptr<const VerbsApi> verbs_;
+  ibv_context* context_ = nullptr;
+  ibv_pd* domain_ = nullptr;
+  ibv_comp_channel* channel_ = nullptr;
+  ibv_cq* queue_ = nullptr;
+  std::vector<RdmaPair> pairs_;
+  std::vector<ibv_mr*> regions_;
+  std::string name_;
+  std::uint8_t port_ = 1;
+  ibv_port_attr attributes_{};
+  ibv_gid gid_{};
+  std::uint8_t gid_index_ = 0, reads_ = 1;
+  bool atomics_ = false, armed_ = false;
+};
+
+}  // namespace wherry::probe

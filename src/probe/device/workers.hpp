@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads that make blocking calls for a path: one for each slot, so that several are under way.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "probe/path.hpp"
+
+namespace wherry::probe {
+
+/// One thread drives it. Nothing is allocated behind start().
+class Workers {
+ public:
+  Workers() = default;
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+  ~Workers() { stop(); }
+
+  /// `work(slot)` runs in the thread of the slot; 0 or an errno. With one slot it runs in post() itself.
+  void start(unsigned slots, std::function<int(unsigned)> work);
+  /// false: the slot is under way.
+  bool post(unsigned slot);
+  /// Slots that have ended, and how many. `error`: the first errno. `wait`: for one, if any is under way.
+  unsigned poll(std::span<unsigned> done, bool wait, int& error);
+  /// Of the threads, up to the last transfer that ended.
+  [[nodiscard]] Path::CpuTime cpu_time() const;
+  /// Waits for what is under way.
+  void stop() noexcept;
+
+ private:
+  enum State : std::uint32_t { kFree, kPosted, kEnded, kStop };
+  struct alignas(64) Slot {
+    std::atomic<std::uint32_t> state{kFree};
+    int error = 0;
+    std::atomic<std::uint64_t> user_ns{0}, system_ns{0};
+    std::thread thread;
+  };
+  void run(Slot& slot, unsigned index);
+
+  std::function<int(unsigned)> work_;
+  std::unique_ptr<Slot[]> slots_;
+  unsigned count_ = 0, under_way_ = 0;
+  std::atomic<std::uint32_t> ended_{0};
+};
+
+}  // namespace wherry::probe
