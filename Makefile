@@ -80,6 +80,7 @@ ddr4: build-release  ## the DDR4 model beside litedram's controller, cell by cel
 
 linux-trace: setup  ## boot Linux on a simulated soft core and record its bus (ten minutes; fetches 175 MB)
 	$(PY) tools/linux_trace.py
+
 guest-probe: build  ## a Linux guest with QEMU's edu and ivshmem and with Soft-RoCE: every device path of probe that they have (a minute; fetches 72 MB)
 	$(PY) tools/guest/probe.py --json build/guest-probe.json
 

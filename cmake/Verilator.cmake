@@ -94,7 +94,7 @@ function(wherry_verilate name top)
     COMMAND "${CMAKE_COMMAND}" -E env "PATH=${_bin}:$ENV{PATH}" ${_cache}
             "MAKEFLAGS=CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O2 OPT_SLOW=-O0 OPT_GLOBAL=-O1"
             "${WHERRY_VERILATOR}" --cc --build -j 2 --quiet --Mdir "${_out}" --prefix "V${top}" --top-module "${top}" --assert ${_trace} ${_parameters}
-            -Wno-fatal -Wno-lint -Wno-style -Wno-UNOPTFLAT -fno-dfg-break-cycles --x-assign unique --output-split 20000 -CFLAGS "-w -fPIC" ${_folders} ${_waivers} ${_packages} "hdl/${V_FOLDER}/${top}.sv"
+            -Wno-fatal -Wno-lint -Wno-style -Wno-UNOPTFLAT -fno-dfg-scoped -fno-dfg-break-cycles --x-assign unique --output-split 20000 -CFLAGS "-w -fPIC" ${_folders} ${_waivers} ${_packages} "hdl/${V_FOLDER}/${top}.sv"
     DEPENDS ${_sources}
     WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
     COMMENT "Verilating ${top}"

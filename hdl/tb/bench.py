@@ -11,6 +11,7 @@ import os
 import random
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any, Protocol
 
 from cocotb.handle import LogicArrayObject, LogicObject, PackedObject
@@ -120,8 +121,11 @@ class Bench:
         self.agents: list[Agent] = []
         self._nets: dict[str, Net] = {}
         self._reset = self.pin(dut, reset)
-        self._clock = Net(self, dut.clk_i)
         self._half = Timer(1, "ns")  # of a cycle
+
+    @cached_property
+    def _clock(self) -> Net:
+        return Net(self, self.dut.clk_i)
 
     def pin(self, scope: Any, name: str, index: int | None = None, width: int = 1) -> Pin:
         """The signal `name` of an instance, or its element `index` of so many bits."""
