@@ -28,9 +28,6 @@ function(wherry_test name)
   if(WHERRY_SANITIZE OR NOT T_OPTIMISED)
     target_compile_options(${name} PRIVATE -O0)
   endif()
-  if(WHERRY_SANITIZE MATCHES "undefined")
-    target_compile_options(${name} PRIVATE -fno-sanitize=undefined)
-  endif()
   wherry_add_test(${name} ${T_TIMEOUT} ${name})
 endfunction()
 
@@ -40,14 +37,10 @@ option(WHERRY_ALL_SEEDS "sanitized tests run as many random seeds as others do, 
 function(wherry_add_test name timeout)
   add_test(NAME ${name} COMMAND ${ARGN})
   math(EXPR timeout "${timeout} * 5")  # for what hangs: no test may fail because the machine is busy
-<<<<<<< HEAD
   set(_env "UCX_LOG_LEVEL=fatal" "UCX_HANDLE_ERRORS=none" "WHERRY_PROFILE=off")
-=======
-  set(_env "UCX_LOG_LEVEL=fatal" "UCX_HANDLE_ERRORS=none")
   if(WHERRY_SANITIZE AND NOT WHERRY_ALL_SEEDS)
     list(APPEND _env "WHERRY_FEW_SEEDS=1")  # memory and threads are what they look at; what the seeds find a release build finds
   endif()
->>>>>>> testtime2
   if(WHERRY_SANITIZE)
     # UCX patches mmap/munmap to watch for released memory; the sanitizers own those symbols.
     list(APPEND _env "UCX_MEM_EVENTS=n" "UCX_MEM_MMAP_HOOK_MODE=none"
