@@ -41,7 +41,8 @@ struct RigOptions {
   std::uint32_t pauses = 0;  ///< of the core's ports: RtlOptions
   pcie::Reordering reordering{};
   nic::Hostile hostile{};
-  /// The NIC repeats reads that time out, and the core is told so. Else, as the host's program sets NICs up, it does not.
+  /// The NIC repeats reads that time out, and the core is told so. Else, as the host's program sets NICs up, it does
+  /// not.
   bool repeats_reads = false;
   std::uint32_t frame_bytes = 9022;               ///< longest, with FCS
   std::optional<std::uint32_t> tx_credits{};      ///< instead of the personality's

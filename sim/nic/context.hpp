@@ -13,7 +13,11 @@ namespace wherry::sim::nic {
 
 struct Context {
   Context(pcie::EventQueue& events, const NicOptions& from)
-      : queue(events), options(from), hostile(from.hostile), reads(counters, from.repeats_reads), random(from.seed * 2 + 1) {}
+      : queue(events),
+        options(from),
+        hostile(from.hostile),
+        reads(counters, from.repeats_reads),
+        random(from.seed * 2 + 1) {}
 
   /// DMA may start now.
   [[nodiscard]] bool master() const noexcept { return port != nullptr && port->bus_master(); }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reads that a NIC has under way: their owners, and what happens to those that fail.
 //
-// A read that timed out is issued again (kReadRetries), if the NIC repeats reads. One that ended because bus mastering is
-// off waits for resume(), and then is issued again or has failed.
-// After a reset every read that is still under way ends with kAborted, and only then may its buffer be used again.
+// A read that timed out is issued again (kReadRetries), if the NIC repeats reads. One that ended because bus mastering
+// is off waits for resume(), and then is issued again or has failed. After a reset every read that is still under way
+// ends with kAborted, and only then may its buffer be used again.
 #pragma once
 
 #include <cstddef>

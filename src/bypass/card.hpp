@@ -51,7 +51,8 @@ struct CardSetup {
   std::uint32_t frame_bytes = 1518;  ///< longest frame, with FCS
   std::uint32_t pairs = 1;           ///< queue pairs of card and NIC
   /// The way leads through a root complex, which may forward few requests: the NIC gets no more receive slots than it
-  /// can hold descriptors (Personality::rx_cache), so that it fetches those of a tail together, not one a packet.
+  /// can hold descriptors (Personality::rx_cache; in place 16 more), so that it fetches those of a tail together, not
+  /// one a packet.
   bool through_root = false;
   /// The NIC issues a read again whose completion does not come in time (PCIe 5.0, 6.2.3.2.4.4, allows it). The core
   /// would take that for a read of the next frame in the same lines, so frames are done when they are written back.

@@ -23,7 +23,7 @@ module bypass_doorbell_proof
   localparam int unsigned Bits = 4;
   localparam index_t Mask = index_t'((1 << Bits) - 1);
 
-  logic m_valid, gave_o;
+  logic m_valid, gave_o, announced;
   index_t m_payload, told_o, gave_count_o, want_q, free;
   bypass_doorbell #(
       .Bits(Bits)
@@ -35,7 +35,6 @@ module bypass_doorbell_proof
   );
 
   // What comes is announced or not, where it is one and that is worth a tail.
-  logic announced;
   assign announced = announce_i && grows_i == 3'd1 && free != '0 && settings_i.batch <= 8'd1 && settings_i.align == '0;
   // What may still grow: a ring is never full.
   assign free = Mask - ((want_q - told_o) & Mask);

@@ -67,7 +67,7 @@ module bypass_pair_proof
   `ASSUME_NEXT(stays_aligned, 1'b1, settings_i.rx_bell.align == $past(settings_i.rx_bell.align))
   `ASSUME_NEXT(credits_stay, 1'b1, settings_i.rx_bell.credits == $past(settings_i.rx_bell.credits)
                && settings_i.tx_bell.credits == $past(settings_i.tx_bell.credits))
-  `ASSUME_NEXT(limit_stays, state_o.running, settings_i.rx_limit == $past(settings_i.rx_limit))
+  `ASSUME_NEXT(limit_stays, !state_o.idle, settings_i.rx_limit == $past(settings_i.rx_limit))
   if (!Timer) begin : gen_no_timer
     `ASSUME(no_timer, settings_i.rx_bell.timer == '0 && settings_i.tx_bell.timer == '0)
   end
@@ -84,9 +84,9 @@ module bypass_pair_proof
           "the tail is not what the NIC was given")
   `ASSERT(rx_tail_keeps_behind, free + dut.i_rx.given_q + ((dut.i_rx.head_q - dut.i_rx.released_q) & RxMask) == RxMask,
           "slots are lost, or there are too many")
-  `ASSERT(rx_within_limit, !state_o.running || ((told - dut.i_rx.released_q) & RxMask) <= (settings_i.rx_limit & RxMask),
+  `ASSERT(rx_within_limit, state_o.idle || ((told - dut.i_rx.released_q) & RxMask) <= (settings_i.rx_limit & RxMask),
           "more slots are away than may be")
-  `ASSERT(rx_bell_within, !state_o.running || ahead <= free, "the receive tail would pass the head")
+  `ASSERT(rx_bell_within, state_o.idle || ahead <= free, "the receive tail would pass the head")
   `ASSERT(tx_within, dut.i_tx.given_q <= TxMask && (!room_o || dut.i_tx.given_q < TxMask),
           "the transmit tail would pass the head")
   index_t tx_told;

@@ -76,10 +76,10 @@ module bypass_decode
     rx_o.error <= wide ? {error[2], error[0], error[2], error[0]} : error;
     rx_o.bytes <= wide ? {bytes[2], bytes[0], bytes[2], bytes[0]} : bytes;
 
-    // Of a head the low bits count.
+    // Of a head the low bits count. One bit of the offset tells heads from rings; the region is known later.
     tx_o.valid <= (in_tx && tx_done != '0) || (write_i.valid && write_i.region == Heads && write_i.strobe[0]);
-    tx_o.pair  <= in_tx ? write_i.offset[20:17] : write_i.offset[9:6];
-    tx_o.head  <= in_tx ? {line, last_tx} + 1'b1 : write_i.data[11:0];
+    tx_o.pair  <= !write_i.offset[21] ? write_i.offset[20:17] : write_i.offset[9:6];
+    tx_o.head  <= !write_i.offset[21] ? {line, last_tx} + 1'b1 : write_i.data[11:0];
 
     if (rst_i || !in_rx) begin
       rx_o.done  <= '0;

@@ -167,7 +167,7 @@ module bypass_rx_ring
   `ASSERT(takes_whole, !take_i || has_o, "a descriptor is taken of a frame that is not whole")
   `ASSERT(releases_taken, !release_i || index_t'(release_count_i) <= to_taken, "a slot is released that was not taken")
   `ASSERT(gives_released, !gave_i || to_tail + gave_count_i <= Mask, "the NIC is given what is not free")
-  `ASSERT(within_limit, !run_i || to_tail <= (limit_i & Mask), "more slots are away than may be")
+  `ASSERT(within_limit, idle_o || !run_i || to_tail <= (limit_i & Mask), "more slots are away than may be")
   `ASSERT(begins_idle, !begin_i || idle_o, "a ring begins anew while frames of it are under way")
 
 endmodule
