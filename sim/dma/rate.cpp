@@ -9,7 +9,7 @@ namespace wherry::sim::dma {
 namespace {
 
 constexpr std::uint32_t kWarmUpShare = 4;  // the first quarter
-constexpr std::uint64_t kPatience = 100'000;
+constexpr std::uint64_t kStandstill = 100'000;
 constexpr std::uint32_t kAlign = 64;
 
 }  // namespace
@@ -25,7 +25,7 @@ RateResult measure(const RateRun& run) {
   std::deque<double> posted;
   std::uint64_t next = 0, ended = 0, last_move = rig.now();
   double begin = 0, latency = 0, up = 0, down = 0;
-  while (ended < run.transfers && rig.error().empty() && rig.now() - last_move < kPatience) {
+  while (ended < run.transfers && rig.error().empty() && rig.now() - last_move < kStandstill) {
     const double now = static_cast<double>(rig.now()) * kCycleNs;
     while (next < run.transfers && !due.empty() && due.front() <= now) {
       due.pop_front();
