@@ -66,7 +66,8 @@ RateResult measure(const RateRun& run) {
   result.latency_ns = latency / count;
   LinkOptions link = run.rig.link;
   link.completion = std::min(link.completion, 128U << run.rig.mrrs);
-  result.bound_gbytes = to_card ? read_bound(link, run.bytes) : write_bound(run.rig.link, run.bytes, 128U << run.rig.mps);
+  result.bound_gbytes =
+      to_card ? read_bound(link, run.bytes) : write_bound(run.rig.link, run.bytes, 128U << run.rig.mps);
   result.share = result.gbytes / result.bound_gbytes;
   result.up_use = (rig.link().up_bytes - up) / time / run.rig.link.raw;
   result.down_use = (rig.link().down_bytes - down) / time / run.rig.link.raw;
