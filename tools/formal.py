@@ -65,7 +65,7 @@ PROOFS = [
     Proof("kv_queue"),
     *(Proof("bypass_pair", {"Timer": timer}, bound=10, induction=2) for timer in (0, 1)),
     *(Proof("bypass_doorbell", {"Timer": timer}, bound=10, induction=3) for timer in (0, 1)),
-    Proof("dma_requester", bound=12, induction=2),
+    Proof("dma_requester", bound=8, induction=2, flat=True),
     Proof("bypass_post", bound=9, induction=0, flat=True),
     Proof("bypass_verdicts", bound=9, induction=0),
     *(Proof("dma_turns", {"Fair": fair}, bound=6, induction=3) for fair in (0, 1)),

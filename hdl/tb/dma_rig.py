@@ -218,7 +218,9 @@ class Lane:
         self.card.pace(idle, stall)
 
 
-def turn(host: int, card: int, size: int, *, channel: int = 0, stream: bool = False, last: bool = True) -> tuple[int, ...]:
+def turn(
+    host: int, card: int, size: int, *, channel: int = 0, stream: bool = False, last: bool = True
+) -> tuple[int, ...]:
     """A turn_t."""
     return (channel, int(stream), int(last), size, host, card)
 

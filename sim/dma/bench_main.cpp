@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// dma_data_bench: what the Verilated data part of the DMA engine carries beside a model of a PCIe link (host_link.hpp). Every figure is of a
-// simulation; docs/dma-data.md says of what.
+// dma_data_bench: what the Verilated data part of the DMA engine carries beside a model of a PCIe link (host_link.hpp).
+// Every figure is of a simulation; docs/dma-data.md says of what.
 //
 // The JSON (schema "wherry.dma_data_bench/1"):
 //   schema, simulated (true)
-//   rates  a list of: name, way ("h2c", "c2h"), bytes, depth, rtt_ns, completion, mrrs, mps, host_off, card_off, gbytes_per_s, millions_per_s,
-//          bound_gbytes_per_s, share (of it), latency_ns (turn to answer), up_use, down_use (of the link's time), cycles
+//   rates  a list of: name, way ("h2c", "c2h"), bytes, depth, rtt_ns, completion, mrrs, mps, host_off, card_off,
+//   gbytes_per_s, millions_per_s,
+//          bound_gbytes_per_s, share (of it), latency_ns (turn to answer), up_use, down_use (of the link's time),
+//          cycles
 //   soak   seeds, bytes, turns, failed (turns that a fault ended), faults, resets, timed_out, cycles, cpu_s
 // It ends with 1 where a byte was wrong or an answer was.
 #include <fmt/format.h>
@@ -44,7 +46,8 @@ std::vector<Named> rate_runs() {
       runs.push_back({fmt::format("{}_4k_depth{}", prefix, depth), run_of(way, 4096, depth, kThink, 60 * depth + 60)});
     }
     for (const std::uint32_t bytes : {64U, 128U, 256U, 512U, 1024U, 2048U, 65536U}) {
-      runs.push_back({fmt::format("{}_{}_plenty", prefix, bytes), run_of(way, bytes, bytes > 4096 ? 16 : kPlenty, kThink, bytes > 4096 ? 60 : 4000)});
+      runs.push_back({fmt::format("{}_{}_plenty", prefix, bytes),
+                      run_of(way, bytes, bytes > 4096 ? 16 : kPlenty, kThink, bytes > 4096 ? 60 : 4000)});
     }
     for (const double rtt : {400.0, 1200.0, 2000.0, 3000.0}) {
       if (way == Way::kToHost) break;  // writes are posted
@@ -59,7 +62,8 @@ std::vector<Named> rate_runs() {
       runs.push_back(odd);
     }
   }
-  // With each transfer a descriptor of 32 bytes, fetched 16 at a time: its share of a completion of 256 bytes, twice over.
+  // With each transfer a descriptor of 32 bytes, fetched 16 at a time: its share of a completion of 256 bytes, twice
+  // over.
   Named small{"h2c_64_with_descriptors", run_of(Way::kToCard, 64, kPlenty, kThink, 8000)};
   small.run.rig.link.extra_down_per_read = 32 + 2 * 20.0 / 16;
   runs.push_back(small);
@@ -134,23 +138,30 @@ int main(int argc, char** argv) {
       }
     }
     const double cpu = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-    fmt::print("soak: {} seeds, {} bytes, {} turns, {} of them failed, {} faults, {} resets, {} time-outs, {} cycles, {:.1f} s of CPU\n", seeds,
-               all.bytes, all.turns, all.failed, all.faults, all.resets, all.timed_out, all.cycles, cpu);
-    out["soak"] = {{"seeds", seeds},       {"bytes", all.bytes},   {"turns", all.turns},         {"failed", all.failed}, {"faults", all.faults},
-                   {"resets", all.resets}, {"cycles", all.cycles}, {"timed_out", all.timed_out}, {"cpu_s", cpu}};
+    fmt::print(
+        "soak: {} seeds, {} bytes, {} turns, {} of them failed, {} faults, {} resets, {} time-outs, {} cycles, {:.1f} "
+        "s of CPU\n",
+        seeds, all.bytes, all.turns, all.failed, all.faults, all.resets, all.timed_out, all.cycles, cpu);
+    out["soak"] = {{"seeds", seeds},       {"bytes", all.bytes},         {"turns", all.turns},
+                   {"failed", all.failed}, {"faults", all.faults},       {"resets", all.resets},
+                   {"cycles", all.cycles}, {"timed_out", all.timed_out}, {"cpu_s", cpu}};
   } else {
     for (const Named& named : rate_runs()) {
-      if (!only.empty() && std::ranges::none_of(only, [&](const std::string& one) { return named.name.starts_with(one); })) continue;
+      if (!only.empty() &&
+          std::ranges::none_of(only, [&](const std::string& one) { return named.name.starts_with(one); }))
+        continue;
       const RateResult found = measure(named.run);
       if (!found.error.empty()) {
         fmt::print(stderr, "{}: {}\n", named.name, found.error);
         good = false;
       }
-      fmt::print("{:26} {:6.2f} GB/s  {:6.1f} M/s  {:5.1f} % of {:5.2f}  latency {:6.0f} ns  up {:3.0f} %, down {:3.0f} %  beats a burst {:.1f}\n",
-                 named.name, found.gbytes, found.millions, 100 * found.share, found.bound_gbytes, found.latency_ns, 100 * found.up_use,
-                 100 * found.down_use,
-                 static_cast<double>(named.run.transfers - named.run.transfers / 4 - 1) * named.run.bytes / 64 /
-                     static_cast<double>(std::max<std::uint64_t>(found.bursts, 1)));
+      fmt::print(
+          "{:26} {:6.2f} GB/s  {:6.1f} M/s  {:5.1f} % of {:5.2f}  latency {:6.0f} ns  up {:3.0f} %, down {:3.0f} %  "
+          "beats a burst {:.1f}\n",
+          named.name, found.gbytes, found.millions, 100 * found.share, found.bound_gbytes, found.latency_ns,
+          100 * found.up_use, 100 * found.down_use,
+          static_cast<double>(named.run.transfers - named.run.transfers / 4 - 1) * named.run.bytes / 64 /
+              static_cast<double>(std::max<std::uint64_t>(found.bursts, 1)));
       out["rates"].push_back(row_of(named, found));
     }
   }

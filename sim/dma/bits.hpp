@@ -30,8 +30,7 @@ inline void set_field(std::span<Word> words, unsigned low, unsigned width, std::
     const unsigned bit = low + done, offset = bit % kWordBits;
     const unsigned count = std::min(kWordBits - offset, width - done);
     const Word mask = static_cast<Word>((std::uint64_t{1} << count) - 1) << offset;
-    words[bit / kWordBits] =
-        (words[bit / kWordBits] & ~mask) | (static_cast<Word>(value >> done << offset) & mask);
+    words[bit / kWordBits] = (words[bit / kWordBits] & ~mask) | (static_cast<Word>(value >> done << offset) & mask);
     done += count;
   }
 }

@@ -31,12 +31,13 @@ namespace write_bits {
 constexpr unsigned kAddress = 512, kBytes = 576, kLast = 589, kFirst = 590;
 }
 namespace request_bits {
-constexpr unsigned kRReady = 0, kArValid = 1, kArSize = 11, kArLen = 14, kArAddress = 22, kBReady = 90, kWValid = 91, kWLast = 92,
-                   kWStrobes = 93, kWData = 157, kAwValid = 669, kAwSize = 679, kAwLen = 682, kAwAddress = 690;
+constexpr unsigned kRReady = 0, kArValid = 1, kArSize = 11, kArLen = 14, kArAddress = 22, kBReady = 90, kWValid = 91,
+                   kWLast = 92, kWStrobes = 93, kWData = 157, kAwValid = 669, kAwSize = 679, kAwLen = 682,
+                   kAwAddress = 690;
 }
 namespace response_bits {
-constexpr unsigned kRValid = 0, kRLast = 1, kRResp = 2, kRData = 4, kArReady = 520, kBValid = 521, kBResp = 522, kWReady = 528,
-                   kAwReady = 529;
+constexpr unsigned kRValid = 0, kRLast = 1, kRResp = 2, kRData = 4, kArReady = 520, kBValid = 521, kBResp = 522,
+                   kWReady = 528, kAwReady = 529;
 }
 constexpr std::uint32_t kDoneBytes = 0x1FFF;
 constexpr unsigned kDoneError = 14, kDoneChannel = 17;
@@ -196,8 +197,9 @@ void DataRig::answer(Way way, std::uint32_t payload) {
   const std::uint32_t moved = payload & kDoneBytes;
   CheckedMemory& memory = way == Way::kToCard ? card_ : host_;
   const std::uint32_t written = memory.close(way == Way::kToCard ? turn.card : turn.host, turn.bytes);
-  const std::string where = fmt::format("the turn {} of {} bytes from {:#x} on", way == Way::kToCard ? "to the card" : "to the host",
-                                        turn.bytes, way == Way::kToCard ? turn.host : turn.card);
+  const std::string where =
+      fmt::format("the turn {} of {} bytes from {:#x} on", way == Way::kToCard ? "to the card" : "to the host",
+                  turn.bytes, way == Way::kToCard ? turn.host : turn.card);
   if ((payload >> kDoneChannel) != turn.channel) wrong(where + ": another channel's answer");
   if (error == Error::kNone && written != turn.bytes) wrong(fmt::format("{}: only {} came", where, written));
   if (error == Error::kNone && moved != turn.bytes) wrong(fmt::format("{}: says that {} came", where, moved));
@@ -281,7 +283,9 @@ void DataRig::drive_card() {
   Vdma_data& c = *core_;
   const std::span<Word> port = bits(c.m_axi_resp);
   for (const std::size_t channel : {kAw, kW, kAr}) {
-    const bool room = (channel == kAw ? to_write_.size() + answers_.size() : channel == kAr ? reads_.size() : 0) < kBursts;
+    const bool room = (channel == kAw   ? to_write_.size() + answers_.size()
+                       : channel == kAr ? reads_.size()
+                                        : 0) < kBursts;
     ready_[channel] = room && !frozen_ && !draw(options_.card_pauses);
   }
   // The memory takes no data ahead of their address; no interconnect need do so (A3.3.1).
@@ -289,10 +293,12 @@ void DataRig::drive_card() {
   set_field(port, response_bits::kAwReady, 1, ready_[kAw] ? 1 : 0);
   set_field(port, response_bits::kWReady, 1, ready_[kW] ? 1 : 0);
   set_field(port, response_bits::kArReady, 1, ready_[kAr] ? 1 : 0);
-  if (!ready_[kB]) ready_[kB] = !answers_.empty() && answers_.front().due <= cycles_ && !frozen_ && !draw(options_.card_pauses);
+  if (!ready_[kB])
+    ready_[kB] = !answers_.empty() && answers_.front().due <= cycles_ && !frozen_ && !draw(options_.card_pauses);
   set_field(port, response_bits::kBValid, 1, ready_[kB] ? 1 : 0);
   if (ready_[kB]) set_field(port, response_bits::kBResp, 2, answers_.front().fails ? kSlaveError : 0);
-  if (!ready_[kR]) ready_[kR] = !reads_.empty() && reads_.front().due <= cycles_ && !frozen_ && !draw(options_.card_pauses);
+  if (!ready_[kR])
+    ready_[kR] = !reads_.empty() && reads_.front().due <= cycles_ && !frozen_ && !draw(options_.card_pauses);
   set_field(port, response_bits::kRValid, 1, ready_[kR] ? 1 : 0);
   if (!ready_[kR]) return;
   const Burst& burst = reads_.front();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// hdl/dma/data/dma_data.sv, Verilated, between a host behind a PCIe link (host_link.hpp) and an AXI memory. Turns are posted as calls; every byte
-// is checked as it is written, every transaction against the rules of its bus, every answer against the faults that were injected. What is
-// wrong ends up in error().
+// hdl/dma/data/dma_data.sv, Verilated, between a host behind a PCIe link (host_link.hpp) and an AXI memory. Turns are
+// posted as calls; every byte is checked as it is written, every transaction against the rules of its bus, every answer
+// against the faults that were injected. What is wrong ends up in error().
 //
 // One thread. Cycles are of 4 ns.
 #pragma once

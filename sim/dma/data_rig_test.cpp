@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data part of the DMA engine, Verilated: every byte is checked by the rig, which knows nothing of how the engine moves them.
+// The data part of the DMA engine, Verilated: every byte is checked by the rig, which knows nothing of how the engine
+// moves them.
 #include "sim/dma/data_rig.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,8 @@ void run(DataRig& rig, Way way) {
 }
 
 Turn turn_of(DataRig& rig, Way way, std::uint32_t bytes, std::uint32_t host_off, std::uint32_t card_off) {
-  if (way == Way::kToCard) return {.host = kSource + host_off, .card = rig.card_memory().base() + card_off, .bytes = bytes};
+  if (way == Way::kToCard)
+    return {.host = kSource + host_off, .card = rig.card_memory().base() + card_off, .bytes = bytes};
   return {.host = rig.host_memory().base() + host_off, .card = kSource + card_off, .bytes = bytes};
 }
 
@@ -59,7 +61,8 @@ TEST(DmaData, CardStandsStill_ExpectNothingLostAndNoReadBeyondTheRing) {
   options.link.rtt_ns = 100;
   DataRig rig(options);
   rig.freeze_card(true);
-  for (std::uint32_t i = 0; i < 30; ++i) rig.post(Way::kToCard, turn_of(rig, Way::kToCard, kTurnBytes, i * 4096, i * 4096));
+  for (std::uint32_t i = 0; i < 30; ++i)
+    rig.post(Way::kToCard, turn_of(rig, Way::kToCard, kTurnBytes, i * 4096, i * 4096));
   for (std::uint32_t i = 0; i < 20'000; ++i) rig.cycle();
   ASSERT_EQ(rig.error(), "");
   // 512 lines: 8 turns, of which some have gone on to the registers before the card.
@@ -93,7 +96,8 @@ TEST(DmaData, Reset_AnswersStillComing_ExpectAllAbsorbedAndNewTurnsRight) {
   options.link.rtt_ns = 20'000;  // far longer than the reset
   options.timeout = 100;
   DataRig rig(options);
-  for (std::uint32_t i = 0; i < 20; ++i) rig.post(Way::kToCard, turn_of(rig, Way::kToCard, kTurnBytes, i * 4096, i * 4096));
+  for (std::uint32_t i = 0; i < 20; ++i)
+    rig.post(Way::kToCard, turn_of(rig, Way::kToCard, kTurnBytes, i * 4096, i * 4096));
   for (std::uint32_t i = 0; i < 500; ++i) rig.cycle();
   rig.stop(true);
   run(rig, Way::kToCard);
@@ -102,7 +106,8 @@ TEST(DmaData, Reset_AnswersStillComing_ExpectAllAbsorbedAndNewTurnsRight) {
   rig.done(Way::kToCard).clear();
   rig.stop(false);
   // The same tags, other bytes: completions of the dead come first.
-  for (std::uint32_t i = 0; i < 40; ++i) rig.post(Way::kToCard, turn_of(rig, Way::kToCard, kTurnBytes, (100 + i) * 4096 + 17, i * 4096));
+  for (std::uint32_t i = 0; i < 40; ++i)
+    rig.post(Way::kToCard, turn_of(rig, Way::kToCard, kTurnBytes, (100 + i) * 4096 + 17, i * 4096));
   run(rig, Way::kToCard);
   EXPECT_EQ(rig.done(Way::kToCard).size(), 40U);
   for (const Done& done : rig.done(Way::kToCard)) EXPECT_EQ(done.error, Error::kNone);

@@ -47,8 +47,10 @@ void HostLink::complete(Waiting& waiting) {
   if (options_.random_splits) grain = kBoundary * (1 + random_.below(options_.completion / kBoundary));
   const std::uint64_t begin = request.address + waiting.done;
   std::uint32_t bytes = std::min(grain - static_cast<std::uint32_t>(begin % kBoundary), total - waiting.done);
-  if (!options_.random_splits) bytes = std::min(grain - static_cast<std::uint32_t>(begin % grain), total - waiting.done);
-  // An error without data ends the request, now or later; poisoned data come whole, and only one of the completions says so.
+  if (!options_.random_splits)
+    bytes = std::min(grain - static_cast<std::uint32_t>(begin % grain), total - waiting.done);
+  // An error without data ends the request, now or later; poisoned data come whole, and only one of the completions
+  // says so.
   const bool without_data = waiting.error == Error::kUnsupported || waiting.error == Error::kAborted;
   const bool ends_in_error = without_data && (random_.below(2) == 0 || waiting.done + bytes == total);
   Error error = Error::kNone;
@@ -92,7 +94,8 @@ void HostLink::cycle() {
     }
     Waiting& waiting = waiting_[index];
     complete(waiting);
-    if (waiting.done == static_cast<std::uint32_t>(static_cast<std::int64_t>(waiting.request.bytes) + waiting.wrong_by)) {
+    if (waiting.done ==
+        static_cast<std::uint32_t>(static_cast<std::int64_t>(waiting.request.bytes) + waiting.wrong_by)) {
       asked_ -= waiting.request.bytes;
       waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(index));
     }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PCIe link and the host's memory behind it, as a DMA engine's requester sees them, in cycles of 4 ns. Both directions are
-// charged with the bytes of their TLPs, so that a rate is a share of the link's bound.
+// A PCIe link and the host's memory behind it, as a DMA engine's requester sees them, in cycles of 4 ns. Both
+// directions are charged with the bytes of their TLPs, so that a rate is a share of the link's bound.
 //
-// Accounting (research of probe, section 3; PCI Express Base Specification 3.0, sections 2.2 and 4.2): 8 bytes of framing a TLP (STP with
-// sequence number, LCRC), a header of 16 (request with a 64-bit address) or 12 bytes (completion), and every 370 blocks a SKP ordered set: 4 of 1,538 bytes. Acknowledgements and credits
-// travel the other way than the data that they belong to, and are not charged.
+// Accounting (research of probe, section 3; PCI Express Base Specification 3.0, sections 2.2 and 4.2): 8 bytes of
+// framing a TLP (STP with sequence number, LCRC), a header of 16 (request with a 64-bit address) or 12 bytes
+// (completion), and every 370 blocks a SKP ordered set: 4 of 1,538 bytes. Acknowledgements and credits travel the other
+// way than the data that they belong to, and are not charged.
 #pragma once
 
 #include <cstdint>
@@ -23,16 +24,7 @@ inline constexpr double kQueueNs = 16;
 inline constexpr double kFraming = 8, kRequestHeader = 16, kCompletionHeader = 12;
 
 /// Numbers of dma_pkg::error_e.
-enum class Error : std::uint8_t {
-  kNone,
-  kUnsupported,
-  kAborted,
-  kPoisoned,
-  kTimeout,
-  kMalformed,
-  kMemory,
-  kReset
-};
+enum class Error : std::uint8_t { kNone, kUnsupported, kAborted, kPoisoned, kTimeout, kMalformed, kMemory, kReset };
 
 struct LinkOptions {
   double raw = 15.754 * (1 - 4.0 / 1538);  ///< bytes a ns: generation 3, 16 lanes
@@ -107,7 +99,9 @@ class HostLink {
     up_free_ = begin + bytes / options_.raw;
     up_bytes += bytes;
   }
-  [[nodiscard]] bool draw(std::uint32_t per_million) { return per_million != 0 && random_.below(1'000'000) < per_million; }
+  [[nodiscard]] bool draw(std::uint32_t per_million) {
+    return per_million != 0 && random_.below(1'000'000) < per_million;
+  }
   void complete(Waiting& waiting);
 
   LinkOptions options_;

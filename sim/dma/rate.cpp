@@ -9,7 +9,7 @@ namespace wherry::sim::dma {
 namespace {
 
 constexpr std::uint32_t kWarmUpShare = 4;  // the first quarter
-constexpr std::uint64_t kPatience = 100'000;
+constexpr std::uint64_t kStandstill = 100'000;
 constexpr std::uint32_t kAlign = 64;
 
 }  // namespace
@@ -25,7 +25,7 @@ RateResult measure(const RateRun& run) {
   std::deque<double> posted;
   std::uint64_t next = 0, ended = 0, last_move = rig.now();
   double begin = 0, latency = 0, up = 0, down = 0;
-  while (ended < run.transfers && rig.error().empty() && rig.now() - last_move < kPatience) {
+  while (ended < run.transfers && rig.error().empty() && rig.now() - last_move < kStandstill) {
     const double now = static_cast<double>(rig.now()) * kCycleNs;
     while (next < run.transfers && !due.empty() && due.front() <= now) {
       due.pop_front();
@@ -66,7 +66,8 @@ RateResult measure(const RateRun& run) {
   result.latency_ns = latency / count;
   LinkOptions link = run.rig.link;
   link.completion = std::min(link.completion, 128U << run.rig.mrrs);
-  result.bound_gbytes = to_card ? read_bound(link, run.bytes) : write_bound(run.rig.link, run.bytes, 128U << run.rig.mps);
+  result.bound_gbytes =
+      to_card ? read_bound(link, run.bytes) : write_bound(run.rig.link, run.bytes, 128U << run.rig.mps);
   result.share = result.gbytes / result.bound_gbytes;
   result.up_use = (rig.link().up_bytes - up) / time / run.rig.link.raw;
   result.down_use = (rig.link().down_bytes - down) / time / run.rig.link.raw;

@@ -76,7 +76,8 @@ SoakResult soak(std::uint64_t seed, std::uint64_t bytes, bool faults) {
   DataRig rig(options);
   if (faults) {
     LinkFaults& injected = rig.link().faults;
-    for (std::uint32_t* one : {&injected.unsupported, &injected.aborted, &injected.poisoned, &injected.short_, &injected.long_}) {
+    for (std::uint32_t* one :
+         {&injected.unsupported, &injected.aborted, &injected.poisoned, &injected.short_, &injected.long_}) {
       if (random.below(2) == 0) *one = random.below(random.below(4) == 0 ? 50'000 : 5'000);
     }
     if (random.below(3) == 0) injected.lost = random.below(1'000);
@@ -84,7 +85,8 @@ SoakResult soak(std::uint64_t seed, std::uint64_t bytes, bool faults) {
   // Sources lie anywhere in 64 bits; places that are written lie in the memories.
   Places host_from(random() >> 2 & ~std::uint64_t{0xFFF}, std::size_t{1} << 40);
   Places card_from(random() >> 2 & ~std::uint64_t{0xFFF}, std::size_t{1} << 40);
-  Places host_to(rig.host_memory().base(), rig.host_memory().size()), card_to(rig.card_memory().base(), rig.card_memory().size());
+  Places host_to(rig.host_memory().base(), rig.host_memory().size()),
+      card_to(rig.card_memory().base(), rig.card_memory().size());
   const std::uint32_t style = random.below(4), ways = 1 + random.below(3);
   const std::size_t depth = 1 + random.below(40);
   const std::uint32_t between_resets = 2'000U << random.below(7);  // cycles
@@ -102,8 +104,10 @@ SoakResult soak(std::uint64_t seed, std::uint64_t bytes, bool faults) {
   };
   while (rig.error().empty() && (result.bytes < bytes || rig.open(Way::kToCard) + rig.open(Way::kToHost) != 0)) {
     if (result.bytes < bytes && (stop_at == 0 || rig.now() < stop_at + kStoppedTurns)) {
-      if ((ways & 1) != 0 && rig.open(Way::kToCard) < depth) rig.post(Way::kToCard, draw_turn(random, host_from, card_to, style));
-      if ((ways & 2) != 0 && rig.open(Way::kToHost) < depth) rig.post(Way::kToHost, draw_turn(random, host_to, card_from, style));
+      if ((ways & 1) != 0 && rig.open(Way::kToCard) < depth)
+        rig.post(Way::kToCard, draw_turn(random, host_from, card_to, style));
+      if ((ways & 2) != 0 && rig.open(Way::kToHost) < depth)
+        rig.post(Way::kToHost, draw_turn(random, host_to, card_from, style));
     }
     if (faults && stop_at == 0 && random.below(between_resets) == 0) {
       stop_at = rig.now();

@@ -125,16 +125,27 @@ module dma_requester_proof
   `ASSERT(nothing_while_sweeping,
           !dut.sweeping_q || (!flying_q && dut.flying_q == '0 && dut.room_q == 7'(CompletionLines)),
           "a request in the sweep")
+  `ASSERT(whole_while_sweeping, !dut.sweeping_q || !inside_q, "a completion goes on in the sweep")
   `ASSERT(life_is_right, !flying_q || dut.life_q - watched.life == stops_q, "a request is of another life")
   `ASSERT(alive_is_right, !flying_q || alive_q == (stops_q == '0), "a request is dead and alive")
   `ASSERT(stop_is_right, dut.stop_q == stopped_q && dut.middle_q == inside_q, "the proof lost its way")
   `ASSERT(alive_before_stop, !(alive_q && flying_q) || !stopped_q, "alive through a reset")
+  logic [1:0] open_tag;
   logic inside_watched;
-  assign inside_watched = {inside_tag_q[7], inside_tag_q[0]} == watched_q;
+  assign open_tag = {inside_tag_q[7], inside_tag_q[0]};
+  assign inside_watched = open_tag == watched_q;
+  `ASSERT(known_is_in_flight,
+          !(inside_q && dut.known_q) || dut.i_issued.memory[open_tag][19] != dut.i_ended.memory[open_tag][0],
+          "a completion goes on whose request is over")
   `ASSERT(known_flies, !(inside_q && dut.known_q && inside_watched) || flying_q, "a completion of nothing")
   `ASSERT(forward_lives, !(inside_q && dut.forward_q && inside_watched) || (dut.known_q && flying_q && alive_q),
           "a completion for the dead")
   `ASSERT(tag_stays, inside_tag_q[6:1] == '0 || !inside_q, "a tag out of range")
+  for (genvar i = 0; i < 4; i++) begin : gen_swept
+    `ASSERT(swept,
+            !dut.sweeping_q || 3'(i) >= 3'(dut.sweep_q) || dut.i_issued.memory[i][19] == dut.i_ended.memory[i][0],
+            "the sweep left a request behind")
+  end
   logic [8:0] lines;
   logic [2:0] flights;
   always_comb begin

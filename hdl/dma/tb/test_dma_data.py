@@ -75,7 +75,13 @@ class Both:
                 assert error in allowed[way], (lane.name, way, error)
                 to, source = (card, host) if way == "h2c" else (host, card)
                 there = [i for i in range(size) if to + i in written]
-                assert all(written[to + i] == holds(source + i) for i in there), (lane.name, way, hex(host), hex(card), size)
+                assert all(written[to + i] == holds(source + i) for i in there), (
+                    lane.name,
+                    way,
+                    hex(host),
+                    hex(card),
+                    size,
+                )
                 if error == NONE:
                     assert len(there) == size == moved, (lane.name, way, size, len(there), moved)
                 elif error != MEMORY or way == "c2h":
@@ -196,7 +202,11 @@ async def packets_go_out(dut: Any) -> None:
         lane.pace(0.1, 0.3)
         expected[lane.name] = [[] for _ in range(4)]
         for i in range(10):
-            channel, size, at = i % 4, bench.random.choice([1, 64, 65, 300, 5000, 4096, 8192]), HOST + i * 0x10000 + 13 * i
+            channel, size, at = (
+                i % 4,
+                bench.random.choice([1, 64, 65, 300, 5000, 4096, 8192]),
+                HOST + i * 0x10000 + 13 * i,
+            )
             expected[lane.name][channel].append(bytes(lane.host.holds(at + k) for k in range(size)))
             for off in range(0, size, TURN):
                 part = min(TURN, size - off)
@@ -270,7 +280,10 @@ async def packets_come_in(dut: Any) -> None:
             if lane.h2c.items or lane.c2h.items or asked[lane.name] > len(lane.c2h_done.items):
                 continue
             if lane.flags["c2h_stream_valid_o"].get():
-                room, channel = bench.random.choice([64, 100, 1000, 1501, TURN]), lane.flags["c2h_stream_channel_o"].get()
+                room, channel = (
+                    bench.random.choice([64, 100, 1000, 1501, TURN]),
+                    lane.flags["c2h_stream_channel_o"].get(),
+                )
                 lane.c2h.items.append(turn(at, 0, room, channel=channel, stream=True))
                 rooms[lane.name].append((at, room, channel))
                 asked[lane.name] += 1
@@ -323,7 +336,9 @@ async def stops_and_begins_again(dut: Any) -> None:
         await bench.cycle(bench.random.randrange(20, 400))
         for lane in lanes:
             lane.levels["stop_i"].set(1)
-        await bench.until(lambda asked=asked: all(both.over() and both.lane.flags["idle_o"].get() for both in asked), 6_000)
+        await bench.until(
+            lambda asked=asked: all(both.over() and both.lane.flags["idle_o"].get() for both in asked), 6_000
+        )
         await bench.cycle(60)
         for both in asked:
             both.lane.levels["stop_i"].set(0)
