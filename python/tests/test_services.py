@@ -104,8 +104,8 @@ def with_dummy(copy: Copy) -> Copy:
     copy.write("dummy/cli.py", HELLO)
     copy.replace(
         "services.py",
-        'SERVICES = ("move", "route", "kv", "bypass")',
-        'SERVICES = ("move", "route", "kv", "bypass", "dummy")',
+        'SERVICES = ("move", "route", "kv", "bypass", "dma")',
+        'SERVICES = ("move", "route", "kv", "bypass", "dma", "dummy")',
     )
     return copy
 

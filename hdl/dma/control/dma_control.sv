@@ -8,7 +8,7 @@
 /// s_completion), cut into turns that the channels of a direction take by bytes (m_turn[0]: to the card, m_turn[1]: to the host), and when the data part has
 /// answered these (s_done), their count is posted to the host (m_write), with an MSI-X message if there is to be one.
 /// Rings are numbered {to the host, channel}.
-/// Latency: doorbell to read of its descriptor 5 cycles; descriptor, fetched or carried by the doorbell, to turn 4 to 5; last answer to status word 7.
+/// Latency: doorbell to read of its descriptor 7 cycles; fetched descriptor to turn 4 to 5; doorbell with its descriptor to turn 9; last answer to status word 7.
 /// Reset: 520 cycles until registers answer. flr_i: as docs/dma.md has it.
 /// Requirements: those of the streams (dma_pkg). Every turn and every read is answered in the end. A reset (rst_i) reaches the data part, too.
 module dma_control

@@ -177,6 +177,8 @@ module dma_teller
     logic [7:0]  events;  // descriptors with an interrupt that no message has told of
   } state_t;
   state_t state, state_next;
+  ring_t fire_ring_q;
+  logic  fire_q;
   logic counts, done_one, done_error, fails, enough, fires, shows;
   lutram #(
       .Width($bits(state_t)),
@@ -211,8 +213,12 @@ module dma_teller
     if (fails) state_next.error = code_i[ring_q];
     if (fires) state_next.events = '0;
   end
-  assign fire_o      = fires;
-  assign fire_ring_o = ring_q;
+  always_ff @(posedge clk_i) begin
+    fire_q      <= fires && !rst_i;
+    fire_ring_q <= ring_q;
+  end
+  assign fire_o      = fire_q;
+  assign fire_ring_o = fire_ring_q;
 
   for (genvar i = 0; i < int'(Rings); i++) begin : gen_ring
     logic here, clears, dirty_q, failed_q, waits_q;
