@@ -83,7 +83,7 @@ module dma_control
       drained,
       failing_q;
   code_t [Rings-1:0] fetch_code, code;
-  logic hold, clear, asking, restart, filling, idle, bus_master_q;
+  logic hold, clear, asking, restart, forget, filling, idle, bus_master_q;
   ring_t clear_ring;
   always_comb begin
     setting_here = setting;
@@ -132,6 +132,7 @@ module dma_control
       .answered_i  (~(turns_busy | teller_busy)),
       .asking_i    (asking),
       .restart_o   (restart),
+      .forget_o    (forget),
       .filling_i   (filling)
   );
 
@@ -190,7 +191,7 @@ module dma_control
       .code_o           (fetch_code),
       .busy_o           (fetch_busy),
       .asking_o         (asking),
-      .forget_i         (restart)
+      .forget_i         (forget)
   );
   ring_t  store_ring;
   ahead_t store_index;
