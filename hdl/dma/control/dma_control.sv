@@ -80,7 +80,8 @@ module dma_control
       turns_busy,
       fetch_busy,
       teller_busy,
-      drained,
+      answered_q,
+      drained_q,
       failing_q;
   code_t [Rings-1:0] fetch_code, code;
   logic hold, clear, asking, restart, forget, filling, idle, bus_master_q;
@@ -93,7 +94,15 @@ module dma_control
     bus_master_q <= function_i.bus_master && !rst_i;
     may_q        <= rst_i ? '0 : run & ~resetting & ~failed & {Rings{bus_master_q}};
   end
-  assign drained = ~(turns_busy | fetch_busy | teller_busy);
+  // A cycle late: dma_life looks again while it holds everybody.
+  always_ff @(posedge clk_i) begin
+    answered_q <= ~(turns_busy | teller_busy);
+    drained_q  <= ~(turns_busy | fetch_busy | teller_busy);
+    if (rst_i) begin
+      answered_q <= '1;
+      drained_q  <= '1;
+    end
+  end
 
 
   // ---- registers, and the lives of rings
@@ -113,7 +122,7 @@ module dma_control
       .status_base_o(status_base),
       .pace_o       (pace),
       .run_i        (run),
-      .idle_i       (drained),
+      .idle_i       (drained_q),
       .resetting_i  (resetting),
       .failed_i     (failed),
       .pending_i    (pending)
@@ -121,7 +130,7 @@ module dma_control
   dma_life i_life (
       .*,
       .setting_i   (setting_here),
-      .drained_i   (drained),
+      .drained_i   (drained_q),
       .posted_i    (idle),
       .run_o       (run),
       .resetting_o (resetting),
@@ -129,7 +138,7 @@ module dma_control
       .clear_o     (clear),
       .clear_ring_o(clear_ring),
       .stop_o      (stop_o),
-      .answered_i  (~(turns_busy | teller_busy)),
+      .answered_i  (answered_q),
       .asking_i    (asking),
       .restart_o   (restart),
       .forget_o    (forget),
