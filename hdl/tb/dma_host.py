@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host with its memory, and a data part that only takes and answers turns, around dma_control: what the control part does is compared with
-what the descriptors say, and what it tells with what was answered.
+"""A host with its memory, and a data part that only takes and answers turns, around dma_control.
 
-Nothing here is derived from the RTL: formats are docs/dma.md's, registers the generated table's.
+What the control part does is compared with what the descriptors say, and what it tells with what was answered. Nothing
+here is derived from the RTL: formats are docs/dma.md's, registers the generated table's.
 """
 
 from __future__ import annotations
@@ -173,9 +173,7 @@ class DmaHost:
 
     def set_function(self, bus_master: int = 1, msix_enable: int = 1, msix_mask: int = 0) -> None:
         """The function's configuration."""
-        self.function.set(
-            bus_master=bus_master, msix_enable=msix_enable, msix_mask=msix_mask, max_read=self.max_read
-        )
+        self.function.set(bus_master=bus_master, msix_enable=msix_enable, msix_mask=msix_mask, max_read=self.max_read)
 
     # ---- registers
 
@@ -260,7 +258,7 @@ class DmaHost:
         return ring.size - (len(ring.descriptors) - self.done(ring))
 
     def ring_bell(self, number: int, carries: bool = False, broken: int = 0) -> None:
-        """The tail, alone or behind its descriptor in a write of 64 bytes; or that write in pieces of `broken` bytes, in any order."""
+        """The tail, alone or behind its descriptor in 64 bytes; or these in pieces of `broken` bytes, in any order."""
         ring = self.rings[number]
         line = ring.descriptors[-1].pack() if carries or broken else bytes(32)
         line += struct.pack("<I", len(ring.descriptors) & 0xFFFF).ljust(32, b"\0")
@@ -303,7 +301,12 @@ class DmaHost:
         self.pins["stream_channel_i"].set(self.packet_channel or 0)
         for d in range(2):
             self.turn_ready[d].set(not self.data_stalled and chance() >= self.turn_stall)
-            if self.offered[d] is None and self.answers[d] and self.answers[d][0][0] <= now and chance() >= self.done_idle:
+            if (
+                self.offered[d] is None
+                and self.answers[d]
+                and self.answers[d][0][0] <= now
+                and chance() >= self.done_idle
+            ):
                 self._offer(d)
             self.done_valid[d].set(self.offered[d] is not None)
         if not self.beats:
@@ -338,7 +341,9 @@ class DmaHost:
         size = min(one.left, self.boundary * self.random.randint(1, 4) - one.addr % self.boundary)
         if one.error:
             self.reads.remove(one)
-            self.beats.append({"tag": one.tag, "first": 1, "last": 1, "final_": 1, "error": one.error, "bytes": 0, "data": 0})
+            self.beats.append(
+                {"tag": one.tag, "first": 1, "last": 1, "final_": 1, "error": one.error, "bytes": 0, "data": 0}
+            )
             return
         data = b"".join(self.memory.get(one.addr + at, bytes(32)) for at in range(0, size, 32))
         one.addr += size
@@ -481,7 +486,9 @@ class DmaHost:
     def quiet(self) -> bool:
         """All that was posted was carried out and told."""
         return all(
-            r.dead or r.history[r.told].error or (self.done(r) == len(r.descriptors) and r.entries_seen == len(r.entries))
+            r.dead
+            or r.history[r.told].error
+            or (self.done(r) == len(r.descriptors) and r.entries_seen == len(r.entries))
             for r in self.rings.values()
         )
 

@@ -104,8 +104,8 @@ def with_dummy(copy: Copy) -> Copy:
     copy.write("dummy/cli.py", HELLO)
     copy.replace(
         "services.py",
-        'SERVICES = ("move", "route", "kv", "bypass", "probe")',
-        'SERVICES = ("move", "route", "kv", "bypass", "probe", "dummy")',
+        'SERVICES = ("move", "route", "kv", "bypass", "probe", "dma")',
+        'SERVICES = ("move", "route", "kv", "bypass", "probe", "dma", "dummy")',
     )
     return copy
 

@@ -18,7 +18,7 @@ import importlib.util
 from collections.abc import Iterator
 from typing import Any
 
-SERVICES = ("move", "route", "kv", "bypass", "probe")
+SERVICES = ("move", "route", "kv", "bypass", "probe", "dma")
 
 
 def parts(part: str) -> Iterator[Any]:

@@ -63,10 +63,6 @@ BUGS = [
     ("dma_turns_fair0", "offset_next  = clear_i || ends ?", "offset_next  = clear_i ?"),
     ("dma_turns_fair0", "free       = !m_turn_valid[side_q] || m_turn_ready[side_q]", "free       = 1'b1"),
     ("dma_turns_fair0", "&& !flying_q[FlightBits]", ""),
-    ("dma_turns_fair1", "fresh_q[side_q]   <= 1'b1", "fresh_q[side_q]   <= !ready_here[0]"),
-    ("dma_teller", "if (look_now_q && here) dirty_q <= 1'b0", "if (look_now_q) dirty_q <= 1'b0"),
-    ("dma_teller", "counts = answer_q && !ignore_i[ring_q] && !failed_o[ring_q]", "counts = answer_q"),
-    ("dma_teller", "room = waiting_q < 4'd3", "room = waiting_q < 4'd8"),
 ]
 
 

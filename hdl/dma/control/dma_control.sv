@@ -8,7 +8,7 @@
 /// s_completion), cut into turns that the channels of a direction take by bytes (m_turn[0]: to the card, m_turn[1]: to the host), and when the data part has
 /// answered these (s_done), their count is posted to the host (m_write), with an MSI-X message if there is to be one.
 /// Rings are numbered {to the host, channel}.
-/// Latency: doorbell to read of its descriptor 5 cycles; descriptor, fetched or carried by the doorbell, to turn 4 to 5; last answer to status word 7.
+/// Latency: doorbell to read of its descriptor 7 cycles; fetched descriptor to turn 4 to 5; doorbell with its descriptor to turn 9; last answer to status word 7.
 /// Reset: 520 cycles until registers answer. flr_i: as docs/dma.md has it.
 /// Requirements: those of the streams (dma_pkg). Every turn and every read is answered in the end. A reset (rst_i) reaches the data part, too.
 module dma_control
@@ -80,10 +80,11 @@ module dma_control
       turns_busy,
       fetch_busy,
       teller_busy,
-      drained,
+      answered_q,
+      drained_q,
       failing_q;
   code_t [Rings-1:0] fetch_code, code;
-  logic hold, clear, asking, restart, filling, idle, bus_master_q;
+  logic hold, clear, asking, restart, forget, filling, idle, bus_master_q;
   ring_t clear_ring;
   always_comb begin
     setting_here = setting;
@@ -93,7 +94,15 @@ module dma_control
     bus_master_q <= function_i.bus_master && !rst_i;
     may_q        <= rst_i ? '0 : run & ~resetting & ~failed & {Rings{bus_master_q}};
   end
-  assign drained = ~(turns_busy | fetch_busy | teller_busy);
+  // A cycle late: dma_life looks again while it holds everybody.
+  always_ff @(posedge clk_i) begin
+    answered_q <= ~(turns_busy | teller_busy);
+    drained_q  <= ~(turns_busy | fetch_busy | teller_busy);
+    if (rst_i) begin
+      answered_q <= '1;
+      drained_q  <= '1;
+    end
+  end
 
 
   // ---- registers, and the lives of rings
@@ -113,7 +122,7 @@ module dma_control
       .status_base_o(status_base),
       .pace_o       (pace),
       .run_i        (run),
-      .idle_i       (drained),
+      .idle_i       (drained_q),
       .resetting_i  (resetting),
       .failed_i     (failed),
       .pending_i    (pending)
@@ -121,7 +130,7 @@ module dma_control
   dma_life i_life (
       .*,
       .setting_i   (setting_here),
-      .drained_i   (drained),
+      .drained_i   (drained_q),
       .posted_i    (idle),
       .run_o       (run),
       .resetting_o (resetting),
@@ -129,9 +138,10 @@ module dma_control
       .clear_o     (clear),
       .clear_ring_o(clear_ring),
       .stop_o      (stop_o),
-      .answered_i  (~(turns_busy | teller_busy)),
+      .answered_i  (answered_q),
       .asking_i    (asking),
       .restart_o   (restart),
+      .forget_o    (forget),
       .filling_i   (filling)
   );
 
@@ -190,7 +200,7 @@ module dma_control
       .code_o           (fetch_code),
       .busy_o           (fetch_busy),
       .asking_o         (asking),
-      .forget_i         (restart)
+      .forget_i         (forget)
   );
   ring_t  store_ring;
   ahead_t store_index;

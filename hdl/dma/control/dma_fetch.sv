@@ -12,7 +12,7 @@
 ///   descriptor is in the ring, too.
 /// - Reads end in any order; what they brought becomes available (stored_*) in the order in which they were asked for. After a read that fails nothing of its
 ///   ring becomes available any more (bad_o, code_o).
-/// Latency: doorbell to read request 4 cycles, to carry_o 3 cycles; last beat of a fetch to stored_o 1 cycle.
+/// Latency: doorbell to read request 6 cycles, to carry_o 4 cycles; last beat of a fetch to stored_o 1 cycle.
 /// Reset: nothing was asked for, all tails are 0. clear_i does the same for one ring.
 /// Requirements: while a ring is cleared its may_i is low, no read of it is under way, and hold_i has been high for 3 cycles. Reads that a reset of
 /// the whole, or forget_i, has forgotten are not answered any more. Completions of one read begin at multiples of 64 bytes, as PCIe's read completion boundary has it.
@@ -83,15 +83,16 @@ module dma_fetch
 
   // ---- one ring at a time
 
-  typedef enum logic [1:0] {
+  typedef enum logic [2:0] {
     Pick,
     Look,
     Count,
+    Decide,
     Ask
   } step_e;
   step_e step_q;
-  ring_t ring_q, next;
-  logic carry_q, carry_waits, other;
+  ring_t ring_q, next, next_q;
+  logic carry_q, carry_waits, other, some_q;  // of the rings may be picked: next_q
   each_t wants_q, may, later_q;  // behind a doorbell; those after the last one come first
 
   assign may         = wants_q & may_i & ~bad_o;
@@ -178,17 +179,20 @@ module dma_fetch
   logic [4:0] count, left;  // of the block
   logic room, tag_free, asks, carried_here, takes_carried;
   logic [TagBits-1:0] tag;
+  // In Count it is counted, in Decide used.
+  logic filled_q, room_q, all_q, follows_q;
+  logic [4:0] count_q;
   assign block = max_read_i == 3'd0 ? 4'd3 : max_read_i == 3'd1 ? 4'd7 : 4'd15;
   assign ready = tail_q - fetched_q;
   assign held = fetched_q - taken_q;
   assign left = 5'(block) + 5'd1 - 5'(fetched_q[3:0] & block);
   assign count = ready < 16'(left) ? ready[4:0] : left;
   assign room = held <= count_t'((1 << AheadBits) - FetchMost);
-  assign asks = step_q == Count && !carry_q && ready != '0 && room && tag_free;
-  assign carried_here = step_q == Count && carry_q && carry_waits && s_bell_ring == ring_q && !ignore_i[ring_q]
+  assign asks = step_q == Decide && !carry_q && filled_q && room_q && tag_free;
+  assign carried_here = step_q == Decide && carry_q && carry_waits && s_bell_ring == ring_q && !ignore_i[ring_q]
                         && !hold_i && !clear_i;
-  assign takes_carried = carried_here && held == '0 && ready == '0 && s_bell_tail == fetched_q + 1'b1;
-  assign fetched_next = carry_q ? s_bell_tail : fetched_q + 16'(count);
+  assign takes_carried = carried_here && follows_q;
+  assign fetched_next = carry_q ? s_bell_tail : fetched_q + 16'(count_q);
   assign write_fetched = asks || takes_carried;
   assign index = fetched_q[15:1] & ~('1 << (bits_q - 1'b1));
 
@@ -205,20 +209,22 @@ module dma_fetch
   assign m_read_payload = '{tag: 8'(tag_q), bytes: 13'(bytes_q), addr: address_q};
 
   always_ff @(posedge clk_i) begin
+    some_q <= may != '0;
+    next_q <= next;
     unique case (step_q)
       Pick: begin
         if (!hold_i && !clear_i) begin
           // Doorbells with a descriptor and fetches take turns.
-          if (carry_waits && (!carry_q || may == '0)) begin
+          if (carry_waits && (!carry_q || !some_q)) begin
             step_q  <= Look;
             ring_q  <= s_bell_ring;
             carry_q <= 1'b1;
-          end else if (may != '0) begin
+          end else if (some_q) begin
             step_q  <= Look;
-            ring_q  <= next;
+            ring_q  <= next_q;
             carry_q <= 1'b0;
-            for (int i = 0; i < int'(Rings); i++) later_q[i] <= i > int'(next);
-            wants_q[next] <= 1'b0;
+            for (int i = 0; i < int'(Rings); i++) later_q[i] <= i > int'(next_q);
+            wants_q[next_q] <= 1'b0;
           end
         end
       end
@@ -231,14 +237,22 @@ module dma_fetch
         bits_q    <= bits_now;
       end
       Count: begin
+        step_q    <= Decide;
+        filled_q  <= ready != '0;
+        room_q    <= room;
+        all_q     <= ready <= 16'(left);
+        count_q   <= count;
+        follows_q <= held == '0 && ready == '0 && s_bell_tail == fetched_q + 1'b1;
+      end
+      Decide: begin
         step_q    <= asks ? Ask : Pick;
         tag_q     <= tag;
-        bytes_q   <= {count + 5'(fetched_q[0]), 5'd0};
+        bytes_q   <= {count_q + 5'(fetched_q[0]), 5'd0};
         address_q <= {base_q, 12'd0} + 64'({index, 6'd0});
         // Is there more? A doorbell since Look says so, too.
-        if (!carry_q && ready != '0 && !(asks && count == ready[4:0] && ready[15:5] == '0)) wants_q[ring_q] <= 1'b1;
+        if (!carry_q && filled_q && !(asks && all_q)) wants_q[ring_q] <= 1'b1;
       end
-      Ask: if (m_read_ready) step_q <= Pick;
+      default: if (m_read_ready) step_q <= Pick;  // Ask
     endcase
     if (moves && !takes_carried) wants_q[s_bell_ring] <= 1'b1;
     if (clear_i) wants_q[clear_ring_i] <= 1'b0;
@@ -247,6 +261,7 @@ module dma_fetch
       carry_q <= 1'b0;
       wants_q <= '0;
       later_q <= '0;
+      some_q  <= 1'b0;
     end
   end
 
@@ -266,7 +281,7 @@ module dma_fetch
   logic [TagBits:0] unused_count;
   code_t failure;
   logic [FetchTags-1:0][2:0] beat_q;
-  assign asked    = '{ring: ring_q, row: fetched_q[AheadBits-1:1], odd: fetched_q[0], count: count};
+  assign asked    = '{ring: ring_q, row: fetched_q[AheadBits-1:1], odd: fetched_q[0], count: count_q};
   assign here_tag = s_completion_payload.tag[TagBits-1:0];
   assign here     = s_completion_valid && s_completion_payload.tag[7:TagBits] == '0;
   assign ends     = here && s_completion_payload.final_;
@@ -336,7 +351,7 @@ module dma_fetch
     assign busy_o[i] = under_way_q != '0 || (step_q != Pick && ring_q == ring_t'(i));
   end
 
-  `ASSERT(room_is_kept, !asks || held + count_t'(count) <= count_t'(1 << AheadBits),
+  `ASSERT(room_is_kept, !asks || held + count_t'(count_q) <= count_t'(1 << AheadBits),
           "more descriptors were asked for than fit")
   `ASSERT(within_page, !m_read_valid || 13'(address_q[11:0]) + 13'(bytes_q) <= 13'd4096,
           "a read of descriptors crosses a page")

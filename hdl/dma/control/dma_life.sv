@@ -8,7 +8,7 @@
 /// - A ring runs as software says. A reset of a ring stops it; when nothing of it is under way any more (drained_i) every block is held for as long as older
 ///   writes need to leave (posted_i); then the ring is cleared. So nothing from before the reset is posted after resetting_o has fallen.
 /// - A reset of the function does so with all rings at once, but what is to be posted is dropped (stop_o), and reads are not waited for: the data part, which stop_o
-///   stops, too, lets nothing of them through. Then the registers get their reset values (restart_o), and flr_done_o is high until flr_i falls.
+///   stops, too, lets nothing of them through (forget_o). Then the registers get their reset values (restart_o), and flr_done_o is high until flr_i falls.
 /// Latency: a reset takes 12 cycles from its last answer on; a function's 540.
 /// Reset: clears all rings, one a cycle.
 /// Requirements: a ring that may not go on drains. flr_i is high until flr_done_o is.
@@ -39,6 +39,7 @@ module dma_life
     output ring_t clear_ring_o,
     output logic  stop_o,
     output logic  restart_o,
+    output logic  forget_o,
     input  wire   filling_i
 );
 
@@ -73,6 +74,7 @@ module dma_life
   assign clear_o      = step_q == Clear || step_q == ClearAll;
   assign clear_ring_o = ring_q;
   assign stop_o       = step_q inside {FunctionDrain, FunctionHold};
+  assign forget_o     = step_q == FunctionHold;
   assign restart_o    = step_q == ClearAll && function_q;
   assign flr_done_o   = step_q == Done;
 

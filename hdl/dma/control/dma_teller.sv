@@ -130,7 +130,10 @@ module dma_teller
       .read_data_o    (info)
   );
 
-  logic answer_q, look_now_q, message_q;
+  // What is known of its ring a cycle ahead shortens the paths.
+  logic answer_q, look_now_q, message_q, ignored_q, fails_q, late_q;
+  ring_t ring_next;
+  assign ring_next = looks ? look_q : messages ? message_ring_i : done_ring;
   ring_t ring_q;
   dma_pkg::error_e error_q;
   logic end_of_packet_q;
@@ -140,7 +143,10 @@ module dma_teller
     answer_q        <= answers;
     look_now_q      <= looks;
     message_q       <= messages;
-    ring_q          <= looks ? look_q : messages ? message_ring_i : done_ring;
+    ring_q          <= ring_next;
+    ignored_q       <= ignore_i[ring_next];
+    fails_q         <= failing_i[ring_next];
+    late_q          <= expired_i[ring_next];
     error_q         <= done.error;
     end_of_packet_q <= done.end_of_packet;
     bytes_q         <= done.bytes;
@@ -177,6 +183,8 @@ module dma_teller
     logic [7:0]  events;  // descriptors with an interrupt that no message has told of
   } state_t;
   state_t state, state_next;
+  ring_t fire_ring_q;
+  logic  fire_q;
   logic counts, done_one, done_error, fails, enough, fires, shows;
   lutram #(
       .Width($bits(state_t)),
@@ -190,14 +198,14 @@ module dma_teller
       .read_data_o    (state)
   );
 
-  assign counts = answer_q && !ignore_i[ring_q] && !failed_o[ring_q];
+  assign counts = answer_q && !ignored_q && !failed_o[ring_q];
   assign done_error = counts && error_q != dma_pkg::ErrorNone;
   assign done_one = counts && !done_error && info.ends;
-  assign fails = look_now_q && failing_i[ring_q] && !failed_o[ring_q] && !ignore_i[ring_q];
-  assign shows = look_now_q && (dirty[ring_q] || fails) && !ignore_i[ring_q];
+  assign fails = look_now_q && fails_q && !failed_o[ring_q] && !ignored_q;
+  assign shows = look_now_q && (dirty[ring_q] || fails) && !ignored_q;
   assign threshold_ring_o = ring_q;
-  assign enough = state.events != '0 && (state.events >= threshold_i || expired_i[ring_q]);
-  assign fires = look_now_q && !ignore_i[ring_q] && (enough || (shows && (fails || state.error != '0)));
+  assign enough = state.events != '0 && (state.events >= threshold_i || late_q);
+  assign fires = look_now_q && !ignored_q && (enough || (shows && (fails || state.error != '0)));
   always_comb begin
     state_next = state;
     if (done_error) state_next.error = error_q;
@@ -211,8 +219,12 @@ module dma_teller
     if (fails) state_next.error = code_i[ring_q];
     if (fires) state_next.events = '0;
   end
-  assign fire_o      = fires;
-  assign fire_ring_o = ring_q;
+  always_ff @(posedge clk_i) begin
+    fire_q      <= fires && !rst_i;
+    fire_ring_q <= ring_q;
+  end
+  assign fire_o      = fire_q;
+  assign fire_ring_o = fire_ring_q;
 
   for (genvar i = 0; i < int'(Rings); i++) begin : gen_ring
     logic here, clears, dirty_q, failed_q, waits_q;
@@ -248,7 +260,7 @@ module dma_teller
           end_of_packet: answer_q && end_of_packet_q,
           bytes: answer_q ? state.bytes + offset_t'(bytes_q) : state_next.bytes
       };
-  assign puts = (message_q && !ignore_i[ring_q]) || shows || (done_one && info.stream_to_host);
+  assign puts = (message_q && !ignored_q) || shows || (done_one && info.stream_to_host);
   assign takes = m_valid && m_ready;
   // What is told is the latest when there is room for it, so few words wait. Entries of packets need no room: turns of packets are begun only while few posts wait.
   assign room = waiting_q < 4'd3;

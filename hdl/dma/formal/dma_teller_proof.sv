@@ -57,7 +57,7 @@ module dma_teller_proof
     if (rst_i) place_q <= place_i;
   end
 
-  logic takes, begins, took_q, looks;
+  logic takes, begins, took_q, looks, failing_q;
   done_t done, done_q;
   assign done   = s_done_payload[watch_q[2]];
   assign takes  = s_done_valid[watch_q[2]] && s_done_ready[watch_q[2]] && done.channel == watch_q[1:0];
@@ -93,7 +93,8 @@ module dma_teller_proof
       if (done_q.error != '0) error_q <= done_q.error;
       else count_q <= count_q + 32'(dut.info.ends);
     end
-    if (looks && failing_i[watch_q] && error_q == '0) error_q <= code_i[watch_q];
+    failing_q <= failing_i[watch_q];
+    if (looks && failing_q && error_q == '0) error_q <= code_i[watch_q];
     if (dut.puts && !dut.message_q && looks) begin
       told_q       <= m_post.count;
       told_error_q <= m_post.error;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ends badly, or is ended: errors, resets of rings and of the function, bus mastering, masks, and a host that takes nothing."""
+"""What ends badly, or is ended: errors, resets, bus mastering, masks, and a host that takes nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from dma_host import ABORTED, MALFORMED, MEMORY, PAGE, POISONED, TIMEOUT, UNSUPP
 
 @cocotb.test()
 async def an_error_stops_its_ring_only(dut: Any) -> None:
-    """Of a turn, of a fetch, of the descriptor itself: count and code say which descriptor, the vector is signalled, all other rings go on; then a reset starts it."""
+    """Of a turn, of a fetch, of the descriptor itself: count and code say which descriptor.
+
+    The vector is signalled, all other rings go on; then a reset starts the ring again.
+    """
     host = DmaHost(dut, "four", 4, 11)
     await host.bench.reset()
     numbers = list(host.rings)
@@ -89,7 +92,7 @@ async def lengths_that_cannot_be_are_refused(dut: Any) -> None:
 
 @cocotb.test()
 async def a_reset_ring_posts_nothing_of_its_old_life(dut: Any) -> None:
-    """At any moment, with fetches, turns, doorbells and writes under way, under back-pressure; the others do not notice."""
+    """At any moment, with everything under way, under back-pressure; the others do not notice."""
     host = DmaHost(dut, "four", 4, 13)
     await host.bench.reset()
     numbers = [0, 3, 4, 6]
@@ -199,7 +202,7 @@ async def without_bus_mastering_nothing_is_asked_or_posted(dut: Any) -> None:
 
 @cocotb.test()
 async def a_masked_vector_waits_and_comes_when_the_mask_falls(dut: Any) -> None:
-    """By its own mask, the function's, or MSI-X being off; the pending bit says so; nothing is lost between mask and message."""
+    """By its own mask, the function's, or MSI-X being off; the pending bit says so; nothing is lost."""
     host = DmaHost(dut, "four", 4, 17)
     await host.bench.reset()
     await host.set_up([0, 5])

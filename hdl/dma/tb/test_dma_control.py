@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The control part of the DMA engine as a whole: the path of descriptors, alone and with everything at once. The tests are in the modules dma_control_*."""
+"""The control part of the DMA engine as a whole; the tests are in the modules dma_control_*."""
 
 from __future__ import annotations
 
