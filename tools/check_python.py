@@ -18,7 +18,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "python" / "wherry"
 MOST_MODULES, MOST_ARROWS = 14, 60
-ARROWS_FOR_A_SERVICE = 10
+ARROWS_FOR_A_SERVICE = 6
 """For each beyond three: so many services there were when the limit was set."""
 FACES = ("bench", "report", "cli")
 """Rooms that know no service, and the parts of a service that lie above them."""

@@ -48,7 +48,8 @@ class Descriptor:
         found = []
         at = 0
         while at < self.bytes:
-            size = min(self.bytes - at, PAGE - (self.host + at) % PAGE)
+            first = 0 if self.stream and not to_host else self.host  # packets to the card come as whole lines
+            size = min(self.bytes - at, PAGE - (first + at) % PAGE)
             ends = at + size == self.bytes
             last = ends and (not self.stream or to_host or self.end_of_packet)
             found.append((int(self.stream), int(last), size, self.host + at, self.card + at))

@@ -245,7 +245,8 @@ def run_of(**environment: str) -> ProbeRun:
     here = machine_key()
     row = dict.fromkeys(Row.__struct_fields__, 0) | {
         "id": "", "depth": 1, "channels": 1, "pattern": "sequential", "flow": "h2c", "notice": "polled",
-        "cache": "warm", "align": 0, "load": "closed", "rounds": [1.0] * 7, "unsettled": False, "refused": "", "bound_why": "",
+        "cache": "warm", "align": 0, "load": "closed", "rounds": [1.0] * 7, "unsettled": False,
+        "refused": "", "bound_why": "",
     }  # fmt: skip
 
     def rows(path: str, t0: float, gbytes: float, **more: Any) -> list[dict[str, Any]]:

@@ -6,14 +6,15 @@
 ///
 /// Behaviour:
 /// - Each direction has every other cycle. In the first of two it reads the next descriptor of the channel that has the turn; in the second it cuts a piece: to
-///   the end of the transfer, or to the next multiple of 4 KiB of the host's address.
+///   the end of the transfer, or to the next multiple of 4 KiB of the host's address; of a packet to the card: of its place in the transfer.
 /// - A channel has the turn until its balance of bytes is used up, or it has nothing to do; then the next one that may go has it, with 4096 bytes more if it had
 ///   none left. A piece may overdraw the balance, by less than 4096 bytes, which the channel's next time pays for. So channels that always have
 ///   something to do get equal shares, whatever their pieces.
 /// - A piece of a packet goes when the data part can move it: to the card while stream_room_i; to the host while the stream has a packet for its channel and packet_room_i, and one at a
 ///   time, since it would hold back the turns behind it. Until then its ring lets the others pass.
 /// - No more than 128 turns of a ring are under way: a channel whose turns are not answered leaves the others their share.
-/// - A descriptor without bytes, of 2^28 or more, or of a packet buffer that is more than one turn, ends its ring (bad_o) when all before it is told.
+/// - A descriptor without bytes, of 2^28 or more, of a packet buffer that is more than one turn, or of a packet's part to the card that
+///   neither ends it nor has whole lines of 64 bytes, ends its ring (bad_o) when all before it is told.
 /// Latency: what is available has its turn 3 cycles later, if nobody else is at work; a turn every 2 cycles in each direction.
 /// Reset: no ring has anything. clear_i does the same for one ring.
 /// Requirements: while a ring is cleared its may_i is low, no turn of it is under way, and hold_i has been high for 3 cycles. A ring is given no more descriptors
@@ -125,16 +126,18 @@ module dma_turns
   logic carried_here_q;
 
   logic bad, ends, cuts, packet_q;
+  logic outward;  // of a packet to the card: its turns are whole lines, but for the last
   each_t open;  // for a piece of a packet
   logic [PageBits-1:0] low;  // of the host's address
   logic [PageBits:0] bytes, room;
   offset_t left;
+  assign outward = store_i.stream && !ring_q[2];
   assign left  = store_i.bytes - offset_q;
-  assign low   = store_i.host[PageBits-1:0] + offset_q[PageBits-1:0];
+  assign low   = (outward ? '0 : store_i.host[PageBits-1:0]) + offset_q[PageBits-1:0];
   assign room  = (PageBits + 1)'(TurnBytes) - {1'b0, low};
   assign ends  = 29'(left) + 29'(low) <= 29'(TurnBytes);
   assign bytes = ends ? left[PageBits:0] : room;
-  assign bad   = store_i.bad || (store_i.stream && ring_q[2] && !ends);
+  assign bad   = store_i.bad || (store_i.stream && ring_q[2] && !ends) || (outward && !store_i.end_of_packet && store_i.bytes[5:0] != '0);
   assign cuts  = cut_q && !bad && !(store_i.stream && !open[ring_q]);
 
   turn_t turn;

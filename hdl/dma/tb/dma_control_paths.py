@@ -11,7 +11,7 @@ from dma_host import PAGE, Descriptor, DmaHost
 
 
 def some(random: Random, longest: int = 3 * PAGE, stream: float = 0.0, notify: float = 0.3) -> Descriptor:
-    """Any descriptor of up to so many bytes; with stream, a buffer of at most a page."""
+    """Any descriptor of up to so many bytes; with stream, a buffer of at most a page, or whole lines of a packet."""
     host = random.getrandbits(40)
     size = random.choice([1, 64, PAGE, random.randint(1, 200), random.randint(1, longest)])
     streams = random.random() < stream
@@ -23,7 +23,7 @@ def some(random: Random, longest: int = 3 * PAGE, stream: float = 0.0, notify: f
         size,
         streams,
         random.random() < notify,
-        bool(random.getrandbits(1)),
+        bool(random.getrandbits(1)) or (streams and size % 64 != 0),
         random.getrandbits(64),
     )
 

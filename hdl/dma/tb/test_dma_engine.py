@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dma_engine, both parts joined, between software's rings in a host's memory and a card's memory: descriptors in, bytes and status words out.
+"""dma_engine, both parts joined, between software's rings in a host's memory and a card's memory.
 
-Formats are docs/dma.md's, registers the generated table's. The parts have benches of their own; this one shows that they understand each other.
+Descriptors go in, bytes and status words come out. Formats are docs/dma.md's, registers the generated table's. The
+parts have benches of their own; this one shows that they understand each other.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from bench import Bench
 from dma_rig import (
     COMPLETION_FIELDS,
     LINE,
+    MALFORMED,
     NONE,
     READ_FIELDS,
     STREAM_FIELDS,
@@ -83,7 +85,7 @@ def top() -> str:
 
 
 class Software(Host):
-    """A host's memory with rings in it. What is told (status words, entries, messages) may be written again; data may not."""
+    """A host's memory with rings in it. What is told (status words, entries, messages) may be written again."""
 
     def __init__(self, bench: Bench, scope: Any) -> None:
         super().__init__(bench, scope)
@@ -98,7 +100,7 @@ class Software(Host):
 
     def sample(self) -> None:
         """Words apart from data: each is one beat."""
-        words = [one for one in self.write.items if one[0] and STATUS <= one[3] < RINGS or one[3] in self._vectors()]
+        words = [one for one in self.write.items if one[0] and (STATUS <= one[3] < RINGS or one[3] in self._vectors())]
         for word in words:
             _, last, size, address, data = word
             assert last
@@ -289,11 +291,11 @@ async def a_failed_read_is_told_and_other_rings_go_on(dut: Any) -> None:
 
 @cocotb.test()
 async def packets_go_out_and_come_in(dut: Any) -> None:
-    """To the card: descriptors become packets of the stream. To the host: packets fill buffers, and each has its entry."""
+    """To the card descriptors become packets of the stream; to the host packets fill buffers, each has its entry."""
     bench, lanes = await lanes_of(dut, 4)
     whole = lanes[1]
-    whole.post(2, DATA + 5, 0, 300, 1)
-    whole.post(2, DATA + 5000, 0, 1500, 1 | 4)
+    whole.post(2, DATA + 5, 0, 320, 1)  # two descriptors, of whole lines but for the last, are a packet
+    whole.post(2, DATA + 5000, 0, 9001, 1 | 4)
     packets = [bytes(bench.random.randbytes(size)) for size in (64, 1000, 1)]
     for i in range(3):
         whole.post(5, DATA + 0x10_0000 + i * 4096, 0, 2048, 1)
@@ -302,16 +304,25 @@ async def packets_go_out_and_come_in(dut: Any) -> None:
     await bench.until(lambda: whole.last_status(2)[0] == 2 and whole.last_status(5)[0] == 3, 20_000)
     await bench.cycle(100)
     out = b"".join(data.to_bytes(LINE, "little")[: keep.bit_count()] for _, _, keep, data in whole.to_stream.items)
-    assert out == bytes(held(1)(DATA + 5 + i) for i in range(300)) + bytes(
-        held(1)(DATA + 5000 + i) for i in range(1500)
-    )
+    expected = bytes(held(1)(DATA + 5 + i) for i in range(320))
+    assert out == expected + bytes(held(1)(DATA + 5000 + i) for i in range(9001))
     assert [last for _, last, _, _ in whole.to_stream.items].count(1) == 1
     for i, packet in enumerate(packets):
         assert bytes(whole.host.written[DATA + 0x10_0000 + i * 4096 + j] for j in range(len(packet))) == packet
-    entries = [struct.unpack("<III", data[:12]) for address, data in whole.host.told if address >= PACKETS]
-    assert [(count, size, flags >> 4) for count, flags, size in entries] == [
-        (i + 1, len(p), 1) for i, p in enumerate(packets)
-    ]
+    found = [struct.unpack("<III", data[:12]) for address, data in whole.host.told if address >= PACKETS]
+    entries = [(count, size, flags >> 4) for count, flags, size in found]
+    assert entries == [(i + 1, len(packet), 1) for i, packet in enumerate(packets)]
+
+
+@cocotb.test()
+async def a_packet_whose_parts_would_leave_gaps_is_refused(dut: Any) -> None:
+    """A descriptor that does not end its packet, of other than whole lines."""
+    _, lanes = await lanes_of(dut, 6)
+    whole = lanes[1]
+    whole.post(2, DATA, 0, 300, 1)
+    await whole.bench.until(lambda: whole.last_status(2)[1] != 0, 5_000)
+    assert whole.last_status(2) == (0, MALFORMED | 8, 0)
+    assert not whole.to_stream.items
 
 
 @cocotb.test()

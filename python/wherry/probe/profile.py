@@ -11,6 +11,7 @@ import msgspec
 from wherry.errors import InvalidArgument
 from wherry.probe import rules
 from wherry.probe.schema import ProbeRun
+from wherry.system import default_profile_file as default_profile_file
 from wherry.system import machine_key, replacing
 
 SCHEMA = 1

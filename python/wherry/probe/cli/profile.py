@@ -43,9 +43,8 @@ def profile(
     from wherry.probe.cli.paths import watched
     from wherry.probe.measuring import STOPPED, measure
     from wherry.probe.schema import load
-    from wherry.system import default_profile_file
 
-    file = output or default_profile_file()
+    file = output or profiles.default_profile_file()
     if file is None:
         raise InvalidArgument("there is no home for the profile: name a file with --output")
     if of_run is not None:
