@@ -175,28 +175,36 @@ module dma_c2h_writer
   logic [3:0] d_coarse_q;
   logic [15:0][31:0] once, words;
   logic [511:0] r_words_q;
+  // Again, inverted: see dma_h2c_store.
+  logic [  3:0] d_not_coarse_q;
+  logic [  1:0] r_not_fine_q;
   for (genvar i = 0; i < 16; i++) begin : gen_word
     logic [31:0] low, high, low_more, high_more;
-    assign low = d_coarse_q[2] ? read_data_i[(i+4)%16] : read_data_i[i];
-    assign high = d_coarse_q[2] ? read_data_i[(i+12)%16] : read_data_i[(i+8)%16];
-    assign once[i] = d_coarse_q[3] ? high : low;
-    assign low_more = d_coarse_q[0] ? once[(i+1)%16] : once[i];
-    assign high_more = d_coarse_q[0] ? once[(i+3)%16] : once[(i+2)%16];
-    assign words[i] = d_coarse_q[1] ? high_more : low_more;
+    logic [1:0] far, near;
+    assign far = i / 8 % 2 == 0 ? d_coarse_q[3:2] : ~d_not_coarse_q[3:2];
+    assign near = i / 2 % 2 == 0 ? d_coarse_q[1:0] : ~d_not_coarse_q[1:0];
+    assign low = far[0] ? read_data_i[(i+4)%16] : read_data_i[i];
+    assign high = far[0] ? read_data_i[(i+12)%16] : read_data_i[(i+8)%16];
+    assign once[i] = far[1] ? high : low;
+    assign low_more = near[0] ? once[(i+1)%16] : once[i];
+    assign high_more = near[0] ? once[(i+3)%16] : once[(i+2)%16];
+    assign words[i] = near[1] ? high_more : low_more;
   end
   assign d_free = !d_valid_q || (d_extra_q ? !r_valid_q || r_go : r_free);
   assign r_free = !r_valid_q || r_go;
   always_ff @(posedge clk_i) begin
     if (d_free) begin
-      d_valid_q  <= fetch || extra;
-      d_extra_q  <= extra;
-      d_coarse_q <= coarse;
-      d_q        <= beat;
+      d_valid_q      <= fetch || extra;
+      d_extra_q      <= extra;
+      d_coarse_q     <= coarse;
+      d_not_coarse_q <= ~coarse;
+      d_q            <= beat;
     end
     if (r_free) begin
-      r_valid_q <= d_valid_q && !d_extra_q;
-      r_q       <= d_q;
-      r_words_q <= words;
+      r_valid_q    <= d_valid_q && !d_extra_q;
+      r_q          <= d_q;
+      r_words_q    <= words;
+      r_not_fine_q <= ~d_q.fine;
     end
     if (rst_i) begin
       d_valid_q <= 1'b0;
@@ -211,9 +219,12 @@ module dma_c2h_writer
   assign wide = {r_q.needs ? words[0][23:0] : 24'd0, r_words_q};
   for (genvar i = 0; i < 16; i++) begin : gen_out
     logic [31:0] low, high;
-    assign low = r_q.fine[0] ? wide[32*i+8+:32] : wide[32*i+:32];
-    assign high = r_q.fine[0] ? wide[32*i+24+:32] : wide[32*i+16+:32];
-    assign data[32*i+:32] = r_q.fine[1] ? high : low;
+    assign low[15:0] = r_q.fine[0] ? wide[32*i+8+:16] : wide[32*i+:16];
+    assign high[15:0] = r_q.fine[0] ? wide[32*i+24+:16] : wide[32*i+16+:16];
+    assign low[31:16] = !r_not_fine_q[0] ? wide[32*i+24+:16] : wide[32*i+16+:16];
+    assign high[31:16] = !r_not_fine_q[0] ? wide[32*i+40+:16] : wide[32*i+32+:16];
+    assign data[32*i+:16] = r_q.fine[1] ? high[15:0] : low[15:0];
+    assign data[32*i+16+:16] = !r_not_fine_q[1] ? high[31:16] : low[31:16];
   end
   assign done_free = !m_done_valid || m_done_ready;
   assign offered   = r_valid_q && (!r_q.needs || d_valid_q) && (!r_q.ends || done_free);

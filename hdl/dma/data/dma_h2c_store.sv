@@ -104,6 +104,8 @@ module dma_h2c_store
   beat_t beat_q;
   logic valid_q, moves_q, over_q, over, done;
   logic [23:0] carried_q;
+  // The place's lane again, inverted: half of the choices below take it, since what two of them have in common would become LUTs of its own.
+  logic [ 5:0] not_place_q;
 
   assign s_ready = !valid_q || done;
   assign take    = s_valid && s_ready;
@@ -113,6 +115,7 @@ module dma_h2c_store
       next_q <= next;
       found_q <= found;
       moves_q <= moves;
+      not_place_q <= ~here.place[5:0];
       beat_q <= '{
           tag: tag,
           first: s_payload.first,
@@ -148,9 +151,12 @@ module dma_h2c_store
   assign complete_error_o = beat_q.error;
   for (genvar i = 0; i < 16; i++) begin : gen_word
     logic [31:0] low, high;
-    assign low      = fine[0] ? wide[32*i+16+:32] : wide[32*i+24+:32];
-    assign high     = fine[0] ? wide[32*i+:32] : wide[32*i+8+:32];
-    assign words[i] = fine[1] ? high : low;
+    assign low[15:0]       = fine[0] ? wide[32*i+16+:16] : wide[32*i+24+:16];
+    assign high[15:0]      = fine[0] ? wide[32*i+:16] : wide[32*i+8+:16];
+    assign low[31:16]      = !not_place_q[0] ? wide[32*i+32+:16] : wide[32*i+40+:16];
+    assign high[31:16]     = !not_place_q[0] ? wide[32*i+16+:16] : wide[32*i+24+:16];
+    assign words[i][15:0]  = fine[1] ? high[15:0] : low[15:0];
+    assign words[i][31:16] = !not_place_q[1] ? high[31:16] : low[31:16];
     for (genvar k = 0; k < 4; k++) begin : gen_byte
       assign enables[i][k] = 7'(4 * i + k) < end_ && (i > 0 || lowest[k]) && valid_q && moves_q;
     end
@@ -166,13 +172,16 @@ module dma_h2c_store
   for (genvar b = 0; b < 16; b++) begin : gen_bank
     // Four by four: two choices of two each, since a `case` becomes two LUTs.
     logic [35:0] low, high, low_more, high_more;
+    logic [1:0] far, near;
     assign shifted[b] = {enables[b], words[b]};
-    assign low = coarse[2] ? shifted[(b+12)%16] : shifted[b];
-    assign high = coarse[2] ? shifted[(b+4)%16] : shifted[(b+8)%16];
-    assign once[b] = coarse[3] ? high : low;
-    assign low_more = coarse[0] ? once[(b+15)%16] : once[b];
-    assign high_more = coarse[0] ? once[(b+13)%16] : once[(b+14)%16];
-    assign {write_o[b], write_data_o[b]} = coarse[1] ? high_more : low_more;
+    assign far = b / 8 % 2 == 0 ? coarse[3:2] : ~not_place_q[5:4];
+    assign near = b / 2 % 2 == 0 ? coarse[1:0] : ~not_place_q[3:2];
+    assign low = far[0] ? shifted[(b+12)%16] : shifted[b];
+    assign high = far[0] ? shifted[(b+4)%16] : shifted[(b+8)%16];
+    assign once[b] = far[1] ? high : low;
+    assign low_more = near[0] ? once[(b+15)%16] : once[b];
+    assign high_more = near[0] ? once[(b+13)%16] : once[(b+14)%16];
+    assign {write_o[b], write_data_o[b]} = near[1] ? high_more : low_more;
     assign write_line_o[b] = 5'(b) + 5'd1 > 5'(coarse) ? line : line_after;
   end
 
