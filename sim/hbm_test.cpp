@@ -61,13 +61,15 @@ class Rig {
 /// for all.
 std::uint64_t thesis_read(const HbmTiming& timing, std::uint32_t bytes) {
   Rig rig(timing);
-  for (std::uint32_t at = 0; at < bytes; at += 512) rig.read(at, std::min(bytes - at, 512U) / kHbmBeatBytes);
+  for (std::uint32_t at = 0; at < bytes; at += 512)
+    rig.read(at, std::min(bytes - at, 512U) / std::uint32_t{kHbmBeatBytes});
   rig.run();
   return (rig.port.times().last_data - rig.port.times().first_address) * kCycleNs;
 }
 std::uint64_t thesis_write(const HbmTiming& timing, std::uint32_t bytes) {
   Rig rig(timing);
-  for (std::uint32_t at = 0; at < bytes; at += 512) rig.write(at, std::min(bytes - at, 512U) / kHbmBeatBytes);
+  for (std::uint32_t at = 0; at < bytes; at += 512)
+    rig.write(at, std::min(bytes - at, 512U) / std::uint32_t{kHbmBeatBytes});
   rig.run();
   return (rig.port.times().last_answer - rig.port.times().first_write) * kCycleNs;
 }

@@ -3,7 +3,9 @@
 // nothing of nodes, versions only as names of values.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <optional>
@@ -51,7 +53,16 @@ inline std::optional<std::uint64_t> step(const Operation& op, std::uint64_t stat
   return state == 0 ? std::optional(state) : std::nullopt;  // no_such_key; table_full, since there was no such key
 }
 
-/// At most 64 operations. refreshed: a value's version may have grown by itself.
+/// Which operations of a history have taken place.
+using Done = std::array<std::uint64_t, 8>;
+inline constexpr std::size_t kMostOperations = 64 * std::tuple_size_v<Done>;
+[[nodiscard]] inline bool has(const Done& done, std::size_t i) { return (done[i / 64] >> i % 64 & 1) != 0; }
+[[nodiscard]] inline Done with(Done done, std::size_t i) {
+  done[i / 64] |= std::uint64_t{1} << i % 64;
+  return done;
+}
+
+/// At most kMostOperations operations; more end the process. refreshed: a value's version may have grown by itself.
 inline bool linearizable(const History& history, bool refreshed = false) {
   std::map<std::uint32_t, std::uint64_t> value_of;  // a version shows one value, and a value has one version
   std::map<std::uint64_t, std::uint32_t> version_of;
@@ -62,22 +73,25 @@ inline bool linearizable(const History& history, bool refreshed = false) {
     if (value_of.try_emplace(op.version, value).first->second != value) return false;
     if (version_of.try_emplace(value, op.version).first->second != op.version && !refreshed) return false;
   }
-  std::uint64_t needed = 0;
-  for (std::size_t i = 0; i < history.size(); ++i)
-    if (history[i].status) needed |= std::uint64_t{1} << i;
-  std::set<std::pair<std::uint64_t, std::uint64_t>> tried;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> open{{0, 0}};
+  if (history.size() > kMostOperations) std::abort();
+  const auto complete = [&](const Done& done) {
+    for (std::size_t i = 0; i < history.size(); ++i)
+      if (history[i].status && !has(done, i)) return false;
+    return true;
+  };
+  std::set<std::pair<Done, std::uint64_t>> tried;
+  std::vector<std::pair<Done, std::uint64_t>> open(1);  // none, and no value
   while (!open.empty()) {
     const auto [done, state] = open.back();
     open.pop_back();
-    if ((done & needed) == needed) return true;
+    if (complete(done)) return true;
     Cycles first_return = std::numeric_limits<Cycles>::max();
     for (std::size_t i = 0; i < history.size(); ++i)
-      if ((done >> i & 1) == 0 && history[i].status) first_return = std::min(first_return, history[i].returned);
+      if (!has(done, i) && history[i].status) first_return = std::min(first_return, history[i].returned);
     for (std::size_t i = 0; i < history.size(); ++i) {
-      if ((done >> i & 1) != 0 || history[i].invoked > first_return) continue;
+      if (has(done, i) || history[i].invoked > first_return) continue;
       if (const auto after = step(history[i], state, value_of, refreshed)) {
-        const std::pair next{done | std::uint64_t{1} << i, *after};
+        const std::pair next{with(done, i), *after};
         if (tried.insert(next).second) open.push_back(next);
       }
     }
