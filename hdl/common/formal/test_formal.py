@@ -58,6 +58,8 @@ BUGS = [
     ("bypass_pair_timer0/bypass_doorbell", "unanswered_q < credits", "unanswered_q <= credits"),
     ("bypass_doorbell_timer0", "reaches ? '0 : unanswered_q - 1'b1", "'0"),
     ("bypass_doorbell_timer1", "&& waited_q >= settings_i.timer", "&& waited_q > settings_i.timer + 16'd4"),
+    ("dma_requester", "swallow || (free && fits &&", "swallow || (fits &&"),
+    ("dma_requester", "about.life == life_q && !stop_i", "!stop_i"),
     ("bypass_post", "post.pair == queue_t'(q)) tail = tail_i[q]", "post.pair != queue_t'(q)) tail = tail_i[q]"),
     ("bypass_verdicts", "here && good && taken", "here && taken"),
     ("dma_turns_fair0", "offset_next  = clear_i || ends ?", "offset_next  = clear_i ?"),
