@@ -58,7 +58,11 @@ bool Ddr4::offer(const Access& access) {
   if (waiting_ >= settings_.window || bank.count >= settings_.bank_window || bank.last_entry == now_) return false;
   bank.waiting[bank.count++] = {access, place.row, now_ + settings_.enter, order_++, 0};
   bank.last_entry = now_;
-  if (settings_.overtakes != 0 || bank.count == 1) stale_ |= 1U << place.bank;
+  const std::uint32_t bit = 1U << place.bank;
+  if ((stale_ & bit) == 0 && (settings_.overtakes != 0 || bank.count == 1)) {
+    stale_ |= bit;
+    bank.again = now_ + settings_.enter;
+  }
   ++waiting_;
   ++port_waits_[access.port];
   port_bank_[access.port] = place.bank;
@@ -98,12 +102,14 @@ void Ddr4::forget_wishes(std::uint32_t index) noexcept {
   hits_[1] &= ~bit;
   rows_ &= ~bit;
   stale_ |= bit;
+  banks_[index].again = 0;
 }
 
 /// What the bank wishes: a column command for a hit, or a row command.
 void Ddr4::look(std::uint32_t index) {
   Bank& bank = banks_[index];
   const std::uint32_t bit = 1U << index;
+  if (now_ < bank.again) return;  // nothing new until then
   forget_wishes(index);
   if (now_ < bank.wake) return;
   if (bank.closing) {
@@ -125,19 +131,27 @@ void Ddr4::look(std::uint32_t index) {
   if (bank.count == 0) stale_ &= ~bit;
   if (bank.count == 0 || bank.waiting[0].visible > now_) return;
   const bool open = device_.is_open(index);
-  const bool all_seen = bank.waiting[bank.count - 1].visible <= now_ || settings_.overtakes == 0;
+  const auto settle = [&] {
+    std::uint32_t unseen = bank.count;
+    if (settings_.overtakes != 0)
+      while (bank.waiting[unseen - 1].visible > now_) --unseen;  // the first is seen
+    if (unseen == bank.count)
+      stale_ &= ~bit;
+    else
+      bank.again = bank.waiting[unseen].visible;
+  };
   bank.hit[0] = bank.hit[1] = kNone;
   if (open && find_hits(bank, device_.row(index))) {
     if (bank.hit[0] != kNone) hits_[0] |= bit;
     if (bank.hit[1] != kNone) hits_[1] |= bit;
-    if (all_seen) stale_ &= ~bit;
+    settle();
     return;
   }
   bank.row_wish = open ? Wish::kPrecharge : Wish::kActivate;
   bank.wake = now_ + settings_.decide;
   if (settings_.decide != 0) return;
   rows_ |= bit;
-  if (all_seen) stale_ &= ~bit;
+  settle();
 }
 
 /// True: there is one.

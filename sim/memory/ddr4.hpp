@@ -131,6 +131,7 @@ class Ddr4 final : public Backend {
     Wish row_wish = Wish::kNothing;
     std::uint32_t hit[2] = {kNone, kNone};  ///< the read, and the write, that the open row can serve
     Cycle wake = 0;                         ///< it looks at nothing before
+    Cycle again = 0;                        ///< it has nothing new before, while it is stale
     Cycle last_entry = ~Cycle{0};
     bool closing = false;  ///< by auto-precharge, as soon as it is allowed
   };
