@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 # Programs that tools/setup.sh unpacks there; the machine's own come first.
 export PATH := $(PATH):$(CURDIR)/.venv/bin
 
-.PHONY: ddr4 linux-trace guest soak all-cores formal synth test-hdl model spec quick-lint help setup setup-run build build-run run test test-cpp test-go test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route bench-kv bench-bypass report lock clean
+.PHONY: ddr4 guest soak all-cores formal synth test-hdl model spec quick-lint help setup setup-run build build-run run test test-cpp test-go test-asan test-tsan test-python fuzz fuzz-short lint format bench bench-move bench-route bench-kv bench-bypass report lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -70,9 +70,6 @@ guest: build  ## a Linux guest with an IOMMU: `wherry bypass` with QEMU's e1000e
 ddr4: build-release  ## the DDR4 model beside litedram's controller, cell by cell (minutes; fetches 11 MB)
 	cmake --build --preset release -j $(JOBS) --target ddr4_table
 	$(PY) tools/litedram.py --json build/ddr4.json
-
-linux-trace: setup  ## boot Linux on a simulated soft core and record its bus (ten minutes; fetches 175 MB)
-	$(PY) tools/linux_trace.py
 
 soak: build  ## an hour of clients and readers that come, go and die: the agent must hold no more at its end
 	PYTHONPATH=python $(PY) tools/soak.py
