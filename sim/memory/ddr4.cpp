@@ -123,7 +123,7 @@ void Ddr4::look(std::uint32_t index) {
     return;
   }
   if (bank.row_wish != Wish::kNothing && settings_.decide != 0) {  // it has decided
-    rows_ |= bit;
+    wish_row(bit);
     stale_ &= ~bit;
     return;
   }
@@ -150,7 +150,7 @@ void Ddr4::look(std::uint32_t index) {
   bank.row_wish = open ? Wish::kPrecharge : Wish::kActivate;
   bank.wake = now_ + settings_.decide;
   if (settings_.decide != 0) return;
-  rows_ |= bit;
+  wish_row(bit);
   settle();
 }
 
@@ -222,12 +222,15 @@ void Ddr4::perform(std::uint32_t index, bool write) {
 
 void Ddr4::issue_row() {
   const Clock at = slot(settings_.row_slot);
+  if (at < rows_from_) return;
   std::uint32_t candidates = 0, oldest = kNone;
   std::uint64_t oldest_order = ~std::uint64_t{0};
+  Clock first = ~Clock{0};
   for_each_bit(rows_, [&](std::uint32_t index) {
     const Bank& bank = banks_[index];
     const Clock earliest =
         bank.row_wish == Wish::kActivate ? device_.earliest_activate(index) : device_.earliest_precharge(index);
+    first = std::min(first, earliest);
     if (earliest > at) return;
     candidates |= 1U << index;
     if (bank.waiting[0].order < oldest_order) {
@@ -235,6 +238,10 @@ void Ddr4::issue_row() {
       oldest = index;
     }
   });
+  if (candidates == 0) {  // what is earliest can only become later
+    rows_from_ = first;
+    return;
+  }
   const std::uint32_t index = settings_.oldest_first ? oldest : granted(row_grant_, candidates);
   if (index == kNone) return;
   Bank& bank = banks_[index];
