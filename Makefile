@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 # Programs that tools/setup.sh unpacks there; the machine's own come first.
 export PATH := $(PATH):$(CURDIR)/.venv/bin
 
-.PHONY: ddr4 linux-trace guest soak all-cores formal synth test-hdl model spec quick-lint help setup setup-run build build-run run test test-cpp test-go test-asan test-tsan test-python test-python-machine test-python-rest ctest-release fuzz fuzz-short lint format bench bench-move bench-route bench-kv bench-bypass report lock clean guest-probe bench-probe build/linearizable
+.PHONY: ddr4 guest soak all-cores formal synth test-hdl model spec quick-lint help setup setup-run build build-run run test test-cpp test-go test-asan test-tsan test-python test-python-machine test-python-rest ctest-release fuzz fuzz-short lint format bench bench-move bench-route bench-kv bench-bypass report lock clean guest-probe bench-probe
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -77,9 +77,6 @@ guest: build  ## a Linux guest with an IOMMU: `wherry bypass` with QEMU's e1000e
 ddr4: build-release  ## the DDR4 model beside litedram's controller, cell by cell (minutes; fetches 11 MB)
 	cmake --build --preset release -j $(JOBS) --target ddr4_table
 	$(PY) tools/litedram.py --json build/ddr4.json
-
-linux-trace: setup  ## boot Linux on a simulated soft core and record its bus (ten minutes; fetches 175 MB)
-	$(PY) tools/linux_trace.py
 
 guest-probe: build  ## a Linux guest with QEMU's edu and ivshmem and with Soft-RoCE: every device path of probe that they have (a minute; fetches 72 MB)
 	$(PY) tools/guest/probe.py --json build/guest-probe.json

@@ -16,9 +16,12 @@ WANTED = ROOT / "requirements-card.in"
 
 def run(*command: str | Path, **more: Any) -> str:
     """What it prints; ends with its name if it fails."""
-    done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, text=True, check=False, **more)
+    words = [str(part) for part in command]
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        words, stdout=subprocess.PIPE, text=True, check=False, **more
+    )
     if done.returncode != 0:
-        sys.exit(f"failed ({done.returncode}): {' '.join(str(part) for part in command)}")
+        sys.exit(f"failed ({done.returncode}): {' '.join(words)}")
     return done.stdout
 
 

@@ -11,6 +11,7 @@
 #include "sim/memory/axi.hpp"
 #include "sim/memory/backend.hpp"
 #include "sim/memory/content.hpp"
+#include "sim/memory/ring.hpp"
 
 namespace wherry::sim::memory {
 
@@ -62,9 +63,9 @@ class AxiPort {
     Beat data{};
   };
   struct WriteBeat {
-    Beat data;
-    Strobes strobes;
-    Cycle usable;              ///< from then on
+    Beat data{};
+    Strobes strobes = 0;
+    Cycle usable = 0;          ///< from then on
     Cycle freed = kNever;      ///< its place in the buffer
     std::uint64_t answer = 0;  ///< of the burst that it belongs to
   };
@@ -91,19 +92,19 @@ class AxiPort {
   std::uint32_t number_;
   AxiPortSettings settings_;
 
-  std::deque<Burst> reads_, writes_;  ///< that are being cut, or wait for it
-  bool write_turn_ = true;            ///< with one_way
+  Ring<Burst> reads_, writes_;  ///< that are being cut, or wait for it
+  bool write_turn_ = true;      ///< with one_way
   // Tags of accesses count up; the first element of the queue has the number beside it.
-  std::deque<ReadBeat> incoming_;
+  Ring<ReadBeat> incoming_;
   std::uint64_t first_incoming_ = 0;
-  std::deque<WriteBeat> data_;
+  Ring<WriteBeat> data_;
   std::uint64_t first_data_ = 0;
   std::uint32_t data_offered_ = 0;  ///< so many of data_, the first, the memory has taken
-  std::deque<Answer> answers_;
+  Ring<Answer> answers_;
   std::uint64_t first_answer_ = 0;
-  std::deque<std::uint32_t> expected_;  ///< beats of bursts whose WLAST came, and whose address did not
-  std::deque<std::uint32_t> lengths_;   ///< the other way round
-  std::uint32_t beats_ = 0;             ///< W: since the last WLAST
+  Ring<std::uint32_t> expected_;  ///< beats of bursts whose WLAST came, and whose address did not
+  Ring<std::uint32_t> lengths_;   ///< the other way round
+  std::uint32_t beats_ = 0;       ///< W: since the last WLAST
   AxiAnswer out_;
   AxiRequest before_;  ///< what was offered and not taken in the cycle before
   bool offered_ = false;

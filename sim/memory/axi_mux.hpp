@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/memory/axi.hpp"
+#include "sim/memory/ring.hpp"
 
 namespace wherry::sim::memory {
 
@@ -27,18 +28,18 @@ class AxiMux final : public AxiBus {
   static constexpr std::uint32_t kNobody = ~0U;
 
   struct Data {
-    Beat beat;
-    Strobes strobes;
-    bool last;
+    Beat beat{};
+    Strobes strobes = 0;
+    bool last = false;
   };
   struct Read {
-    Beat data;
-    bool last, error;
-    std::uint32_t id;
+    Beat data{};
+    bool last = false, error = false;
+    std::uint32_t id = 0;
   };
   struct Written {
-    std::uint32_t id;
-    bool error;
+    std::uint32_t id = 0;
+    bool error = false;
   };
   /// Registers in a row: an element comes out `latency` cycles after it went in.
   template <typename T>
@@ -55,11 +56,11 @@ class AxiMux final : public AxiBus {
 
    private:
     struct Element {
-      T element;
-      std::uint64_t ready;
+      T element{};
+      std::uint64_t ready = 0;
     };
     std::uint32_t latency_;
-    std::deque<Element> elements_;
+    Ring<Element> elements_;
   };
   struct Manager {
     explicit Manager(std::uint32_t latency) : ar(latency), aw(latency), w(latency), r(latency), b(latency) {}
@@ -80,7 +81,7 @@ class AxiMux final : public AxiBus {
   std::uint64_t now_ = 0;
   std::uint32_t ar_turn_ = 0, aw_turn_ = 0;                  ///< who had it last
   std::uint32_t ar_holder_ = kNobody, aw_holder_ = kNobody;  ///< whose address is offered below
-  std::deque<std::uint32_t> data_order_;
+  Ring<std::uint32_t> data_order_;
   AxiRequest down_;
 };
 

@@ -58,7 +58,11 @@ bool Ddr4::offer(const Access& access) {
   if (waiting_ >= settings_.window || bank.count >= settings_.bank_window || bank.last_entry == now_) return false;
   bank.waiting[bank.count++] = {access, place.row, now_ + settings_.enter, order_++, 0};
   bank.last_entry = now_;
-  if (settings_.overtakes != 0 || bank.count == 1) stale_ |= 1U << place.bank;
+  const std::uint32_t bit = 1U << place.bank;
+  if ((stale_ & bit) == 0 && (settings_.overtakes != 0 || bank.count == 1)) {
+    stale_ |= bit;
+    bank.again = now_ + settings_.enter;
+  }
   ++waiting_;
   ++port_waits_[access.port];
   port_bank_[access.port] = place.bank;
@@ -98,12 +102,14 @@ void Ddr4::forget_wishes(std::uint32_t index) noexcept {
   hits_[1] &= ~bit;
   rows_ &= ~bit;
   stale_ |= bit;
+  banks_[index].again = 0;
 }
 
 /// What the bank wishes: a column command for a hit, or a row command.
 void Ddr4::look(std::uint32_t index) {
   Bank& bank = banks_[index];
   const std::uint32_t bit = 1U << index;
+  if (now_ < bank.again) return;  // nothing new until then
   forget_wishes(index);
   if (now_ < bank.wake) return;
   if (bank.closing) {
@@ -117,7 +123,7 @@ void Ddr4::look(std::uint32_t index) {
     return;
   }
   if (bank.row_wish != Wish::kNothing && settings_.decide != 0) {  // it has decided
-    rows_ |= bit;
+    wish_row(bit);
     stale_ &= ~bit;
     return;
   }
@@ -125,19 +131,27 @@ void Ddr4::look(std::uint32_t index) {
   if (bank.count == 0) stale_ &= ~bit;
   if (bank.count == 0 || bank.waiting[0].visible > now_) return;
   const bool open = device_.is_open(index);
-  const bool all_seen = bank.waiting[bank.count - 1].visible <= now_ || settings_.overtakes == 0;
+  const auto settle = [&] {
+    std::uint32_t unseen = bank.count;
+    if (settings_.overtakes != 0)
+      while (bank.waiting[unseen - 1].visible > now_) --unseen;  // the first is seen
+    if (unseen == bank.count)
+      stale_ &= ~bit;
+    else
+      bank.again = bank.waiting[unseen].visible;
+  };
   bank.hit[0] = bank.hit[1] = kNone;
   if (open && find_hits(bank, device_.row(index))) {
     if (bank.hit[0] != kNone) hits_[0] |= bit;
     if (bank.hit[1] != kNone) hits_[1] |= bit;
-    if (all_seen) stale_ &= ~bit;
+    settle();
     return;
   }
   bank.row_wish = open ? Wish::kPrecharge : Wish::kActivate;
   bank.wake = now_ + settings_.decide;
   if (settings_.decide != 0) return;
-  rows_ |= bit;
-  if (all_seen) stale_ &= ~bit;
+  wish_row(bit);
+  settle();
 }
 
 /// True: there is one.
@@ -208,12 +222,15 @@ void Ddr4::perform(std::uint32_t index, bool write) {
 
 void Ddr4::issue_row() {
   const Clock at = slot(settings_.row_slot);
+  if (at < rows_from_) return;
   std::uint32_t candidates = 0, oldest = kNone;
   std::uint64_t oldest_order = ~std::uint64_t{0};
+  Clock first = ~Clock{0};
   for_each_bit(rows_, [&](std::uint32_t index) {
     const Bank& bank = banks_[index];
     const Clock earliest =
         bank.row_wish == Wish::kActivate ? device_.earliest_activate(index) : device_.earliest_precharge(index);
+    first = std::min(first, earliest);
     if (earliest > at) return;
     candidates |= 1U << index;
     if (bank.waiting[0].order < oldest_order) {
@@ -221,6 +238,10 @@ void Ddr4::issue_row() {
       oldest = index;
     }
   });
+  if (candidates == 0) {  // what is earliest can only become later
+    rows_from_ = first;
+    return;
+  }
   const std::uint32_t index = settings_.oldest_first ? oldest : granted(row_grant_, candidates);
   if (index == kNone) return;
   Bank& bank = banks_[index];

@@ -131,6 +131,7 @@ class Ddr4 final : public Backend {
     Wish row_wish = Wish::kNothing;
     std::uint32_t hit[2] = {kNone, kNone};  ///< the read, and the write, that the open row can serve
     Cycle wake = 0;                         ///< it looks at nothing before
+    Cycle again = 0;                        ///< it has nothing new before, while it is stale
     Cycle last_entry = ~Cycle{0};
     bool closing = false;  ///< by auto-precharge, as soon as it is allowed
   };
@@ -140,6 +141,10 @@ class Ddr4 final : public Backend {
   void look(std::uint32_t index);
   [[nodiscard]] bool find_hits(Bank& bank, std::uint32_t open_row) const;
   void forget_wishes(std::uint32_t index) noexcept;
+  void wish_row(std::uint32_t bit) noexcept {
+    rows_ |= bit;
+    rows_from_ = 0;
+  }
   void issue_column();
   void perform(std::uint32_t index, bool write);
   void issue_row();
@@ -155,6 +160,7 @@ class Ddr4 final : public Backend {
   std::uint32_t stale_ = 0;              ///< its wishes must be found again
   std::array<std::uint32_t, 2> hits_{};  ///< it has a read, or a write, that its open row can serve
   std::uint32_t rows_ = 0;               ///< it wishes a row command
+  Clock rows_from_ = 0;                  ///< none of these is allowed before
   std::uint32_t waiting_ = 0;
   std::array<std::uint32_t, 8> port_waits_{};  ///< accesses of each port that wait
   std::array<std::uint32_t, 8> port_bank_{};   ///< where, with one_bank_a_port

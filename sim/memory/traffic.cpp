@@ -44,7 +44,8 @@ void TrafficManager::present() {
     out_.aw = {next(next_write_), length};
   }
   out_.w_valid = !addresses_.empty();
-  if (!out_.w_valid) return;
+  if (!out_.w_valid || filled_) return;
+  filled_ = true;
   out_.w_last = sent_ == length;
   const std::uint64_t at = addresses_.front() + sent_ * kBeatBytes;
   for (std::size_t i = 0; i < out_.w_data.size(); ++i) out_.w_data[i] = pattern_word(at + 4 * i);
@@ -74,6 +75,7 @@ void TrafficManager::step(const AxiAnswer& in) {
   }
   if (out_.w_valid && in.w_ready) {
     written_bytes_ += kBeatBytes;
+    filled_ = false;
     if (++sent_ == load_.beats) {
       sent_ = 0;
       addresses_.pop_front();

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/random.hpp"
 #include "sim/memory/axi.hpp"
+#include "sim/memory/ring.hpp"
 
 namespace wherry::sim::memory {
 
@@ -55,8 +55,8 @@ class TrafficManager {
 
  private:
   struct Read {
-    std::uint64_t address;
-    std::uint64_t asked;
+    std::uint64_t address = 0;
+    std::uint64_t asked = 0;
     std::uint32_t done = 0;
   };
   std::uint64_t next(std::uint64_t& sequential);
@@ -69,10 +69,11 @@ class TrafficManager {
   std::uint64_t next_read_ = 0, next_write_ = 0;
   std::uint32_t turn_ = 0;
   std::vector<std::uint64_t> offsets_;
-  std::deque<Read> reads_;
-  std::uint32_t writes_ = 0;             ///< whose answer is to come
-  std::deque<std::uint64_t> addresses_;  ///< of write bursts whose data are to be sent
-  std::uint32_t sent_ = 0;               ///< beats of the first of them
+  Ring<Read> reads_;
+  std::uint32_t writes_ = 0;       ///< whose answer is to come
+  Ring<std::uint64_t> addresses_;  ///< of write bursts whose data are to be sent
+  std::uint32_t sent_ = 0;         ///< beats of the first of them
+  bool filled_ = false;            ///< the next one stands in out_
   std::uint64_t read_bytes_ = 0, written_bytes_ = 0, wrong_ = 0;
   std::vector<std::uint64_t> latencies_;
   AxiRequest out_;
