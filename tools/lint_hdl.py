@@ -17,7 +17,6 @@ import hdl_tools as hdl
 BEGUN_BEFORE_USE = {
     "axi_to_lite": {"data_q", "left_q", "word_q"},
     "bypass_expand": {"odd_base_q", "word_q"},  # data of the beat that was asked for
-    "bypass_port": {"data_q"},
     "kv_box_250mhz": {"host_out_middle_q", "net_out_middle_q"},  # cleared while the box is closed, as it begins
     "kv_recovery_epoch": {"step_q"},
     "kv_recovery_fetch": {"again_q", "at_q", "lane_q", "missing_q", "silent_q", "walk_q"},
