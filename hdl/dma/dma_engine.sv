@@ -28,16 +28,16 @@ module dma_engine
     input wire clk_i,
     input wire rst_i,
 
-    input  wire axi_pkg::axi_lite_req_t  s_axil_req,
-    output axi_pkg::axi_lite_resp_t      s_axil_resp,
+    input  wire axi_pkg::axi_lite_req_t s_axil_req,
+    output axi_pkg::axi_lite_resp_t     s_axil_resp,
 
-    input  wire function_t function_i,
+    input  wire function_t       function_i,
     /// Bytes of a write: 128 << x.
-    input  wire [2:0]      mps_i,
+    input  wire            [2:0] mps_i,
     /// Until a read has failed, in ticks of 2^TickBits cycles; 0: never.
-    input  wire [6:0]      timeout_i,
-    input  wire            flr_i,
-    output logic           flr_done_o,
+    input  wire            [6:0] timeout_i,
+    input  wire                  flr_i,
+    output logic                 flr_done_o,
 
     input  wire        s_bell_valid,
     output logic       s_bell_ready,

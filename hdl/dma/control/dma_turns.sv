@@ -125,20 +125,21 @@ module dma_turns
   flight_t flight_q;
   logic carried_here_q;
 
-  logic bad, ends, cuts, packet_q;
+  logic bad, gap, ends, cuts, packet_q;
   logic outward;  // of a packet to the card: its turns are whole lines, but for the last
   each_t open;  // for a piece of a packet
   logic [PageBits-1:0] low;  // of the host's address
   logic [PageBits:0] bytes, room;
   offset_t left;
   assign outward = store_i.stream && !ring_q[2];
-  assign left  = store_i.bytes - offset_q;
-  assign low   = (outward ? '0 : store_i.host[PageBits-1:0]) + offset_q[PageBits-1:0];
-  assign room  = (PageBits + 1)'(TurnBytes) - {1'b0, low};
-  assign ends  = 29'(left) + 29'(low) <= 29'(TurnBytes);
+  assign left = store_i.bytes - offset_q;
+  assign low = (outward ? '0 : store_i.host[PageBits-1:0]) + offset_q[PageBits-1:0];
+  assign room = (PageBits + 1)'(TurnBytes) - {1'b0, low};
+  assign ends = 29'(left) + 29'(low) <= 29'(TurnBytes);
   assign bytes = ends ? left[PageBits:0] : room;
-  assign bad   = store_i.bad || (store_i.stream && ring_q[2] && !ends) || (outward && !store_i.end_of_packet && store_i.bytes[5:0] != '0);
-  assign cuts  = cut_q && !bad && !(store_i.stream && !open[ring_q]);
+  assign gap = outward && !store_i.end_of_packet && store_i.bytes[5:0] != '0;
+  assign bad = store_i.bad || gap || (store_i.stream && ring_q[2] && !ends);
+  assign cuts = cut_q && !bad && !(store_i.stream && !open[ring_q]);
 
   turn_t turn;
   assign turn = '{
