@@ -147,7 +147,7 @@ def test_its_part_of_agent_status_is_shown(with_dummy: Copy, agent: Any) -> None
 def test_the_package_keeps_the_rules() -> None:
     house = check_python.House(paths.PACKAGE)
     assert house.violations() == []
-    assert house.services == ("move", "route", "kv", "bypass", "probe")
+    assert house.services == ("move", "route", "kv", "bypass", "probe", "dma")
     beyond_three = len(house.services) - 3
     assert len(house.arrows()) <= check_python.MOST_ARROWS + check_python.ARROWS_FOR_A_SERVICE * beyond_three
 
