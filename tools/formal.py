@@ -46,11 +46,9 @@ class Proof:
 PROOFS = [
     *(Proof("cdc_bus", {"Resets": resets}, bound=18, induction=0, clocks=2) for resets in (0, 1)),
     *(Proof("cdc_fifo", {"Depth": 2, "Resets": resets}, bound=16, induction=0, clocks=2) for resets in (0, 1)),
-    *(Proof("axi_split", {"Writes": writes}, bound=8, induction=0) for writes in (0, 1)),
     Proof("range_split"),
     Proof("stream_register", {"Width": 8}),
     Proof("stream_register", {"Width": 8, "CutReady": 1}),
-    *(Proof("stream_align", {"Bytes": count}, bound=bound, induction=0) for count, bound in [(2, 10), (4, 7)]),
     *(Proof("tag_table", {"Tags": 4, "InOrder": order}, bound=10, induction=2) for order in (0, 1)),
     Proof("stream_fifo_level", {"Depth": 2}),
     Proof("stream_fifo_level", {"Depth": 4}),
