@@ -13,7 +13,7 @@ from dma_rig import LINE, held
 from hdl_tools import ROOT, files
 from simulate import simulate
 
-INSTANCES = {"small": {"Channels": 2, "Words": 512, "Stream": 0}}
+INSTANCES = {"little": {"Channels": 2, "Words": 512, "Stream": 0}}
 LINES = 64  # of a burst
 
 
@@ -37,7 +37,7 @@ async def whole(one: Lane, address: int, size: int) -> bytes:
 async def two_masters_see_one_memory(dut: Any) -> None:
     """16 KiB each way, in descriptors of odd sizes at odd places, beside the other manager's bursts."""
     bench = Bench(dut, 1)
-    one = Lane(bench, "small", 2, bram=True)
+    one = Lane(bench, "little", 2, bram=True)
     await start(bench, [one])
     size, half = 16384, 16384
     at = 0
