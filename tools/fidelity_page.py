@@ -141,7 +141,8 @@ def _row(
     entry = of[name]
     value = _value(row)
     if entry.verdict != "modelled":
-        by = f"`wherry {entry.by}`" if entry.by.startswith("bench ") else f"`{entry.by}`" if entry.by else ""
+        bench, _, bars = entry.by.partition(": ")
+        by = f"`wherry {bench}`, {bars}" if bars else f"`{entry.by}`" if entry.by else ""
         return name, quantity, value, entry.verdict, f"{by}: {entry.why}" if by and entry.why else by or entry.why
     return name, quantity, value, "modelled", _modelled(name, row, model[name])
 

@@ -54,6 +54,12 @@ EXPECTED = {
 BEFORE = {
     "wherry kv down --cluster ~/lab/cluster.toml": "wherry kv up --detach --dir ~/lab",
     "wherry kv exec python program.py": "wherry kv down; wherry kv up --xdp --nodes 2 --detach; echo 'print(1)' >program.py",
+    "wherry probe profile --from build/probe.json --output build/profile.json": (
+        "wherry probe run --only wake --rounds 3 --seconds 2 --json build/probe.json"
+    ),
+    "wherryd --profile build/profile.json --dump-config": (
+        "wherry probe profile --from build/probe.json --output build/profile.json"
+    ),
 }
 """What makes an example possible."""
 
@@ -69,6 +75,7 @@ EXAMPLES_NOT_RUN = {
     "wherry bench kv --json /tmp/quick.json --quick --only software --only failover": "see bench kv",
     "wherry bench bypass --json build/bench-bypass.json": "many minutes; test_bench_bypass.py runs its parts",
     "wherry bench bypass --json /tmp/quick.json --quick --only batching --only resources": "see bench bypass",
+    "wherry probe profile": "it measures for a minute; test_profile.py has it shorter",
     "wherry probe run --quick": "it measures for 20 seconds; test_probe_cli.py has it shorter",
     "wherry probe run --only ipc.cma": "two minutes and a half; test_probe_cli.py has it shorter",
     "wherry probe run --only ipc --bytes 4096 --depth 1 --depth 16": "likewise",
