@@ -48,7 +48,11 @@ BUGS = [
     ("kv_line_cache_way0", "&& !line_write_i.write && !fill_wait_i", "&& !line_write_i.write"),
     ("bypass_pair_timer0", "m_valid == '0 && !run_q", "!run_q"),
     ("bypass_pair_timer0/bypass_rx_ring", "given_q > index_t'(i)", "given_q >= index_t'(i)"),
-    ("bypass_pair_timer0/bypass_rx_ring", "want_o = (released_q - 1'b1) & Mask", "want_o = released_q"),
+    (
+        "bypass_pair_timer0/bypass_rx_ring",
+        "want_o = (released_q + limit_i) & Mask",
+        "want_o = (released_q + limit_i + 1'b1) & Mask",
+    ),
     ("bypass_pair_timer0/bypass_tx_ring", ": given_q < limit", ": given_q <= limit"),
     (
         "bypass_pair_timer0/bypass_doorbell",

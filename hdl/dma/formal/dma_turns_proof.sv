@@ -147,7 +147,13 @@ module dma_turns_proof
   end
   // The others' descriptors, which are any, have bytes left where a turn begins.
   `ASSUME(others_go_on, asked_q == watch_q || other_i.bytes > dut.offset_q || other_i.bad)
-  `ASSERT(page, !cuts || 13'(12'(now.host[11:0] + offset_q[11:0])) + dut.bytes <= 13'd4096, "a turn crosses a page")
+  // A packet to the card is cut at its own pages, so that its turns are whole lines.
+  logic [11:0] first;
+  assign first = now.stream && !watch_q[2] ? offset_q[11:0] : 12'(now.host[11:0] + offset_q[11:0]);
+  `ASSERT(page, !cuts || 13'(first) + dut.bytes <= 13'd4096, "a turn crosses a page")
+  `ASSERT(at_lines, !now.stream || watch_q[2] || offset_q[5:0] == '0, "a packet's turn begins within a line")
+  `ASSERT(lines, !cuts || !now.stream || watch_q[2] || dut.bytes[5:0] == '0 || dut.ends && now.end_of_packet,
+          "a packet to the card would have a gap")
   `ASSERT(as_cut, !turn_known_q || (m_turn_valid[watch_q[2]] && m_turn_payload[watch_q[2]] == turn_q),
           "a turn is lost, or is not what was cut")
   `ASSERT(nobody_else, !m_turn_valid[watch_q[2]] || turn_known_q || m_turn_payload[watch_q[2]].channel != watch_q[1:0],
