@@ -297,7 +297,7 @@ async def packets_come_in(dut: Any) -> None:
             break
     await bench.cycle(30)
     for lane in lanes:
-        got, todo = b"", list(packets[lane.name])
+        got, expected = b"", list(packets[lane.name])
         for (address, room, channel), done in zip(rooms[lane.name], lane.c2h_done.items, strict=True):
             assert done[1] == NONE
             assert done[0] == channel
@@ -307,11 +307,11 @@ async def packets_come_in(dut: Any) -> None:
             got += bytes(lane.host.written[address + i] for i in range(done[3]))
             assert address + done[3] not in lane.host.written
             if done[2]:
-                assert (channel, got) == todo.pop(0), lane.name
+                assert (channel, got) == expected.pop(0), lane.name
                 got = b""
             else:
                 assert done[3] == room
-        assert not todo
+        assert not expected
         assert not got
 
 
