@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Timer
 from types import SimpleNamespace
 from typing import Any
 
@@ -254,6 +256,26 @@ def test_real_nodes_beside_real_peers(tmp_path: Path, monkeypatch: pytest.Monkey
     assert bench.not_measured == {}
     assert load(file) == bench
     assert "Software nodes beside Redis and etcd" in report.build([file])
+
+
+@pytest.mark.agent
+def test_etcd_keeps_its_leader_when_others_have_the_cores(tmp_path: Path) -> None:
+    """A leader that did not run for some seconds is not replaced, and refuses no call."""
+    cores = frozenset(os.sched_getaffinity(0))
+    with ExitStack() as stack:
+        etcd = stores.Etcd(stack, tmp_path)
+        etcd.start()
+        where = stores.Placement(cores, cores, cores, "sleep")
+        etcd.fill(64, where)
+        stop, go = (Timer(after, etcd._send, (number, "leader"))
+                    for after, number in ((0.5, signal.SIGSTOP), (4, signal.SIGCONT)))  # fmt: skip
+        stop.start()
+        go.start()
+        try:
+            assert etcd.load("read", 64, 1, 5, where)["count"] > 1
+            assert etcd.load("leader_write", 64, 1, 0.1, where)["count"] > 0
+        finally:
+            go.join()
 
 
 @pytest.mark.agent
