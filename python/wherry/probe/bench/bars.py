@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wherry.probe.bench.schema import ProbeResults
+from wherry.probe.shell.cells import is_latency
 
 TARGETS = {
     "probe_quick_s": ("<= 20", "s"),
@@ -15,6 +16,9 @@ TARGETS = {
     "aa_no_difference": (">= 0.95", ""),
     "flipped_byte_noticed": (">= 1", ""),
     "paths_without_figures": ("<= 0", "paths"),
+    "thesis_case1_error": ("<= 10", "%"),
+    "thesis_case2_error": ("<= 10", "%"),
+    "thesis_case3_error": ("<= 10", "%"),
 }
 """Every bar: what it must be, and its unit."""
 
@@ -29,6 +33,9 @@ EXPERIMENT_OF = {
     "model_predicted_mean_error": "model",
     "model_heldout_values": "model",
     "model_heldout_worst": "model",
+    "thesis_case1_error": "thesis",
+    "thesis_case2_error": "thesis",
+    "thesis_case3_error": "thesis",
 }
 
 
@@ -49,6 +56,10 @@ def bars_of(results: ProbeResults, without: Sequence[str] | None) -> dict[str, d
         values["flipped_byte_noticed"] = [noticed / len(results.spoiled)]
     if without is not None:
         values["paths_without_figures"] = [float(len(without))]
+    for cell in results.thesis:
+        if is_latency(cell.id):
+            values.setdefault(f"thesis_case{cell.case}_error", []).append(cell.off_percent)
+    values |= {name: [max(of)] for name, of in values.items() if name.startswith("thesis_")}
     found = {}
     for name, (target, unit) in TARGETS.items():
         if name in values:

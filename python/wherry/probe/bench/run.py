@@ -13,6 +13,7 @@ from wherry.bench import document_of, parse_as, write
 from wherry.errors import BenchError
 from wherry.probe.bench.bars import EXPERIMENT_OF, bars_of
 from wherry.probe.bench.schema import EXPERIMENTS, Absent, PathFigures, ProbeBench, ProbeResults, Same, Spoiled, Suite
+from wherry.probe.bench.thesis import add_thesis
 from wherry.probe.comparing import compare_series
 from wherry.probe.lines import Progress
 from wherry.probe.measuring import measure
@@ -136,7 +137,10 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), say: 
     wanted = [name for name in EXPERIMENTS if name in only or (not only and not (quick and name == "full"))]
     bench = _Bench(say)
     for name in wanted:
-        if name != "model":  # which measures nothing
+        if name == "thesis":
+            say("the thesis's shell, simulated")
+            add_thesis(bench.results)
+        elif name != "model":  # which measures nothing
             bench.experiment(name, _WORDS[name])
     bars = bars_of(bench.results, bench.without) | (claims() if "model" in wanted else {})
     document: dict[str, Any] = document_of("probe", {}, max(bench.rounds, 1)) | {

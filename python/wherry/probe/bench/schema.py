@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,7 +12,7 @@ from wherry.bench import Basis, Benchmark, Run, rows
 from wherry.probe.lines import Provenance
 from wherry.probe.model import basis as model_basis
 
-EXPERIMENTS = ("quick", "full", "twice", "spoiled", "model")
+EXPERIMENTS = ("quick", "full", "twice", "spoiled", "model", "thesis")
 """What `--only` takes."""
 
 
@@ -84,6 +86,42 @@ class Absent:
 
 
 @dataclass(frozen=True, slots=True)
+class ThesisCell:
+    """A cell of Tables 5.1 to 5.6 or 5.12 of paper 003."""
+
+    id: str
+    case: int
+    """1 to 3; 0: Table 5.12, which has none."""
+    published_ns: float
+    simulated_ns: float
+    off_percent: float
+    """The size of the error."""
+    mark: Literal["fitted", "predicted"]
+    why: str
+    """Why it is fitted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThesisSpike:
+    """4 KiB from HBM to the host, with one cause or another taken away."""
+
+    variant: str
+    transactions: int
+    total_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class ThesisParameter:
+    """A number of the simulation that no datasheet gives."""
+
+    name: str
+    value: int
+    unit: str
+    mark: Literal["chosen", "fitted"]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProbeResults:
     """By experiment."""
 
@@ -92,6 +130,9 @@ class ProbeResults:
     same: list[Same] = rows("One run, everything twice: the ratio of the two, and its 99 % interval")
     spoiled: list[Spoiled] = rows("One byte flipped where the data landed")
     absent: list[Absent] = rows("Paths that cannot run here")
+    thesis: list[ThesisCell] = rows("Cells of paper 003 and the simulation of its shell; ns")
+    thesis_spike: list[ThesisSpike] = rows("4 KiB from HBM to the host, simulated")
+    thesis_parameters: list[ThesisParameter] = rows("Numbers of the simulated shell that no datasheet gives")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +153,20 @@ USES = {
     "aa_no_difference": "same: the share whose verdict is 'no difference'",
     "flipped_byte_noticed": "spoiled: the share of paths of which every cell was noticed",
     "paths_without_figures": "paths that are neither absent nor have a row in the longest suite",
-}
+    **{f"thesis_case{case}_error": f"thesis: the largest error of the cells of Table 5.{2 * case - 1}. Simulated"
+       for case in (1, 2, 3)},
+}  # fmt: skip
+
+
+def thesis_beside(cells: Sequence[ThesisCell], case: int) -> str:
+    """The errors of a case's latencies and of its sections, by what may be claimed of them."""
+    words = []
+    for name, table in (("latencies", 2 * case - 1), ("sections", 2 * case)):
+        for mark in ("predicted", "fitted"):
+            of = [cell.off_percent for cell in cells if cell.id.startswith(f"rep_t5_{table}_") and cell.mark == mark]
+            if of:
+                words.append(f"{len(of)} {name} {mark}: mean {statistics.mean(of):.1f} %, worst {max(of):.1f} %")
+    return "; ".join(words)
 
 
 def basis_of(bar: str, results: ProbeResults) -> Basis:
@@ -124,6 +178,8 @@ def basis_of(bar: str, results: ProbeResults) -> Basis:
         beside = f"of {len(results.spoiled)} paths, {sum(row.cells for row in results.spoiled)} cells"
     elif bar == "paths_without_figures":
         beside = f"{len(results.absent)} more are absent"
+    elif bar.startswith("thesis_case"):
+        beside = thesis_beside(results.thesis, int(bar[len("thesis_case")]))
     if bar in USES:
         return Basis(USES[bar], beside)
     return Basis(*model_basis(bar))
