@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of paper 002, from the JSON of `wherry bench bypass`: its models of the paper's core, NIC and topologies.
+"""Figures of papers 002 and 003 by simulation: of `wherry bench bypass` (002's core, NIC and topologies) and of `wherry
+bench probe` (003's shell).
 
-simulated.json holds those of one run, which tools/fidelity.py --record writes; the programs are deterministic. All rows
-use the reading `any_fetches` of docs/bench-bypass.md. `one_fetch` was chosen after published values were seen; where it
+simulated.json holds those of one run of each, which tools/fidelity.py --record writes; the programs are deterministic.
+All rows of 002 use the reading `any_fetches` of docs/bench-bypass.md. `one_fetch` was chosen after published values were seen; where it
 says something else it stands in the note.
 """
 
@@ -49,6 +50,14 @@ def from_bypass(results: Mapping[str, Any]) -> dict[str, Figure]:
         if results.get(part):
             found |= read(results[part])
     return found
+
+
+def from_probe(results: Mapping[str, Any]) -> dict[str, Figure]:
+    """Of the `results` of a probe document, if it has the experiment `thesis`."""
+    return {
+        cell["id"]: one(cell["simulated_ns"], cell["mark"], "bench probe: thesis", cell["why"])
+        for cell in results.get("thesis", ())
+    }
 
 
 def _row(rows: Iterable[Mapping[str, Any]], **wanted: Any) -> Mapping[str, Any]:

@@ -48,7 +48,7 @@ def is_latency(identifier: str) -> bool:
 
 def case_of(identifier: str) -> int:
     """1 to 3; 0: Table 5.12."""
-    table = int(identifier.split("_")[1].removeprefix("t5") or identifier.split("_")[2])
+    table = int(identifier.split("_")[2])
     return next((case for case, tables in _TABLES.items() if table in tables), 0)
 
 
