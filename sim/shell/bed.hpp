@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thesis's testbench (sections 5.2 to 5.5): one packet over one path of the shell, and the times that its tables have.
+// The thesis's testbench (sections 5.2 to 5.5): one packet over one path of the shell, and the times that its tables
+// have.
 #pragma once
 
 #include <cstdint>
@@ -32,11 +33,11 @@ struct Section {
 
 /// Of one packet. Nanoseconds.
 struct Measured {
-  double descriptor = 0;          ///< case 2 has none
-  double total = 0;               ///< without the descriptor, as in Tables 5.1, 5.3 and 5.5
-  std::vector<Section> sections;  ///< of Tables 5.2, 5.4 and 5.6, in the order of the path; their sum is the total
-  std::uint32_t transactions = 0; ///< reads of the card's memory
-  std::uint64_t wrong = 0;        ///< bytes that did not arrive, or that differ from what was sent
+  double descriptor = 0;           ///< case 2 has none
+  double total = 0;                ///< without the descriptor, as in Tables 5.1, 5.3 and 5.5
+  std::vector<Section> sections;   ///< of Tables 5.2, 5.4 and 5.6, in the order of the path; their sum is the total
+  std::uint32_t transactions = 0;  ///< reads of the card's memory
+  std::uint64_t wrong = 0;         ///< bytes that did not arrive, or that differ from what was sent
 };
 
 /// `bytes`: a multiple of 64, 64 to 16384.

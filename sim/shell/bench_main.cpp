@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// shell_bench: Tables 5.1 to 5.6 of thesis 003, by simulation of its shell. What `wherry bench probe --only thesis` runs.
-// docs/shell-model.md.
+// shell_bench: Tables 5.1 to 5.6 of thesis 003, by simulation of its shell. What `wherry bench probe --only thesis`
+// runs. docs/shell-model.md.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way from an AXI master to a port of the card's memory (sim/hbm.hpp): bursts of AXI3, one beat of 32 bytes a cycle.
+// The way from an AXI master to a port of the card's memory (sim/hbm.hpp): bursts of AXI3, one beat of 32 bytes a
+// cycle.
 #pragma once
 
 #include <cstddef>
@@ -38,8 +39,8 @@ class CardPort final : pcie::EventHandler {
   struct Burst {
     std::uint64_t address;
     std::uint32_t beats;
-    Time at;      ///< from when it may be offered to the memory
-    bool last;    ///< of its transaction
+    Time at;    ///< from when it may be offered to the memory
+    bool last;  ///< of its transaction
   };
   struct Word {
     kv::rtl::HbmBeat beat;

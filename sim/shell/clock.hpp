@@ -27,8 +27,8 @@ class Clock {
   std::int64_t hz_;
 };
 
-/// given: the PCIe user clock of a Gen3 x16 core with 512 bit, in which QDMA and the 250 MHz box run (PG302, "Clocking";
-/// OpenNIC's README).
+/// given: the PCIe user clock of a Gen3 x16 core with 512 bit, in which QDMA and the 250 MHz box run (PG302,
+/// "Clocking"; OpenNIC's README).
 inline constexpr Clock kShellClock{250'000'000};
 /// given: the 100G CMAC's user clock, 322.265625 MHz (PG203, "Clocking").
 inline constexpr Clock kCmacClock{322'265'625};

@@ -16,7 +16,9 @@ Word word_at(std::span<const std::byte> bytes, std::size_t at) {
   return word;
 }
 
-std::uint32_t to_boundary(std::uint64_t address) { return static_cast<std::uint32_t>(kPageBytes - address % kPageBytes); }
+std::uint32_t to_boundary(std::uint64_t address) {
+  return static_cast<std::uint32_t>(kPageBytes - address % kPageBytes);
+}
 
 }  // namespace
 
@@ -87,8 +89,7 @@ void Qdma::beat(const Beat& beat) {
   if (beat.last) writer_.flush();
   if (std::exchange(asked_, true)) return;
   fetch(ring_, kC2hStreamDescriptor, [this](std::span<const std::byte> descriptor) {
-    writer_.open(word_at<std::uint64_t>(descriptor, 0),
-                 queue_.now() + kShellClock.cycles(parameters_.c2h_stream));
+    writer_.open(word_at<std::uint64_t>(descriptor, 0), queue_.now() + kShellClock.cycles(parameters_.c2h_stream));
   });
 }
 
@@ -100,8 +101,8 @@ void Qdma::card_to_host(std::uint64_t ring) {
   });
 }
 
-/// Descriptors are split at boundaries of 4 KiB of the card's addresses (PG302 and PG347, C2H MM Engine), and here of the
-/// host's, too, which no write may cross either. What is split is one transaction after the other: see
+/// Descriptors are split at boundaries of 4 KiB of the card's addresses (PG302 and PG347, C2H MM Engine), and here of
+/// the host's, too, which no write may cross either. What is split is one transaction after the other: see
 /// Parameters::one_at_a_time.
 void Qdma::transaction() {
   const Transfer now = to_host_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // AMD's QDMA as the thesis uses it: one queue each way, stream (cases 1) or memory-mapped (case 3). It reads a real
 // descriptor from host memory (formats: PG302, "H2C Stream Descriptor", "C2H Stream Descriptor", "AXI Memory Mapped
-// Descriptor") and does what it says. Not modelled: write-backs, completion rings, interrupts, prefetch, several queues:
-// the thesis's times end before them.
+// Descriptor") and does what it says. Not modelled: write-backs, completion rings, interrupts, prefetch, several
+// queues: the thesis's times end before them.
 #pragma once
 
 #include <cstddef>
@@ -62,7 +62,7 @@ class Qdma final : public Sink {
   bool asked_ = false;
   std::vector<std::byte> out_bytes_;  ///< of a packet to the network that do not fill a beat yet
   Time out_free_ = 0;
-  Transfer to_host_;             ///< what is left of it
+  Transfer to_host_;               ///< what is left of it
   std::uint64_t to_host_end_ = 0;  ///< bytes that the host has when the transaction is over
 };
 

@@ -37,7 +37,8 @@ void Requester::read(Place place, std::uint64_t address, std::uint32_t bytes, Da
 void Requester::on_read_data(pcie::Token token, std::uint32_t offset, std::span<const std::byte> data) {
   const Part& part = parts_.at(token);
   const auto bytes = static_cast<std::uint32_t>(data.size());
-  in_free_ = std::max(kShellClock.edge(queue_.now()), in_free_) + kShellClock.cycles(beats_of(kCompletionBytes + bytes));
+  in_free_ =
+      std::max(kShellClock.edge(queue_.now()), in_free_) + kShellClock.cycles(beats_of(kCompletionBytes + bytes));
   queue_.call(in_free_, [this, &part, offset, kept = std::vector<std::byte>(data.begin(), data.end())] {
     trace_.see(part.place, queue_.now());
     part.data(part.offset + offset, kept);
