@@ -12,6 +12,7 @@ from wherry.probe.lines import Provenance
 from wherry.probe.report import plots
 from wherry.probe.report.model import chapter as model_chapter
 from wherry.probe.report.model import stored_sections
+from wherry.probe.report.thesis import add_thesis
 from wherry.probe.schema import load
 from wherry.report import Chapter, Section, Sections, bench_chapter
 
@@ -92,6 +93,7 @@ def sections_of(results: ProbeResults) -> list[Section]:
         "How long a suite takes, the start of programs included.",
         lambda rows, _: plots.suites(rows),
     )
+    add_thesis(sections, results)
     return sections.found
 
 
