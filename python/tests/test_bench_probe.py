@@ -70,7 +70,7 @@ def test_a_run_with_a_stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert load_bench(tmp_path / "b.json") == bench
     assert [one.suite for one in bench.results.suites] == ["quick", "twice"]
     assert bench.bars["aa_no_difference"].passed
-    assert {name for name in bench.not_run if not name.startswith("model_")} == {"probe_full_s", "flipped_byte_noticed"}
+    assert {name for name in bench.not_run if not name.startswith(("model_", "thesis_"))} == {"probe_full_s", "flipped_byte_noticed"}
     assert [one.id for one in bench.results.absent] == ["c"]
     assert said == ["the quick suite", "the quick suite, everything twice"]
     page = report.build([tmp_path / "b.json"])
@@ -129,7 +129,7 @@ def test_documentation_names_every_experiment_and_bar() -> None:
     page = (root / "docs" / "probe.md").read_text()
     for name in (*TARGETS, *(section.name for section in dataclasses.fields(ProbeResults))):
         assert f"`{name}`" in page, name
-    assert EXPERIMENTS == ("quick", "full", "twice", "spoiled", "model")
+    assert EXPERIMENTS == ("quick", "full", "twice", "spoiled", "model", "thesis")
     assert json.loads((root / "python/wherry/probe/bench/published.json").read_text())["values"]
     for section in dataclasses.fields(ProbeResults):
         assert dataclasses.is_dataclass(row_type(ProbeResults, section))

@@ -38,11 +38,12 @@ json spike_rows(const Parameters& given) {
     const char* name;
     std::uint32_t card, host, one_at_a_time;
   };
-  const std::array variants{Variant{"as measured", given.card_offset, given.host_offset, given.one_at_a_time},
-                            Variant{"both buffers begin with a page", 0, 0, 1},
-                            Variant{"only the card's crosses a boundary", given.card_offset, 0, 1},
-                            Variant{"both cross at the same byte", given.card_offset, given.card_offset, 1},
-                            Variant{"as measured, transactions overlap", given.card_offset, given.host_offset, 0}};
+  const std::array variants{
+      Variant{"as in Table 5.5", given.card_offset, given.host_offset, given.one_at_a_time},
+      Variant{"both buffers start at a page", 0, 0, 1},
+      Variant{"only the card's buffer crosses a boundary", given.card_offset, 0, 1},
+      Variant{"both buffers cross at the same byte", given.card_offset, given.card_offset, 1},
+      Variant{"as in Table 5.5, but transactions overlap", given.card_offset, given.host_offset, 0}};
   json rows = json::array();
   for (const Variant& variant : variants) {
     Parameters parameters = given;
