@@ -22,11 +22,11 @@ from wherry.probe.bench.bars import bars_of
 from wherry.probe.bench.run import run
 from wherry.probe.bench.schema import ProbeResults, basis_of
 from wherry.probe.bench.thesis import add_thesis
+from wherry.probe.measuring import simulate_shell
 from wherry.probe.model import rows, simulated, stored
 from wherry.probe.shell import cells as of_cells
 from wherry.probe.shell.cells import FITTED_SIZES, SIZES, case_of, cells, is_latency, mark_of, why_fitted
 from wherry.probe.shell.fitting import OPTIONS, START, fit, misfit, settle
-from wherry.probe.shell.simulating import simulate
 from wherry.system import repository
 
 ROOT = repository() or Path()
@@ -47,7 +47,7 @@ def fitted_to() -> dict[str, float]:
 
 @functools.cache
 def simulation(values: tuple[tuple[str, int], ...] = ()) -> Mapping[str, float]:
-    return cells(simulate(dict(values)))
+    return cells(simulate_shell(dict(values)))
 
 
 def cached(values: Mapping[str, int]) -> Mapping[str, float]:
@@ -71,16 +71,16 @@ def test_every_cell_of_the_tables_is_simulated() -> None:
 @pytest.mark.usefixtures("program")
 def test_the_stored_numbers_are_those_of_the_fit() -> None:
     found = fit(cached, fitted_to())
-    stored_values = {row["name"]: row["value"] for row in simulate()["parameters"]}
+    stored_values = {row["name"]: row["value"] for row in simulate_shell()["parameters"]}
     assert found == {name: stored_values[name] for name in found}
     # What was not fitted is called chosen.
-    marks = {row["name"]: row["mark"] for row in simulate()["parameters"]}
+    marks = {row["name"]: row["mark"] for row in simulate_shell()["parameters"]}
     assert {name for name, mark in marks.items() if mark == "fitted"} == set(found)
 
 
 @pytest.mark.usefixtures("program")
 def test_the_fit_ends_at_the_same_numbers_from_elsewhere() -> None:
-    elsewhere = {name: 90 for name in START} | {"completion": 64, "mps": 1024, "mrrs": 2048, "second_store": 1}
+    elsewhere = dict.fromkeys(START, 90) | {"completion": 64, "mps": 1024, "mrrs": 2048, "second_store": 1}
     assert fit(cached, fitted_to(), elsewhere) == fit(cached, fitted_to())
 
 
@@ -187,7 +187,7 @@ def test_bars_are_the_largest_error_of_a_case() -> None:
     results = ProbeResults()
     add_thesis(results, document())
     assert len(results.thesis) == 174
-    bars = {name: bar for name, bar in bars_of(results, None).items()}
+    bars = bars_of(results, None)
     assert list(bars) == ["thesis_case1_error", "thesis_case2_error", "thesis_case3_error"]
     assert [round(bar["value"], 6) for bar in bars.values()] == [5.0, 20.0, 5.0]
     assert [bar["pass"] for bar in bars.values()] == [True, False, True]

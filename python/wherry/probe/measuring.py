@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs wherry-probe, and collects what it says."""
+"""Runs wherry-probe and shell_bench, and collects what they say."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from wherry.errors import BenchError
 from wherry.probe.lines import End, Failed, Figures, Line, PathLine, Progress, RowLine, Start, Wrong, parse, paths_of
 from wherry.probe.schema import SCHEMA, MeasuredPath, ProbeRun, Row, Settings, Trouble, now, trouble_of
-from wherry.system import how_it_ended, wherry_probe
+from wherry.system import built, how_it_ended, wherry_probe
 
 WRONG_DATA, NOTHING, STOPPED = 1, 2, 130
 """Exit statuses of the program, and of `wherry probe run`."""
@@ -130,3 +132,14 @@ def measure(
             watch(line)
         collector.take(line)
     return collector.run(quick=quick, twice=twice, only=only)
+
+
+def simulate_shell(values: Mapping[str, int] | None = None) -> dict[str, Any]:
+    """What shell_bench writes, with other values of some parameters. Raises BenchError; NotFound: it was not built."""
+    program = built("sim/shell", "shell_bench")
+    words = [word for name, value in (values or {}).items() for word in ("--set", f"{name}={value}")]
+    done = subprocess.run([str(program), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BenchError(f"shell_bench {how_it_ended(done.returncode)}: {done.stderr.strip() or 'it said nothing'}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found

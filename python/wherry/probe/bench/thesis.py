@@ -8,14 +8,14 @@ from typing import Any
 
 from wherry.errors import BenchError
 from wherry.probe.bench.schema import ProbeResults, ThesisCell, ThesisParameter, ThesisSpike
+from wherry.probe.measuring import simulate_shell
 from wherry.probe.model.published import entries
 from wherry.probe.shell.cells import case_of, cells, mark_of, why_fitted
-from wherry.probe.shell.simulating import simulate
 
 
 def add_thesis(results: ProbeResults, document: Mapping[str, Any] | None = None) -> None:
     """Runs the simulation, or takes what it wrote. Raises BenchError: data came out wrong; NotFound."""
-    document = simulate() if document is None else document
+    document = simulate_shell() if document is None else document
     if wrong := sum(row["wrong"] for row in (*document["rows"], *document["spike"])):
         raise BenchError(f"the simulated shell delivered {wrong} wrong bytes")
     published = entries()

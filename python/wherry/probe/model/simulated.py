@@ -3,8 +3,8 @@
 bench probe` (003's shell).
 
 simulated.json holds those of one run of each, which tools/fidelity.py --record writes; the programs are deterministic.
-All rows of 002 use the reading `any_fetches` of docs/bench-bypass.md. `one_fetch` was chosen after published values were seen; where it
-says something else it stands in the note.
+All rows of 002 use the reading `any_fetches` of docs/bench-bypass.md. `one_fetch` was chosen after published values
+were seen; where it says something else it stands in the note.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cells of the thesis's tables: the ids of what shell_bench says, and what may be claimed of each.
 
-A cell is *fitted* if a number was set to it, or if something was chosen after it was seen. Numbers were set to the cells
-of FITTED_SIZES and to nothing else (fitting.py).
+A cell is *fitted* if a number was set to it, or if something was chosen after it was seen. Numbers were set to the
+cells of FITTED_SIZES and to nothing else (fitting.py).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, float]:
     short = way if case == 1 else way[0]
     phase = {"out": "out_write", "in": "in_read"}.get(way, way)
     found = {f"rep_t5_{latencies}_{phase}_{size}": float(row["total_ns"])}
-    if case != 2:  # noqa: PLR2004: case 2 has no descriptor
+    if case != 2:  # which has no descriptor
         found[f"rep_t5_{latencies}_{short}_desc_{size}"] = float(row["descriptor_ns"])
     for section in row["sections"]:
         found[f"rep_t5_{sections}_{short}_{section['name']}_{size}"] = float(section["ns"])

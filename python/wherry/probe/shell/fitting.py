@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fit of the shell's numbers to cells of the thesis. It sees the cells it is given and nothing else: no file is read.
+"""The fit of the shell's numbers to cells of the thesis. It sees the cells that it is given, and reads no file.
 
-Each number is a delay in whole cycles, and each cell of the tables contains few of them a known number of times. So a
-round is: simulate, and move each number by the mean of what its own cells lack. What is not a delay (sizes, stores) is
-tried, one after the other, with the delays set anew each time; what leaves the least sum of squared relative errors
-stays.
+A number is a delay in whole cycles. Each cell contains a few delays, each a known number of times. A round simulates,
+and then moves each delay by what its own cells lack (least squares). Sizes and stores are not delays: the fit tries
+each value of each, with the delays set anew, and keeps the one with the smallest sum of squared relative errors.
 """
 
 from __future__ import annotations
