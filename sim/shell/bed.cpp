@@ -5,7 +5,6 @@
 #include <array>
 #include <cstring>
 #include <memory>
-#include <optional>
 
 #include "sim/pcie/fabric.hpp"
 #include "sim/shell/data_mover.hpp"
