@@ -21,7 +21,6 @@ namespace wherry::kv {
 inline constexpr std::uint32_t kKeyStreamMagic = 0x4c564b57;
 inline constexpr std::uint16_t kKeyStreamVersion = 1;
 inline constexpr std::uint32_t kMaxPieceBuckets = 512;
-inline constexpr std::uint32_t kMaxKeyStreamBucketBits = 24;
 
 struct KeyGreeting {
   std::uint8_t node = 0;

@@ -30,7 +30,7 @@ struct KeyWindow::Impl {
     Fd socket;
     Bytes out;
     std::size_t sent = 0;
-    std::uint32_t next = 0;  ///< bucket
+    std::uint64_t next = 0;  ///< bucket
     bool ends = false;       ///< after `out`
   };
 
@@ -107,10 +107,10 @@ bool KeyWindow::Impl::go_on(Listing& listing) {
 }
 
 void KeyWindow::Impl::fill(Listing& listing) {
-  const auto all = std::uint32_t{1} << core.read(registers::kBucketBitsOffset);
-  const std::uint32_t buckets = std::min(kMaxPieceBuckets, all - listing.next);
+  const std::uint64_t all = std::uint64_t{1} << core.read(registers::kBucketBitsOffset);
+  const auto buckets = static_cast<std::uint32_t>(std::min<std::uint64_t>(kMaxPieceBuckets, all - listing.next));
   keys.clear();
-  lister.list(listing.next, buckets, keys);
+  lister.list(static_cast<std::uint32_t>(listing.next), buckets, keys);
   listing.next += buckets;
   listing.out = pack_keys(buckets, keys);
   listing.sent = 0;

@@ -22,7 +22,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr nanoseconds kTurn = std::chrono::milliseconds(50);
+constexpr nanoseconds kLoadTurn = std::chrono::milliseconds(50);
 constexpr std::size_t kNamed = 3;  ///< keys without room that are told
 
 Result<Fd> open_file(const std::string& path) {
@@ -91,7 +91,7 @@ class Writes {
 
   wherry::Status turn() {
     WHERRY_TRY(post());
-    (void)client_.wait(kTurn);
+    (void)client_.wait(kLoadTurn);
     std::array<Completion, 64> ended;
     const std::size_t count = client_.poll(ended);
     // Values of completions are not used, so that a read in between does no harm.
@@ -155,8 +155,8 @@ class Writes {
   std::uint64_t heard_;  ///< when the end of anything was last known
 };
 
-wherry::Status write_all(SnapshotReader& reader, Client& client, const LoadOptions& options, LoadResult& result,
-                         const Progress& progress) {
+wherry::Status write_records(SnapshotReader& reader, Client& client, const LoadOptions& options, LoadResult& result,
+                             const Progress& progress) {
   Writes writes(client, options, result);
   for (std::uint64_t asked = 0;;) {
     WHERRY_ASSIGN(const auto records, reader.next());
@@ -211,7 +211,7 @@ Result<LoadResult> load(const LoadOptions& options, const Progress& progress) {
                                                 .connect_timeout = options.patience}));
   auto reader = SnapshotReader::open(source_of(fd));
   if (!reader) return of_file(options.file, reader.status());
-  result.end = write_all(*reader, client, options, result, progress);
+  result.end = write_records(*reader, client, options, result, progress);
   return result;
 }
 

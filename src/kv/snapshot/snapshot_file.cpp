@@ -142,7 +142,7 @@ wherry::Status SnapshotReader::parse_head(ByteView bytes) {
   head_.bucket_bits = in.get<std::uint8_t>();
   const auto name = in.get<std::uint8_t>();
   if (source > static_cast<std::uint8_t>(SnapshotSource::hardware) || head_.node >= kMaxNodes ||
-      head_.bucket_bits > 32 || name > kMaxSnapshotName)
+      head_.bucket_bits > kMaxBucketBits || name > kMaxSnapshotName)
     return damaged("the head says what cannot be");
   head_.source = static_cast<SnapshotSource>(source);
   const ByteView text = in.take(name);
