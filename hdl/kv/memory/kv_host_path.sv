@@ -55,9 +55,9 @@ module kv_host_path
   memory_a_t ar_q;
   logic r_last, r_give;
 
-  assign piece = to_ask_q > 7'd8 ? 4'd8 : to_ask_q[3:0];
+  assign piece   = to_ask_q > 7'd8 ? 4'd8 : to_ask_q[3:0];
   // Not in the cycle in which one is taken, so that the core gets a turn.
-  assign ar_set = reading_q && to_ask_q != '0 && read_room && !ar_mine_q && !core_i.ar_valid;
+  assign ar_set  = reading_q && to_ask_q != '0 && read_room && !ar_mine_q && !core_i.ar_valid;
   assign ar_take = ar_mine_q && memory_i.ar_ready;
 
   always_ff @(posedge clk_i) begin
@@ -271,11 +271,16 @@ module kv_host_path
           r_ready: coming_valid && (coming.mine || core_i.r_ready),
           aw: w_mine_q ? '{addr: {write_word_q, 6'd0}, len: 4'd1} : core_i.aw,
           aw_valid: w_mine_q ? !aw_sent_q : core_i.aw_valid,
-          w: w_mine_q ? '{
+          w:
+          w_mine_q
+          ?
+          '{
               data: low_sent_q ? word_q[511:256] : word_q[255:0],
               strb: low_sent_q ? strobes_q[63:32] : strobes_q[31:0],
               last: low_sent_q
-          } : core_i.w,
+          }
+          :
+          core_i.w,
           w_valid: w_mine_q ? !high_sent_q : core_i.w_valid,
           b_ready: answer_valid && (answer_mine || core_i.b_ready)
       };
@@ -304,25 +309,31 @@ module kv_host_path
           b_valid: writing_q && ended_q && !word_valid_q && write_credits == 5'd16
       };
 
-  logic unused;
-  assign unused = ^{
-      s_axi_req.ar.len[7:6], s_axi_req.ar.addr[5:0], s_axi_req.ar.size, s_axi_req.ar.burst, s_axi_req.ar.cache, s_axi_req.ar.prot,
-      s_axi_req.aw.len, s_axi_req.aw.addr[5:0], s_axi_req.aw.size, s_axi_req.aw.burst, s_axi_req.aw.cache, s_axi_req.aw.prot,
-      memory_i.r.resp[0], memory_i.b.resp[0]};
+  // Bursts are of the one form that is asserted below.
+  logic unused_ar, unused_aw, unused_resp;
+  assign unused_ar = ^{s_axi_req.ar.len[7:6], s_axi_req.ar.addr[5:0], s_axi_req.ar.size, s_axi_req.ar.burst} ^
+      ^{s_axi_req.ar.cache, s_axi_req.ar.prot};
+  assign unused_aw = ^{s_axi_req.aw.len, s_axi_req.aw.addr[5:0], s_axi_req.aw.size, s_axi_req.aw.burst} ^
+      ^{s_axi_req.aw.cache, s_axi_req.aw.prot};
+  assign unused_resp = memory_i.r.resp[0] ^ memory_i.b.resp[0];
+
+  logic read_whole, write_whole;
+  assign read_whole  = s_axi_req.ar.burst == axi_pkg::BurstIncr && s_axi_req.ar.size == 3'd6;
+  assign write_whole = s_axi_req.aw.burst == axi_pkg::BurstIncr && s_axi_req.aw.size == 3'd6;
 
   `ASSERT(reads_have_room, !ar_go || ar_room, "more reads are under way than there may be")
   `ASSERT(writes_have_room, !write_go || answer_room, "more writes are under way than there may be")
   `ASSERT(halves_have_room, !mine_take || half_room, "what the host asked for has no room")
-  `ASSERT(read_form, !s_axi_req.ar_valid || (s_axi_req.ar.burst == axi_pkg::BurstIncr && s_axi_req.ar.size == 3'd6
-          && s_axi_req.ar.len < 8'd64), "a read of the host's is not of whole words, or too long")
-  `ASSERT(write_form, !s_axi_req.aw_valid || (s_axi_req.aw.burst == axi_pkg::BurstIncr && s_axi_req.aw.size == 3'd6
-          && s_axi_req.aw.len < 8'd64), "a write of the host's is not of whole words, or too long")
-  `ASSERT(read_within_page, !s_axi_req.ar_valid || 8'(s_axi_req.ar.addr[11:6]) + s_axi_req.ar.len < 8'd64,
+  `ASSERT(read_form, !s_axi_req.ar_valid || read_whole, "a read of the host's is not of whole words")
+  `ASSERT(write_form, !s_axi_req.aw_valid || write_whole, "a write of the host's is not of whole words")
+  `ASSERT(read_in_page, !s_axi_req.ar_valid || 9'(s_axi_req.ar.addr[11:6]) + 9'(s_axi_req.ar.len) < 9'd64,
           "a read of the host's crosses a 4 KiB boundary")
-  `ASSERT_NEXT(ar_kept, memory_o.ar_valid && !memory_i.ar_ready, memory_o.ar_valid && memory_o.ar == $past(memory_o.ar),
-               "a read command was withdrawn or changed")
-  `ASSERT_NEXT(aw_kept, memory_o.aw_valid && !memory_i.aw_ready, memory_o.aw_valid && memory_o.aw == $past(memory_o.aw),
-               "a write command was withdrawn or changed")
+  `ASSERT(write_in_page, !s_axi_req.aw_valid || 9'(s_axi_req.aw.addr[11:6]) + 9'(s_axi_req.aw.len) < 9'd64,
+          "a write of the host's crosses a 4 KiB boundary")
+  `ASSERT_NEXT(ar_kept, memory_o.ar_valid && !memory_i.ar_ready, {memory_o.ar_valid, memory_o.ar} == {1'b1, $past
+               (memory_o.ar)}, "a read command was withdrawn or changed")
+  `ASSERT_NEXT(aw_kept, memory_o.aw_valid && !memory_i.aw_ready, {memory_o.aw_valid, memory_o.aw} == {1'b1, $past
+               (memory_o.aw)}, "a write command was withdrawn or changed")
   `ASSERT_NEXT(w_kept, memory_o.w_valid && !memory_i.w_ready, memory_o.w_valid && memory_o.w == $past(memory_o.w),
                "a beat of data was withdrawn or changed")
 

@@ -68,8 +68,7 @@ wherry::Status KeyStreamParser::take() {
       greeting_.bucket_bits = in.get<std::uint32_t>();
       greeting_.epoch = in.get<std::uint32_t>();
       const auto serves = in.get<std::uint32_t>();
-      if (!ours || greeting_.node >= kMaxNodes || source > 1 || greeting_.bucket_bits > kMaxBucketBits ||
-          serves > 1)
+      if (!ours || greeting_.node >= kMaxNodes || source > 1 || greeting_.bucket_bits > kMaxBucketBits || serves > 1)
         return wrong("its first bytes are others");
       greeting_.source = static_cast<SnapshotSource>(source);
       greeting_.serves = serves == 1;
