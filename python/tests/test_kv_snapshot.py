@@ -104,8 +104,9 @@ def read_all(client: Client, keys: list[int]) -> dict[int, bytes | None]:
 
 @pytest.fixture
 def home() -> Iterator[KvHome]:
-    with KvHome() as one:
-        yield one
+    one = KvHome()
+    yield one
+    one.clean_up()
 
 
 def dump(home: KvHome, file: Path, *words: str) -> dict[str, Any]:
@@ -118,7 +119,7 @@ def dump(home: KvHome, file: Path, *words: str) -> dict[str, Any]:
 
 def test_dump_and_load_into_another_shape(home: KvHome, tmp_path: Path) -> None:
     """Two software nodes to three, of which one is the simulated core, with another number of buckets."""
-    built_rtl()
+    built_rtl("wherry-kv-rtl")
     content = some_keys(300, 1)
     home.ok("up", "--detach", "--nodes", "2", "--bucket-bits", "14")
     put_all(home.client(), content)
@@ -259,9 +260,9 @@ def test_killed_in_the_middle(home: KvHome, tmp_path: Path) -> None:
         out.mkdir(exist_ok=True)
         command = home.command("dump", str(out / "all.kv"))
         with subprocess.Popen(command, env=home.environment, stderr=subprocess.DEVNULL) as dumping:
-            assert eventually(lambda: home.processes("dump") or dumping.poll() is not None)
+            assert eventually(lambda: home.processes(" dump ") or dumping.poll() is not None)
             os.kill(dumping.pid, kill)
-        assert eventually(lambda: not home.processes("dump"))
+        assert eventually(lambda: not home.processes(" dump "))
         for found in out.iterdir():  # it may have been done
             assert found.name == "all.kv"
             read_snapshot(found)
