@@ -127,7 +127,7 @@ def test_dump_and_load_into_another_shape(home: KvHome, tmp_path: Path) -> None:
     home.client().remove(gone)
     del content[gone]
     file = tmp_path / "all.kv"
-    said = dump(home, file)
+    said = dump(home, file, "--timeout", "100")
     head, kept = read_snapshot(file)
     assert {key: value for key, (_, value) in kept.items()} == content
     assert (head["bits"], said["gone"], said["source"]) == (14, 1, "software")
@@ -139,7 +139,7 @@ def test_dump_and_load_into_another_shape(home: KvHome, tmp_path: Path) -> None:
     assert (loaded["loaded"], loaded["skipped"], loaded["no_room"]) == (len(content), 0, 0)
     assert read_all(home.client(), [*content, gone]) == content | {gone: None}
     again = tmp_path / "again.kv"
-    said = dump(home, again, "--node", "0")
+    said = dump(home, again, "--node", "0", "--timeout", "100")
     assert said["source"] == "hardware"
     assert {key: value for key, (_, value) in read_snapshot(again)[1].items()} == content
     home.ok("down")

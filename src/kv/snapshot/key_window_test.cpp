@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -137,6 +139,34 @@ TEST(KvKeyWindow, Socket_ExpectItsUsersAloneAndGoneAfterwards) {
   EXPECT_FALSE(std::filesystem::exists(path));
   EXPECT_EQ(list_keys(path, Deadline(seconds(1)), [](auto...) { return true; }).status().code(),
             StatusCode::kUnavailable);
+}
+
+/// Root alone can be somebody else for a moment.
+TEST(KvKeyWindow, SocketOfAnotherUser_ExpectRefusal) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
+  FakeNode node;
+  const TemporaryDirectory directory = *TemporaryDirectory::create("keys");
+  ASSERT_EQ(::chmod(directory.path().c_str(), 0755), 0);
+  const std::string path = directory.file("keys");
+  auto window = KeyWindow::open(path, 3, SnapshotSource::software, node, node);
+  ASSERT_TRUE(window);
+  const auto list_as = [&](uid_t user, mode_t mode) {
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+    std::atomic<bool> ended = false;
+    StatusCode code = StatusCode::kOk;
+    std::thread reader([&] {
+      EXPECT_EQ(::syscall(SYS_setresuid, user, user, -1), 0);  // of this thread
+      code = list_keys(path, Deadline(seconds(0)), [](auto...) { return true; }).status().code();
+      ended = true;
+    });
+    while (!ended) window->turn();
+    reader.join();
+    EXPECT_EQ(node.listed, 0U);
+    EXPECT_NE(code, StatusCode::kOk);
+  };
+  constexpr uid_t kNobody = 65534;
+  list_as(kNobody, 0600);  // the file's mode keeps it out
+  list_as(kNobody, 0666);  // the node does
 }
 
 TEST(KvKeyStream, AnyPiecesAndRubbish_ExpectTheSameAndNoKeysOfRubbish) {

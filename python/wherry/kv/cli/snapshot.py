@@ -96,7 +96,7 @@ def dump(
 
       wherry kv dump lab.kv --force --node 2
 
-      wherry kv dump lab.kv --json | jq .keys
+      wherry kv dump all.kv --json | jq .keys
     """
     from wherry.kv import programs, running
 
