@@ -209,7 +209,7 @@ def test_what_is_no_snapshot_of_use(home: KvHome, tmp_path: Path) -> None:
         ("cut.kv", whole[:-60], "truncated"),
         ("changed.kv", bytes(changed), "checksum"),
         ("newer.kv", whole[:8] + b"\2" + whole[9:], "schema 2"),
-        ("large.kv", make_snapshot({key: b"" for key in range(1025)}, block=1000), "room for 1024 at most"),
+        ("large.kv", make_snapshot(dict.fromkeys(range(1025), b""), block=1000), "room for 1024 at most"),
     ):
         file = tmp_path / name
         file.write_bytes(data)
@@ -221,7 +221,7 @@ def test_what_is_no_snapshot_of_use(home: KvHome, tmp_path: Path) -> None:
     assert "No such file" in home.run("load", str(tmp_path / "none.kv")).stderr
 
     # Keys of one hash share their buckets, of which a table of 2^8 has one for each.
-    crowd = {key: b"x" for key in keys_of_one_hash(7, 6)}
+    crowd = dict.fromkeys(keys_of_one_hash(7, 6), b"x")
     file = tmp_path / "crowd.kv"
     file.write_bytes(make_snapshot(crowd))
     done = home.run("load", str(file), "--json")
