@@ -62,18 +62,19 @@ Result<KeyStreamParser> read_stream(const std::string& path, const Deadline& dea
 }  // namespace
 
 Result<KeyListing> list_keys(const std::string& path, const Deadline& deadline, const Progress& progress) {
+  std::string why;  // of the node's own answers
   for (;;) {
-    WHERRY_ASSIGN(KeyStreamParser parser, read_stream(path, deadline, progress));
-    if (parser.state() == KeyStreamParser::State::complete) {
-      KeyListing listing{parser.greeting(), std::move(parser.keys())};
+    auto parser = read_stream(path, deadline, progress);
+    if (!parser && (why.empty() || parser.status().code() == StatusCode::kCancelled)) return parser.status();
+    if (parser && parser->state() == KeyStreamParser::State::complete) {
+      KeyListing listing{parser->greeting(), std::move(parser->keys())};
       std::ranges::sort(listing.keys);
       listing.keys.erase(std::ranges::unique(listing.keys).begin(), listing.keys.end());
       return listing;
     }
     // A node without a lease for a moment, or one that comes back.
-    if (deadline.passed())
-      return wherry::Status(StatusCode::kFailedPrecondition,
-                            fmt::format("node {} does not serve: `wherry kv nodes` says why", parser.greeting().node));
+    if (parser) why = fmt::format("node {} does not serve: `wherry kv nodes` says why", parser->greeting().node);
+    if (deadline.passed()) return wherry::Status(StatusCode::kFailedPrecondition, why);
     std::this_thread::sleep_for(kPause);
   }
 }
