@@ -6,6 +6,7 @@
 
 #include "base/log.hpp"
 #include "base/program.hpp"
+#include "kv/snapshot/key_window.hpp"
 #include "sim/live_node.hpp"
 
 namespace {
@@ -43,6 +44,7 @@ int main(int argc, char** argv) {
   if (auto s = load_cluster(node, file, keepers); !s) return fail(s);
   if (auto s = wherry::init_log(log_level, log_file); !s) return fail(s);
   const std::atomic<bool>& stop = wherry::stop_on_signals();
+  node.keys = wherry::kv::key_window_path(file, node.number);
 
   if (!taps.network.empty()) node.taps = taps;
   if (memory == "simulated") node.core.memory = wherry::kv::rtl::kHbmSimulated;

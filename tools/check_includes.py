@@ -31,7 +31,8 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "node/driver": {".", "generated", "net", "control"},
         "client": {".", "generated", "net", "control"},
         "keeper": {".", "generated", "net", "control"},
-        "process": {".", "generated", "net", "control", "node", "node/driver", "client", "keeper"},
+        "snapshot": {".", "generated"},
+        "process": {".", "generated", "net", "control", "node", "node/driver", "client", "keeper", "snapshot"},
         "sim": {".", "generated", "net", "control", "node", "node/driver", "client", "keeper"},
     },
     "bypass": {

@@ -53,6 +53,7 @@ EXPECTED = {
 
 BEFORE = {
     "wherry kv down --cluster ~/lab/cluster.toml": "wherry kv up --detach --dir ~/lab",
+    "wherry kv load lab.kv": "wherry kv dump lab.kv",
     "wherry kv exec python program.py": "wherry kv down; wherry kv up --xdp --nodes 2 --detach; echo 'print(1)' >program.py",
     "wherry probe profile --from build/probe.json --output build/profile.json": (
         "wherry probe run --only wake --rounds 3 --seconds 2 --json build/probe.json"

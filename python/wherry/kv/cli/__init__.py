@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from wherry.cli import App
-from wherry.kv.cli import keys, load, nodes, up
+from wherry.kv.cli import keys, load, nodes, snapshot, up
 from wherry.kv.cli.bench import bench
 
 kv_app = App(
@@ -16,6 +16,8 @@ kv_app = App(
     "  wherry kv get greeting\n\n"
     "  wherry kv put greeting bye --if-version 1\n\n"
     "  wherry kv nodes                        who serves, leads, and holds a lease until when\n\n"
+    "  wherry kv dump all.kv                  every key into a file, while others write\n\n"
+    "  wherry kv load all.kv                  and back, into this or another cluster\n\n"
     "  wherry kv bench --seconds 3            throughput and latency\n\n"
     "  wherry kv down\n\n"
     "[bold]Keys[/bold] are numbers of 64 bits: 42, 0x2a, or a text of up to 8 bytes, which stands for the number that "
@@ -36,6 +38,8 @@ def add_to(app: App, benches: App) -> None:
     kv_app.command("put")(keys.put)
     kv_app.command("delete")(keys.delete)
     kv_app.command("nodes")(nodes.nodes)
+    kv_app.command("dump")(snapshot.dump)
+    kv_app.command("load")(snapshot.load)
     kv_app.command("bench")(load.load)
     app.add_typer(kv_app, name="kv")
     benches.command("kv")(bench)
