@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from wherry import report
-from wherry.bench import Basis, parse, published_text, published_values, size_text
+from wherry.bench import Basis, parse, published_text, published_values
 from wherry.errors import BenchError
 from wherry.move.bench.schema import basis_of
 from wherry.move.report import buffer_gains, chapter, pearson
 from wherry.system import paths
+from wherry.units import size_text
 
 Document = dict[str, Any]
 VOID = {"meta", "br", "path", "use", "rect", "line", "image"}

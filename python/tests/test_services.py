@@ -148,8 +148,7 @@ def test_the_package_keeps_the_rules() -> None:
     house = check_python.House(paths.PACKAGE)
     assert house.violations() == []
     assert house.services == ("move", "route", "kv", "bypass", "probe", "dma")
-    beyond_three = len(house.services) - 3
-    assert len(house.arrows()) <= check_python.MOST_ARROWS + check_python.ARROWS_FOR_A_SERVICE * beyond_three
+    assert len(house.arrows()) <= check_python.MOST_ARROWS == 60
 
 
 @pytest.mark.parametrize(
@@ -190,7 +189,6 @@ def test_full_folders_and_unlisted_rooms_are_found(copy: Copy) -> None:
 
 
 def test_too_many_arrows_are_found(copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check_python, "ARROWS_FOR_A_SERVICE", 0)
     monkeypatch.setattr(check_python, "MOST_ARROWS", len(check_python.House(copy.package).arrows()))
     assert copy.violations() == []
     copy.write(

@@ -9,10 +9,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-from wherry.bench import document_of, parse_as, write
 from wherry.errors import BenchError
 from wherry.probe.bench.bars import EXPERIMENT_OF, bars_of
-from wherry.probe.bench.schema import EXPERIMENTS, Absent, PathFigures, ProbeBench, ProbeResults, Same, Spoiled, Suite
+from wherry.probe.bench.schema import (
+    BENCHMARK,
+    EXPERIMENTS,
+    Absent,
+    PathFigures,
+    ProbeBench,
+    ProbeResults,
+    Same,
+    Spoiled,
+    Suite,
+)
 from wherry.probe.comparing import compare_series
 from wherry.probe.lines import Progress
 from wherry.probe.measuring import measure
@@ -139,12 +148,12 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), say: 
         if name != "model":  # which measures nothing
             bench.experiment(name, _WORDS[name])
     bars = bars_of(bench.results, bench.without) | (claims() if "model" in wanted else {})
-    document: dict[str, Any] = document_of("probe", {}, max(bench.rounds, 1)) | {
+    document: dict[str, Any] = BENCHMARK.document({}, max(bench.rounds, 1)) | {
         "bars": bars,
         "results": asdict(bench.results),
         "environment": bench.environment,
         "not_run": {name: f"{of} was not asked for" for name, of in EXPERIMENT_OF.items() if name not in bars},
     }
-    found = parse_as(ProbeBench, document, str(json_file))
-    write(json_file, document)
+    found = BENCHMARK.parse(document, json_file)
+    BENCHMARK.write(json_file, document)
     return found

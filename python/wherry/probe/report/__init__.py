@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from wherry.bench import size_text
 from wherry.probe.bench.run import figures_of
 from wherry.probe.bench.schema import Absent, PathFigures, ProbeBench, ProbeResults
 from wherry.probe.lines import Provenance
@@ -14,6 +13,7 @@ from wherry.probe.report.model import chapter as model_chapter
 from wherry.probe.report.model import stored_sections
 from wherry.probe.schema import load
 from wherry.report import Chapter, Section, Sections, bench_chapter
+from wherry.units import size_text
 
 PROVENANCES: dict[Provenance, str] = {
     "measured": "Measured on this machine.",
