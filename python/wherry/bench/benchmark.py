@@ -98,7 +98,8 @@ def parse(document: Any, where: str = "benchmark") -> Run:
     name = document.get("name")
     if name not in known:
         raise BenchError(f"{where}.name: {name!r}; one of {', '.join(map(repr, known))} is expected")
-    return parse_as(known[name].schema, document, where)
+    found: Run = known[name].parse(document, where)
+    return found
 
 
 def basis_of(bar: str, bench: Run) -> Basis:
