@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from wherry.errors import BenchError
 from wherry.probe.bench.bars import EXPERIMENT_OF, bars_of
+from wherry.probe.bench.cache import cache_bars, run_cache
 from wherry.probe.bench.schema import (
     BENCHMARK,
     EXPERIMENTS,
@@ -144,11 +145,16 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), say: 
     """Measures, writes `json_file`, and returns what it holds. Raises BenchError, NotFound."""
     wanted = [name for name in EXPERIMENTS if name in only or (not only and not (quick and name == "full"))]
     bench = _Bench(say)
+    pinning: dict[str, int] = {}
     for name in wanted:
-        if name != "model":  # which measures nothing
+        if name == "cache":
+            say("caches and memory under an agent")
+            pinning = run_cache(bench.results, quick, say)
+        elif name != "model":  # which measures nothing
             bench.experiment(name, _WORDS[name])
-    bars = bars_of(bench.results, bench.without) | (claims() if "model" in wanted else {})
-    document: dict[str, Any] = BENCHMARK.document({}, max(bench.rounds, 1)) | {
+    bars = bars_of(bench.results, bench.without) | cache_bars(bench.results)
+    bars |= claims() if "model" in wanted else {}
+    document: dict[str, Any] = BENCHMARK.document(pinning, max(bench.rounds, 1)) | {
         "bars": bars,
         "results": asdict(bench.results),
         "environment": bench.environment,

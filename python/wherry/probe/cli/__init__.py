@@ -34,14 +34,16 @@ def bench(
     only: OnlyOption = None,
 ) -> None:
     """The measuring tool itself: how long it takes, what it adds to a transfer, whether it tells noise from a
-    difference, and whether every path notices one byte that was flipped. A bar that is missed is a result: the exit
-    status is 0.
+    difference, and whether every path notices one byte that was flipped. The experiment cache is about caches and
+    memory under an agent (docs/probe-cache.md). A bar that is missed is a result: the exit status is 0.
 
     Examples:
 
       wherry bench probe --json build/bench-probe.json
 
       wherry bench probe --json /tmp/quick.json --quick --only spoiled
+
+      wherry bench probe --json /tmp/cache.json --only cache
     """
     from wherry.probe.bench.run import run
     from wherry.probe.bench.schema import EXPERIMENTS

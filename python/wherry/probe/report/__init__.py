@@ -9,6 +9,7 @@ from wherry.probe.bench.run import figures_of
 from wherry.probe.bench.schema import Absent, PathFigures, ProbeBench, ProbeResults
 from wherry.probe.lines import Provenance
 from wherry.probe.report import plots
+from wherry.probe.report.cache import add_cache
 from wherry.probe.report.model import chapter as model_chapter
 from wherry.probe.report.model import stored_sections
 from wherry.probe.schema import load
@@ -92,6 +93,7 @@ def sections_of(results: ProbeResults) -> list[Section]:
         "How long a suite takes, the start of programs included.",
         lambda rows, _: plots.suites(rows),
     )
+    add_cache(sections, results)
     return sections.found
 
 
