@@ -44,7 +44,7 @@ void stored(const void* at, std::size_t bytes) noexcept {
 }  // namespace
 
 // What the compiler calls: gcc/tsan.cc and sanitizer.def, LLVM's ThreadSanitizer.cpp. Their names are not ours to
-// choose. NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
+// choose. NOLINTBEGIN(bugprone-reserved-identifier,bugprone-macro-parentheses,readability-identifier-naming)
 extern "C" {
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
@@ -97,7 +97,7 @@ void* __wrap_memcpy(void* to, const void* from, std::size_t bytes) {
   return __real_memcpy(to, from, bytes);
 }
 }
-// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
+// NOLINTEND(bugprone-reserved-identifier,bugprone-macro-parentheses,readability-identifier-naming)
 
 namespace wherry {
 
