@@ -19,7 +19,17 @@ from wherry.bench import load as load_bench
 from wherry.errors import BenchError
 from wherry.probe.bench.bars import EXPERIMENT_OF, TARGETS, bars_of
 from wherry.probe.bench.run import figures_of, run, same_of, spoiled_of
-from wherry.probe.bench.schema import EXPERIMENTS, USES, ProbeBench, ProbeResults, Same, Spoiled, Suite, basis_of
+from wherry.probe.bench.schema import (
+    CACHE_USES,
+    EXPERIMENTS,
+    USES,
+    ProbeBench,
+    ProbeResults,
+    Same,
+    Spoiled,
+    Suite,
+    basis_of,
+)
 from wherry.probe.model.rows import TARGETS as MODEL_TARGETS
 from wherry.probe.schema import write
 from wherry.system import repository
@@ -44,7 +54,7 @@ def test_bars_say_what_was_measured() -> None:
     assert bars_of(ProbeResults(), None) == {}
     assert bars_of(results, ["a", "b"])["paths_without_figures"]["value"] == 2
     assert list(TARGETS) == list(USES)
-    assert set(EXPERIMENT_OF) == {*TARGETS, *MODEL_TARGETS}
+    assert set(EXPERIMENT_OF) == {*TARGETS, *CACHE_USES, *MODEL_TARGETS}
     for name in EXPERIMENT_OF:
         assert basis_of(name, results).uses
 
@@ -70,10 +80,9 @@ def test_a_run_with_a_stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert load_bench(tmp_path / "b.json") == bench
     assert [one.suite for one in bench.results.suites] == ["quick", "twice"]
     assert bench.bars["aa_no_difference"].passed
-    assert {name for name in bench.not_run if not name.startswith(("model_", "thesis_"))} == {
-        "probe_full_s",
-        "flipped_byte_noticed",
-    }
+    assert {name for name in bench.not_run if not name.startswith(("model_", "thesis_", "cache_"))} == {
+        "probe_full_s", "flipped_byte_noticed",
+    }  # fmt: skip
     assert [one.id for one in bench.results.absent] == ["c"]
     assert said == ["the quick suite", "the quick suite, everything twice"]
     page = report.build([tmp_path / "b.json"])
@@ -129,10 +138,10 @@ def test_the_file_of_a_run_is_a_chapter(tmp_path: Path) -> None:
 def test_documentation_names_every_experiment_and_bar() -> None:
     root = repository()
     assert root is not None
-    page = (root / "docs" / "probe.md").read_text()
-    for name in (*TARGETS, *(section.name for section in dataclasses.fields(ProbeResults))):
+    page = (root / "docs" / "probe.md").read_text() + (root / "docs" / "probe-cache.md").read_text()
+    for name in (*TARGETS, *CACHE_USES, *(section.name for section in dataclasses.fields(ProbeResults))):
         assert f"`{name}`" in page, name
-    assert EXPERIMENTS == ("quick", "full", "twice", "spoiled", "model", "thesis")
+    assert EXPERIMENTS == ("quick", "full", "twice", "spoiled", "cache", "model", "thesis")
     assert json.loads((root / "python/wherry/probe/bench/published.json").read_text())["values"]
     for section in dataclasses.fields(ProbeResults):
         assert dataclasses.is_dataclass(row_type(ProbeResults, section))

@@ -70,7 +70,7 @@ def test_systemd_understands_it(wherryd: Path, tmp_path: Path) -> None:
 
 
 def test_agents_start_in_the_environment_that_tests_set(wherryd: Path) -> None:
-    """An agent refuses variables of its own name that it does not know, so those of CI and of ctest must have others."""
+    """An agent refuses variables of its own name that it does not know: those of CI and ctest have others."""
     root = DEPLOY.parent
     sets = dict(re.findall(r"^([A-Z_]+)=(\S+) make", (root / ".ci/run").read_text(), re.MULTILINE))
     assert sets

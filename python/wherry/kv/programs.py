@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wherry.errors import NotFound
-from wherry.system import built, repository, wherry_kv
+from wherry.system import built, peer_program, repository, wherry_kv
 
 
 def node(cluster: Path, number: int, *options: str) -> list[str]:
@@ -53,6 +53,11 @@ def load(*options: str) -> list[str]:
 def peer_load(*options: str) -> list[str]:
     """The load without a library, for peers and for many reads in flight."""
     return [str(built("bench", "kv_peer_load")), *options]
+
+
+def peer(name: str) -> str:
+    """A store that kv is measured against, where the machine has it."""
+    return str(peer_program(name))
 
 
 def outage(*options: str) -> list[str]:

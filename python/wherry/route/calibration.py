@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from wherry.errors import Error, InvalidArgument
-from wherry.system import built
+from wherry.route import programs
 
 TOUCHES = (0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2.5, 4, 8, 16)
 """Cache lines that the handler of a message touches: the points of the curve. A line a message is a ratio of 4."""
@@ -161,7 +161,7 @@ def fit(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
 
 def _run_kernel(placement: str, cores: Sequence[int], quick: bool) -> dict[str, Any]:
     command = [sys.executable, "-m", "wherry.cli", "run", "--nodes", "2", "--placement", placement, "--timeout", "60"]
-    command += ["--cores", PLACEMENTS[placement].format(*cores), "--", str(built("bench", "route_balance"))]
+    command += ["--cores", PLACEMENTS[placement].format(*cores), "--", str(programs.balance())]
     command += ["--touches", *map(str, TOUCHES), *(["--messages", "4e5", "--table", "64"] if quick else [])]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     for line in done.stdout.splitlines():

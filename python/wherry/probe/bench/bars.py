@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from wherry.probe.bench.schema import ProbeResults
+from wherry.probe.bench.schema import CACHE_USES, ProbeResults
 from wherry.probe.shell.cells import is_latency
 
 TARGETS = {
@@ -29,6 +29,7 @@ EXPERIMENT_OF = {
     "aa_no_difference": "twice",
     "flipped_byte_noticed": "spoiled",
     "paths_without_figures": "quick",
+    **dict.fromkeys(CACHE_USES, "cache"),
     "model_outside_range_max": "model",
     "model_predicted_mean_error": "model",
     "model_heldout_values": "model",

@@ -9,10 +9,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-from wherry.bench import document_of, parse_as, write
 from wherry.errors import BenchError
 from wherry.probe.bench.bars import EXPERIMENT_OF, bars_of
-from wherry.probe.bench.schema import EXPERIMENTS, Absent, PathFigures, ProbeBench, ProbeResults, Same, Spoiled, Suite
+from wherry.probe.bench.cache import cache_bars, run_cache
+from wherry.probe.bench.schema import (
+    BENCHMARK,
+    EXPERIMENTS,
+    Absent,
+    PathFigures,
+    ProbeBench,
+    ProbeResults,
+    Same,
+    Spoiled,
+    Suite,
+)
 from wherry.probe.bench.thesis import add_thesis
 from wherry.probe.comparing import compare_series
 from wherry.probe.lines import Progress
@@ -136,19 +146,24 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), say: 
     """Measures, writes `json_file`, and returns what it holds. Raises BenchError, NotFound."""
     wanted = [name for name in EXPERIMENTS if name in only or (not only and not (quick and name == "full"))]
     bench = _Bench(say)
+    pinning: dict[str, int] = {}
     for name in wanted:
-        if name == "thesis":
+        if name == "cache":
+            say("caches and memory under an agent")
+            pinning = run_cache(bench.results, quick, say)
+        elif name == "thesis":
             say("the thesis's shell, simulated")
             add_thesis(bench.results)
         elif name != "model":  # which measures nothing
             bench.experiment(name, _WORDS[name])
-    bars = bars_of(bench.results, bench.without) | (claims() if "model" in wanted else {})
-    document: dict[str, Any] = document_of("probe", {}, max(bench.rounds, 1)) | {
+    bars = bars_of(bench.results, bench.without) | cache_bars(bench.results)
+    bars |= claims() if "model" in wanted else {}
+    document: dict[str, Any] = BENCHMARK.document(pinning, max(bench.rounds, 1)) | {
         "bars": bars,
         "results": asdict(bench.results),
         "environment": bench.environment,
         "not_run": {name: f"{of} was not asked for" for name, of in EXPERIMENT_OF.items() if name not in bars},
     }
-    found = parse_as(ProbeBench, document, str(json_file))
-    write(json_file, document)
+    found = BENCHMARK.parse(document, json_file)
+    BENCHMARK.write(json_file, document)
     return found

@@ -12,8 +12,11 @@ from wherry.bench import Basis, Benchmark, Run, rows
 from wherry.probe.lines import Provenance
 from wherry.probe.model import basis as model_basis
 
-EXPERIMENTS = ("quick", "full", "twice", "spoiled", "model", "thesis")
+EXPERIMENTS = ("quick", "full", "twice", "spoiled", "cache", "model", "thesis")
 """What `--only` takes."""
+
+FAR, NEAR = "streams through memory", "stays in its level 2"
+"""Neighbours, as bench_probe_cache calls them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,83 @@ class ThesisParameter:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheAgent:
+    """The routing kernel of an agent on a core of its own, whose messages come from another core. Measured."""
+
+    buffer_bytes: int
+    """Of all communication buffers."""
+    payload: int
+    """Of a message."""
+    gbytes_per_s: float
+    least: float
+    most: float
+    references_per_line: float | None
+    """The processor's counter of cache references, for 64 bytes routed; none: see `not_counted`. So the next one."""
+    misses_per_line: float | None
+    not_counted: str
+    """Why the machine counts none; empty: it does."""
+    samples: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheTraffic:
+    """The same kernel's loads and stores, in a model of a machine's caches. Simulated."""
+
+    system: str
+    source: str
+    """Of the sizes of its caches."""
+    direct: bool
+    """Devices write into the last level: direct cache access."""
+    buffer_bytes: int
+    payload: int
+    routed_bytes: int
+    loads_per_byte: float
+    """Bytes that loads bring from memory, for each byte routed."""
+    fills_per_byte: float
+    """The same of stores, which bring a line before they change it."""
+    written_back_per_byte: float
+    l1_misses_per_line: float
+    l2_misses_per_line: float
+
+
+@dataclass(frozen=True, slots=True)
+class CacheTouch:
+    """Messages that another core wrote, and each byte of them read. Measured; the share of misses: see `share_is`."""
+
+    place: str
+    """Where the data is when the receiver comes to it."""
+    size: int
+    ring_bytes: int
+    received_bytes: int
+    ns_per_line: float
+    """Of 64 bytes."""
+    least_ns: float
+    most_ns: float
+    miss_share: float | None
+    """Of the received lines, those that had to come from memory."""
+    share_is: Literal["measured", "estimated", "not known"]
+    """Estimated: from the times, between the last level (none) and flushed lines (all)."""
+    samples: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheNeighbour:
+    """The same agent beside a thread on another core. Measured."""
+
+    neighbour: str
+    intensity: float
+    """Share of its time that the neighbour works."""
+    working_set_bytes: int
+    neighbour_gbytes_per_s: float
+    agent_gbytes_per_s: float
+    kept: float
+    """Of the agent's rate without a neighbour, in the same repetition."""
+    least: float
+    most: float
+    samples: list[float]
+
+
+@dataclass(frozen=True, slots=True)
 class ProbeResults:
     """By experiment."""
 
@@ -133,6 +213,10 @@ class ProbeResults:
     thesis: list[ThesisCell] = rows("Cells of paper 003 and the simulation of its shell; ns")
     thesis_spike: list[ThesisSpike] = rows("4 KiB from HBM to the host, simulated")
     thesis_parameters: list[ThesisParameter] = rows("Numbers of the simulated shell that no datasheet gives")
+    cache_agent: list[CacheAgent] = rows("An agent's routing kernel on a core of its own: measured")
+    cache_traffic: list[CacheTraffic] = rows("Its memory traffic for each byte routed: simulated")
+    cache_touch: list[CacheTouch] = rows("Receive and touch each byte: measured, 64 KiB a message")
+    cache_neighbour: list[CacheNeighbour] = rows("The agent beside a neighbour on the other core: measured")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +253,17 @@ def thesis_beside(cells: Sequence[ThesisCell], case: int) -> str:
     return "; ".join(words)
 
 
+CACHE_USES = {
+    "cache_traffic_without": "cache_traffic, simulated: loads_per_byte + fills_per_byte of bluefield_3 without direct "
+    "cache access, the larger rings",
+    "cache_loads_direct": "cache_traffic, simulated: loads_per_byte of xeon_6326 with direct cache access, the larger "
+    "rings",
+    "cache_flushed_times": "cache_touch, measured: ns_per_line of flushed lines over that of the last level",
+    "cache_neighbour_kept": "cache_neighbour, measured: kept beside one that always streams through memory",
+}
+"""Nothing is demanded of these: section 6 of paper 001 compares machines that are not here."""
+
+
 def basis_of(bar: str, results: ProbeResults) -> Basis:
     """The basis of the bar of that name."""
     beside = ""
@@ -180,8 +275,11 @@ def basis_of(bar: str, results: ProbeResults) -> Basis:
         beside = f"{len(results.absent)} more are absent"
     elif bar.startswith("thesis_case"):
         beside = thesis_beside(results.thesis, int(bar[len("thesis_case")]))
-    if bar in USES:
-        return Basis(USES[bar], beside)
+    elif bar == "cache_neighbour_kept":
+        near = [row.kept for row in results.cache_neighbour if row.neighbour == NEAR]
+        beside = f"{near[0]:.3g} beside one that stays in its own cache" if near else ""
+    if bar in USES or bar in CACHE_USES:
+        return Basis((USES | CACHE_USES)[bar], beside)
     return Basis(*model_basis(bar))
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from wherry.bench import size_text
 from wherry.probe.bench.run import figures_of
 from wherry.probe.bench.schema import Absent, PathFigures, ProbeBench, ProbeResults
 from wherry.probe.lines import Provenance
 from wherry.probe.report import plots
+from wherry.probe.report.cache import add_cache
 from wherry.probe.report.model import chapter as model_chapter
 from wherry.probe.report.model import stored_sections
 from wherry.probe.schema import load
 from wherry.report import Chapter, Section, Sections, bench_chapter
+from wherry.units import size_text
 
 SPIKE = "rep_t5_5_read_4k"
 CASES = {1: "CMAC and host memory", 2: "CMAC and HBM", 3: "HBM and host memory"}
@@ -96,6 +97,7 @@ def sections_of(results: ProbeResults) -> list[Section]:
         lambda rows, _: plots.suites(rows),
     )
     _thesis(sections, results)
+    add_cache(sections, results)
     return sections.found
 
 
