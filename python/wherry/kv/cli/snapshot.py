@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wherry.cli import after, bytes_text, note, progress
+from wherry.cli import after, note, progress
 from wherry.kv.cli.common import ClusterOption, JsonOption, LaneOption
+from wherry.units import bytes_text
 
 if TYPE_CHECKING:
     from wherry.kv.cluster_file import Cluster

@@ -20,9 +20,9 @@ from wherry.report import (
     panels,
     plain_axis,
     size_axis,
-    size_text,
     stacked_bars,
 )
+from wherry.units import size_text
 
 STYLES = ("-", "--", ":", "-.")
 WAYS = (
