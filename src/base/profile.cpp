@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -66,19 +65,6 @@ Result<Profile::Advice> advice_of(const std::string& key, const Json& json) {
   return advice;
 }
 
-/// "model name" of the first core; not all architectures have one.
-std::string cpu_name(const std::string& architecture) {
-  const auto text = read_text_file("/proc/cpuinfo", "the list of CPUs", std::size_t{16} << 20);
-  if (!text) return architecture;
-  constexpr std::string_view kName = "model name";
-  const std::size_t begin = text->find(kName);
-  if (begin == std::string::npos) return architecture;
-  const std::size_t end = text->find('\n', begin);
-  const std::string_view line = std::string_view(*text).substr(begin, end - begin);
-  const std::size_t value = line.find_first_not_of(": \t", kName.size());
-  return value == std::string_view::npos ? architecture : std::string(line.substr(value));
-}
-
 /// Whether only this user and root can have written it.
 Status check_owner(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -91,19 +77,6 @@ Status check_owner(const std::string& path) {
 }
 
 }  // namespace
-
-MachineKey this_machine() {
-  utsname name{};
-  (void)uname(&name);
-  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  return {.cpu = cpu_name(static_cast<const char*>(name.machine)),
-          .kernel = static_cast<const char*>(name.release),
-          .cores = cores > 0 ? static_cast<unsigned>(cores) : 0};
-}
-
-std::string to_string(const MachineKey& machine) {
-  return fmt::format("{}, {} cores, kernel {}", machine.cpu, machine.cores, machine.kernel);
-}
 
 Result<Profile> parse_profile(std::string_view text) {
   if (text.size() > kMaxProfileBytes) return wrong(fmt::format("it has more than {} bytes", kMaxProfileBytes));

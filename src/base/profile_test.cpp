@@ -105,7 +105,11 @@ TEST_F(ProfileFile, ThatIsNone_ExpectItsNameInTheError) {
   EXPECT_NE(profile.status().message().find(path_), std::string::npos);
 }
 
-TEST(Profile, ThisMachine_ExpectWhatTheKernelSays) {
+TEST(MachineKey, ToString_ExpectAllThatItIsOf) {
+  EXPECT_EQ(to_string(MachineKey{.cpu = "A 1", .kernel = "6.1", .cores = 2}), "A 1 | 2 cores | Linux 6.1");
+}
+
+TEST(MachineKey, OfThisMachine_ExpectWhatTheKernelSays) {
   const MachineKey machine = this_machine();
   EXPECT_FALSE(machine.cpu.empty());
   EXPECT_GE(machine.cores, 1U);
