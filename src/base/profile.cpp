@@ -25,6 +25,7 @@ constexpr std::uint64_t kSchema = 1;
 constexpr std::size_t kMaxText = 512;      // bytes of a value, a name or an explanation
 constexpr std::size_t kMaxSettings = 256;  // more than there are
 constexpr std::uint64_t kMaxCores = 65'536;
+constexpr int kMaxDepth = 64;  // of lists and objects in each other
 
 Status wrong(const std::string& what) { return {StatusCode::kInvalidArgument, "it is no path profile: " + what}; }
 
@@ -34,9 +35,12 @@ Result<std::string> text_of(const Json& object, const char* key) {
   if (it == object.end() || !it->is_string()) return wrong(fmt::format("\"{}\" is no text", key));
   std::string text = it->get<std::string>();
   if (text.size() > kMaxText) return wrong(fmt::format("\"{}\" is longer than {} bytes", key, kMaxText));
-  for (const char c : text)
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7F')
-      return wrong(fmt::format("\"{}\" has control characters", key));
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    // U+0080 to U+009F, which terminals may take for escapes, are C2 80 to C2 9F.
+    const bool c1 = byte == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
+    if (byte < ' ' || byte == 0x7F || c1) return wrong(fmt::format("\"{}\" has control characters", key));
+  }
   return text;
 }
 
@@ -80,7 +84,15 @@ Status check_owner(const std::string& path) {
 
 Result<Profile> parse_profile(std::string_view text) {
   if (text.size() > kMaxProfileBytes) return wrong(fmt::format("it has more than {} bytes", kMaxProfileBytes));
-  const Json document = Json::parse(text, nullptr, false);
+  // The parser takes a byte of 0 for the end of the text, whatever follows.
+  if (text.find('\0') != std::string_view::npos) return wrong("it has a byte of 0");
+  bool deep = false;
+  const auto limit = [&](int depth, Json::parse_event_t, Json&) {
+    deep |= depth > kMaxDepth;
+    return depth <= kMaxDepth;
+  };
+  const Json document = Json::parse(text, limit, false);
+  if (deep) return wrong(fmt::format("its lists and objects are more than {} deep", kMaxDepth));
   if (!document.is_object()) return wrong("it is no JSON object");
   WHERRY_ASSIGN(const std::string name, text_of(document, "name"));
   if (name != "wherry-profile") return wrong(fmt::format("its name is '{}'", name));

@@ -48,7 +48,12 @@ TEST(Profile, WhatIsNone_ExpectASentenceThatSaysWhy) {
   refused("", "JSON");
   refused("[]", "JSON");
   refused(std::string(kText).substr(0, 200), "JSON");
-  refused(std::string(100'000, '['), "JSON");
+  refused(std::string(100'000, '['), "deep");
+  refused(with("[{", std::string(64, '[') + "[{"), "deep");
+  EXPECT_TRUE(parse_profile(with("[{\"id\": \"cpu.memcpy\"}]", std::string(64, '[') + std::string(64, ']'))));
+  refused(kText + std::string("\0 ", 2), "byte of 0");
+  refused(with("1MiB", "1\xC2\x9BMiB"), "control characters");
+  EXPECT_TRUE(parse_profile(with("1MiB", "1\xC2\xA0MiB")));
   refused(std::string(kMaxProfileBytes + 1, ' '), "bytes");
   refused(with("wherry-profile", "bench-move"), "bench-move");
   refused(with("\"schema\": 1", "\"schema\": 2"), "measure again");

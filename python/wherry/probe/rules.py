@@ -19,15 +19,20 @@ class Machine:
     """What rules know of it beside the figures."""
 
     l2_bytes: int
+    last_level_bytes: int = 0
+    """Of the largest cache; 0: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What a row of a run says. Times are of one transfer at depth 1, ns."""
+    """What a row of a run says. Times are of one transfer, ns."""
 
     bytes: int
     p50_ns: float
     cache: str = "warm"
+    depth: int = 1
+    other_cpu_ns: float = 0
+    """User and system, of the process on the other side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,7 @@ class Setting:
     """A setting and why."""
 
     key: str
-    value: int
+    value: int | float
     rule: str
     why: str
 
@@ -132,6 +137,33 @@ def spin(figures: Figures, _machine: Machine) -> list[Setting]:
     ]
 
 
+def nap(figures: Figures, _machine: Machine) -> list[Setting]:
+    """poll.nap_us: an agent that naps without end, and looks after each nap, uses 5 % of its core.
+
+    What falling asleep and waking up takes of a core is what the other side of wake.futex uses for it: it does so once
+    for each transfer.
+    """
+    costs = [one.other_cpu_ns for one in figures.get("wake.futex", ()) if one.other_cpu_ns > 0]
+    if not costs:
+        return []
+    nap_us = min(1000, max(20, round(20 * min(costs) / 1000)))
+    return [Setting("poll.nap_us", nap_us, "idle share", f"wake.futex: {min(costs):.0f} ns of its core for a wake-up")]
+
+
+def random_line(figures: Figures, machine: Machine) -> list[Setting]:
+    """advise.line_ns: a load of a random line, several under way, out of memory that caches hold half of at most."""
+    rows = [
+        one
+        for one in figures.get("cpu.chase", ())
+        if one.depth >= 8 and machine.last_level_bytes and one.bytes >= 2 * machine.last_level_bytes
+    ]
+    if not rows:
+        return []
+    found = min(rows, key=lambda one: (-one.bytes, one.depth))
+    why = f"cpu.chase: {found.depth} chains in {found.bytes >> 20} MiB"
+    return [Setting("advise.line_ns", round(found.p50_ns, 2), "random line", why)]
+
+
 def buffers(figures: Figures, machine: Machine) -> list[Setting]:
     """route.buffer_bytes: handing a buffer on, two cache lines that change cores, takes 5 % of filling it.
 
@@ -150,7 +182,14 @@ def buffers(figures: Figures, machine: Machine) -> list[Setting]:
     return [Setting("route.buffer_bytes", size, "hand-over", why)]
 
 
-RULES: tuple[Callable[[Figures, Machine], list[Setting]], ...] = (transfer_unit, streaming_copy, spin, buffers)
+RULES: tuple[Callable[[Figures, Machine], list[Setting]], ...] = (
+    transfer_unit,
+    streaming_copy,
+    spin,
+    nap,
+    buffers,
+    random_line,
+)
 
 
 def apply(figures: Figures, machine: Machine) -> list[Setting]:

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from wherry.probe.bench.schema import ProbeResults
+from wherry.probe.bench.schema import Gain, ProbeResults
 
 TARGETS = {
     "probe_quick_s": ("<= 20", "s"),
@@ -15,6 +16,10 @@ TARGETS = {
     "aa_no_difference": (">= 0.95", ""),
     "flipped_byte_noticed": (">= 1", ""),
     "paths_without_figures": ("<= 0", "paths"),
+    "profile_move_gain": (">= 1.05", "x"),
+    "profile_move_worst_size": (">= 0.97", "x"),
+    "profile_route_gain": (">= 1.05", "x"),
+    "profile_route_worst_size": (">= 0.97", "x"),
 }
 """Every bar: what it must be, and its unit."""
 
@@ -25,11 +30,32 @@ EXPERIMENT_OF = {
     "aa_no_difference": "twice",
     "flipped_byte_noticed": "spoiled",
     "paths_without_figures": "quick",
+    "profile_move_gain": "profile",
+    "profile_move_worst_size": "profile",
+    "profile_route_gain": "profile",
+    "profile_route_worst_size": "profile",
     "model_outside_range_max": "model",
     "model_predicted_mean_error": "model",
     "model_heldout_values": "model",
     "model_heldout_worst": "model",
 }
+
+
+def gains_of(rows: Sequence[Gain], service: str) -> dict[str, list[float]]:
+    """The mean over the sizes, and the worst size: value, least, most. Kinds of one size count by their mean."""
+    if not (mine := [row for row in rows if row.service == service]):
+        return {}
+    sizes: dict[int, list[Gain]] = {}
+    for row in mine:
+        sizes.setdefault(row.size, []).append(row)
+    each = [
+        [statistics.geometric_mean(getattr(row, name) for row in of_size) for name in ("ratio", "least", "most")]
+        for of_size in sizes.values()
+    ]
+    return {
+        f"profile_{service}_gain": [statistics.geometric_mean(column) for column in zip(*each, strict=True)],
+        f"profile_{service}_worst_size": min(each),
+    }
 
 
 def bars_of(results: ProbeResults, without: Sequence[str] | None) -> dict[str, dict[str, Any]]:
@@ -49,6 +75,8 @@ def bars_of(results: ProbeResults, without: Sequence[str] | None) -> dict[str, d
         values["flipped_byte_noticed"] = [noticed / len(results.spoiled)]
     if without is not None:
         values["paths_without_figures"] = [float(len(without))]
+    for service in ("move", "route"):
+        values |= gains_of(results.gains, service)
     found = {}
     for name, (target, unit) in TARGETS.items():
         if name in values:

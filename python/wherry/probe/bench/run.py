@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from wherry.bench import document_of, parse_as, write
 from wherry.errors import BenchError
+from wherry.probe.bench import gains
 from wherry.probe.bench.bars import EXPERIMENT_OF, bars_of
 from wherry.probe.bench.schema import EXPERIMENTS, Absent, PathFigures, ProbeBench, ProbeResults, Same, Spoiled, Suite
 from wherry.probe.comparing import compare_series
@@ -21,6 +22,8 @@ from wherry.probe.schema import ProbeRun
 
 Say = Callable[[str], None]
 SPOILED = ("--bytes", "64", "--bytes", "4096", "--depth", "1", "--rounds", "3", "--seconds", "5", "--spoil")
+PROFILE_S, PROFILE_QUICK_S = 60, 5
+"""How long the profile is measured."""
 
 
 def suite_of(name: Literal["quick", "full", "twice", "spoiled"], run: ProbeRun, seconds: float) -> Suite:
@@ -122,12 +125,21 @@ class _Bench:
         else:
             self.results.spoiled.extend(spoiled_of(run))
 
+    def profile(self, say_first: str, *, quick: bool) -> None:
+        self._say(say_first)
+        self._told = 0.0
+        settings = gains.measure(PROFILE_QUICK_S if quick else PROFILE_S, self._watch)
+        found = gains.gains(settings, quick=quick, say=self._say)
+        self.results.settings.extend(found.settings)
+        self.results.gains.extend(found.rows)
+
 
 _WORDS = {
     "quick": "the quick suite",
     "full": "the full suite, some three minutes",
     "twice": "the quick suite, everything twice",
     "spoiled": "every path, with one byte flipped",
+    "profile": "a path profile, and what its settings gain: some ten minutes",
 }
 
 
@@ -136,7 +148,9 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), say: 
     wanted = [name for name in EXPERIMENTS if name in only or (not only and not (quick and name == "full"))]
     bench = _Bench(say)
     for name in wanted:
-        if name != "model":  # which measures nothing
+        if name == "profile":
+            bench.profile(_WORDS[name], quick=quick)
+        elif name != "model":  # which measures nothing
             bench.experiment(name, _WORDS[name])
     bars = bars_of(bench.results, bench.without) | (claims() if "model" in wanted else {})
     document: dict[str, Any] = document_of("probe", {}, max(bench.rounds, 1)) | {

@@ -10,7 +10,7 @@ from wherry.bench import Basis, Benchmark, Run, rows
 from wherry.probe.lines import Provenance
 from wherry.probe.model import basis as model_basis
 
-EXPERIMENTS = ("quick", "full", "twice", "spoiled", "model")
+EXPERIMENTS = ("quick", "full", "twice", "spoiled", "model", "profile")
 """What `--only` takes."""
 
 
@@ -84,6 +84,39 @@ class Absent:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfileSetting:
+    """A setting of the profile whose gain was measured."""
+
+    key: str
+    value: str
+    rule: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """A service with the profile's settings and with the defaults, at one size."""
+
+    service: Literal["move", "route"]
+    kind: str
+    """Memory, or placement."""
+    size: int
+    rounds: int
+    default: float
+    """Gbit/s of offloads that follow each other; M messages/s."""
+    profile: float
+    ratio: float
+    """Throughput, profile over defaults: the median of all rounds."""
+    least: float
+    most: float
+    """Of the processes' medians."""
+    turn_ratio: float
+    """move: defaults' over the profile's time of an offload of 64 KiB behind one of this size; else 1."""
+    paced_ratio: float
+    """move: defaults' over the profile's time of an offload, one in a millisecond; else 1."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProbeResults:
     """By experiment."""
 
@@ -92,6 +125,8 @@ class ProbeResults:
     same: list[Same] = rows("One run, everything twice: the ratio of the two, and its 99 % interval")
     spoiled: list[Spoiled] = rows("One byte flipped where the data landed")
     absent: list[Absent] = rows("Paths that cannot run here")
+    settings: list[ProfileSetting] = rows("The profile whose gain was measured")
+    gains: list[Gain] = rows("The profile's settings over the defaults; ratios of rounds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +147,10 @@ USES = {
     "aa_no_difference": "same: the share whose verdict is 'no difference'",
     "flipped_byte_noticed": "spoiled: the share of paths of which every cell was noticed",
     "paths_without_figures": "paths that are neither absent nor have a row in the longest suite",
+    "profile_move_gain": "gains of move, ratio: the geometric mean over the sizes, and over the kinds of each",
+    "profile_move_worst_size": "gains of move, ratio: the size with the least mean over its kinds",
+    "profile_route_gain": "gains of route, ratio: the geometric mean over the sizes, and over the kinds of each",
+    "profile_route_worst_size": "gains of route, ratio: the size with the least mean over its kinds",
 }
 
 
@@ -124,6 +163,8 @@ def basis_of(bar: str, results: ProbeResults) -> Basis:
         beside = f"of {len(results.spoiled)} paths, {sum(row.cells for row in results.spoiled)} cells"
     elif bar == "paths_without_figures":
         beside = f"{len(results.absent)} more are absent"
+    elif bar.startswith("profile_"):
+        beside = ", ".join(f"{one.key} = {one.value}" for one in results.settings)
     if bar in USES:
         return Basis(USES[bar], beside)
     return Basis(*model_basis(bar))
