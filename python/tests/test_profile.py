@@ -59,7 +59,7 @@ def test_no_line_is_drawn_through_too_few_points(figures: list[Figure]) -> None:
 
 def value(settings: list[rules.Setting], key: str) -> int:
     (found,) = (one.value for one in settings if one.key == key)
-    return found
+    return int(found)
 
 
 @pytest.mark.parametrize(("t0", "rate"), [(1850, 11.0), (100, 40.0), (44_000, 11.0), (900, 1.2)])

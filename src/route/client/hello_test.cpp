@@ -250,8 +250,8 @@ TEST_F(ResolveShape, ABadProfileInTheDefaultPlace_ExpectDefaultsAndWhy) {
   unsetenv("WHERRY_PROFILE");
   setenv("XDG_CACHE_HOME", directory_.path().c_str(), 1);
   EXPECT_EQ(resolve_shape({}, true)->why, "");
-  std::filesystem::create_directory(directory_.path() + "/wherry");
-  const std::string file = directory_.path() + "/wherry/profile.json";
+  std::filesystem::create_directory(directory_.path() / "wherry");
+  const std::string file = directory_.file("wherry/profile.json");
   write("65536", file);
   EXPECT_EQ(resolve_shape({}, true)->shape.buffer_bytes, 65536U);
   write("65536", file, "another");

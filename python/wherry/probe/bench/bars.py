@@ -41,20 +41,29 @@ EXPERIMENT_OF = {
 }
 
 
+GAIN_OF = {"move": "turn", "route": "throughput"}
+"""What the bar of a service is about. move's settings make turns finer; its throughput must stay what it was."""
+
+
 def gains_of(rows: Sequence[Gain], service: str) -> dict[str, list[float]]:
     """The mean over the sizes, and the worst size: value, least, most. Kinds of one size count by their mean."""
-    if not (mine := [row for row in rows if row.service == service]):
-        return {}
     sizes: dict[int, list[Gain]] = {}
-    for row in mine:
-        sizes.setdefault(row.size, []).append(row)
-    each = [
-        [statistics.geometric_mean(getattr(row, name) for row in of_size) for name in ("ratio", "least", "most")]
-        for of_size in sizes.values()
-    ]
+    for row in rows:
+        if row.service == service:
+            sizes.setdefault(row.size, []).append(row)
+    if not sizes:
+        return {}
+
+    def each(figure: str) -> list[list[float]]:
+        names = (figure, f"{figure}_least", f"{figure}_most")
+        return [
+            [statistics.geometric_mean(getattr(row, name) for row in of) for name in names] for of in sizes.values()
+        ]
+
+    gains = each(GAIN_OF[service])
     return {
-        f"profile_{service}_gain": [statistics.geometric_mean(column) for column in zip(*each, strict=True)],
-        f"profile_{service}_worst_size": min(each),
+        f"profile_{service}_gain": [statistics.geometric_mean(column) for column in zip(*gains, strict=True)],
+        f"profile_{service}_worst_size": min(gains + each("throughput")),
     }
 
 

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from wherry.bench import read_json, run_program
 from wherry.errors import BenchError
@@ -25,7 +25,7 @@ PROCESSES = 7
 """Of each program."""
 USED = {"move": ("move.", "poll."), "route": ("route.",)}
 """Settings of each service, by how their names begin."""
-PROGRAMS = {"move": "bench_move", "route": "bench_route"}
+PROGRAMS: dict[Literal["move", "route"], str] = {"move": "bench_move", "route": "bench_route"}
 KIND = {"move": "memory", "route": "placement"}
 
 
@@ -51,7 +51,7 @@ def words(settings: Sequence[rules.Setting], service: str) -> list[str]:
     return [word for one in found for word in ("--set", f"{one.key}={one.value}")]
 
 
-def rows_of(service: str, documents: Sequence[Mapping[str, Any]]) -> list[Gain]:
+def rows_of(service: Literal["move", "route"], documents: Sequence[Mapping[str, Any]]) -> list[Gain]:
     """From what the processes wrote. Raises BenchError."""
     by_cell: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for document in documents:
@@ -62,17 +62,20 @@ def rows_of(service: str, documents: Sequence[Mapping[str, Any]]) -> list[Gain]:
     return [gain_of(service, kind, size, rows) for (kind, size), rows in by_cell.items()]
 
 
-def gain_of(service: str, kind: str, size: int, rows: Sequence[Mapping[str, Any]]) -> Gain:
+def gain_of(service: Literal["move", "route"], kind: str, size: int, rows: Sequence[Mapping[str, Any]]) -> Gain:
     """One kind and size, of all processes."""
 
     def middle(name: str) -> float:
-        return statistics.median(row[name] for row in rows)
+        return float(statistics.median(row[name] for row in rows))
 
-    def pooled(name: str) -> float:
-        return statistics.median(ratio for row in rows for ratio in row[name]) if name in rows[0] else 1.0
+    def pooled(name: str) -> tuple[float, float, float]:
+        if name not in rows[0]:
+            return 1.0, 1.0, 1.0
+        of_process = [statistics.median(row[name]) for row in rows]
+        return statistics.median(ratio for row in rows for ratio in row[name]), min(of_process), max(of_process)
 
-    of_process = [statistics.median(row["ratios"]) for row in rows]
     unit = "gbps" if service == "move" else "mmps"
+    throughput, turn = pooled("ratios"), pooled("turn_ratios")
     return Gain(
         service=service,
         kind=kind,
@@ -80,11 +83,13 @@ def gain_of(service: str, kind: str, size: int, rows: Sequence[Mapping[str, Any]
         rounds=sum(len(row["ratios"]) for row in rows),
         default=middle(f"default_{unit}"),
         profile=middle(f"profile_{unit}"),
-        ratio=pooled("ratios"),
-        least=min(of_process),
-        most=max(of_process),
-        turn_ratio=pooled("turn_ratios"),
-        paced_ratio=pooled("paced_ratios"),
+        throughput=throughput[0],
+        throughput_least=throughput[1],
+        throughput_most=throughput[2],
+        turn=turn[0],
+        turn_least=turn[1],
+        turn_most=turn[2],
+        paced=pooled("paced_ratios")[0],
     )
 
 

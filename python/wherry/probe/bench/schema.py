@@ -105,15 +105,16 @@ class Gain:
     default: float
     """Gbit/s of offloads that follow each other; M messages/s."""
     profile: float
-    ratio: float
-    """Throughput, profile over defaults: the median of all rounds."""
-    least: float
-    most: float
-    """Of the processes' medians."""
-    turn_ratio: float
-    """move: defaults' over the profile's time of an offload of 64 KiB behind one of this size; else 1."""
-    paced_ratio: float
-    """move: defaults' over the profile's time of an offload, one in a millisecond; else 1."""
+    throughput: float
+    """Profile over defaults: the median of all rounds. `least`, `most`: of the processes' medians."""
+    throughput_least: float
+    throughput_most: float
+    turn: float
+    """move: the defaults' over the profile's time of an offload of 64 KiB behind one of this size; else 1."""
+    turn_least: float
+    turn_most: float
+    paced: float
+    """move: the defaults' over the profile's time of an offload, one in a millisecond; else 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +148,10 @@ USES = {
     "aa_no_difference": "same: the share whose verdict is 'no difference'",
     "flipped_byte_noticed": "spoiled: the share of paths of which every cell was noticed",
     "paths_without_figures": "paths that are neither absent nor have a row in the longest suite",
-    "profile_move_gain": "gains of move, ratio: the geometric mean over the sizes, and over the kinds of each",
-    "profile_move_worst_size": "gains of move, ratio: the size with the least mean over its kinds",
-    "profile_route_gain": "gains of route, ratio: the geometric mean over the sizes, and over the kinds of each",
-    "profile_route_worst_size": "gains of route, ratio: the size with the least mean over its kinds",
+    "profile_move_gain": "gains of move, turn: the geometric mean over the sizes, and over the kinds of each",
+    "profile_move_worst_size": "gains of move, the least of throughput and turn, the mean over the kinds of each size",
+    "profile_route_gain": "gains of route, throughput: the geometric mean over the sizes, and over the kinds of each",
+    "profile_route_worst_size": "gains of route, throughput: the least size, the mean over its kinds",
 }
 
 
