@@ -96,7 +96,7 @@ struct Ratios {
 
 void report(Bench& bench, std::size_t size, const char* memory, const Ratios& ratios, const Ratios& usual,
             const Ratios& with) {
-  const Summary throughput = summarize(ratios.throughput), turn = summarize(ratios.turn), pace = summarize(ratios.pace);
+  const Summary throughput = summarize(ratios.throughput);
   bench.report.row("profile", {{"size", size},
                                {"memory", memory},
                                {"default_gbps", gbps(size, median(usual.throughput))},

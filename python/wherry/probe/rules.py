@@ -142,11 +142,12 @@ def nap(figures: Figures, _machine: Machine) -> list[Setting]:
 
     What falling asleep and waking up takes of a core is what the other side of wake.futex uses for it: it does so once
     for each transfer.
+    A client may have to wait for the end of a nap: none is longer than the default's, whatever it costs.
     """
     costs = [one.other_cpu_ns for one in figures.get("wake.futex", ()) if one.other_cpu_ns > 0]
     if not costs:
         return []
-    nap_us = min(1000, max(20, round(20 * min(costs) / 1000)))
+    nap_us = min(100, max(20, round(20 * min(costs) / 1000)))
     return [Setting("poll.nap_us", nap_us, "idle share", f"wake.futex: {min(costs):.0f} ns of its core for a wake-up")]
 
 

@@ -163,9 +163,8 @@ TEST(Agree, APersonSetsThemOnSomeRanks_ExpectEveryRankToRefuse) {
   for (const auto& of_rank : agreed({{ShapeFrom::kPerson, kSmall}, {ShapeFrom::kProfile, kLarge}})) {
     ASSERT_FALSE(of_rank);
     EXPECT_EQ(of_rank.status().code(), StatusCode::kFailedPrecondition);
-    EXPECT_NE(of_rank.status().message().find("buffers of 16384 bytes"), std::string::npos)
-        << of_rank.status().message();
-    EXPECT_NE(of_rank.status().message().find("of 32768"), std::string::npos) << of_rank.status().message();
+    EXPECT_NE(of_rank.status().message().find("16384"), std::string::npos) << of_rank.status().message();
+    EXPECT_NE(of_rank.status().message().find("32768"), std::string::npos) << of_rank.status().message();
   }
   for (const auto& of_rank : agreed({{ShapeFrom::kPerson, kSmall}, {ShapeFrom::kPerson, kLarge}}))
     EXPECT_FALSE(of_rank);
