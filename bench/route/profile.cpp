@@ -18,15 +18,15 @@ using route::ByteView;
 using route::Placement;
 using route::Runtime;
 
-constexpr std::size_t kSizes[] = {8, 64, 1 << 10, 16 << 10, 256 << 10};
+constexpr std::size_t kProfileSizes[] = {8, 64, 1 << 10, 16 << 10, 256 << 10};
 
-std::size_t messages_of(std::size_t size, bool quick) {
+std::size_t messages_at(std::size_t size, bool quick) {
   const std::size_t bytes = std::size_t{quick ? 8U : 48U} << 20;
   return std::clamp(bytes / size, std::size_t{16}, std::size_t{quick ? 250'000U : 1'500'000U});
 }
 
 /// Seconds of each size.
-Results all_sizes(Runtime& runtime, bool quick) {
+Results seconds_by_size(Runtime& runtime, bool quick) {
   std::uint64_t sum = 0;
   const auto take = runtime.on<ByteView>([&](ByteView data) {
     std::uint64_t word = 0;
@@ -35,8 +35,8 @@ Results all_sizes(Runtime& runtime, bool quick) {
   });
   const std::vector<std::byte> source(std::size_t{4} << 20, std::byte{1});
   Results results;
-  for (const std::size_t size : kSizes) {
-    const std::size_t messages = messages_of(size, quick);
+  for (const std::size_t size : kProfileSizes) {
+    const std::size_t messages = messages_at(size, quick);
     stream(runtime, take, source, size, messages / 4 + 1);
     results.push_back(stream(runtime, take, source, size, messages).seconds);
   }
@@ -72,15 +72,17 @@ void run_profile(RouteBench& bench) {
     if (advised.buffer_bytes) other.route.buffer_bytes = advised.buffer_bytes;
     if (advised.buffers) other.route.buffers = advised.buffers;
     const auto run = [&](const JobOptions& of) {
-      return run_job(of, [&](Runtime& runtime, const SharedMemory&) { return all_sizes(runtime, bench.quick()); })[0];
+      return run_job(of,
+                     [&](Runtime& runtime, const SharedMemory&) { return seconds_by_size(runtime, bench.quick()); })[0];
     };
-    std::vector<std::vector<double>> usual(std::size(kSizes)), with(std::size(kSizes)), ratios(std::size(kSizes));
+    std::vector<std::vector<double>> usual(std::size(kProfileSizes)), with(std::size(kProfileSizes)),
+        ratios(std::size(kProfileSizes));
     for (int round = 0; round < bench.rounds(); ++round) {
       check_interrupted();
       const bool first = round % 2 == 0;  // the one, the other, the other, the one: a drift meets both alike
       std::vector<Results> seconds;
       for (const bool mine : {first, !first, !first, first}) seconds.push_back(run(mine ? other : job));
-      for (std::size_t i = 0; i < std::size(kSizes); ++i) {
+      for (std::size_t i = 0; i < std::size(kProfileSizes); ++i) {
         const double outer = seconds[0][i] + seconds[3][i], inner = seconds[1][i] + seconds[2][i];
         const double ours = (first ? outer : inner) / 2, theirs = (first ? inner : outer) / 2;
         with[i].push_back(ours);
@@ -88,11 +90,11 @@ void run_profile(RouteBench& bench) {
         ratios[i].push_back(theirs / ours);
       }
     }
-    for (std::size_t i = 0; i < std::size(kSizes); ++i) {
-      const double messages = 2.0 * static_cast<double>(messages_of(kSizes[i], bench.quick()));
+    for (std::size_t i = 0; i < std::size(kProfileSizes); ++i) {
+      const double messages = 2.0 * static_cast<double>(messages_at(kProfileSizes[i], bench.quick()));
       const Summary ratio = summarize(ratios[i]);
       bench.row("profile", {{"placement", to_string(placement)},
-                            {"size", kSizes[i]},
+                            {"size", kProfileSizes[i]},
                             {"default_mmps", messages * 1e-6 / median(usual[i])},
                             {"profile_mmps", messages * 1e-6 / median(with[i])},
                             {"ratio", ratio.median},
@@ -100,7 +102,7 @@ void run_profile(RouteBench& bench) {
                             {"ratio_max", ratio.max},
                             {"ratios", ratios[i]}});
       bench.progress(fmt::format("profile, {}, {} bytes: {:.3f} times as fast as with the defaults [{:.3f}, {:.3f}]",
-                                 to_string(placement), kSizes[i], ratio.median, ratio.min, ratio.max));
+                                 to_string(placement), kProfileSizes[i], ratio.median, ratio.min, ratio.max));
     }
   }
 }
