@@ -82,8 +82,11 @@ def test_streaming_begins_where_it_wins_for_good() -> None:
 
 
 def test_spinning_lasts_as_long_as_a_wake_up() -> None:
-    assert value(rules.spin({"wake.nap": [Figure(0, 153_200)]}, Machine(MIB)), "poll.spin_us") == 154
-    assert value(rules.spin({"wake.nap": [Figure(0, 9e9)]}, Machine(MIB)), "poll.spin_us") == 2000
+    alone = Machine(MIB, cores=1)
+    assert value(rules.spin({"wake.nap": [Figure(0, 153_200)]}, alone), "poll.spin_us") == 154
+    assert value(rules.spin({"wake.nap": [Figure(0, 9e9)]}, alone), "poll.spin_us") == 2000
+    for cores in (0, 2, 64):  # an agent on a core to spare takes its time from nobody
+        assert rules.spin({"wake.nap": [Figure(0, 153_200)]}, Machine(MIB, cores=cores)) == []
 
 
 @pytest.mark.parametrize(("bounce", "rate"), [(60, 10.0), (200, 20.0), (2000, 8.0), (1, 1.0)])
@@ -393,8 +396,9 @@ def test_caches_are_read_where_the_kernel_says(tmp_path: Path) -> None:
         (tmp_path / f"index{i}" / "level").write_text(level + "\n")
         (tmp_path / f"index{i}" / "size").write_text(size + "\n")
         (tmp_path / f"index{i}" / "type").write_text("Instruction\n" if i == 1 else "Unified\n")
-    assert writer.caches(tmp_path) == Machine(MIB, 32 * MIB)
-    assert writer.caches(tmp_path / "none") == Machine(0, 0)
+    cores = this_machine().cores
+    assert writer.caches(tmp_path) == Machine(MIB, 32 * MIB, cores)
+    assert writer.caches(tmp_path / "none") == Machine(0, 0, cores)
     assert writer.chase_words(Machine(MIB, 32 * MIB)) == ["--bytes", str(64 * MIB), "--depth", "8"]
     assert writer.chase_words(Machine(MIB, 64 * MIB)) is writer.chase_words(Machine(MIB, 0)) is None
 
@@ -427,6 +431,6 @@ def test_the_command_writes_what_it_measured(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "wherry", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     settings = load_profile(file).settings
-    assert {"move.transfer_unit", "poll.spin_us", "route.buffer_bytes"} <= settings.keys()
+    assert {"move.transfer_unit", "poll.nap_us", "route.buffer_bytes"} <= settings.keys()
     for key in settings:
         assert key in done.stdout

@@ -49,7 +49,7 @@ def figures_of(run: ProbeRun) -> dict[str, list[rules.Figure]]:
 
 
 def caches(cpu: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> rules.Machine:
-    """The first core's."""
+    """The first core's, and how many cores there are."""
     sizes = {0: 0}
     for index in cpu.glob("index*"):
         try:
@@ -59,7 +59,7 @@ def caches(cpu: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> rules.Mach
                 sizes[int((index / "level").read_text())] = bytes_
         except (OSError, ValueError, KeyError, IndexError):
             continue
-    return rules.Machine(l2_bytes=sizes.get(2, 0), last_level_bytes=sizes[max(sizes)])
+    return rules.Machine(l2_bytes=sizes.get(2, 0), last_level_bytes=sizes[max(sizes)], cores=this_machine().cores)
 
 
 def chase_words(machine: rules.Machine) -> list[str] | None:

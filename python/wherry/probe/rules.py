@@ -21,6 +21,8 @@ class Machine:
     l2_bytes: int
     last_level_bytes: int = 0
     """Of the largest cache; 0: unknown."""
+    cores: int = 0
+    """0: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +122,18 @@ def streaming_copy(figures: Figures, _machine: Machine) -> list[Setting]:
     return [Setting("move.streaming_copy_from", start, "crossover", why)]
 
 
-def spin(figures: Figures, _machine: Machine) -> list[Setting]:
+def spin(figures: Figures, machine: Machine) -> list[Setting]:
     """poll.spin_us: as long as waking up takes, so that spinning never costs more than twice the better choice.
+
+    Only on a machine of one core, where the time that the agent spins is taken from its clients. An agent on a core to
+    spare takes it from nobody, and to nap between the offloads of a program that posts one each millisecond only makes
+    each of them later.
 
     Karlin, Manasse, McGeoch, Owicki: Competitive randomized algorithms for non-uniform problems (SODA 1990), section 1:
     the deterministic rule for one spin or block.
     """
     rows = figures.get("wake.nap", ())
-    if not rows:
+    if not rows or machine.cores != 1:
         return []
     wake_ns = min(one.p50_ns for one in rows)
     return [
