@@ -145,7 +145,9 @@ _WORDS = {
 
 def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), say: Say) -> ProbeBench:
     """Measures, writes `json_file`, and returns what it holds. Raises BenchError, NotFound."""
-    wanted = [name for name in EXPERIMENTS if name in only or (not only and not (quick and name == "full"))]
+    wanted = [
+        name for name in EXPERIMENTS if name in only or (not only and not (quick and name in ("full", "profile")))
+    ]
     bench = _Bench(say)
     for name in wanted:
         if name == "profile":

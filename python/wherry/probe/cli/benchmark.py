@@ -12,12 +12,14 @@ from wherry.cli import JsonFileOption, OnlyOption, check_experiments, into, note
 
 def bench(
     json_file: JsonFileOption,
-    quick: Annotated[bool, typer.Option("--quick", help="Without the full suite: a minute instead of four.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Without the full suite and the profile's gains: a minute, not fifteen.")
+    ] = False,
     only: OnlyOption = None,
 ) -> None:
     """The measuring tool itself: how long it takes, what it adds to a transfer, whether it tells noise from a
-    difference, and whether every path notices one byte that was flipped. A bar that is missed is a result: the exit
-    status is 0.
+    difference, and whether every path notices one byte that was flipped; and what the settings of a path profile gain
+    (--only profile). A bar that is missed is a result: the exit status is 0.
 
     Examples:
 
