@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "experiments.hpp"
+#include "message_stream.hpp"
 #include "turns.hpp"
 
 namespace wherry::bench {
@@ -18,11 +19,8 @@ using route::Runtime;
 
 constexpr std::size_t kSizes[] = {8, 16, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20};
 
-struct OfSize {
-  double seconds = 0, transfer_bytes = 0, blocked_share = 0;
-};
+}  // namespace
 
-/// `messages` of `size` bytes to the other rank, both ways at once. The handler reads the first word of each.
 OfSize stream(Runtime& runtime, route::Handler<ByteView> take, ByteView source, std::size_t size,
               std::size_t messages) {
   const route::Rank other = 1 - runtime.rank();
@@ -44,6 +42,8 @@ OfSize stream(Runtime& runtime, route::Handler<ByteView> take, ByteView source, 
   });
   return {took, span.transfer_bytes(), static_cast<double>(blocked_ns) * 1e-9 / took};
 }
+
+namespace {
 
 std::size_t messages_of(std::size_t size, bool quick) {
   const std::size_t bytes = std::size_t{quick ? 16U : 128U} << 20;

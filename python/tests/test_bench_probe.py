@@ -17,6 +17,8 @@ from test_report import parsed
 from wherry import report
 from wherry.bench import load as load_bench
 from wherry.errors import BenchError
+from wherry.probe import rules
+from wherry.probe.bench import gains
 from wherry.probe.bench.bars import EXPERIMENT_OF, TARGETS, bars_of
 from wherry.probe.bench.run import figures_of, run, same_of, spoiled_of
 from wherry.probe.bench.schema import (
@@ -59,6 +61,49 @@ def test_bars_say_what_was_measured() -> None:
         assert basis_of(name, results).uses
 
 
+def written(size: int, kind: str, ratios: list[float]) -> dict[str, Any]:
+    """A row of bench_move, or of bench_route."""
+    common = {"size": size, "memory": kind, "placement": kind, "ratios": ratios}
+    return common | {"default_gbps": 10.0, "profile_gbps": 11.0, "default_mmps": 1.0, "profile_mmps": 2.0,
+                     "turn_ratios": [4.0] * len(ratios), "paced_ratios": [1.0] * len(ratios)}  # fmt: skip
+
+
+def test_gains_are_those_of_all_processes() -> None:
+    documents = [
+        {"results": {"profile": [written(64, "heap", one), written(64, "mapped", [1.0]), written(128, "heap", [1.2])]}}
+        for one in ([1.0, 1.1, 1.2], [1.3, 1.3, 1.3], [1.1, 1.1, 9.0])
+    ]
+    rows = gains.rows_of("move", documents)
+    heap = rows[0]
+    assert (heap.kind, heap.size, heap.rounds) == ("heap", 64, 9)
+    assert (heap.throughput, heap.throughput_least, heap.throughput_most) == (1.2, 1.1, 1.3)
+    assert (heap.turn, heap.turn_least, heap.turn_most, heap.paced) == (4.0, 4.0, 4.0, 1.0)
+    found = bars_of(ProbeResults(gains=rows), None)
+    assert set(found) == {"profile_move_gain", "profile_move_worst_size"}
+    worst = found["profile_move_worst_size"]
+    assert worst["value"] == pytest.approx(1.2**0.5)
+    assert worst["min"] == pytest.approx(1.1**0.5)
+    assert found["profile_move_gain"]["value"] == pytest.approx(4.0)
+    assert found["profile_move_gain"]["pass"]
+    slower = [dataclasses.replace(rows[0], service="route", throughput=0.5, throughput_least=0.4, throughput_most=0.6)]
+    found = bars_of(ProbeResults(gains=slower), None)
+    assert found["profile_route_gain"]["value"] == found["profile_route_worst_size"]["value"] == 0.5
+    assert not found["profile_route_worst_size"]["pass"]
+    assert gains.rows_of("route", [{"results": {"profile": [written(8, "host", [0.9])]}}])[0].profile == 2.0
+    none: dict[str, Any] = {"results": {"profile": []}}
+    for broken in ([none], [documents[0], {"results": {"profile": [written(1, "x", [1.0])]}}]):
+        with pytest.raises(BenchError, match="wrote no rows"):
+            gains.rows_of("move", broken)
+
+
+def test_programs_get_the_settings_that_are_theirs() -> None:
+    settings = [
+        rules.Setting(key, 5, "a rule", "") for key in ("move.window", "poll.spin_us", "route.buffers", "advise.x")
+    ]
+    assert gains.words(settings, "move") == ["--set", "move.window=5", "--set", "poll.spin_us=5"]
+    assert gains.words(settings, "route") == ["--set", "route.buffers=5"]
+
+
 def test_rows_of_runs() -> None:
     found = collected(
         START, row(), row(series=1), row(bytes=8, refused="x"), row(bytes=16, notice="blocking"), PATH, END
@@ -80,7 +125,8 @@ def test_a_run_with_a_stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert load_bench(tmp_path / "b.json") == bench
     assert [one.suite for one in bench.results.suites] == ["quick", "twice"]
     assert bench.bars["aa_no_difference"].passed
-    assert {name for name in bench.not_run if not name.startswith(("model_", "thesis_", "cache_"))} == {
+    others = ("model_", "thesis_", "cache_", "profile_")
+    assert {name for name in bench.not_run if not name.startswith(others)} == {
         "probe_full_s", "flipped_byte_noticed",
     }  # fmt: skip
     assert [one.id for one in bench.results.absent] == ["c"]
@@ -141,7 +187,7 @@ def test_documentation_names_every_experiment_and_bar() -> None:
     page = (root / "docs" / "probe.md").read_text() + (root / "docs" / "probe-cache.md").read_text()
     for name in (*TARGETS, *CACHE_USES, *(section.name for section in dataclasses.fields(ProbeResults))):
         assert f"`{name}`" in page, name
-    assert EXPERIMENTS == ("quick", "full", "twice", "spoiled", "cache", "model", "thesis")
+    assert EXPERIMENTS == ("quick", "full", "twice", "spoiled", "cache", "model", "thesis", "profile")
     assert json.loads((root / "python/wherry/probe/bench/published.json").read_text())["values"]
     for section in dataclasses.fields(ProbeResults):
         assert dataclasses.is_dataclass(row_type(ProbeResults, section))

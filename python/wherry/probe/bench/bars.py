@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from wherry.probe.bench.schema import CACHE_USES, ProbeResults
+from wherry.probe.bench.schema import CACHE_USES, Gain, ProbeResults
 from wherry.probe.shell.cells import is_latency
 
 TARGETS = {
@@ -19,6 +20,10 @@ TARGETS = {
     "thesis_case1_error": ("<= 10", "%"),
     "thesis_case2_error": ("<= 10", "%"),
     "thesis_case3_error": ("<= 10", "%"),
+    "profile_move_gain": (">= 1.05", "x"),
+    "profile_move_worst_size": (">= 0.97", "x"),
+    "profile_route_gain": (">= 1.05", "x"),
+    "profile_route_worst_size": (">= 0.97", "x"),
 }
 """Every bar: what it must be, and its unit."""
 
@@ -30,6 +35,10 @@ EXPERIMENT_OF = {
     "flipped_byte_noticed": "spoiled",
     "paths_without_figures": "quick",
     **dict.fromkeys(CACHE_USES, "cache"),
+    "profile_move_gain": "profile",
+    "profile_move_worst_size": "profile",
+    "profile_route_gain": "profile",
+    "profile_route_worst_size": "profile",
     "model_outside_range_max": "model",
     "model_predicted_mean_error": "model",
     "model_heldout_values": "model",
@@ -38,6 +47,32 @@ EXPERIMENT_OF = {
     "thesis_case2_error": "thesis",
     "thesis_case3_error": "thesis",
 }
+
+
+GAIN_OF = {"move": "turn", "route": "throughput"}
+"""What the bar of a service is about. move's settings make turns finer; its throughput must stay what it was."""
+
+
+def gains_of(rows: Sequence[Gain], service: str) -> dict[str, list[float]]:
+    """The mean over the sizes, and the worst size: value, least, most. Kinds of one size count by their mean."""
+    sizes: dict[int, list[Gain]] = {}
+    for row in rows:
+        if row.service == service:
+            sizes.setdefault(row.size, []).append(row)
+    if not sizes:
+        return {}
+
+    def each(figure: str) -> list[list[float]]:
+        names = (figure, f"{figure}_least", f"{figure}_most")
+        return [
+            [statistics.geometric_mean(getattr(row, name) for row in of) for name in names] for of in sizes.values()
+        ]
+
+    gains = each(GAIN_OF[service])
+    return {
+        f"profile_{service}_gain": [statistics.geometric_mean(column) for column in zip(*gains, strict=True)],
+        f"profile_{service}_worst_size": min(gains + each("throughput")),
+    }
 
 
 def bars_of(results: ProbeResults, without: Sequence[str] | None) -> dict[str, dict[str, Any]]:
@@ -61,6 +96,8 @@ def bars_of(results: ProbeResults, without: Sequence[str] | None) -> dict[str, d
         if is_latency(cell.id):
             values.setdefault(f"thesis_case{cell.case}_error", []).append(cell.off_percent)
     values |= {name: [max(of)] for name, of in values.items() if name.startswith("thesis_")}
+    for service in ("move", "route"):
+        values |= gains_of(results.gains, service)
     found = {}
     for name, (target, unit) in TARGETS.items():
         if name in values:

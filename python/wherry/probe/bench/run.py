@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from wherry.errors import BenchError
+from wherry.probe.bench import gains
 from wherry.probe.bench.bars import EXPERIMENT_OF, bars_of
 from wherry.probe.bench.cache import cache_bars, run_cache
 from wherry.probe.bench.schema import (
@@ -32,6 +33,8 @@ from wherry.probe.schema import ProbeRun
 
 Say = Callable[[str], None]
 SPOILED = ("--bytes", "64", "--bytes", "4096", "--depth", "1", "--rounds", "3", "--seconds", "5", "--spoil")
+PROFILE_S, PROFILE_QUICK_S = 60, 5
+"""How long the profile is measured."""
 
 
 def suite_of(name: Literal["quick", "full", "twice", "spoiled"], run: ProbeRun, seconds: float) -> Suite:
@@ -133,22 +136,35 @@ class _Bench:
         else:
             self.results.spoiled.extend(spoiled_of(run))
 
+    def profile(self, say_first: str, *, quick: bool) -> None:
+        self._say(say_first)
+        self._told = 0.0
+        settings = gains.measure(PROFILE_QUICK_S if quick else PROFILE_S, self._watch)
+        found = gains.gains(settings, quick=quick, say=self._say)
+        self.results.settings.extend(found.settings)
+        self.results.gains.extend(found.rows)
+
 
 _WORDS = {
     "quick": "the quick suite",
     "full": "the full suite, some three minutes",
     "twice": "the quick suite, everything twice",
     "spoiled": "every path, with one byte flipped",
+    "profile": "a path profile, and what its settings gain: some ten minutes",
 }
 
 
 def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), say: Say) -> ProbeBench:
     """Measures, writes `json_file`, and returns what it holds. Raises BenchError, NotFound."""
-    wanted = [name for name in EXPERIMENTS if name in only or (not only and not (quick and name == "full"))]
+    wanted = [
+        name for name in EXPERIMENTS if name in only or (not only and not (quick and name in ("full", "profile")))
+    ]
     bench = _Bench(say)
     pinning: dict[str, int] = {}
     for name in wanted:
-        if name == "cache":
+        if name == "profile":
+            bench.profile(_WORDS[name], quick=quick)
+        elif name == "cache":
             say("caches and memory under an agent")
             pinning = run_cache(bench.results, quick, say)
         elif name == "thesis":

@@ -12,7 +12,7 @@ from wherry.bench import Basis, Benchmark, Run, rows
 from wherry.probe.lines import Provenance
 from wherry.probe.model import basis as model_basis
 
-EXPERIMENTS = ("quick", "full", "twice", "spoiled", "cache", "model", "thesis")
+EXPERIMENTS = ("quick", "full", "twice", "spoiled", "cache", "model", "thesis", "profile")
 """What `--only` takes."""
 
 FAR, NEAR = "streams through memory", "stays in its level 2"
@@ -202,6 +202,40 @@ class CacheNeighbour:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfileSetting:
+    """A setting of the profile whose gain was measured."""
+
+    key: str
+    value: str
+    rule: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """A service with the profile's settings and with the defaults, at one size."""
+
+    service: Literal["move", "route"]
+    kind: str
+    """Memory, or placement."""
+    size: int
+    rounds: int
+    default: float
+    """Gbit/s of offloads that follow each other; M messages/s."""
+    profile: float
+    throughput: float
+    """Profile over defaults: the median of all rounds. `least`, `most`: of the processes' medians."""
+    throughput_least: float
+    throughput_most: float
+    turn: float
+    """move: the defaults' over the profile's time of an offload of 64 KiB behind one of this size; else 1."""
+    turn_least: float
+    turn_most: float
+    paced: float
+    """move: the defaults' over the profile's time of an offload, one in a millisecond; else 1."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProbeResults:
     """By experiment."""
 
@@ -217,6 +251,8 @@ class ProbeResults:
     cache_traffic: list[CacheTraffic] = rows("Its memory traffic for each byte routed: simulated")
     cache_touch: list[CacheTouch] = rows("Receive and touch each byte: measured, 64 KiB a message")
     cache_neighbour: list[CacheNeighbour] = rows("The agent beside a neighbour on the other core: measured")
+    settings: list[ProfileSetting] = rows("The profile whose gain was measured")
+    gains: list[Gain] = rows("The profile's settings over the defaults; ratios of rounds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +275,10 @@ USES = {
     "paths_without_figures": "paths that are neither absent nor have a row in the longest suite",
     **{f"thesis_case{case}_error": f"thesis: the largest error of the cells of Table 5.{2 * case - 1}. Simulated"
        for case in (1, 2, 3)},
+    "profile_move_gain": "gains of move, turn: the geometric mean over the sizes, and over the kinds of each",
+    "profile_move_worst_size": "gains of move, the least of throughput and turn, the mean over the kinds of each size",
+    "profile_route_gain": "gains of route, throughput: the geometric mean over the sizes, and over the kinds of each",
+    "profile_route_worst_size": "gains of route, throughput: the least size, the mean over its kinds",
 }  # fmt: skip
 
 
@@ -278,6 +318,8 @@ def basis_of(bar: str, results: ProbeResults) -> Basis:
     elif bar == "cache_neighbour_kept":
         near = [row.kept for row in results.cache_neighbour if row.neighbour == NEAR]
         beside = f"{near[0]:.3g} beside one that stays in its own cache" if near else ""
+    elif bar.startswith("profile_"):
+        beside = ", ".join(f"{one.key} = {one.value}" for one in results.settings)
     if bar in USES or bar in CACHE_USES:
         return Basis((USES | CACHE_USES)[bar], beside)
     return Basis(*model_basis(bar))

@@ -30,12 +30,15 @@ probe_app = App(
 
 def bench(
     json_file: JsonFileOption,
-    quick: Annotated[bool, typer.Option("--quick", help="Without the full suite: a minute instead of four.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Without the full suite and the profile's gains: minutes, not a quarter.")
+    ] = False,
     only: OnlyOption = None,
 ) -> None:
     """The measuring tool itself: how long it takes, what it adds to a transfer, whether it tells noise from a
-    difference, and whether every path notices one byte that was flipped. The experiment cache is about caches and
-    memory under an agent (docs/probe-cache.md). A bar that is missed is a result: the exit status is 0.
+    difference, and whether every path notices one byte that was flipped. Further experiments (docs/probe.md): cache,
+    caches and memory under an agent; thesis, the shell of paper 003, simulated; model; profile, what the settings of a
+    path profile gain. A bar that is missed is a result: the exit status is 0.
 
     Examples:
 
