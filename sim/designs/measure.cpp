@@ -17,7 +17,7 @@ constexpr std::uint64_t kKiB = 1024, kMiB = kKiB * kKiB;
 constexpr std::uint64_t kShift = 64;            ///< so far on begins the next call's source
 constexpr std::uint64_t kOtherBank = 5 * 8192;  ///< of litedram's address map, with rows of 8 KiB
 constexpr double kStandstillNs = 1e6;
-constexpr double kStaggerNs = 1'500;  ///< between the first calls of two channels
+constexpr double kStaggerNs = 1'500;  ///< between the first calls of two channels, unless they begin in step
 
 std::uint32_t calls_of(std::uint64_t bytes) {
   if (bytes <= 64 * kKiB) return 8;
@@ -50,7 +50,7 @@ class Run {
       callers_[i].host = i * stride_;
       callers_[i].card = options.card.design == Design::kBram ? i * (kBramRoom / options.channels) : i * stride_;
       if (in_rows) callers_[i].card += i * kOtherBank;
-      callers_[i].next_ns = i * kStaggerNs;
+      callers_[i].next_ns = options.in_step ? 0 : i * kStaggerNs;
       fill(callers_[i]);
     }
   }

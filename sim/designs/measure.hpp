@@ -24,6 +24,7 @@ struct PointOptions {
   std::uint32_t channels = 1;
   std::uint64_t bytes = 4096;  ///< of a transfer, a multiple of 64
   Placement placement = Placement::kOtherBanks;
+  bool in_step = false;  ///< the channels' first calls begin at once
   std::uint32_t calls = 0;  ///< of each channel that count; 0: as many as the size needs
   MakeNeighbour neighbour;  ///< of the designs with a core; empty: it is idle
   std::uint64_t seed = 1;

@@ -36,21 +36,22 @@ struct EnginePreset {
 /// - `to_card_ids`, `to_host_ids`: chosen within PG195 4.1, "PCIe DMA Tab" (2 to 64, 2 to 32; the paper does not state
 ///   its own). `piece`: assumed, the usual maximum read request. Turns: the guide says "simple round robin", and that
 ///   their size depends on the maximum payload and the page: 4 KiB to the host and 1 KiB to the card are chosen.
-/// - `link.rtt_ns`: fitted to one channel to the card (11.61 GB/s within a run, python/wherry/probe/model/fitted.json).
-///   `to_host_cycles`: fitted to one channel to the host (12.70 GB/s). `interrupt_ns`: fitted, the 50.7 us of the same
-///   file less what the simulation itself takes for 64 bytes.
+/// - `link.rtt_ns`: fitted to one channel to DDR4 (ma_ddr_h2c_1ch, 10.7 to 10.8 GB/s). `to_host_cycles`: fitted to one
+///   channel beside a MicroBlaze (ma_mb_c2h_1ch, 9.4 to 9.5 GB/s), with the slices of CardOptions; without them it
+///   changes nothing up to 105, since the link is the limit. `interrupt_ns`: fitted, one number to ma_bram_h2c_1ch and
+///   ma_bram_c2h_1ch (7.54 and 7.77 GB/s at 1 MiB).
 /// - `descriptor_bytes`, `run_bytes`, `fetch`: given, AMD's libxdma (a page; 2,048 descriptors; 16 adjacent ones).
 /// - `mps`, `link.completion`: chosen, as in docs/probe-model.md. `link.extra_down_per_read`: given, research of probe
 ///   section 3: ACK and UpdateFC.
 /// - `polled_ns`: assumed, 6 us less: an interrupt, its work queue and a wake-up. Nobody publishes it.
 inline constexpr EnginePreset kXdma{
     .name = "xdma",
-    .to_host_cycles = 110,
+    .to_host_cycles = 104,
     .fetch = 16,
     .ahead = 64,
-    .link = {.rtt_ns = 1'150, .completion = 128, .extra_down_per_read = 16},
-    .interrupt_ns = 47'000,
-    .polled_ns = 41'000,
+    .link = {.rtt_ns = 1'090, .completion = 128, .extra_down_per_read = 16},
+    .interrupt_ns = 52'000,
+    .polled_ns = 46'000,
 };
 
 /// hdl/dma and a driver in user space. Turns, requests, credit and descriptors as docs/dma.md and docs/dma-data.md have
