@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from wherry.bench import document_of, parse_as, write
 from wherry.errors import BenchError
+from wherry.probe.bench import designs
 from wherry.probe.bench.bars import EXPERIMENT_OF, bars_of
 from wherry.probe.bench.schema import EXPERIMENTS, Absent, PathFigures, ProbeBench, ProbeResults, Same, Spoiled, Suite
 from wherry.probe.comparing import compare_series
@@ -122,6 +123,18 @@ class _Bench:
         else:
             self.results.spoiled.extend(spoiled_of(run))
 
+    def simulate(self) -> dict[str, dict[str, Any]]:
+        """The experiment `designs`; its bars."""
+        self._say("four FPGA designs of paper 000, simulated: a minute or two")
+        found = designs.simulate(self._say)
+        self.results.designs.extend(found.points)
+        self.results.design_turns.extend(found.turns)
+        self.results.design_ways.extend(found.ways)
+        self.results.design_linux.extend(found.linux)
+        self.results.design_firmwares.extend(found.firmwares)
+        self.environment |= {"linux_traffic": found.traffic}
+        return designs.bars_of(found)
+
 
 _WORDS = {
     "quick": "the quick suite",
@@ -136,9 +149,11 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), say: 
     wanted = [name for name in EXPERIMENTS if name in only or (not only and not (quick and name == "full"))]
     bench = _Bench(say)
     for name in wanted:
-        if name != "model":  # which measures nothing
+        if name not in ("model", "designs"):  # which measure nothing
             bench.experiment(name, _WORDS[name])
     bars = bars_of(bench.results, bench.without) | (claims() if "model" in wanted else {})
+    if "designs" in wanted:
+        bars |= bench.simulate()
     document: dict[str, Any] = document_of("probe", {}, max(bench.rounds, 1)) | {
         "bars": bars,
         "results": asdict(bench.results),

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from wherry.bench import Basis, Benchmark, Run, rows
+from wherry.probe.bench import designs
+from wherry.probe.bench.designs import DesignFirmware, DesignLinux, DesignPoint, DesignTurns, DesignWay
 from wherry.probe.lines import Provenance
 from wherry.probe.model import basis as model_basis
 
-EXPERIMENTS = ("quick", "full", "twice", "spoiled", "model")
+EXPERIMENTS = ("quick", "full", "twice", "spoiled", "model", "designs")
 """What `--only` takes."""
 
 
@@ -92,6 +94,11 @@ class ProbeResults:
     same: list[Same] = rows("One run, everything twice: the ratio of the two, and its 99 % interval")
     spoiled: list[Spoiled] = rows("One byte flipped where the data landed")
     absent: list[Absent] = rows("Paths that cannot run here")
+    designs: list[DesignPoint] = rows("Four FPGA designs of paper 000, simulated: bandwidth by size")
+    design_turns: list[DesignTurns] = rows("Simulated: streams that take turns in one bank")
+    design_ways: list[DesignWay] = rows("Simulated: one channel, by the length of the way to the memory")
+    design_linux: list[DesignLinux] = rows("Simulated: beside Linux' own traffic")
+    design_firmwares: list[DesignFirmware] = rows("Simulated: beside a soft core's firmware")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +133,8 @@ def basis_of(bar: str, results: ProbeResults) -> Basis:
         beside = f"{len(results.absent)} more are absent"
     if bar in USES:
         return Basis(USES[bar], beside)
+    if bar in designs.USES:
+        return Basis(designs.USES[bar], "")
     return Basis(*model_basis(bar))
 
 
