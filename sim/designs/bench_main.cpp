@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
@@ -19,22 +20,27 @@ int main(int argc, char** argv) {
   std::string file;
   bool quick = false;
   app.add_option("--json", file, "where the results go; default: standard output");
+  std::vector<std::string> parts;
   app.add_flag("--quick", quick, "fewer sizes and channels, no polling");
+  app.add_option("--part", parts, "figures, turns, interconnect, linux, firmwares; may be given several times");
   CLI11_PARSE(app, argc, argv);
   const std::clock_t begin = std::clock();
   const auto seconds = [begin] { return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC; };
   const Say say = [&](const std::string& text) { fmt::print(stderr, "{:5.1f} s  {}\n", seconds(), text); };
   nlohmann::json out{{"schema", "wherry.designs_bench/1"}, {"simulated", true}, {"traffic", linux_traffic_name()}};
-  out["figures"] = figures(quick, say);
-  out["figures_cpu_s"] = seconds();
-  out["turns"] = turns(say);
-  out["interconnect"] = interconnect(say);
-  out["linux"] = linux_beside(say);
-  out["firmwares"] = firmwares(say);
+  const auto wanted = [&](const char* part) { return parts.empty() || std::ranges::find(parts, part) != parts.end(); };
+  if (wanted("figures")) {
+    out["figures"] = figures(quick, say);
+    out["figures_cpu_s"] = seconds();
+  }
+  if (wanted("turns")) out["turns"] = turns(say);
+  if (wanted("interconnect")) out["interconnect"] = interconnect(say);
+  if (wanted("linux")) out["linux"] = linux_beside(say);
+  if (wanted("firmwares")) out["firmwares"] = firmwares(say);
   out["cpu_s"] = seconds();
   int wrong = 0;
   for (const char* part : {"figures", "turns", "interconnect", "linux", "firmwares"})
-    for (const nlohmann::json& row : out[part])
+    for (const nlohmann::json& row : out.value(part, nlohmann::json::array()))
       if (!row["error"].get<std::string>().empty()) {
         fmt::print(stderr, "{}: {}\n", part, row.dump());
         ++wrong;
