@@ -23,7 +23,7 @@ from typing import Any
 
 import fidelity_page
 
-from wherry.probe.model import design_figures, simulated
+from wherry.probe.model import simulated
 from wherry.probe.model.memory_access import QUANTITIES
 from wherry.probe.model.parameters import stored
 from wherry.probe.model.rows import Row, figures, rows
@@ -184,8 +184,10 @@ def main(words: list[str]) -> int:
     """0, or 1 with a line for each stale file, or with what is wrong."""
     if words[:1] == ["--record"] and len(words) == 2:
         results = json.loads(Path(words[1]).read_text(encoding="utf-8"))["results"]
-        if designed := design_figures.from_probe(results):
-            design_figures.RECORDED.write_text(design_figures.document_of(designed), encoding="utf-8")
+        if designs := simulated.from_designs(results):
+            text = simulated.document_of(designs, "`wherry bench probe --only designs`")
+            simulated.DESIGNS_RECORDED.write_text(text, encoding="utf-8")
+            words = []
         found = simulated.recorded() if simulated.RECORDED.is_file() else {}
         text = simulated.document_of(found | simulated.from_bypass(results), "`wherry bench bypass`")
         simulated.RECORDED.write_text(text, encoding="utf-8")

@@ -168,7 +168,8 @@ def _modelled(name: str, row: Mapping[str, str], ours: Row) -> str:
 
 def _simulated(row: Mapping[str, str], ours: Row, figure: Figure) -> str:
     """What the simulated design says beside the model."""
-    value = f"{figure.low:.3g}" if f"{figure.low:.3g}" == f"{figure.high:.3g}" else f"{figure.low:.3g} to {figure.high:.3g}"
+    ends = sorted({f"{figure.low:.3g}", f"{figure.high:.3g}"}, key=float)
+    value = " to ".join(ends)
     published = ours.published
     error = _percent(published.off_middle((figure.low + figure.high) / 2))
     outside = _percent(max((published.outside(end) for end in (figure.low, figure.high)), key=abs))

@@ -16,7 +16,7 @@ from wherry import report
 from wherry.errors import BenchError, NotFound
 from wherry.probe.bench import designs
 from wherry.probe.bench.run import run
-from wherry.probe.model import design_figures
+from wherry.probe.model import simulated
 from wherry.probe.model.memory_access import QUANTITIES
 from wherry.system import built, repository
 
@@ -87,29 +87,29 @@ def test_a_run_with_a_stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     program = tmp_path / "designs_bench"
     program.write_text(f'#!/bin/sh\necho "half" >&2\ncp "{tmp_path}/said.json" "$2"\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setattr(designs, "built", lambda folder, name: program)
+    monkeypatch.setattr("wherry.bench.program.built", lambda folder, name: program)
     said: list[str] = []
     bench = run(tmp_path / "b.json", only=["designs"], say=said.append)
     assert set(bench.bars) == set(designs.TARGETS)
-    assert "  half" in said
+    assert said == ["four FPGA designs of paper 000, simulated: a minute or two"]
     page = report.build([tmp_path / "b.json"])
     words = " ".join(parsed(page).text)
     assert "9.45 GB/s come with 64 cycles of 300 MHz to the card" in words
     assert page.count("<svg role=") == 5
     results = json.loads((tmp_path / "b.json").read_text())["results"]
-    figures = design_figures.from_probe(results)
+    figures = simulated.from_designs(results)
     assert list(figures) == [quantity.name for quantity in QUANTITIES]
     assert (figures["ma_pl_c2h_3_4ch"].low, figures["ma_pl_c2h_3_4ch"].high) == pytest.approx((12.3, 12.4))
-    assert design_figures.from_probe({}) == {}
+    assert simulated.from_designs({}) == {}
     program.write_text("#!/bin/sh\necho no >&2\nexit 1\n")
-    with pytest.raises(BenchError, match="ended with 1: no"):
+    with pytest.raises(BenchError, match="failed \\(exit status 1\\)"):
         run(tmp_path / "c.json", only=["designs"], say=said.append)
 
 
 def test_recorded_figures_are_of_the_thirteen() -> None:
-    assert list(design_figures.recorded()) == [quantity.name for quantity in QUANTITIES]
-    for name, figure in design_figures.recorded().items():
-        assert (figure.mark == "fitted") == (name in design_figures.FITTED)
+    assert list(simulated.recorded(simulated.DESIGNS_RECORDED)) == [quantity.name for quantity in QUANTITIES]
+    for name, figure in simulated.recorded(simulated.DESIGNS_RECORDED).items():
+        assert (figure.mark == "fitted") == (name in simulated.DESIGNS_FITTED)
         assert figure.provenance == "simulated"
 
 
@@ -125,8 +125,8 @@ def test_recorded_figures_are_what_the_simulation_says(tmp_path: Path) -> None:
     rates = {(row["design"], row["flow"], row["channels"]): row["gbytes_per_s"]
              for row in json.loads(file.read_text())["figures"]
              if row["preset"] == "xdma" and row["bytes"] == 64 << 20}  # fmt: skip
-    recorded = design_figures.recorded()
-    for name, (design, flow, channels) in design_figures.CHANNELS.items():
+    recorded = simulated.recorded(simulated.DESIGNS_RECORDED)
+    for name, (design, flow, channels) in simulated.DESIGNS.items():
         if design != "bram" and channels == (1,):
             assert recorded[name].low == pytest.approx(rates[design, flow, 1], rel=2e-3), name
     ends = (recorded["ma_pl_c2h_3_4ch"].low * 0.998, recorded["ma_pl_c2h_3_4ch"].high * 1.002)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// designs_bench: the four FPGA designs of paper 000, simulated. Every figure is of a simulation; docs/designs.md says of
-// what, and has the JSON (schema "wherry.designs_bench/1"). It ends with 1 where a byte was wrong, or a run failed.
+// designs_bench: the four FPGA designs of paper 000, simulated. Every figure is of a simulation; docs/designs.md says
+// of what, and has the JSON (schema "wherry.designs_bench/1"). It ends with 1 where a byte was wrong, or a run failed.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>

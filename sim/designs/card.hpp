@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The four designs of paper 000 (section 5.1) as simulated cards: a memory, what lies between it and the DMA engine, and
-// what else uses it.
+// The four designs of paper 000 (section 5.1) as simulated cards: a memory, what lies between it and the DMA engine,
+// and what else uses it.
 #pragma once
 
 #include <cstdint>

@@ -57,8 +57,7 @@ void Crossing::memory_step(const memory::AxiAnswer& in, std::uint64_t now_ps) {
   if (down_.ar_valid && in.ar_ready) ar_.pop_front();
   if (down_.aw_valid && in.aw_ready) aw_.pop_front();
   if (down_.w_valid && in.w_ready) w_.pop_front();
-  if (in.r_valid && down_.r_ready)
-    r_.push_back({{in.r_data, in.r_last, in.r_error, in.r_id}, now_ps + up_delay_});
+  if (in.r_valid && down_.r_ready) r_.push_back({{in.r_data, in.r_last, in.r_error, in.r_id}, now_ps + up_delay_});
   if (in.b_valid && down_.b_ready) b_.push_back({{in.b_id, in.b_error}, now_ps + up_delay_});
   memory_present(now_ps);
 }

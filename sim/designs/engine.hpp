@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A DMA engine at the level of transactions, in cycles of 250 MHz: descriptors, read requests and writes on a PCIe link,
-// bursts of 512 bits to the card's memory. It carries the bytes, so that whoever runs it can compare them.
+// A DMA engine at the level of transactions, in cycles of 250 MHz: descriptors, read requests and writes on a PCIe
+// link, bursts of 512 bits to the card's memory. It carries the bytes, so that whoever runs it can compare them.
 #pragma once
 
 #include <cstdint>
@@ -52,14 +52,14 @@ class Engine {
 
  private:
   static constexpr std::uint32_t kMostPieces = 192, kDescriptorTag = 200, kDescriptorBytes = 32;
-  static constexpr double kOneWay = 0.35;          ///< of the round trip: a doorbell, or a message to the host
+  static constexpr double kOneWay = 0.35;           ///< of the round trip: a doorbell, or a message to the host
   static constexpr std::uint32_t kStatusWord = 16;  ///< bytes
 
   struct Piece {
     std::uint32_t channel = 0, bytes = 0, moved = 0;
     std::uint64_t host = 0, card = 0;
-    bool last = false;        ///< of its transfer
-    double ready = 0;         ///< to the host: from then on
+    bool last = false;  ///< of its transfer
+    double ready = 0;   ///< to the host: from then on
     std::vector<memory::Beat> data;
   };
   struct Channel {

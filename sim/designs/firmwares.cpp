@@ -32,18 +32,15 @@ class Pico final : public Neighbour {
 };
 
 MakeNeighbour pico(std::vector<std::uint32_t> firmware) {
-  return [firmware = std::move(firmware)](memory::Content& content) {
-    return std::make_unique<Pico>(content, firmware);
-  };
+  return
+      [firmware = std::move(firmware)](memory::Content& content) { return std::make_unique<Pico>(content, firmware); };
 }
 
 }  // namespace
 
 bool pico_is_here() noexcept { return true; }
 MakeNeighbour nops() { return pico(softcore::nop_firmware()); }
-MakeNeighbour memory_test() {
-  return pico(softcore::memory_test_firmware(kCoreBase + (1U << 20), 1U << 20, 64));
-}
+MakeNeighbour memory_test() { return pico(softcore::memory_test_firmware(kCoreBase + (1U << 20), 1U << 20, 64)); }
 #else
 bool pico_is_here() noexcept { return false; }
 MakeNeighbour nops() { return {}; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory traffic of Linux on a soft core, made by numbers of a boot. Counted over Linux 6.1 booting to user space on
-// VexRiscv with a write-through cache (research of probe, section 2 and 4): 7.74 million accesses in 152 million cycles,
-// three of five are writes, 737 pages.
+// VexRiscv with a write-through cache (research of probe, section 2 and 4): 7.74 million accesses in 152 million
+// cycles, three of five are writes, 737 pages.
 #include "base/random.hpp"
 #include "sim/designs/neighbours.hpp"
 
@@ -21,7 +21,8 @@ softcore::BusTrace make() {
   while (trace.accesses.size() < kAccesses) {
     const bool write = random.below(10) < kWritesOf10;
     const std::uint32_t step = write ? 4 : kLineBytes, run = 1 + random.below(kRun);
-    std::uint64_t address = std::uint64_t{random.below(kPages)} * kPageBytes + random.below(kPageBytes / kLineBytes) * kLineBytes;
+    std::uint64_t address =
+        std::uint64_t{random.below(kPages)} * kPageBytes + random.below(kPageBytes / kLineBytes) * kLineBytes;
     for (std::uint32_t i = 0; i < run; ++i, address += step) {
       cycle10 += 1 + random.below(2 * kMeanCycles10);
       trace.accesses.push_back({cycle10 / 10, address, write});

@@ -48,7 +48,7 @@ class Run {
     const bool in_rows = options.card.design != Design::kBram && options.placement == Placement::kOtherBanks;
     for (std::uint32_t i = 0; i < options.channels; ++i) {
       callers_[i].host = i * stride_;
-      callers_[i].card = options.card.design == Design::kBram ? i * (kBramRoom / options.channels) : i * stride_;
+      callers_[i].card = options.card.design == Design::kBram ? i * kBramRoom : i * stride_;
       if (in_rows) callers_[i].card += i * kOtherBank;
       callers_[i].next_ns = options.in_step ? 0 : i * kStaggerNs;
       fill(callers_[i]);
@@ -76,7 +76,7 @@ class Run {
   }
 
  private:
-  static constexpr std::uint64_t kBramRoom = std::uint64_t{8} << 20;
+  static constexpr std::uint64_t kBramRoom = 2 * kMiB;  ///< of a channel, of 8 MiB
 
   [[nodiscard]] bool finished() const {
     return std::ranges::all_of(callers_, [this](const Caller& caller) { return caller.calls > calls_; });

@@ -10,7 +10,8 @@ constexpr std::uint64_t kBusHz = 300'000'000;
 
 class Player final : public Neighbour {
  public:
-  Player(softcore::BusTrace trace, std::uint32_t core_hz) : trace_(std::move(trace)), player_(clocked(core_hz), kBusHz, kCoreBase, 1U << 25) {}
+  Player(softcore::BusTrace trace, std::uint32_t core_hz)
+      : trace_(std::move(trace)), player_(clocked(core_hz), kBusHz, kCoreBase, 1U << 25) {}
   [[nodiscard]] const memory::AxiRequest& request() const override { return player_.request(); }
   void step(const memory::AxiAnswer& in) override { player_.step(in); }
 

@@ -23,9 +23,9 @@ struct EnginePreset {
   std::uint32_t to_card_ids = 32, to_host_ids = 16;
   /// Bytes of a channel after another before the next one has its turn.
   std::uint32_t to_card_turn = 1024, to_host_turn = 4096;
-  std::uint32_t to_host_cycles = 0;       ///< from a piece's last beat out of the card's memory to the link
-  std::uint32_t descriptor_bytes = 4096;  ///< that a descriptor moves, at most
-  std::uint32_t fetch = 16, ahead = 32;   ///< descriptors of a read; that a channel holds or awaits, at most
+  std::uint32_t to_host_cycles = 0;                  ///< from a piece's last beat out of the card's memory to the link
+  std::uint32_t descriptor_bytes = 4096;             ///< that a descriptor moves, at most
+  std::uint32_t fetch = 16, ahead = 32;              ///< descriptors of a read; that a channel holds or awaits, at most
   std::uint64_t run_bytes = std::uint64_t{8} << 20;  ///< that one call hands to the engine, at most
   std::uint32_t mps = 128;                           ///< bytes of a write to the host
   dma::LinkOptions link;

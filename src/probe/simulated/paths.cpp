@@ -20,7 +20,7 @@ namespace designs = sim::designs;
 
 constexpr std::size_t kLine = 64;
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;  // more takes seconds to simulate: `wherry bench probe`
-constexpr std::uint64_t kTicksAPoll = 50'000;              // 200 us of the simulation's time
+constexpr std::uint64_t kTicksAPoll = 50'000;             // 200 us of the simulation's time
 
 /// A blocking call a channel, by XDMA's engine and driver (designs::kXdma).
 class DesignPath final : public Path {
@@ -34,7 +34,8 @@ class DesignPath final : public Path {
     info_.to = to_card ? card : "simulated host";
     info_.provenance = Provenance::kSimulated;
     info_.note = "XDMA's engine and driver as paper 000 had them; the time is that of the simulation";
-    if (design == designs::Design::kLinux) info_.note += fmt::format("; Linux' traffic is {}", designs::linux_traffic_name());
+    if (design == designs::Design::kLinux)
+      info_.note += fmt::format("; Linux' traffic is {}", designs::linux_traffic_name());
   }
 
   [[nodiscard]] const PathInfo& info() const override { return info_; }

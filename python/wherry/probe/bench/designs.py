@@ -3,17 +3,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import pairwise
 from typing import Any
 
 from wherry.errors import BenchError
-from wherry.system import built
 
 SCHEMA = "wherry.designs_bench/1"
 CAP_GBYTES = 9.45
@@ -126,23 +121,6 @@ class Designs:
     """What Linux' traffic was made of."""
 
 
-def simulate(say: Callable[[str], None], quick: bool = False) -> Designs:
-    """Runs the program. Raises NotFound, BenchError."""
-    program = built("sim/designs", "designs_bench")
-    with tempfile.TemporaryDirectory(prefix="wherry-designs-") as folder:
-        file = Path(folder) / "designs.json"
-        line = [os.fspath(program), "--json", os.fspath(file), *(["--quick"] if quick else [])]
-        with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as running:
-            assert running.stderr is not None
-            last = ""
-            for text in running.stderr:
-                last = text.rstrip()
-                say(f"  {last}")
-        if running.returncode != 0:
-            raise BenchError(f"{program.name} ended with {running.returncode}: {last}")
-        return read(json.loads(file.read_text(encoding="utf-8")))
-
-
 def read(document: Any) -> Designs:
     """Of the program's JSON. Raises BenchError."""
     try:
@@ -185,7 +163,7 @@ def peak(points: Iterable[DesignPoint], design: str, flow: str, channels: int, s
 def cap_cycles(ways: Iterable[DesignWay], flow: str, gbytes: float = CAP_GBYTES) -> float:
     """Cycles of 300 MHz, there and back, with which one channel has `gbytes`: between two points of the sweep."""
     found = sorted((way for way in ways if way.flow == flow), key=lambda way: way.cycles)
-    for before, after in zip(found, found[1:], strict=False):
+    for before, after in pairwise(found):
         if before.gbytes_per_s >= gbytes >= after.gbytes_per_s:
             part = (before.gbytes_per_s - gbytes) / (before.gbytes_per_s - after.gbytes_per_s)
             return before.cycles + part * (after.cycles - before.cycles)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wherry.probe.model import arithmetic, design_figures, heldout, memory, simulated
+from wherry.probe.model import arithmetic, heldout, memory, simulated
 from wherry.probe.model.heldout import HeldOut
 from wherry.probe.model.memory_access import QUANTITIES, designs, predict
 from wherry.probe.model.parameters import Parameters, stored
@@ -77,7 +77,7 @@ def rows(
     stored; tools/fidelity.py brings others."""
     published = entries() if published is None else published
     known = figures(parameters, simulated.recorded() if simulations is None else simulations)
-    beside_it = design_figures.recorded()
+    beside_it = simulated.recorded(simulated.DESIGNS_RECORDED)
     together = {one_.name: one_ for one_ in QUANTITIES}
     inside = {other for one_ in QUANTITIES for other in one_.ids[1:]}
     found = []

@@ -19,8 +19,8 @@ from wherry.probe.bench.designs import (
     cap_cycles,
 )
 from wherry.probe.bench.schema import ProbeResults
-from wherry.probe.model.design_figures import CHANNELS
 from wherry.probe.model.published import Range, range_of
+from wherry.probe.model.simulated import DESIGNS as OF_PAPER
 from wherry.report import COLOURS, Section, Sections, legend_above, panels, plain_axis, size_axis
 
 PUBLISHED = "#444444"
@@ -53,7 +53,7 @@ def design_sections(results: ProbeResults) -> list[Section]:
         results.design_ways,
         "designs-ways",
         "The way to the memory, and one channel",
-        "Simulated: register slices between engine and memory. What is under way is limited, so a longer way is slower.",
+        "Simulated: register slices between engine and memory. What is under way is limited: a longer way is slower.",
         lambda rows, _: ways(rows),
         ours=_cap(results.design_ways),
     )
@@ -79,11 +79,12 @@ def _cap(rows: Sequence[DesignWay]) -> str:
     if not rows:
         return ""
     cycles = {flow: cap_cycles(rows, flow) for flow in FLOWS}
-    return f"{CAP_GBYTES} GB/s come with {cycles['h2c']:.0f} cycles of 300 MHz to the card, {cycles['c2h']:.0f} to the host."
+    there, back = (f"{cycles[flow]:.0f}" for flow in FLOWS)
+    return f"{CAP_GBYTES} GB/s come with {there} cycles of 300 MHz to the card, {back} to the host."
 
 
 def _published(design: str, flow: str, channels: int) -> Range | None:
-    for identifier, (of, way, counts) in CHANNELS.items():
+    for identifier, (of, way, counts) in OF_PAPER.items():
         if (of, way) == (design, flow) and channels in counts:
             return range_of((identifier,))
     return None
@@ -148,12 +149,15 @@ def linux(rows: Sequence[DesignLinux]) -> Figure:
         kinds = sorted({(row.controller, row.core_mhz) for row in rows if row.core_mhz in (0, 100)})
         for index, (controller, mhz) in enumerate(kinds):
             points = [row for row in rows if (row.controller, row.core_mhz, row.flow) == (controller, mhz, flow)]
-            axes.plot([row.channels for row in points], [row.gbytes_per_s for row in points], "o-", color=COLOURS[index],
+            rates = [row.gbytes_per_s for row in points]
+            axes.plot([row.channels for row in points], rates, "o-", color=COLOURS[index],
                       label=f"controller {controller}, {'Linux' if mhz else 'idle core'}")  # fmt: skip
         for channels in (1, 2, 3, 4):
             of = _published("linux", flow, channels)
             if of is not None:
-                axes.plot([channels, channels], [of.low - 0.05, of.high + 0.05], color=PUBLISHED, linewidth=4, alpha=0.4)
+                axes.plot(
+                    [channels, channels], [of.low - 0.05, of.high + 0.05], color=PUBLISHED, linewidth=4, alpha=0.4
+                )
         axes.set_title(title)
         axes.set_xlabel("channels (bars: published)")
         axes.set_xticks([1, 2, 3, 4])
