@@ -128,8 +128,8 @@ def test_recorded_figures_are_what_the_simulation_says(tmp_path: Path) -> None:
     recorded = simulated.recorded(simulated.DESIGNS_RECORDED)
     for name, (design, flow, channels) in simulated.DESIGNS.items():
         if design != "bram" and channels == (1,):
-            assert recorded[name].low == pytest.approx(rates[design, flow, 1], rel=2e-3), name
-    ends = (recorded["ma_pl_c2h_3_4ch"].low * 0.998, recorded["ma_pl_c2h_3_4ch"].high * 1.002)
+            assert recorded[name].low == pytest.approx(rates[design, flow, 1], rel=0.01), name
+    ends = (recorded["ma_pl_c2h_3_4ch"].low * 0.99, recorded["ma_pl_c2h_3_4ch"].high * 1.01)
     assert ends[0] <= rates["linux", "c2h", 4] <= ends[1]
 
 
