@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include <array>
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -48,9 +48,11 @@ Json row_of(const PointOptions& options, const Point& point) {
 /// The sizes of one curve. Beyond a whole run of the driver a transfer is several of them.
 void curve(Json& rows, PointOptions options, std::uint64_t least, std::uint64_t most, std::uint64_t factor) {
   Point run;
+  std::uint64_t simulated = 0;
   for (std::uint64_t bytes = least; bytes <= most; bytes *= factor) {
     options.bytes = bytes;
-    if (bytes <= options.preset.run_bytes || run.cycles == 0) run = measure(options);
+    if (std::min(bytes, options.preset.run_bytes) != simulated) run = measure(options);
+    simulated = std::min(bytes, options.preset.run_bytes);
     rows.push_back(row_of(options, run));
   }
 }
