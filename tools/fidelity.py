@@ -183,6 +183,10 @@ def main(words: list[str]) -> int:
     """0, or 1 with a line for each stale file, or with what is wrong."""
     if words[:1] == ["--record"] and len(words) == 2:
         results = json.loads(Path(words[1]).read_text(encoding="utf-8"))["results"]
+        if designs := simulated.from_designs(results):
+            text = simulated.document_of(designs, "`wherry bench probe --only designs`")
+            simulated.DESIGNS_RECORDED.write_text(text, encoding="utf-8")
+            words = []
         found = simulated.recorded() if simulated.RECORDED.is_file() else {}
         found |= simulated.from_bypass(results) | simulated.from_probe(results)
         text = simulated.document_of(found, "`wherry bench bypass` and `wherry bench probe`")

@@ -18,7 +18,7 @@ from wherry import report
 from wherry.bench import load as load_bench
 from wherry.errors import BenchError
 from wherry.probe import rules
-from wherry.probe.bench import gains
+from wherry.probe.bench import designs, gains
 from wherry.probe.bench.bars import EXPERIMENT_OF, TARGETS, bars_of
 from wherry.probe.bench.run import figures_of, run, same_of, spoiled_of
 from wherry.probe.bench.schema import (
@@ -56,7 +56,8 @@ def test_bars_say_what_was_measured() -> None:
     assert bars_of(ProbeResults(), None) == {}
     assert bars_of(results, ["a", "b"])["paths_without_figures"]["value"] == 2
     assert list(TARGETS) == list(USES)
-    assert set(EXPERIMENT_OF) == {*TARGETS, *CACHE_USES, *MODEL_TARGETS}
+    assert set(EXPERIMENT_OF) == {*TARGETS, *CACHE_USES, *MODEL_TARGETS, *designs.TARGETS}
+    assert set(designs.TARGETS) == set(designs.USES)
     for name in EXPERIMENT_OF:
         assert basis_of(name, results).uses
 
@@ -125,7 +126,7 @@ def test_a_run_with_a_stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert load_bench(tmp_path / "b.json") == bench
     assert [one.suite for one in bench.results.suites] == ["quick", "twice"]
     assert bench.bars["aa_no_difference"].passed
-    others = ("model_", "thesis_", "cache_", "profile_")
+    others = ("model_", "thesis_", "cache_", "profile_", "sim_")
     assert {name for name in bench.not_run if not name.startswith(others)} == {
         "probe_full_s", "flipped_byte_noticed",
     }  # fmt: skip
@@ -187,7 +188,7 @@ def test_documentation_names_every_experiment_and_bar() -> None:
     page = (root / "docs" / "probe.md").read_text() + (root / "docs" / "probe-cache.md").read_text()
     for name in (*TARGETS, *CACHE_USES, *(section.name for section in dataclasses.fields(ProbeResults))):
         assert f"`{name}`" in page, name
-    assert EXPERIMENTS == ("quick", "full", "twice", "spoiled", "cache", "model", "thesis", "profile")
+    assert EXPERIMENTS == ("quick", "full", "twice", "spoiled", "cache", "model", "thesis", "designs", "profile")
     assert json.loads((root / "python/wherry/probe/bench/published.json").read_text())["values"]
     for section in dataclasses.fields(ProbeResults):
         assert dataclasses.is_dataclass(row_type(ProbeResults, section))

@@ -61,9 +61,9 @@ class Benchmark(Generic[Kind]):
         """The JSON that a program wrote, not validated. Raises BenchError."""
         return read_json(file)
 
-    def run_program(self, name: str, file: Path, *, quick: bool, more: Sequence[str]) -> None:
+    def run_program(self, name: str, file: Path, *, quick: bool, more: Sequence[str], folder: str = "bench") -> None:
         """Runs a benchmark program of the build to its good end; it writes `file`. Raises NotFound, BenchError."""
-        program.run_program(name, file, quick=quick, more=more)
+        program.run_program(name, file, quick=quick, more=more, folder=folder)
 
     def wait_for(self, process: subprocess.Popen[Any]) -> int:
         """Its exit status. After Ctrl-C it is given the time to end what it has started."""

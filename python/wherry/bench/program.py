@@ -18,9 +18,9 @@ from wherry.system import built, replacing, this_machine
 from wherry.version import VERSION
 
 
-def run_program(name: str, json_file: Path, *, quick: bool, more: Sequence[str]) -> None:
-    """Runs a benchmark program to its good end. Raises NotFound when it was not built; BenchError."""
-    program = built("bench", name)
+def run_program(name: str, json_file: Path, *, quick: bool, more: Sequence[str], folder: str = "bench") -> None:
+    """Runs a program of a build's `folder` to its good end. Raises NotFound when it was not built; BenchError."""
+    program = built(folder, name)
     json_file.parent.mkdir(parents=True, exist_ok=True)
     line = [str(program), "--json", str(json_file), *(["--quick"] if quick else []), *more]
     status = wait_for(subprocess.Popen(line, stdin=subprocess.DEVNULL))

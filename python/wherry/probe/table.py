@@ -57,6 +57,7 @@ def path_table(path: MeasuredPath) -> Table:
              ("p99.9", False), ("max", False), ("GB/s", False), ("M/s", False), ("CPU", False), ("other CPU", False),
              ("marks", True))  # fmt: skip
     table = _plain(escape(title), names)
+    said = [] if path.provenance == "measured" else [path.provenance]  # on every line
     for row in path.rows:
         if row.refused or row.series:
             continue
@@ -65,7 +66,7 @@ def path_table(path: MeasuredPath) -> Table:
         cpu = (row.cpu_user_ns + row.cpu_system_ns, row.other_user_ns + row.other_system_ns)
         millions = f"{row.transfers_per_s / 1e6:.3g}"
         table.add_row(size_text(row.bytes), row.words, *map(time_text, times), rate, millions, *map(time_text, cpu),
-                      _marks(row))  # fmt: skip
+                      ", ".join([*said, *filter(None, [_marks(row)])]))  # fmt: skip
     return table
 
 

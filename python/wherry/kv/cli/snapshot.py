@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wherry.cli import after, note, progress
-from wherry.kv.cli.common import ClusterOption, JsonOption, LaneOption
+from wherry.kv.cli.common import ClusterOption, JsonOption, LaneOption, after, note, progress
 from wherry.units import bytes_text
 
 if TYPE_CHECKING:

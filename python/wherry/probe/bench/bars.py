@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+from wherry.probe.bench import designs
 from wherry.probe.bench.schema import CACHE_USES, Gain, ProbeResults
 from wherry.probe.shell.cells import is_latency
 
@@ -46,6 +47,7 @@ EXPERIMENT_OF = {
     "thesis_case1_error": "thesis",
     "thesis_case2_error": "thesis",
     "thesis_case3_error": "thesis",
+    **dict.fromkeys(designs.TARGETS, "designs"),
 }
 
 

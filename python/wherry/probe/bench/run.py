@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from wherry.errors import BenchError
-from wherry.probe.bench import gains
+from wherry.probe.bench import designs, gains
 from wherry.probe.bench.bars import EXPERIMENT_OF, bars_of
 from wherry.probe.bench.cache import cache_bars, run_cache
 from wherry.probe.bench.schema import (
@@ -144,6 +145,21 @@ class _Bench:
         self.results.settings.extend(found.settings)
         self.results.gains.extend(found.rows)
 
+    def simulate(self) -> dict[str, dict[str, Any]]:
+        """The experiment `designs`; its bars."""
+        self._say("four FPGA designs of paper 000, simulated: a minute or two")
+        with tempfile.TemporaryDirectory(prefix="wherry-designs-") as folder:
+            file = Path(folder) / "designs.json"
+            BENCHMARK.run_program("designs_bench", file, quick=False, more=(), folder="sim/designs")
+            found = designs.read(BENCHMARK.read(file))
+        self.results.designs.extend(found.points)
+        self.results.design_turns.extend(found.turns)
+        self.results.design_ways.extend(found.ways)
+        self.results.design_linux.extend(found.linux)
+        self.results.design_firmwares.extend(found.firmwares)
+        self.environment |= {"linux_traffic": found.traffic}
+        return designs.bars_of(found)
+
 
 _WORDS = {
     "quick": "the quick suite",
@@ -161,6 +177,7 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), say: 
     ]
     bench = _Bench(say)
     pinning: dict[str, int] = {}
+    simulated: dict[str, dict[str, Any]] = {}
     for name in wanted:
         if name == "profile":
             bench.profile(_WORDS[name], quick=quick)
@@ -170,10 +187,12 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), say: 
         elif name == "thesis":
             say("the thesis's shell, simulated")
             add_thesis(bench.results)
+        elif name == "designs":
+            simulated |= bench.simulate()
         elif name != "model":  # which measures nothing
             bench.experiment(name, _WORDS[name])
     bars = bars_of(bench.results, bench.without) | cache_bars(bench.results)
-    bars |= claims() if "model" in wanted else {}
+    bars |= (claims() if "model" in wanted else {}) | simulated
     document: dict[str, Any] = BENCHMARK.document(pinning, max(bench.rounds, 1)) | {
         "bars": bars,
         "results": asdict(bench.results),

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from wherry.bench import Basis, Benchmark, Run, rows
+from wherry.probe.bench import designs
+from wherry.probe.bench.designs import DesignFirmware, DesignLinux, DesignPoint, DesignTurns, DesignWay
 from wherry.probe.lines import Provenance
 from wherry.probe.model import basis as model_basis
 
-EXPERIMENTS = ("quick", "full", "twice", "spoiled", "cache", "model", "thesis", "profile")
+EXPERIMENTS = ("quick", "full", "twice", "spoiled", "cache", "model", "thesis", "designs", "profile")
 """What `--only` takes."""
 
 FAR, NEAR = "streams through memory", "stays in its level 2"
@@ -253,6 +255,11 @@ class ProbeResults:
     cache_neighbour: list[CacheNeighbour] = rows("The agent beside a neighbour on the other core: measured")
     settings: list[ProfileSetting] = rows("The profile whose gain was measured")
     gains: list[Gain] = rows("The profile's settings over the defaults; ratios of rounds")
+    designs: list[DesignPoint] = rows("Four FPGA designs of paper 000, simulated: bandwidth by size")
+    design_turns: list[DesignTurns] = rows("Simulated: streams that take turns in one bank")
+    design_ways: list[DesignWay] = rows("Simulated: one channel, by the length of the way to the memory")
+    design_linux: list[DesignLinux] = rows("Simulated: beside Linux' own traffic")
+    design_firmwares: list[DesignFirmware] = rows("Simulated: beside a soft core's firmware")
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +329,8 @@ def basis_of(bar: str, results: ProbeResults) -> Basis:
         beside = ", ".join(f"{one.key} = {one.value}" for one in results.settings)
     if bar in USES or bar in CACHE_USES:
         return Basis((USES | CACHE_USES)[bar], beside)
+    if bar in designs.USES:
+        return Basis(designs.USES[bar], "")
     return Basis(*model_basis(bar))
 
 

@@ -10,6 +10,7 @@ from wherry.probe.bench.schema import Absent, PathFigures, ProbeBench, ProbeResu
 from wherry.probe.lines import Provenance
 from wherry.probe.report import plots
 from wherry.probe.report.cache import add_cache
+from wherry.probe.report.designs import design_sections
 from wherry.probe.report.model import chapter as model_chapter
 from wherry.probe.report.model import stored_sections
 from wherry.probe.schema import load
@@ -89,6 +90,7 @@ def sections_of(results: ProbeResults) -> list[Section]:
         "A byte of the destination was changed before each check. Every cell of every path must be told as wrong.",
         lambda rows, _: plots.spoiled(rows),
     )
+    sections.found.extend(design_sections(results))
     sections.add(
         results.suites,
         "suites",
