@@ -14,7 +14,7 @@
 #include "probe/device/cuda_kernel.hpp"
 #include "probe/device/host_memory.hpp"
 #include "probe/device/places.hpp"
-#include "probe/device/sysfs_pci.hpp"
+#include "probe/device/link_bound.hpp"
 
 namespace wherry::probe {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "probe/device/drive_testing.hpp"
 #include "probe/device/pci_testing.hpp"
-#include "probe/device/sysfs_pci.hpp"
+#include "probe/device/link_bound.hpp"
 
 namespace wherry::probe {
 namespace {

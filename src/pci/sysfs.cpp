@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probe/device/sysfs_pci.hpp"
+#include "pci/sysfs.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,7 +12,7 @@
 #include "base/fd.hpp"
 #include "base/text_file.hpp"
 
-namespace wherry::probe {
+namespace wherry::pci {
 namespace {
 
 constexpr std::size_t kCommandRegister = 0x04;  // pci_regs.h
@@ -66,17 +65,4 @@ std::optional<std::uint16_t> command_of(const std::string& folder) {
   return command;
 }
 
-Bound link_bound(const std::string& folder) {
-  const auto speed = read_text_file(folder + "/current_link_speed", "a PCI function's link speed", 4096);
-  const auto lanes = read_number(folder + "/current_link_width");
-  if (!speed || !lanes || *lanes == 0) return {};
-  const double transfers = std::strtod(speed->c_str(), nullptr);  // "8.0 GT/s PCIe", of one lane
-  if (transfers <= 0) return {};
-  // PCI Express Base Specification: 8b/10b to 5 GT/s; 128b/130b to 32 GT/s; flits of 242 in 256 bytes at 64 GT/s.
-  const double code = transfers < 8 ? 0.8 : transfers < 64 ? 128.0 / 130 : 242.0 / 256;
-  return {.bytes_per_s = transfers * 1e9 * code * *lanes / 8,
-          .transfers_per_s = 0,
-          .why = fmt::format("PCIe link of {} GT/s x{}; packet heads are not subtracted", transfers, *lanes)};
-}
-
-}  // namespace wherry::probe
+}  // namespace wherry::pci

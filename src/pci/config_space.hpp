@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-namespace wherry::bypass {
+namespace wherry::pci {
 
 inline constexpr std::size_t kConfigHeader = 64;      ///< bytes that any user may read (sysfs)
 inline constexpr std::size_t kConfigClassic = 256;    ///< bytes of conventional PCI
@@ -105,4 +105,4 @@ class ConfigSpace {
   std::vector<std::byte> bytes_;
 };
 
-}  // namespace wherry::bypass
+}  // namespace wherry::pci

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bypass/config_space.hpp"
+#include "pci/config_space.hpp"
 
-namespace wherry::bypass {
+namespace wherry::pci {
 namespace {
 
 constexpr std::size_t kStatus = 0x06, kCapabilityList = 0x34, kFirstBar = 0x10;
@@ -102,4 +102,4 @@ Window ConfigSpace::prefetchable_window() const noexcept {
   return {base, limit};
 }
 
-}  // namespace wherry::bypass
+}  // namespace wherry::pci

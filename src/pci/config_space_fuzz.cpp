@@ -4,10 +4,10 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "bypass/config_space.hpp"
+#include "pci/config_space.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace wherry::bypass;
+  using namespace wherry::pci;
   std::vector<std::byte> bytes(size);
   if (size != 0) std::memcpy(bytes.data(), data, size);
   const ConfigSpace config(std::move(bytes));

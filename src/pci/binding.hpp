@@ -5,11 +5,11 @@
 
 #include <string>
 
-#include "bypass/bus_address.hpp"
-#include "bypass/kernel.hpp"
+#include "pci/bus_address.hpp"
+#include "pci/kernel.hpp"
 #include "wherry/status.hpp"
 
-namespace wherry::bypass {
+namespace wherry::pci {
 
 /// What must be known to give a function back; a file keeps it in case this process is killed (record.hpp).
 struct Lent {
@@ -41,4 +41,4 @@ class Binding {
   std::string sysfs_;
 };
 
-}  // namespace wherry::bypass
+}  // namespace wherry::pci

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bypass/bus_address.hpp"
+#include "pci/bus_address.hpp"
 
 #include <fmt/core.h>
 
 #include <charconv>
 #include <optional>
 
-namespace wherry::bypass {
+namespace wherry::pci {
 namespace {
 
 /// Exactly `digits` hexadecimal digits (or, with `more`, at least so many) up to the end of the text.
@@ -41,4 +41,4 @@ Result<BusAddress> parse_bus_address(std::string_view text) {
                     .function = static_cast<std::uint8_t>(*function)};
 }
 
-}  // namespace wherry::bypass
+}  // namespace wherry::pci

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "bypass/kernel.hpp"
-#include "bypass/pci_testing.hpp"
+#include "pci/kernel.hpp"
+#include "pci/tree_testing.hpp"
 
-namespace wherry::bypass::testing_support {
+namespace wherry::pci::testing_support {
 
 /// What is behind a BAR.
 struct BarModel {
@@ -116,4 +116,4 @@ class FakeKernel final : public Kernel {
   int next_fd_ = 100;
 };
 
-}  // namespace wherry::bypass::testing_support
+}  // namespace wherry::pci::testing_support

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-namespace wherry::bypass {
+namespace wherry::pci {
 
 /// As the calls of the same names; a failure is -errno.
 class Kernel {
@@ -37,4 +37,4 @@ class Kernel {
 /// Linux.
 Kernel& linux_kernel() noexcept;
 
-}  // namespace wherry::bypass
+}  // namespace wherry::pci

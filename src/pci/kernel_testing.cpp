@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bypass/kernel_testing.hpp"
+#include "pci/kernel_testing.hpp"
 
 #include <linux/vfio.h>
 
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
-namespace wherry::bypass::testing_support {
+namespace wherry::pci::testing_support {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
@@ -402,4 +402,4 @@ int FakeKernel::write_sysfs(const std::string& path, const std::string& text) {
   return 0;
 }
 
-}  // namespace wherry::bypass::testing_support
+}  // namespace wherry::pci::testing_support

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bypass/pci.hpp"
+#include "pci/tree.hpp"
 
 #include <fmt/core.h>
 
@@ -10,7 +10,7 @@
 #include <sstream>
 #include <system_error>
 
-namespace wherry::bypass {
+namespace wherry::pci {
 namespace {
 
 namespace fs = std::filesystem;
@@ -166,4 +166,4 @@ const std::vector<ReservedRange>& PciTree::reserved(int group) const noexcept {
   return place == reserved_.end() ? none : place->second;
 }
 
-}  // namespace wherry::bypass
+}  // namespace wherry::pci

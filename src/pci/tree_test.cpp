@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bypass/pci.hpp"
+#include "pci/tree.hpp"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "bypass/pci_testing.hpp"
+#include "pci/tree_testing.hpp"
 
-namespace wherry::bypass {
+namespace wherry::pci {
 namespace {
 
 using testing_support::at;
@@ -114,4 +114,4 @@ TEST(PciTree, ReadUnassignedBar_ExpectItNotAssigned) {
 }
 
 }  // namespace
-}  // namespace wherry::bypass
+}  // namespace wherry::pci

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PCI functions as sysfs shows them (Documentation/ABI/testing/sysfs-bus-pci). Nothing is changed.
-//
-// src/bypass/pci.hpp reads the same files and more. A service may not include another; both become one when that moves
-// to src/base (docs/probe-devices.md).
+// PCI functions by address or identity, as sysfs shows them (Documentation/ABI/testing/sysfs-bus-pci), one file at a time: tree.hpp reads the
+// whole machine. Nothing is changed.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "probe/path.hpp"
-
-namespace wherry::probe {
+namespace wherry::pci {
 
 struct PciDevice {
   std::string address;  ///< "0000:04:00.0"
@@ -33,10 +29,4 @@ inline constexpr std::uint16_t kCommandMemory = 2, kCommandMaster = 4;
 /// The command register. None: it cannot be read.
 std::optional<std::uint16_t> command_of(const std::string& folder);
 
-/// What the link of a function carries in one direction, by current_link_speed and current_link_width: the bytes behind
-/// the line code, and without SKP ordered sets for 8 GT/s and more. The heads of the packets are not subtracted,
-/// because they depend on sizes that this does not know: a figure stays below the bound in any case. 0: the files do
-/// not say.
-Bound link_bound(const std::string& folder);
-
-}  // namespace wherry::probe
+}  // namespace wherry::pci

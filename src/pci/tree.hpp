@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "bypass/bus_address.hpp"
-#include "bypass/config_space.hpp"
+#include "pci/bus_address.hpp"
+#include "pci/config_space.hpp"
 #include "wherry/status.hpp"
 
-namespace wherry::bypass {
+namespace wherry::pci {
 
 /// A base address register, as the kernel has assigned it.
 struct Bar {
@@ -74,4 +74,4 @@ std::vector<ReservedRange> parse_reserved(const std::string& text);
 /// The file `resource` of a function: lines "first last flags", the first six of the base address registers.
 std::array<Bar, 6> parse_resources(const std::string& text);
 
-}  // namespace wherry::bypass
+}  // namespace wherry::pci

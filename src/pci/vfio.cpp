@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bypass/vfio.hpp"
+#include "pci/vfio.hpp"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -11,9 +11,9 @@
 #include <system_error>
 
 #include "base/try.hpp"
-#include "bypass/config_space.hpp"
+#include "pci/config_space.hpp"
 
-namespace wherry::bypass {
+namespace wherry::pci {
 namespace {
 
 constexpr std::uint16_t kCommand = 0x04;  // include/uapi/linux/pci_regs.h, as its bits
@@ -317,4 +317,4 @@ Result<std::uint64_t> Vfio::free_iova(std::size_t bytes, std::uint64_t from) con
   return Status(StatusCode::kResourceExhausted, fmt::format("no {} bytes of IOVA are free", bytes));
 }
 
-}  // namespace wherry::bypass
+}  // namespace wherry::pci

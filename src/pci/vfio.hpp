@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "bypass/bus_address.hpp"
-#include "bypass/kernel.hpp"
-#include "bypass/undo.hpp"
+#include "pci/bus_address.hpp"
+#include "pci/kernel.hpp"
+#include "pci/undo.hpp"
 #include "wherry/status.hpp"
 
-namespace wherry::bypass {
+namespace wherry::pci {
 
 /// Inclusive.
 struct IovaRange {
@@ -98,4 +98,4 @@ class Vfio {
   Undo undo_;
 };
 
-}  // namespace wherry::bypass
+}  // namespace wherry::pci

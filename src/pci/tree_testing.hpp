@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/temporary_directory.hpp"
-#include "bypass/bus_address.hpp"
+#include "pci/bus_address.hpp"
 
-namespace wherry::bypass::testing_support {
+namespace wherry::pci::testing_support {
 
 inline BusAddress at(std::string_view text) {
   auto parsed = parse_bus_address(text);
@@ -214,4 +214,4 @@ struct Machine {
   }
 };
 
-}  // namespace wherry::bypass::testing_support
+}  // namespace wherry::pci::testing_support

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bypass/binding.hpp"
+#include "pci/binding.hpp"
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -9,7 +9,7 @@
 
 #include "base/try.hpp"
 
-namespace wherry::bypass {
+namespace wherry::pci {
 namespace {
 
 constexpr std::string_view kVfio = "vfio-pci";
@@ -70,4 +70,4 @@ Status Binding::give_back(const Lent& lent) const {
   return {};
 }
 
-}  // namespace wherry::bypass
+}  // namespace wherry::pci

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bypass/vfio.hpp"
+#include "pci/vfio.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "bypass/binding.hpp"
-#include "bypass/kernel_testing.hpp"
+#include "pci/binding.hpp"
+#include "pci/kernel_testing.hpp"
 
-namespace wherry::bypass {
+namespace wherry::pci {
 namespace {
 
 using testing_support::at;
@@ -315,4 +315,4 @@ TEST(Vfio, FailAtAnyCall_ExpectNothingHeld) {
 }
 
 }  // namespace
-}  // namespace wherry::bypass
+}  // namespace wherry::pci

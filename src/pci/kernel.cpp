@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bypass/kernel.hpp"
+#include "pci/kernel.hpp"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <string_view>
 
-namespace wherry::bypass {
+namespace wherry::pci {
 namespace {
 
 class Linux final : public Kernel {
@@ -62,4 +62,4 @@ Kernel& linux_kernel() noexcept {
   return instance;
 }
 
-}  // namespace wherry::bypass
+}  // namespace wherry::pci

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace wherry::bypass {
+namespace wherry::pci {
 
 /// What must be undone, done in reverse at the end of its life. Move-only.
 class Undo {
@@ -38,4 +38,4 @@ class Undo {
   std::vector<std::function<void()>> steps_;
 };
 
-}  // namespace wherry::bypass
+}  // namespace wherry::pci

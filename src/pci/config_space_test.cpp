@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bypass/config_space.hpp"
+#include "pci/config_space.hpp"
 
 #include <gtest/gtest.h>
 
-#include "bypass/pci_testing.hpp"
+#include "pci/tree_testing.hpp"
 
-namespace wherry::bypass {
+namespace wherry::pci {
 namespace {
 
 using testing_support::ConfigBytes;
@@ -132,4 +132,4 @@ TEST(ConfigSpace, ReadClosedWindow_ExpectItToCoverNothing) {
 }
 
 }  // namespace
-}  // namespace wherry::bypass
+}  // namespace wherry::pci

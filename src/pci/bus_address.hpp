@@ -9,7 +9,7 @@
 
 #include "wherry/status.hpp"
 
-namespace wherry::bypass {
+namespace wherry::pci {
 
 struct BusAddress {
   std::uint32_t domain = 0;
@@ -24,4 +24,4 @@ struct BusAddress {
 /// "0000:03:00.0", or "03:00.0" in domain 0. kInvalidArgument.
 Result<BusAddress> parse_bus_address(std::string_view text);
 
-}  // namespace wherry::bypass
+}  // namespace wherry::pci
