@@ -186,6 +186,8 @@ int FakeKernel::map_dma(void* argument) {
       return -EFAULT;  // the fault handler refuses
     mappings_[wanted.iova] = {
         .bytes = wanted.size, .memory = region.memory.get(), .device = region.device, .bar = region.bar};
+    if (region.device.empty())
+      on_map(wanted.iova, {region.memory.get() + (wanted.vaddr - first), static_cast<std::size_t>(wanted.size)});
     return 0;
   }
   return -EFAULT;
@@ -267,7 +269,21 @@ int FakeKernel::device_ioctl(DeviceModel& device, unsigned long request, void* a
       if (info->index < 6) info->size = device.bars[info->index].bytes;
       if (info->index == VFIO_PCI_CONFIG_REGION_INDEX) info->size = device.config.size();
       if (info->size != 0) info->flags = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE;
-      if (info->index < 6 && info->size >= kPage) info->flags |= VFIO_REGION_INFO_FLAG_MMAP;
+      if (maps_bars && info->index < 6 && info->size >= kPage) info->flags |= VFIO_REGION_INFO_FLAG_MMAP;
+      return 0;
+    }
+    case VFIO_DEVICE_SET_IRQS: {
+      // drivers/vfio/vfio_main.c, vfio_set_irqs_validate_and_prepare, and pci/vfio_pci_intrs.c
+      if (!fits<vfio_irq_set>(argument)) return -EINVAL;
+      vfio_irq_set set{};
+      std::memcpy(&set, argument, sizeof set);
+      if (set.index != VFIO_PCI_MSIX_IRQ_INDEX || set.start + set.count > device.most_vectors) return -EINVAL;
+      if ((set.flags & VFIO_IRQ_SET_ACTION_TYPE_MASK) != VFIO_IRQ_SET_ACTION_TRIGGER) return -EINVAL;
+      const bool fds = (set.flags & VFIO_IRQ_SET_DATA_TYPE_MASK) == VFIO_IRQ_SET_DATA_EVENTFD;
+      if (!fds && (set.flags & VFIO_IRQ_SET_DATA_TYPE_MASK) != VFIO_IRQ_SET_DATA_NONE) return -EINVAL;
+      if (fds && (set.count == 0 || set.argsz < sizeof set + set.count * sizeof(int))) return -EINVAL;
+      device.vectors.resize(fds ? set.count : 0);
+      if (fds) std::memcpy(device.vectors.data(), static_cast<std::byte*>(argument) + sizeof set, set.count * sizeof(int));
       return 0;
     }
     case VFIO_DEVICE_RESET:

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ struct DeviceModel {
   bool can_reset = true;
   std::string config = std::string(256, '\0');
   std::function<void()> on_reset = [] {};
+  std::uint32_t most_vectors = 0;  ///< of MSI-X
+  std::vector<int> vectors{};      ///< eventfds that were set
   // State.
   bool memory_enabled = false, bus_master = false;
 };
@@ -47,6 +50,10 @@ class FakeKernel final : public Kernel {
   std::set<std::string> modules{"vfio-pci"};
   bool has_type1 = true;
   bool is_root = true;
+  /// Told of each mapping of memory of the process: its IOVA and the memory.
+  std::function<void(std::uint64_t, std::span<std::byte>)> on_map = [](std::uint64_t, std::span<std::byte>) {};
+  /// Whether BARs of devices can be mapped.
+  bool maps_bars = true;
   /// What may be mapped; empty: the kernel does not say.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges{{0, 0xFEDF'FFFF}, {0xFEF0'0000, 0xFFFF'FFFF'FFFF}};
   /// The call with this number, from 0 on, fails with -EIO. Undoing never does.
@@ -65,6 +72,12 @@ class FakeKernel final : public Kernel {
   [[nodiscard]] const std::map<std::uint64_t, Mapping>& mappings() const noexcept { return mappings_; }
   [[nodiscard]] std::size_t open_files() const noexcept { return files_.size(); }
   [[nodiscard]] std::size_t mapped_regions() const noexcept { return regions_.size(); }
+  /// A BAR that this process mapped; empty: it did not.
+  [[nodiscard]] std::span<std::byte> region_of(const std::string& device, unsigned bar) const {
+    for (const auto& [start, region] : regions_)
+      if (region.device == device && region.bar == bar) return {region.memory.get(), region.bytes};
+    return {};
+  }
   /// Everything that this process did, in words, for comparison: "bind 0000:03:00.0 vfio-pci", "master 0000:03:00.0
   /// off".
   std::vector<std::string> log;

@@ -120,6 +120,21 @@ Status VfioDevice::reset() const {
   return {};
 }
 
+Status VfioDevice::set_vectors(std::span<const int> eventfds) const {
+  std::vector<std::byte> bytes(sizeof(vfio_irq_set) + eventfds.size_bytes());
+  vfio_irq_set request{};
+  request.argsz = static_cast<std::uint32_t>(bytes.size());
+  request.flags = VFIO_IRQ_SET_ACTION_TRIGGER | (eventfds.empty() ? VFIO_IRQ_SET_DATA_NONE : VFIO_IRQ_SET_DATA_EVENTFD);
+  request.index = VFIO_PCI_MSIX_IRQ_INDEX;
+  request.count = static_cast<std::uint32_t>(eventfds.size());
+  std::memcpy(bytes.data(), &request, sizeof request);
+  if (!eventfds.empty()) std::memcpy(bytes.data() + sizeof request, eventfds.data(), eventfds.size_bytes());
+  if (const int done = kernel_->ioctl(fd_, VFIO_DEVICE_SET_IRQS, bytes.data()); done < 0)
+    return {done == -EINVAL ? StatusCode::kUnsupported : StatusCode::kUnavailable,
+            fmt::format("{} vectors of MSI-X of {} cannot be set: {}", eventfds.size(), at_.text(), reason(done))};
+  return {};
+}
+
 Result<Vfio> Vfio::open(Kernel& kernel, std::span<const BusAddress> devices, std::span<const int> groups) {
   Vfio vfio(kernel);
   WHERRY_TRY(vfio.open_container());
@@ -275,18 +290,23 @@ Status Vfio::map(std::uint64_t iova, void* at, std::uint64_t bytes, const std::s
   return {};
 }
 
-Status Vfio::map_bar(std::size_t index, unsigned bar, std::uint64_t iova) {
+Result<std::span<std::byte>> Vfio::map_here(std::size_t index, unsigned bar) {
   const VfioDevice& device = devices_.at(index);
   const std::string what = fmt::format("BAR {} of {}", bar, device.at_.text());
   if (bar >= 6 || !device.regions_[bar].mappable || device.regions_[bar].bytes % kPage != 0)
-    return {StatusCode::kUnsupported,
-            fmt::format("{} cannot be mapped: it is not memory, or smaller than a page", what)};
+    return Status(StatusCode::kUnsupported,
+                  fmt::format("{} cannot be mapped: it is not memory, or smaller than a page", what));
   void* mapped = nullptr;
   const std::uint64_t bytes = device.regions_[bar].bytes;
   if (const int done = kernel_->map(device.fd_, bytes, device.regions_[bar].offset, mapped); done < 0)
-    return {StatusCode::kUnavailable, fmt::format("{} cannot be mapped: {}", what, reason(done))};
+    return Status(StatusCode::kUnavailable, fmt::format("{} cannot be mapped: {}", what, reason(done)));
   undo_.push([kernel = kernel_, mapped, bytes] { kernel->unmap(mapped, bytes); });
-  return map(iova, mapped, bytes, what);
+  return std::span(static_cast<std::byte*>(mapped), bytes);
+}
+
+Status Vfio::map_bar(std::size_t index, unsigned bar, std::uint64_t iova) {
+  WHERRY_ASSIGN(const std::span<std::byte> mapped, map_here(index, bar));
+  return map(iova, mapped.data(), mapped.size(), fmt::format("BAR {} of {}", bar, devices_.at(index).at_.text()));
 }
 
 Result<std::span<std::byte>> Vfio::map_memory(std::size_t bytes, std::uint64_t iova) {
