@@ -16,7 +16,7 @@ namespace wherry::sim::card {
 struct DeviceOptions {
   bool has_reset = true;
   /// Of the function-level reset, which the host waits for: the specification's 100 ms (PCIe 5.0, 6.6.2) are not needed here.
-  pcie::Time reset_time = 200 * pcie::kMicrosecond;
+  pcie::Time reset_time = 20 * pcie::kMicrosecond;
   std::uint64_t memory_from = std::uint64_t{4} << 30;  ///< DMA memory begins there
   std::uint64_t guard = 4096;                          ///< bytes between two pieces of memory, that nobody has
 };

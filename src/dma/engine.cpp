@@ -23,9 +23,9 @@ Result<std::unique_ptr<Engine>> Engine::open(pci::Device& device, const EngineOp
   if (options.ring_bits < kLeastBits || options.ring_bits > kMostBits)
     return Status(StatusCode::kInvalidArgument, fmt::format("a ring has 2^4 to 2^16 descriptors, not 2^{}", options.ring_bits));
   std::unique_ptr<Engine> engine(new Engine(device, options));
+  WHERRY_TRY(engine->identify());
   WHERRY_TRY(device.set_bus_master(false));
   if (const Status reset = device.reset(); !reset && reset.code() != StatusCode::kUnsupported) return reset;
-  WHERRY_TRY(engine->identify());
   WHERRY_TRY(engine->make_rings());
   WHERRY_TRY(engine->set_up());
   return engine;
