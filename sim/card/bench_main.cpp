@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// dma_card_bench: the DMA engine as a card, its driver, and simulated PCIe between them (docs/dma-card.md). Every figure is of a simulation.
+// dma_card_bench: the DMA engine as a card, its driver, and simulated PCIe between them (docs/dma-card.md). Every
+// figure is of a simulation.
 //
 // The JSON (schema "wherry.dma_card_bench/1"):
 //   schema, simulated (true)
 //   bars   by name (issue 14): value, target, at_least (false: at most), pass; bound and unit, where there are some
-//   rates  a list of: name, way ("h2c", "c2h"), bytes, depth, channels, bell ("tail", "descriptor"), rtt_ns, gbytes_per_s, millions_per_s,
-//          bound_gbytes_per_s, share (of it), latency_us, unfair, up_use, down_use (of the link's time), status_words (a transfer), cycles
+//   rates  a list of: name, way ("h2c", "c2h"), bytes, depth, channels, bell ("tail", "descriptor"), rtt_ns,
+//   gbytes_per_s, millions_per_s,
+//          bound_gbytes_per_s, share (of it), latency_us, unfair, up_use, down_use (of the link's time), status_words
+//          (a transfer), cycles
 //   soak   (with --soak) what SoakResult has, and cpu_s
 // It ends with 1 where a byte was wrong, or an answer; targets that are missed are in the file.
 #include <fmt/format.h>
@@ -34,7 +37,8 @@ struct Named {
 constexpr unsigned kPlenty = 480, kBatch = 32;
 
 RateRun run_of(Direction direction, std::uint32_t bytes, unsigned depth, std::uint32_t transfers) {
-  return {.direction = direction, .bytes = bytes, .depth = depth, .batch = depth > 64 ? kBatch : 1, .transfers = transfers};
+  return {
+      .direction = direction, .bytes = bytes, .depth = depth, .batch = depth > 64 ? kBatch : 1, .transfers = transfers};
 }
 
 /// Those that bars are made of.
@@ -69,9 +73,12 @@ std::vector<Named> more_runs() {
   std::vector<Named> runs;
   for (const Direction direction : {Direction::kToCard, Direction::kToHost}) {
     const std::string way = direction == Direction::kToCard ? "h2c" : "c2h";
-    for (const unsigned depth : {2U, 4U, 8U, 32U}) runs.push_back({fmt::format("{}_4k_depth{}", way, depth), run_of(direction, 4096, depth, 50 * depth + 60)});
-    for (const std::uint32_t bytes : {128U, 256U, 1024U, 2048U}) runs.push_back({fmt::format("{}_{}", way, bytes), run_of(direction, bytes, kPlenty, 4000)});
-    for (const std::uint32_t bytes : {16384U, 65536U, 262144U, 1U << 20}) runs.push_back({fmt::format("{}_{}_depth1", way, bytes), run_of(direction, bytes, 1, 12)});
+    for (const unsigned depth : {2U, 4U, 8U, 32U})
+      runs.push_back({fmt::format("{}_4k_depth{}", way, depth), run_of(direction, 4096, depth, 50 * depth + 60)});
+    for (const std::uint32_t bytes : {128U, 256U, 1024U, 2048U})
+      runs.push_back({fmt::format("{}_{}", way, bytes), run_of(direction, bytes, kPlenty, 4000)});
+    for (const std::uint32_t bytes : {16384U, 65536U, 262144U, 1U << 20})
+      runs.push_back({fmt::format("{}_{}_depth1", way, bytes), run_of(direction, bytes, 1, 12)});
     Named ddr{way + "_4k_depth16_ddr4", run_of(direction, 4096, 16, 1200)};
     ddr.run.memory = MemoryKind::kDdr4;
     runs.push_back(ddr);
@@ -86,13 +93,18 @@ std::vector<Named> more_runs() {
 }
 
 Json bar(double value, double target, bool at_least, const char* unit) {
-  return {{"value", value}, {"target", target}, {"at_least", at_least}, {"pass", at_least ? value >= target : value <= target}, {"unit", unit}};
+  return {{"value", value},
+          {"target", target},
+          {"at_least", at_least},
+          {"pass", at_least ? value >= target : value <= target},
+          {"unit", unit}};
 }
 
 class Bench {
  public:
   bool wrong = false;
-  Json document{{"schema", "wherry.dma_card_bench/1"}, {"simulated", true}, {"rates", Json::array()}, {"bars", Json::object()}};
+  Json document{
+      {"schema", "wherry.dma_card_bench/1"}, {"simulated", true}, {"rates", Json::array()}, {"bars", Json::object()}};
 
   void rates(const std::vector<Named>& runs) {
     for (const Named& one : runs) {
@@ -103,15 +115,26 @@ class Bench {
         wrong = true;
         fmt::print(stderr, "{}: {}\n", one.name, found.error);
       }
-      fmt::print("{:24} {:8.3f} GB/s {:8.2f} M/s {:6.1f} % of {:6.2f} GB/s {:8.3f} us\n", one.name, found.gbytes, found.millions, 100 * found.share,
-                 found.bound_gbytes, found.latency_us);
+      fmt::print("{:24} {:8.3f} GB/s {:8.2f} M/s {:6.1f} % of {:6.2f} GB/s {:8.3f} us\n", one.name, found.gbytes,
+                 found.millions, 100 * found.share, found.bound_gbytes, found.latency_us);
       std::fflush(stdout);
-      document["rates"].push_back({{"name", one.name}, {"way", to_card ? "h2c" : "c2h"}, {"bytes", one.run.bytes}, {"depth", one.run.depth},
-                                   {"channels", one.run.channels}, {"bell", one.run.bell == Bell::kTail ? "tail" : "descriptor"},
-                                   {"rtt_ns", one.run.rtt_ns}, {"gbytes_per_s", found.gbytes}, {"millions_per_s", found.millions},
-                                   {"bound_gbytes_per_s", found.bound_gbytes}, {"share", found.share}, {"latency_us", found.latency_us},
-                                   {"unfair", found.unfair}, {"up_use", found.up_use}, {"down_use", found.down_use},
-                                   {"status_words", found.status_words}, {"cycles", found.cycles}});
+      document["rates"].push_back({{"name", one.name},
+                                   {"way", to_card ? "h2c" : "c2h"},
+                                   {"bytes", one.run.bytes},
+                                   {"depth", one.run.depth},
+                                   {"channels", one.run.channels},
+                                   {"bell", one.run.bell == Bell::kTail ? "tail" : "descriptor"},
+                                   {"rtt_ns", one.run.rtt_ns},
+                                   {"gbytes_per_s", found.gbytes},
+                                   {"millions_per_s", found.millions},
+                                   {"bound_gbytes_per_s", found.bound_gbytes},
+                                   {"share", found.share},
+                                   {"latency_us", found.latency_us},
+                                   {"unfair", found.unfair},
+                                   {"up_use", found.up_use},
+                                   {"down_use", found.down_use},
+                                   {"status_words", found.status_words},
+                                   {"cycles", found.cycles}});
     }
   }
 
@@ -133,10 +156,12 @@ class Bench {
     bars["dma_4k_depth1_us"] = bar(of("h2c_4k_depth1").latency_us, 2.9, false, "us");
     bars["dma_4k_depth1_doorbell_us"] = bar(of("h2c_4k_depth1_doorbell").latency_us, 2.0, false, "us");
     bars["dma_half_rate_bytes"] = bar(half_rate_bytes({.direction = Direction::kToCard}), 40 * 1024, false, "bytes");
-    bars["dma_channels_unfair"] = bar(std::max(of("h2c_4k_4channels").unfair, of("c2h_4k_4channels").unfair), 0.02, false, "share");
+    bars["dma_channels_unfair"] =
+        bar(std::max(of("h2c_4k_4channels").unfair, of("c2h_4k_4channels").unfair), 0.02, false, "share");
     for (const auto& [name, one] : bars.items())
-      fmt::print("{:28} {:12.4g} {} {:g} {}: {}\n", name, one["value"].get<double>(), one["at_least"].get<bool>() ? ">=" : "<=", one["target"].get<double>(),
-                 one["unit"].get<std::string>(), one["pass"].get<bool>() ? "met" : "missed");
+      fmt::print("{:28} {:12.4g} {} {:g} {}: {}\n", name, one["value"].get<double>(),
+                 one["at_least"].get<bool>() ? ">=" : "<=", one["target"].get<double>(), one["unit"].get<std::string>(),
+                 one["pass"].get<bool>() ? "met" : "missed");
   }
 
   void run_soak(std::uint64_t seed, std::uint64_t bytes) {
@@ -147,11 +172,23 @@ class Bench {
       wrong = true;
       fmt::print(stderr, "soak: {}\n", found.error);
     }
-    document["soak"] = {{"worlds", found.worlds}, {"transfers", found.transfers}, {"bytes", found.bytes}, {"good", found.good},
-                        {"good_bytes", found.good_bytes}, {"failed", found.failed}, {"voided", found.voided}, {"struck", found.struck},
-                        {"resets", found.resets}, {"recoveries", found.recoveries}, {"masters_off", found.masters_off},
-                        {"engine_timeouts", found.engine_timeouts}, {"unexpected", found.unexpected}, {"holes", found.holes},
-                        {"cycles", found.cycles}, {"error", found.error}, {"cpu_s", cpu}};
+    document["soak"] = {{"worlds", found.worlds},
+                        {"transfers", found.transfers},
+                        {"bytes", found.bytes},
+                        {"good", found.good},
+                        {"good_bytes", found.good_bytes},
+                        {"failed", found.failed},
+                        {"voided", found.voided},
+                        {"struck", found.struck},
+                        {"resets", found.resets},
+                        {"recoveries", found.recoveries},
+                        {"masters_off", found.masters_off},
+                        {"engine_timeouts", found.engine_timeouts},
+                        {"unexpected", found.unexpected},
+                        {"holes", found.holes},
+                        {"cycles", found.cycles},
+                        {"error", found.error},
+                        {"cpu_s", cpu}};
     fmt::print("soak: {}\n", document["soak"].dump());
   }
 

@@ -22,10 +22,10 @@ using wherry::dma::kRegisterBar;
 constexpr std::uint32_t kWord = 4;
 /// Longer than anything but a timer takes from one sign at a port to the next, a reset's 540 cycles too (docs/dma.md).
 constexpr std::uint64_t kQuiet = 1024;
-constexpr std::uint64_t kTickCycles = 256;  ///< TickBits of the engine as it is Verilated
-constexpr std::uint64_t kTimerCycles = 8;   ///< units of moderation.timer
-constexpr std::size_t kAccesses = 64;       ///< chosen: then TLPs wait in the endpoint's receive buffer
-constexpr std::uint32_t kQueueBytes = 4096; ///< chosen: what the hard block has queued for the link, at most
+constexpr std::uint64_t kTickCycles = 256;   ///< TickBits of the engine as it is Verilated
+constexpr std::uint64_t kTimerCycles = 8;    ///< units of moderation.timer
+constexpr std::size_t kAccesses = 64;        ///< chosen: then TLPs wait in the endpoint's receive buffer
+constexpr std::uint32_t kQueueBytes = 4096;  ///< chosen: what the hard block has queued for the link, at most
 /// Sub-word of a token: the tag; above it the use of the tag.
 constexpr unsigned kTagBits = 8;
 
@@ -66,7 +66,8 @@ CardFunction::~CardFunction() = default;
 void CardFunction::power_on() {
   memory::Backend& backend = paced_ ? *paced_ : *backend_;
   memory_ = std::make_unique<memory::AxiMemory>(
-      backend, content_, 1, options_.memory == MemoryKind::kBram ? memory::kBramPort : memory::AxiPortSettings{.addresses = 4});
+      backend, content_, 1,
+      options_.memory == MemoryKind::kBram ? memory::kBramPort : memory::AxiPortSettings{.addresses = 4});
   core_.reset(*memory_);
   for (Request& request : requests_) request = {};
   open_ = 0;
@@ -108,7 +109,7 @@ void CardFunction::on_write(const pcie::InboundWrite& write) {
   const auto bytes = static_cast<std::uint32_t>(write.data.size());
   if (write.bar == kBellBar) {
     for (std::uint32_t done = 0; done < bytes;) {
-      Bell bell{.offset = (offset + done) % (reg::kRingControlCount * dma::kLineBytes), .bytes = 0};
+      BellWrite bell{.offset = static_cast<std::uint32_t>((offset + done) % (reg::kRingControlCount * dma::kLineBytes)), .bytes = 0};
       bell.bytes = std::min(bytes - done, static_cast<std::uint32_t>(dma::kLineBytes - bell.offset % dma::kLineBytes));
       std::memcpy(bell.data.data(), write.data.data() + done, bell.bytes);
       done += bell.bytes;
@@ -175,14 +176,16 @@ void CardFunction::complete(pcie::Token token, std::uint32_t offset, std::span<c
 }
 
 void CardFunction::end(Request& request, std::uint8_t tag, Error error) {
-  core_.completions.push_back({.tag = tag, .first = true, .last = true, .final_ = true, .error = error, .bytes = 0, .data = {}});
+  core_.completions.push_back(
+      {.tag = tag, .first = true, .last = true, .final_ = true, .error = error, .bytes = 0, .data = {}});
   request.open = false;
   --open_;
   wake();
 }
 
 void CardFunction::on_read_done(pcie::Token token, pcie::CompletionStatus status) {
-  if (status == pcie::CompletionStatus::kSuccess || status == pcie::CompletionStatus::kPoisoned) return;  // its data said all
+  if (status == pcie::CompletionStatus::kSuccess || status == pcie::CompletionStatus::kPoisoned)
+    return;  // its data said all
   const auto tag = static_cast<std::uint8_t>(token);
   Request& request = requests_[tag];
   if (request.number != token >> kTagBits || !request.open) {
@@ -240,7 +243,8 @@ void CardFunction::apply_settings() {
 void CardFunction::edge() {
   const auto pause = [&] { return options_.pauses != 0 && random_.below(1'000'000) < options_.pauses; };
   apply_settings();
-  // With bus mastering off requests wait here; while the function is under reset what comes out of the engine is dropped.
+  // With bus mastering off requests wait here; while the function is under reset what comes out of the engine is
+  // dropped.
   const bool passes = core_.settings.bus_master || resetting();
   if (held_read_ && passes) take_read(*held_read_);
   if (write_held_ && passes) take_beat({.first = false, .last = true, .bytes = 0, .address = 0, .data = {}});
@@ -282,7 +286,8 @@ void CardFunction::accesses() {
     if (next.value) {
       for (std::uint32_t ring = 0; ring < reg::kModerationCount; ++ring)
         if (next.offset == reg::moderation_offset(ring))
-          longest_timer_ = std::max<std::uint64_t>(longest_timer_, reg::kModerationTimer.get(*next.value) * kTimerCycles);
+          longest_timer_ =
+              std::max<std::uint64_t>(longest_timer_, reg::kModerationTimer.get(*next.value) * kTimerCycles);
       core_.begin_register_write(next.offset, *next.value);
     } else if (next.reply->bar == kRegisterBar && next.reply->bytes == kWord && next.offset % kWord == 0) {
       core_.begin_register_read(next.offset);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The DMA card as a PCIe function: the Verilated engine behind the hard block's requester and completer, and its memory. BAR 0 holds the
-// registers, BAR 2 the doorbells. docs/dma-card.md.
+// The DMA card as a PCIe function: the Verilated engine behind the hard block's requester and completer, and its
+// memory. BAR 0 holds the registers, BAR 2 the doorbells. docs/dma-card.md.
 //
-// Time: the engine has a clock of 4 ns, whose edges are events. It stops when nothing passes at any port of the engine, nothing is due and no
-// timer of it runs, and goes on with what arrives.
+// Time: the engine has a clock of 4 ns, whose edges are events. It stops when nothing passes at any port of the engine,
+// nothing is due and no timer of it runs, and goes on with what arrives.
 //
-// What stands between TLPs and the engine's ports does what AMD's block does (PG213, "Requester Interface" and "Completer Interface"):
+// What stands between TLPs and the engine's ports does what AMD's block does (PG213, "Requester Interface" and
+// "Completer Interface"):
 //   a read request is one TLP with a tag of the engine's; completions come as they are, poisoned ones marked;
-//   a write is one TLP, handed over when all its beats are there; requests wait while the queue to the link is full, or bus mastering is off;
-//   accesses of the BARs take place in order: one that waits (a register takes 5 cycles) holds up what is behind it;
-//   a write of the doorbells is cut at the 64 bytes of a ring; one of the registers that is not a word is dropped, a read is aborted;
-//   poisoned writes are dropped.
+//   a write is one TLP, handed over when all its beats are there; requests wait while the queue to the link is full, or
+//   bus mastering is off; accesses of the BARs take place in order: one that waits (a register takes 5 cycles) holds up
+//   what is behind it; a write of the doorbells is cut at the 64 bytes of a ring; one of the registers that is not a
+//   word is dropped, a read is aborted; poisoned writes are dropped.
 // One thread, that of the event queue.
 #pragma once
 
@@ -52,13 +53,13 @@ struct CardOptions {
 struct CardCounters {
   std::uint64_t cycles = 0;  ///< that were simulated
   std::uint64_t reads = 0, writes = 0, bells = 0;
-  std::uint64_t poisoned = 0;        ///< writes to the BARs that were dropped
-  std::uint64_t refused = 0;         ///< accesses of the BARs
-  std::uint64_t lost_in_reset = 0;   ///< accesses, requests and writes that were here
-  std::uint64_t timed_out = 0;       ///< by the engine
-  std::uint64_t unexpected = 0;      ///< completions of no request, as the engine found
-  std::uint64_t late = 0;            ///< answers of reads that the engine had given up
-  std::uint64_t most_lines = 0;      ///< of completions that waited for the engine
+  std::uint64_t poisoned = 0;       ///< writes to the BARs that were dropped
+  std::uint64_t refused = 0;        ///< accesses of the BARs
+  std::uint64_t lost_in_reset = 0;  ///< accesses, requests and writes that were here
+  std::uint64_t timed_out = 0;      ///< by the engine
+  std::uint64_t unexpected = 0;     ///< completions of no request, as the engine found
+  std::uint64_t late = 0;           ///< answers of reads that the engine had given up
+  std::uint64_t most_lines = 0;     ///< of completions that waited for the engine
 };
 
 class CardFunction final : public pcie::Function, pcie::EventHandler {
@@ -102,7 +103,7 @@ class CardFunction final : public pcie::Function, pcie::EventHandler {
   static constexpr std::size_t kTags = 256;
   /// An access of a BAR: a bell, a register's write, a register's read.
   struct Access {
-    std::optional<Bell> bell;
+    std::optional<BellWrite> bell;
     std::uint32_t offset = 0;
     std::optional<std::uint32_t> value;
     std::optional<pcie::InboundRead> reply;

@@ -31,7 +31,8 @@ TEST(SimCard, MoveAnyAlignmentAndSize_ExpectEveryByte) {
     for (const auto& [host, card] : {std::pair{0U, 0U}, {1U, 0U}, {0U, 1U}, {3U, 62U}, {63U, 17U}, {4093U, 4095U}}) {
       for (const std::uint32_t bytes : {1U, 3U, 64U, 65U, 511U, 4096U, 10'007U}) {
         for (const Direction direction : {Direction::kToCard, Direction::kToHost}) {
-          const Done done = bench.move(direction, 4096 + host, 8192 + card, bytes, bytes % 2 == 0 ? Bell::kTail : Bell::kDescriptor);
+          const Done done =
+              bench.move(direction, 4096 + host, 8192 + card, bytes, bytes % 2 == 0 ? Bell::kTail : Bell::kDescriptor);
           EXPECT_EQ(done.error, driver::Error::kNone) << driver::to_string(done.error);
           EXPECT_EQ(done.bytes, bytes);
         }
@@ -71,7 +72,8 @@ TEST(SimCard, FillAllChannels_ExpectEveryTransferOnceAndInOrder) {
       Ring& ring = bench.ring(i < 4 ? Direction::kToCard : Direction::kToHost, i % 4);
       for (; posted[i] < kTransfers && ring.room() != 0; ++posted[i]) {
         const std::uint64_t place = (std::uint64_t{i} * 16 + posted[i] % 16) * kStride + posted[i] % 16;
-        ASSERT_TRUE(ring.post({.host = bench.memory.iova + place, .card = place, .bytes = kBytes, .cookie = posted[i]}).ok());
+        ASSERT_TRUE(
+            ring.post({.host = bench.memory.iova + place, .card = place, .bytes = kBytes, .cookie = posted[i]}).ok());
         if (posted[i] % 3 == 0) ring.ring_bell(posted[i] % 2 == 0 ? Bell::kTail : Bell::kDescriptor);
       }
       ring.ring_bell();
@@ -90,7 +92,8 @@ TEST(SimCard, FillAllChannels_ExpectEveryTransferOnceAndInOrder) {
     for (unsigned slot = 0; slot < 16; ++slot) {
       const std::uint64_t place = (std::uint64_t{i} * 16 + slot) * kStride + slot;
       const std::vector<std::byte> card = bench.dump_card(place, kBytes);
-      EXPECT_EQ(std::memcmp(card.data(), bench.memory.bytes.data() + place, kBytes), 0) << "ring " << i << ", slot " << slot;
+      EXPECT_EQ(std::memcmp(card.data(), bench.memory.bytes.data() + place, kBytes), 0)
+          << "ring " << i << ", slot " << slot;
       EXPECT_EQ(std::memcmp(card.data(), data.data() + place, kBytes), 0) << "ring " << i << ", slot " << slot;
     }
   }
@@ -114,15 +117,21 @@ TEST(SimCard, SendPackets_ExpectThemBackWhole) {
     Ring &out = bench.ring(Direction::kToCard, channel), &in = bench.ring(Direction::kToHost, channel);
     const std::uint64_t buffers = std::uint64_t{256} << 10;
     for (std::uint32_t i = 0; i < kBuffers; ++i)
-      ASSERT_TRUE(in.post({.host = bench.memory.iova + buffers + i * kBuffer, .bytes = kBuffer, .cookie = i, .stream = true}).ok());
+      ASSERT_TRUE(
+          in.post({.host = bench.memory.iova + buffers + i * kBuffer, .bytes = kBuffer, .cookie = i, .stream = true})
+              .ok());
     in.ring_bell();
     for (const std::uint32_t bytes : {1U, 64U, 65U, 1500U, 4096U, 4097U, 9001U}) {
       const std::vector<std::byte> packet = random_bytes(bytes, ++seed);
       std::memcpy(bench.memory.bytes.data() + 5, packet.data(), bytes);
       // In two descriptors, if it is long: the first one does not end it.
       const std::uint32_t first = bytes > 4096 ? 2048 : bytes;
-      ASSERT_TRUE(out.post({.host = bench.memory.iova + 5, .bytes = first, .stream = true, .end_of_packet = first == bytes}).ok());
-      if (first != bytes) ASSERT_TRUE(out.post({.host = bench.memory.iova + 5 + first, .bytes = bytes - first, .stream = true}).ok());
+      ASSERT_TRUE(
+          out.post({.host = bench.memory.iova + 5, .bytes = first, .stream = true, .end_of_packet = first == bytes})
+              .ok());
+      if (first != bytes) {
+        ASSERT_TRUE(out.post({.host = bench.memory.iova + 5 + first, .bytes = bytes - first, .stream = true}).ok());
+      }
       out.ring_bell();
       std::vector<std::byte> found;
       for (bool end = false; !end;) {
@@ -135,7 +144,9 @@ TEST(SimCard, SendPackets_ExpectThemBackWhole) {
       }
       EXPECT_TRUE(found == packet) << bytes << " bytes on channel " << channel;
       EXPECT_EQ(bench.next(out).error, driver::Error::kNone);
-      if (first != bytes) EXPECT_EQ(bench.next(out).error, driver::Error::kNone);
+      if (first != bytes) {
+        EXPECT_EQ(bench.next(out).error, driver::Error::kNone);
+      }
     }
   }
   EXPECT_EQ(bench.rig.card.core().packets.worthless(), 0U);
@@ -143,8 +154,11 @@ TEST(SimCard, SendPackets_ExpectThemBackWhole) {
 
 TEST(SimCard, PostPacketsThatCannotBe_ExpectRefusals) {
   Bench bench;
-  EXPECT_EQ(bench.ring(Direction::kToHost).post({.host = bench.memory.iova + 1, .bytes = 4096, .stream = true}).code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(bench.ring(Direction::kToCard).post({.host = bench.memory.iova, .bytes = 65, .stream = true, .end_of_packet = false}).code(),
+  EXPECT_EQ(bench.ring(Direction::kToHost).post({.host = bench.memory.iova + 1, .bytes = 4096, .stream = true}).code(),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(bench.ring(Direction::kToCard)
+                .post({.host = bench.memory.iova, .bytes = 65, .stream = true, .end_of_packet = false})
+                .code(),
             StatusCode::kInvalidArgument);
 }
 
@@ -168,7 +182,8 @@ TEST(SimCard, ModerateInterrupts_ExpectOneByThresholdAndOneByTimer) {
   Ring& ring = bench.ring(Direction::kToCard);
   ring.moderate(4, 1000);  // the timer: 32 us
   const auto messages = [&] { return bench.rig.device.messages()[ring.number()]; };
-  for (unsigned i = 0; i < 5; ++i) ASSERT_TRUE(ring.post({.host = bench.memory.iova, .card = 0, .bytes = 64, .interrupt = true}).ok());
+  for (unsigned i = 0; i < 5; ++i)
+    ASSERT_TRUE(ring.post({.host = bench.memory.iova, .card = 0, .bytes = 64, .interrupt = true}).ok());
   ring.ring_bell();
   bench.rig.device.pause(20us);
   EXPECT_EQ(messages(), 1U);  // of the first four

@@ -19,7 +19,8 @@ using dma::Word;
 /// The requester sweeps its tags for 256 cycles; registers get their values within 515.
 constexpr std::uint64_t kResetCycles = 4;
 
-// Bits of the ports, from the last field on: hdl/dma/dma_pkg.sv, hdl/dma/control/dma_control_pkg.sv and hdl/common/axi.svh.
+// Bits of the ports, from the last field on: hdl/dma/dma_pkg.sv, hdl/dma/control/dma_control_pkg.sv and
+// hdl/common/axi.svh.
 namespace completion_bits {
 constexpr unsigned kBytes = 512, kError = 519, kFinal = 522, kLast = 523, kFirst = 524, kTag = 525;
 }
@@ -39,19 +40,21 @@ namespace axis_bits {
 constexpr unsigned kKeep = 512, kLast = 576, kUser = 577;
 }
 namespace lite_request {
-constexpr unsigned kRReady = 0, kArValid = 1, kArAddress = 2, kBReady = 34, kWValid = 35, kWStrobes = 36, kWData = 40, kAwValid = 72,
-                   kAwAddress = 73;
+constexpr unsigned kRReady = 0, kArValid = 1, kArAddress = 2, kBReady = 34, kWValid = 35, kWStrobes = 36, kWData = 40,
+                   kAwValid = 72, kAwAddress = 73;
 }
 namespace lite_response {
-constexpr unsigned kRValid = 0, kRResp = 1, kRData = 3, kArReady = 35, kBValid = 36, kBResp = 37, kWReady = 39, kAwReady = 40;
+constexpr unsigned kRValid = 0, kRResp = 1, kRData = 3, kArReady = 35, kBValid = 36, kBResp = 37, kWReady = 39,
+                   kAwReady = 40;
 }
 namespace axi_request {
-constexpr unsigned kRReady = 0, kArValid = 1, kArSize = 11, kArLen = 14, kArAddress = 22, kArId = 86, kBReady = 90, kWValid = 91, kWLast = 92,
-                   kWStrobes = 93, kWData = 157, kAwValid = 669, kAwSize = 679, kAwLen = 682, kAwAddress = 690, kAwId = 754;
+constexpr unsigned kRReady = 0, kArValid = 1, kArSize = 11, kArLen = 14, kArAddress = 22, kArId = 86, kBReady = 90,
+                   kWValid = 91, kWLast = 92, kWStrobes = 93, kWData = 157, kAwValid = 669, kAwSize = 679, kAwLen = 682,
+                   kAwAddress = 690, kAwId = 754;
 }
 namespace axi_response {
-constexpr unsigned kRValid = 0, kRLast = 1, kRResp = 2, kRData = 4, kRId = 516, kArReady = 520, kBValid = 521, kBResp = 522, kBId = 524,
-                   kWReady = 528, kAwReady = 529;
+constexpr unsigned kRValid = 0, kRLast = 1, kRResp = 2, kRData = 4, kRId = 516, kArReady = 520, kBValid = 521,
+                   kBResp = 522, kBId = 524, kWReady = 528, kAwReady = 529;
 }
 constexpr unsigned kDecodeError = 3;
 constexpr unsigned kChannelBits = 2;  // of tuser; the bit above them: worthless
@@ -120,8 +123,10 @@ const EngineOutput& EngineCore::cycle() {
 void EngineCore::drive() {
   Vdma_engine& c = *pins_->core;
   const bool live = c.rst_i == 0;
-  c.function_i = static_cast<CData>(settings.mrrs << function_bits::kMaxRead | unsigned{settings.msix_mask} << function_bits::kMask |
-                                    unsigned{settings.msix_enable} << function_bits::kEnable | unsigned{settings.bus_master} << function_bits::kMaster);
+  c.function_i = static_cast<CData>(settings.mrrs << function_bits::kMaxRead |
+                                    unsigned{settings.msix_mask} << function_bits::kMask |
+                                    unsigned{settings.msix_enable} << function_bits::kEnable |
+                                    unsigned{settings.bus_master} << function_bits::kMaster);
   c.mps_i = static_cast<CData>(settings.mps);
   c.timeout_i = static_cast<CData>(settings.timeout);
   c.flr_i = settings.reset_function ? 1 : 0;
@@ -141,7 +146,7 @@ void EngineCore::drive() {
   }
   c.s_bell_valid = live && !bells.empty() ? 1 : 0;
   if (c.s_bell_valid != 0) {
-    const Bell& bell = bells.front();
+    const BellWrite& bell = bells.front();
     const std::span<Word> port = bits(c.s_bell_payload);
     std::memcpy(port.data(), bell.data.data(), kLineBytes);
     set_field(port, bell_bits::kBytes, 7, bell.bytes);
@@ -193,7 +198,8 @@ void EngineCore::begin_register_read(std::uint32_t offset) {
 }
 
 void EngineCore::begin_register_write(std::uint32_t offset, std::uint32_t value) {
-  access_ = {.write = true, .address_offered = true, .data_offered = true, .ended = false, .offset = offset, .data = value};
+  access_ = {
+      .write = true, .address_offered = true, .data_offered = true, .ended = false, .offset = offset, .data = value};
 }
 
 void EngineCore::drive_registers() {
@@ -257,9 +263,11 @@ memory::AxiRequest EngineCore::sample_memory() const {
   in.r_ready = field(port, axi_request::kRReady, 1) != 0;
   in.b_ready = field(port, axi_request::kBReady, 1) != 0;
   in.ar_valid = field(port, axi_request::kArValid, 1) != 0;
-  if (in.ar_valid) in.ar = address(axi_request::kArAddress, axi_request::kArLen, axi_request::kArSize, axi_request::kArId);
+  if (in.ar_valid)
+    in.ar = address(axi_request::kArAddress, axi_request::kArLen, axi_request::kArSize, axi_request::kArId);
   in.aw_valid = field(port, axi_request::kAwValid, 1) != 0;
-  if (in.aw_valid) in.aw = address(axi_request::kAwAddress, axi_request::kAwLen, axi_request::kAwSize, axi_request::kAwId);
+  if (in.aw_valid)
+    in.aw = address(axi_request::kAwAddress, axi_request::kAwLen, axi_request::kAwSize, axi_request::kAwId);
   in.w_valid = field(port, axi_request::kWValid, 1) != 0;
   if (!in.w_valid) return in;
   in.w_last = field(port, axi_request::kWLast, 1) != 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// hdl/dma/dma_engine.sv, Verilated, as an object: its ports in cycles of 4 ns. What the host sends waits in queues here; what the engine sends
-// is asked for after each cycle. Behind its AXI port is a memory of sim/memory.
+// hdl/dma/dma_engine.sv, Verilated, as an object: its ports in cycles of 4 ns. What the host sends waits in queues
+// here; what the engine sends is asked for after each cycle. Behind its AXI port is a memory of sim/memory.
 //
-// One thread. Everything is within one clock. A rule of AXI that the engine breaks, and an assertion of the RTL, end the process.
+// One thread. Everything is within one clock. A rule of AXI that the engine breaks, and an assertion of the RTL, end
+// the process.
 #pragma once
 
 #include <array>
@@ -44,7 +45,7 @@ struct WriteBeat {
 };
 
 /// A write to the doorbell window: it lies in the 64 bytes of one ring.
-struct Bell {
+struct BellWrite {
   std::uint32_t offset = 0, bytes = 0;
   Line data{};
 };
@@ -71,14 +72,15 @@ class EngineCore {
   EngineCore& operator=(const EngineCore&) = delete;
   ~EngineCore();
 
-  /// The pins rst_i: everything within is forgotten. `memory` takes over at the AXI port (port 0); it must outlive the next reset.
+  /// The pins rst_i: everything within is forgotten. `memory` takes over at the AXI port (port 0); it must outlive the
+  /// next reset.
   void reset(memory::AxiBus& memory);
 
   EngineSettings settings;
   /// Whether the host takes a read request, and a beat of a write, in the next cycle.
   bool take_reads = true, take_writes = true;
   std::deque<CompletionBeat> completions;
-  std::deque<Bell> bells;
+  std::deque<BellWrite> bells;
   /// Behind the streams. Pauses of its ports are drawn by the seed.
   PacketLoop packets;
 

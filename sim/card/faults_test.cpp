@@ -10,8 +10,10 @@ namespace {
 using namespace testing_support;
 using driver::Error;
 
-/// Three transfers, of which the second one fails as `expected`: the first is right, the third void, all others rings go on.
-void expect_failure(Bench& bench, Direction direction, Error expected, std::uint64_t bad_host, std::uint64_t bad_card, const std::optional<pcie::Fault>& fault) {
+/// Three transfers, of which the second one fails as `expected`: the first is right, the third void, all others rings
+/// go on.
+void expect_failure(Bench& bench, Direction direction, Error expected, std::uint64_t bad_host, std::uint64_t bad_card,
+                    const std::optional<pcie::Fault>& fault) {
   Ring& ring = bench.ring(direction, 1);
   // The first alone, so that a fault that counts strikes the second.
   ASSERT_EQ(bench.move(direction, 4096, 8192, 1000, Bell::kDescriptor, 1).error, Error::kNone);
@@ -42,17 +44,20 @@ TEST(SimCardFaults, ReadWhereNoMemoryIs_ExpectUnsupported) {
 
 TEST(SimCardFaults, AHostThatAborts_ExpectAborted) {
   Bench bench;
-  expect_failure(bench, Direction::kToCard, Error::kAborted, bench.memory.iova, 0, of_reads(bench, pcie::FaultKind::kCompleterAbort, pcie::TlpKind::kCompletion));
+  expect_failure(bench, Direction::kToCard, Error::kAborted, bench.memory.iova, 0,
+                 of_reads(bench, pcie::FaultKind::kCompleterAbort, pcie::TlpKind::kCompletion));
 }
 
 TEST(SimCardFaults, PoisonedData_ExpectPoisoned) {
   Bench bench;
-  expect_failure(bench, Direction::kToCard, Error::kPoisoned, bench.memory.iova, 0, of_reads(bench, pcie::FaultKind::kPoison, pcie::TlpKind::kCompletion));
+  expect_failure(bench, Direction::kToCard, Error::kPoisoned, bench.memory.iova, 0,
+                 of_reads(bench, pcie::FaultKind::kPoison, pcie::TlpKind::kCompletion));
 }
 
 TEST(SimCardFaults, ARequestThatVanishes_ExpectATimeOut) {
   Bench bench;
-  expect_failure(bench, Direction::kToCard, Error::kTimeout, bench.memory.iova, 0, of_reads(bench, pcie::FaultKind::kVanish, pcie::TlpKind::kRead));
+  expect_failure(bench, Direction::kToCard, Error::kTimeout, bench.memory.iova, 0,
+                 of_reads(bench, pcie::FaultKind::kVanish, pcie::TlpKind::kRead));
   EXPECT_EQ(bench.rig.card.counters().timed_out, 1U);
 }
 
@@ -67,7 +72,8 @@ TEST(SimCardFaults, ADescriptorThatCannotBeRead_ExpectTheRingToSaySo) {
   Bench bench;
   Ring& ring = bench.ring(Direction::kToHost, 3);
   bench.rig.fabric.add_fault(of_reads(bench, pcie::FaultKind::kCompleterAbort, pcie::TlpKind::kCompletion));
-  for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(ring.post({.host = bench.memory.iova, .card = 0, .bytes = 100, .cookie = i}).ok());
+  for (std::uint64_t i = 0; i < 3; ++i)
+    ASSERT_TRUE(ring.post({.host = bench.memory.iova, .card = 0, .bytes = 100, .cookie = i}).ok());
   ring.ring_bell();
   const Done failed = bench.next(ring);
   EXPECT_EQ(failed.cookie, 0U);
@@ -98,7 +104,10 @@ void in_flight(Bench& bench, std::chrono::nanoseconds after, const std::function
   for (unsigned i = 0; i < 8; ++i) {
     Ring& ring = bench.ring(i < 4 ? Direction::kToCard : Direction::kToHost, i % 4);
     for (unsigned k = 0; k < kEach; ++k)
-      ASSERT_TRUE(ring.post({.host = bench.memory.iova + i * 8192 + k, .card = i * 8192 + 3 * k, .bytes = 3000 + k, .cookie = k}).ok());
+      ASSERT_TRUE(
+          ring.post(
+                  {.host = bench.memory.iova + i * 8192 + k, .card = i * 8192 + 3 * k, .bytes = 3000 + k, .cookie = k})
+              .ok());
     ring.ring_bell();
   }
   bench.rig.device.pause(after);
@@ -109,7 +118,9 @@ void in_flight(Bench& bench, std::chrono::nanoseconds after, const std::function
     for (unsigned k = 0; k < kEach; ++k) {
       const Done done = bench.next(ring);
       ASSERT_EQ(done.cookie, k);
-      if (all_are_right) ASSERT_EQ(done.error, Error::kNone) << driver::to_string(done.error);
+      if (all_are_right) {
+        ASSERT_EQ(done.error, Error::kNone) << driver::to_string(done.error);
+      }
       ASSERT_TRUE(done.error == Error::kNone || done.error == Error::kReset) << driver::to_string(done.error);
       ASSERT_FALSE(void_now && done.error == Error::kNone);
       void_now = done.error == Error::kReset;
@@ -118,51 +129,62 @@ void in_flight(Bench& bench, std::chrono::nanoseconds after, const std::function
   }
   for (const Direction direction : {Direction::kToCard, Direction::kToHost})
     for (unsigned channel = 0; channel < 4; ++channel)
-      ASSERT_EQ(bench.move(direction, 300'001, 100'003, 5000, Bell::kTail, channel).error, Error::kNone) << "after " << after.count() << " ns";
+      ASSERT_EQ(bench.move(direction, 300'001, 100'003, 5000, Bell::kTail, channel).error, Error::kNone)
+          << "after " << after.count() << " ns";
 }
 
 TEST(SimCardFaults, ResetTheFunctionInFlight_ExpectEveryTransferToldAndNewOnesRight) {
   for (const ReadsAtReset reads : {ReadsAtReset::kReported, ReadsAtReset::kForgotten}) {
     Bench bench({.card = {.reads_at_reset = reads}});
     for (auto after = 0ns; after <= 9us; after += 211ns)
-      in_flight(bench, after, [&] { ASSERT_TRUE(bench.engine->reset().ok()) << "after " << after.count() << " ns"; }, false);
+      in_flight(
+          bench, after, [&] { ASSERT_TRUE(bench.engine->reset().ok()) << "after " << after.count() << " ns"; }, false);
   }
 }
 
 TEST(SimCardFaults, ResetRingsInFlight_ExpectEveryTransferToldAndNewOnesRight) {
   Bench bench;
   for (auto after = 0ns; after <= 9us; after += 331ns) {
-    in_flight(bench, after, [&] {
-      for (unsigned channel = 0; channel < 4; ++channel) {
-        ASSERT_TRUE(bench.ring(Direction::kToCard, channel).recover().ok());
-        ASSERT_TRUE(bench.ring(Direction::kToHost, channel).recover().ok());
-      }
-    }, false);
+    in_flight(
+        bench, after,
+        [&] {
+          for (unsigned channel = 0; channel < 4; ++channel) {
+            ASSERT_TRUE(bench.ring(Direction::kToCard, channel).recover().ok());
+            ASSERT_TRUE(bench.ring(Direction::kToHost, channel).recover().ok());
+          }
+        },
+        false);
   }
 }
 
 TEST(SimCardFaults, SwitchBusMasteringOffInFlight_ExpectAPauseAndNothingLost) {
   Bench bench;
   for (auto after = 0ns; after <= 8us; after += 521ns) {
-    in_flight(bench, after, [&] {
-      ASSERT_TRUE(bench.rig.device.set_bus_master(false).ok());
-      bench.rig.device.pause(10us);
-      const std::uint64_t reads = bench.rig.card.counters().reads, writes = bench.rig.card.counters().writes;
-      bench.rig.device.pause(10us);
-      ASSERT_EQ(bench.rig.card.counters().reads, reads);
-      ASSERT_EQ(bench.rig.card.counters().writes, writes);
-      ASSERT_TRUE(bench.rig.device.set_bus_master(true).ok());
-    }, true);
+    in_flight(
+        bench, after,
+        [&] {
+          ASSERT_TRUE(bench.rig.device.set_bus_master(false).ok());
+          bench.rig.device.pause(10us);
+          const std::uint64_t reads = bench.rig.card.counters().reads, writes = bench.rig.card.counters().writes;
+          bench.rig.device.pause(10us);
+          ASSERT_EQ(bench.rig.card.counters().reads, reads);
+          ASSERT_EQ(bench.rig.card.counters().writes, writes);
+          ASSERT_TRUE(bench.rig.device.set_bus_master(true).ok());
+        },
+        true);
   }
 }
 
 TEST(SimCardFaults, ResetTheLinkInFlight_ExpectTheDriverToComeBack) {
   Bench bench;
   for (auto after = 0ns; after <= 8us; after += 977ns) {
-    in_flight(bench, after, [&] {
-      bench.rig.fabric.hot_reset(bench.rig.slot);
-      ASSERT_TRUE(bench.engine->reset().ok());
-    }, false);
+    in_flight(
+        bench, after,
+        [&] {
+          bench.rig.fabric.hot_reset(bench.rig.slot);
+          ASSERT_TRUE(bench.engine->reset().ok());
+        },
+        false);
   }
 }
 

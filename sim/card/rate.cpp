@@ -17,7 +17,7 @@ namespace driver = wherry::dma;
 using driver::Direction;
 
 constexpr std::uint32_t kAlign = 64;
-constexpr std::uint32_t kWarmUpShare = 4;  // the first quarter
+constexpr std::uint32_t kWarmUpShare = 4;            // the first quarter
 constexpr std::size_t kSpan = std::size_t{1} << 20;  // bytes of a channel, of each side
 constexpr auto kStandstill = 1ms;
 constexpr std::uint32_t kCompletion = 256, kMps = 256;
@@ -50,7 +50,9 @@ RigOptions rig_options(const RateRun& run) {
 class Measurement {
  public:
   explicit Measurement(const RateRun& run)
-      : run_(run), rig_(rig_options(run)), stride_((run.bytes + std::max(run.host_off, run.card_off) + kAlign - 1) / kAlign * kAlign),
+      : run_(run),
+        rig_(rig_options(run)),
+        stride_((run.bytes + std::max(run.host_off, run.card_off) + kAlign - 1) / kAlign * kAlign),
         places_(std::max<std::size_t>(1, kSpan / stride_)) {}
   RateResult take();
 
@@ -77,7 +79,8 @@ class Measurement {
 };
 
 bool Measurement::prepare() {
-  auto engine = driver::Engine::open(rig_.device, {.ring_bits = bits_for(run_.depth), .channels = run_.channels, .interrupts = run_.by_interrupt});
+  auto engine = driver::Engine::open(
+      rig_.device, {.ring_bits = bits_for(run_.depth), .channels = run_.channels, .interrupts = run_.by_interrupt});
   if (!engine) {
     result_.error = engine.status().to_string();
     return false;
@@ -148,7 +151,8 @@ void Measurement::verify() {
     rig_.card.content().dump(channels_[i].card, card);
     const std::size_t count = std::min<std::size_t>(places_, channels_[i].told);
     for (std::size_t place = 0; place < count; ++place)
-      if (std::memcmp(card.data() + place * stride_ + run_.card_off, channels_[i].memory.bytes.data() + place * stride_ + run_.host_off, run_.bytes) != 0)
+      if (std::memcmp(card.data() + place * stride_ + run_.card_off,
+                      channels_[i].memory.bytes.data() + place * stride_ + run_.host_off, run_.bytes) != 0)
         result_.error = fmt::format("channel {}: the bytes of place {} are wrong", i, place);
   }
   if (result_.error.empty()) result_.error = rig_.card.violation();

@@ -22,16 +22,22 @@ pcie::NodeId add_slot(pcie::Fabric& fabric, const RigOptions& options) {
   pcie::NodeId above = pcie::kRoot;
   if (options.with_switch) above = fabric.add_switch(above, options.link).value();
   return fabric
-      .add_endpoint(above, options.link, {.receive_latency = CardFunction::kHardBlockLatency, .send_latency = CardFunction::kHardBlockLatency})
+      .add_endpoint(
+          above, options.link,
+          {.receive_latency = CardFunction::kHardBlockLatency, .send_latency = CardFunction::kHardBlockLatency})
       .value();
 }
 
 }  // namespace
 
 Rig::Rig(const RigOptions& options)
-    : fabric(queue, options.fabric), card(queue, options.card), slot(add_slot(fabric, options)), device(fabric, card, options.device) {
+    : fabric(queue, options.fabric),
+      card(queue, options.card),
+      slot(add_slot(fabric, options)),
+      device(fabric, card, options.device) {
   card.attach(*fabric.add_function(slot, card, CardFunction::function_options()).value());
-  if (const Status status = fabric.enumerate(); !status) static_cast<void>(Result<int>(status).value());  // says why, and ends
+  if (const Status status = fabric.enumerate(); !status)
+    static_cast<void>(Result<int>(status).value());  // says why, and ends
 }
 
 pcie::Time round_trip(const RigOptions& options) {

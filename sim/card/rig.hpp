@@ -31,7 +31,6 @@ class Rig {
   CardFunction card;
   pcie::NodeId slot = 0;  ///< the card's
   SimulatedDevice device;
-
 };
 
 /// From a read request of the card for 64 bytes to its data, on an idle fabric. Its own fabric is built for it.

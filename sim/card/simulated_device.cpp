@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <cstring>
+#include <numeric>
 
 #include "dma/card.hpp"
 #include "dma/generated/registers.hpp"
@@ -20,17 +20,24 @@ namespace reg = wherry::dma::registers;
 /// Where x86 takes messages: 0xFEE00000 and the APIC's number (Intel SDM volume 3, 11.11). A vector has its own data.
 constexpr std::uint64_t kMessages = 0xFEE0'0000, kMessagesEnd = 0xFEF0'0000;
 constexpr std::uint64_t kVectorStride = 0x1000;  // so that the address tells which one it is
-/// A read that no one answers reads as all ones after the root's time-out, of which the processor never sees the status.
+/// A read that no one answers reads as all ones after the root's time-out, of which the processor never sees the
+/// status.
 constexpr pcie::Time kReadTime = 20 * pcie::kMillisecond;
 
-std::size_t whole_pages(std::size_t bytes) { return (bytes + pcie::kPageBytes - 1) / pcie::kPageBytes * pcie::kPageBytes; }
+std::size_t whole_pages(std::size_t bytes) {
+  return (bytes + pcie::kPageBytes - 1) / pcie::kPageBytes * pcie::kPageBytes;
+}
 
 pcie::Time picoseconds(std::chrono::nanoseconds time) { return time.count() * pcie::kNanosecond; }
 
 }  // namespace
 
 SimulatedDevice::SimulatedDevice(pcie::Fabric& fabric, CardFunction& card, const DeviceOptions& options)
-    : fabric_(fabric), card_(card), options_(options), host_(fabric.add_host(*this).value()), next_(options.memory_from) {
+    : fabric_(fabric),
+      card_(card),
+      options_(options),
+      host_(fabric.add_host(*this).value()),
+      next_(options.memory_from) {
   fabric.memory().watch(kMessages, kMessagesEnd - kMessages, *this);
 }
 
@@ -88,7 +95,8 @@ Status SimulatedDevice::reset() {
 
 Result<pci::DmaMemory> SimulatedDevice::allocate(std::size_t bytes) {
   const std::size_t whole = whole_pages(bytes);
-  if (next_ + whole > fabric_.memory().size()) return Status(StatusCode::kResourceExhausted, "the simulated host has no more memory");
+  if (next_ + whole > fabric_.memory().size())
+    return Status(StatusCode::kResourceExhausted, "the simulated host has no more memory");
   // Where a page begins is the driver's concern at the bus, not in this process.
   std::vector<std::byte>& memory = memories_.emplace_back(whole);
   fabric_.memory().back(next_, memory);
@@ -106,7 +114,8 @@ Status SimulatedDevice::set_vectors(std::span<const int> eventfds) {
 
 void SimulatedDevice::write_table() {
   for (std::uint32_t i = 0; i < eventfds_.size(); ++i) {
-    write32(wherry::dma::kRegisterBar, reg::msix_address_low_offset(i), static_cast<std::uint32_t>(kMessages + i * kVectorStride));
+    write32(wherry::dma::kRegisterBar, reg::msix_address_low_offset(i),
+            static_cast<std::uint32_t>(kMessages + i * kVectorStride));
     write32(wherry::dma::kRegisterBar, reg::msix_address_high_offset(i), 0);
     write32(wherry::dma::kRegisterBar, reg::msix_data_offset(i), i);
     write32(wherry::dma::kRegisterBar, reg::msix_control_offset(i), 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The card as a driver sees it (pci::Device), in simulated time: registers and doorbells are TLPs of the simulated processor, DMA memory is this
-// process's and the simulated host's at once, a message of MSI-X counts up an eventfd. Time passes in the calls only.
+// The card as a driver sees it (pci::Device), in simulated time: registers and doorbells are TLPs of the simulated
+// processor, DMA memory is this process's and the simulated host's at once, a message of MSI-X counts up an eventfd.
+// Time passes in the calls only.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ namespace wherry::sim::card {
 
 struct DeviceOptions {
   bool has_reset = true;
-  /// Of the function-level reset, which the host waits for: the specification's 100 ms (PCIe 5.0, 6.6.2) are not needed here.
+  /// Of the function-level reset, which the host waits for: the specification's 100 ms (PCIe 5.0, 6.6.2) are not needed
+  /// here.
   pcie::Time reset_time = 20 * pcie::kMicrosecond;
   std::uint64_t memory_from = std::uint64_t{4} << 30;  ///< DMA memory begins there
   std::uint64_t guard = 4096;                          ///< bytes between two pieces of memory, that nobody has

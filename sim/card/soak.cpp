@@ -19,8 +19,9 @@ using namespace std::chrono_literals;
 namespace driver = wherry::dma;
 using driver::Direction;
 
-constexpr std::uint32_t kSlotBytes = 16384, kGuard = 64, kSlots = 24;  // a ring has so many transfers outstanding, at most
-constexpr std::uint64_t kRingBytes = std::uint64_t{1} << 20;           // of the card's memory
+constexpr std::uint32_t kSlotBytes = 16384, kGuard = 64,
+                        kSlots = 24;                          // a ring has so many transfers outstanding, at most
+constexpr std::uint64_t kRingBytes = std::uint64_t{1} << 20;  // of the card's memory
 constexpr std::uint64_t kWorldBytes = 400'000;
 constexpr auto kStandstill = 500us;  // longer than any time-out of the engine here, and any delay
 
@@ -44,7 +45,8 @@ struct Channel {
 
 class World {
  public:
-  World(std::uint64_t seed, SoakResult& result) : random_(seed), result_(result), rig_(options()), budget_(kWorldBytes) {}
+  World(std::uint64_t seed, SoakResult& result)
+      : random_(seed), result_(result), rig_(options()), budget_(kWorldBytes) {}
   /// Empty: all was right.
   std::string run();
 
@@ -65,8 +67,10 @@ class World {
   [[nodiscard]] std::uint32_t between(std::uint32_t least, std::uint32_t most) {
     return least + static_cast<std::uint32_t>(random_.below(most - least + 1));
   }
+  [[nodiscard]] Channel& any_channel() { return channels_[between(0, static_cast<std::uint32_t>(channels_.size()) - 1)]; }
   [[nodiscard]] std::size_t open() const {
-    return std::accumulate(channels_.begin(), channels_.end(), std::size_t{0}, [](std::size_t sum, const Channel& one) { return sum + one.open.size(); });
+    return std::accumulate(channels_.begin(), channels_.end(), std::size_t{0},
+                           [](std::size_t sum, const Channel& one) { return sum + one.open.size(); });
   }
 
   SplitMix64 random_;
@@ -92,7 +96,9 @@ RigOptions World::options() {
   made.fabric.root.rcb = 64U << between(0, 1);
   made.fabric.root.memory_latency = between(50, 1500) * pcie::kNanosecond;
   made.fabric.root.memory_jitter = between(0, 800) * pcie::kNanosecond;
-  if (chance(2)) made.fabric.reordering = {.per_mille = between(0, 400), .longest_hold = 500 * pcie::kNanosecond, .split_anywhere = chance(2)};
+  if (chance(2))
+    made.fabric.reordering = {
+        .per_mille = between(0, 400), .longest_hold = 500 * pcie::kNanosecond, .split_anywhere = chance(2)};
   made.fabric.seed = random_();
   made.card.seed = random_();
   made.card.memory = chance(6) ? MemoryKind::kDdr4 : MemoryKind::kBram;
@@ -104,7 +110,8 @@ RigOptions World::options() {
 
 bool World::begin() {
   by_interrupt_ = chance(3);
-  auto engine = driver::Engine::open(rig_.device, {.ring_bits = between(4, 7), .interrupts = by_interrupt_, .status_pace = between(1, 30)});
+  auto engine = driver::Engine::open(
+      rig_.device, {.ring_bits = between(4, 7), .interrupts = by_interrupt_, .status_pace = between(1, 30)});
   if (!engine) {
     wrong(engine.status().to_string());
     return false;
@@ -130,8 +137,11 @@ void World::add_faults() {
     const auto target = static_cast<Target>(between(0, 3));
     pcie::Fault fault;
     fault.kind = static_cast<pcie::FaultKind>(between(0, 4));
-    if (fault.kind == pcie::FaultKind::kDelay) fault.delay = between(100, chance(4) ? 200'000 : 5'000) * pcie::kNanosecond;
-    fault.tlp = target == Target::kCompletions ? pcie::TlpKind::kCompletion : target == Target::kReads ? pcie::TlpKind::kRead : pcie::TlpKind::kWrite;
+    if (fault.kind == pcie::FaultKind::kDelay)
+      fault.delay = between(100, chance(4) ? 200'000 : 5'000) * pcie::kNanosecond;
+    fault.tlp = target == Target::kCompletions ? pcie::TlpKind::kCompletion
+                : target == Target::kReads     ? pcie::TlpKind::kRead
+                                               : pcie::TlpKind::kWrite;
     fault.requester = rig_.card.port().id();
     if (target == Target::kBells) {
       fault.requester = pcie::kHostId;
@@ -143,7 +153,8 @@ void World::add_faults() {
     fault.one_in = between(1, 60);
     if (target == Target::kWrites) {
       writes_struck_ = true;
-      // A poisoned write reaches the memory with its mark, which only the host's error handling sees: a status word would lie.
+      // A poisoned write reaches the memory with its mark, which only the host's error handling sees: a status word
+      // would lie.
       if (fault.kind == pcie::FaultKind::kPoison) fault.kind = pcie::FaultKind::kVanish;
     }
     rig_.fabric.add_fault(fault);
@@ -168,7 +179,9 @@ void World::post(Channel& channel) {
   const std::uint64_t card = channel.card + place;
   if (channel.to_card) {
     std::memcpy(host + slot.host_off, slot.data.data(), slot.bytes);
-    rig_.card.content().load(card + slot.card_off - kGuard, std::vector<std::uint8_t>(slot.bytes + 2 * kGuard, std::to_integer<std::uint8_t>(slot.poison)));
+    rig_.card.content().load(
+        card + slot.card_off - kGuard,
+        std::vector<std::uint8_t>(slot.bytes + 2 * kGuard, std::to_integer<std::uint8_t>(slot.poison)));
   } else {
     rig_.card.content().load(card + slot.card_off, slot.data);
     std::memset(host + slot.host_off - kGuard, std::to_integer<int>(slot.poison), slot.bytes + 2 * kGuard);
@@ -190,7 +203,8 @@ void World::post(Channel& channel) {
 }
 
 void World::judge(const Channel& channel, const Slot& slot, const driver::Done& done) {
-  const std::string what = fmt::format("ring {}, transfer {} of {} bytes ({})", channel.ring->number(), slot.cookie, slot.bytes, driver::to_string(done.error));
+  const std::string what = fmt::format("ring {}, transfer {} of {} bytes ({})", channel.ring->number(), slot.cookie,
+                                       slot.bytes, driver::to_string(done.error));
   if (done.cookie != slot.cookie) return wrong(fmt::format("{}: was told as {}", what, done.cookie));
   const std::uint64_t place = slot.cookie % kSlots * kSlotBytes;
   std::vector<std::uint8_t> found(slot.bytes + 2 * kGuard);
@@ -203,11 +217,14 @@ void World::judge(const Channel& channel, const Slot& slot, const driver::Done& 
   for (std::size_t i = 0; i < found.size(); ++i) {
     const bool inside = i >= kGuard && i < kGuard + slot.bytes;
     if (inside && found[i] == slot.data[i - kGuard]) continue;
-    if (found[i] != poison) return wrong(fmt::format("{}: byte {} is neither what was there nor what was sent", what, static_cast<std::int64_t>(i) - kGuard));
+    if (found[i] != poison)
+      return wrong(fmt::format("{}: byte {} is neither what was there nor what was sent", what,
+                               static_cast<std::int64_t>(i) - kGuard));
     if (!inside) continue;
     ++missing;
     // What was moved lies before the error, and is all there.
-    if (i - kGuard < done.bytes && channel.to_card) return wrong(fmt::format("{}: byte {} is missing, and {} were moved", what, i - kGuard, done.bytes));
+    if (i - kGuard < done.bytes && channel.to_card)
+      return wrong(fmt::format("{}: byte {} is missing, and {} were moved", what, i - kGuard, done.bytes));
   }
   if (done.error == driver::Error::kReset) {
     ++result_.voided;
@@ -218,7 +235,8 @@ void World::judge(const Channel& channel, const Slot& slot, const driver::Done& 
     return;
   }
   if (done.bytes != slot.bytes) return wrong(fmt::format("{}: says that {} bytes were moved", what, done.bytes));
-  if (missing != 0 && (channel.to_card || !writes_struck_)) return wrong(fmt::format("{}: {} bytes are missing", what, missing));
+  if (missing != 0 && (channel.to_card || !writes_struck_))
+    return wrong(fmt::format("{}: {} bytes are missing", what, missing));
   result_.holes += missing;
   ++result_.good;
   result_.good_bytes += slot.bytes;
@@ -259,9 +277,9 @@ void World::event() {
       static_cast<void>(rig_.device.set_bus_master(true));
       return;
     case 2:
-      return recover(channels_[random_.below(channels_.size())]);
+      return recover(any_channel());
     case 3: {
-      driver::Ring& ring = *channels_[random_.below(channels_.size())].ring;
+      driver::Ring& ring = *any_channel().ring;
       if (ring.failed()) return;
       if (ring.stop())
         ring.start();
@@ -288,11 +306,14 @@ std::string World::run() {
       if (channel.ring->failed() && (calm_ || chance(4))) recover(channel);
       if (!error_.empty()) break;
       const bool posts = budget_ != 0 && !channel.ring->failed() && chance(3);
-      for (unsigned left = posts ? between(1, 6) : 0; left != 0 && channel.open.size() < kSlots && channel.ring->room() != 0; --left) post(channel);
+      for (unsigned left = posts ? between(1, 6) : 0;
+           left != 0 && channel.open.size() < kSlots && channel.ring->room() != 0; --left)
+        post(channel);
       if (posts) channel.ring->ring_bell(chance(2) ? driver::Bell::kTail : driver::Bell::kDescriptor);
     }
     if (by_interrupt_ && chance(4))
-      static_cast<void>(channels_[random_.below(channels_.size())].ring->wait(std::chrono::nanoseconds(between(10, 4000)), true));
+      static_cast<void>(
+          any_channel().ring->wait(std::chrono::nanoseconds(between(10, 4000)), true));
     else
       rig_.device.pause(std::chrono::nanoseconds(between(10, chance(10) ? 20'000 : 2000)));
     for (Channel& channel : channels_) look(channel);
@@ -320,7 +341,8 @@ SoakResult soak(const SoakOptions& options) {
   SoakResult result;
   for (std::uint64_t seed = options.seed; result.bytes < options.bytes && result.error.empty(); ++seed) {
     ++result.worlds;
-    if (const std::string error = World(seed, result).run(); !error.empty()) result.error = fmt::format("seed {}: {}", seed, error);
+    if (const std::string error = World(seed, result).run(); !error.empty())
+      result.error = fmt::format("seed {}: {}", seed, error);
   }
   return result;
 }

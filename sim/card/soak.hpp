@@ -15,11 +15,12 @@ struct SoakOptions {
 struct SoakResult {
   std::uint64_t worlds = 0, transfers = 0, bytes = 0;  ///< bytes: asked for
   std::uint64_t good = 0, good_bytes = 0;              ///< ended without an error, and every byte was right
-  std::uint64_t failed = 0;   ///< ended with an error of their own
-  std::uint64_t voided = 0;   ///< ended by a reset
-  std::uint64_t struck = 0;   ///< TLPs that a fault struck
+  std::uint64_t failed = 0;                            ///< ended with an error of their own
+  std::uint64_t voided = 0;                            ///< ended by a reset
+  std::uint64_t struck = 0;                            ///< TLPs that a fault struck
   std::uint64_t resets = 0, recoveries = 0, masters_off = 0, engine_timeouts = 0, unexpected = 0;
-  std::uint64_t holes = 0;  ///< bytes of good transfers to the host whose write a fault took: PCIe tells the host (AER), the card cannot know
+  std::uint64_t holes = 0;  ///< bytes of good transfers to the host whose write a fault took: PCIe tells the host
+                            ///< (AER), the card cannot know
   std::uint64_t cycles = 0;
   std::string error;  ///< what was wrong, and the world's seed; empty: nothing
 };

@@ -56,7 +56,8 @@ struct Bench {
     return done[0];
   }
   /// One transfer, of which every byte and those around are checked. `host_off` in the memory, `card` on the card.
-  Done move(Direction direction, std::uint64_t host_off, std::uint64_t card, std::uint32_t bytes, Bell bell = Bell::kTail, unsigned channel = 0) {
+  Done move(Direction direction, std::uint64_t host_off, std::uint64_t card, std::uint32_t bytes,
+            Bell bell = Bell::kTail, unsigned channel = 0) {
     constexpr std::size_t kAround = 64;
     const std::vector<std::byte> data = random_bytes(bytes, ++seed), around(bytes + 2 * kAround, kPoison);
     std::byte* const host = memory.bytes.data() + host_off;
@@ -75,8 +76,9 @@ struct Bench {
     if (done.error != driver::Error::kNone) return done;
     std::vector<std::byte> expected = around;
     std::memcpy(expected.data() + kAround, data.data(), bytes);
-    const std::vector<std::byte> found =
-        direction == Direction::kToCard ? dump_card(card - kAround, expected.size()) : std::vector<std::byte>(host - kAround, host + bytes + kAround);
+    const std::vector<std::byte> found = direction == Direction::kToCard
+                                             ? dump_card(card - kAround, expected.size())
+                                             : std::vector<std::byte>(host - kAround, host + bytes + kAround);
     EXPECT_TRUE(found == expected) << bytes << " bytes, host " << host_off << ", card " << card;
     return done;
   }

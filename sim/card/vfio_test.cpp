@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver behind VFIO: a kernel that keeps VFIO's rules has the simulated card as its device. Registers and doorbells go through the calls of
-// VFIO to simulated PCIe, and the memory that VFIO maps is the simulated host's.
+// The driver behind VFIO: a kernel that keeps VFIO's rules has the simulated card as its device. Registers and
+// doorbells go through the calls of VFIO to simulated PCIe, and the memory that VFIO maps is the simulated host's.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -39,7 +39,8 @@ TEST(SimCardVfio, MoveBothWays_ExpectEveryByteAndAMessage) {
   for (const unsigned bar : {driver::kRegisterBar, driver::kBellBar}) {
     card.bars[bar] = {.bytes = 4096,
                       .read = [&, bar](std::uint64_t offset) { return follow(), rig.device.read32(bar, offset); },
-                      .write = [&, bar](std::uint64_t offset, std::uint32_t value) { follow(), rig.device.write32(bar, offset, value); }};
+                      .write = [&, bar](std::uint64_t offset,
+                                        std::uint32_t value) { follow(), rig.device.write32(bar, offset, value); }};
   }
   card.config = pci::testing_support::ConfigBytes(256).express(0, 0x2810).text();
   card.most_vectors = driver::kRings;

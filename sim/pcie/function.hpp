@@ -56,7 +56,8 @@ class Function {
   virtual void on_read_data(Token token, std::uint32_t offset, std::span<const std::byte> data) {
     static_cast<void>(token), static_cast<void>(offset), static_cast<void>(data);
   }
-  /// The same of data that came marked as wrong (EP): on_read_done() will say kPoisoned. Not told apart unless asked for.
+  /// The same of data that came marked as wrong (EP): on_read_done() will say kPoisoned. Not told apart unless asked
+  /// for.
   virtual void on_poisoned_data(Token token, std::uint32_t offset, std::span<const std::byte> data) {
     on_read_data(token, offset, data);
   }

@@ -49,7 +49,8 @@ void HostMemory::write(std::uint64_t address, std::span<const std::byte> data) {
 }
 
 void HostMemory::back(std::uint64_t address, std::span<std::byte> by) {
-  assert(address % kPageBytes == 0 && by.size() % kPageBytes == 0 && address <= bytes_ && by.size() <= bytes_ - address);
+  assert(address % kPageBytes == 0 && by.size() % kPageBytes == 0 && address <= bytes_ &&
+         by.size() <= bytes_ - address);
   backed_.push_back({address, address + by.size(), by.data()});
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host memory: pages come into being when they are written; the others read as zeros. Ranges may be memory of the caller, as a program's own
-// memory is part of the host's.
+// Host memory: pages come into being when they are written; the others read as zeros. Ranges may be memory of the
+// caller, as a program's own memory is part of the host's.
 #pragma once
 
 #include <array>
@@ -32,7 +32,8 @@ class HostMemory {
   /// Precondition of both: the range lies within size().
   void read(std::uint64_t address, std::span<std::byte> into) const;
   void write(std::uint64_t address, std::span<const std::byte> data);
-  /// From now on the range is `by`, which must outlive the memory. Precondition: whole pages within size(), of no other such range.
+  /// From now on the range is `by`, which must outlive the memory. Precondition: whole pages within size(), of no other
+  /// such range.
   void back(std::uint64_t address, std::span<std::byte> by);
   /// Writes of devices that touch the range. `watcher` must outlive the memory.
   void watch(std::uint64_t address, std::uint64_t bytes, MemoryWatcher& watcher);

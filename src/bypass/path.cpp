@@ -164,7 +164,8 @@ class Judge {
   }
 
   /// The BAR of one must be mapped, at its own address, for the other; one container maps it for both.
-  void judge_reserved(const pci::PciFunction& owner, unsigned index, const pci::PciFunction& other, std::string_view who) {
+  void judge_reserved(const pci::PciFunction& owner, unsigned index, const pci::PciFunction& other,
+                      std::string_view who) {
     if (index >= owner.bars.size() || !owner.bars[index].memory || !owner.bars[index].assigned) return;
     const pci::Bar& bar = owner.bars[index];
     const std::uint64_t last = bar.on_bus + bar.bytes - 1;
@@ -191,7 +192,8 @@ class Judge {
 
 }  // namespace
 
-Result<PathReport> judge_path(const pci::PciTree& tree, pci::BusAddress nic, pci::BusAddress card, const PathOptions& options) {
+Result<PathReport> judge_path(const pci::PciTree& tree, pci::BusAddress nic, pci::BusAddress card,
+                              const PathOptions& options) {
   if (nic == card) return Status(StatusCode::kInvalidArgument, fmt::format("{} cannot be NIC and card", nic.text()));
   for (const pci::BusAddress at : {nic, card})
     if (tree.find(at) == nullptr)

@@ -23,7 +23,7 @@ enum class Route : std::uint8_t {
 struct PortReport {
   pci::BusAddress at;
   std::optional<pci::PortType> type;  ///< none: not readable without root
-  bool acs_known = false;        ///< its extended capabilities could be read
+  bool acs_known = false;             ///< its extended capabilities could be read
   std::optional<pci::Acs> acs;        ///< none: it has none, or acs_known is false
 };
 
@@ -31,9 +31,9 @@ struct PathReport {
   pci::BusAddress nic, card;
   Route route = Route::kRootComplex;
   std::optional<pci::BusAddress> common_port;  ///< the lowest port that both are below
-  std::vector<PortReport> ports;          ///< between the common port and the two, the NIC's first
-  Findings findings;                      ///< the one that decides first
-  std::vector<std::string> unknown;       ///< sentences: what could not be read, and by whom it can be
+  std::vector<PortReport> ports;               ///< between the common port and the two, the NIC's first
+  Findings findings;                           ///< the one that decides first
+  std::vector<std::string> unknown;            ///< sentences: what could not be read, and by whom it can be
 };
 
 struct PathOptions {
@@ -43,7 +43,8 @@ struct PathOptions {
 };
 
 /// kInvalidArgument: the two are one function; kNotFound: the tree does not have them.
-Result<PathReport> judge_path(const pci::PciTree& tree, pci::BusAddress nic, pci::BusAddress card, const PathOptions& options = {});
+Result<PathReport> judge_path(const pci::PciTree& tree, pci::BusAddress nic, pci::BusAddress card,
+                              const PathOptions& options = {});
 
 /// A name of the port for the kernel's command line that survives new bus numbers: "0000:00:01.0/00.0/02.0", the root
 /// port and then device and function on each bus below it (Documentation/admin-guide/kernel-parameters.txt,

@@ -115,13 +115,13 @@ TEST(Path, JudgeDifferentHostBridges_ExpectBothNamed) {
 TEST(Path, JudgeBehindNestedSwitches_ExpectRedirectOfAnyPortOfTheBranches) {
   // Linux asks every bridge below the common one (p2pdma.c), and so do we.
   Machine machine;
-  machine.sysfs.add(
-      {.path = "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:05:00.0",
-       .vendor = 0x10B5,
-       .device = 0x8747,
-       .class_code = 0x060400,
-       .config =
-           pci::testing_support::ConfigBytes().bridge(0xE000'0000, 0xE0FF'FFFF, 0x38'0000'0000, 0x38'0FFF'FFFF).express(5)});
+  machine.sysfs.add({.path = "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:05:00.0",
+                     .vendor = 0x10B5,
+                     .device = 0x8747,
+                     .class_code = 0x060400,
+                     .config = pci::testing_support::ConfigBytes()
+                                   .bridge(0xE000'0000, 0xE0FF'FFFF, 0x38'0000'0000, 0x38'0FFF'FFFF)
+                                   .express(5)});
   machine.sysfs.add({.path = "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:05:00.0/0000:06:03.0",
                      .vendor = 0x10B5,
                      .device = 0x8747,

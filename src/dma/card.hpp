@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The card's BARs, and what software and engine write for each other into memory (docs/dma.md, "Formats"). Little endian, as this machine.
+// The card's BARs, and what software and engine write for each other into memory (docs/dma.md, "Formats"). Little
+// endian, as this machine.
 #pragma once
 
 #include <bit>
@@ -18,8 +19,8 @@ inline constexpr std::uint64_t kBellBytes = 4096;  ///< 64 of each ring, 8 rings
 inline constexpr unsigned kRings = 8;              ///< 0 to 3 to the card, 4 to 7 to the host
 inline constexpr unsigned kMostChannels = 4;
 inline constexpr std::size_t kBellStride = 64, kTailOffset = 32;
-inline constexpr std::size_t kStatusStride = 64;  ///< of the status words
-inline constexpr std::size_t kPageBytes = 4096;   ///< a packet's buffer lies in one
+inline constexpr std::size_t kStatusStride = 64;             ///< of the status words
+inline constexpr std::size_t kPageBytes = 4096;              ///< a packet's buffer lies in one
 inline constexpr std::uint32_t kMostBytes = (1U << 28) - 1;  ///< of a descriptor
 
 enum class Direction : std::uint8_t { kToCard, kToHost };

@@ -21,7 +21,8 @@ std::size_t pages(std::size_t bytes) { return (bytes + kPageBytes - 1) / kPageBy
 
 Result<std::unique_ptr<Engine>> Engine::open(pci::Device& device, const EngineOptions& options) {
   if (options.ring_bits < kLeastBits || options.ring_bits > kMostBits)
-    return Status(StatusCode::kInvalidArgument, fmt::format("a ring has 2^4 to 2^16 descriptors, not 2^{}", options.ring_bits));
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("a ring has 2^4 to 2^16 descriptors, not 2^{}", options.ring_bits));
   std::unique_ptr<Engine> engine(new Engine(device, options));
   WHERRY_TRY(engine->identify());
   WHERRY_TRY(device.set_bus_master(false));
@@ -40,15 +41,19 @@ bool Engine::alive() { return device_.read32(kRegisterBar, reg::kIdOffset) == re
 
 Status Engine::identify() {
   if (const std::uint32_t id = device_.read32(kRegisterBar, reg::kIdOffset); id != reg::kIdReset)
-    return {StatusCode::kNotFound, fmt::format("no DMA engine answers: its identity reads as {:#010x}, want {:#010x}", id, reg::kIdReset)};
+    return {StatusCode::kNotFound,
+            fmt::format("no DMA engine answers: its identity reads as {:#010x}, want {:#010x}", id, reg::kIdReset)};
   const std::uint32_t version = device_.read32(kRegisterBar, reg::kEngineVersionOffset);
   if (reg::kEngineVersionMajor.get(version) != reg::kEngineVersionMajor.get(reg::kEngineVersionReset))
-    return {StatusCode::kVersionMismatch, fmt::format("the DMA engine has version {}, this driver knows {}", reg::kEngineVersionMajor.get(version),
-                                                      reg::kEngineVersionMajor.get(reg::kEngineVersionReset))};
+    return {StatusCode::kVersionMismatch,
+            fmt::format("the DMA engine has version {}, this driver knows {}", reg::kEngineVersionMajor.get(version),
+                        reg::kEngineVersionMajor.get(reg::kEngineVersionReset))};
   const unsigned has = reg::kCapabilityChannels.get(device_.read32(kRegisterBar, reg::kCapabilityOffset));
-  if (has < 1 || has > kMostChannels) return {StatusCode::kNotFound, fmt::format("the DMA engine claims to have {} channels", has)};
+  if (has < 1 || has > kMostChannels)
+    return {StatusCode::kNotFound, fmt::format("the DMA engine claims to have {} channels", has)};
   if (options_.channels > has)
-    return {StatusCode::kInvalidArgument, fmt::format("the DMA engine has {} channels in each direction, not {}", has, options_.channels)};
+    return {StatusCode::kInvalidArgument,
+            fmt::format("the DMA engine has {} channels in each direction, not {}", has, options_.channels)};
   channels_ = options_.channels != 0 ? options_.channels : has;
   return {};
 }
@@ -70,7 +75,8 @@ Status Engine::make_rings() {
       if (direction == Direction::kToHost) {
         WHERRY_ASSIGN(places.packets, device_.allocate(pages(descriptors * kStatusWordBytes)));
       }
-      places.status = {.bytes = status_.bytes.subspan(number * kStatusStride, kStatusWordBytes), .iova = status_.iova + number * kStatusStride};
+      places.status = {.bytes = status_.bytes.subspan(number * kStatusStride, kStatusWordBytes),
+                       .iova = status_.iova + number * kStatusStride};
       if (options_.interrupts) places.eventfd = eventfds_[number].get();
       rings_.push_back(std::make_unique<Ring>(device_, number, places));
     }

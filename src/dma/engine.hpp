@@ -15,16 +15,16 @@
 namespace wherry::dma {
 
 struct EngineOptions {
-  unsigned ring_bits = 8;   ///< 2^n descriptors a ring; 4 to 16
-  unsigned channels = 0;    ///< in each direction; 0: all that the engine has
-  bool interrupts = true;   ///< a vector and an eventfd for each ring
-  unsigned status_pace = 8; ///< cycles between two status words, at least
+  unsigned ring_bits = 8;    ///< 2^n descriptors a ring; 4 to 16
+  unsigned channels = 0;     ///< in each direction; 0: all that the engine has
+  bool interrupts = true;    ///< a vector and an eventfd for each ring
+  unsigned status_pace = 8;  ///< cycles between two status words, at least
 };
 
 class Engine {
  public:
-  /// Takes the card over: resets the function if it can, gives each ring its memory, runs them. `device` outlives the engine. kNotFound: no DMA
-  /// engine answers there; kVersionMismatch; kInvalidArgument; kResourceExhausted.
+  /// Takes the card over: resets the function if it can, gives each ring its memory, runs them. `device` outlives the
+  /// engine. kNotFound: no DMA engine answers there; kVersionMismatch; kInvalidArgument; kResourceExhausted.
   static Result<std::unique_ptr<Engine>> open(pci::Device& device, const EngineOptions& options = {});
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -32,7 +32,9 @@ class Engine {
   ~Engine();
 
   [[nodiscard]] unsigned channels() const noexcept { return channels_; }
-  [[nodiscard]] Ring& ring(Direction direction, unsigned channel) { return *rings_.at(direction == Direction::kToHost ? channels_ + channel : channel); }
+  [[nodiscard]] Ring& ring(Direction direction, unsigned channel) {
+    return *rings_.at(direction == Direction::kToHost ? channels_ + channel : channel);
+  }
   /// Function-level reset, also in flight; everything is set up again, and outstanding transfers end as kReset. Blocks.
   Status reset();
   /// Whether the card answers.

@@ -33,8 +33,14 @@ std::uint64_t load64(const std::byte* from) noexcept {
 }  // namespace
 
 std::string_view to_string(Error error) noexcept {
-  static constexpr std::array<std::string_view, 8> kNames{"none",     "unsupported request", "completer abort", "poisoned data", "no completion in time",
-                                                          "malformed", "card memory",         "reset"};
+  static constexpr std::array<std::string_view, 8> kNames{"none",
+                                                          "unsupported request",
+                                                          "completer abort",
+                                                          "poisoned data",
+                                                          "no completion in time",
+                                                          "malformed",
+                                                          "card memory",
+                                                          "reset"};
   return kNames[static_cast<std::size_t>(error) % kNames.size()];
 }
 
@@ -49,13 +55,15 @@ Status Ring::post(const Transfer& transfer) {
   if (failed_)
     return {StatusCode::kFailedPrecondition, fmt::format("ring {} was stopped by an error: call recover()", number_)};
   if (transfer.bytes == 0 || transfer.bytes > kMostBytes)
-    return {StatusCode::kInvalidArgument, fmt::format("a transfer has 1 to {} bytes, not {}", kMostBytes, transfer.bytes)};
+    return {StatusCode::kInvalidArgument,
+            fmt::format("a transfer has 1 to {} bytes, not {}", kMostBytes, transfer.bytes)};
   if (transfer.stream && to_host() && transfer.host % kPageBytes + transfer.bytes > kPageBytes)
     return {StatusCode::kInvalidArgument, "a buffer for a packet lies in one page of 4 KiB"};
   if (transfer.stream && !to_host() && !transfer.end_of_packet && transfer.bytes % kStreamBeat != 0)
     return {StatusCode::kInvalidArgument, "a piece of a packet that does not end it has a multiple of 64 bytes"};
   if (transfers_.size() == capacity_) return Status::would_block();
-  Descriptor descriptor{.host = transfer.host, .card = transfer.card, .bytes = transfer.bytes, .flags = 0, .cookie = transfer.cookie};
+  Descriptor descriptor{
+      .host = transfer.host, .card = transfer.card, .bytes = transfer.bytes, .flags = 0, .cookie = transfer.cookie};
   if (transfer.stream) descriptor.flags |= kFlagStream;
   if (transfer.interrupt) descriptor.flags |= kFlagInterrupt;
   if (transfer.stream && !to_host() && transfer.end_of_packet) descriptor.flags |= kFlagEndOfPacket;
@@ -138,7 +146,8 @@ bool Ring::wait(std::chrono::nanoseconds most, bool by_interrupt) {
     }
     if (!device_.wait(places_.eventfd, end - now)) return has_news();
     std::uint64_t signals = 0;
-    static_cast<void>(::read(places_.eventfd, &signals, sizeof signals));  // it begins at 0 again; what came is found by has_news()
+    static_cast<void>(
+        ::read(places_.eventfd, &signals, sizeof signals));  // it begins at 0 again; what came is found by has_news()
   }
   return true;
 }
@@ -153,10 +162,12 @@ Status Ring::settle(std::uint32_t mask, std::uint32_t wanted, const char* what) 
   const auto end = device_.now() + kSettleTime;
   for (;;) {
     const std::uint32_t state = device_.read32(kRegisterBar, reg::ring_state_offset(number_));
-    if (state == ~std::uint32_t{0}) return {StatusCode::kUnavailable, "the DMA card does not answer: it was removed, or its link is down"};
+    if (state == ~std::uint32_t{0})
+      return {StatusCode::kUnavailable, "the DMA card does not answer: it was removed, or its link is down"};
     if ((state & mask) == wanted) return {};
     if (device_.now() >= end)
-      return {StatusCode::kDeadlineExceeded, fmt::format("ring {} does not {}: its state is {:#x}; reset the function", number_, what, state)};
+      return {StatusCode::kDeadlineExceeded,
+              fmt::format("ring {} does not {}: its state is {:#x}; reset the function", number_, what, state)};
     device_.pause(kPollStep);
   }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ring of the DMA engine: the transfers of one channel in one direction (docs/dma.md). Made by Engine, which it does not outlive.
+// A ring of the DMA engine: the transfers of one channel in one direction (docs/dma.md). Made by Engine, which it does
+// not outlive.
 //
-// One thread a ring; rings of one engine share nothing that is written but the device. Nothing blocks but what says so. Buffers are the caller's:
-// memory from Device::allocate(), left alone from post() until poll() has told the transfer.
+// One thread a ring; rings of one engine share nothing that is written but the device. Nothing blocks but what says so.
+// Buffers are the caller's: memory from Device::allocate(), left alone from post() until poll() has told the transfer.
 #pragma once
 
 #include <chrono>
@@ -21,9 +22,9 @@ struct Transfer {
   std::uint64_t card = 0;   ///< any alignment; nothing to a packet
   std::uint32_t bytes = 0;  ///< 1 to kMostBytes. Of a buffer for a packet: as much as may come, within one page
   std::uint64_t cookie = 0;
-  bool stream = false;         ///< the card's side is a packet stream
-  bool end_of_packet = true;   ///< of a packet to the card; if not, a multiple of 64 bytes
-  bool interrupt = false;      ///< it counts for the ring's threshold
+  bool stream = false;        ///< the card's side is a packet stream
+  bool end_of_packet = true;  ///< of a packet to the card; if not, a multiple of 64 bytes
+  bool interrupt = false;     ///< it counts for the ring's threshold
 };
 
 struct Done {
@@ -54,13 +55,16 @@ class Ring {
   [[nodiscard]] unsigned number() const noexcept { return number_; }
   [[nodiscard]] bool to_host() const noexcept { return number_ >= kMostChannels; }
 
-  /// Puts it into the ring; ring_bell() starts it. kWouldBlock: full; kFailedPrecondition: the ring has failed; kInvalidArgument.
+  /// Puts it into the ring; ring_bell() starts it. kWouldBlock: full; kFailedPrecondition: the ring has failed;
+  /// kInvalidArgument.
   Status post(const Transfer& transfer);
   /// Tells the engine of all that was posted. Nothing happens if it knows.
   void ring_bell(Bell bell = Bell::kTail);
-  /// What is done, in the order of posting. After a failure: the transfer that failed, once; those behind it after recover(), as kReset.
+  /// What is done, in the order of posting. After a failure: the transfer that failed, once; those behind it after
+  /// recover(), as kReset.
   [[nodiscard]] std::size_t poll(std::span<Done> into);
-  /// Until poll() has something to tell, by the ring's interrupt if `by_interrupt`, else by polling. False: not within `most`. May block.
+  /// Until poll() has something to tell, by the ring's interrupt if `by_interrupt`, else by polling. False: not within
+  /// `most`. May block.
   [[nodiscard]] bool wait(std::chrono::nanoseconds most, bool by_interrupt = false);
 
   [[nodiscard]] std::size_t room() const noexcept { return capacity_ - transfers_.size(); }
@@ -68,14 +72,15 @@ class Ring {
   [[nodiscard]] std::size_t outstanding() const noexcept { return transfers_.size() + void_.size(); }
   /// An error stopped it: recover() starts it again.
   [[nodiscard]] bool failed() const noexcept { return failed_; }
-  /// Resets the ring, and runs it: what is outstanding becomes void. Blocks until the engine has nothing of it under way. kDeadlineExceeded: the
-  /// engine does not answer, or has bus mastering off with writes to post: reset the function.
+  /// Resets the ring, and runs it: what is outstanding becomes void. Blocks until the engine has nothing of it under
+  /// way. kDeadlineExceeded: the engine does not answer, or has bus mastering off with writes to post: reset the
+  /// function.
   Status recover();
   /// Nothing new is begun; blocks until all that is under way has ended. Then start() goes on. kDeadlineExceeded.
   Status stop();
   void start();
-  /// When the vector is signalled: after so many transfers with `interrupt`, or `timer` cycles of 32 ns after the first; 0: never. At once after an
-  /// error.
+  /// When the vector is signalled: after so many transfers with `interrupt`, or `timer` cycles of 32 ns after the
+  /// first; 0: never. At once after an error.
   void moderate(unsigned threshold, unsigned timer);
 
  private:

@@ -283,7 +283,8 @@ int FakeKernel::device_ioctl(DeviceModel& device, unsigned long request, void* a
       if (!fds && (set.flags & VFIO_IRQ_SET_DATA_TYPE_MASK) != VFIO_IRQ_SET_DATA_NONE) return -EINVAL;
       if (fds && (set.count == 0 || set.argsz < sizeof set + set.count * sizeof(int))) return -EINVAL;
       device.vectors.resize(fds ? set.count : 0);
-      if (fds) std::memcpy(device.vectors.data(), static_cast<std::byte*>(argument) + sizeof set, set.count * sizeof(int));
+      if (fds)
+        std::memcpy(device.vectors.data(), static_cast<std::byte*>(argument) + sizeof set, set.count * sizeof(int));
       return 0;
     }
     case VFIO_DEVICE_RESET:

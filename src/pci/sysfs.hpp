@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PCI functions by address or identity, as sysfs shows them (Documentation/ABI/testing/sysfs-bus-pci), one file at a time: tree.hpp reads the
-// whole machine. Nothing is changed.
+// PCI functions by address or identity, as sysfs shows them (Documentation/ABI/testing/sysfs-bus-pci), one file at a
+// time: tree.hpp reads the whole machine. Nothing is changed.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PCI functions (NIC and card, say, or one alone) in one VFIO type-1 container: what any of them addresses is what was mapped for all. Sources:
-// Documentation/driver-api/vfio.rst and include/uapi/linux/vfio.h of Linux.
+// PCI functions (NIC and card, say, or one alone) in one VFIO type-1 container: what any of them addresses is what was
+// mapped for all. Sources: Documentation/driver-api/vfio.rst and include/uapi/linux/vfio.h of Linux.
 //
 // One thread. Everything is given back in reverse order when a Vfio ends; a process that is killed gives back the same,
 // because the kernel closes its descriptors: DMA mappings, bus mastering and the devices' state.
@@ -45,7 +45,8 @@ class VfioDevice {
   Status forbid_relaxed_ordering() const;
   /// kUnsupported: it has no reset of its own.
   Status reset() const;
-  /// MSI-X vectors from 0 on: each counts up the eventfd with its number. An empty list switches MSI-X off. kUnsupported: it has not so many.
+  /// MSI-X vectors from 0 on: each counts up the eventfd with its number. An empty list switches MSI-X off.
+  /// kUnsupported: it has not so many.
   Status set_vectors(std::span<const int> eventfds) const;
 
  private:
@@ -76,7 +77,8 @@ class Vfio {
   /// Lets both devices reach a BAR at `iova`, its bus address. kFailedPrecondition: the address is not in a range that
   /// may be mapped, or it is taken; kUnsupported: the BAR cannot be mapped.
   Status map_bar(std::size_t index, unsigned bar, std::uint64_t iova);
-  /// A BAR in this process's memory, for accesses of its own, as long as the Vfio lives. kUnsupported: it cannot be mapped.
+  /// A BAR in this process's memory, for accesses of its own, as long as the Vfio lives. kUnsupported: it cannot be
+  /// mapped.
   Result<std::span<std::byte>> map_here(std::size_t index, unsigned bar);
   /// Memory of this process, zeroed, for both devices, in whole pages; it lives as long as the Vfio.
   Result<std::span<std::byte>> map_memory(std::size_t bytes, std::uint64_t iova);

@@ -19,12 +19,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kPageBytes = 4096;
 constexpr auto kSpinTime = 50us;
 constexpr std::size_t kLine = 64;
 
 #ifdef __x86_64__
-/// VFIO maps BARs uncached, where stores are not combined. MOVDIR64B writes 64 bytes at once even so (Intel SDM volume 2, "MOVDIR64B").
+/// VFIO maps BARs uncached, where stores are not combined. MOVDIR64B writes 64 bytes at once even so (Intel SDM volume
+/// 2, "MOVDIR64B").
 [[gnu::target("movdir64b")]] void store_line(std::byte* to, const std::byte* from) { _movdir64b(to, from); }
 bool has_line_store() {
   static const bool found = [] {
@@ -41,7 +42,8 @@ bool has_line_store() { return false; }
 
 }  // namespace
 
-Result<std::unique_ptr<VfioFunction>> VfioFunction::open(Kernel& kernel, BusAddress at, int group, unsigned doorbells, std::uint64_t iova_from) {
+Result<std::unique_ptr<VfioFunction>> VfioFunction::open(Kernel& kernel, BusAddress at, int group, unsigned doorbells,
+                                                         std::uint64_t iova_from) {
   WHERRY_ASSIGN(Vfio vfio, Vfio::open(kernel, std::span(&at, 1), std::span(&group, 1)));
   std::unique_ptr<VfioFunction> made(new VfioFunction(std::move(vfio), doorbells, iova_from));
   WHERRY_TRY(made->device().forbid_relaxed_ordering());
@@ -54,7 +56,9 @@ Result<std::unique_ptr<VfioFunction>> VfioFunction::open(Kernel& kernel, BusAddr
 
 std::uint32_t VfioFunction::read32(unsigned bar, std::uint64_t offset) { return device().read32(bar, offset); }
 
-void VfioFunction::write32(unsigned bar, std::uint64_t offset, std::uint32_t value) { device().write32(bar, offset, value); }
+void VfioFunction::write32(unsigned bar, std::uint64_t offset, std::uint32_t value) {
+  device().write32(bar, offset, value);
+}
 
 void VfioFunction::write_line(unsigned bar, std::uint64_t offset, std::span<const std::byte> data) {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // the descriptors are in memory before the doorbell
@@ -77,7 +81,7 @@ Status VfioFunction::set_bus_master(bool on) { return device().set_bus_master(on
 Status VfioFunction::reset() { return device().reset(); }
 
 Result<DmaMemory> VfioFunction::allocate(std::size_t bytes) {
-  const std::size_t whole = (bytes + kPage - 1) / kPage * kPage;
+  const std::size_t whole = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
   WHERRY_ASSIGN(const std::uint64_t iova, vfio_.free_iova(whole, iova_from_));
   WHERRY_ASSIGN(const std::span<std::byte> memory, vfio_.map_memory(whole, iova));
   return DmaMemory{.bytes = memory, .iova = iova};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function behind VFIO, as a driver sees it (device.hpp). Registers are accessed by calls on the descriptor (vfio.hpp); doorbells by
-// stores into the mapped BAR, where it can be mapped.
+// One function behind VFIO, as a driver sees it (device.hpp). Registers are accessed by calls on the descriptor
+// (vfio.hpp); doorbells by stores into the mapped BAR, where it can be mapped.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@ namespace wherry::pci {
 
 class VfioFunction final : public Device {
  public:
-  /// `group`: its IOMMU group. `doorbells`: the BAR that write_line() is for. Memory is at bus addresses from `iova_from` on. kUnsupported and the
-  /// like: as Vfio::open().
+  /// `group`: its IOMMU group. `doorbells`: the BAR that write_line() is for. Memory is at bus addresses from
+  /// `iova_from` on. kUnsupported and the like: as Vfio::open().
   static Result<std::unique_ptr<VfioFunction>> open(Kernel& kernel, BusAddress at, int group, unsigned doorbells,
                                                     std::uint64_t iova_from = std::uint64_t{4} << 30);
 

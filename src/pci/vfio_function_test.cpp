@@ -47,7 +47,9 @@ struct Bench {
     const Binding binding(*kernel, machine.sysfs.text());
     EXPECT_TRUE(binding.take(binding.describe(at(kCardName))));
   }
-  Result<std::unique_ptr<VfioFunction>> open() { return VfioFunction::open(*kernel, at(kCardName), machine.card_group, kDoorbells); }
+  Result<std::unique_ptr<VfioFunction>> open() {
+    return VfioFunction::open(*kernel, at(kCardName), machine.card_group, kDoorbells);
+  }
 };
 
 TEST(VfioFunction, AccessRegistersAndMaster_ExpectThemAtTheDevice) {

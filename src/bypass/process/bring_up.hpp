@@ -70,7 +70,8 @@ class BringUp {
   [[nodiscard]] const UpOptions& options() const noexcept { return options_; }
 
  private:
-  BringUp(UpParts parts, const pci::PciTree& tree, const UpOptions& options, const std::atomic<bool>& stop, UpReport& report)
+  BringUp(UpParts parts, const pci::PciTree& tree, const UpOptions& options, const std::atomic<bool>& stop,
+          UpReport& report)
       : parts_(std::move(parts)),
         binding_(parts_.kernel, options.sysfs),
         tree_(tree),

@@ -5,20 +5,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pci/kernel_testing.hpp"
 #include "bypass/nic/model_testing.hpp"
 #include "bypass/process/card_testing.hpp"
+#include "pci/kernel_testing.hpp"
 
 namespace wherry::bypass {
 namespace {
 
 using pci::testing_support::at;
-using testing_support::CardModel;
 using pci::testing_support::DeviceModel;
 using pci::testing_support::FakeKernel;
 using pci::testing_support::kCardWindow;
 using pci::testing_support::kNicRegisters;
 using pci::testing_support::Machine;
+using testing_support::CardModel;
 using testing_support::ModelCardAccess;
 using testing_support::TenGigabitModel;
 
@@ -87,16 +87,17 @@ struct Bench {
            from + bytes <= kCardWindow + place->second.bytes;
   }
   UpParts parts() {
-    return {.kernel = *kernel,
-            .records = RecordStore(run.path().string()),
-            .registers = [this](const pci::VfioDevice& device) { return std::make_unique<TimedRegisters>(device, nic); },
-            .card =
-                [this](const pci::VfioDevice& /*device*/) {
-                  return std::make_unique<ModelCardAccess>(card, [this](std::chrono::microseconds time) {
-                    nic.pause(time);
-                    on_pause();
-                  });
-                }};
+    return {
+        .kernel = *kernel,
+        .records = RecordStore(run.path().string()),
+        .registers = [this](const pci::VfioDevice& device) { return std::make_unique<TimedRegisters>(device, nic); },
+        .card =
+            [this](const pci::VfioDevice& /*device*/) {
+              return std::make_unique<ModelCardAccess>(card, [this](std::chrono::microseconds time) {
+                nic.pause(time);
+                on_pause();
+              });
+            }};
   }
   Result<std::unique_ptr<BringUp>> begin() {
     auto tree = pci::PciTree::read(machine.sysfs.text());

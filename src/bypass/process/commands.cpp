@@ -116,8 +116,8 @@ Result<std::vector<Record>> records_meant(const CommandOptions& options, const R
   return records;
 }
 
-int finish(const CommandOptions& options, const pci::PciTree& tree, const Candidates& candidates, const UpReport& report,
-           const Status& done) {
+int finish(const CommandOptions& options, const pci::PciTree& tree, const Candidates& candidates,
+           const UpReport& report, const Status& done) {
   const Finding finding = verdict(report);
   if (options.json) {
     print(report_json(tree, candidates, &report, done ? "" : done.message()));

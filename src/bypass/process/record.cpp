@@ -87,9 +87,13 @@ Result<Record> parse_record(const std::string& text) {
   return record;
 }
 
-std::string RecordStore::file_of(pci::BusAddress nic) const { return fmt::format("{}/{}.json", directory_, nic.text()); }
+std::string RecordStore::file_of(pci::BusAddress nic) const {
+  return fmt::format("{}/{}.json", directory_, nic.text());
+}
 
-std::string RecordStore::socket_of(pci::BusAddress nic) const { return fmt::format("{}/{}.socket", directory_, nic.text()); }
+std::string RecordStore::socket_of(pci::BusAddress nic) const {
+  return fmt::format("{}/{}.socket", directory_, nic.text());
+}
 
 Status RecordStore::write(const Record& record) const {
   WHERRY_ASSIGN(const Fd directory,

@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "base/temporary_directory.hpp"
-#include "pci/tree_testing.hpp"
 #include "bypass/process/status_server.hpp"
+#include "pci/tree_testing.hpp"
 
 namespace wherry::bypass {
 namespace {

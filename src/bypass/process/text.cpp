@@ -92,7 +92,7 @@ Candidates find_candidates(const pci::PciTree& tree) {
 }
 
 Result<pci::BusAddress> choose(const pci::PciTree& tree, const std::vector<const pci::PciFunction*>& candidates,
-                          const std::string& named_one, const std::string& what) {
+                               const std::string& named_one, const std::string& what) {
   if (!named_one.empty()) {
     auto at = pci::parse_bus_address(named_one);
     if (!at) return at;

@@ -20,7 +20,7 @@ Candidates find_candidates(const pci::PciTree& tree);
 
 /// The NIC or card that was named, or the only one there is. kNotFound: there is none; kInvalidArgument: several.
 Result<pci::BusAddress> choose(const pci::PciTree& tree, const std::vector<const pci::PciFunction*>& candidates,
-                          const std::string& named, const std::string& what);
+                               const std::string& named, const std::string& what);
 
 /// "82574L 0000:03:00.0 (8086:10d3), driver e1000e, IOMMU group 12".
 std::string describe(const pci::PciFunction& function);

@@ -17,9 +17,9 @@
 #include "pci/sysfs.hpp"
 #include "probe/device/absent.hpp"
 #include "probe/device/host_memory.hpp"
+#include "probe/device/link_bound.hpp"
 #include "probe/device/mapped_bar.hpp"
 #include "probe/device/places.hpp"
-#include "probe/device/link_bound.hpp"
 
 namespace wherry::probe {
 namespace {

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from wherry.probe.bench.dma import DMA_TARGETS
 from wherry.probe.bench.schema import ProbeResults
 
 TARGETS = {
@@ -29,6 +30,7 @@ EXPERIMENT_OF = {
     "model_predicted_mean_error": "model",
     "model_heldout_values": "model",
     "model_heldout_worst": "model",
+    **dict.fromkeys(DMA_TARGETS, "dma"),
 }
 
 

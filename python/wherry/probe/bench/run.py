@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from wherry.bench import document_of, parse_as, write
-from wherry.errors import BenchError
+from wherry.errors import BenchError, NotFound
 from wherry.probe.bench.bars import EXPERIMENT_OF, bars_of
+from wherry.probe.bench.dma import dma_bars, rows_of, run_dma
 from wherry.probe.bench.schema import EXPERIMENTS, Absent, PathFigures, ProbeBench, ProbeResults, Same, Spoiled, Suite
 from wherry.probe.comparing import compare_series
 from wherry.probe.lines import Progress
@@ -86,6 +87,8 @@ class _Bench:
         self.without: list[str] | None = None
         self.environment: dict[str, str] = {}
         self.rounds = 0
+        self.bars: dict[str, dict[str, Any]] = {}
+        self.lacking: dict[str, str] = {}
         self._say = say
         self._told = 0.0
 
@@ -93,6 +96,17 @@ class _Bench:
         if line.seconds < self._told or line.seconds - self._told >= 10:
             self._told = line.seconds
             self._say(f"  {100 * line.done // max(line.of, 1)} %, {line.seconds:.0f} s: {line.id}, {line.bytes} bytes")
+
+    def dma(self) -> None:
+        """Another program; a build without RTL does not have it."""
+        self._say(_WORDS["dma"])
+        try:
+            document = run_dma()
+        except NotFound as why:
+            self.lacking["dma"] = str(why)
+            return
+        self.results.dma[:] = rows_of(document)
+        self.bars = dma_bars(document)
 
     def experiment(self, name: str, say_first: str) -> None:
         self._say(say_first)
@@ -128,6 +142,7 @@ _WORDS = {
     "full": "the full suite, some three minutes",
     "twice": "the quick suite, everything twice",
     "spoiled": "every path, with one byte flipped",
+    "dma": "the DMA engine as a card, simulated",
 }
 
 
@@ -136,14 +151,20 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), say: 
     wanted = [name for name in EXPERIMENTS if name in only or (not only and not (quick and name == "full"))]
     bench = _Bench(say)
     for name in wanted:
-        if name != "model":  # which measures nothing
+        if name == "dma":
+            bench.dma()
+        elif name != "model":  # which measures nothing
             bench.experiment(name, _WORDS[name])
-    bars = bars_of(bench.results, bench.without) | (claims() if "model" in wanted else {})
+    bars = bars_of(bench.results, bench.without) | bench.bars | (claims() if "model" in wanted else {})
     document: dict[str, Any] = document_of("probe", {}, max(bench.rounds, 1)) | {
         "bars": bars,
         "results": asdict(bench.results),
         "environment": bench.environment,
-        "not_run": {name: f"{of} was not asked for" for name, of in EXPERIMENT_OF.items() if name not in bars},
+        "not_run": {
+            name: bench.lacking.get(of, f"{of} was not asked for")
+            for name, of in EXPERIMENT_OF.items()
+            if name not in bars
+        },
     }
     found = parse_as(ProbeBench, document, str(json_file))
     write(json_file, document)

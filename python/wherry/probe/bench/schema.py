@@ -10,7 +10,7 @@ from wherry.bench import Basis, Benchmark, Run, rows
 from wherry.probe.lines import Provenance
 from wherry.probe.model import basis as model_basis
 
-EXPERIMENTS = ("quick", "full", "twice", "spoiled", "model")
+EXPERIMENTS = ("quick", "full", "twice", "spoiled", "model", "dma")
 """What `--only` takes."""
 
 
@@ -84,6 +84,32 @@ class Absent:
 
 
 @dataclass(frozen=True, slots=True)
+class DmaRate:
+    """The DMA engine as a card behind simulated PCIe, by its driver. Simulated."""
+
+    name: str
+    way: Literal["h2c", "c2h"]
+    bytes: int
+    depth: int
+    channels: int
+    bell: Literal["tail", "descriptor"]
+    rtt_ns: float
+    gbytes_per_s: float
+    millions_per_s: float
+    bound_gbytes_per_s: float
+    share: float
+    """Of the bound."""
+    latency_us: float
+    unfair: float
+    up_use: float
+    """Of the link's time, to the host."""
+    down_use: float
+    status_words: float
+    """Of a transfer."""
+    cycles: int
+
+
+@dataclass(frozen=True, slots=True)
 class ProbeResults:
     """By experiment."""
 
@@ -92,6 +118,7 @@ class ProbeResults:
     same: list[Same] = rows("One run, everything twice: the ratio of the two, and its 99 % interval")
     spoiled: list[Spoiled] = rows("One byte flipped where the data landed")
     absent: list[Absent] = rows("Paths that cannot run here")
+    dma: list[DmaRate] = rows("The DMA engine as a card, simulated: RTL, driver and PCIe")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +151,10 @@ def basis_of(bar: str, results: ProbeResults) -> Basis:
         beside = f"of {len(results.spoiled)} paths, {sum(row.cells for row in results.spoiled)} cells"
     elif bar == "paths_without_figures":
         beside = f"{len(results.absent)} more are absent"
+    if bar.startswith("dma_"):
+        from wherry.probe.bench.dma import DMA_USES
+
+        return Basis(DMA_USES[bar], "simulated")
     if bar in USES:
         return Basis(USES[bar], beside)
     return Basis(*model_basis(bar))
