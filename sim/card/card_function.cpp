@@ -52,18 +52,19 @@ unsigned size_code(std::uint32_t bytes) { return static_cast<unsigned>(std::coun
 
 CardFunction::CardFunction(pcie::EventQueue& queue, const CardOptions& options)
     : queue_(queue), options_(options), core_(options.seed), random_(options.seed ^ 0xCA4D) {
-  if (options.memory == MemoryKind::kBram) {
-    backend_ = std::make_unique<memory::Bram>(options.memory_bytes);
-  } else {
-    backend_ = std::make_unique<memory::Ddr4>();
-    paced_ = std::make_unique<PacedBackend>(*backend_, kCycle);
-  }
   power_on();
 }
 
 CardFunction::~CardFunction() = default;
 
 void CardFunction::power_on() {
+  // Its accesses are gone with it; what the memory holds stays.
+  if (options_.memory == MemoryKind::kBram) {
+    backend_ = std::make_unique<memory::Bram>(options_.memory_bytes);
+  } else {
+    backend_ = std::make_unique<memory::Ddr4>();
+    paced_ = std::make_unique<PacedBackend>(*backend_, kCycle);
+  }
   memory::Backend& backend = paced_ ? *paced_ : *backend_;
   memory_ = std::make_unique<memory::AxiMemory>(
       backend, content_, 1,
@@ -101,6 +102,10 @@ void CardFunction::wake() {
 // ---- from the link
 
 void CardFunction::on_write(const pcie::InboundWrite& write) {
+  if (resetting()) {
+    ++counters_.lost_in_reset;
+    return;
+  }
   if (write.poisoned) {
     ++counters_.poisoned;
     return;
@@ -127,6 +132,11 @@ void CardFunction::on_write(const pcie::InboundWrite& write) {
 }
 
 void CardFunction::on_read(const pcie::InboundRead& read) {
+  if (resetting()) {  // memory space is off
+    ++counters_.lost_in_reset;
+    port_->complete(read, {}, pcie::CompletionStatus::kUnsupportedRequest);
+    return;
+  }
   const bool word = read.bar == kRegisterBar && read.offset % kWord == 0 && read.bytes == kWord;
   accesses_.push_back({.bell = {}, .offset = static_cast<std::uint32_t>(read.offset), .value = {}, .reply = read});
   if (!word) ++counters_.refused;

@@ -136,7 +136,7 @@ void in_flight(Bench& bench, std::chrono::nanoseconds after, const std::function
 TEST(SimCardFaults, ResetTheFunctionInFlight_ExpectEveryTransferToldAndNewOnesRight) {
   for (const ReadsAtReset reads : {ReadsAtReset::kReported, ReadsAtReset::kForgotten}) {
     Bench bench({.card = {.reads_at_reset = reads}});
-    for (auto after = 0ns; after <= 9us; after += 211ns)
+    for (auto after = 0ns; after <= 9us; after += 431ns)
       in_flight(
           bench, after, [&] { ASSERT_TRUE(bench.engine->reset().ok()) << "after " << after.count() << " ns"; }, false);
   }
@@ -144,7 +144,7 @@ TEST(SimCardFaults, ResetTheFunctionInFlight_ExpectEveryTransferToldAndNewOnesRi
 
 TEST(SimCardFaults, ResetRingsInFlight_ExpectEveryTransferToldAndNewOnesRight) {
   Bench bench;
-  for (auto after = 0ns; after <= 9us; after += 331ns) {
+  for (auto after = 0ns; after <= 9us; after += 613ns) {
     in_flight(
         bench, after,
         [&] {
