@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds the layers to their rule: what a folder under src/ may include, and where foreign headers may appear.
 
-base < {fabric, pci} < session < {move, route, kv, bypass, probe, dma} < agent; sim/ on base, pci, kv, bypass and dma; services
-never include one another; <ucp/...> only in src/fabric, MPI only in its plugin; no Arrow, UCX or MPI in the public
-headers; no Arrow in the client half; apps/ on the public headers alone. No circles: neither of files nor of components
-(x.hpp with x.cpp).
+base < {fabric, pci} < session < {move, route, kv, bypass, probe, dma} < agent; sim/ on base, pci, kv, bypass and dma;
+services never include one another; <ucp/...> only in src/fabric, MPI only in its plugin; no Arrow, UCX or MPI in the
+public headers; no Arrow in the client half; apps/ on the public headers alone. No circles: neither of files nor of
+components (x.hpp with x.cpp).
 INSIDE orders the folders of a service.
 """
 

@@ -72,7 +72,10 @@ def test_a_run_with_a_stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert load_bench(tmp_path / "b.json") == bench
     assert [one.suite for one in bench.results.suites] == ["quick", "twice"]
     assert bench.bars["aa_no_difference"].passed
-    assert {name for name in bench.not_run if not name.startswith(("model_", "dma_"))} == {"probe_full_s", "flipped_byte_noticed"}
+    assert {name for name in bench.not_run if not name.startswith(("model_", "dma_"))} == {
+        "probe_full_s",
+        "flipped_byte_noticed",
+    }
     assert [one.id for one in bench.results.absent] == ["c"]
     assert said == ["the quick suite", "the quick suite, everything twice"]
     page = report.build([tmp_path / "b.json"])

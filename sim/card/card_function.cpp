@@ -114,7 +114,8 @@ void CardFunction::on_write(const pcie::InboundWrite& write) {
   const auto bytes = static_cast<std::uint32_t>(write.data.size());
   if (write.bar == kBellBar) {
     for (std::uint32_t done = 0; done < bytes;) {
-      BellWrite bell{.offset = static_cast<std::uint32_t>((offset + done) % (reg::kRingControlCount * dma::kLineBytes)), .bytes = 0};
+      BellWrite bell{.offset = static_cast<std::uint32_t>((offset + done) % (reg::kRingControlCount * dma::kLineBytes)),
+                     .bytes = 0};
       bell.bytes = std::min(bytes - done, static_cast<std::uint32_t>(dma::kLineBytes - bell.offset % dma::kLineBytes));
       std::memcpy(bell.data.data(), write.data.data() + done, bell.bytes);
       done += bell.bytes;

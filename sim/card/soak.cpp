@@ -45,8 +45,8 @@ struct Channel {
 
 class World {
  public:
-  World(std::uint64_t seed, SoakResult& result)
-      : random_(seed), result_(result), rig_(options()), budget_(kWorldBytes) {}
+  World(std::uint64_t seed, bool forgotten, SoakResult& result)
+      : random_(seed), forgotten_(forgotten), result_(result), rig_(options()), budget_(kWorldBytes) {}
   /// Empty: all was right.
   std::string run();
 
@@ -67,13 +67,16 @@ class World {
   [[nodiscard]] std::uint32_t between(std::uint32_t least, std::uint32_t most) {
     return least + static_cast<std::uint32_t>(random_.below(most - least + 1));
   }
-  [[nodiscard]] Channel& any_channel() { return channels_[between(0, static_cast<std::uint32_t>(channels_.size()) - 1)]; }
+  [[nodiscard]] Channel& any_channel() {
+    return channels_[between(0, static_cast<std::uint32_t>(channels_.size()) - 1)];
+  }
   [[nodiscard]] std::size_t open() const {
     return std::accumulate(channels_.begin(), channels_.end(), std::size_t{0},
                            [](std::size_t sum, const Channel& one) { return sum + one.open.size(); });
   }
 
   SplitMix64 random_;
+  const bool forgotten_;
   SoakResult& result_;
   Rig rig_;
   std::uint64_t budget_;
@@ -104,7 +107,7 @@ RigOptions World::options() {
   made.card.memory = chance(6) ? MemoryKind::kDdr4 : MemoryKind::kBram;
   made.card.timeout = between(20, 60);
   made.card.pauses = chance(3) ? between(1000, 400'000) : 0;
-  made.card.reads_at_reset = chance(2) ? ReadsAtReset::kForgotten : ReadsAtReset::kReported;
+  made.card.reads_at_reset = chance(2) && forgotten_ ? ReadsAtReset::kForgotten : ReadsAtReset::kReported;
   return made;
 }
 
@@ -312,8 +315,7 @@ std::string World::run() {
       if (posts) channel.ring->ring_bell(chance(2) ? driver::Bell::kTail : driver::Bell::kDescriptor);
     }
     if (by_interrupt_ && chance(4))
-      static_cast<void>(
-          any_channel().ring->wait(std::chrono::nanoseconds(between(10, 4000)), true));
+      static_cast<void>(any_channel().ring->wait(std::chrono::nanoseconds(between(10, 4000)), true));
     else
       rig_.device.pause(std::chrono::nanoseconds(between(10, chance(10) ? 20'000 : 2000)));
     for (Channel& channel : channels_) look(channel);
@@ -341,7 +343,7 @@ SoakResult soak(const SoakOptions& options) {
   SoakResult result;
   for (std::uint64_t seed = options.seed; result.bytes < options.bytes && result.error.empty(); ++seed) {
     ++result.worlds;
-    if (const std::string error = World(seed, result).run(); !error.empty())
+    if (const std::string error = World(seed, options.forgotten, result).run(); !error.empty())
       result.error = fmt::format("seed {}: {}", seed, error);
   }
   return result;

@@ -10,6 +10,8 @@ namespace wherry::sim::card {
 struct SoakOptions {
   std::uint64_t seed = 1;
   std::uint64_t bytes = 1'000'000;  ///< that worlds ask for together; a world has some 300 transfers
+  bool forgotten =
+      false;  ///< in half of the worlds a reset of the function leaves reads without an answer (ReadsAtReset)
 };
 
 struct SoakResult {

@@ -80,9 +80,11 @@ struct Bench {
     const std::vector<std::byte> found = direction == Direction::kToCard
                                              ? dump_card(card - kAround, expected.size())
                                              : std::vector<std::byte>(host - kAround, host + bytes + kAround);
-    const auto differs = static_cast<std::size_t>(std::mismatch(found.begin(), found.end(), expected.begin()).first - found.begin());
+    const auto differs =
+        static_cast<std::size_t>(std::mismatch(found.begin(), found.end(), expected.begin()).first - found.begin());
     EXPECT_EQ(differs, found.size()) << "(64 before it) "
-                                     << (direction == Direction::kToCard ? "to the card, " : "to the host, ") << bytes << " bytes, host " << host_off << ", card " << card;
+                                     << (direction == Direction::kToCard ? "to the card, " : "to the host, ") << bytes
+                                     << " bytes, host " << host_off << ", card " << card;
     return done;
   }
 
