@@ -115,7 +115,7 @@ def test_the_dma_engine_is_another_program(monkeypatch: pytest.MonkeyPatch, tmp_
     assert set(bench.bars) == set(DMA_TARGETS)
     assert not bench.bars["dma_h2c_4k_depth16"].passed
     assert bench.bars["dma_h2c_512b"].passed
-    assert "simulated: RTL, driver and PCIe" in " ".join(parsed(report.build([tmp_path / "b.json"])).text)
+    assert "Simulated: RTL, driver and PCIe; no card" in " ".join(parsed(report.build([tmp_path / "b.json"])).text)
     program.write_text("#!/bin/sh\necho wrong bytes >&2\nexit 1\n")
     with pytest.raises(BenchError, match="wrong bytes"):
         run(tmp_path / "b.json", only=["dma"], say=lambda text: None)

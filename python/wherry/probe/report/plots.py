@@ -9,7 +9,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from wherry.probe.bench.schema import PathFigures, Same, Spoiled, Suite
+from wherry.probe.bench.schema import DmaRate, PathFigures, Same, Spoiled, Suite
 from wherry.report import COLOURS, INK, grouped_bars, legend_above, panels, plain_axis, size_axis, stacked_bars
 
 STYLES = ("-", "--", ":", "-.")
@@ -125,4 +125,16 @@ def suites(rows: Sequence[Suite]) -> Figure:
     figure, ((axes,),) = panels(1, 1, 6.0, 2.6)
     grouped_bars(axes, [row.suite for row in rows], {"seconds": ([row.seconds for row in rows], COLOURS[0])})
     axes.set_ylabel("s")
+    return figure
+
+
+def dma(rows: Sequence[DmaRate]) -> Figure:
+    """What is reached, beside the bound of the link."""
+    figure, ((axes,),) = panels(1, 1, 8.0, 1.4 + 0.24 * len(rows))
+    stacked_bars(axes, [row.name for row in rows], [
+        ("reached", [row.gbytes_per_s for row in rows], COLOURS[2]),
+        ("to the bound of the link", [max(row.bound_gbytes_per_s - row.gbytes_per_s, 0.0) for row in rows], COLOURS[0]),
+    ])  # fmt: skip
+    axes.set_xlabel("GB/s")
+    legend_above(figure, axes, 2)
     return figure
