@@ -84,6 +84,9 @@ Status SimulatedDevice::set_bus_master(bool on) {
 Status SimulatedDevice::reset() {
   if (!options_.has_reset) return {StatusCode::kUnsupported, "the simulated card has no reset of its own"};
   const bool master = card_.port().bus_master();
+  // The reset is a configuration request, which passes no posted write (PCIe 5.0, 2.4.1): the doorbells of before
+  // arrive before it. The model resets at once, so a read goes first.
+  static_cast<void>(read32(wherry::dma::kRegisterBar, reg::kIdOffset));
   card_.port().reset();
   const bool never = false;
   run_until(fabric_.queue().now() + options_.reset_time, never);

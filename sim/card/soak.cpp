@@ -95,8 +95,8 @@ RigOptions World::options() {
   if (chance(8)) made.link.replay_one_in = between(20, 500);
   made.fabric.mps = 128U << between(0, 2);
   made.fabric.mrrs = 128U << between(0, 5);
-  made.fabric.root.completion_bytes = 64U << between(0, 3);
   made.fabric.root.rcb = 64U << between(0, 1);
+  made.fabric.root.completion_bytes = made.fabric.root.rcb << between(0, 2);
   made.fabric.root.memory_latency = between(50, 1500) * pcie::kNanosecond;
   made.fabric.root.memory_jitter = between(0, 800) * pcie::kNanosecond;
   if (chance(2))
