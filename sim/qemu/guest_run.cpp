@@ -10,8 +10,8 @@
 
 #include "base/clock.hpp"
 #include "base/try.hpp"
-#include "pci/bus_address.hpp"
 #include "bypass/generated/registers.hpp"
+#include "pci/bus_address.hpp"
 #include "sim/bypass/echo.hpp"
 #include "sim/bypass/rtl_endpoint.hpp"
 #include "sim/qemu/neighbour.hpp"

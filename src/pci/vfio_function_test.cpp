@@ -7,9 +7,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
+#include <map>
+#include <memory>
 
 #include "base/fd.hpp"
+#include "pci/binding.hpp"
 #include "pci/kernel_testing.hpp"
 
 namespace wherry::pci {
