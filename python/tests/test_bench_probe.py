@@ -18,9 +18,19 @@ from wherry import report
 from wherry.bench import load as load_bench
 from wherry.errors import BenchError, NotFound
 from wherry.probe.bench.bars import EXPERIMENT_OF, TARGETS, bars_of
-from wherry.probe.bench.dma import DMA_TARGETS, DMA_USES, SCHEMA
+from wherry.probe.bench.dma import DMA_TARGETS, SCHEMA
 from wherry.probe.bench.run import figures_of, run, same_of, spoiled_of
-from wherry.probe.bench.schema import EXPERIMENTS, USES, ProbeBench, ProbeResults, Same, Spoiled, Suite, basis_of
+from wherry.probe.bench.schema import (
+    DMA_USES,
+    EXPERIMENTS,
+    USES,
+    ProbeBench,
+    ProbeResults,
+    Same,
+    Spoiled,
+    Suite,
+    basis_of,
+)
 from wherry.probe.model.rows import TARGETS as MODEL_TARGETS
 from wherry.probe.schema import write
 from wherry.system import repository
@@ -109,7 +119,7 @@ def test_the_dma_engine_is_another_program(monkeypatch: pytest.MonkeyPatch, tmp_
     program = tmp_path / "dma_card_bench"
     program.write_text(f'#!/bin/sh\ncp {tmp_path}/answer.json "$2"\n')
     program.chmod(0o755)
-    monkeypatch.setattr("wherry.probe.bench.dma.built", lambda folder, name: program)
+    monkeypatch.setattr("wherry.probe.measuring.built", lambda folder, name: program)
     bench = run(tmp_path / "b.json", only=["dma"], say=lambda text: None)
     assert bench.results.dma[0].share == 0.99
     assert set(bench.bars) == set(DMA_TARGETS)
@@ -130,7 +140,7 @@ def test_a_build_without_rtl_has_no_dma_engine(monkeypatch: pytest.MonkeyPatch, 
     def missing(folder: str, name: str) -> Path:
         raise NotFound(f"{name} is not built")
 
-    monkeypatch.setattr("wherry.probe.bench.dma.built", missing)
+    monkeypatch.setattr("wherry.probe.measuring.built", missing)
     bench = run(tmp_path / "b.json", only=["dma", "model"], say=lambda text: None)
     assert bench.not_run["dma_64b_mps"] == "dma_card_bench is not built"
     assert set(bench.bars) == set(MODEL_TARGETS)

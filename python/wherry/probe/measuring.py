@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 from wherry.errors import BenchError
 from wherry.probe.lines import End, Failed, Figures, Line, PathLine, Progress, RowLine, Start, Wrong, parse, paths_of
 from wherry.probe.schema import SCHEMA, MeasuredPath, ProbeRun, Row, Settings, Trouble, now, trouble_of
-from wherry.system import how_it_ended, wherry_probe
+from wherry.system import built, how_it_ended, wherry_probe
 
 WRONG_DATA, NOTHING, STOPPED = 1, 2, 130
 """Exit statuses of the program, and of `wherry probe run`."""
@@ -130,3 +134,17 @@ def measure(
             watch(line)
         collector.take(line)
     return collector.run(quick=quick, twice=twice, only=only)
+
+
+def measure_dma() -> dict[str, Any]:
+    """Runs dma_card_bench, the DMA engine in simulation. Raises NotFound when it was not built; BenchError."""
+    program = built("sim/card", "dma_card_bench")
+    with tempfile.TemporaryDirectory(prefix="wherry-dma-") as folder:
+        file = Path(folder) / "dma.json"
+        done = subprocess.run(
+            [str(program), "--json", str(file)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise BenchError(f"{program} failed (exit status {done.returncode}): {done.stderr.strip()[-400:]}")
+        document: dict[str, Any] = json.loads(file.read_text())
+    return document

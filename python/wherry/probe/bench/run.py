@@ -12,11 +12,11 @@ from typing import Any, Literal
 from wherry.bench import document_of, parse_as, write
 from wherry.errors import BenchError, NotFound
 from wherry.probe.bench.bars import EXPERIMENT_OF, bars_of
-from wherry.probe.bench.dma import dma_bars, rows_of, run_dma
+from wherry.probe.bench.dma import dma_bars, rows_of
 from wherry.probe.bench.schema import EXPERIMENTS, Absent, PathFigures, ProbeBench, ProbeResults, Same, Spoiled, Suite
 from wherry.probe.comparing import compare_series
 from wherry.probe.lines import Progress
-from wherry.probe.measuring import measure
+from wherry.probe.measuring import measure, measure_dma
 from wherry.probe.model import claims
 from wherry.probe.schema import ProbeRun
 
@@ -101,7 +101,7 @@ class _Bench:
         """Another program; a build without RTL does not have it."""
         self._say(_WORDS["dma"])
         try:
-            document = run_dma()
+            document = measure_dma()
         except NotFound as why:
             self.lacking["dma"] = str(why)
             return

@@ -141,6 +141,20 @@ USES = {
     "paths_without_figures": "paths that are neither absent nor have a row in the longest suite",
 }
 
+DMA_USES = {
+    "dma_h2c_4k_depth16": "dma: share of h2c_4k_depth16",
+    "dma_c2h_4k_depth16": "dma: share of c2h_4k_depth16",
+    "dma_h2c_512b": "dma: share of h2c_512",
+    "dma_c2h_512b": "dma: share of c2h_512",
+    "dma_h2c_4k_rtt2us": "dma: share of h2c_4k_rtt2us",
+    "dma_c2h_4k_rtt2us": "dma: share of c2h_4k_rtt2us",
+    "dma_64b_mps": "dma: millions_per_s of h2c_64",
+    "dma_4k_depth1_us": "dma: latency_us of h2c_4k_depth1",
+    "dma_4k_depth1_doorbell_us": "dma: latency_us of h2c_4k_depth1_doorbell",
+    "dma_half_rate_bytes": "dma_card_bench, from host to card at depth 1: the size at half of the bound",
+    "dma_channels_unfair": "dma: the larger unfair of h2c_4k_4channels and c2h_4k_4channels",
+}
+
 
 def basis_of(bar: str, results: ProbeResults) -> Basis:
     """The basis of the bar of that name."""
@@ -152,8 +166,6 @@ def basis_of(bar: str, results: ProbeResults) -> Basis:
     elif bar == "paths_without_figures":
         beside = f"{len(results.absent)} more are absent"
     if bar.startswith("dma_"):
-        from wherry.probe.bench.dma import DMA_USES
-
         return Basis(DMA_USES[bar], "simulated")
     if bar in USES:
         return Basis(USES[bar], beside)
