@@ -7,7 +7,9 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from wherry.errors import BenchError
@@ -143,3 +145,17 @@ def simulate_shell(values: Mapping[str, int] | None = None) -> dict[str, Any]:
         raise BenchError(f"shell_bench {how_it_ended(done.returncode)}: {done.stderr.strip() or 'it said nothing'}")
     found: dict[str, Any] = json.loads(done.stdout)
     return found
+
+
+def measure_dma() -> dict[str, Any]:
+    """Runs dma_card_bench, the DMA engine in simulation. Raises NotFound when it was not built; BenchError."""
+    program = built("sim/card", "dma_card_bench")
+    with tempfile.TemporaryDirectory(prefix="wherry-dma-") as folder:
+        file = Path(folder) / "dma.json"
+        done = subprocess.run(
+            [str(program), "--json", str(file)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise BenchError(f"{program} failed (exit status {done.returncode}): {done.stderr.strip()[-400:]}")
+        document: dict[str, Any] = json.loads(file.read_text())
+    return document

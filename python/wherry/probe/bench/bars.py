@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wherry.probe.bench import designs
+from wherry.probe.bench.dma import DMA_TARGETS
 from wherry.probe.bench.schema import CACHE_USES, Gain, ProbeResults
 from wherry.probe.shell.cells import is_latency
 
@@ -48,6 +49,7 @@ EXPERIMENT_OF = {
     "thesis_case2_error": "thesis",
     "thesis_case3_error": "thesis",
     **dict.fromkeys(designs.TARGETS, "designs"),
+    **dict.fromkeys(DMA_TARGETS, "dma"),
 }
 
 

@@ -10,10 +10,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-from wherry.errors import BenchError
+from wherry.errors import BenchError, NotFound
 from wherry.probe.bench import designs, gains
 from wherry.probe.bench.bars import EXPERIMENT_OF, bars_of
 from wherry.probe.bench.cache import cache_bars, run_cache
+from wherry.probe.bench.dma import dma_bars, rows_of
 from wherry.probe.bench.schema import (
     BENCHMARK,
     EXPERIMENTS,
@@ -28,7 +29,7 @@ from wherry.probe.bench.schema import (
 from wherry.probe.bench.thesis import add_thesis
 from wherry.probe.comparing import compare_series
 from wherry.probe.lines import Progress
-from wherry.probe.measuring import measure
+from wherry.probe.measuring import measure, measure_dma
 from wherry.probe.model import claims
 from wherry.probe.schema import ProbeRun
 
@@ -101,6 +102,8 @@ class _Bench:
         self.without: list[str] | None = None
         self.environment: dict[str, str] = {}
         self.rounds = 0
+        self.bars: dict[str, dict[str, Any]] = {}
+        self.lacking: dict[str, str] = {}
         self._say = say
         self._told = 0.0
 
@@ -108,6 +111,17 @@ class _Bench:
         if line.seconds < self._told or line.seconds - self._told >= 10:
             self._told = line.seconds
             self._say(f"  {100 * line.done // max(line.of, 1)} %, {line.seconds:.0f} s: {line.id}, {line.bytes} bytes")
+
+    def dma(self) -> None:
+        """Another program; a build without RTL does not have it."""
+        self._say(_WORDS["dma"])
+        try:
+            document = measure_dma()
+        except NotFound as why:
+            self.lacking["dma"] = str(why)
+            return
+        self.results.dma[:] = rows_of(document)
+        self.bars = dma_bars(document)
 
     def experiment(self, name: str, say_first: str) -> None:
         self._say(say_first)
@@ -167,6 +181,7 @@ _WORDS = {
     "twice": "the quick suite, everything twice",
     "spoiled": "every path, with one byte flipped",
     "profile": "a path profile, and what its settings gain: some ten minutes",
+    "dma": "the DMA engine as a card, simulated",
 }
 
 
@@ -187,17 +202,23 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), say: 
         elif name == "thesis":
             say("the thesis's shell, simulated")
             add_thesis(bench.results)
+        elif name == "dma":
+            bench.dma()
         elif name == "designs":
             simulated |= bench.simulate()
         elif name != "model":  # which measures nothing
             bench.experiment(name, _WORDS[name])
     bars = bars_of(bench.results, bench.without) | cache_bars(bench.results)
-    bars |= (claims() if "model" in wanted else {}) | simulated
+    bars |= (claims() if "model" in wanted else {}) | simulated | bench.bars
     document: dict[str, Any] = BENCHMARK.document(pinning, max(bench.rounds, 1)) | {
         "bars": bars,
         "results": asdict(bench.results),
         "environment": bench.environment,
-        "not_run": {name: f"{of} was not asked for" for name, of in EXPERIMENT_OF.items() if name not in bars},
+        "not_run": {
+            name: bench.lacking.get(of, f"{of} was not asked for")
+            for name, of in EXPERIMENT_OF.items()
+            if name not in bars
+        },
     }
     found = BENCHMARK.parse(document, json_file)
     BENCHMARK.write(json_file, document)

@@ -14,7 +14,7 @@ from wherry.probe.bench.designs import DesignFirmware, DesignLinux, DesignPoint,
 from wherry.probe.lines import Provenance
 from wherry.probe.model import basis as model_basis
 
-EXPERIMENTS = ("quick", "full", "twice", "spoiled", "cache", "model", "thesis", "designs", "profile")
+EXPERIMENTS = ("quick", "full", "twice", "spoiled", "cache", "model", "thesis", "designs", "dma", "profile")
 """What `--only` takes."""
 
 FAR, NEAR = "streams through memory", "stays in its level 2"
@@ -238,6 +238,32 @@ class Gain:
 
 
 @dataclass(frozen=True, slots=True)
+class DmaRate:
+    """The DMA engine as a card behind simulated PCIe, by its driver. Simulated."""
+
+    name: str
+    way: Literal["h2c", "c2h"]
+    bytes: int
+    depth: int
+    channels: int
+    bell: Literal["tail", "descriptor"]
+    rtt_ns: float
+    gbytes_per_s: float
+    millions_per_s: float
+    bound_gbytes_per_s: float
+    share: float
+    """Of the bound."""
+    latency_us: float
+    unfair: float
+    up_use: float
+    """Of the link's time, to the host."""
+    down_use: float
+    status_words: float
+    """Of a transfer."""
+    cycles: int
+
+
+@dataclass(frozen=True, slots=True)
 class ProbeResults:
     """By experiment."""
 
@@ -260,6 +286,7 @@ class ProbeResults:
     design_ways: list[DesignWay] = rows("Simulated: one channel, by the length of the way to the memory")
     design_linux: list[DesignLinux] = rows("Simulated: beside Linux' own traffic")
     design_firmwares: list[DesignFirmware] = rows("Simulated: beside a soft core's firmware")
+    dma: list[DmaRate] = rows("The DMA engine as a card, simulated: RTL, driver and PCIe")
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +337,20 @@ CACHE_USES = {
 }
 """Nothing is demanded of these: section 6 of paper 001 compares machines that are not here."""
 
+DMA_USES = {
+    "dma_h2c_4k_depth16": "dma: share of h2c_4k_depth16",
+    "dma_c2h_4k_depth16": "dma: share of c2h_4k_depth16",
+    "dma_h2c_512b": "dma: share of h2c_512",
+    "dma_c2h_512b": "dma: share of c2h_512",
+    "dma_h2c_4k_rtt2us": "dma: share of h2c_4k_rtt2us",
+    "dma_c2h_4k_rtt2us": "dma: share of c2h_4k_rtt2us",
+    "dma_64b_mps": "dma: millions_per_s of h2c_64",
+    "dma_4k_depth1_us": "dma: latency_us of h2c_4k_depth1",
+    "dma_4k_depth1_doorbell_us": "dma: latency_us of h2c_4k_depth1_doorbell",
+    "dma_half_rate_bytes": "dma_card_bench, from host to card at depth 1: the size at half of the bound",
+    "dma_channels_unfair": "dma: the larger unfair of h2c_4k_4channels and c2h_4k_4channels",
+}
+
 
 def basis_of(bar: str, results: ProbeResults) -> Basis:
     """The basis of the bar of that name."""
@@ -327,6 +368,8 @@ def basis_of(bar: str, results: ProbeResults) -> Basis:
         beside = f"{near[0]:.3g} beside one that stays in its own cache" if near else ""
     elif bar.startswith("profile_"):
         beside = ", ".join(f"{one.key} = {one.value}" for one in results.settings)
+    if bar.startswith("dma_"):
+        return Basis(DMA_USES[bar], "simulated")
     if bar in USES or bar in CACHE_USES:
         return Basis((USES | CACHE_USES)[bar], beside)
     if bar in designs.USES:

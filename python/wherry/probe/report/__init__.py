@@ -92,6 +92,13 @@ def sections_of(results: ProbeResults) -> list[Section]:
     )
     sections.found.extend(design_sections(results))
     sections.add(
+        results.dma,
+        "dma",
+        "The DMA engine as a card",
+        "Simulated: RTL, driver and PCIe; no card was used. The bound counts TLP bytes of the payload only.",
+        lambda rows, _: plots.dma(rows),
+    )
+    sections.add(
         results.suites,
         "suites",
         "Runs of the program",

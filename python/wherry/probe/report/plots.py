@@ -9,7 +9,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from wherry.probe.bench.schema import PathFigures, Same, Spoiled, Suite, ThesisCell, ThesisSpike
+from wherry.probe.bench.schema import DmaRate, PathFigures, Same, Spoiled, Suite, ThesisCell, ThesisSpike
 from wherry.probe.shell.cells import SIZES
 from wherry.report import (
     COLOURS,
@@ -180,5 +180,17 @@ def spike(rows: Sequence[ThesisSpike], published: float | None) -> Figure:
     if published is not None:
         axes.axvline(published, color=PUBLISHED, linestyle="--", label="published (Table 5.5)")
     axes.set_xlabel("ns (in brackets: transactions with the card's memory)")
+    legend_above(figure, axes, 2)
+    return figure
+
+
+def dma(rows: Sequence[DmaRate]) -> Figure:
+    """What is reached, beside the bound of the link."""
+    figure, ((axes,),) = panels(1, 1, 8.0, 1.4 + 0.24 * len(rows))
+    stacked_bars(axes, [row.name for row in rows], [
+        ("reached", [row.gbytes_per_s for row in rows], COLOURS[2]),
+        ("to the bound of the link", [max(row.bound_gbytes_per_s - row.gbytes_per_s, 0.0) for row in rows], COLOURS[0]),
+    ])  # fmt: skip
+    axes.set_xlabel("GB/s")
     legend_above(figure, axes, 2)
     return figure
