@@ -9,6 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/command_line.hpp"
 #include "sim/bench.hpp"
 
 int main(int argc, char** argv) {
@@ -21,7 +22,7 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::IsMember({"rtl_latency", "line_rate"}));
   app.add_flag("--quick", quick, "fewer requests, fewer numbers of followers");
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
 
   const auto wanted = [&](const char* name) { return std::ranges::find(only, name) != only.end(); };
   nlohmann::json document{{"versions", {{"verilator", Verilated::productVersion()}}}};

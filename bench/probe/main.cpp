@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <stdexcept>
 
+#include "base/command_line.hpp"
 #include "base/cpu.hpp"
 #include "common/measure.hpp"
 #include "probe/cache_bench.hpp"
@@ -17,7 +18,7 @@ int main(int argc, char** argv) {
   bool quick = false;
   app.add_option("--json", json, "where the results go")->required();
   app.add_flag("--quick", quick, "fewer and shorter rounds");
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
   catch_signals();
   try {
     const std::vector<int> cores = allowed_cores();

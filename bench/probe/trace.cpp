@@ -17,6 +17,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/command_line.hpp"
 #include "base/cpu.hpp"
 #include "probe/agent_work.hpp"
 #include "probe/cache_model.hpp"
@@ -247,7 +248,7 @@ int main(int argc, char** argv) {
   app.add_option("--warm-bytes", options.warm_bytes, "to route before counting");
   app.add_option("--bytes", options.bytes, "to route");
   app.add_option("--payload", options.payload, "bytes of a message; a multiple of 8");
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
   try {
     if (json.empty()) {
       fmt::print("{}\n", run(options).dump());

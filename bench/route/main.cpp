@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <tuple>
 
+#include "base/command_line.hpp"
 #include "base/cpu.hpp"
 #include "base/log.hpp"
 #include "experiments.hpp"
@@ -118,7 +119,7 @@ int main(int argc, char** argv) {
          },
          "the two cores")
       ->expected(2);
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
   catch_signals();
   struct EndAgents {
     ~EndAgents() { end_agents(); }

@@ -214,7 +214,7 @@ def test_failure_of_one_experiment_loses_no_other(tmp_path: Path, monkeypatch: p
     assert set(left.not_measured) == {"tcp"}
     assert "model failed" in left.not_run["model_error_tcp_goodput"]
     script(tmp_path / "model", "open(arguments[1], 'w').write('{\"tcp\": [{}]}')")
-    with pytest.raises(BenchError, match=r"rows that docs/bench-bypass.md does not describe: KeyError"):
+    with pytest.raises(BenchError, match=r"rows that are not as docs/bench-bypass.md describes them: KeyError"):
         bench_bypass.run(file, only=["tcp"], progress=QUIET)
 
 

@@ -45,6 +45,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "base/command_line.hpp"
 #include "sim/bypass/bench.hpp"
 #include "sim/bypass/soak.hpp"
 
@@ -71,7 +72,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", settings.seed, "of all random choices");
   app.add_option("--frames", settings.frames, "of the soak, over all its seeds");
   app.add_option("--seeds", seeds, "of the soak: so many, from --seed on");
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
 

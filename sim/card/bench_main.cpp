@@ -20,6 +20,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/command_line.hpp"
 #include "sim/card/rate.hpp"
 #include "sim/card/soak.hpp"
 
@@ -210,7 +211,7 @@ int main(int argc, char** argv) {
   app.add_option("--soak", soak_bytes, "random transfers of so many bytes together, with every fault");
   app.add_option("--seed", seed, "of the soak's first world");
   app.add_flag("--forgotten", forgotten, "the soak: resets that leave reads without an answer, too");
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
   Bench bench;
   if (!no_rates) {
     bench.rates(bar_runs());

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/command_line.hpp"
 #include "sim/designs/experiments.hpp"
 #include "sim/designs/neighbours.hpp"
 
@@ -23,7 +24,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> parts;
   app.add_flag("--quick", quick, "fewer sizes and channels, no polling");
   app.add_option("--part", parts, "figures, turns, interconnect, linux, firmwares; may be given several times");
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
   const std::clock_t begin = std::clock();
   const auto seconds = [begin] { return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC; };
   const Say say = [&](const std::string& text) { fmt::print(stderr, "{:5.1f} s  {}\n", seconds(), text); };

@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/command_line.hpp"
 #include "sim/dma/rate.hpp"
 #include "sim/dma/soak.hpp"
 
@@ -117,7 +118,7 @@ int main(int argc, char** argv) {
   app.add_option("--soak", soak_bytes, "random bytes with faults, over all seeds, instead of rates");
   app.add_option("--seeds", seeds, "of the soak");
   app.add_option("--seed", seed, "the first of the soak");
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
   Json out{{"schema", "wherry.dma_data_bench/1"}, {"simulated", true}, {"rates", Json::array()}};
   bool good = true;
   if (soak_bytes != 0) {

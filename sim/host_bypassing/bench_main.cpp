@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/command_line.hpp"
 #include "sim/host_bypassing/figures.hpp"
 
 int main(int argc, char** argv) {
@@ -23,7 +24,7 @@ int main(int argc, char** argv) {
   app.add_option("--json", file, "where the rows go; otherwise to standard output");
   app.add_option("--only", only, "latency, rates, overload, tcp, batching")->delimiter(',')->check(CLI::IsMember(all));
   app.add_flag("--quick", effort.quick, "fewer packets, fewer rates");
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
 
   effort.say = [&](const std::string& line) {
     fmt::print(stderr, "{}\n", line);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/command_line.hpp"
 #include "sim/shell/bed.hpp"
 
 namespace {
@@ -67,7 +68,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> assignments;
   app.add_option("--json", file, "where the rows go; otherwise to standard output");
   app.add_option("--set", assignments, "name=value: another value of a parameter");
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
   Parameters parameters;
   for (const std::string& assignment : assignments) {
     const wherry::Status status = set(parameters, assignment);

@@ -130,6 +130,6 @@ def into(file: Path | None) -> Iterator[None]:
     except OutputLost:
         raise
     except OSError as error:
-        if file is None or error.errno not in (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT):
+        if file is None or error.errno not in (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT, errno.EROFS):
             raise
         raise OutputLost(error.errno, f"{file}: {os.strerror(error.errno)}") from None

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <map>
 
+#include "base/command_line.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
 #include "base/version.hpp"
@@ -85,7 +86,7 @@ int main(int argc, char** argv) {
     command->add_option("--log-level", log_level, "trace, debug, info, warn, error, off")->capture_default_str();
     command->add_option("--log-file", log_file, "instead of standard error");
   }
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
 
   if (auto s = wherry::init_log(log_level, log_file); !s) return fail(s);
   const std::atomic<bool>& stop = wherry::stop_on_signals();

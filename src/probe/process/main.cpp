@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/command_line.hpp"
 #include "base/cpu.hpp"
 #include "base/program.hpp"
 #include "base/version.hpp"
@@ -111,7 +112,7 @@ int main(int argc, char** argv) {
   running->add_flag("--twice", twice, "every cell twice, as two series: what differs is noise");
   running->add_option("--progress-ms", options.progress_ms, "between two lines about progress")->capture_default_str();
   running->add_flag("--spoil", options.run.spoil, "")->group("");
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
   if (twice) options.suite.series = 2;
 
   std::FILE* const out = own_output();

@@ -49,7 +49,7 @@ class Collector:
         except (NotFound, BenchError) as why:
             self.lacking(names, why)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            self.lacking(names, BenchError(f"rows that docs/bench-bypass.md does not describe: {error!r}"))
+            self.lacking(names, BenchError(f"rows that are not as docs/bench-bypass.md describes them: {error!r}"))
         self.document |= before
 
     def add_rtl(self, said: Any) -> None:
