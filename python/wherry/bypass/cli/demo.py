@@ -80,8 +80,8 @@ def demo(
     hardware.
 
     The TAP device is in a network of its own, so that nothing of this machine's changes: as root, or where user
-    namespaces are allowed as anybody. Nothing is left afterwards, however the command ends, but for what COMMAND itself puts into a session
-    of its own.
+    namespaces are allowed as anybody. Nothing is left afterwards, however the
+    command ends, but for what COMMAND puts into a session of its own.
 
     Examples:
 
