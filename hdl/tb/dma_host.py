@@ -149,6 +149,7 @@ class DmaHost:
         self.bad_descriptors: dict[tuple[int, int], int] = {}  # reads of these fail: ring, index: error
         # The completion that brings one of these has an error and a wrong byte; the others of its read are good.
         self.spoiled_descriptors: dict[tuple[int, int], int] = {}
+        self.wrong_by: dict[int, int] = {}  # ring: bytes that a read of its descriptors brings too many
         self.bad_turns: dict[tuple[int, int], int] = {}  # turns of these fail
         self.packet_channel: int | None = None  # whose packet the stream has
         self.random_packets = False
@@ -349,7 +350,7 @@ class DmaHost:
                 {"tag": one.tag, "first": 1, "last": 1, "final_": 1, "error": one.error, "bytes": 0, "data": 0}
             )
             return
-        data = bytearray(b"".join(self.memory.get(one.addr + at, bytes(32)) for at in range(0, size, 32)))
+        data = bytearray(b"".join(self.memory.get(one.addr + at, bytes(32)) for at in range(0, size, 32)))[:size]
         error = 0
         for place, code in one.spoiled.items():
             if one.addr <= place < one.addr + size:
@@ -413,7 +414,7 @@ class DmaHost:
         if self.pins["stop_o"].get():
             return  # the requester swallows it
         due = self.bench.cycles + self.random.randint(*self.latency)
-        self.reads.append(Read(tag, addr, size, due, error, spoiled))
+        self.reads.append(Read(tag, addr, max(1, size + self.wrong_by.get(ring.number, 0)), due, error, spoiled))
 
     def _take_turn(self, d: int) -> None:
         channel, stream, last, size, host, card = self.turns[d].all("channel stream last bytes host card")
