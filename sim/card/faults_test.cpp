@@ -54,6 +54,22 @@ TEST(SimCardFaults, PoisonedData_ExpectPoisoned) {
                  of_reads(bench, pcie::FaultKind::kPoison, pcie::TlpKind::kCompletion));
 }
 
+TEST(SimCardFaults, PoisonedDataAndThenAnAbort_ExpectTheReadToEndWithoutATimeOut) {
+  RigOptions options;
+  options.fabric.root.rcb = options.fabric.root.completion_bytes = 64;
+  Bench bench(options);
+  Ring& ring = bench.ring(Direction::kToCard);
+  pcie::Fault abort = of_reads(bench, pcie::FaultKind::kCompleterAbort, pcie::TlpKind::kCompletion);
+  abort.skip = 2;
+  bench.rig.fabric.add_fault(abort);
+  bench.rig.fabric.add_fault(of_reads(bench, pcie::FaultKind::kPoison, pcie::TlpKind::kCompletion));
+  ASSERT_TRUE(ring.post({.host = bench.memory.iova, .card = 0, .bytes = 500, .cookie = 1}).ok());
+  ring.ring_bell(Bell::kDescriptor);
+  EXPECT_EQ(bench.next(ring).error, Error::kPoisoned);
+  EXPECT_EQ(bench.rig.card.counters().timed_out, 0U);
+  EXPECT_EQ(bench.rig.card.counters().late, 0U);
+}
+
 TEST(SimCardFaults, ARequestThatVanishes_ExpectATimeOut) {
   Bench bench;
   expect_failure(bench, Direction::kToCard, Error::kTimeout, bench.memory.iova, 0,
