@@ -282,7 +282,7 @@ module dma_fetch
   logic [TagBits:0] unused_count;
   code_t failure, wrong;
   logic [9:0] got, wanted;  // bytes of the read, with this beat
-  logic fits;
+  logic                       fits;
   logic  [FetchTags-1:0][2:0] beat_q;
   code_t [FetchTags-1:0]      wrong_q;  // with the beats so far: the first error
   assign asked    = '{ring: ring_q, row: fetched_q[AheadBits-1:1], odd: fetched_q[0], count: count_q};
