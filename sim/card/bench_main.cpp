@@ -166,9 +166,9 @@ class Bench {
                  one["pass"].get<bool>() ? "met" : "missed");
   }
 
-  void run_soak(std::uint64_t seed, std::uint64_t bytes, bool forgotten) {
+  void run_soak(const SoakOptions& options) {
     const std::clock_t begin = std::clock();
-    const SoakResult found = soak({.seed = seed, .bytes = bytes, .forgotten = forgotten});
+    const SoakResult found = soak(options);
     const double cpu = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
     if (!found.error.empty()) {
       wrong = true;
@@ -203,8 +203,8 @@ class Bench {
 int main(int argc, char** argv) {
   CLI::App app("Rates of the DMA card through its driver and simulated PCIe, and its soak");
   std::string json;
-  std::uint64_t soak_bytes = 0, seed = 1;
-  bool quick = false, no_rates = false, forgotten = false;
+  SoakOptions soak_options{.bytes = 0};
+  bool quick = false, no_rates = false;
   app.add_option("--json", json, "write what was found there");
   app.add_flag("--quick", quick, "only the runs that bars are made of");
   app.add_flag("--no-rates", no_rates, "only the soak");
@@ -212,13 +212,19 @@ int main(int argc, char** argv) {
   app.add_option("--seed", seed, "of the soak's first world");
   app.add_flag("--forgotten", forgotten, "the soak: resets that leave reads without an answer, too");
   wherry::parse_command_line(app, argc, argv);
+  app.add_option("--soak", soak_options.bytes, "random transfers of so many bytes together, with every fault");
+  app.add_option("--seed", soak_options.seed, "of the soak's first world");
+  app.add_flag("--forgotten", soak_options.forgotten, "the soak: resets that leave reads without an answer, too");
+  app.add_option("--event-in", soak_options.event_in,
+                 "the soak: a reset, bus mastering off or a stopped ring in one round of so many")
+      ->check(CLI::PositiveNumber);
   Bench bench;
   if (!no_rates) {
     bench.rates(bar_runs());
     bench.bars();
     if (!quick) bench.rates(more_runs());
   }
-  if (soak_bytes != 0) bench.run_soak(seed, soak_bytes, forgotten);
+  if (soak_options.bytes != 0) bench.run_soak(soak_options);
   if (!json.empty() && !(std::ofstream(json) << bench.document.dump(1) << '\n')) {
     fmt::print(stderr, "{} cannot be written\n", json);
     return 1;

@@ -195,12 +195,11 @@ void CardFunction::end(Request& request, std::uint8_t tag, Error error) {
 }
 
 void CardFunction::on_read_done(pcie::Token token, pcie::CompletionStatus status) {
-  if (status == pcie::CompletionStatus::kSuccess || status == pcie::CompletionStatus::kPoisoned)
-    return;  // its data said all
+  if (status == pcie::CompletionStatus::kSuccess) return;  // its data said all
   const auto tag = static_cast<std::uint8_t>(token);
   Request& request = requests_[tag];
   if (request.number != token >> kTagBits || !request.open) {
-    ++counters_.late;
+    if (status != pcie::CompletionStatus::kPoisoned) ++counters_.late;
     return;
   }
   if (status == pcie::CompletionStatus::kAborted && options_.reads_at_reset == ReadsAtReset::kForgotten) return;

@@ -45,8 +45,13 @@ struct Channel {
 
 class World {
  public:
-  World(std::uint64_t seed, bool forgotten, SoakResult& result)
-      : random_(seed), forgotten_(forgotten), result_(result), rig_(options()), budget_(kWorldBytes) {}
+  World(std::uint64_t seed, const SoakOptions& of, SoakResult& result)
+      : random_(seed),
+        forgotten_(of.forgotten),
+        event_in_(of.event_in),
+        result_(result),
+        rig_(options()),
+        budget_(kWorldBytes) {}
   /// Empty: all was right.
   std::string run();
 
@@ -77,6 +82,7 @@ class World {
 
   SplitMix64 random_;
   const bool forgotten_;
+  const std::uint32_t event_in_;
   SoakResult& result_;
   Rig rig_;
   std::uint64_t budget_;
@@ -319,7 +325,7 @@ std::string World::run() {
     else
       rig_.device.pause(std::chrono::nanoseconds(between(10, chance(10) ? 20'000 : 2000)));
     for (Channel& channel : channels_) look(channel);
-    if (budget_ != 0 && chance(120)) event();
+    if (budget_ != 0 && chance(event_in_)) event();
     if (budget_ == 0) calm_ = true;
     if (open() != 0 && rig_.device.now() - moved_ > kStandstill) {  // a doorbell or a status word is lost
       if (calm_) rig_.fabric.clear_faults();
@@ -343,7 +349,7 @@ SoakResult soak(const SoakOptions& options) {
   SoakResult result;
   for (std::uint64_t seed = options.seed; result.bytes < options.bytes && result.error.empty(); ++seed) {
     ++result.worlds;
-    if (const std::string error = World(seed, options.forgotten, result).run(); !error.empty())
+    if (const std::string error = World(seed, options, result).run(); !error.empty())
       result.error = fmt::format("seed {}: {}", seed, error);
   }
   return result;

@@ -12,6 +12,7 @@ struct SoakOptions {
   std::uint64_t bytes = 1'000'000;  ///< that worlds ask for together; a world has some 300 transfers
   bool forgotten =
       false;  ///< in half of the worlds a reset of the function leaves reads without an answer (ReadsAtReset)
+  std::uint32_t event_in = 120;  ///< a reset, bus mastering off, a ring that is stopped: in one round of so many
 };
 
 struct SoakResult {
