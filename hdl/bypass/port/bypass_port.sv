@@ -31,8 +31,7 @@ module bypass_port
     input  wire data_t    packed_i,
     input  wire data_t    slot_i,
 
-    output logic outside_write_o,
-    output logic outside_read_o
+    output events_t events_o
 );
 
   logic write, read, refused;
@@ -90,13 +89,12 @@ module bypass_port
     endcase
   end
   always_ff @(posedge clk_i) begin
-    outside_write_o <= write && refused;
-    outside_read_o  <= read && read_o.region == NoRegion;
-    region_q        <= read_o.region;
-    if (rst_i) begin
-      outside_write_o <= 1'b0;
-      outside_read_o  <= 1'b0;
-    end
+    region_q <= read_o.region;
+  end
+  always_comb begin
+    events_o               = '0;
+    events_o.outside_write = write && refused;
+    events_o.outside_read  = read && read_o.region == NoRegion;
   end
 
 endmodule

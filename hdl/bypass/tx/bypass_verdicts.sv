@@ -6,7 +6,7 @@
 ///
 /// Behaviour: a frame to forward is posted to the transmit ring of its own queue, with its first line replaced if the verdict brings one.
 /// What is to be dropped, or was never good, is posted to be skipped: its slots go back in their turn. So is a frame to forward
-/// whose queue was stopped meanwhile (late_o).
+/// whose queue was stopped meanwhile (events_o.tx_late).
 /// Latency: from a verdict to m_valid 0.
 /// Paths: s_verdict_* to m_valid; s_verdict_ready from m_ready and m_line_ready.
 /// Reset: forgets the frames.
@@ -42,9 +42,7 @@ module bypass_verdicts
     input  wire   m_ready,
     output post_t m_payload,
 
-    output logic forward_o,
-    output logic late_o,
-    output logic drop_o
+    output events_t events_o
 );
 
   logic here, taken, good, run, forward, replace, decided;
@@ -86,9 +84,14 @@ module bypass_verdicts
   assign m_line = Bits'(slot_line(slot_offset(frame.pair, frame.index, Config), Config));
   assign m_line_data = s_verdict_payload.data;
 
-  assign forward_o = s_verdict_valid && s_verdict_ready && s_verdict_payload.user[0];
-  assign late_o = forward_o && !run;
-  assign drop_o = s_verdict_valid && s_verdict_ready && !s_verdict_payload.user[0];
+  logic judged;
+  assign judged = s_verdict_valid && s_verdict_ready;
+  always_comb begin
+    events_o              = '0;
+    events_o.tx_in        = 2'(judged && s_verdict_payload.user[0]);
+    events_o.tx_late      = judged && s_verdict_payload.user[0] && !run;
+    events_o.verdict_drop = judged && !s_verdict_payload.user[0];
+  end
 
   `ASSERT(verdict_for_a_frame, !(s_verdict_valid && !here), "a verdict for no frame")
 
