@@ -57,7 +57,7 @@ module bypass_doorbell
 
   assign told_o = told_q;
   assign gave_o = '{valid: m_valid && m_ready, count: ahead};
-  assign waits = differs && !gave_o.valid && !begin_i && !rst_i;
+  assign waits = differs && !gave_o.valid;
   assign m_valid = ring_q && differs;
   assign m_payload = aligned;
 
@@ -70,7 +70,7 @@ module bypass_doorbell
     end else if (fetched_i && unanswered_q != '0) begin
       unanswered_q <= reaches ? '0 : unanswered_q - 1'b1;
     end
-    if (!waits) wait_q <= settings_i.timer;
+    if (rst_i || begin_i || !waits) wait_q <= settings_i.timer;
     else if (wait_q != '0) wait_q <= wait_q - 1'b1;
     expired_q <= waits && (expired_q || (settings_i.timer != '0 && wait_q == '0));
     if (rst_i || begin_i) begin

@@ -174,7 +174,7 @@ async def the_state_of_queues_can_be_read(dut: Any) -> None:
         for queue, state in enumerate(rig.state):
             state.set(**{name: rig.random.getrandbits(width) for name, (_, width) in state.layout.items()})
             shown = {"running": "running", "idle": "idle", "rx_given": "rx.given", "tx_given": "tx.given"}
-            values = {}
+            values: dict[str, int] = {}
             for name, field in shown.items():
                 values[name] = rig.random.getrandbits(state.layout[field][1])
                 state.pin(field).set(values[name])
