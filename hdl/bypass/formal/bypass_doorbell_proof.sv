@@ -68,8 +68,8 @@ module bypass_doorbell_proof
   if (Timer) begin : gen_timer
     `ASSUME(timer_of_six, settings_i.timer == 16'd6)
     `ASSERT(rings_in_the_end, !(waits_q > 5'd8) || m_valid, "a tail is never written")
-    `ASSERT(waits_are_counted,
-            waits_q == '0 || dut.expired_q || (16'd6 - dut.wait_q >= 16'(waits_q) && waits_q <= 5'd7),
+    `ASSERT(timer_within, !differs || dut.wait_q <= 16'd6, "more is left than there was")
+    `ASSERT(waits_are_counted, waits_q == '0 || dut.expired_q || 16'd6 - dut.wait_q >= 16'(waits_q),
             "the timer is late")
   end else begin : gen_no_timer
     `ASSUME(no_timer, settings_i.timer == '0)
