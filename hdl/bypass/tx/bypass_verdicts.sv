@@ -45,16 +45,31 @@ module bypass_verdicts
     output events_t events_o
 );
 
+  // A frame as it waits: whether it is good is known, not looked for behind the queue.
+  typedef struct packed {
+    queue_t pair;
+    index_t index;
+    bytes_t bytes;
+    count_t slots;
+    logic   good;
+  } waiting_t;
   logic here, taken, good, run, forward, replace, decided;
-  frame_t frame;
+  waiting_t came, frame;
+  assign came = '{
+          pair: s_place_payload.pair,
+          index: s_place_payload.index,
+          bytes: s_place_payload.bytes,
+          slots: s_place_payload.slots,
+          good: s_place_payload.verdict == Good
+      };
   stream_fifo #(
-      .Width($bits(frame_t)),
+      .Width($bits(waiting_t)),
       .Depth(32)
   ) i_places (
       .*,
       .s_valid  (s_place_valid),
       .s_ready  (s_place_ready),
-      .s_payload(s_place_payload),
+      .s_payload(came),
       .m_valid  (here),
       .m_ready  (taken),
       .m_payload(frame)
@@ -64,7 +79,7 @@ module bypass_verdicts
     run = 1'b0;
     for (int i = 0; i < 2 ** Config.queue_bits; i++) if (queue_t'(i) == frame.pair) run = run_i[i];
   end
-  assign good = frame.verdict == Good;
+  assign good = frame.good;
   assign forward = good && s_verdict_payload.user[0] && run;
   assign replace = forward && s_verdict_payload.user[1];
   assign decided = here && (s_verdict_valid || !good);
