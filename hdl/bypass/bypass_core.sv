@@ -348,21 +348,27 @@ module bypass_core
 
   // ---- registers
 
-  events_t events, events_q;
+  // Whether a frame that comes is taken is known late: what counts that has a register before the sum.
+  events_t others, others_q, input_q, verdict_q, events;
   always_comb begin
-    events = port_events | slots_events | reader_events | input_events | verdict_events | watch_events | tail_events;
-    events.tx_in = input_events.tx_in + verdict_events.tx_in;
-    events.tx_posted = posted_valid && !posted.skip;
-    events.tx_bytes = posted_valid && !posted.skip ? posted.bytes : '0;
-    events.fetch = news.fetch.valid;
-    events.tx_written_back = news.tx_written.valid;
+    others = port_events | slots_events | reader_events | watch_events | tail_events;
+    others.tx_posted = posted_valid && !posted.skip;
+    others.tx_bytes = posted_valid && !posted.skip ? posted.bytes : '0;
+    others.fetch = news.fetch.valid;
+    others.tx_written_back = news.tx_written.valid;
     for (int q = 0; q < int'(Queues); q++) begin  // of one queue only there is something
-      events.rx_in |= pairs[q].rx.ended;
-      events.rx_unexpected |= pairs[q].rx.unexpected;
-      events.tx_unexpected |= pairs[q].tx.unexpected;
+      others.rx_in |= pairs[q].rx.ended;
+      others.rx_unexpected |= pairs[q].rx.unexpected;
+      others.tx_unexpected |= pairs[q].tx.unexpected;
     end
+    events = others_q | input_q | verdict_q;
+    events.tx_in = input_q.tx_in + verdict_q.tx_in;
   end
-  always_ff @(posedge clk_i) events_q <= events;
+  always_ff @(posedge clk_i) begin
+    others_q  <= others;
+    input_q   <= input_events;
+    verdict_q <= verdict_events;
+  end
 
   bypass_axil_req_t  axil_req;
   bypass_axil_resp_t axil_resp;
@@ -379,7 +385,7 @@ module bypass_core
       .tail_ring_o (tail_ring),
       .tail_data_o (tail_data),
       .pairs_i     (pairs),
-      .events_i    (events_q)
+      .events_i    (events)
   );
 
   `ASSERT(frames_are_whole, !(m_rx_tvalid && m_head_tvalid), "a beat goes two ways")

@@ -56,6 +56,11 @@ package bypass_pkg;
         && config_i.tx_bits >= 3 && config_i.tx_bits <= 12 && config_i.pack_bits >= 9 && config_i.pack_bits <= 11;
   endfunction
 
+  /// The number of a queue that exists: the bits that tell queues apart. With one queue a constant, which synthesis does not see behind a memory.
+  function automatic queue_t existing(queue_t pair, bypass_config_t config_i);
+    return queue_t'(32'(pair) & ((32'd1 << config_i.queue_bits) - 32'd1));
+  endfunction
+
   /// What lies at an offset.
   function automatic region_e region_of(offset_t offset, logic rx_32_bytes, bypass_config_t config_i);
     logic [15:0] index;
@@ -74,6 +79,18 @@ package bypass_pkg;
       return 32'(offset[18:0]) >> (config_i.pack_bits + 1 + LineBits) == '0 ? Pack : NoRegion;
     end
     return NoRegion;
+  endfunction
+
+  /// Where a write belongs: Slots, a ring or Heads. It says no more than region_of, but so much sooner.
+  function automatic logic takes_writes(offset_t offset, logic rx_32_bytes, bypass_config_t config_i);
+    logic in_slots, in_ring, in_heads;
+    in_slots = offset[22] && 32'(offset[21:0]) >> (config_i.queue_bits + config_i.rx_bits + 1 + SlotBits) == '0;
+    in_ring  = 32'(offset[15:0]) >> (config_i.rx_bits + 4) == '0;
+    if (rx_32_bytes) in_ring = 32'(offset[15:0]) >> (config_i.rx_bits + 5) == '0;
+    if (offset[16]) in_ring = 32'(offset[15:0]) >> (config_i.tx_bits + 4) == '0;
+    in_ring &= offset[22:21] == '0 && 32'(offset[20:17]) >> config_i.queue_bits == '0;
+    in_heads = offset[22:10] == HeadsOffset[22:10] && 32'(offset[9:6]) >> config_i.queue_bits == '0;
+    return in_slots || in_ring || in_heads;
   endfunction
 
   /// Of a line in Slots: its queue, its slot, and the line's number in the memory of all slots.

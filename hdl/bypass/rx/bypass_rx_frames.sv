@@ -132,6 +132,8 @@ module bypass_rx_frames
   localparam bytes_t SlotBytes = bytes_t'(1 << SlotBits);
   logic last, ready, error_q, odd_q, odd;
   logic [14:0] bytes_q, bytes;
+  bytes_t max_q;
+  always_ff @(posedge clk_i) max_q <= max_frame_i < bytes_t'(MaxFrame) ? max_frame_i : bytes_t'(MaxFrame);
   frame_t frame;
   // Whether a queue's next descriptor begins a frame, or goes on with one that was given up.
   logic [Queues-1:0] begins_q;
@@ -151,7 +153,7 @@ module bypass_rx_frames
   assign last = status.eop || seen_q == count_t'(MaxSlots - 1);
   assign bytes = bytes_q + {1'b0, length};
   assign odd   = odd_q || length > SlotBytes || length == '0 || (!status.eop && length != SlotBytes)
-               || !begins || (last && (!status.eop || bytes > {1'b0, max_frame_i} || bytes > 15'(MaxFrame)));
+               || !begins || (last && (!status.eop || bytes > {1'b0, max_q}));
   assign done = has && last && ready;
 
   always_comb begin

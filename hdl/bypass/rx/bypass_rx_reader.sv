@@ -62,7 +62,10 @@ module bypass_rx_reader
   frame_t frame;
   logic in_place, good, room, last, reads, fetch, may_end;
   logic [7:0] line_q, lines;
-  assign frame    = s_payload;
+  always_comb begin
+    frame      = s_payload;
+    frame.pair = existing(s_payload.pair, Config);
+  end
   assign in_place = in_place_i[frame.pair];
   assign good     = frame.verdict == Good;
   assign lines    = lines_of(frame.bytes);

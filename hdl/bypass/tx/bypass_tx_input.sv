@@ -96,7 +96,7 @@ module bypass_tx_input
   assign goes = (room || too_long_q) && (!last_q || drops || m_ready);
   assign m_valid = valid_q && last_q && room && !drops;
   assign m_payload = '{
-          pair: queue_q,
+          pair: existing(queue_q, Config),
           skip: 1'b0,
           in_place: 1'b0,
           slots: '0,

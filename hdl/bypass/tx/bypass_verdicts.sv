@@ -55,6 +55,8 @@ module bypass_verdicts
   } waiting_t;
   logic here, taken, good, run, forward, replace, decided;
   waiting_t came, frame;
+  queue_t pair;
+  assign pair = existing(frame.pair, Config);
   assign came = '{
           pair: s_place_payload.pair,
           index: s_place_payload.index,
@@ -77,7 +79,7 @@ module bypass_verdicts
 
   always_comb begin
     run = 1'b0;
-    for (int i = 0; i < 2 ** Config.queue_bits; i++) if (queue_t'(i) == frame.pair) run = run_i[i];
+    for (int i = 0; i < 2 ** Config.queue_bits; i++) if (queue_t'(i) == pair) run = run_i[i];
   end
   assign good = frame.good;
   assign forward = good && s_verdict_payload.user[0] && run;
@@ -87,16 +89,16 @@ module bypass_verdicts
   assign m_valid = decided && (!replace || m_line_ready);
   assign taken = m_valid && m_ready;
   assign m_payload = '{
-          pair: frame.pair,
+          pair: pair,
           skip: !forward,
           in_place: 1'b1,
           slots: frame.slots,
-          line: (WindowBits - LineBits)'(slot_offset(frame.pair, frame.index, Config) >> LineBits),
+          line: (WindowBits - LineBits)'(slot_offset(pair, frame.index, Config) >> LineBits),
           bytes: good ? frame.bytes : 14'd1  // whatever it is: nobody has read it
       };
   assign s_verdict_ready = here && good && taken;
   assign m_line_valid = decided && replace && m_ready;
-  assign m_line = Bits'(slot_line(slot_offset(frame.pair, frame.index, Config), Config));
+  assign m_line = Bits'(slot_line(slot_offset(pair, frame.index, Config), Config));
   assign m_line_data = s_verdict_payload.data;
 
   logic judged;
