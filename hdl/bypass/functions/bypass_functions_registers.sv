@@ -115,6 +115,7 @@ module bypass_functions_registers
       .read_address_i(starts ? word : {1'b1, rules_i.word}),
       .read_data_o(filed)
   );
+  logic build_q;
   assign rules_o = '{build: build_q, taken: starts, word: filed};
 
   // ---- counters
@@ -191,7 +192,7 @@ module bypass_functions_registers
   // ---- writes
 
   control_t control;
-  logic acts, build_q;
+  logic acts;
   assign control = control_t'(write_data);
   assign acts    = starts && write && strobe == '1 && !is_bin && word == ControlWord;
   always_ff @(posedge clk_i) begin
