@@ -208,16 +208,13 @@ int main(int argc, char** argv) {
   app.add_option("--json", json, "write what was found there");
   app.add_flag("--quick", quick, "only the runs that bars are made of");
   app.add_flag("--no-rates", no_rates, "only the soak");
-  app.add_option("--soak", soak_bytes, "random transfers of so many bytes together, with every fault");
-  app.add_option("--seed", seed, "of the soak's first world");
-  app.add_flag("--forgotten", forgotten, "the soak: resets that leave reads without an answer, too");
-  wherry::parse_command_line(app, argc, argv);
   app.add_option("--soak", soak_options.bytes, "random transfers of so many bytes together, with every fault");
   app.add_option("--seed", soak_options.seed, "of the soak's first world");
   app.add_flag("--forgotten", soak_options.forgotten, "the soak: resets that leave reads without an answer, too");
   app.add_option("--event-in", soak_options.event_in,
                  "the soak: a reset, bus mastering off or a stopped ring in one round of so many")
       ->check(CLI::PositiveNumber);
+  wherry::parse_command_line(app, argc, argv);
   Bench bench;
   if (!no_rates) {
     bench.rates(bar_runs());
