@@ -2,9 +2,7 @@
 // Messages by size with the buffers of --set against those of the defaults, in alternating jobs of one run.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <stdexcept>
 
 #include "experiments.hpp"
@@ -14,32 +12,18 @@
 namespace wherry::bench {
 namespace {
 
-using route::ByteView;
 using route::Placement;
 using route::Runtime;
 
 constexpr std::size_t kProfileSizes[] = {8, 64, 1 << 10, 16 << 10, 256 << 10};
 
-std::size_t messages_at(std::size_t size, bool quick) {
-  const std::size_t bytes = std::size_t{quick ? 8U : 48U} << 20;
-  return std::clamp(bytes / size, std::size_t{16}, std::size_t{quick ? 250'000U : 1'500'000U});
+StreamEffort profile_effort(bool quick) {
+  return quick ? StreamEffort{std::size_t{8} << 20, 250'000} : StreamEffort{std::size_t{48} << 20, 1'500'000};
 }
 
-/// Seconds of each size.
 Results seconds_by_size(Runtime& runtime, bool quick) {
-  std::uint64_t sum = 0;
-  const auto take = runtime.on<ByteView>([&](ByteView data) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, data.data(), sizeof word);
-    sum += word;
-  });
-  const std::vector<std::byte> source(std::size_t{4} << 20, std::byte{1});
   Results results;
-  for (const std::size_t size : kProfileSizes) {
-    const std::size_t messages = messages_at(size, quick);
-    stream(runtime, take, source, size, messages / 4 + 1);
-    results.push_back(stream(runtime, take, source, size, messages).seconds);
-  }
+  for (const OfSize& of : stream_sizes(runtime, kProfileSizes, profile_effort(quick))) results.push_back(of.seconds);
   return results;
 }
 
@@ -91,7 +75,7 @@ void run_profile(RouteBench& bench) {
       }
     }
     for (std::size_t i = 0; i < std::size(kProfileSizes); ++i) {
-      const double messages = 2.0 * static_cast<double>(messages_at(kProfileSizes[i], bench.quick()));
+      const double messages = 2.0 * static_cast<double>(profile_effort(bench.quick()).messages(kProfileSizes[i]));
       const Summary ratio = summarize(ratios[i]);
       bench.row("profile", {{"placement", to_string(placement)},
                             {"size", kProfileSizes[i]},

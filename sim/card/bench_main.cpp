@@ -15,7 +15,6 @@
 
 #include <CLI/CLI.hpp>
 #include <ctime>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -23,6 +22,7 @@
 #include "base/command_line.hpp"
 #include "sim/card/rate.hpp"
 #include "sim/card/soak.hpp"
+#include "sim/json_output.hpp"
 
 namespace {
 
@@ -222,9 +222,6 @@ int main(int argc, char** argv) {
     if (!quick) bench.rates(more_runs());
   }
   if (soak_options.bytes != 0) bench.run_soak(soak_options);
-  if (!json.empty() && !(std::ofstream(json) << bench.document.dump(1) << '\n')) {
-    fmt::print(stderr, "{} cannot be written\n", json);
-    return 1;
-  }
+  if (!json.empty() && !wherry::sim::write_document(bench.document, json, "dma_card_bench")) return 1;
   return bench.wrong ? 1 : 0;
 }

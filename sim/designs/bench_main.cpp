@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "base/command_line.hpp"
 #include "sim/designs/experiments.hpp"
 #include "sim/designs/neighbours.hpp"
+#include "sim/json_output.hpp"
 
 int main(int argc, char** argv) {
   using namespace wherry::sim::designs;
@@ -46,16 +46,5 @@ int main(int argc, char** argv) {
         fmt::print(stderr, "{}: {}\n", part, row.dump());
         ++wrong;
       }
-  if (file.empty()) {
-    fmt::print("{}\n", out.dump(1));
-  } else {
-    std::ofstream to(file);
-    to << out.dump(1) << '\n';
-    to.close();
-    if (!to) {
-      fmt::print(stderr, "designs_bench: cannot write {}\n", file);
-      return 1;
-    }
-  }
-  return wrong == 0 ? 0 : 1;
+  return wherry::sim::write_document(out, file, "designs_bench") && wrong == 0 ? 0 : 1;
 }

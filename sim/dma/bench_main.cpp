@@ -14,13 +14,13 @@
 
 #include <CLI/CLI.hpp>
 #include <ctime>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/command_line.hpp"
 #include "sim/dma/rate.hpp"
 #include "sim/dma/soak.hpp"
+#include "sim/json_output.hpp"
 
 namespace {
 
@@ -166,6 +166,6 @@ int main(int argc, char** argv) {
       out["rates"].push_back(row_of(named, found));
     }
   }
-  if (!file.empty()) std::ofstream(file) << out.dump(1) << '\n';
+  if (!file.empty() && !wherry::sim::write_document(out, file, "dma_data_bench")) return 1;
   return good ? 0 : 1;
 }

@@ -68,5 +68,6 @@ int main(int argc, char** argv) {
   });
   if (!report) return fail(report.status());
   file << json_of(*report).dump(2) << '\n';
+  file.close();  // a full disk may show only here
   return file.good() ? 0 : fail({StatusCode::kInternal, fmt::format("cannot write {}", json_file)});
 }

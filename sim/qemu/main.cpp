@@ -148,7 +148,11 @@ int main(int argc, char** argv) {
   const auto report = run_bypass(options, *card, function, say);
   if (!report) return fail(report.status());
   const nlohmann::json figures = json_of(options, core, *report);
-  if (file.is_open()) file << figures.dump(2) << '\n';
+  if (file.is_open()) {
+    file << figures.dump(2) << '\n';
+    file.close();  // a full disk may show only here
+    if (!file) return fail({StatusCode::kInternal, fmt::format("cannot write {}", json_file)});
+  }
   fmt::print(
       "{}, {}, {}: {} frames wrong, {} lost, {} transmit write-backs, {:.1f} messages and {:.2f} tail writes a frame, "
       "{:.0f} frames/s\n",

@@ -5,12 +5,12 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/command_line.hpp"
+#include "sim/json_output.hpp"
 #include "sim/shell/bed.hpp"
 
 namespace {
@@ -89,16 +89,5 @@ int main(int argc, char** argv) {
       document["rows"].push_back(row_of(path, bytes, run(path.path, bytes, parameters)));
     }
   document["spike"] = spike_rows(parameters);
-  const std::string text = document.dump(1) + "\n";
-  if (file.empty()) {
-    fmt::print("{}", text);
-    return 0;
-  }
-  std::ofstream out(file);
-  out << text;
-  if (!out.flush()) {
-    fmt::print(stderr, "shell_bench: cannot write {}\n", file);
-    return 1;
-  }
-  return 0;
+  return wherry::sim::write_document(document, file, "shell_bench") ? 0 : 1;
 }
