@@ -65,6 +65,10 @@ class Benchmark(Generic[Kind]):
         """Runs a benchmark program of the build to its good end; it writes `file`. Raises NotFound, BenchError."""
         program.run_program(name, file, quick=quick, more=more, folder=folder)
 
+    def start(self, line: Sequence[str], **more: Any) -> subprocess.Popen[Any]:
+        """Starts a program, which ends when we do, however that is. `more`: of subprocess.Popen."""
+        return program.start(line, **more)
+
     def wait_for(self, process: subprocess.Popen[Any]) -> int:
         """Its exit status. After Ctrl-C it is given the time to end what it has started."""
         return program.wait_for(process)

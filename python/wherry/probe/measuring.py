@@ -15,7 +15,7 @@ from typing import Any
 from wherry.errors import BenchError
 from wherry.probe.lines import End, Failed, Figures, Line, PathLine, Progress, RowLine, Start, Wrong, parse, paths_of
 from wherry.probe.schema import SCHEMA, MeasuredPath, ProbeRun, Row, Settings, Trouble, now, trouble_of
-from wherry.system import built, how_it_ended, wherry_probe
+from wherry.system import built, ends_with_us, how_it_ended, wherry_probe
 
 WRONG_DATA, NOTHING, STOPPED = 1, 2, 130
 """Exit statuses of the program, and of `wherry probe run`."""
@@ -25,7 +25,11 @@ def lines_of(words: Sequence[str]) -> Iterator[Line]:
     """What the program says, as it comes. Raises BenchError when it ends in another way than it may, NotFound."""
     environment = {"UCX_LOG_LEVEL": "error"} | os.environ
     with subprocess.Popen(
-        [str(wherry_probe()), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environment
+        [str(wherry_probe()), *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        env=environment,
+        preexec_fn=ends_with_us(),
     ) as process:
         assert process.stdout is not None
         silent = True

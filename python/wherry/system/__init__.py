@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from wherry.system.processes import Lines as Lines
     from wherry.system.processes import Process as Process
     from wherry.system.processes import Workspace as Workspace
+    from wherry.system.processes import ends_with_us as ends_with_us
     from wherry.system.processes import exit_status as exit_status
     from wherry.system.processes import how_it_ended as how_it_ended
     from wherry.system.processes import inherited as inherited
@@ -72,6 +73,7 @@ if not TYPE_CHECKING:  # so that a checker of types knows which names there are
                 "Lines",
                 "Process",
                 "Workspace",
+                "ends_with_us",
                 "exit_status",
                 "how_it_ended",
                 "inherited",
