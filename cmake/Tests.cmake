@@ -22,6 +22,9 @@ function(wherry_test name)
   add_executable(${name} ${T_SOURCES})
   target_link_libraries(${name} PRIVATE wherry_options ${T_LIBS} GTest::gtest GTest::gtest_main)
   wherry_sanitizer_shim(${name})
+  if(WHERRY_MOLD)
+    target_link_options(${name} PRIVATE -fuse-ld=mold)
+  endif()
   add_dependencies(wherry_tests ${name})
   # What is under test keeps its optimisation and every check. The tests' own code, full of templates, would take twice as long to
   # compile with the former, four times with both.
@@ -44,7 +47,7 @@ function(wherry_add_test name timeout)
   if(WHERRY_SANITIZE)
     # UCX patches mmap/munmap to watch for released memory; the sanitizers own those symbols.
     list(APPEND _env "UCX_MEM_EVENTS=n" "UCX_MEM_MMAP_HOOK_MODE=none"
-         "ASAN_OPTIONS=detect_leaks=1:detect_container_overflow=0"
+         "ASAN_OPTIONS=detect_leaks=1:detect_container_overflow=0:handle_sigill=1"
          "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/lsan.supp:print_suppressions=0"
          "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
          "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/tsan.supp:ignore_noninstrumented_modules=1:halt_on_error=1:second_deadlock_stack=1")
