@@ -95,6 +95,7 @@ function(wherry_verilate name top)
             "MAKEFLAGS=CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O2 OPT_SLOW=-O0 OPT_GLOBAL=-O1"
             "${WHERRY_VERILATOR}" --cc --build -j 2 --quiet --Mdir "${_out}" --prefix "V${top}" --top-module "${top}" --assert ${_trace} ${_parameters}
             -Wno-fatal -Wno-lint -Wno-style -Wno-UNOPTFLAT -fno-dfg-scoped -fno-dfg-break-cycles --x-assign unique --output-split 20000 -CFLAGS "-w -fPIC" ${_folders} ${_waivers} ${_packages} "hdl/${V_FOLDER}/${top}.sv"
+    COMMAND "${CMAKE_COMMAND}" -E rm -f "${_out}/V${top}__pch.h.fast.gch" "${_out}/V${top}__pch.h.slow.gch"  # 80 MB each
     DEPENDS ${_sources}
     WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
     COMMENT "Verilating ${top}"

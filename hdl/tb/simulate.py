@@ -92,6 +92,8 @@ def simulate(
             runner.build(hdl_toplevel=top, build_args=arguments, build_dir=directory, cwd=ROOT, log_file=log)
         except (SystemExit, RuntimeError):
             pytest.fail(log.read_text()[-4000:], pytrace=False)
+        for header in directory.glob("*.gch"):  # 80 MB each, and what they were for is linked
+            header.unlink()
         log = directory / "run.log"
         try:
             results = runner.test(
