@@ -154,6 +154,11 @@ TEST_F(OffloadEngineTest, AnnouncedMemoryGivesWayToOffloadsThatAreHere) {
 }
 
 TEST_F(OffloadEngineTest, AHundredThousandStreamsOpenedAndClosed_ExpectMemoryFlat) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr int kStreams = 10'000;  // what stays is asked of the other builds; more than the catalogue keeps
+#else
+  constexpr int kStreams = 100'000;
+#endif
   make(16 * kMiB);
   TestClient& client = join();
   Source source(*client.context, 4096, 1);
@@ -166,7 +171,7 @@ TEST_F(OffloadEngineTest, AHundredThousandStreamsOpenedAndClosed_ExpectMemoryFla
   };
   [[maybe_unused]] long early = 0;
   std::uint64_t ticket = 0;
-  for (int i = 0; i < 100'000; ++i) {
+  for (int i = 0; i < kStreams; ++i) {
     const auto stream = *open(client, {.name = "s" + std::to_string(i)}, {field<double>("x")});
     const bool with_frame = i % 10 == 0;
     if (with_frame) {
@@ -178,7 +183,7 @@ TEST_F(OffloadEngineTest, AHundredThousandStreamsOpenedAndClosed_ExpectMemoryFla
     if (i == 20'000) early = kib();
   }
   EXPECT_LT(catalogue_.list().size(), 6000u);
-  EXPECT_TRUE(catalogue_.find("s99999"));
+  EXPECT_TRUE(catalogue_.find("s" + std::to_string(kStreams - 1)));
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   EXPECT_LT(kib() - early, 16 * 1024) << "KiB more after 100,000 streams than after 20,000";
 #endif
