@@ -23,4 +23,11 @@ static inline uint64_t mixed(uint64_t n) {
   return n ^ (n >> 31);
 }
 
+/* What of `all` a program does: all of it, or with an argument N the Nth part. */
+static inline int part_of(int all, int argc, char** argv) {
+  const int part = argc > 1 ? atoi(argv[1]) : 1;
+  CHECK(part > 0 && all >= part);
+  return all / part;
+}
+
 #endif

@@ -6,7 +6,8 @@
 
 #include "check.h"
 
-enum { kItems = 3000, kLargest = 300000 };
+enum { kLargest = 300000 };
+static int items = 3000; /* of each rank */
 
 static size_t size_of(int64_t from, int64_t to, uint64_t i) {
   const uint64_t n = mixed((uint64_t)from << 40 | (uint64_t)to << 20 | i);
@@ -25,7 +26,7 @@ static void session(convey_t* c, int64_t me, int64_t ranks) {
   uint64_t pushed[64] = {0}, pulled[64] = {0}, sent = 0;
   CHECK(item != NULL && expected != NULL && ranks <= 64);
   CHECK(convey_begin(c, 16, 0) == convey_OK);
-  const uint64_t total = kItems;
+  const uint64_t total = items;
   int more;
   while ((more = convey_advance(c, sent == total)) != convey_DONE) {
     CHECK(more > 0);
@@ -79,7 +80,8 @@ static void session(convey_t* c, int64_t me, int64_t ranks) {
   free(expected);
 }
 
-int main(void) {
+int main(int argc, char** argv) {
+  items = part_of(items, argc, argv);
   const int64_t me = wherry_convey_rank(), ranks = wherry_convey_ranks();
   for (int round = 0; round < 3; round++) {
     convey_t* rigid = convey_new_simple(1024, NULL, NULL, convey_opt_QUIET);

@@ -14,7 +14,8 @@ __attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void) { return is_child; }
 /* NOLINTEND(bugprone-reserved-identifier) */
 
-enum { kItems = 100000, kChildren = 4, kRefused = -6 };
+enum { kChildren = 4, kRefused = -6 };
+static int items = 100000; /* of each rank */
 
 /* In a child: its parent's conveyors in a session, and one that has none. */
 static int use(convey_t* c, convey_t* elastic, convey_t* dormant, int64_t ranks) {
@@ -37,7 +38,8 @@ static int use(convey_t* c, convey_t* elastic, convey_t* dormant, int64_t ranks)
   return 0;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
+  items = part_of(items, argc, argv);
   const int64_t me = wherry_convey_rank(), ranks = wherry_convey_ranks();
   convey_t* c = convey_new(SIZE_MAX, 0, NULL, convey_opt_QUIET);
   convey_t* elastic = convey_new_elastic(8, 0, 0, NULL, convey_opt_QUIET);
@@ -48,12 +50,12 @@ int main(void) {
   int children = 0, more = convey_OK, more_elastic = convey_OK;
   convey_item_t got;
   while (more != convey_DONE || more_elastic != convey_DONE) {
-    more = convey_advance(c, k == kItems);
-    more_elastic = convey_advance(elastic, e == kItems);
+    more = convey_advance(c, k == items);
+    more_elastic = convey_advance(elastic, e == items);
     CHECK(more >= convey_DONE && more_elastic >= convey_DONE);
-    for (; k < kItems && convey_push(c, &k, k % ranks) == convey_OK; k++) continue;
-    for (; e < kItems && convey_epush(elastic, 1 + (size_t)(e % 8), &e, e % ranks) == convey_OK; e++) continue;
-    if (children < kChildren && k > (int64_t)kItems / (kChildren + 1) * children) {
+    for (; k < items && convey_push(c, &k, k % ranks) == convey_OK; k++) continue;
+    for (; e < items && convey_epush(elastic, 1 + (size_t)(e % 8), &e, e % ranks) == convey_OK; e++) continue;
+    if (children < kChildren && k > (int64_t)items / (kChildren + 1) * children) {
       children++; /* with open packets, and items to be pulled */
       fflush(stdout);
       const pid_t child = fork();
@@ -79,7 +81,7 @@ int main(void) {
     }
   }
   int64_t due = 0, items = 0;
-  for (int64_t i = me; i < kItems; i += ranks) {
+  for (int64_t i = me; i < items; i += ranks) {
     due += i;
     items++;
   }

@@ -6,19 +6,21 @@
 
 #include "check.h"
 
-enum { kRequests = 100000, kEntries = 5000 };
+enum { kEntries = 5000 };
+static int requests_each = 100000; /* of each rank */
 
 typedef struct {
   int64_t slot, index;
 } request_t;
 
-int main(void) {
+int main(int argc, char** argv) {
+  requests_each = part_of(requests_each, argc, argv);
   convey_t* requests = convey_new(SIZE_MAX, 0, NULL, convey_opt_SCATTER);
   convey_t* replies = convey_new_tensor(16384, 1, 0, 2, NULL, 0);
   CHECK(requests != NULL && replies != NULL);
   const int64_t me = wherry_convey_rank(), ranks = wherry_convey_ranks();
   uint64_t* table = malloc(kEntries * sizeof *table);
-  uint64_t* got = calloc(kRequests, sizeof *got);
+  uint64_t* got = calloc(requests_each, sizeof *got);
   CHECK(table != NULL && got != NULL);
   for (int64_t k = 0; k < kEntries; k++) table[k] = mixed((uint64_t)(k * ranks + me));
 
@@ -26,9 +28,9 @@ int main(void) {
   CHECK(convey_begin(replies, sizeof(request_t), sizeof(request_t)) == convey_OK);
   int64_t i = 0, answers = 0;
   bool more;
-  while (more = convey_advance(requests, i == kRequests), more | convey_advance(replies, !more)) {
-    for (; i < kRequests; i++) {
-      const int64_t place = (int64_t)(mixed((uint64_t)(me * kRequests + i)) % (uint64_t)(kEntries * ranks));
+  while (more = convey_advance(requests, i == requests_each), more | convey_advance(replies, !more)) {
+    for (; i < requests_each; i++) {
+      const int64_t place = (int64_t)(mixed((uint64_t)(me * requests_each + i)) % (uint64_t)(kEntries * ranks));
       const request_t request = {i, place / ranks};
       if (convey_push(requests, &request, place % ranks) != convey_OK) break;
     }
@@ -50,9 +52,9 @@ int main(void) {
       answers++;
     }
   }
-  CHECK(answers == kRequests);
-  for (i = 0; i < kRequests; i++)
-    CHECK(got[i] == mixed(mixed((uint64_t)(me * kRequests + i)) % (uint64_t)(kEntries * ranks)));
+  CHECK(answers == requests_each);
+  for (i = 0; i < requests_each; i++)
+    CHECK(got[i] == mixed(mixed((uint64_t)(me * requests_each + i)) % (uint64_t)(kEntries * ranks)));
   CHECK(convey_free(requests) == convey_OK);
   CHECK(convey_free(replies) == convey_OK);
   free(table);

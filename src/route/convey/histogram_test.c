@@ -6,7 +6,8 @@
 
 #include "check.h"
 
-enum { kCounters = 1000, kUpdates = 200000 };
+enum { kCounters = 1000 };
+static int updates = 200000; /* of each rank */
 
 typedef struct {
   uint32_t index, words[4];
@@ -22,9 +23,9 @@ static void session(convey_t* c, int64_t me, int64_t ranks, size_t item_bytes) {
   CHECK(convey_item_size(c) == item_bytes);
   uint64_t i = 0;
   int more;
-  while ((more = convey_advance(c, i == kUpdates)) != convey_DONE) {
+  while ((more = convey_advance(c, i == (uint64_t)updates)) != convey_DONE) {
     CHECK(more > 0);
-    for (; i < kUpdates; i++) {
+    for (; i < (uint64_t)updates; i++) {
       const uint64_t place = counter_of(me, i) % (kCounters * (uint64_t)ranks);
       const uint64_t item = place / (uint64_t)ranks;
       const wide_t wide = {(uint32_t)item, {(uint32_t)i, 1, 2, (uint32_t)me}};
@@ -52,7 +53,7 @@ static void session(convey_t* c, int64_t me, int64_t ranks, size_t item_bytes) {
   CHECK(convey_push(c, &i, 0) < 0);
   uint64_t pulled = 0;
   for (int64_t rank = 0; rank < ranks; rank++) {
-    for (uint64_t k = 0; k < kUpdates; k++) {
+    for (uint64_t k = 0; k < (uint64_t)updates; k++) {
       const uint64_t place = counter_of(rank, k) % (kCounters * (uint64_t)ranks);
       if ((int64_t)(place % (uint64_t)ranks) != me) continue;
       counts[place / (uint64_t)ranks]--;
@@ -60,12 +61,13 @@ static void session(convey_t* c, int64_t me, int64_t ranks, size_t item_bytes) {
     }
   }
   for (int k = 0; k < kCounters; k++) CHECK(counts[k] == 0);
-  CHECK(convey_statistic(c, convey_PUSHES) == kUpdates);
+  CHECK(convey_statistic(c, convey_PUSHES) == updates);
   CHECK(convey_statistic(c, convey_PULLS) == (int64_t)pulled);
   free(counts);
 }
 
-int main(void) {
+int main(int argc, char** argv) {
+  updates = part_of(updates, argc, argv);
   CHECK(strcmp(convey_version, "0.6.0") == 0);
   convey_t* c = convey_new(SIZE_MAX, 0, NULL, convey_opt_SCATTER);
   CHECK(c != NULL);
@@ -74,7 +76,7 @@ int main(void) {
   session(c, me, ranks, sizeof(uint64_t));
   CHECK(convey_reset(c) == convey_OK);
   session(c, me, ranks, sizeof(wide_t));
-  CHECK(convey_statistic(c, convey_PUSHES + convey_CUMULATIVE) == 2 * kUpdates);
+  CHECK(convey_statistic(c, convey_PUSHES + convey_CUMULATIVE) == 2 * updates);
   CHECK(convey_statistic(c, convey_BEGINS) == 1 && convey_statistic(c, convey_CUMULATIVE) == 2);
   CHECK(convey_free(c) == convey_OK); /* without a reset, as bale's programs do */
   printf("rank %d of %d is done\n", (int)me, (int)ranks);
