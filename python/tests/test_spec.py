@@ -177,7 +177,9 @@ def test_systemverilog_reads_the_bytes_written_by_hand(verilator: str, tmp_path:
     from wherry.kv.generated import frame as kv
 
     (tmp_path / "bench.sv").write_text(BENCH.replace("WRITTEN", WRITTEN.hex()))
-    options = ["--top", "bench", "-Mdir", "obj", "-MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include"]
+    options = ["--top", "bench", "-Mdir", "obj"]
+    for flag in ("CFG_CXXFLAGS_PCH_I=-include", "OPT_FAST=-O0", "OPT_SLOW=-O0", "OPT_GLOBAL=-O0"):  # it runs for a moment
+        options += ["-MAKEFLAGS", flag]
     command = [verilator, "--binary", *options, *map(str, PACKAGES), "bench.sv"]
     environment = {**os.environ, "PATH": f"{Path(verilator).parent}:{os.environ['PATH']}"}
     built = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
