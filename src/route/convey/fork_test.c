@@ -14,8 +14,7 @@ __attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void) { return is_child; }
 /* NOLINTEND(bugprone-reserved-identifier) */
 
-enum { kChildren = 4, kRefused = -6 };
-static int items = 100000; /* of each rank */
+enum { kItems = 100000, kChildren = 4, kRefused = -6 };
 
 /* In a child: its parent's conveyors in a session, and one that has none. */
 static int use(convey_t* c, convey_t* elastic, convey_t* dormant, int64_t ranks) {
@@ -38,8 +37,7 @@ static int use(convey_t* c, convey_t* elastic, convey_t* dormant, int64_t ranks)
   return 0;
 }
 
-int main(int argc, char** argv) {
-  items = part_of(items, argc, argv);
+int main(void) {
   const int64_t me = wherry_convey_rank(), ranks = wherry_convey_ranks();
   convey_t* c = convey_new(SIZE_MAX, 0, NULL, convey_opt_QUIET);
   convey_t* elastic = convey_new_elastic(8, 0, 0, NULL, convey_opt_QUIET);
@@ -50,12 +48,12 @@ int main(int argc, char** argv) {
   int children = 0, more = convey_OK, more_elastic = convey_OK;
   convey_item_t got;
   while (more != convey_DONE || more_elastic != convey_DONE) {
-    more = convey_advance(c, k == items);
-    more_elastic = convey_advance(elastic, e == items);
+    more = convey_advance(c, k == kItems);
+    more_elastic = convey_advance(elastic, e == kItems);
     CHECK(more >= convey_DONE && more_elastic >= convey_DONE);
-    for (; k < items && convey_push(c, &k, k % ranks) == convey_OK; k++) continue;
-    for (; e < items && convey_epush(elastic, 1 + (size_t)(e % 8), &e, e % ranks) == convey_OK; e++) continue;
-    if (children < kChildren && k > (int64_t)items / (kChildren + 1) * children) {
+    for (; k < kItems && convey_push(c, &k, k % ranks) == convey_OK; k++) continue;
+    for (; e < kItems && convey_epush(elastic, 1 + (size_t)(e % 8), &e, e % ranks) == convey_OK; e++) continue;
+    if (children < kChildren && k > (int64_t)kItems / (kChildren + 1) * children) {
       children++; /* with open packets, and items to be pulled */
       fflush(stdout);
       const pid_t child = fork();
@@ -81,7 +79,7 @@ int main(int argc, char** argv) {
     }
   }
   int64_t due = 0, items = 0;
-  for (int64_t i = me; i < items; i += ranks) {
+  for (int64_t i = me; i < kItems; i += ranks) {
     due += i;
     items++;
   }
