@@ -178,7 +178,8 @@ def test_systemverilog_reads_the_bytes_written_by_hand(verilator: str, tmp_path:
 
     (tmp_path / "bench.sv").write_text(BENCH.replace("WRITTEN", WRITTEN.hex()))
     options = ["--top", "bench", "-Mdir", "obj"]
-    for flag in ("CFG_CXXFLAGS_PCH_I=-include", "OPT_FAST=-O0", "OPT_SLOW=-O0", "OPT_GLOBAL=-O0"):  # it runs for a moment
+    # It runs for a moment.
+    for flag in ("CFG_CXXFLAGS_PCH_I=-include", "OPT_FAST=-O0", "OPT_SLOW=-O0", "OPT_GLOBAL=-O0"):
         options += ["-MAKEFLAGS", flag]
     command = [verilator, "--binary", *options, *map(str, PACKAGES), "bench.sv"]
     environment = {**os.environ, "PATH": f"{Path(verilator).parent}:{os.environ['PATH']}"}
