@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +11,6 @@ import typer
 
 from wherry.kv.cli.common import ClusterOption
 from wherry.kv.generated.frame import MAX_LANES
-
-INTERRUPTED = 130
 
 
 def resp(
@@ -69,12 +66,6 @@ def resp(
     options += ["--no-password"] if no_password else []
     options += ["--key-by-key"] if key_by_key else []
     options += ["--first-lane", str(first_lane)] if first_lane is not None else []
-    with running.reached(where), subprocess.Popen(programs.resp(where.path, options)) as process:
-        while True:
-            try:
-                status = process.wait()
-                break
-            except KeyboardInterrupt:
-                process.send_signal(signal.SIGINT)
-    if status != 0:
-        raise typer.Exit(INTERRUPTED if status == -signal.SIGINT else status if status > 0 else 1)
+    command = programs.resp(where.path, options)
+    with running.reached(where):
+        os.execv(command[0], command)  # signals are its own
