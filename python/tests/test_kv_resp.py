@@ -253,25 +253,28 @@ def test_no_increment_is_lost_when_a_node_dies(cluster: KvHome) -> None:
         watch.close()
 
 
+def refused(home: KvHome, *options: str) -> subprocess.CompletedProcess[str]:
+    """As a process: the command becomes the gateway."""
+    command = home.command("resp", *options)
+    return subprocess.run(command, env=home.environment, capture_output=True, text=True, timeout=PATIENCE_S)
+
+
 def test_it_ends_in_order_and_says_what_is_wrong(cluster: KvHome, tmp_path: Path) -> None:
     with gateway(cluster) as (port, process):
         peer = Peer(port)
         assert peer.ask(b"SET", b"k", b"v") == b"+OK\r\n"
-        taken = cluster.run("resp", "--listen", f"127.0.0.1:{port}")
+        taken = refused(cluster, "--listen", f"127.0.0.1:{port}")
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE_S) == 0
         assert taken.returncode == 2
         peer.close()
-    wrong = subprocess.run(
-        cluster.command("resp", "--listen", "0.0.0.0:0"), env=cluster.environment, capture_output=True, text=True
-    )
+    wrong = refused(cluster, "--listen", "0.0.0.0:0")
     assert wrong.returncode == 2
     assert "password" in wrong.stderr
     secret = tmp_path / "secret"
     secret.write_text("open sesame\n")
     secret.chmod(0o644)
-    command = cluster.command("resp", "--listen", "127.0.0.1:0", "--password-file", str(secret))
-    open_to_all = subprocess.run(command, env=cluster.environment, capture_output=True, text=True)
+    open_to_all = refused(cluster, "--listen", "127.0.0.1:0", "--password-file", str(secret))
     assert open_to_all.returncode != 0
     assert "chmod 600" in open_to_all.stderr
     secret.chmod(0o600)
