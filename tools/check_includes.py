@@ -35,7 +35,8 @@ INSIDE: dict[str, dict[str, set[str]]] = {
         "client": {".", "generated", "net", "control"},
         "keeper": {".", "generated", "net", "control"},
         "snapshot": {".", "generated"},
-        "process": {".", "generated", "net", "control", "node", "node/driver", "client", "keeper", "snapshot"},
+        "resp": set(),
+        "process": {".", "generated", "net", "control", "node", "node/driver", "client", "keeper", "snapshot", "resp"},
         "sim": {".", "generated", "net", "control", "node", "node/driver", "client", "keeper"},
     },
     "bypass": {

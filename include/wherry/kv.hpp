@@ -169,6 +169,11 @@ class WHERRY_API Client {
   std::size_t poll(std::span<Completion> out);
   /// Blocks until there is something to poll, or `timeout` has passed: false. False at once in a child of fork().
   [[nodiscard]] bool wait(std::chrono::nanoseconds timeout);
+  /// For an event loop of one's own (epoll, poll): readable when poll() has something to take in; and how long until
+  /// poll() is due in any case, since requests are repeated and lanes are kept there. Until then what was posted must
+  /// have been flushed. -1, and never, in a child of fork().
+  [[nodiscard]] int descriptor() const noexcept;
+  [[nodiscard]] std::chrono::nanoseconds due() const noexcept;
   /// This process is a fork of the one that connected.
   [[nodiscard]] bool forked() const noexcept;
   /// What was posted leaves now.

@@ -20,7 +20,7 @@ from wherry import cli, report
 from wherry.bench import load, parse_as
 from wherry.errors import BenchError
 from wherry.kv import programs
-from wherry.kv.bench import failover, hardware, software, stores
+from wherry.kv.bench import failover, gateway, hardware, software, stores
 from wherry.kv.bench import run as bench_kv
 from wherry.kv.bench.bars import median_bar, resource_bars, simulation_bars
 from wherry.kv.bench.failover import TIMINGS, Outage, outage_of, row_of
@@ -332,3 +332,31 @@ def test_a_leader_that_was_killed_alone_is_said(
     with pytest.raises(BenchError, match="a write ended as no answer") as raised:
         failover._kill_one(cluster, 1, 0)  # type: ignore[arg-type]
     assert ("had removed all other nodes" in str(raised.value)) == alone
+
+
+# ---- gateway
+
+
+def test_rates_are_those_that_redis_benchmark_prints() -> None:
+    printed = """"test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms"
+"SET","40983.61","0.763","0.168","0.663","1.423"
+"GET","45454.55","0.702","0.136","0.615","1.191"
+"""
+    assert gateway.rates_of(printed) == {"set": 40983.61, "get": 45454.55}
+    assert gateway.rates_of("") == {}
+
+
+def test_the_gateway_takes_turns_with_redis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway, "QUICK_REQUESTS", 500)
+    monkeypatch.setattr(failover, "READY_S", 300.0)
+    monkeypatch.setattr(gateway, "READY_S", 300.0)
+    bench = bench_kv.run(tmp_path / "k.json", quick=True, only=["gateway"], progress=QUIET)
+    assert {(row.system, row.nodes, row.operation) for row in bench.results.gateway} == {
+        (system, nodes, operation)
+        for system, nodes in (("wherry", 3), ("wherry", 1), ("redis", 1))
+        for operation in ("get", "set")
+    }
+    for operation in ("get", "set"):
+        rate = {(row.system, row.nodes): row for row in bench.results.gateway if row.operation == operation}
+        bar = bench.bars[f"resp_{operation}_vs_redis"]
+        assert rate["wherry", 3].per_second_max >= bar.min * rate["redis", 1].per_second_min

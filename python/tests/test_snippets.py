@@ -92,6 +92,9 @@ EXAMPLES_NOT_RUN = {
     "wherry report build/bench-move.json build/bench-route.json build/lammps-lj.json --out build/report.html": "likewise",
     "wherry agent start --foreground --config /etc/wherry.toml": "a file of the machine's; test_agent_cli.py has it",
     "wherry kv up --etcd http://127.0.0.1:2379": "an etcd of the reader's; test_kv_cli.py has one",
+    "wherry kv resp": "runs until Ctrl-C, at Redis' own port; test_kv_resp.py has it",
+    "wherry kv resp --listen 0.0.0.0:6379 --password-file secret.txt": "likewise",
+    "redis-cli -p 6379 set greeting hello": "likewise",
 }  # fmt: skip
 """Examples of --help that are not run, and why."""
 

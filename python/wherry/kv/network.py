@@ -11,6 +11,7 @@ namespaces have no names: they, and their interfaces, live as long as `wherry kv
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 from collections.abc import Container, Iterator
 from contextlib import ExitStack, contextmanager
@@ -49,6 +50,12 @@ def mac_text(mac: int) -> str:
 def loopback_ports(count: int) -> list[int]:
     """Of a cluster without a network of its own: ports of this machine, UDP and TCP, that are free just now."""
     return free_ports(count)
+
+
+def listens(port: int) -> bool:
+    """Whether somebody accepts connections at that port of the loopback."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def require_root(option: str = "--xdp") -> None:

@@ -45,6 +45,11 @@ def check_snapshot(file: Path) -> list[str]:
     return [str(wherry_kv()), "load", "--check", str(file)]
 
 
+def resp(cluster: Path, options: Sequence[str]) -> list[str]:
+    """Redis' protocol in front of a cluster."""
+    return [str(wherry_kv()), "resp", "--cluster", str(cluster), *options]
+
+
 def load(*options: str) -> list[str]:
     """The load of `wherry kv bench` and `wherry bench kv`, on our client library."""
     return [str(built("bench", "kv_load")), *options]

@@ -322,6 +322,13 @@ StatusCode Client::post_remove_if(std::uint64_t key, std::uint32_t version, std:
 
 std::size_t Client::poll(std::span<Completion> out) { return impl_->poll(out); }
 bool Client::wait(nanoseconds timeout) { return impl_->wait(timeout); }
+int Client::descriptor() const noexcept { return impl_->inherited ? -1 : impl_->port->fd(); }
+nanoseconds Client::due() const noexcept {
+  if (impl_->inherited) return nanoseconds::max();
+  const Cycles now = now_cycles(), next = impl_->next_wake();
+  constexpr Cycles kLongest = 3600'000 * kMillisecond;
+  return nanoseconds(next <= now ? 0 : std::min(next - now, kLongest) * kCycleNs);
+}
 bool Client::forked() const noexcept { return impl_->inherited; }
 void Client::flush() { impl_->flush(); }
 std::size_t Client::in_flight() const noexcept { return impl_->in_flight(); }

@@ -12,6 +12,7 @@
 #include "base/version.hpp"
 #include "kv/process/keeper_process.hpp"
 #include "kv/process/node_process.hpp"
+#include "kv/process/resp_process.hpp"
 #include "kv/process/snapshot_process.hpp"
 #include "kv/process/switch_process.hpp"
 #include "kv/snapshot/key_window.hpp"
@@ -78,11 +79,25 @@ int main(int argc, char** argv) {
     command->add_option("--timeout", snapshot.patience_s, "seconds without an answer")->check(CLI::PositiveNumber);
     command->add_option("file", snapshot.file, "of the snapshot")->required();
   }
+  wherry::kv::RespProcessOptions resp;
+  CLI::App* const resp_command = app.add_subcommand("resp", "Redis' protocol in front of the cluster: docs/kv-resp.md");
+  resp_command->add_option("--listen", resp.listen, "host:port")->capture_default_str();
+  auto* const password = resp_command->add_option("--password-file", resp.password_file, "clients say it with AUTH");
+  resp_command->add_flag("--no-password", resp.no_password, "listen where other machines reach it, without one")
+      ->excludes(password);
+  resp_command->add_flag("--key-by-key", resp.key_by_key, "allow MGET and MSET, which are not one step here");
+  resp_command->add_option("--clients", resp.clients, "connections at once")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  resp_command->add_option("--lanes", resp.lanes, "writes at once")->check(CLI::Range(1, 1024))->capture_default_str();
+  resp_command->add_option("--first-lane", resp.first_lane,
+                           "static lanes, that no other client uses, from this one on");
   CLI::App* const switch_command = app.add_subcommand("switch", "forwards frames between interfaces, in their drivers");
   switch_command->add_option("station", stations, "INTERFACE=MAC of who is behind it")->required();
-  for (CLI::App* const command : {node_command, keeper_command, dump_command, load_command})
+  for (CLI::App* const command : {node_command, keeper_command, dump_command, load_command, resp_command})
     command->add_option("--cluster", file, "TOML file: docs/kv.md")->required(command != load_command);
-  for (CLI::App* const command : {node_command, keeper_command, switch_command, dump_command, load_command}) {
+  for (CLI::App* const command :
+       {node_command, keeper_command, switch_command, dump_command, load_command, resp_command}) {
     command->add_option("--log-level", log_level, "trace, debug, info, warn, error, off")->capture_default_str();
     command->add_option("--log-file", log_file, "instead of standard error");
   }
@@ -97,6 +112,8 @@ int main(int argc, char** argv) {
   }
   snapshot.cluster = file;
   if (dump_command->parsed()) return end_of_snapshot(wherry::kv::run_dump(snapshot, stop));
+  resp.cluster = file;
+  if (resp_command->parsed()) return end_of_snapshot(wherry::kv::run_resp(resp, stop));
   if (load_command->parsed()) return end_of_snapshot(wherry::kv::run_load(snapshot, stop));
   if (node_command->parsed()) {
     node.keys = wherry::kv::key_window_path(file, node.number);

@@ -41,29 +41,35 @@ TIMINGS = {"default": Timing(100, 3, 300), "tight": Timing(2, 3, 6)}
 """What `wherry kv up` writes into its cluster file, and the shortest that processes which share two cores can keep."""
 
 
-class _Cluster:
+class Cluster:
     """What `wherry kv up --restart` runs, but started again at once."""
 
-    def __init__(self, stack: ExitStack, directory: Path, timing: Timing) -> None:
+    def __init__(
+        self, stack: ExitStack, directory: Path, timing: Timing, nodes: int = NODES, bucket_bits: int = 10
+    ) -> None:
+        """Its processes run until `stack` is closed, and write into `directory`."""
         file = directory / "cluster.toml"
         options = Options(
-            nodes=NODES, ping_ms=timing.ping_ms, misses=timing.misses, lease_ms=timing.lease_ms, bucket_bits=10
+            nodes=nodes, ping_ms=timing.ping_ms, misses=timing.misses, lease_ms=timing.lease_ms, bucket_bits=bucket_bits
         )
         file.write_text(cluster_text(options))
         self.cluster = cluster_file.load(file)
         self._processes = Processes("failover", directory)
         stack.callback(self._processes.close)
         self._processes.start("keeper", programs.keeper(file))
-        for number in range(NODES):
+        for number in range(nodes):
             self.restart(number)
 
     def pid(self, number: int) -> int:
+        """Of a node's process."""
         return self._processes.pid(f"node{number}")
 
     def restart(self, number: int) -> None:
+        """Starts a node, in the place of the one before."""
         self._processes.start(f"node{number}", programs.node(self.cluster.path, number))
 
     def status(self) -> dict[str, Any]:
+        """What the keeper says."""
         return keeper.status(self.cluster)
 
     def until_all_serve(self) -> dict[str, Any]:
@@ -134,7 +140,7 @@ def row_of(name: str, timing: Timing, outages: Sequence[Outage]) -> dict[str, An
     }  # fmt: skip
 
 
-def _kill_one(cluster: _Cluster, victim: int, lane: int) -> Outage | None:
+def _kill_one(cluster: Cluster, victim: int, lane: int) -> Outage | None:
     leaders = cluster.until_all_serve()["leaders"]
     slots = [str(slot) for slot, leader in enumerate(leaders) if leader == str(victim)][:2]
     words = ["--pid", str(cluster.pid(victim)), "--slots", *slots]
@@ -167,7 +173,7 @@ def run(document: dict[str, Any], kills: int, say: Say) -> None:
     for name, timing in TIMINGS.items():
         outages: list[Outage] = []
         with ExitStack() as stack:
-            cluster = _Cluster(stack, stack.enter_context(memory_directory()), timing)
+            cluster = Cluster(stack, stack.enter_context(memory_directory()), timing)
             for turn in range(TRIES * kills):
                 outage = _kill_one(cluster, turn % NODES, 2 * turn % 4096)
                 if outage is not None:

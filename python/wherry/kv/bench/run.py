@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from wherry.errors import BenchError, NotFound, PermissionDenied, Unsupported
-from wherry.kv.bench import failover, hardware, software, veth
+from wherry.kv.bench import failover, gateway, hardware, software, veth
 from wherry.kv.bench.schema import BENCHMARK, EXPERIMENTS, KvBench
 
 KILLS, QUICK_KILLS = 50, 3
@@ -47,6 +47,7 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), progr
     attempt(["software", "throughput"], lambda asked: software.run(document, asked, effort, say))
     attempt(["software_xdp"], lambda _: veth.run(document, effort, say))
     attempt(["failover"], lambda _: failover.run(document, QUICK_KILLS if quick else KILLS, say))
+    attempt(["gateway"], lambda _: gateway.run(document, effort, quick, say))
     bench = BENCHMARK.parse(document, json_file)
     BENCHMARK.write(json_file, document)
     if failed:

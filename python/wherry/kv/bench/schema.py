@@ -17,7 +17,7 @@ CardOperation = Literal["read", "replica_write", "leader_write"]
 Policy = Literal["store", "accept", "none"]
 """When a card acknowledges a write; reads have none."""
 
-EXPERIMENTS = ("rtl_latency", "line_rate", "resources", "software", "throughput", "software_xdp", "failover")
+EXPERIMENTS = ("rtl_latency", "line_rate", "resources", "software", "throughput", "software_xdp", "failover", "gateway")
 """What `--only` takes. `software_xdp` has its rows in the results' `software`."""
 
 
@@ -131,6 +131,20 @@ class Failover:
 
 
 @dataclass(frozen=True, slots=True)
+class GatewayRate:
+    """redis-benchmark with `clients` connections, each of which waits for its answer: requests in a second, the median
+    of the rounds."""
+
+    system: Literal["wherry", "redis"]
+    nodes: int
+    operation: Literal["get", "set"]
+    clients: int
+    per_second: float
+    per_second_min: float
+    per_second_max: float
+
+
+@dataclass(frozen=True, slots=True)
 class KvResults:
     """The measurements, by experiment; what was not run is empty. A `size` is bytes of a value."""
 
@@ -140,6 +154,7 @@ class KvResults:
     software: list[SoftwareLatency] = rows("One operation at a time, a leader and a follower, in turns (table 5.13)")
     throughput: list[SoftwareRate] = rows("Many operations in flight, one node on one core, in turns")
     failover: list[Failover] = rows("Leader killed to first acknowledged write")
+    gateway: list[GatewayRate] = rows("redis-benchmark on `wherry kv resp` and on Redis, in turns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +178,8 @@ _USES = [
     (r"sw_throughput_vs_redis", "throughput per_second of reads, in turns, at the depth where Redis does most"),
     (r"sw_.+_xdp_vs_.+", "software p50_us over ours on AF_XDP, all on veth, in turns, the size with the smaller ratio"),
     (r"sw_.+", "software p50_us over ours, loopback, in turns, the size with the smaller ratio"),
+    (r"resp_.+_one_node_vs_redis", "gateway per_second over Redis', in turns; one node, as Redis has"),
+    (r"resp_.+", "gateway per_second over Redis', in turns; three nodes, each of which has every write"),
     (r"failover_ms_p\d+", "failover, tight timing, a client that asks each millisecond"),
     (r"failover_default_ms_p\d+", "failover, default timing and client"),
 ]

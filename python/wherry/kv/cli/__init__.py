@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from wherry.cli import App, JsonFileOption, OnlyOption, check_experiments, into, note, progress, show_bench
-from wherry.kv.cli import keys, load, nodes, snapshot, up
+from wherry.kv.cli import keys, load, nodes, resp, snapshot, up
 
 kv_app = App(
     no_args_is_help=True,
@@ -21,6 +21,7 @@ kv_app = App(
     "  wherry kv nodes                        who serves, leads, and holds a lease until when\n\n"
     "  wherry kv dump all.kv                  every key into a file, while others write\n\n"
     "  wherry kv load all.kv                  and back, into this or another cluster\n\n"
+    "  wherry kv resp                         redis-cli and Redis' client libraries work\n\n"
     "  wherry kv bench --seconds 3            throughput and latency\n\n"
     "  wherry kv down\n\n"
     "[bold]Keys[/bold] are numbers of 64 bits: 42, 0x2a, or a text of up to 8 bytes, which stands for the number that "
@@ -69,6 +70,7 @@ def add_to(app: App, benches: App) -> None:
     kv_app.command("nodes")(nodes.nodes)
     kv_app.command("dump")(snapshot.dump)
     kv_app.command("load")(snapshot.load)
+    kv_app.command("resp")(resp.resp)
     kv_app.command("bench")(load.load)
     app.add_typer(kv_app, name="kv")
     benches.command("kv")(bench)

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// One client of the gateway: its bytes in and out, and the command under way.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.hpp"
+#include "kv/resp/command.hpp"
+
+namespace wherry::kv::resp {
+
+class Connection {
+ public:
+  Connection(Fd socket, std::uint64_t number, bool trusted)
+      : socket_(std::move(socket)), number_(number), trusted_(trusted) {}
+
+  [[nodiscard]] int fd() const noexcept { return socket_.get(); }
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
+
+  /// Takes what has arrived, up to a limit. False: the peer has gone, or sends no more.
+  bool receive();
+  /// Sends what can be sent. False: the peer has gone.
+  bool transmit();
+  [[nodiscard]] bool has_output() const noexcept { return sent_ < out_.size(); }
+  /// So much is not taken by the peer that it gets no more answers yet.
+  [[nodiscard]] bool congested() const noexcept { return out_.size() - sent_ > kMostUnsent; }
+  [[nodiscard]] bool full() const noexcept { return in_.size() - taken_ >= kMostUnread; }
+
+  /// The next request, if it is there. kProtocol: as parse_request(). Its words are valid until the next receive().
+  Result<bool> next(std::vector<std::string_view>& words);
+
+  void answer(const Answer& answer) { write(answer, protocol, out_); }
+
+  /// A command with so many edits begins; and the answer of one of them. True: it was the last, and is answered.
+  void begin(Plan::Join join, std::size_t edits);
+  bool done(std::uint32_t part, Answer answer);
+  [[nodiscard]] bool busy() const noexcept { return awaited_ != 0; }
+
+  int protocol = 2;
+  bool silent = false;        ///< the peer sends no more: what it has asked is answered
+  bool ending = false;        ///< closed once its answers are sent
+  std::uint32_t watched = 0;  ///< epoll's events
+  std::string name;           ///< CLIENT SETNAME
+  [[nodiscard]] bool trusted() const noexcept { return trusted_; }
+  void trust() noexcept { trusted_ = true; }
+
+ private:
+  static constexpr std::size_t kMostUnsent = std::size_t{64} << 10;
+  static constexpr std::size_t kMostUnread = std::size_t{512} << 10;
+
+  Fd socket_;
+  std::uint64_t number_;
+  bool trusted_;
+  std::string in_, out_;
+  std::size_t taken_ = 0, sent_ = 0;
+  Plan::Join join_ = Plan::Join::one;
+  std::vector<Answer> answers_;
+  std::size_t awaited_ = 0;
+};
+
+}  // namespace wherry::kv::resp
