@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -14,11 +15,13 @@ from rich.table import Table
 
 from wherry import services
 from wherry.cli.help import App
+from wherry.cli.meter import STARTED
 from wherry.cli.output import note, out
 from wherry.cli.session import AgentOption, AgentPart
 from wherry.errors import Unavailable
 from wherry.session import (
     SessionStatus,
+    find_histograms,
     locate,
     read_metrics,
     replace_process,
@@ -27,12 +30,12 @@ from wherry.session import (
     start_agent,
     stop_agent,
 )
-from wherry.units import bytes_text
+from wherry.units import bytes_text, number_text, span_text, time_text
 
 
 def start(
     budget: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory for data, as 512MiB or 4GiB.")] = None,
-    core: Annotated[int | None, typer.Option(help="Core of the data thread; give the application the others.")] = None,
+    core: Annotated[int | None, typer.Option(help="Core of the data thread; give the application the others. -1: any.")] = None,
     listen: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="TCP for clients of other machines; off: none.")
     ] = None,
@@ -72,7 +75,7 @@ def start(
     arguments = [text for flag, value in flags.items() if value is not None for text in (flag, str(value))]
     if foreground:
         replace_process(where, arguments)
-    session = start_agent(where, arguments)
+    session = start_agent(where, arguments, said=note)
     note(f"agent started: pid {session.pid}, {session.address}, session file {session.path}")
 
 
@@ -130,7 +133,8 @@ def status(
         print(json.dumps(document | {"metrics": metrics, "metrics_missing": unknown}, indent=1))
         return
     console = out()
-    console.print(f"agent {session.wherry}, pid {session.pid}, {session.address}")
+    up = f", up {span_text(time.time() - metrics[STARTED])}" if STARTED in metrics else ""
+    console.print(f"agent {session.wherry}, pid {session.pid}, {session.address}{up}", markup=False)
     console.print(f"session file  {session.path}")
     console.print(f"flight        {session.flight or 'off'}")
     console.print(f"metrics       {session.metrics or 'off'}")
@@ -140,13 +144,30 @@ def status(
         console.print()
         console.print(part.table)
     if metrics:
+        times = find_histograms(metrics)
         table = Table("metric", title="Metrics", title_justify="left", box=None)
         table.add_column("value", justify="right")
         for name, value in metrics.items():
-            if not name.startswith("wherry_session_"):  # shown above
-                table.add_row(escape(name), f"{value:g}")
+            in_histogram = name.partition("{")[0].rpartition("_")[0] in times
+            if not name.startswith("wherry_session_") and name != STARTED and not in_histogram:  # shown elsewhere
+                table.add_row(escape(name), metric_text(name, value))
+        for name, histogram in times.items():
+            for part in (0.5, 0.99):
+                value = histogram.quantile(part)
+                shown = "-" if value is None else metric_text(name, value)
+                table.add_row(f"{escape(name)}, p{100 * part:g}, about", shown)
         console.print()
         console.print(table)
+
+
+def metric_text(name: str, value: float) -> str:
+    """A metric with the unit that its name ends in, as Prometheus' names do."""
+    base = name.partition("{")[0].removesuffix("_total")
+    if base.endswith("_bytes"):
+        return bytes_text(value)
+    if base.endswith("_nanoseconds"):
+        return time_text(value * 1e-9)
+    return time_text(value) if base.endswith("_seconds") else number_text(value)
 
 
 def _has_status(part: object) -> bool:

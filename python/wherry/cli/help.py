@@ -22,6 +22,21 @@ def paragraphs(text: str) -> str:
     return "\n\n".join(block if block.startswith(" ") else block.replace("\n", " ") for block in blocks)
 
 
+def whole_number(text: str) -> int:
+    """For `parser=` of an option: digits, or a form such as 1e6."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+        if number == int(number) and abs(number) <= 1 << 53:  # up to which it is exact
+            return int(number)
+    except (ValueError, OverflowError):
+        pass
+    raise typer.BadParameter(f"{text!r} is not a whole number, as 10000 or 1e4")
+
+
 class App(typer.Typer):
     """A Typer whose commands' help is plain text. Rich would take "[rank]" for markup and leave it out."""
 
