@@ -10,6 +10,7 @@ import grp
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -202,6 +203,29 @@ def test_wrong_setting_is_reported_in_the_agents_own_words(
     assert "Traceback" not in err
 
 
+def test_a_budget_beyond_the_memory_that_is_left_is_a_warning(
+    capfd: pytest.CaptureFixture[str], wherryd: Path, tmp_path: Path
+) -> None:
+    where = str(tmp_path / "a.json")
+    status, out, err = run(capfd, "agent", "start", "--budget", "60TiB", "--session-file", where)
+    assert (status, out) == (0, "")
+    try:
+        assert "wherryd: warning: agent.budget is 61440.0 GiB, and " in err
+        assert "agent started" in err
+        assert "agent.budget is 61440.0 GiB" in (tmp_path / "a.log").read_text()
+    finally:
+        assert run(capfd, "agent", "stop", "--agent", where)[0] == 0
+
+
+@pytest.mark.parametrize("budget", ["0", "1KiB", "65TiB"])
+def test_a_budget_that_cannot_be_is_refused_with_the_limits(
+    capfd: pytest.CaptureFixture[str], wherryd: Path, tmp_path: Path, budget: str
+) -> None:
+    status, _, err = run(capfd, "agent", "start", "--budget", budget, "--session-file", str(tmp_path / "a.json"))
+    assert status == 1
+    assert "want 1MiB to 64TiB" in err
+
+
 def test_an_agent_in_the_background_keeps_no_file_of_its_caller_open(wherryd: Path, tmp_path: Path) -> None:
     """As `flock` and scripts with `exec 3>file` hand theirs on."""
     where, lock = tmp_path / "agent.json", tmp_path / "lock"
@@ -269,6 +293,22 @@ def test_status_tells_of_each_client(
         for part in ('a "second" [one]\\', "one_sided, mapped", "emulated", "cma/", "4.7 KiB"):
             assert part in out
     assert [one["session"] for one in json.loads(run(capfd, "agent", "status", "--json", *at)[1])["sessions"]] == [1]
+
+
+def test_status_has_units_and_says_how_long_the_agent_has_run(
+    capfd: pytest.CaptureFixture[str], at: list[str], stream: Any
+) -> None:
+    status, out, _ = run(capfd, "agent", "status", *at)
+    assert status == 0
+    words = " ".join(out.split())
+    assert re.search(r", up (\d+ min )?\d+ s ", words)
+    assert "wherry_agent_budget_bytes 256.0 MiB" in words
+    assert "wherry_move_offloads_total 3 " in words
+    assert "wherry_move_bytes_total 4.7 KiB" in words
+    assert re.search(r"wherry_move_transfer_nanoseconds_total [\d.,]+ [um]?s ", words)
+    assert re.search(r"wherry_move_transfer_seconds, p99, about [\d.,]+ [um]?s", words)
+    assert "_bucket" not in out
+    assert "e+" not in out
 
 
 def test_status_without_metrics(capfd: pytest.CaptureFixture[str], make_agent: Any) -> None:
@@ -339,6 +379,7 @@ def test_rdma_by_name_where_there_is_none_is_an_error(
     for status, said in ((done.returncode, done.stderr), (started[0], started[2])):
         assert status == 1
         assert "transport 'rdma' cannot be had here" in said
+        assert "/sys/class/infiniband lists the RDMA devices" in said
     assert not Path(where[-1]).exists()
 
 
@@ -398,6 +439,33 @@ def test_cat_table(capfd: pytest.CaptureFixture[str], at: list[str], stream: Any
     assert "frame 1" not in out, "twenty rows, unless asked for more"
 
 
+def test_cat_of_a_narrow_table_keeps_its_title_and_shows_nulls(
+    capfd: pytest.CaptureFixture[str], agent: Agent, at: list[str]
+) -> None:
+    import wherry
+
+    with wherry.Session(agent=str(agent.session_file)) as session:
+        column = pa.array([None, 1, 2], pa.int8())
+        session.stream("narrow", {"x": column}).offload({"x": column}, tag=10**18).wait(timeout=300)
+        session.stream("one", {"x": column[:1]}).offload({"x": column[:1]}).wait(timeout=300)
+        status, out, _ = run(capfd, "cat", "narrow", *at)
+        assert status == 0
+        assert "frame 0, tag 1000000000000000000: 3 rows\n" in out
+        assert out.split()[-3:] == ["null", "1", "2"]
+        assert "frame 0, tag 0: 1 row\n" in run(capfd, "cat", "one", *at)[1]
+
+
+def test_cat_makes_the_directory_of_its_file(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, at: list[str], stream: Any
+) -> None:
+    target = tmp_path / "new" / "folder" / "p.csv"
+    assert run(capfd, "cat", "particles", "--format", "csv", "--out", str(target), *at)[0] == 0
+    assert len(target.read_text().splitlines()) == 1 + 150
+    status, _, err = run(capfd, "cat", "particles", "--out", str(target / "below" / "a-file"), *at)
+    assert (status, err.count("\n")) == (1, 1)
+    assert "Not a directory" in err
+
+
 def test_cat_follow_ends_with_the_stream(at: list[str], stream: Any) -> None:
     line = [sys.executable, "-m", "wherry.cli", "cat", "particles", "--follow", "--format", "csv", *at]
     environment = {**os.environ, "PYTHONPATH": str(paths.PACKAGE.parent)}
@@ -418,7 +486,7 @@ def test_cat_of_a_stream_that_is_not_there(capfd: pytest.CaptureFixture[str], at
     status, out, err = run(capfd, "cat", "waves", *at)
     assert (status, out) == (1, "")
     assert err.count("\n") == 1
-    assert "no stream 'waves'" in err
+    assert f"no stream 'waves' at the agent of {at[1]}; " in err
     assert "streams: particles" in err
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 
 def size_text(size: float) -> str:
     """A size that is a setting: 4096 as "4 KiB", exact."""
@@ -29,9 +31,9 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 def number_text(value: float) -> str:
     """A figure of any size: 10485 as "10,485", 0.123456 as "0.123". Three digits at least, whole ones never rounded."""
-    if value == int(value) or abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
+    if not math.isfinite(value):
+        return f"{value:g}"
+    return f"{value:,.0f}" if value == int(value) or abs(value) >= 999.5 else f"{value:.3g}"
 
 
 def time_text(seconds: float) -> str:

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "session/time_histogram.hpp"
+
 namespace wherry::session {
 
 /// Collects metrics in the Prometheus text format, version 0.0.4

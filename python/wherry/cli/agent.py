@@ -17,9 +17,9 @@ from wherry import services
 from wherry.cli.help import App
 from wherry.cli.meter import STARTED
 from wherry.cli.output import note, out
-from wherry.cli.session import AgentOption, AgentPart
-from wherry.errors import Unavailable
-from wherry.session import (
+from wherry.cli.session import (
+    AgentOption,
+    AgentPart,
     SessionStatus,
     find_histograms,
     locate,
@@ -30,12 +30,15 @@ from wherry.session import (
     start_agent,
     stop_agent,
 )
+from wherry.errors import Unavailable
 from wherry.units import bytes_text, number_text, span_text, time_text
 
 
 def start(
     budget: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory for data, as 512MiB or 4GiB.")] = None,
-    core: Annotated[int | None, typer.Option(help="Core of the data thread; give the application the others. -1: any.")] = None,
+    core: Annotated[
+        int | None, typer.Option(help="Core of the data thread; give the application the others. -1: any.")
+    ] = None,
     listen: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="TCP for clients of other machines; off: none.")
     ] = None,
@@ -152,10 +155,10 @@ def status(
             if not name.startswith("wherry_session_") and name != STARTED and not in_histogram:  # shown elsewhere
                 table.add_row(escape(name), metric_text(name, value))
         for name, histogram in times.items():
-            for part in (0.5, 0.99):
-                value = histogram.quantile(part)
-                shown = "-" if value is None else metric_text(name, value)
-                table.add_row(f"{escape(name)}, p{100 * part:g}, about", shown)
+            for share in (0.5, 0.99):
+                about = histogram.quantile(share)
+                shown = "-" if about is None else metric_text(name, about)
+                table.add_row(f"{escape(name)}, p{100 * share:g}, about", shown)
         console.print()
         console.print(table)
 

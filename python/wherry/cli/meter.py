@@ -6,15 +6,12 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.table import Table
 
+from wherry.cli.session import Histogram, SessionFile, find_histogram
 from wherry.units import bytes_text, number_text
-
-if TYPE_CHECKING:
-    from wherry.session import SessionFile
-
 
 STARTED = "wherry_agent_start_time_seconds"
 """A metric of the agent: seconds since 1970."""
@@ -58,6 +55,10 @@ class AgentReading:
     def value(self, name: str) -> float:
         """Of a metric; 0: the agent does not have it."""
         return self.metrics.get(name, 0.0)
+
+    def histogram(self, name: str) -> Histogram | None:
+        """One of the metrics; None: the agent does not have it."""
+        return find_histogram(self.metrics, name)
 
     def of_this_agent(self, name: str) -> Hashable:
         """The key of a counter: another agent's, at the same place later, is another one."""

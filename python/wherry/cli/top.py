@@ -26,9 +26,8 @@ from rich.text import Text
 from wherry import services
 from wherry.cli.meter import STARTED, AgentReading, Meter, TopPart, plain_table, rate_text
 from wherry.cli.output import out
-from wherry.cli.session import AgentOption
+from wherry.cli.session import AgentOption, locate, read_metrics, sessions
 from wherry.errors import Error, NotFound
-from wherry.session import locate, read_metrics, sessions
 from wherry.units import bytes_text, span_text
 from wherry.version import VERSION
 
@@ -116,9 +115,12 @@ def _agent_shown(reading: AgentReading, meter: Meter) -> TopPart:
         return TopPart({"agent": agent}, [line, "no clients and no rates: the agent serves no metrics"])
     table = plain_table("Clients", ("client", "transports"), ("pid", "bytes moved", "bytes"))
     for client in clients:
-        rate = rate_text(client["bytes_per_second"], of_bytes=True)
         table.add_row(
-            Text(client["name"]), Text(client["transports"]), str(client["pid"]), bytes_text(client["bytes"]), rate
+            Text(client["name"]),
+            Text(client["transports"]),
+            str(client["pid"]),
+            bytes_text(client["bytes"]),
+            rate_text(client["bytes_per_second"], of_bytes=True),
         )
     return TopPart({"agent": agent}, [line, table if clients else "no clients"])
 

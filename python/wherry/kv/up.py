@@ -171,7 +171,9 @@ def _cluster_of(file: Path, options: Options, directory: int) -> Cluster:
     for name in given:
         if getattr(options, name) is not None:
             flag = "--" + name.replace("_", "-")
-            raise InvalidArgument(f"{file} is there already and has a value for {flag}: edit it, remove it, or name another --dir")
+            raise InvalidArgument(
+                f"{file} is there already and has a value for {flag}: edit it, remove it, or name another --dir"
+            )
     cluster = cluster_file.load(file)
     if options.xdp and not any(cluster.xdp):
         raise InvalidArgument(f"{file} is there already and has no node with xdp: remove it, or name another --dir")

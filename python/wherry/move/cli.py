@@ -23,6 +23,7 @@ from wherry.cli import (
     AgentPart,
     AgentReading,
     App,
+    Histogram,
     JsonFileOption,
     Meter,
     OnlyOption,
@@ -36,7 +37,6 @@ from wherry.cli import (
     show_bench,
 )
 from wherry.errors import Error
-from wherry.session import Histogram, find_histogram
 from wherry.units import bytes_text, counted, number_text, time_text
 
 if TYPE_CHECKING:  # commands import it themselves: pyarrow and numpy take half of a start
@@ -71,7 +71,9 @@ def agent_top(reading: AgentReading, meter: Meter) -> TopPart:
         moved = meter.rate(reading.of_this_agent(f"{name}: bytes"), stream.total_bytes, at)
         found.append(dataclasses.asdict(stream) | {"frames_per_second": frames, "bytes_per_second": moved})
     shown: list[Table | str] = []
-    table = plain_table("Streams", ("stream", "state"), ("held", "bytes held", "frames", "moved", "unread", "lost files"))
+    table = plain_table(
+        "Streams", ("stream", "state"), ("held", "bytes held", "frames", "moved", "unread", "lost files")
+    )
     for one in found:
         table.add_row(
             escape(one["name"]),
@@ -93,14 +95,16 @@ def agent_top(reading: AgentReading, meter: Meter) -> TopPart:
 
 def _offloads(reading: AgentReading, meter: Meter) -> tuple[dict[str, object], Table]:
     """Counts, rates and times of all offloads of the agent."""
-    figures: dict[str, object] = {"queued": int(reading.value("wherry_move_queued"))}
+    figures: dict[str, Any] = {"queued": int(reading.value("wherry_move_queued"))}
     for name in ("offloads", "bytes", "failed", "busy"):
         counter = f"wherry_move_{name}_total"
         figures |= {f"{name}_total": int(reading.value(counter)), f"{name}_per_second": reading.rate(meter, counter)}
     name = "wherry_move_transfer_seconds"
-    all_of_them = find_histogram(reading.metrics, name)
+    all_of_them = reading.histogram(name)
     before = None if all_of_them is None else meter.since(reading.of_this_agent(name), all_of_them, reading.at)
-    lately = None if all_of_them is None or before is None else all_of_them.since(before[0])
+    lately = None
+    if all_of_them is not None and before is not None:
+        lately = all_of_them.since(before[0])
     figures["transfer_us"] = {"interval": _times(lately), "all": _times(all_of_them)}
     table = plain_table("Offloads", ("",), ("offloads", "bytes", "failed", "waited", "mean", "p50", "p99"))
     rates = [figures[f"{one}_per_second"] for one in ("offloads", "bytes", "failed", "busy")]
@@ -156,8 +160,7 @@ def _streams_table(found: Sequence[reader.StreamStatus]) -> Table | str:
     for name in ("frames held", "of", "bytes held", "bytes moved"):
         table.add_column(name, justify="right")
     failed = [
-        f"{stream.name}: {counted(stream.sink_errors, 'frame')} did not become {'a file' if stream.sink_errors == 1 else 'files'}; "
-        f"the first: {stream.sink_error}"
+        f"{stream.name}: frames that did not become files: {stream.sink_errors}; the first: {stream.sink_error}"
         for stream in found
         if stream.sink_errors
     ]
@@ -331,4 +334,4 @@ def bench(
     experiments = check_experiments(only, EXPERIMENTS)
     with into(json_file):
         result = run(json_file, quick=quick, only=experiments)
-    show_bench(result, json_file)
+    show_bench(result, json_file, quick=quick, only=experiments)

@@ -69,7 +69,7 @@ def agent_top(reading: AgentReading, meter: Meter) -> TopPart:
     for name in ("messages", "bytes", "transfers", "blocked"):
         counter = f"wherry_route_{name}_total"
         figures |= {f"{name}_total": int(reading.value(counter)), f"{name}_per_second": reading.rate(meter, counter)}
-    flushes = {}
+    flushes: dict[str, dict[str, Any]] = {}
     for cause in ("full", "idle", "timeout", "explicit"):
         counter = f'wherry_route_flushes_total{{cause="{cause}"}}'
         flushes[cause] = {"total": int(reading.value(counter)), "per_second": reading.rate(meter, counter)}
@@ -237,7 +237,8 @@ def advise_job(
 
 
 def _show_advice(advice: Advice, console: Console) -> None:
-    where = f"{counted(advice.ranks, 'rank')} on {counted(advice.nodes, 'node')}, placement {advice.placement}, {advice.seconds:.3g} s"
+    where = f"{counted(advice.ranks, 'rank')} on {counted(advice.nodes, 'node')}"
+    where += f", placement {advice.placement}, {advice.seconds:.3g} s"
     limits = advice.thresholds
     about = "at most about " if advice.bound else ""
     lines = [
@@ -316,4 +317,4 @@ def bench(
     experiments = check_experiments(only, EXPERIMENTS)
     with into(json_file):
         result = run(json_file, quick=quick, only=experiments, peers=peer or [], progress=progress())
-    show_bench(result, json_file)
+    show_bench(result, json_file, quick=quick, only=experiments)

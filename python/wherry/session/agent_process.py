@@ -45,9 +45,7 @@ def replace_process(session_file: Path, arguments: Sequence[str]) -> NoReturn:
     os.execv(line[0], line)
 
 
-def start_agent(
-    session_file: Path, arguments: Sequence[str], said: Callable[[str], None] | None = None
-) -> SessionFile:
+def start_agent(session_file: Path, arguments: Sequence[str], said: Callable[[str], None] | None = None) -> SessionFile:
     """Starts the agent in the background, in a session of its own; returns when it is ready.
 
     It logs where its settings say, else to <session file>.log. The agent itself makes the directory and opens the log,
@@ -79,8 +77,9 @@ def start_agent(
             try:
                 session = load_session(session_file)
                 if session.pid == pid:
-                    for line in _words(words) if said is not None else ():
-                        said(line)
+                    if said is not None:
+                        for warning in _words(words):
+                            said(warning)
                     return session
             except Error:
                 pass  # not there yet, of the agent before, or half way

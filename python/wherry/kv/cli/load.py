@@ -97,16 +97,17 @@ def load(
             f"--keys {keys}: cluster '{where.name}' has room for {room} keys; start it with a larger --bucket-bits, "
             f"{(keys - 1).bit_length() - KEYS_IN_BUCKET.bit_length() + 1} for so many"
         )
+    flight = f"{counted(clients, 'client')} with {counted(depth, 'operation')} in flight"
     if first_lane is None and where.mode == "static":
         first_lane = 0
     if first_lane is None and clients * depth > where.lanes - where.static_lanes:
         raise InvalidArgument(
-            f"{counted(clients, 'client')} with {counted(depth, 'operation')} in flight: {counted(clients * depth, 'lane')}; the keeper of cluster "
+            f"{flight}: {counted(clients * depth, 'lane')}; the keeper of cluster "
             f"'{where.name}' grants {where.lanes - where.static_lanes}"
         )
     if first_lane is not None and first_lane + clients * depth > where.static_lanes:
         raise InvalidArgument(
-            f"{counted(clients, 'client')} with {counted(depth, 'operation')} in flight: lanes {first_lane} to "
+            f"{flight}: lanes {first_lane} to "
             f"{first_lane + clients * depth - 1}; of cluster '{where.name}' those below {where.static_lanes} are static"
         )
     words: dict[str, object] = {
