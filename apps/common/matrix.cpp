@@ -114,7 +114,6 @@ Result<RowMatrix> load(const InputOptions& options, Shape shape, Rank rank, Rank
 
 Status save(const RowMatrix& matrix, const std::string& prefix) {
   const std::string path = part_name(prefix, matrix.rank, ".mtx");
-  make_parent(path);
   std::ofstream file(path, std::ios::binary);
   fmt::memory_buffer text;
   const bool values = !matrix.values.empty();

@@ -2,7 +2,6 @@
 #include "common/program.hpp"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -11,7 +10,6 @@
 #include <new>
 #include <stdexcept>
 
-#include "common/npy.hpp"
 #include "common/options.hpp"
 #include "common/together.hpp"
 
@@ -23,7 +21,7 @@ using route::Statistics;
 
 namespace {
 
-/// Standard error. Never throws, as fmt::print would if that is closed: then the exit status has to suffice.
+/// Never throws, as fmt::print would if standard error is closed: then the exit status has to suffice.
 void complain(const std::string& line) noexcept { (void)std::fputs(line.c_str(), stderr); }
 
 }  // namespace
@@ -32,9 +30,7 @@ Program::Program(std::string name, const std::string& about) : name_(std::move(n
   add_count(cli_, "--seed", seed_, "random seed. Results do not depend on the number of ranks", ~std::uint64_t{0}, 0);
   cli_.add_option("--output", output_, "write the result: each rank writes its part to PREFIX.<rank>...")
       ->type_name("PREFIX");
-  cli_.add_option("--json", json_,
-                  "write the closing line of JSON to this file, not to standard output, which it goes to unless that "
-                  "is a terminal")
+  cli_.add_option("--json", json_, "write the closing line of JSON to this file, not to standard output")
       ->type_name("FILE");
 }
 
@@ -92,9 +88,6 @@ Status Program::report(Runtime& runtime, Report mine) const {
             {"messages", all(statistics.sent, kSum)},
             {"bytes", all(statistics.bytes_out, kSum)}};
   line.update(mine.fields);
-  const auto seconds = line["seconds"].get<double>();
-  if (!mine.work.many.empty() && seconds > 0)
-    line[mine.work.many + "_per_second"] = static_cast<double>(mine.work.count) / seconds;
   line["statistics"] = Json{{"sent", line["messages"]},
                             {"handled", all(statistics.handled, kSum)},
                             {"forwarded_bytes", all(statistics.forwarded_bytes, kSum)},
@@ -109,21 +102,14 @@ Status Program::report(Runtime& runtime, Report mine) const {
                             {"backlog_high", all(statistics.backlog_high, kMax)}};
   if (!status) return status;
   if (runtime.rank() == 0) {
-    const bool terminal = ::isatty(STDOUT_FILENO) == 1;
     if (json_.empty()) {
-      if (!terminal) fmt::print("{}\n", line.dump());
+      fmt::print("{}\n", line.dump());
     } else {
-      make_parent(json_);
       std::ofstream file(json_);
       file << line.dump() << '\n';
       file.close();
       if (!file) status = {StatusCode::kUnavailable, fmt::format("cannot write {}: {}", json_, std::strerror(errno))};
     }
-    const std::string people = summary(line, mine.work);
-    if (terminal)
-      fmt::print("{}", people);
-    else
-      complain(people);
   }
   return together(runtime, std::move(status));
 }

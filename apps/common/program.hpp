@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frame of an application: its command line, the job that it joins, and how it ends: with a line of JSON for
-// programs and a summary for people.
+// The frame of an application: its command line, the job that it joins, the line of JSON that it ends with.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "common/summary.hpp"
 #include "wherry/route.hpp"
 
 namespace wherry::apps {
@@ -17,7 +15,6 @@ namespace wherry::apps {
 /// What a rank reports.
 struct Report {
   double seconds = 0;          ///< of the computation, without input and output; the slowest rank counts
-  Work work;                   ///< of all ranks; rank 0's is printed, with its rate
   std::uint64_t checksum = 0;  ///< of the rank's part of the result; the sum does not depend on the number of ranks
   nlohmann::ordered_json fields = nlohmann::ordered_json::object();  ///< further ones; rank 0's are printed
 };

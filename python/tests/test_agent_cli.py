@@ -203,29 +203,6 @@ def test_wrong_setting_is_reported_in_the_agents_own_words(
     assert "Traceback" not in err
 
 
-def test_a_budget_beyond_the_memory_that_is_left_is_a_warning(
-    capfd: pytest.CaptureFixture[str], wherryd: Path, tmp_path: Path
-) -> None:
-    where = str(tmp_path / "a.json")
-    status, out, err = run(capfd, "agent", "start", "--budget", "60TiB", "--session-file", where)
-    assert (status, out) == (0, "")
-    try:
-        assert "wherryd: warning: agent.budget is 61440.0 GiB, and " in err
-        assert "agent started" in err
-        assert "agent.budget is 61440.0 GiB" in (tmp_path / "a.log").read_text()
-    finally:
-        assert run(capfd, "agent", "stop", "--agent", where)[0] == 0
-
-
-@pytest.mark.parametrize("budget", ["0", "1KiB", "65TiB"])
-def test_a_budget_that_cannot_be_is_refused_with_the_limits(
-    capfd: pytest.CaptureFixture[str], wherryd: Path, tmp_path: Path, budget: str
-) -> None:
-    status, _, err = run(capfd, "agent", "start", "--budget", budget, "--session-file", str(tmp_path / "a.json"))
-    assert status == 1
-    assert "want 1MiB to 64TiB" in err
-
-
 def test_an_agent_in_the_background_keeps_no_file_of_its_caller_open(wherryd: Path, tmp_path: Path) -> None:
     """As `flock` and scripts with `exec 3>file` hand theirs on."""
     where, lock = tmp_path / "agent.json", tmp_path / "lock"
@@ -306,8 +283,6 @@ def test_status_has_units_and_says_how_long_the_agent_has_run(
     assert "wherry_move_offloads_total 3 " in words
     assert "wherry_move_bytes_total 4.7 KiB" in words
     assert re.search(r"wherry_move_transfer_nanoseconds_total [\d.,]+ [um]?s ", words)
-    assert re.search(r"wherry_move_transfer_seconds, p99, about [\d.,]+ [um]?s", words)
-    assert "_bucket" not in out
     assert "e+" not in out
 
 
@@ -379,7 +354,6 @@ def test_rdma_by_name_where_there_is_none_is_an_error(
     for status, said in ((done.returncode, done.stderr), (started[0], started[2])):
         assert status == 1
         assert "transport 'rdma' cannot be had here" in said
-        assert "/sys/class/infiniband lists the RDMA devices" in said
     assert not Path(where[-1]).exists()
 
 

@@ -19,7 +19,6 @@ namespace wherry {
 namespace {
 
 constexpr std::uint64_t kHourMs = 3'600'000;
-constexpr std::uint64_t kLeastBudget = std::uint64_t{1} << 20, kMostBudget = std::uint64_t{1} << 46;  // as Arena's
 
 // Variables of the client library and its tools; not settings of the agent, but not mistakes either. A rank of a job
 // may start an embedded agent, which then has those of the job.
@@ -233,8 +232,8 @@ Status configure(const AgentConfig& config, const Services& services) {
 }
 
 Status check(const AgentConfig& c) {
-  if (c.budget < kLeastBudget || c.budget > kMostBudget)
-    return {StatusCode::kInvalidArgument, fmt::format("agent.budget = {}: want 1MiB to 64TiB", c.budget)};
+  if (c.budget < (1U << 20))
+    return {StatusCode::kInvalidArgument, fmt::format("agent.budget = {}: want at least 1MiB", c.budget)};
   AgentConfig again = c;
   for (const Setting& setting : settings(again)) WHERRY_TRY(setting.set(setting.get()));
   return ok_status();

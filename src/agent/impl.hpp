@@ -3,7 +3,6 @@
 // of its own inside, as services may.
 #pragma once
 
-#include <chrono>
 #include <list>
 #include <map>
 #include <memory>
@@ -51,8 +50,6 @@ struct Agent::Impl {
   std::unique_ptr<fabric::Doorway> gate;        ///< of both listeners
   const std::string machine = host_identity();  ///< once: it takes descriptors
   std::unordered_map<std::uint64_t, AgentClient*> by_session;
-  const double started_s =  ///< since 1970, as Prometheus counts
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   bool draining = false, closed = false;
   std::uint64_t last_work = 0, last_control = 0;  ///< now_ns()
   std::uint64_t sessions_total = 0, refused_total = 0, links = 0;

@@ -87,7 +87,6 @@ void Agent::Impl::idle(std::uint64_t since_work_ns) {
 /// The numbers that only this thread may look at.
 void Agent::Impl::publish_metrics() {
   session::MetricsWriter out;
-  out.gauge("wherry_agent_start_time_seconds", "When the agent started, in seconds since 1970.", started_s);
   out.gauge("wherry_agent_sessions", "Clients connected.", static_cast<double>(by_session.size()));
   out.counter("wherry_agent_sessions_total", "Sessions that were opened.", sessions_total);
   out.counter("wherry_agent_refused_total", "Connections that were turned away.", refused_total);

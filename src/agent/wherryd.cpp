@@ -21,7 +21,6 @@
 #include "base/command_line.hpp"
 #include "base/descriptors.hpp"
 #include "base/fd.hpp"
-#include "base/free_memory.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
 #include "base/try.hpp"
@@ -36,18 +35,6 @@ wherry::Fd first_stderr;
 int fail(const wherry::Status& status) {
   if (first_stderr) dprintf(first_stderr.get(), "wherryd: %s\n", status.message().c_str());
   return wherry::exit_status("wherryd", status);
-}
-
-/// The budget is a limit, and memory is taken as frames need it: one that is too large does harm later.
-void check_budget(std::uint64_t budget) {
-  const wherry::FreeMemory free = wherry::free_memory("");
-  if (budget <= free.bytes) return;
-  constexpr double kGiB = 1U << 30;
-  const std::string text = fmt::format(
-      "agent.budget is {:.1f} GiB, and {} has {:.1f} GiB left: when frames have filled that, the kernel ends a process",
-      static_cast<double>(budget) / kGiB, free.where, static_cast<double>(free.bytes) / kGiB);
-  spdlog::warn("{}", text);
-  if (first_stderr) dprintf(first_stderr.get(), "wherryd: warning: %s\n", text.c_str());
 }
 
 /// Which settings are the profile's, for the log.
@@ -156,7 +143,6 @@ int main(int argc, char** argv) {
   if (!config.log_file.empty()) first_stderr = wherry::Fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   if (auto s = wherry::init_log(config.log_level, config.log_file); !s) return fail(s);
   say(*profile, table);
-  check_budget(config.budget);
 
   // A session takes a few descriptors, and there may be many: the soft limit is only a default.
   rlimit descriptors{};

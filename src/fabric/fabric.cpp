@@ -201,11 +201,9 @@ Result<std::shared_ptr<Context>> Context::create_ucx(Transport transport) {
   ucp_config_release(config);
   if (status != UCS_OK || !has_resource(context->context_, transport)) {
     return Status(StatusCode::kUnsupported,
-                  fmt::format("transport '{}' cannot be had here with UCX {}: {}{}", to_string(transport),
-                              ucx_version(), status == UCS_OK ? "no such device" : ucs_status_string(status),
-                              transport == Transport::kRdma
-                                  ? "; /sys/class/infiniband lists the RDMA devices that this machine has"
-                                  : ""));
+                  fmt::format("transport '{}' cannot be had here with UCX {} ({}); `ucx_info -d` lists what there is",
+                              to_string(transport), ucx_version(),
+                              status == UCS_OK ? "no such device" : ucs_status_string(status)));
   }
   context->transport_ = transport;
   return context;

@@ -133,7 +133,7 @@ TEST(Strategy, NamesRoundTrip) {
     const auto s = static_cast<Strategy>(i);
     EXPECT_EQ(*parse_strategy(to_string(s)), s);
   }
-  EXPECT_EQ(parse_strategy("zip").status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(parse_strategy("zip").status().code(), StatusCode::kUnsupported);
 }
 
 }  // namespace

@@ -24,7 +24,6 @@ from wherry.cli.output import out as out
 from wherry.cli.output import progress as progress
 from wherry.cli.session import AgentOption as AgentOption
 from wherry.cli.session import AgentPart as AgentPart
-from wherry.cli.session import Histogram as Histogram
 
 if TYPE_CHECKING:
     from wherry.cli.root import app as app

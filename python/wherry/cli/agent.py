@@ -15,13 +15,11 @@ from rich.table import Table
 
 from wherry import services
 from wherry.cli.help import App
-from wherry.cli.meter import STARTED
 from wherry.cli.output import note, out
 from wherry.cli.session import (
     AgentOption,
     AgentPart,
     SessionStatus,
-    find_histograms,
     locate,
     read_metrics,
     replace_process,
@@ -78,7 +76,7 @@ def start(
     arguments = [text for flag, value in flags.items() if value is not None for text in (flag, str(value))]
     if foreground:
         replace_process(where, arguments)
-    session = start_agent(where, arguments, said=note)
+    session = start_agent(where, arguments)
     note(f"agent started: pid {session.pid}, {session.address}, session file {session.path}")
 
 
@@ -136,7 +134,8 @@ def status(
         print(json.dumps(document | {"metrics": metrics, "metrics_missing": unknown}, indent=1))
         return
     console = out()
-    up = f", up {span_text(time.time() - metrics[STARTED])}" if STARTED in metrics else ""
+    started = session.written()
+    up = f", up {span_text(time.time() - started)}" if started is not None else ""
     console.print(f"agent {session.wherry}, pid {session.pid}, {session.address}{up}", markup=False)
     console.print(f"session file  {session.path}")
     console.print(f"flight        {session.flight or 'off'}")
@@ -147,18 +146,11 @@ def status(
         console.print()
         console.print(part.table)
     if metrics:
-        times = find_histograms(metrics)
         table = Table("metric", title="Metrics", title_justify="left", box=None)
         table.add_column("value", justify="right")
         for name, value in metrics.items():
-            in_histogram = name.partition("{")[0].rpartition("_")[0] in times
-            if not name.startswith("wherry_session_") and name != STARTED and not in_histogram:  # shown elsewhere
+            if not name.startswith("wherry_session_"):  # shown above
                 table.add_row(escape(name), metric_text(name, value))
-        for name, histogram in times.items():
-            for share in (0.5, 0.99):
-                about = histogram.quantile(share)
-                shown = "-" if about is None else metric_text(name, about)
-                table.add_row(f"{escape(name)}, p{100 * share:g}, about", shown)
         console.print()
         console.print(table)
 

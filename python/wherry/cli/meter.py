@@ -10,11 +10,8 @@ from typing import Any
 
 from rich.table import Table
 
-from wherry.cli.session import Histogram, SessionFile, find_histogram
+from wherry.cli.session import SessionFile
 from wherry.units import bytes_text, number_text
-
-STARTED = "wherry_agent_start_time_seconds"
-"""A metric of the agent: seconds since 1970."""
 
 
 class Meter:
@@ -56,13 +53,9 @@ class AgentReading:
         """Of a metric; 0: the agent does not have it."""
         return self.metrics.get(name, 0.0)
 
-    def histogram(self, name: str) -> Histogram | None:
-        """One of the metrics; None: the agent does not have it."""
-        return find_histogram(self.metrics, name)
-
     def of_this_agent(self, name: str) -> Hashable:
         """The key of a counter: another agent's, at the same place later, is another one."""
-        return self.session.pid, self.value(STARTED), name
+        return self.session.pid, self.session.written(), name
 
     def rate(self, meter: Meter, name: str) -> float | None:
         """Of a counter of the metrics."""

@@ -11,11 +11,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from wherry.session import Histogram as Histogram
 from wherry.session import SessionFile as SessionFile
 from wherry.session import SessionStatus as SessionStatus
-from wherry.session import find_histogram as find_histogram
-from wherry.session import find_histograms as find_histograms
 from wherry.session import locate as locate
 from wherry.session import read_metrics as read_metrics
 from wherry.session import replace_process as replace_process

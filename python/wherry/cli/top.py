@@ -24,7 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 from wherry import services
-from wherry.cli.meter import STARTED, AgentReading, Meter, TopPart, plain_table, rate_text
+from wherry.cli.meter import AgentReading, Meter, TopPart, plain_table, rate_text
 from wherry.cli.output import out
 from wherry.cli.session import AgentOption, locate, read_metrics, sessions
 from wherry.errors import Error, NotFound
@@ -91,8 +91,8 @@ class Pages:
 def _agent_shown(reading: AgentReading, meter: Meter) -> TopPart:
     session = reading.session
     budget, used = reading.value("wherry_agent_budget_bytes"), reading.value("wherry_agent_used_bytes")
-    started = reading.value(STARTED)
-    uptime = time.time() - started if started else None
+    started = session.written()
+    uptime = time.time() - started if started is not None else None
     clients = []
     for one in sessions(dict(reading.metrics)):
         rate = meter.rate(reading.of_this_agent(f"session {one.session}"), one.bytes, reading.at)
@@ -109,10 +109,10 @@ def _agent_shown(reading: AgentReading, meter: Meter) -> TopPart:
         "sessions": clients,
     }
     line = f"agent {session.wherry}, pid {session.pid}, {session.address}"
-    if uptime is not None:
-        line += f", up {span_text(uptime)}, holds {bytes_text(used)} of {bytes_text(budget)}"
+    line += f", up {span_text(uptime)}" if uptime is not None else ""
     if not reading.metrics:
         return TopPart({"agent": agent}, [line, "no clients and no rates: the agent serves no metrics"])
+    line += f", holds {bytes_text(used)} of {bytes_text(budget)}"
     table = plain_table("Clients", ("client", "transports"), ("pid", "bytes moved", "bytes"))
     for client in clients:
         table.add_row(
@@ -144,7 +144,7 @@ def top(
     Of the agent: its clients, streams and offloads, and the messages that it routes. Of the cluster: its nodes as the
     keeper sees them. Rates are those since the page before. What is not there is said, and shown when it comes.
 
-    Percentiles are estimates from the agent's histograms. With --once the exit status is 1 if there is neither an agent
+    With --once the exit status is 1 if there is neither an agent
     nor a cluster, or not the one that was named.
 
     Examples:

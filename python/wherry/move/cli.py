@@ -23,7 +23,6 @@ from wherry.cli import (
     AgentPart,
     AgentReading,
     App,
-    Histogram,
     JsonFileOption,
     Meter,
     OnlyOption,
@@ -99,37 +98,24 @@ def _offloads(reading: AgentReading, meter: Meter) -> tuple[dict[str, object], T
     for name in ("offloads", "bytes", "failed", "busy"):
         counter = f"wherry_move_{name}_total"
         figures |= {f"{name}_total": int(reading.value(counter)), f"{name}_per_second": reading.rate(meter, counter)}
-    name = "wherry_move_transfer_seconds"
-    all_of_them = reading.histogram(name)
-    before = None if all_of_them is None else meter.since(reading.of_this_agent(name), all_of_them, reading.at)
-    lately = None
-    if all_of_them is not None and before is not None:
-        lately = all_of_them.since(before[0])
-    figures["transfer_us"] = {"interval": _times(lately), "all": _times(all_of_them)}
-    table = plain_table("Offloads", ("",), ("offloads", "bytes", "failed", "waited", "mean", "p50", "p99"))
+    counter = "wherry_move_transfer_nanoseconds_total"
+    spent_ns = reading.rate(meter, counter)  # in each second
+    offloads, offloads_per_second = figures["offloads_total"], figures["offloads_per_second"]
+    lately = spent_ns / offloads_per_second / 1e9 if spent_ns is not None and offloads_per_second else None
+    always = reading.value(counter) / offloads / 1e9 if offloads else None
+    means = {"interval": lately, "all": always}
+    figures["transfer_mean_us"] = {name: None if mean is None else 1e6 * mean for name, mean in means.items()}
+    table = plain_table("Offloads", ("",), ("offloads", "bytes", "failed", "waited", "mean transfer"))
     rates = [figures[f"{one}_per_second"] for one in ("offloads", "bytes", "failed", "busy")]
     totals = [figures[f"{one}_total"] for one in ("offloads", "bytes", "failed", "busy")]
-    table.add_row("now", *(rate_text(rate, of_bytes=i == 1) for i, rate in enumerate(rates)), *_time_texts(lately))
-    table.add_row(
-        "in all",
-        *(bytes_text(total) if i == 1 else number_text(total) for i, total in enumerate(totals)),
-        *_time_texts(all_of_them),
-    )
+    table.add_row("now", *(rate_text(rate, of_bytes=i == 1) for i, rate in enumerate(rates)), _mean_text(lately))
+    amounts = (bytes_text(total) if i == 1 else number_text(total) for i, total in enumerate(totals))
+    table.add_row("in all", *amounts, _mean_text(always))
     return figures, table
 
 
-def _times(histogram: Histogram | None) -> dict[str, float | None] | None:
-    """In microseconds."""
-    if histogram is None:
-        return None
-    values = {"mean": histogram.mean, "p50": histogram.quantile(0.5), "p99": histogram.quantile(0.99)}
-    in_us = {name: None if value is None else 1e6 * value for name, value in values.items()}
-    return {"count": histogram.count, **in_us}
-
-
-def _time_texts(histogram: Histogram | None) -> list[str]:
-    values = [None] * 3 if histogram is None else [histogram.mean, histogram.quantile(0.5), histogram.quantile(0.99)]
-    return ["-" if value is None else time_text(value) for value in values]
+def _mean_text(seconds: float | None) -> str:
+    return "-" if seconds is None else time_text(seconds)
 
 
 def streams(

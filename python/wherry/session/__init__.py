@@ -10,9 +10,6 @@ if TYPE_CHECKING:
     from wherry.session.agent_process import replace_process as replace_process
     from wherry.session.agent_process import start_agent as start_agent
     from wherry.session.agent_process import stop_agent as stop_agent
-    from wherry.session.histogram import Histogram as Histogram
-    from wherry.session.histogram import find_histogram as find_histogram
-    from wherry.session.histogram import find_histograms as find_histograms
     from wherry.session.metrics import SessionStatus as SessionStatus
     from wherry.session.metrics import read_metrics as read_metrics
     from wherry.session.metrics import sessions as sessions
@@ -33,7 +30,6 @@ if not TYPE_CHECKING:  # so that a checker of types knows which names there are
                 "start_agent",
                 "stop_agent",
             ),
-            "wherry.session.histogram": ("Histogram", "find_histogram", "find_histograms"),
             "wherry.session.metrics": ("SessionStatus", "read_metrics", "sessions"),
             "wherry.session.sessionfile": ("SessionFile", "load_session", "session_path"),
             "wherry.session.which_agent": ("Agent", "locate"),

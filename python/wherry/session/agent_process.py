@@ -11,7 +11,7 @@ import stat
 import struct
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -45,26 +45,25 @@ def replace_process(session_file: Path, arguments: Sequence[str]) -> NoReturn:
     os.execv(line[0], line)
 
 
-def start_agent(session_file: Path, arguments: Sequence[str], said: Callable[[str], None] | None = None) -> SessionFile:
+def start_agent(session_file: Path, arguments: Sequence[str]) -> SessionFile:
     """Starts the agent in the background, in a session of its own; returns when it is ready.
 
     It logs where its settings say, else to <session file>.log. The agent itself makes the directory and opens the log,
     after it has checked that nobody else could have put something there: no file is opened here. Raises Error with the
-    agent's last words when it does not come up within START_TIMEOUT_S. `said` is called with each line that it wrote to
-    its first standard error before it was ready: warnings.
+    agent's last words when it does not come up within START_TIMEOUT_S.
     """
     check_free(session_file)
     log = session_file.with_suffix(".log")
     line = agent_command(session_file, ["--default-log-file", str(log), *arguments])
     with doing("cannot start the agent"):
         # Where it says why it did not start.
-        words = os.memfd_create("wherry-agent-start", os.MFD_CLOEXEC)
+        said = os.memfd_create("wherry-agent-start", os.MFD_CLOEXEC)
     try:
         with doing("cannot start the agent"):
             # What the caller handed on, such as the lock of `flock`, is not the agent's to keep. (posix_spawn closes
             # no descriptor whose number is above the limit, `ulimit -n`, and there may be some.)
             process = subprocess.Popen(
-                line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=words, start_new_session=True
+                line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
             )
         pid = process.pid
         process.returncode = 0  # it outlives this process: Popen is not to wait for it, nor to warn
@@ -73,23 +72,20 @@ def start_agent(session_file: Path, arguments: Sequence[str], said: Callable[[st
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
                 code = os.waitstatus_to_exitcode(status)
-                raise Unavailable(f"the agent ended at once (exit status {code}): {_last_words(words, log)}")
+                raise Unavailable(f"the agent ended at once (exit status {code}): {_last_words(said, log)}")
             try:
                 session = load_session(session_file)
                 if session.pid == pid:
-                    if said is not None:
-                        for warning in _words(words):
-                            said(warning)
                     return session
             except Error:
                 pass  # not there yet, of the agent before, or half way
             time.sleep(0.01)
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-        why = _last_words(words, log)
+        why = _last_words(said, log)
         raise DeadlineExceeded(f"the agent was not ready within {START_TIMEOUT_S:g} s: {why}")
     finally:
-        os.close(words)
+        os.close(said)
 
 
 def stop_agent(session: SessionFile, timeout: float) -> None:
@@ -149,11 +145,8 @@ def _program_of(pid: int) -> str | None:
         return None
 
 
-def _words(words: int) -> list[str]:
-    """The lines that the agent wrote to its first standard error."""
-    return [line for line in os.pread(words, 1 << 20, 0).decode(errors="replace").splitlines() if line.strip()]
-
-
-def _last_words(words: int, log: Path) -> str:
-    lines = _words(words)
+def _last_words(said: int, log: Path) -> str:
+    """The last line that the agent wrote to its first standard error."""
+    os.lseek(said, 0, os.SEEK_SET)
+    lines = [line for line in os.read(said, 1 << 20).decode(errors="replace").splitlines() if line.strip()]
     return lines[-1] if lines else f"it did not say why; its log is {log}, unless its settings name another"

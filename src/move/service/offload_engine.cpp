@@ -164,7 +164,6 @@ void OffloadEngine::metrics(session::MetricsWriter& out) const {
               counters_.busy);
   out.counter("wherry_move_transfer_nanoseconds_total", "Time from first get to last byte placed, summed.",
               counters_.transfer_ns);
-  out.histogram("wherry_move_transfer_seconds", "Time of one offload from first get to last byte placed.", transfers_);
   out.gauge("wherry_move_queued", "Offloads accepted and not yet delivered.", static_cast<double>(queued));
   out.gauge("wherry_move_streams", "Streams open for writing.", static_cast<double>(streams));
 }

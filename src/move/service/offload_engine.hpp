@@ -117,7 +117,6 @@ class OffloadEngine {
     std::uint64_t offloads = 0, failed = 0, bytes = 0, refused = 0, busy = 0, gets = 0, mapped_copies = 0,
                   transfer_ns = 0;
   } counters_;
-  session::TimeHistogram transfers_;  ///< from first get to last byte placed
 };
 
 }  // namespace wherry::move

@@ -77,7 +77,6 @@ void OffloadEngine::settle(StreamState& stream) {
     counters_.bytes += o->source_bytes;
     client.handle->count_moved(o->source_bytes);
     counters_.transfer_ns += frame->transfer_ns;
-    transfers_.add(frame->transfer_ns);
     // The host first: its buffers are free, whoever reads the frame.
     client.handle->complete(o->ticket, StatusCode::kOk,
                             {.transfer_ns = frame->transfer_ns, .sequence = frame->sequence});
