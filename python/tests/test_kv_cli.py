@@ -311,7 +311,7 @@ def test_the_one_before_is_found_again_when_the_newest_ends(home: KvHome) -> Non
     assert [(one["nodes_running"], one["nodes"]) for one in listed] == [(2, 2)] * 3
     assert listed[-1]["pid"] == home.up.pid
     shown = home.ok("list").splitlines()
-    assert [line.startswith("*") for line in shown[1:]] == [False, False, True], "the one that commands mean"
+    assert [line.split()[0] == "*" for line in shown[1:]] == [False, False, True], "the one that commands mean"
     home.ok("down", "--cluster", files[1])
     assert home.ok("get", "7") == "third\n"
     assert [one["cluster"] for one in json.loads(home.ok("list", "--json"))] == [files[0], files[2]]

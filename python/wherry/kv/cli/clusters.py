@@ -21,7 +21,7 @@ def list_clusters(as_json: JsonOption = False) -> None:
 
       wherry kv list
 
-      wherry kv nodes --cluster "$(wherry kv list --json | jq -r '.[0].cluster')"
+      wherry kv list --json | jq '.[].cluster'
     """
     from wherry.kv import cluster_file, running
 

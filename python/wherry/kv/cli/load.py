@@ -91,12 +91,6 @@ def load(
     if keys < 1:
         raise typer.BadParameter(f"{keys}: want 1 or more", param_hint="--keys")
     where = running.locate(cluster)
-    room = KEYS_IN_BUCKET << where.bucket_bits
-    if keys > room:
-        raise InvalidArgument(
-            f"--keys {keys}: cluster '{where.name}' has room for {room} keys; start it with a larger --bucket-bits, "
-            f"{(keys - 1).bit_length() - KEYS_IN_BUCKET.bit_length() + 1} for so many"
-        )
     flight = f"{counted(clients, 'client')} with {counted(depth, 'operation')} in flight"
     if first_lane is None and where.mode == "static":
         first_lane = 0
@@ -109,6 +103,12 @@ def load(
         raise InvalidArgument(
             f"{flight}: lanes {first_lane} to "
             f"{first_lane + clients * depth - 1}; of cluster '{where.name}' those below {where.static_lanes} are static"
+        )
+    room = KEYS_IN_BUCKET << where.bucket_bits
+    if keys > room:
+        raise InvalidArgument(
+            f"--keys {keys}: cluster '{where.name}' has room for {room} keys; start it with a larger --bucket-bits, "
+            f"{(keys - 1).bit_length() - KEYS_IN_BUCKET.bit_length() + 1} for so many"
         )
     words: dict[str, object] = {
         "--seconds": seconds,
