@@ -88,7 +88,7 @@ def _print_version(wanted: bool) -> None:
 def _options_of_all(
     _version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="As `wherry version`."),
+        typer.Option("--version", metavar="", callback=_print_version, is_eager=True, help="As `wherry version`."),
     ] = False,
 ) -> None:
     """Options of `wherry` itself."""
