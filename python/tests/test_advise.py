@@ -79,7 +79,7 @@ def test_program_gets_advice(jobs: Jobs, tmp_path: Path, placement: str) -> None
     assert (advice["category"] == "cannot tell") == (
         advice["bound"] and advice["category"] != "communication-dominated"
     )
-    assert "1000000 messages" in done.stdout
+    assert "messages       1,000,000, " in done.stdout
     for sentence in advice["what_to_do"]:
         assert sentence in done.stdout
 

@@ -10,6 +10,7 @@ import grp
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -271,6 +272,20 @@ def test_status_tells_of_each_client(
     assert [one["session"] for one in json.loads(run(capfd, "agent", "status", "--json", *at)[1])["sessions"]] == [1]
 
 
+def test_status_has_units_and_says_how_long_the_agent_has_run(
+    capfd: pytest.CaptureFixture[str], at: list[str], stream: Any
+) -> None:
+    status, out, _ = run(capfd, "agent", "status", *at)
+    assert status == 0
+    words = " ".join(out.split())
+    assert re.search(r", up (\d+ min )?\d+ s ", words)
+    assert "wherry_agent_budget_bytes 256.0 MiB" in words
+    assert "wherry_move_offloads_total 3 " in words
+    assert "wherry_move_bytes_total 4.7 KiB" in words
+    assert re.search(r"wherry_move_transfer_nanoseconds_total [\d.,]+ [um]?s ", words)
+    assert "e+" not in out
+
+
 def test_status_without_metrics(capfd: pytest.CaptureFixture[str], make_agent: Any) -> None:
     agent = make_agent("--metrics", "off")
     status, out, _ = run(capfd, "agent", "status", "--agent", str(agent.session_file))
@@ -398,6 +413,33 @@ def test_cat_table(capfd: pytest.CaptureFixture[str], at: list[str], stream: Any
     assert "frame 1" not in out, "twenty rows, unless asked for more"
 
 
+def test_cat_of_a_narrow_table_keeps_its_title_and_shows_nulls(
+    capfd: pytest.CaptureFixture[str], agent: Agent, at: list[str]
+) -> None:
+    import wherry
+
+    with wherry.Session(agent=str(agent.session_file)) as session:
+        column = pa.array([None, 1, 2], pa.int8())
+        session.stream("narrow", {"x": column}).offload({"x": column}, tag=10**18).wait(timeout=300)
+        session.stream("one", {"x": column[:1]}).offload({"x": column[:1]}).wait(timeout=300)
+        status, out, _ = run(capfd, "cat", "narrow", *at)
+        assert status == 0
+        assert "frame 0, tag 1000000000000000000: 3 rows\n" in out
+        assert out.split()[-3:] == ["null", "1", "2"]
+        assert "frame 0, tag 0: 1 row\n" in run(capfd, "cat", "one", *at)[1]
+
+
+def test_cat_makes_the_directory_of_its_file(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, at: list[str], stream: Any
+) -> None:
+    target = tmp_path / "new" / "folder" / "p.csv"
+    assert run(capfd, "cat", "particles", "--format", "csv", "--out", str(target), *at)[0] == 0
+    assert len(target.read_text().splitlines()) == 1 + 150
+    status, _, err = run(capfd, "cat", "particles", "--out", str(target / "below" / "a-file"), *at)
+    assert (status, err.count("\n")) == (1, 1)
+    assert "Not a directory" in err
+
+
 def test_cat_follow_ends_with_the_stream(at: list[str], stream: Any) -> None:
     line = [sys.executable, "-m", "wherry.cli", "cat", "particles", "--follow", "--format", "csv", *at]
     environment = {**os.environ, "PYTHONPATH": str(paths.PACKAGE.parent)}
@@ -418,7 +460,7 @@ def test_cat_of_a_stream_that_is_not_there(capfd: pytest.CaptureFixture[str], at
     status, out, err = run(capfd, "cat", "waves", *at)
     assert (status, out) == (1, "")
     assert err.count("\n") == 1
-    assert "no stream 'waves'" in err
+    assert f"no stream 'waves' at the agent of {at[1]}; " in err
     assert "streams: particles" in err
 
 

@@ -283,6 +283,19 @@ def test_report(capfd: pytest.CaptureFixture[str], tmp_path: Path, move: dict[st
     assert target.read_text().startswith("<!doctype html>")
 
 
+@pytest.mark.parametrize("target", ["", "/proc/x.html"])
+def test_a_report_that_cannot_be_there_names_what_was_typed(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, move: dict[str, Any], target: str
+) -> None:
+    source, where = tmp_path / "b.json", target or str(tmp_path)
+    move["results"] = {"mapped": move["results"]["mapped"]}
+    source.write_text(json.dumps(move))
+    status, _, err = run(capfd, "report", str(source), "--out", where)
+    assert (status, err.count("\n")) == (1, 1)
+    assert err.startswith(f"wherry: {where}: ")
+    assert list(tmp_path.iterdir()) == [source]
+
+
 def test_report_of_a_file_that_is_not_there(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     status, _, err = run(capfd, "report", str(tmp_path / "none.json"))
     assert status == 1

@@ -80,3 +80,11 @@ def test_paragraphs_fill_the_width(words: list[str]) -> None:
     for line, following in itertools.pairwise(lines):
         if line and following and not line.startswith("wherry ") and not line.startswith("Usage:"):
             assert len(line) + 1 + len(following.split()[0]) > 96, f"{line!r} was broken before {following!r}"
+
+
+def test_flags_name_no_value_and_usage_has_arguments_as_they_are_written() -> None:
+    everything = {" ".join(words): shown(words, 200) for words in commands()}
+    assert [name for name, text in everything.items() if "<bool>" in text] == []
+    assert "Usage: wherry run [OPTIONS] -- PROGRAM [ARGS]...\n" in re.sub(" +\n", "\n", everything["run"])
+    assert "Usage: wherry kv exec [OPTIONS] COMMAND...\n" in re.sub(" +\n", "\n", everything["kv exec"])
+    assert [name for name, text in everything.items() if re.search(r"Usage: [^\n]*[{}]", text)] == []

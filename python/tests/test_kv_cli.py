@@ -244,8 +244,10 @@ def test_all_nodes_killed_the_data_is_lost_and_it_is_said(home: KvHome, tmp_path
     client.put(1, b"new")  # a client from before goes on
     home.ok("down")
 
-    # Again in the same place: the keeper remembers its epochs, and the store is empty.
-    home.ok("up", "--detach", *place)
+    # Again in the same place: the keeper remembers its epochs, and the store is empty, which is said.
+    again = home.run("up", "--detach", *place)
+    assert again.returncode == 0, again.stderr
+    assert f"the store is empty: what an earlier `wherry kv up` in {place[1]} held" in again.stderr
     with pytest.raises(NotFound):
         client.get(1)
     client.put(1, b"newer")
@@ -304,12 +306,33 @@ def test_the_one_before_is_found_again_when_the_newest_ends(home: KvHome) -> Non
         home.ok("up", "--detach", *QUICK, "--nodes", "2")
         files.append(str(home.up.cluster))
         home.ok("put", "7", value)
+    listed = json.loads(home.ok("list", "--json"))
+    assert [one["cluster"] for one in listed] == files
+    assert [(one["nodes_running"], one["nodes"]) for one in listed] == [(2, 2)] * 3
+    assert listed[-1]["pid"] == home.up.pid
+    shown = home.ok("list").splitlines()
+    assert [line.split()[0] == "*" for line in shown[1:]] == [False, False, True], "the one that commands mean"
     home.ok("down", "--cluster", files[1])
     assert home.ok("get", "7") == "third\n"
+    assert [one["cluster"] for one in json.loads(home.ok("list", "--json"))] == [files[0], files[2]]
     home.ok("down")
     assert home.ok("get", "7") == "first\n"
+    assert [one["cluster"] for one in json.loads(home.ok("list", "--json"))] == files[:1]
     home.ok("down")
     assert "no `wherry kv up` of this user runs" in home.run("get", "7").stderr
+    assert home.ok("list") == "no `wherry kv up` of this user runs\n"
+
+
+def test_the_one_before_is_listed_when_the_newest_was_killed(home: KvHome) -> None:
+    home.ok("up", "--detach", *QUICK, "--nodes", "1")
+    older = home.up
+    home.ok("up", "--detach", *QUICK, "--nodes", "1")
+    newest = home.up
+    os.kill(newest.pid, signal.SIGKILL)
+    assert eventually(lambda: not newest.alive())
+    assert [one["pid"] for one in json.loads(home.ok("list", "--json"))] == [older.pid]
+    home.ok("down", "--cluster", str(older.cluster))
+    (home.runtime / "wherry" / "kv-up.json").unlink()  # of the killed one
 
 
 @pytest.mark.parametrize(
@@ -345,7 +368,7 @@ def test_a_cluster_in_the_background_keeps_no_file_of_its_caller_open(home: KvHo
 def test_what_cannot_be_started_says_why(home: KvHome, tmp_path: Path) -> None:
     refused = home.run("up", "--rtl", "2", "--nodes", "1")
     assert refused.returncode == 1
-    assert "--rtl 2: the cluster has 1 nodes" in refused.stderr
+    assert "--rtl 2: the cluster has 1 node\n" in refused.stderr
     missing = home.run("get", "1")
     assert missing.returncode == 1
     assert "no `wherry kv up` of this user runs" in missing.stderr
@@ -385,6 +408,17 @@ def test_bench_counts_what_it_did(home: KvHome) -> None:
     shown = home.ok("bench", "--seconds", "0.1", "--no-fill", "--keys", "200", "--value-bytes", "0")
     assert "p99.9 us" in shown
     assert "a second in all" in shown
+    few = json.loads(home.ok("bench", "--seconds", "0.1", "--keys", "1e2", "--json"))
+    assert few["operations"]["read"]["outcomes"].keys() == {"ok"}
+    for words, status, said in (
+        (["--keys", "1025"], 1, "cluster 'local' has room for 1024 keys; start it with a larger --bucket-bits, 9 for"),
+        (["--keys", "1.5"], 2, "'1.5' is not a whole number, as 10000 or 1e4"),
+        (["--keys", "0"], 2, "0: want 1 or more"),
+        (["--keys", "many"], 2, "'many' is not a whole number"),
+    ):
+        refused = home.run("bench", *words)
+        assert refused.returncode == status, refused.stderr
+        assert said in refused.stderr
     refused = home.run("bench", "--clients", "5", "--depth", "1000")
     assert refused.returncode == 1
     assert "the keeper of cluster 'local' grants 3072" in refused.stderr

@@ -342,7 +342,9 @@ def test_unknown_variables_of_route_are_named(jobs: Jobs, rank: str) -> None:
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
-        (["--", "no-such-program"], 1, "no-such-program is not a program"),
+        (["--", "no-such-program"], 1, "no-such-program is not a program: it is not in a directory of $PATH\n"),
+        (["--", "./no-such-program"], 1, "./no-such-program is not a program: there is no such file"),
+        (["--", "/etc"], 1, "/etc is not a program: it is not an executable file"),
         (["--nodes", "0", "--", "true"], 2, "nodes"),
         (["--placement", "moon", "--", "true"], 2, "moon"),
         (["--cores", "0,x", "--", "true"], 1, "'x' is no core"),
@@ -360,6 +362,17 @@ def test_wrong_command_lines_say_what_is_wrong(jobs: Jobs, words: list[str], sta
     assert done.returncode == status, done.stderr
     assert said in done.stderr
     assert done.stdout == ""
+
+
+def test_a_program_of_this_directory_is_named(jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").write_text("#!/bin/sh\n")
+    (tmp_path / "mine").chmod(0o755)
+    done = jobs.run("--", "mine")
+    assert done.returncode == 1
+    assert (
+        "mine is not a program: it is not in a directory of $PATH; the one in this directory is ./mine" in done.stderr
+    )
 
 
 def test_options_after_the_program_are_the_programs(jobs: Jobs) -> None:

@@ -119,7 +119,7 @@ def test_flight_wrong_token(flights: FlightAgent, write_session: Write) -> None:
 
 
 def test_flight_without_a_server(write_session: Write) -> None:
-    with pytest.raises(Error, match="serves no Arrow Flight: start the agent with --flight"):
+    with pytest.raises(Error, match="serves no Arrow Flight: start it with --flight"):
         wherry.flight_client(write_session(flight="off"))
     client, options = wherry.flight_client(write_session(flight="grpc://127.0.0.1:9"))
     with client, pytest.raises(Unavailable, match="no agent answers"):

@@ -113,7 +113,7 @@ def test_page_stands_alone_and_is_well_formed(file: Path) -> None:
 def test_no_ink_is_left_and_no_plot_is_empty(file: Path) -> None:
     text = report.build([file])
     assert report.INK not in text
-    assert text.count("<svg role=") == 8
+    assert text.count('<svg class="wide" ') == 8
     assert "currentColor" in text
     assert report.PUBLISHED in text
 
@@ -203,7 +203,7 @@ def test_part_of_a_benchmark(tmp_path: Path, move: Document) -> None:
     path.write_text(json.dumps(move))
     text = report.build([path])
     parsed(text)
-    assert text.count("<svg role=") == 1
+    assert text.count('<svg class="wide" ') == 1
     assert "This run has no bars" in text
 
 
@@ -212,7 +212,7 @@ def test_single_size_everywhere_still_draws(tmp_path: Path, move: Document) -> N
         move["results"][name] = [row for row in rows if row["size"] == 1 << 20]
     path = tmp_path / "x.json"
     path.write_text(json.dumps(move))
-    assert report.build([path]).count("<svg role=") == 8
+    assert report.build([path]).count('<svg class="wide" ') == 8
 
 
 @pytest.mark.parametrize("passed", [True, False])
@@ -322,3 +322,67 @@ def test_published_values_are_those_of_the_table(of: str, table: str) -> None:
         for key in ("quantity", "unit", "source", "kind"):
             assert row[key] == entry[key], identifier
         assert row["conditions"] == entry.get("conditions", "")
+
+
+def drawings(text: str, kind: str) -> list[str]:
+    return re.findall(rf'<svg class="{kind}" .*?</svg>', text, re.DOTALL)
+
+
+def test_a_phone_gets_every_plot_with_its_panels_one_below_the_other(file: Path) -> None:
+    text = report.build([file])
+    wide, narrow = drawings(text, "wide"), drawings(text, "narrow")
+    assert len(wide) == len(narrow) == 8
+    stacked = 0
+    for one, other in zip(wide, narrow, strict=True):
+        assert one.count('id="axes_') == other.count('id="axes_'), "a panel is lost"
+        size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', other)
+        assert size is not None
+        width, height = float(size[1]), float(size[2])
+        assert width <= 4.3 * 72 + 1, "360 pixels wide, its letters would be too small"
+        stacked += height > 1.5 * width
+    assert stacked > 0
+    # The style sheet shows one of both.
+    assert "figure svg.narrow { display: none; }" in text
+    phone = text[text.index("@media (max-width: 600px)") :].partition("</style>")[0]
+    assert "figure svg.wide { display: none; }" in phone
+    assert "figure svg.narrow { display: block; }" in phone
+
+
+def test_a_phone_gets_the_name_of_each_figure_of_a_bar_beside_it(small_file: Path) -> None:
+    text = report.build([small_file])
+    body = text[text.index('<table class="bars">') :].partition("</table>")[0]
+    for row in body.split("<tr>")[2:]:
+        assert re.findall(r'data-label="([^"]+)"', row) == ["median", "min to max", "target", "verdict", "published"]
+
+
+def test_numbers_are_as_people_write_them(tmp_path: Path, move: Document) -> None:
+    move["bars"] = {"luts_total": {"value": 10485.0, "min": 7168.4, "max": 1.5e6, "unit": "LUTs"}}
+    path = tmp_path / "b.json"
+    path.write_text(json.dumps(move))
+    text = " ".join(parsed(report.build([path])).text)
+    assert "10,485" in text
+    assert "7,168 to 1,500,000" in text
+    assert not re.search(r"\d\.\d+e\+\d", text)
+
+
+@pytest.mark.parametrize(
+    ("said", "marked", "command"),
+    [
+        ({}, "", "wherry bench move --json"),
+        ({"quick": True}, "A quick run: a look, not a measurement.", "wherry bench move --quick --json"),
+        ({"only": ["mapped", "flight"]}, "A part of the benchmark: only mapped, flight.",
+         "wherry bench move --only mapped --only flight --json"),
+        ({"quick": True, "only": ["mapped"]}, "A quick run, only mapped: a look, not a measurement.",
+         "wherry bench move --quick --only mapped --json"),
+    ],
+)  # fmt: skip
+def test_a_run_that_is_no_whole_one_is_marked(
+    tmp_path: Path, move: Document, said: dict[str, Any], marked: str, command: str
+) -> None:
+    path, out = tmp_path / "b.json", tmp_path / "page.html"
+    path.write_text(json.dumps(move | said))
+    text = report.write([path], out).read_text()
+    assert f"{command} {path}" in text
+    assert f"wherry report {path} --out {out}" in text
+    assert ('<div class="card part">' in text) == bool(marked)
+    assert marked in text

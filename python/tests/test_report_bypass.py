@@ -30,7 +30,7 @@ def test_every_experiment_is_drawn_and_the_page_stands_alone(tmp_path: Path, byp
     for reference in page.references:
         assert reference.startswith("#"), f"the page needs {reference}"
         assert reference[1:] in page.ids
-    assert text.count("<svg role=") == len(DRAWN)
+    assert text.count('<svg class="wide" ') == len(DRAWN)
     assert report.INK not in text
     words = " ".join(page.text)
     for part in (
@@ -47,7 +47,7 @@ def test_each_experiment_alone_and_with_one_row(tmp_path: Path, bypass: Document
     bypass["results"] = {section: bypass["results"][section][:1]}
     bypass["bars"], bypass["not_measured"], bypass["not_run"] = {}, {}, {}
     text = report.build([write(tmp_path / "bypass.json", bypass)])
-    assert text.count("<svg role=") == 1
+    assert text.count('<svg class="wide" ') == 1
     assert "This run has no bars" in text
 
 

@@ -27,7 +27,7 @@ def test_every_experiment_is_drawn_and_the_page_stands_alone(tmp_path: Path, kv:
     for reference in page.references:
         assert reference.startswith("#"), f"the page needs {reference}"
         assert reference[1:] in page.ids
-    assert text.count("<svg role=") == len(SECTIONS)
+    assert text.count('<svg class="wide" ') == len(SECTIONS)
     assert report.INK not in text
     words = " ".join(page.text)
     for part in ("Bars of kv", "1 of 2 bars met", "table 5.7, table 5.9 of the paper", "node is core 0",
@@ -41,7 +41,7 @@ def test_each_experiment_alone_and_with_one_row(tmp_path: Path, kv: Document, se
     kv["results"] = {section: kv["results"][section][:1]}
     kv["bars"], kv["not_measured"] = {}, {}
     text = report.build([write(tmp_path / "kv.json", kv)])
-    assert text.count("<svg role=") == 1
+    assert text.count('<svg class="wide" ') == 1
     assert "This run has no bars" in text
 
 

@@ -27,7 +27,7 @@ def test_every_experiment_is_drawn_and_the_page_stands_alone(tmp_path: Path, rou
     for reference in page.references:
         assert reference.startswith("#"), f"the page needs {reference}"
         assert reference[1:] in page.ids
-    assert text.count("<svg role=") == 10  # `link` has none of its own
+    assert text.count('<svg class="wide" ') == 10  # `link` has none of its own
     assert report.INK not in text
     words = " ".join(page.text)
     assert "1 of 2 bars met" in words, "a bar without a target counts neither way"
@@ -43,7 +43,7 @@ def test_one_page_with_both(tmp_path: Path, move: Document, route: Document) -> 
     page = parsed(text)
     assert "Bars of move" in " ".join(page.text)
     assert "Bars of route" in " ".join(page.text)
-    assert len(re.findall("<svg role=", text)) == 2
+    assert len(re.findall('<svg class="wide" ', text)) == 2
     anchors = [name for name in page.ids if re.match(r"r\d-", name)]
     assert len(anchors) == len(set(anchors)) == 6
 
@@ -53,7 +53,7 @@ def test_each_experiment_alone_and_with_one_row(tmp_path: Path, route: Document,
     route["results"] = {section: route["results"][section][:1]}
     route["bars"] = {}
     text = report.build([write(tmp_path / "r.json", route)])
-    assert text.count("<svg role=") == 1
+    assert text.count('<svg class="wide" ') == 1
     assert "This run has no bars" in text
 
 

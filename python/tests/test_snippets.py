@@ -54,6 +54,7 @@ EXPECTED = {
 BEFORE = {
     "wherry kv down --cluster ~/lab/cluster.toml": "wherry kv up --detach --dir ~/lab",
     "wherry kv load lab.kv": "wherry kv dump lab.kv",
+    "wherry top --interval 5 --cluster ~/lab/cluster.toml": "wherry kv up --detach --dir ~/lab",
     "wherry kv exec python program.py": "wherry kv down; wherry kv up --xdp --nodes 2 --detach; echo 'print(1)' >program.py",
     "wherry probe profile --from build/probe.json --output build/profile.json": (
         "wherry probe run --only wake --rounds 3 --seconds 2 --json build/probe.json"
@@ -317,7 +318,7 @@ def examples() -> dict[str, list[str]]:
 
 
 PREPARED = {
-    "agent": ("wherry agent status", "wherry agent stop", "wherry streams", "wherry cat"),
+    "agent": ("wherry agent status", "wherry agent stop", "wherry streams", "wherry cat", "wherry top"),
     "cluster": ("wherry kv",),
 }
 FILL = """

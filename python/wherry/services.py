@@ -4,7 +4,8 @@
 A service's folder has, beside its library, what it brings to the rest. Each is a module or a package, and may be
 missing.
 
-cli     add_to(app, bench): its commands, and its `wherry bench NAME`; agent_status(session), its part of `agent status`
+cli     add_to(app, bench): its commands, and its `wherry bench NAME`; agent_status(session), its part of `agent
+        status`; agent_top(reading, meter) and cluster_top(cluster, meter), its parts of `wherry top`
 bench   BENCHMARK: a wherry.bench.Benchmark, with the types of its JSON
 report  CHAPTERS: by the "name" of a JSON document, what makes a wherry.report.Chapter of it
 

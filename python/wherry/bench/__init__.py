@@ -7,6 +7,7 @@ from wherry.bench.benchmark import basis_of as basis_of
 from wherry.bench.benchmark import benchmarks as benchmarks
 from wherry.bench.benchmark import load as load
 from wherry.bench.benchmark import parse as parse
+from wherry.bench.program import mark_part as mark_part
 from wherry.bench.published import published_text as published_text
 from wherry.bench.published import published_values as published_values
 from wherry.bench.schema import Bar as Bar

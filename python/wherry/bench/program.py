@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from wherry.bench.schema import SCHEMA
+from wherry.bench.schema import SCHEMA, read_json
 from wherry.errors import BenchError
 from wherry.system import built, ends_with_us, replacing, this_machine
 from wherry.version import VERSION
@@ -58,6 +58,12 @@ def document_of(name: str, pinning: Mapping[str, int], repetitions: int) -> dict
         "bars": {},
         "results": {},
     }
+
+
+def mark_part(json_file: Path, *, quick: bool, only: Sequence[str]) -> None:
+    """Says in the file of a run that it is no whole one: whoever reads it later has not seen the command."""
+    if quick or only:
+        write(json_file, read_json(json_file) | {"quick": quick, "only": list(only)})
 
 
 def write(json_file: Path, document: Mapping[str, Any]) -> None:

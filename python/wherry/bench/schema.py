@@ -61,6 +61,10 @@ class Run:
     """The benchmark."""
     results: Any
     """By experiment; what was not run is empty."""
+    quick: bool = field(default=False, kw_only=True)
+    """It ran with --quick: a look, not a measurement."""
+    only: list[str] = field(default_factory=list, kw_only=True)
+    """The experiments of --only; none: all."""
 
 
 def rows(title: str) -> Any:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
@@ -14,7 +14,7 @@ from rich.table import Table
 from wherry.bench.benchmark import basis_of
 from wherry.bench.schema import Run
 from wherry.bench.words import met_of
-from wherry.units import size_text
+from wherry.units import number_text, size_text
 
 ONLY_IN_JSON = ("samples", "arguments", "mc_missing", "placement")
 """Columns that would make a table too wide."""
@@ -52,11 +52,7 @@ def _cell(name: str, value: object) -> str:
         return ""
     if isinstance(value, list):
         return escape(" ".join(map(str, value)))
-    return f"{value:.3g}" if isinstance(value, float) and abs(value) < 1000 else escape(_whole(value))
-
-
-def _whole(value: object) -> str:
-    return f"{value:,.0f}" if isinstance(value, float) else str(value)
+    return number_text(value) if isinstance(value, int | float) else escape(str(value))
 
 
 def _bars(bench: Run) -> Table:
@@ -67,11 +63,10 @@ def _bars(bench: Run) -> Table:
     table.add_column("verdict")
     for name in ("published", "uses", "beside it"):
         table.add_column(name)
-    show: Callable[[float], str] = lambda value: f"{value:.3g}"  # noqa: E731
     verdicts = {True: "[green]met[/green]", False: "[red]missed[/red]", None: ""}
     for name, bar in bench.bars.items():
         unit = f" {bar.unit}" if bar.unit else ""
         basis = basis_of(name, bench)
-        figures = (show(bar.value) + unit, show(bar.min), show(bar.max), bar.target or "")
+        figures = (number_text(bar.value) + unit, number_text(bar.min), number_text(bar.max), bar.target or "")
         table.add_row(name, *figures, verdicts[bar.passed], bar.published or "", basis.uses, basis.beside)
     return table

@@ -9,6 +9,12 @@ from wherry.cli.bench import OnlyOption as OnlyOption
 from wherry.cli.bench import check_experiments as check_experiments
 from wherry.cli.bench import show_bench as show_bench
 from wherry.cli.help import App as App
+from wherry.cli.help import whole_number as whole_number
+from wherry.cli.meter import AgentReading as AgentReading
+from wherry.cli.meter import Meter as Meter
+from wherry.cli.meter import TopPart as TopPart
+from wherry.cli.meter import plain_table as plain_table
+from wherry.cli.meter import rate_text as rate_text
 from wherry.cli.output import OUTPUT_LOST as OUTPUT_LOST
 from wherry.cli.output import OutputLost as OutputLost
 from wherry.cli.output import after as after

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -15,9 +16,9 @@ from rich.table import Table
 from wherry import services
 from wherry.cli.help import App
 from wherry.cli.output import note, out
-from wherry.cli.session import AgentOption, AgentPart
-from wherry.errors import Unavailable
-from wherry.session import (
+from wherry.cli.session import (
+    AgentOption,
+    AgentPart,
     SessionStatus,
     locate,
     read_metrics,
@@ -27,12 +28,15 @@ from wherry.session import (
     start_agent,
     stop_agent,
 )
-from wherry.units import bytes_text
+from wherry.errors import Unavailable
+from wherry.units import bytes_text, number_text, span_text, time_text
 
 
 def start(
     budget: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory for data, as 512MiB or 4GiB.")] = None,
-    core: Annotated[int | None, typer.Option(help="Core of the data thread; give the application the others.")] = None,
+    core: Annotated[
+        int | None, typer.Option(help="Core of the data thread; give the application the others. -1: any.")
+    ] = None,
     listen: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="TCP for clients of other machines; off: none.")
     ] = None,
@@ -130,7 +134,9 @@ def status(
         print(json.dumps(document | {"metrics": metrics, "metrics_missing": unknown}, indent=1))
         return
     console = out()
-    console.print(f"agent {session.wherry}, pid {session.pid}, {session.address}")
+    started = session.written()
+    up = f", up {span_text(time.time() - started)}" if started is not None else ""
+    console.print(f"agent {session.wherry}, pid {session.pid}, {session.address}{up}", markup=False)
     console.print(f"session file  {session.path}")
     console.print(f"flight        {session.flight or 'off'}")
     console.print(f"metrics       {session.metrics or 'off'}")
@@ -144,9 +150,19 @@ def status(
         table.add_column("value", justify="right")
         for name, value in metrics.items():
             if not name.startswith("wherry_session_"):  # shown above
-                table.add_row(escape(name), f"{value:g}")
+                table.add_row(escape(name), metric_text(name, value))
         console.print()
         console.print(table)
+
+
+def metric_text(name: str, value: float) -> str:
+    """A metric with the unit that its name ends in, as Prometheus' names do."""
+    base = name.partition("{")[0].removesuffix("_total")
+    if base.endswith("_bytes"):
+        return bytes_text(value)
+    if base.endswith("_nanoseconds"):
+        return time_text(value * 1e-9)
+    return time_text(value) if base.endswith("_seconds") else number_text(value)
 
 
 def _has_status(part: object) -> bool:

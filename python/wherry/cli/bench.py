@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wherry.cli.output import note, out
+from wherry.cli.output import into, note, out
 
 if TYPE_CHECKING:
     from wherry.bench import Run
@@ -26,9 +26,11 @@ def check_experiments(only: Sequence[str] | None, known: Sequence[str]) -> list[
     return list(only or [])
 
 
-def show_bench(result: Run, json_file: Path) -> None:
-    """Its tables and bars, and where the results are."""
-    from wherry.bench import print_bench
+def show_bench(result: Run, json_file: Path, *, quick: bool = False, only: Sequence[str] = ()) -> None:
+    """Its tables and bars, and where the results are. `quick`, `only`: of the command line; the file says so, too."""
+    from wherry.bench import mark_part, print_bench
 
+    with into(json_file):
+        mark_part(json_file, quick=quick, only=only)
     print_bench(result, out())
     note(f"results: {json_file}; `wherry report {json_file}` draws them")

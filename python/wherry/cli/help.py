@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import typer
+import typer.core
 from rich.markup import escape
-from typer.models import ParameterInfo
+from typer.models import OptionInfo, ParameterInfo
 
-_Command = Callable[..., Any]
+_Function = Callable[..., Any]
 
 
 def paragraphs(text: str) -> str:
@@ -22,26 +23,81 @@ def paragraphs(text: str) -> str:
     return "\n\n".join(block if block.startswith(" ") else block.replace("\n", " ") for block in blocks)
 
 
+def whole_number(text: str) -> int:
+    """For `parser=` of an option: digits, or a form such as 1e6."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+        if number == int(number) and abs(number) <= 1 << 53:  # up to which it is exact
+            return int(number)
+    except (ValueError, OverflowError):
+        pass
+    raise typer.BadParameter(f"{text!r} is not a whole number, as 10000 or 1e4")
+
+
+def _usage(piece: str) -> str:
+    """An argument of a line of usage as the source writes it: "{-- PROGRAM [ARGS]...}..." says each dot twice."""
+    match = re.fullmatch(r"(\{(?P<required>.*)\}|\[(?P<optional>.*)\])(?P<dots>\.\.\.)?", piece)
+    if match is None:
+        return piece
+    required = match["required"] is not None
+    inner = match["required"] if required else match["optional"]
+    inner = inner.upper() if inner.islower() else inner
+    dots = "" if inner.endswith("...") else match["dots"] or ""
+    return inner + dots if required else f"[{inner}]{dots}"
+
+
+class _Command(typer.core.TyperCommand):
+    """Its help has arguments as they are written, and names no value of flags."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [_usage(piece) for piece in super().collect_usage_pieces(ctx)]
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.metavar = ""
+        return option
+
+
+class _Group(typer.core.TyperGroup):
+    """As _Command."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.metavar = ""
+        return option
+
+
 class App(typer.Typer):
     """A Typer whose commands' help is plain text. Rich would take "[rank]" for markup and leave it out."""
 
     _escaped: typing.ClassVar[set[int]] = set()
     """Options that were treated; several commands share some."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(cls=_Group, **options)
+
     def command(  # type: ignore[override]
         self, name: str | None = None, **options: Any
-    ) -> Callable[[_Command], _Command]:
+    ) -> Callable[[_Function], _Function]:
         """As Typer's; the help is the function's docstring."""
 
-        def register(function: _Command) -> _Command:
+        def register(function: _Function) -> _Function:
             # Not strings any more: Typer would evaluate those again, and get other options.
             function.__annotations__ = typing.get_type_hints(function, include_extras=True)
             for hint in function.__annotations__.values():
                 for info in getattr(hint, "__metadata__", ()):
+                    if isinstance(info, OptionInfo) and typing.get_args(hint)[0] is bool:
+                        info.metavar = ""  # a flag takes no value, and none is to be named
                     if isinstance(info, ParameterInfo) and info.help and id(info) not in self._escaped:
                         self._escaped.add(id(info))
                         info.help = escape(info.help)
             text = escape(paragraphs(function.__doc__ or ""))
-            return super(App, self).command(name, help=text, **options)(function)
+            return super(App, self).command(name, help=text, cls=_Command, **options)(function)
 
         return register

@@ -124,7 +124,12 @@ def after(effect: str) -> Iterator[None]:
 
 @contextmanager
 def into(file: Path | None) -> Iterator[None]:
-    """Around the writing of a result to a file, which the error names. None: to standard output."""
+    """Around the writing of a result to a file, which the error names. None: to standard output.
+
+    Missing directories on the way to the file are made: what took long to measure is not lost for want of one.
+    """
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
     try:
         yield
     except OutputLost:

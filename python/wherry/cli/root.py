@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `wherry agent`, `run`, `kv`, `bypass`, `streams`, `cat`, `bench`, `report`, `version`.
+"""The command line: `wherry agent`, `run`, `kv`, `bypass`, `streams`, `cat`, `top`, `bench`, `report`, `version`.
 
 Results go to standard output, everything else to standard error. Exit status: 0 done, 1 failed, 2 wrong command line,
 74 the result could not be written, 130 Ctrl-C; that of `wherry run` is the status of the job.
@@ -19,6 +19,7 @@ from wherry.cli import agent
 from wherry.cli.help import App
 from wherry.cli.output import OUTPUT_LOST, OutputLost, out, progress, standard_streams
 from wherry.cli.report import report
+from wherry.cli.top import top
 from wherry.errors import Error, NotFound
 from wherry.system import RESOURCES, repository, system_error_at, wherryd
 from wherry.version import VERSION
@@ -36,6 +37,7 @@ app = App(
     "  wherry agent status         what it does\n\n"
     "  wherry streams              what it holds\n\n"
     "  wherry cat particles        read a stream, here, without a copy\n\n"
+    "  wherry top                  all of it, live, with rates\n\n"
     "  wherry agent stop\n\n"
     "  wherry run --nodes 2 --ranks-per-node 2 -- build/release/apps/histogram    ranks and their messages\n\n"
     "  wherry kv up                a replicated key-value store\n\n"
@@ -48,10 +50,11 @@ app.add_typer(bench_app, name="bench")
 for part in services.parts("cli"):
     part.add_to(app, bench_app)
 app.command()(report)
+app.command()(top)
 
 OF_EXTRAS = ("jinja2", "markupsafe", "matplotlib", "msgspec")
 """Packages that only benchmarks and the report need."""
-EXPECTED = (Error, FileNotFoundError, PermissionError, IsADirectoryError)
+EXPECTED = (Error, FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError, NotADirectoryError)
 """Errors whose message is all that a user needs; others are faults of Wherry and keep their traceback."""
 
 
@@ -85,7 +88,7 @@ def _print_version(wanted: bool) -> None:
 def _options_of_all(
     _version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="As `wherry version`."),
+        typer.Option("--version", metavar="", callback=_print_version, is_eager=True, help="As `wherry version`."),
     ] = False,
 ) -> None:
     """Options of `wherry` itself."""

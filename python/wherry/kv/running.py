@@ -72,6 +72,18 @@ def read_up(path: Path) -> Up:
 
     PermissionDenied: somebody else could have put it there.
     """
+    up = _record(path)
+    if not up.alive():
+        older = older_up(up)
+        others = f", or use your older one with --cluster {older.cluster}" if older is not None else ""
+        raise Unavailable(
+            f"the `wherry kv up` of {up.cluster} (pid {up.pid}) has gone, and its data; start another{others}"
+        )
+    return up
+
+
+def _record(path: Path) -> Up:
+    """As read_up(), whether or not what it tells of runs."""
     path = path.absolute()
     remedy = "name the cluster with --cluster or $WHERRY_KV_CLUSTER"
     directory = -1
@@ -97,12 +109,6 @@ def read_up(path: Path) -> Up:
         up.before = [str(file) for file in said.get("before", [])]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise Error(f"{path} is not what `wherry kv up` wrote ({error}): remove it") from None
-    if not up.alive():
-        older = older_up(up)
-        others = f", or use your older one with --cluster {older.cluster}" if older is not None else ""
-        raise Unavailable(
-            f"the `wherry kv up` of {up.cluster} (pid {up.pid}) has gone, and its data; start another{others}"
-        )
     return up
 
 
@@ -114,6 +120,22 @@ def older_up(up: Up) -> Up | None:
         except (Error, OSError):
             continue
     return None
+
+
+def all_ups(environment: Mapping[str, str] | None = None) -> list[Up]:
+    """Those of this user that run, the newest last."""
+    try:
+        newest = _record(up_file(environment))
+    except NotFound:
+        return []
+    found: dict[int, Up] = {}
+    for cluster in [*newest.before, str(newest.cluster)]:
+        try:
+            up = up_of(Path(cluster))
+        except (Error, OSError):
+            continue  # it has ended
+        found[up.pid] = up
+    return list(found.values())
 
 
 def newest_up(environment: Mapping[str, str] | None = None) -> Up:

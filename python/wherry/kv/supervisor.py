@@ -35,6 +35,7 @@ from wherry.system import (
     secure_directory,
     system_error,
 )
+from wherry.units import counted
 
 READY_S = 20.0
 GRACE_S = 2.0
@@ -118,7 +119,7 @@ class Supervisor:
         self._changed = asyncio.Event()
         self._up.rtl = cluster.numbers[: options.rtl]
         if len(self._up.rtl) < options.rtl:
-            raise InvalidArgument(f"--rtl {options.rtl}: the cluster has {len(cluster.numbers)} nodes")
+            raise InvalidArgument(f"--rtl {options.rtl}: the cluster has {counted(len(cluster.numbers), 'node')}")
         self._keeper = _Child(
             "the keeper",
             programs.keeper(cluster.path),
@@ -224,8 +225,11 @@ class Supervisor:
                 if said.get("waits_for"):
                     why += f": {said['waits_for']}"
                 if said["phase"] == "lost" and all(node["connected"] for node in nodes):
-                    # What an earlier `up` in this directory held was in the memory of its nodes.
                     await self._ask("start_over")
+                    self._note(
+                        f"the store is empty: what an earlier `wherry kv up` in {self._directory} held was in the "
+                        "memory of its nodes, and went with them"
+                    )
             except (Error, OSError):
                 pass  # not yet
             if asyncio.get_running_loop().time() > deadline:

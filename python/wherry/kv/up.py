@@ -21,6 +21,7 @@ from wherry.kv.options import Options, cluster_text
 from wherry.kv.running import Up
 from wherry.kv.supervisor import Supervisor
 from wherry.system import Workspace, doing, inherited, open_own, replace_own, secure_directory
+from wherry.units import counted
 
 
 class _Ended(BaseException):
@@ -161,7 +162,7 @@ def _cluster_of(file: Path, options: Options, directory: int) -> Cluster:
     """`directory`: that of the file, secure and open."""
     if not os.path.lexists(file):
         if options.rtl > (options.nodes or 3):
-            raise InvalidArgument(f"--rtl {options.rtl}: the cluster has {options.nodes or 3} nodes")
+            raise InvalidArgument(f"--rtl {options.rtl}: the cluster has {counted(options.nodes or 3, 'node')}")
         with doing(f"cannot write {file}"):
             replace_own(file.name, cluster_text(options), directory)
         return cluster_file.load(file)
@@ -170,7 +171,9 @@ def _cluster_of(file: Path, options: Options, directory: int) -> Cluster:
     for name in given:
         if getattr(options, name) is not None:
             flag = "--" + name.replace("_", "-")
-            raise InvalidArgument(f"{file} is there already and says {flag}: edit it, remove it, or name another --dir")
+            raise InvalidArgument(
+                f"{file} is there already and has a value for {flag}: edit it, remove it, or name another --dir"
+            )
     cluster = cluster_file.load(file)
     if options.xdp and not any(cluster.xdp):
         raise InvalidArgument(f"{file} is there already and has no node with xdp: remove it, or name another --dir")

@@ -8,6 +8,7 @@ import dataclasses
 import enum
 import json
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,17 +21,22 @@ from rich.table import Table
 from wherry.cli import (
     AgentOption,
     AgentPart,
+    AgentReading,
     App,
     JsonFileOption,
+    Meter,
     OnlyOption,
+    TopPart,
     check_experiments,
     into,
     note,
     out,
+    plain_table,
+    rate_text,
     show_bench,
 )
 from wherry.errors import Error
-from wherry.units import bytes_text
+from wherry.units import bytes_text, counted, number_text, time_text
 
 if TYPE_CHECKING:  # commands import it themselves: pyarrow and numpy take half of a start
     from wherry.move import reader
@@ -50,6 +56,66 @@ def agent_status(session: Agent) -> AgentPart:
 
     found = reader.streams(session)
     return AgentPart({"streams": [dataclasses.asdict(stream) for stream in found]}, _streams_table(found))
+
+
+def agent_top(reading: AgentReading, meter: Meter) -> TopPart:
+    """The streams and offloads of `wherry top`."""
+    from wherry.move import reader
+
+    at = time.monotonic()
+    found = []
+    for stream in reader.streams(reading.session):
+        name = f"stream {stream.name}"
+        frames = meter.rate(reading.of_this_agent(f"{name}: frames"), stream.total_frames, at)
+        moved = meter.rate(reading.of_this_agent(f"{name}: bytes"), stream.total_bytes, at)
+        found.append(dataclasses.asdict(stream) | {"frames_per_second": frames, "bytes_per_second": moved})
+    shown: list[Table | str] = []
+    table = plain_table(
+        "Streams", ("stream", "state"), ("held", "bytes held", "frames", "moved", "unread", "lost files")
+    )
+    for one in found:
+        table.add_row(
+            escape(one["name"]),
+            "open" if one["open"] else "ended",
+            number_text(one["held_frames"]),
+            bytes_text(one["held_bytes"]),
+            rate_text(one["frames_per_second"]),
+            rate_text(one["bytes_per_second"], of_bytes=True),
+            number_text(one["evicted_unread"]),
+            number_text(one["sink_errors"]),
+        )
+    shown.append(table if found else "no streams yet")
+    document: dict[str, object] = {"streams": found, "move": None}
+    if reading.metrics:
+        document["move"], offloads = _offloads(reading, meter)
+        shown.append(offloads)
+    return TopPart(document, shown)
+
+
+def _offloads(reading: AgentReading, meter: Meter) -> tuple[dict[str, object], Table]:
+    """Counts, rates and times of all offloads of the agent."""
+    figures: dict[str, Any] = {"queued": int(reading.value("wherry_move_queued"))}
+    for name in ("offloads", "bytes", "failed", "busy"):
+        counter = f"wherry_move_{name}_total"
+        figures |= {f"{name}_total": int(reading.value(counter)), f"{name}_per_second": reading.rate(meter, counter)}
+    counter = "wherry_move_transfer_nanoseconds_total"
+    spent_ns = reading.rate(meter, counter)  # in each second
+    offloads, offloads_per_second = figures["offloads_total"], figures["offloads_per_second"]
+    lately = spent_ns / offloads_per_second / 1e9 if spent_ns is not None and offloads_per_second else None
+    always = reading.value(counter) / offloads / 1e9 if offloads else None
+    means = {"interval": lately, "all": always}
+    figures["transfer_mean_us"] = {name: None if mean is None else 1e6 * mean for name, mean in means.items()}
+    table = plain_table("Offloads", ("",), ("offloads", "bytes", "failed", "waited", "mean transfer"))
+    rates = [figures[f"{one}_per_second"] for one in ("offloads", "bytes", "failed", "busy")]
+    totals = [figures[f"{one}_total"] for one in ("offloads", "bytes", "failed", "busy")]
+    table.add_row("now", *(rate_text(rate, of_bytes=i == 1) for i, rate in enumerate(rates)), _mean_text(lately))
+    amounts = (bytes_text(total) if i == 1 else number_text(total) for i, total in enumerate(totals))
+    table.add_row("in all", *amounts, _mean_text(always))
+    return figures, table
+
+
+def _mean_text(seconds: float | None) -> str:
+    return "-" if seconds is None else time_text(seconds)
 
 
 def streams(
@@ -80,7 +146,7 @@ def _streams_table(found: Sequence[reader.StreamStatus]) -> Table | str:
     for name in ("frames held", "of", "bytes held", "bytes moved"):
         table.add_column(name, justify="right")
     failed = [
-        f"{stream.name}: {stream.sink_errors} frames did not become files; the first: {stream.sink_error}"
+        f"{stream.name}: frames that did not become files: {stream.sink_errors}; the first: {stream.sink_error}"
         for stream in found
         if stream.sink_errors
     ]
@@ -149,7 +215,8 @@ def _limited(source: reader.StreamReader, limit: int | None) -> Iterator[tuple[r
     left = limit
     for frame in source:
         if frame.skipped:
-            note(f"wherry: {frame.skipped} frames before frame {frame.sequence} were gone before they could be read")
+            lost = f"{counted(frame.skipped, 'frame')} before frame {frame.sequence}"
+            note(f"wherry: {lost} {'was' if frame.skipped == 1 else 'were'} gone before being read")
         if left is None:
             yield frame, frame.batch
             continue
@@ -205,9 +272,9 @@ def _write_table(batches: Iterator[tuple[reader.Frame, Any]], output: Path | Non
     console = Console(file=file, highlight=False)
     try:
         for frame, batch in batches:
-            table = Table(
-                title=f"frame {frame.sequence}, tag {frame.tag}: {frame.rows} rows", title_justify="left", box=None
-            )
+            # Not the table's title, which would break at the table's width.
+            console.print(f"frame {frame.sequence}, tag {frame.tag}: {counted(frame.rows, 'row')}", soft_wrap=True)
+            table = Table(box=None)
             for field in batch.schema:
                 table.add_column(f"{field.name}\n[dim]{str(field.type).replace('[', '(').replace(']', ')')}[/dim]")
             for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
@@ -219,6 +286,8 @@ def _write_table(batches: Iterator[tuple[reader.Frame, Any]], output: Path | Non
 
 
 def _shown(value: object) -> str:
+    if value is None:
+        return "null"
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list):
@@ -251,4 +320,4 @@ def bench(
     experiments = check_experiments(only, EXPERIMENTS)
     with into(json_file):
         result = run(json_file, quick=quick, only=experiments)
-    show_bench(result, json_file)
+    show_bench(result, json_file, quick=quick, only=experiments)

@@ -43,7 +43,7 @@ def flight_of(agent: Agent) -> tuple[str, str]:
     """The address of its Flight server, and the token that it wants. Raises as locate() does; Error: it has none."""
     session = locate(agent)
     if session.flight is None:
-        raise Error(f"{session!r} serves no Arrow Flight: start the agent with --flight 127.0.0.1:0")
+        raise Error(f"the agent of {session.path} serves no Arrow Flight: start it with --flight 127.0.0.1:0")
     return session.flight, session.token
 
 
@@ -84,7 +84,7 @@ class Connection:
         self.session = session = locate(agent)
         _connections.add(self)
         if session.local_socket is None:
-            raise Error(f"{session!r} offers no local socket: read it through wherry.flight_client()")
+            raise Error(f"the agent of {session.path} offers no local socket: read it through wherry.flight_client()")
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         try:
             self._socket.settimeout(timeout)

@@ -100,7 +100,7 @@ class StreamReader:
             known = _list(self._connection)
             self._connection.close()
             names = ", ".join(sorted(stream.name for stream in known)) or "none yet"
-            raise NotFound(f"no stream {name!r} at {self._connection.session!r}; streams: {names}")
+            raise NotFound(f"no stream {name!r} at the agent of {self._connection.session.path}; streams: {names}")
 
     def __iter__(self) -> Iterator[Frame]:
         return self

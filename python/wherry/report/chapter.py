@@ -23,6 +23,7 @@ from wherry.bench import (
 )
 from wherry.errors import BenchError
 from wherry.report.plots import Published
+from wherry.units import number_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,8 @@ class Chapter:
     """None: such a document has none."""
     met: str = ""
     """How many of them: "3 of 4"."""
+    part: str = ""
+    """Why it is no whole run, in a sentence; empty: it is one."""
     sections: Sequence[Section] = ()
     totals: Totals | None = None
     """Before the only section, whose title is theirs."""
@@ -171,12 +174,22 @@ def bench_chapter(
             "repetitions": bench.repetitions,
             "versions": versions_text(bench.wherry, bench.versions),
         },
-        command=f"wherry bench {bench.name}",
+        command=" ".join(
+            [f"wherry bench {bench.name}", *(["--quick"] if bench.quick else []), *(f"--only {o}" for o in bench.only)]
+        ),
+        part=_part(bench),
         make="make bench report",
         bars=_bars(bench),
         met=met_of(bench),
         sections=sections(bench),
     )
+
+
+def _part(bench: Run) -> str:
+    only = f"only {', '.join(bench.only)}" if bench.only else ""
+    if bench.quick:
+        return f"A quick run{f', {only}' if only else ''}: a look, not a measurement."
+    return f"A part of the benchmark: {only}." if only else ""
 
 
 def _bars(bench: Run) -> list[BarLine]:
@@ -186,9 +199,9 @@ def _bars(bench: Run) -> list[BarLine]:
         lines.append(
             BarLine(
                 name=name,
-                value=f"{bar.value:.3g}",
+                value=number_text(bar.value),
                 unit=bar.unit,
-                spread=f"{bar.min:.3g} to {bar.max:.3g}",
+                spread=f"{number_text(bar.min)} to {number_text(bar.max)}",
                 target=bar.target or "",
                 passed=bar.passed,
                 published=bar.published or "",

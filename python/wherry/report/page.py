@@ -21,15 +21,16 @@ from wherry.errors import BenchError
 from wherry.report.chapter import Section, papers, read_chapter
 from wherry.report.plots import styled, to_svg
 from wherry.system import replacing
-from wherry.units import size_text
+from wherry.units import number_text, size_text
 
 _HERE = Path(__file__).resolve().parent
 
 
-def build(files: Sequence[str | os.PathLike[str]]) -> str:
+def build(files: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str] = "build/report.html") -> str:
     """The page for these files, each of a benchmark (`"name"`: `"move"`, `"route"`, `"kv"`) or of the main job.
 
-    Raises BenchError, which names the file and what is wrong with it.
+    `out`: where it will be, for the commands that reproduce it. Raises BenchError, which names the file and what is
+    wrong with it.
     """
     if not files:
         raise BenchError("no file to report on")
@@ -47,12 +48,13 @@ def build(files: Sequence[str | os.PathLike[str]]) -> str:
         style=Markup((_HERE / "report.css").read_text(encoding="utf-8")),
         papers=f"{', '.join(first)} and {last}" if first else last,
         chapters=chapters,
+        out=os.fspath(out),
     )
 
 
 def write(files: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) -> Path:
     """Writes the page of build() to `out`, complete or not at all. Raises BenchError, OSError."""
-    page = build(files)
+    page = build(files, out)
     target = Path(out)
     target.parent.mkdir(parents=True, exist_ok=True)
     with replacing(target) as partial:
@@ -74,15 +76,20 @@ def _chapter(path: str | os.PathLike[str], prefix: str) -> Mapping[str, Any]:
 
 
 def _section(section: Section, anchor: str) -> Mapping[str, Any]:
-    svg = to_svg(styled(section.draw), anchor)
-    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(section.title)}" ', 1)
     return {
         "section": section,
         "anchor": anchor,
-        "svg": Markup(svg),
+        "svg": _drawn(section, anchor, "wide", narrow=False)
+        + _drawn(section, f"{anchor}-narrow", "narrow", narrow=True),
         "paper": section.paper,
         "table": _table(section.rows),
     }
+
+
+def _drawn(section: Section, salt: str, kind: str, *, narrow: bool) -> Markup:
+    """The plot for one kind of screen; the style sheet shows one of both."""
+    svg = to_svg(styled(section.draw, narrow=narrow), salt)
+    return Markup(svg.replace("<svg ", f'<svg class="{kind}" role="img" aria-label="{escape(section.title)}" ', 1))
 
 
 def _table(rows: Sequence[Any]) -> Mapping[str, Any]:
@@ -98,4 +105,4 @@ def _cell(name: str, value: object) -> tuple[bool, str]:
         return False, " ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
     if name == "size":
         return True, size_text(value)
-    return True, f"{value:.4g}" if isinstance(value, float) else str(value)
+    return True, number_text(value) if isinstance(value, int) or abs(value) >= 1000 else f"{value:.4g}"

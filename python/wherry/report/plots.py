@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import matplotlib as mpl
@@ -56,10 +57,21 @@ _STYLE: Any = {
 }
 
 
-def styled(draw: Callable[[], Figure]) -> Figure:
-    """Runs `draw` under the report's style."""
-    with mpl.rc_context(_STYLE):
-        return draw()
+NARROW_IN = 4.3
+"""Width of a figure for a phone, in inches: drawn 360 pixels wide, text of 9.5 points is 11 pixels high."""
+_MOST_BESIDE = 2
+"""Entries of a legend side by side there."""
+_narrow: ContextVar[bool] = ContextVar("narrow", default=False)
+
+
+def styled(draw: Callable[[], Figure], *, narrow: bool = False) -> Figure:
+    """Runs `draw` under the report's style. `narrow`: for a phone, with its panels one below the other."""
+    before = _narrow.set(narrow)
+    try:
+        with mpl.rc_context(_STYLE):
+            return draw()
+    finally:
+        _narrow.reset(before)
 
 
 def to_svg(figure: Figure, salt: str) -> str:
@@ -95,14 +107,22 @@ def plain_axis(axis: Any) -> None:
 def legend_above(figure: Figure, axes: Axes, columns: int) -> None:
     """One legend for the whole figure, above its panels."""
     handles, labels = axes.get_legend_handles_labels()
+    columns = min(columns, _MOST_BESIDE) if _narrow.get() else columns
     figure.legend(handles, labels, loc="outside upper center", ncols=columns)
 
 
 def panels(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Figure, list[list[Axes]]]:
-    """An empty figure, in inches, and its axes by row and column."""
-    figure = Figure(figsize=(width, height), layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False, **options)
-    return figure, [list(row) for row in grid]
+    """An empty figure, in inches, and its axes by row and column; on a phone, they are all in one column."""
+    if not _narrow.get():
+        figure = Figure(figsize=(width, height), layout="constrained")
+        grid = figure.subplots(rows, columns, squeeze=False, **options)
+        return figure, [list(row) for row in grid]
+    # Each has axes of its own there, which need labels: nothing is shared, and widths are all the same.
+    count = rows * columns
+    each = height / rows if columns > 1 else height / count
+    figure = Figure(figsize=(min(width, NARROW_IN), each * count), layout="constrained")
+    stacked = figure.subplots(count, 1, squeeze=False)
+    return figure, [[stacked[row * columns + column][0] for column in range(columns)] for row in range(rows)]
 
 
 def reference_line(axes: Axes, sizes: Sequence[int]) -> None:

@@ -5,13 +5,29 @@ from __future__ import annotations
 
 import enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from wherry.cli import App, JsonFileOption, OnlyOption, check_experiments, into, note, progress, show_bench
+from wherry.cli import (
+    AgentReading,
+    App,
+    JsonFileOption,
+    Meter,
+    OnlyOption,
+    TopPart,
+    check_experiments,
+    into,
+    note,
+    plain_table,
+    progress,
+    rate_text,
+    show_bench,
+)
+from wherry.units import bytes_text, counted, number_text
 
 if TYPE_CHECKING:
     from wherry.route.advise import Advice
@@ -39,6 +55,43 @@ def add_to(app: App, benches: App) -> None:
     app.command("run", context_settings=program_follows)(run_job)
     app.command("advise", context_settings=program_follows)(advise_job)
     benches.command("route")(bench)
+
+
+def agent_top(reading: AgentReading, meter: Meter) -> TopPart:
+    """The messages of `wherry top`: what the agent routes, and why it hands buffers on."""
+    if not reading.metrics:
+        return TopPart({"route": None}, [])
+    figures: dict[str, Any] = {
+        "jobs": int(reading.value("wherry_route_jobs")),
+        "ranks": int(reading.value("wherry_route_ranks")),
+        "buffer_bytes": int(reading.value("wherry_route_buffer_bytes")),
+    }
+    for name in ("messages", "bytes", "transfers", "blocked"):
+        counter = f"wherry_route_{name}_total"
+        figures |= {f"{name}_total": int(reading.value(counter)), f"{name}_per_second": reading.rate(meter, counter)}
+    flushes: dict[str, dict[str, Any]] = {}
+    for cause in ("full", "idle", "timeout", "explicit"):
+        counter = f'wherry_route_flushes_total{{cause="{cause}"}}'
+        flushes[cause] = {"total": int(reading.value(counter)), "per_second": reading.rate(meter, counter)}
+    figures["flushes"] = flushes
+    if not figures["jobs"] and not figures["messages_total"]:
+        return TopPart({"route": figures}, ["no job routes its messages through this agent"])
+    of_jobs = f"{counted(figures['jobs'], 'job')}, {counted(figures['ranks'], 'rank')}"
+    title = f"Messages: {of_jobs}, {bytes_text(figures['buffer_bytes'])} of buffers"
+    causes = [f"handed on {cause}" for cause in flushes]
+    table = plain_table(title, ("",), ("messages", "bytes", "transfers", "blocked", *causes))
+    counters = ("messages", "bytes", "transfers", "blocked")
+    table.add_row(
+        "now",
+        *(rate_text(figures[f"{name}_per_second"], of_bytes=name == "bytes") for name in counters),
+        *(rate_text(flush["per_second"]) for flush in flushes.values()),
+    )
+    table.add_row(
+        "in all",
+        *((bytes_text if name == "bytes" else number_text)(figures[f"{name}_total"]) for name in counters),
+        *(number_text(flush["total"]) for flush in flushes.values()),
+    )
+    return TopPart({"route": figures}, [table])
 
 
 NodesOption = Annotated[int, typer.Option(min=1, max=4096, help="Nodes that this machine plays.")]
@@ -184,20 +237,34 @@ def advise_job(
 
 
 def _show_advice(advice: Advice, console: Console) -> None:
-    where = f"{advice.ranks} ranks on {advice.nodes} nodes, placement {advice.placement}, {advice.seconds:.3g} s"
+    where = f"{counted(advice.ranks, 'rank')} on {counted(advice.nodes, 'node')}"
+    where += f", placement {advice.placement}, {advice.seconds:.3g} s"
     limits = advice.thresholds
     about = "at most about " if advice.bound else ""
-    for text in (
-        f"{where}: {advice.messages} messages, {advice.routed_bytes / 1e6:.3f} MB routed, "
-        f"{advice.average_transfer:.0f} bytes in the average transfer, blocked {100 * advice.blocked_share:.1f} % of "
-        "the time",
-        f"memory         {advice.memory_bytes / 1e6:.3f} MB: {advice.how}",
-        f"ratio          {about}{advice.ratio:.3g} bytes of memory for each byte routed",
-        f"category       {advice.category.value} (below {limits['communication_below']:.2g}: communication-dominated; "
-        f"above {limits['host_above']:.2g}: host-dominated; {limits['source']})",
-        *advice.what_to_do,
-    ):
-        console.print(text, markup=False)
+    lines = [
+        ("job", where),
+        (
+            "messages",
+            f"{advice.messages:,}, {advice.routed_bytes / 1e6:.3f} MB routed, {advice.average_transfer:,.0f} bytes in "
+            f"the average transfer, blocked {100 * advice.blocked_share:.1f} % of the time",
+        ),
+        ("memory", f"{advice.memory_bytes / 1e6:.3f} MB: {advice.how}"),
+        ("ratio", f"{about}{advice.ratio:.3g} bytes of memory for each byte routed"),
+        (
+            "category",
+            f"{advice.category.value} (below {limits['communication_below']:.2g}: communication-dominated; above "
+            f"{limits['host_above']:.2g}: host-dominated; {limits['source']})",
+        ),
+        *(("advice" if i == 0 else "", text) for i, text in enumerate(advice.what_to_do)),
+    ]
+    if not console.is_terminal:  # a line each, for programs that look for one
+        for label, text in lines:
+            console.print(f"{label:15}{text}", markup=False)
+        return
+    table = Table.grid(padding=(0, 6))  # a terminal breaks long texts beside their label, not under it
+    for label, text in lines:
+        table.add_row(label, Text(text))
+    Console(highlight=False).print(table)
 
 
 def _show_calibration(calibration: Calibration, console: Console) -> None:
@@ -250,4 +317,4 @@ def bench(
     experiments = check_experiments(only, EXPERIMENTS)
     with into(json_file):
         result = run(json_file, quick=quick, only=experiments, peers=peer or [], progress=progress())
-    show_bench(result, json_file)
+    show_bench(result, json_file, quick=quick, only=experiments)

@@ -79,7 +79,7 @@ def run(job: Job) -> int:
     """
     program = shutil.which(job.program[0])
     if program is None:
-        raise NotFound(f"{job.program[0]} is not a program that can be run")
+        raise NotFound(_not_a_program(job.program[0]))
     if job.nodes < 1 or job.ranks_per_node < 1:
         raise InvalidArgument("a job has at least one node, and each node one rank")
     if job.placement == "dpu" and len(job.agents) != job.nodes:
@@ -100,6 +100,14 @@ def run(job: Job) -> int:
         stack.callback(workspace.close)
         network = stack.enter_context(Network(job.nodes)) if job.netns else None
         return asyncio.run(_Launcher(job, pinning, workspace, network, advised_buffers(find_profile(_note))).run())
+
+
+def _not_a_program(name: str) -> str:
+    if "/" in name:
+        why = "there is no such file" if not Path(name).exists() else "it is not an executable file"
+        return f"{name} is not a program: {why}"
+    here = f"; the one in this directory is ./{name}" if shutil.which(f"./{name}") else ""
+    return f"{name} is not a program: it is not in a directory of $PATH{here}"
 
 
 def advised_buffers(profile: Profile | None) -> dict[str, str]:

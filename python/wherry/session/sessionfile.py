@@ -71,6 +71,13 @@ class SessionFile:
         """host:port for other machines, else the path of the Unix socket."""
         return str(self.control) if self.host is None else f"{self.host}:{self.port}"
 
+    def written(self) -> float | None:
+        """When the agent wrote the file, which is when it was ready: seconds since 1970. None: the file has gone."""
+        try:
+            return self.path.stat().st_mtime
+        except OSError:
+            return None
+
     def alive(self) -> bool:
         """Whether the agent lives: it holds its session file locked for as long as it does, however it ends.
 

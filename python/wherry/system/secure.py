@@ -169,7 +169,9 @@ def replacing(path: Path) -> Iterator[Path]:
     link there. Raises OSError.
     """
     path = path.resolve() if path.is_symlink() else path
-    if path.exists() and not path.is_file() and not path.is_dir():
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.exists() and not path.is_file():
         with tempfile.TemporaryDirectory(prefix="wherry-") as directory:
             new = Path(directory) / "new"
             new.touch()
@@ -178,7 +180,10 @@ def replacing(path: Path) -> Iterator[Path]:
                 shutil.copyfileobj(whole, out)
         return
     new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666))
+    try:
+        os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666))
+    except OSError as error:  # of the name that the caller knows
+        raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from None
     try:
         yield new
         new.replace(path)

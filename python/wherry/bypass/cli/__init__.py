@@ -172,7 +172,7 @@ def bench(
     experiments = check_experiments(only, EXPERIMENTS)
     with into(json_file):
         result = run(json_file, quick=quick, only=experiments, guest=guest, kv=kv, progress=progress())
-    show_bench(result, json_file)
+    show_bench(result, json_file, quick=quick, only=experiments)
     for name, why in result.not_measured.items():
         note(f"{name}: not measured: {why}")
     if result.not_run:

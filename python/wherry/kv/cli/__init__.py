@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from wherry.cli import App, JsonFileOption, OnlyOption, check_experiments, into, note, progress, show_bench
-from wherry.kv.cli import keys, load, nodes, resp, snapshot, up
+from wherry.kv.cli import clusters, keys, load, nodes, resp, snapshot, up
+from wherry.kv.cli.top import cluster_top as cluster_top
 
 kv_app = App(
     no_args_is_help=True,
@@ -19,6 +20,7 @@ kv_app = App(
     "  wherry kv get greeting\n\n"
     "  wherry kv put greeting bye --if-version 1\n\n"
     "  wherry kv nodes                        who serves, leads, and holds a lease until when\n\n"
+    "  wherry kv list                         the clusters that you run\n\n"
     "  wherry kv dump all.kv                  every key into a file, while others write\n\n"
     "  wherry kv load all.kv                  and back, into this or another cluster\n\n"
     "  wherry kv resp                         redis-cli and Redis' client libraries work\n\n"
@@ -52,7 +54,7 @@ def bench(
     experiments = check_experiments(only, EXPERIMENTS)
     with into(json_file):
         result = run(json_file, quick=quick, only=experiments, progress=progress())
-    show_bench(result, json_file)
+    show_bench(result, json_file, quick=quick, only=experiments)
     for name, why in result.not_measured.items():
         note(f"{name}: not measured: {why}")
 
@@ -61,6 +63,7 @@ def add_to(app: App, benches: App) -> None:
     """Gives `app` the group kv, and `wherry bench` its command."""
     kv_app.command("up")(up.up)
     kv_app.command("down")(up.down)
+    kv_app.command("list")(clusters.list_clusters)
     kv_app.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(
         up.execute
     )

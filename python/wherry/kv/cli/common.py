@@ -8,11 +8,16 @@ from typing import Annotated
 
 import typer
 
+from wherry.cli import Meter as Meter
+from wherry.cli import TopPart as TopPart
 from wherry.cli import after as after
 from wherry.cli import into as into
 from wherry.cli import note as note
 from wherry.cli import out as out
+from wherry.cli import plain_table as plain_table
 from wherry.cli import progress as progress
+from wherry.cli import rate_text as rate_text
+from wherry.cli import whole_number as whole_number
 from wherry.kv.generated.frame import MAX_LANES
 
 NO, UNKNOWN, UNAVAILABLE = 1, 3, 4

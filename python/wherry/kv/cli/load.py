@@ -15,7 +15,12 @@ from rich.console import Console
 from rich.table import Table
 
 from wherry.errors import Error, InvalidArgument
+from wherry.kv.cli.common import whole_number
 from wherry.kv.generated.frame import MAX_LANES
+from wherry.units import counted
+
+KEYS_IN_BUCKET = 4
+"""`wherry kv up --help`: 2^bucket_bits buckets of 4 keys. Keys 1, 2, 3 ... fill them evenly: the hash is linear."""
 
 
 class ReadFrom(enum.StrEnum):
@@ -38,7 +43,12 @@ def load(
     writes: Annotated[int, typer.Option(min=0, help="Share of writes.")] = 10,
     conditional: Annotated[int, typer.Option(min=0, help="Share of writes if the version is that last seen.")] = 0,
     value_bytes: Annotated[int, typer.Option(min=0, max=1024, help="Of each value.")] = 64,
-    keys: Annotated[int, typer.Option(min=1, help="How many; all are written first, unless --no-fill.")] = 10_000,
+    keys: Annotated[
+        int,
+        typer.Option(
+            parser=whole_number, metavar="N", help="How many; all are written first, unless --no-fill. Also as 1e4."
+        ),
+    ] = 10_000,
     zipf: Annotated[float, typer.Option(min=0, max=10, help="Exponent of the keys' distribution; 0: uniform.")] = 0.0,
     read_from: Annotated[ReadFrom, typer.Option("--from", help="Which node is asked first.")] = ReadFrom.nearest,
     first_lane: Annotated[
@@ -78,18 +88,27 @@ def load(
     """
     from wherry.kv import programs, running
 
+    if keys < 1:
+        raise typer.BadParameter(f"{keys}: want 1 or more", param_hint="--keys")
     where = running.locate(cluster)
+    flight = f"{counted(clients, 'client')} with {counted(depth, 'operation')} in flight"
     if first_lane is None and where.mode == "static":
         first_lane = 0
     if first_lane is None and clients * depth > where.lanes - where.static_lanes:
         raise InvalidArgument(
-            f"{clients} clients with {depth} operations in flight use {clients * depth} lanes; the keeper of cluster "
+            f"{flight}: {counted(clients * depth, 'lane')}; the keeper of cluster "
             f"'{where.name}' grants {where.lanes - where.static_lanes}"
         )
     if first_lane is not None and first_lane + clients * depth > where.static_lanes:
         raise InvalidArgument(
-            f"{clients} clients with {depth} operations in flight use lanes {first_lane} to "
+            f"{flight}: lanes {first_lane} to "
             f"{first_lane + clients * depth - 1}; of cluster '{where.name}' those below {where.static_lanes} are static"
+        )
+    room = KEYS_IN_BUCKET << where.bucket_bits
+    if keys > room:
+        raise InvalidArgument(
+            f"--keys {keys}: cluster '{where.name}' has room for {room} keys; start it with a larger --bucket-bits, "
+            f"{(keys - 1).bit_length() - KEYS_IN_BUCKET.bit_length() + 1} for so many"
         )
     words: dict[str, object] = {
         "--seconds": seconds,

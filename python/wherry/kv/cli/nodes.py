@@ -12,6 +12,7 @@ from rich.table import Table
 
 from wherry.errors import DeadlineExceeded, Error, Unavailable
 from wherry.kv.cli.common import UNAVAILABLE, ClusterOption, JsonOption, note, out
+from wherry.units import counted
 
 if TYPE_CHECKING:
     from wherry.kv.cluster_file import Cluster
@@ -61,18 +62,30 @@ def nodes(
         else:
             table = Table("node", "address", "says", box=None)
             for number, state in said.items():
-                table.add_row(str(number), where.nodes[number], state)
+                table.add_row(str(number), where.nodes[number], coloured(state))
             out().print(table)
             note(str(error))
         raise typer.Exit(0 if where.mode == "static" and found else UNAVAILABLE) from None
-    pids, rtl = _started(where)
-    for node in status["nodes"]:
-        node["address"], node["pid"] = where.nodes[node["node"]], pids.get(node["node"], 0)
-        node["rtl"] = node["node"] in rtl
+    with_processes(status, where)
     if as_json:
         print(json.dumps(status, indent=1))
         return
     _show_nodes(status)
+
+
+def with_processes(status: dict[str, Any], where: Cluster) -> None:
+    """Adds to each node of the keeper's status its address, its pid (0: not known), and whether it is RTL."""
+    pids, rtl = _started(where)
+    for node in status["nodes"]:
+        node["address"], node["pid"] = where.nodes[node["node"]], pids.get(node["node"], 0)
+        node["rtl"] = node["node"] in rtl
+
+
+def coloured(state: str) -> str:
+    """A node's state, in markup."""
+    wrong = state in ("silent", "fault", "removed", "refused", "cut off", "not serving")
+    colour = "green" if state == "serving" else "red" if wrong else "yellow"
+    return f"[{colour}]{escape(state)}[/{colour}]"
 
 
 def _started(cluster: Cluster) -> tuple[dict[int, int], list[int]]:
@@ -92,19 +105,12 @@ def _show_nodes(status: dict[str, Any]) -> None:
     for name in ("pid", "leads", "lease left", "to fetch", "frames", "dropped", "retries", "boot"):
         table.add_column(name, justify="right")
     for node in status["nodes"]:
-        state = node["state"]
-        colour = (
-            "green"
-            if state == "serving"
-            else "red"
-            if state in ("silent", "fault", "removed", "refused", "cut off")
-            else "yellow"
-        )
-        fetch = f"{node['buckets_left']} buckets, {node['lanes_left']} lanes" if state == "catching up" else "-"
+        fetches = node["state"] == "catching up"
+        fetch = f"{counted(node['buckets_left'], 'bucket')}, {counted(node['lanes_left'], 'lane')}" if fetches else "-"
         table.add_row(
             f"{node['node']} rtl" if node.get("rtl") else str(node["node"]),
             node["address"],
-            f"[{colour}]{escape(state)}[/{colour}]",
+            coloured(node["state"]),
             str(node["pid"] or "-"),
             str(node["leads"]),
             f"{node['lease_ms']:.0f} ms" if node["lease_ms"] else "-",

@@ -54,7 +54,7 @@ def bench(
     experiments = check_experiments(only, EXPERIMENTS)
     with into(json_file):
         result = run(json_file, quick=quick, only=experiments, say=lambda text: progress().print(text, markup=False))
-    show_bench(result, json_file)
+    show_bench(result, json_file, quick=quick, only=experiments)
     for name, why in result.not_run.items():
         note(f"bar that was not run, and so not met: {name}: {why}")
 

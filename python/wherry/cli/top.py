@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wherry top`: a live page of the agent, its streams and messages, and of a kv cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import select
+import signal
+import sys
+import termios
+import time
+import tty
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from wherry import services
+from wherry.cli.meter import AgentReading, Meter, TopPart, plain_table, rate_text
+from wherry.cli.output import out
+from wherry.cli.session import AgentOption, locate, read_metrics, sessions
+from wherry.errors import Error, NotFound
+from wherry.units import bytes_text, span_text
+from wherry.version import VERSION
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Page:
+    """One page, for programs and for people."""
+
+    document: dict[str, object]
+    shown: list[Table | str]
+    missing: dict[str, str]
+    """Why there is no agent, or no cluster."""
+
+
+class Pages:
+    """Pages of an agent and a cluster, each with the rates since the one before."""
+
+    def __init__(self, agent: Path | None = None, cluster: Path | None = None) -> None:
+        """Which ones; None: the running ones, whichever those are at that moment."""
+        self._agent, self._cluster = agent, cluster
+        self._meter = Meter()
+
+    def next(self) -> Page:
+        """Reads everything again. What does not answer is said in the page, and no error."""
+        self._meter.next_page()
+        document: dict[str, object] = {"wherry": VERSION, "time": time.time()}
+        shown: list[Table | str] = []
+        missing: dict[str, str] = {}
+        try:
+            part = self._agent_part()
+            document |= {**part.document, "agent_missing": None}
+            shown += part.shown
+        except Error as error:
+            missing["agent"] = str(error)
+            document |= {"agent": None, "agent_missing": str(error)}
+        for service in services.parts("cli"):
+            if not hasattr(service, "cluster_top"):
+                continue
+            try:
+                part = service.cluster_top(self._cluster, self._meter)
+                document |= {**part.document, "kv_missing": None}
+                shown += part.shown
+            except (Error, FileNotFoundError) as error:
+                missing["kv"] = str(error)
+                document |= {"kv": None, "kv_missing": str(error)}
+        return Page(document, shown + list(missing.values()), missing)
+
+    def _agent_part(self) -> TopPart:
+        session = locate(self._agent)
+        reading = AgentReading(session, read_metrics(session))
+        part = _agent_shown(reading, self._meter)
+        document, shown = dict(part.document), list(part.shown)
+        for service in services.parts("cli"):
+            if hasattr(service, "agent_top"):
+                more = service.agent_top(reading, self._meter)
+                document |= more.document
+                shown += more.shown
+        return TopPart(document, shown)
+
+
+def _agent_shown(reading: AgentReading, meter: Meter) -> TopPart:
+    session = reading.session
+    budget, used = reading.value("wherry_agent_budget_bytes"), reading.value("wherry_agent_used_bytes")
+    started = session.written()
+    uptime = time.time() - started if started is not None else None
+    clients = []
+    for one in sessions(dict(reading.metrics)):
+        rate = meter.rate(reading.of_this_agent(f"session {one.session}"), one.bytes, reading.at)
+        clients.append(dataclasses.asdict(one) | {"bytes_per_second": rate})
+    agent = {
+        "pid": session.pid,
+        "wherry": session.wherry,
+        "address": session.address,
+        "session_file": str(session.path),
+        "metrics_missing": None if reading.metrics else "the agent serves no metrics",
+        "uptime_s": uptime,
+        "budget_bytes": int(budget),
+        "used_bytes": int(used),
+        "sessions": clients,
+    }
+    line = f"agent {session.wherry}, pid {session.pid}, {session.address}"
+    line += f", up {span_text(uptime)}" if uptime is not None else ""
+    if not reading.metrics:
+        return TopPart({"agent": agent}, [line, "no clients and no rates: the agent serves no metrics"])
+    line += f", holds {bytes_text(used)} of {bytes_text(budget)}"
+    table = plain_table("Clients", ("client", "transports"), ("pid", "bytes moved", "bytes"))
+    for client in clients:
+        table.add_row(
+            Text(client["name"]),
+            Text(client["transports"]),
+            str(client["pid"]),
+            bytes_text(client["bytes"]),
+            rate_text(client["bytes_per_second"], of_bytes=True),
+        )
+    return TopPart({"agent": agent}, [line, table if clients else "no clients"])
+
+
+def top(
+    agent: AgentOption = None,
+    cluster: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The kv cluster. Default: $WHERRY_KV_CLUSTER, or that of your newest `wherry kv up`."
+        ),
+    ] = None,
+    interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds from one page to the next.")] = 1.0,
+    once: Annotated[
+        bool, typer.Option("--once", help="One page, after one interval, as whenever the output is no terminal.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="That one page as a JSON object, for programs.")] = False,
+) -> None:
+    """Show what the agent and the kv cluster of this machine do, again every second, until q or Ctrl-C.
+
+    Of the agent: its clients, streams and offloads, and the messages that it routes. Of the cluster: its nodes as the
+    keeper sees them. Rates are those since the page before. What is not there is said, and shown when it comes.
+
+    With --once the exit status is 1 if there is neither an agent
+    nor a cluster, or not the one that was named.
+
+    Examples:
+
+      wherry top
+
+      wherry top --interval 5 --cluster ~/lab/cluster.toml
+
+      wherry top --json | jq '.streams[] | {name, frames_per_second}'
+    """
+    pages = Pages(agent, cluster)
+    if not (once or as_json) and sys.stdout.isatty():
+        _live(pages, interval)
+        return
+    pages.next()
+    time.sleep(interval)
+    page = pages.next()
+    named = {"agent": agent, "kv": cluster}
+    if len(page.missing) == len(named) or any(named[name] is not None for name in page.missing):
+        raise NotFound("; ".join(why for name, why in page.missing.items() if named[name] or not any(named.values())))
+    if as_json:
+        print(json.dumps(page.document | {"interval_s": interval}, indent=1))
+        return
+    console = out()
+    for one in _spaced(page):
+        console.print(one)
+
+
+def _spaced(page: Page) -> Iterator[Table | Text]:
+    """Texts as they are, and an empty line before each table."""
+    for one in page.shown:
+        if isinstance(one, str):
+            yield Text(one)
+        else:
+            yield Text()
+            yield one
+
+
+def _live(pages: Pages, interval: float) -> None:
+    """The page on a screen of its own, which goes again however this ends."""
+    from rich.live import Live  # no other command needs it
+
+    with _ended_by_signals(), _keyboard() as pressed, Live(console=out(), screen=True, auto_refresh=False) as live:
+        while True:
+            began = time.monotonic()
+            page = pages.next()
+            head = f"wherry top, {time.strftime('%H:%M:%S')}, every {interval:g} s; q or Ctrl-C ends it"
+            live.update(Group(Text(head, style="dim"), Text(), *_spaced(page)), refresh=True)
+            if pressed("q", began + interval):
+                return
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP leave the terminal as it was, as Ctrl-C does."""
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _keyboard() -> Iterator[Callable[[str, float], bool]]:
+    """Gives what waits until a time, and tells whether a key was pressed meanwhile. Keys are not shown."""
+
+    def only_waits(_: str, until: float) -> bool:
+        time.sleep(max(0.0, until - time.monotonic()))
+        return False
+
+    if sys.stdin is None or sys.stdin.closed or not sys.stdin.isatty():
+        yield only_waits
+        return
+    terminal = sys.stdin.fileno()
+
+    def pressed(key: str, until: float) -> bool:
+        while (left := until - time.monotonic()) > 0:
+            if select.select([terminal], [], [], left)[0]:
+                typed = _typed(terminal)
+                if not typed or key in typed:  # nothing: the terminal has gone
+                    return True
+        return False
+
+    before = termios.tcgetattr(terminal)
+    tty.setcbreak(terminal)
+    try:
+        yield pressed
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+def _typed(terminal: int) -> str:
+    """What was typed since the last call; empty: the terminal has gone."""
+    try:
+        return os.read(terminal, 64).decode(errors="replace")
+    except OSError:
+        return ""
