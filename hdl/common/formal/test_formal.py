@@ -17,8 +17,9 @@ BUGS = [
         "write_gray_q != (read_seen ^ (pointer_t'(2'b11) << (AddressWidth - 1))) && !s_rst",
         "!s_rst",
     ),
-    ("stream_register_width8", "if (move) valid_q <= s_valid", "valid_q <= s_valid"),
+    ("stream_register_width8", "if (move) valid_q <= s_valid && s_ready", "valid_q <= s_valid && s_ready"),
     ("stream_register_width8", "!valid_q || m_ready", "!valid_q"),
+    ("stream_register_width8_half1", "Half ? !valid_q", "Half ? 1'b1"),
     ("stream_register_width8_cutready1", "assign s_ready = !aside_valid_q", "assign s_ready = 1'b1"),
     ("stream_register_width8_cutready1", "aside_valid_q ? aside_q : s_payload", "s_payload"),
     (
@@ -27,7 +28,7 @@ BUGS = [
         "complete       = complete_i",
     ),
     ("tag_table_tags4_inorder0", "allocate && allocated_q[TagWidth-1:0] == '1", "allocate && retire"),
-    ("tag_table_tags4_inorder1", "count_o != '0 && !in_flight_q[m_tag]", "!in_flight_q[m_tag]"),
+    ("tag_table_tags4_inorder1", "count_o != '0 && retire_turn == retire_done", "retire_turn == retire_done"),
     ("stream_fifo_level_depth4", "s_ready       = !count_q[AddressWidth]", "s_ready       = 1'b1"),
     ("stream_fifo_level_depth4", "if (put != take) begin", "if (put) begin"),
     ("stream_fifo_level_depth4", "put || count_q[CountWidth-1:1] != '0", "put || count_q != '0"),
@@ -66,7 +67,7 @@ BUGS = [
     ("dma_requester", "about.life == life_q && !stop_i", "!stop_i"),
     ("bypass_post", "post.pair == queue_t'(q)) tail = tail_i[q]", "post.pair != queue_t'(q)) tail = tail_i[q]"),
     ("bypass_verdicts", "here && good && taken", "here && taken"),
-    ("dma_turns_fair0", "offset_next  = clear_i || ends ?", "offset_next  = clear_i ?"),
+    ("dma_turns_fair0", "offset_next  = life_i.clear || ends ?", "offset_next  = life_i.clear ?"),
     ("dma_turns_fair0", "free       = !m_turn_valid[side_q] || m_turn_ready[side_q]", "free       = 1'b1"),
     ("dma_turns_fair0", "&& !flying_q[FlightBits]", ""),
 ]
