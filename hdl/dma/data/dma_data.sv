@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
-`include "assertions.svh"
+`include "dma.svh"
 
 /// The data part of the DMA engine: moves the bytes of turns, both ways.
 ///
@@ -59,26 +59,11 @@ module dma_data
     output logic        s_status_ready,
     input  wire write_t s_status_payload,
 
-    // The host.
-    output logic             m_read_valid,
-    input  wire              m_read_ready,
-    output read_t            m_read_payload,
-    input  wire              s_completion_valid,
-    output logic             s_completion_ready,
-    input  wire completion_t s_completion_payload,
-    output logic             m_write_valid,
-    input  wire              m_write_ready,
-    output write_t           m_write_payload,
-
+    `DMA_HOST_PORTS
     // The card.
     output axi_req_t       m_axi_req,
     input  wire axi_resp_t m_axi_resp,
-    output logic           m_axis_valid,
-    input  wire            m_axis_ready,
-    output dma_axis_t      m_axis_payload,
-    input  wire            s_axis_valid,
-    output logic           s_axis_ready,
-    input  wire dma_axis_t s_axis_payload,
+    `DMA_STREAM_PORTS
 
     /// The stream has room for a turn; and whose packet comes next.
     output logic       h2c_stream_room_o,
@@ -100,6 +85,10 @@ module dma_data
   end
 
   logic read_valid, read_ready, completion_valid, completion_ready, write_valid, write_ready;
+  // A completion on its way from the requester to its client; a stop ends it, as what comes after it.
+  logic [1:0] told_valid;
+  logic told_room, came_valid, came_ready, of_fetch;
+  completion_t told;
   read_t read;
   write_t write;
   completion_t completion;
@@ -174,14 +163,30 @@ module dma_data
       .s_read_valid({s_fetch_valid, read_valid}),
       .s_read_ready({s_fetch_ready, read_ready}),
       .s_read_payload({s_fetch_payload, read}),
-      .m_completion_valid({m_fetched_valid, completion_valid}),
-      .m_completion_ready({m_fetched_ready, completion_ready}),
-      .m_completion_payload(completion),
+      .m_completion_valid(told_valid),
+      .m_completion_ready({2{told_room}}),
+      .m_completion_payload(told),
       .s_write_valid({s_status_valid, write_valid}),
       .s_write_ready({s_status_ready, write_ready}),
       .s_write_payload({s_status_payload, write}),
       .idle_o(unused_requester_idle)
   );
+
+  stream_register #(
+      .Width(1 + $bits(completion_t))
+  ) i_completion (
+      .*,
+      .rst_i    (rst_i || stop),
+      .s_valid  (told_valid != '0),
+      .s_ready  (told_room),
+      .s_payload({told_valid[1], told}),
+      .m_valid  (came_valid),
+      .m_ready  (came_ready),
+      .m_payload({of_fetch, completion})
+  );
+  assign completion_valid  = came_valid && !of_fetch && !stop;
+  assign m_fetched_valid   = came_valid && of_fetch && !stop;
+  assign came_ready        = of_fetch ? m_fetched_ready : completion_ready;
   assign m_fetched_payload = completion;
 
 endmodule

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "dma.svh"
 
 /// The one PCIe requester of the DMA engine: reads of data and of descriptors, writes of data and of status words.
 ///
@@ -48,15 +49,7 @@ module dma_requester
     output logic        [1:0] s_write_ready,
     input  wire write_t [1:0] s_write_payload,
 
-    output logic             m_read_valid,
-    input  wire              m_read_ready,
-    output read_t            m_read_payload,
-    input  wire              s_completion_valid,
-    output logic             s_completion_ready,
-    input  wire completion_t s_completion_payload,
-    output logic             m_write_valid,
-    input  wire              m_write_ready,
-    output write_t           m_write_payload,
+    `DMA_HOST_PORTS
 
     output logic unexpected_o,
     output logic timed_out_o,
@@ -191,13 +184,18 @@ module dma_requester
 
   // ---- completions
   completion_t completion;
-  logic middle_q, known_q, forward_q;  // of a completion: its first beat's tag is in flight, and its client awaits it
+  logic
+      old_q,
+      middle_q,
+      known_q,
+      forward_q;  // of a completion: its first beat's tag is in flight, and its client awaits it
   logic looking, expired, inject, known, forward, beat, taken, told;
   assign looking = !s_completion_valid && !middle_q;
   assign about_index = sweeping_q ? sweep_q : looking ? look_q : index_t'({
       s_completion_payload.tag[7], s_completion_payload.tag[TagBits-1:0]});
   assign expired = timeout_i != '0 && AgeBits'(tick_q - about.tick) > AgeBits'(timeout_i);
-  assign inject = looking && in_flight && expired && !sweeping_q;
+  // One that is too old is ended in the cycle after it was found, if there is no completion then.
+  assign inject = looking && old_q && in_flight && !sweeping_q;
   assign known = middle_q ? known_q : in_flight && !sweeping_q;
   assign forward = middle_q ? forward_q && !stop_i : known && alive;
   always_comb begin
@@ -229,24 +227,32 @@ module dma_requester
     end
     if (middle_q && stop_i) forward_q <= 1'b0;
     if (looking && (!in_flight || !expired || end_)) look_q <= look_q + 1'b1;
+    old_q <= looking && in_flight && expired && !end_ && !sweeping_q;
     if (rst_i) begin
+      old_q     <= 1'b0;
       middle_q  <= 1'b0;
       forward_q <= 1'b0;
       look_q    <= '0;
     end
   end
 
-  // ---- room for completions
+  // ---- room for completions; what ends is counted a cycle later
   logic [LineBits-1:0] room_q;
   logic [Bits:0] flying_q;
+  logic [6:0] ended_lines_q;
+  logic ended_q;
   assign fits   = room_q >= LineBits'(request_lines);
   assign idle_o = flying_q == '0 && !sweeping_q;
   always_ff @(posedge clk_i) begin
-    room_q   <= room_q - (issue ? LineBits'(request_lines) : '0) + (end_ ? LineBits'(about.lines) : '0);
-    flying_q <= flying_q + (Bits + 1)'(issue) - (Bits + 1)'(end_);
+    ended_q       <= end_;
+    ended_lines_q <= end_ ? about.lines : '0;
+    room_q        <= room_q - (issue ? LineBits'(request_lines) : '0) + LineBits'(ended_lines_q);
+    flying_q      <= flying_q + (Bits + 1)'(issue) - (Bits + 1)'(ended_q);
     if (rst_i) begin
-      room_q   <= LineBits'(CompletionLines);
-      flying_q <= '0;
+      ended_q       <= 1'b0;
+      ended_lines_q <= '0;
+      room_q        <= LineBits'(CompletionLines);
+      flying_q      <= '0;
     end
   end
 
