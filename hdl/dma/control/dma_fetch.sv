@@ -168,7 +168,8 @@ module dma_fetch
   assign write_fetched = asks || takes_carried;
   assign index = fetched_q[15:1] & ~('1 << (bits_q - 1'b1));
 
-  assign doorbell_ready = life_i.ignore[doorbell.ring] || carried_here || (!doorbell.carries && !life_i.hold && !life_i.clear);
+  assign doorbell_ready = life_i.ignore[doorbell.ring] || carried_here || (!doorbell.carries && !life_i.hold
+                        && !life_i.clear);
   assign moves = doorbell_valid && doorbell_ready && !life_i.ignore[doorbell.ring];
   assign carry_o = '{valid: takes_carried, ring: ring_q, data: doorbell.descriptor};
 

@@ -196,7 +196,8 @@ module dma_c2h_reader
   always_ff @(posedge clk_i) begin
     if (writes) arrived_o <= arrived_o + 1'b1;
     freed_q <= free_i && !rst_i;
-    free_q <= free_q - (go ? (LineBits + 1)'(burst.lines) : '0) - (LineBits + 1)'(stream_write) + (LineBits + 1)'(freed_q);
+    free_q <= free_q - (go ? (LineBits + 1)'(burst.lines) : '0) - (LineBits + 1)'(stream_write) + (LineBits
+              + 1)'(freed_q);
     if (r) sticky_q <= error && !r_ends;
     if (r_ends || stream_ends) turn_q <= turn_q + 1'b1;
     if (rst_i) begin

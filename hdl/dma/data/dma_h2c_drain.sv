@@ -226,7 +226,9 @@ module dma_h2c_drain
 
   `ASSERT(awaited_answers, !m_axi_resp.b_valid || awaited_valid, "a response that nobody awaits")
   logic unused;
-  assign unused = ^{reach[5:0], m_axi_resp.ar_ready, m_axi_resp.r, m_axi_resp.r_valid, m_axi_resp.b.id, run.bytes[12:6]};
+  logic unused_bytes;
+  assign unused_bytes = ^run.bytes[12:6];
+  assign unused = ^{reach[5:0], m_axi_resp.ar_ready, m_axi_resp.r, m_axi_resp.r_valid, m_axi_resp.b.id};
 
 endmodule
 `default_nettype wire
