@@ -237,10 +237,12 @@ module dma_c2h_reader
     stream_beat_t now;
     logic now_valid, now_ready;
     always_comb begin
-      top = 7'd64;
-      if (s_axis_payload.last) begin
-        top = '0;
-        for (int i = 0; i < 64; i++) if (s_axis_payload.keep[i]) top = 7'(i + 1);
+      // Lanes are kept from lane 0 on: where they end is in so many places that no bit needs another.
+      top = {s_axis_payload.keep[63], 6'd0};
+      for (int b = 0; b < 6; b++) begin
+        for (int i = 0; i < 64; i += 2 << b) begin
+          top[b] |= s_axis_payload.keep[i+(1<<b)-1] && !s_axis_payload.keep[i+(2<<b)-1];
+        end
       end
     end
     stream_register #(

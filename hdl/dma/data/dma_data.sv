@@ -164,7 +164,7 @@ module dma_data
       .s_read_ready({s_fetch_ready, read_ready}),
       .s_read_payload({s_fetch_payload, read}),
       .m_completion_valid(told_valid),
-      .m_completion_ready({2{told_room}}),
+      .m_completion_ready(told_room),
       .m_completion_payload(told),
       .s_write_valid({s_status_valid, write_valid}),
       .s_write_ready({s_status_ready, write_ready}),

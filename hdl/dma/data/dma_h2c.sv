@@ -60,8 +60,8 @@ module dma_h2c
   localparam int unsigned TagBits = $clog2(Tags);
 
   // ---- turns: to the cutter, and to wait for their pieces
-  logic admitted, cut_ready, turn_room, turn_valid, turn_ready, room_q;
-  turn_t turn;
+  logic admitted, cut_ready, turn_room, turn_valid, turn_ready, room_q, queued_valid, queued_ready;
+  turn_t turn, queued;
   assign admitted     = s_turn_valid && (!s_turn_payload.stream || room_q);
   assign s_turn_ready = cut_ready && turn_room && (!s_turn_payload.stream || room_q);
   stream_fifo #(
@@ -73,6 +73,19 @@ module dma_h2c
       .s_valid  (admitted && cut_ready),
       .s_ready  (turn_room),
       .s_payload(s_turn_payload),
+      .m_valid  (queued_valid),
+      .m_ready  (queued_ready),
+      .m_payload(queued)
+  );
+  // It, and the pieces below, come at most in every other cycle, as the cutter makes them: so a register that cuts all paths costs nothing.
+  stream_register #(
+      .Width($bits(turn_t)),
+      .Half (1'b1)
+  ) i_turn (
+      .*,
+      .s_valid  (queued_valid),
+      .s_ready  (queued_ready),
+      .s_payload(queued),
       .m_valid  (turn_valid),
       .m_ready  (turn_ready),
       .m_payload(turn)
@@ -130,7 +143,8 @@ module dma_h2c
       .count_o(count)
   );
   stream_register #(
-      .Width($bits(ended_t))
+      .Width($bits(ended_t)),
+      .Half (1'b1)
   ) i_ended (
       .*,
       .s_valid  (over_valid),

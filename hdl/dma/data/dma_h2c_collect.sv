@@ -60,7 +60,8 @@ module dma_h2c_collect
     if (error == ErrorNone) error = error_e'(ended.error);
     if (error == ErrorNone && stop_i) error = ErrorReset;
   end
-  assign void_ = error != ErrorNone;
+  // That is: error is not ErrorNone.
+  assign void_ = (begun_q && error_q != ErrorNone) || failed || ended.error != '0 || stop_i;
 
   // A cycle late: the turn is not answered before that, so it is still the same one.
   logic failed_q, answered_q;

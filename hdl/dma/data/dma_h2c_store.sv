@@ -92,7 +92,7 @@ module dma_h2c_store
     logic                 last;
     logic                 ends;   // its request
     error_e               error;
-    logic [6:0]           bytes;
+    logic [6:0]           reach;  // where its bytes end, moved up by bytes
     logic [PlaceBits-1:0] place;
     logic [511:0]         data;
   } beat_t;
@@ -117,7 +117,7 @@ module dma_h2c_store
           last: comes.last,
           ends: final_,
           error: error,
-          bytes: comes.bytes,
+          reach: comes.bytes + 7'(here.place[1:0]),
           place: here.place,
           data: comes.data
       };
@@ -134,7 +134,7 @@ module dma_h2c_store
   logic [15:0][31:0] words;
   logic [535:0] wide;  // with the bytes that waited below
   assign fine     = beat_q.place[1:0];
-  assign reach    = beat_q.bytes + 7'(fine);
+  assign reach    = beat_q.reach;
   assign over     = valid_q && moves_q && beat_q.last && reach > 7'd64 && !over_q;
   assign done     = valid_q && !over;
   assign end_     = over_q ? 7'(reach[1:0]) : reach;

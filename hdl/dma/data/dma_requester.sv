@@ -40,8 +40,9 @@ module dma_requester
     input  wire         [1:0] s_read_valid,
     output logic        [1:0] s_read_ready,
     input  wire read_t  [1:0] s_read_payload,
+    // One ready for both: what goes to nobody waits for it, too.
     output logic        [1:0] m_completion_valid,
-    input  wire         [1:0] m_completion_ready,
+    input  wire               m_completion_ready,
     output completion_t       m_completion_payload,
 
     // 0 data, 1 status words.
@@ -186,16 +187,17 @@ module dma_requester
   completion_t completion;
   logic
       old_q,
+      looked_q,
       middle_q,
       known_q,
       forward_q;  // of a completion: its first beat's tag is in flight, and its client awaits it
   logic looking, expired, inject, known, forward, beat, taken, told;
   assign looking = !s_completion_valid && !middle_q;
-  assign about_index = sweeping_q ? sweep_q : looking ? look_q : index_t'({
+  assign about_index = sweeping_q ? sweep_q : !s_completion_valid ? look_q : index_t'({
       s_completion_payload.tag[7], s_completion_payload.tag[TagBits-1:0]});
   assign expired = timeout_i != '0 && AgeBits'(tick_q - about.tick) > AgeBits'(timeout_i);
-  // One that is too old is ended in the cycle after it was found, if there is no completion then.
-  assign inject = looking && old_q && in_flight && !sweeping_q;
+  // A look takes two cycles without completions: one finds what is too old, the next ends it or goes on.
+  assign inject = looking && looked_q && old_q && in_flight && !sweeping_q;
   assign known = middle_q ? known_q : in_flight && !sweeping_q;
   assign forward = middle_q ? forward_q && !stop_i : known && alive;
   always_comb begin
@@ -213,7 +215,7 @@ module dma_requester
   // Bit 7 of the tag, or the client of the one that is too old.
   assign told = looking ? inject && alive : s_completion_valid && forward;
   assign m_completion_valid = {told && about_index[TagBits], told && !about_index[TagBits]};
-  assign taken = !told || m_completion_ready[about_index[TagBits]];
+  assign taken = m_completion_ready;
   assign s_completion_ready = taken && !sweeping_q;
   assign beat = s_completion_valid && s_completion_ready;
   assign end_ = looking ? inject && taken : beat && known && s_completion_payload.last && s_completion_payload.final_;
@@ -226,10 +228,16 @@ module dma_requester
       forward_q <= forward;
     end
     if (middle_q && stop_i) forward_q <= 1'b0;
-    if (looking && (!in_flight || !expired || end_)) look_q <= look_q + 1'b1;
-    old_q <= looking && in_flight && expired && !end_ && !sweeping_q;
+    if (looking && !looked_q) begin
+      looked_q <= !sweeping_q;
+      old_q    <= in_flight && expired;
+    end
+    if (looking && looked_q && (taken || !old_q)) begin
+      looked_q <= 1'b0;
+      look_q   <= look_q + 1'b1;
+    end
     if (rst_i) begin
-      old_q     <= 1'b0;
+      looked_q  <= 1'b0;
       middle_q  <= 1'b0;
       forward_q <= 1'b0;
       look_q    <= '0;

@@ -16,7 +16,7 @@ module dma_requester_proof
     input wire [1:0] watch_i,
     input wire [1:0] s_read_valid,
     input wire read_t [1:0] s_read_payload,
-    input wire [1:0] m_completion_ready,
+    input wire m_completion_ready,
     input wire m_read_ready,
     input wire s_completion_valid,
     input wire completion_t s_completion_payload
