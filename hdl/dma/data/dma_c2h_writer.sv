@@ -11,7 +11,7 @@
 /// (dma_banks), and then by lane[1:0] bytes; for these a beat needs a word of the beat after it, or of a cycle of its own behind a write.
 /// Throughput: a beat a cycle; a write of which the last beat, moved, reaches into another line takes a cycle more.
 /// Cuts: valid and payload of turns. The ring's output passes to the write's top bytes.
-/// Latency: from the last byte in the ring to the write's first beat 3 cycles; a write in two cycles at most.
+/// Latency: from the last byte in the ring to the write's first beat 3 cycles.
 /// Reset: forgets everything.
 /// Requirements: in reset s_valid is low.
 module dma_c2h_writer
@@ -110,7 +110,7 @@ module dma_c2h_writer
   always_ff @(posedge clk_i) if (split_valid && split_ready) split_lane_q <= split_reach[5:0];
   stream_register #(
       .Width($bits(write_about_t)),
-      .Half (1'b1)
+      .CutReady(1'b1)
   ) i_write (
       .*,
       .s_valid  (split_valid),

@@ -65,22 +65,22 @@ module dma_h2c_drain
   logic [5:0] from_q, to_q;  // the first lane, and the last of the last beat
   awaited_t awaited_q;
   logic [LineBits-1:0] line_q;
-  logic final_, fetch, out_free, awaited_ready, aw_free, load, spoilt;
+  logic final_q, fetch, out_free, awaited_ready, aw_free, load, spoilt;
   logic awaited_valid, b_take, passes, done_free;
   logic [12:0] reach;
   assign reach = 13'(run.addr[5:0]) + run.bytes + 13'd63;
   assign beats = 7'(reach >> 6);
-  assign final_ = left_q == 7'd1;
-  assign fetch = active_q && (void_q || out_free) && (!final_ || awaited_ready);
+  assign fetch = active_q && (void_q || out_free) && (!final_q || awaited_ready);
   assign load = run_valid && run_ready;
-  assign run_ready = (!active_q || (fetch && final_)) && aw_free;
+  assign run_ready = (!active_q || (fetch && final_q)) && aw_free;
   assign spoilt = run.error != ErrorNone || spoilt_q[run.channel];
 
   always_ff @(posedge clk_i) begin
     if (fetch) begin
-      left_q <= left_q - 1'b1;
-      from_q <= '0;
-      if (final_) active_q <= 1'b0;
+      left_q  <= left_q - 1'b1;
+      final_q <= left_q == 7'd2;
+      from_q  <= '0;
+      if (final_q) active_q <= 1'b0;
     end
     if (free_o) line_q <= line_q + 1'b1;
     if (load) begin
@@ -91,6 +91,7 @@ module dma_h2c_drain
       last_q <= run.last;
       bad_q <= spoilt;
       left_q <= beats;
+      final_q <= beats == 7'd1;
       from_q <= run.addr[5:0];
       to_q <= run.addr[5:0] + run.bytes[5:0] - 1'b1;
       awaited_q <= '{
@@ -105,6 +106,7 @@ module dma_h2c_drain
     if (rst_i) begin
       active_q <= 1'b0;
       left_q   <= '0;
+      final_q  <= 1'b0;
       from_q   <= '0;
       line_q   <= '0;
       spoilt_q <= '0;
@@ -112,7 +114,7 @@ module dma_h2c_drain
   end
   assign read_o = '{enable: fetch && !void_q, line: {16{line_t'(line_q)}}};
   // The last line stays if the turn goes on within it.
-  assign free_o = fetch && (!final_ || end_q || to_q == '1);
+  assign free_o = fetch && (!final_q || end_q || to_q == '1);
 
   // ---- its address
   logic aw_valid_q;
@@ -137,7 +139,7 @@ module dma_h2c_drain
       above[i]  = 3'(i) > from_q[5:3];
       first[i]  = 3'(i) == from_q[5:3];
       after[i]  = 3'(i) >= from_q[2:0];
-      below[i]  = 3'(i) < to_q[5:3] || !final_;
+      below[i]  = 3'(i) < to_q[5:3] || !final_q;
       ending[i] = 3'(i) == to_q[5:3];
       upto[i]   = 3'(i) <= to_q[2:0];
     end
@@ -155,8 +157,8 @@ module dma_h2c_drain
     if (out_free) out_valid_q <= fetch && !void_q;
     if (fetch && !void_q) begin
       out_stream_q  <= stream_q;
-      out_last_q    <= final_;
-      out_end_q     <= final_ && last_q && end_q;
+      out_last_q    <= final_q;
+      out_end_q     <= final_q && last_q && end_q;
       out_bad_q     <= bad_q;
       out_channel_q <= awaited_q.channel;
       lanes_q       <= lanes;
@@ -191,7 +193,7 @@ module dma_h2c_drain
       .Block(1'b0)
   ) i_awaited (
       .*,
-      .s_valid  (fetch && final_),
+      .s_valid  (fetch && final_q),
       .s_ready  (awaited_ready),
       .s_payload(awaited_q),
       .m_valid  (awaited_valid),

@@ -27,7 +27,7 @@ module dma_h2c_store
     input wire rst_i,
     input wire stop_i,
 
-    // A piece that has its tag; none comes while a completion needs the table.
+    // A piece that has its tag; none comes while a completion needs the table (keep_o).
     // verilator lint_off UNUSEDSIGNAL  // of tag and line the low bits
     input wire piece_put_i,
     input wire piece_t piece,
@@ -55,18 +55,19 @@ module dma_h2c_store
 
   progress_t kept, here, next, next_q;
   logic [TagBits-1:0] tag;
-  logic found, found_q, take, final_, moves;
+  logic found, found_q, keep, take, final_, moves;
   completion_t comes;
   error_e error;
   assign comes  = s_completion_payload;
   assign tag    = comes.tag[TagBits-1:0];
-  assign keep_o = take && comes.last && !comes.final_ && found;
+  assign keep_o = s_completion_valid && comes.last && !comes.final_;
+  assign keep   = keep_o && s_completion_ready && found;
   lutram #(
       .Width($bits(progress_t)),
       .Depth(Tags)
   ) i_progress (
       .*,
-      .write_i(keep_o || piece_put_i),
+      .write_i(keep || piece_put_i),
       .write_address_i(keep_o ? tag : piece_tag_i[TagBits-1:0]),
       .write_data_i(keep_o ? next : {piece.line[LineBits-1:0], piece.lane, piece.bytes, 3'(ErrorNone)}),
       .read_address_i(tag),
@@ -82,7 +83,11 @@ module dma_h2c_store
     if (error == ErrorNone && 13'(comes.bytes) > here.left) error = ErrorMalformed;
     if (error == ErrorNone && final_ && 13'(comes.bytes) != here.left) error = ErrorMalformed;
   end
-  assign next  = '{place: here.place + PlaceBits'(comes.bytes), left: here.left - 13'(comes.bytes), error: error};
+  assign next = '{place: here.place + PlaceBits'(comes.bytes), left: here.left - 13'(comes.bytes), error: error};
+  logic [ 6:0] arriving;
+  logic [15:0] filled;
+  assign arriving = comes.bytes + 7'(here.place[1:0]);
+  always_comb for (int i = 0; i < 16; i++) filled[i] = 5'(i) < arriving[6:2];
   assign moves = found && !stop_i && error == ErrorNone && comes.bytes != '0;
 
   // ---- a beat on its way to the banks
@@ -90,9 +95,11 @@ module dma_h2c_store
     logic [TagBits-1:0]   tag;
     logic                 first;
     logic                 last;
-    logic                 ends;   // its request
+    logic                 ends;    // its request
     error_e               error;
-    logic [6:0]           reach;  // where its bytes end, moved up by bytes
+    logic [6:0]           reach;   // where its bytes end, moved up by bytes
+    logic [15:0]          full;    // words that they fill
+    logic                 spills;  // into a cycle of its own
     logic [PlaceBits-1:0] place;
     logic [511:0]         data;
   } beat_t;
@@ -117,11 +124,14 @@ module dma_h2c_store
           last: comes.last,
           ends: final_,
           error: error,
-          reach: comes.bytes + 7'(here.place[1:0]),
+          reach: arriving,
+          full: filled,
+          spills: moves && comes.last && arriving > 7'd64,
           place: here.place,
           data: comes.data
       };
     end
+    if (over) beat_q.full <= '0;  // what is left is less than a word
     if (rst_i) valid_q <= 1'b0;
   end
 
@@ -135,7 +145,7 @@ module dma_h2c_store
   logic [535:0] wide;  // with the bytes that waited below
   assign fine     = beat_q.place[1:0];
   assign reach    = beat_q.reach;
-  assign over     = valid_q && moves_q && beat_q.last && reach > 7'd64 && !over_q;
+  assign over     = valid_q && beat_q.spills && !over_q;
   assign done     = valid_q && !over;
   assign end_     = over_q ? 7'(reach[1:0]) : reach;
   assign begin_   = beat_q.first && !over_q ? fine : 2'd0;
@@ -162,7 +172,7 @@ module dma_h2c_store
   logic [3:0] last_at, beyond, upto;
   assign last_at = coarse + end_[5:2];
   always_comb begin
-    for (int i = 0; i < 16; i++) full[i] = 5'(i) < end_[6:2];
+    full = beat_q.full;
     for (int i = 0; i < 4; i++) begin
       beyond[i] = 2'(i) < end_[1:0] && !end_[6];
       upto[i]   = 2'(i) < begin_;

@@ -12,7 +12,7 @@
 /// - Completions go to the client of the request. One whose tag is not in flight goes nowhere, and pulses unexpected_o.
 /// - Time-out: a request that is not complete after timeout_i ticks (0: never; a tick is 2^TickBits cycles; up to one tick late) ends by a
 ///   beat with ErrorTimeout and final_. What comes of it later is unexpected, unless its tag is in use again.
-/// - Writes: in the order in which they are accepted, each whole. Of a status write only the first StatusBytes bytes count.
+/// - Writes: in the order in which they are accepted, each whole; a status write goes before data that wait with it. Of a status write only the first StatusBytes bytes count.
 /// - stop_i (a reset of the function): the requests in flight are dead. Their completions are absorbed, or their time-out is, and until then their
 ///   tags are not used again. Reads that are offered meanwhile are swallowed; writes go on.
 /// Cuts: valid and payload of reads and writes. Completions pass through.
@@ -274,18 +274,20 @@ module dma_requester
   logic [511:0] write_data;
   logic [1:0][MixBits-1:0] offered;
   logic [1:0] write_lasts;
+  // Status words, which are few, come first: so the data's ready does not wait for its own valid.
   for (genvar i = 0; i < 2; i++) begin : gen_writer
-    assign offered[i]     = {s_write_payload[i][$bits(write_t)-1:512], s_write_payload[i].data[StatusBits-1:0]};
-    assign write_lasts[i] = s_write_payload[i].last;
+    assign offered[1-i]     = {s_write_payload[i][$bits(write_t)-1:512], s_write_payload[i].data[StatusBits-1:0]};
+    assign write_lasts[1-i] = s_write_payload[i].last;
   end
   stream_arbiter #(
       .Inputs (2),
       .Width  (MixBits),
+      .Fixed  (1'b1),
       .Packets(1'b1)
   ) i_writes (
       .*,
-      .s_valid(s_write_valid),
-      .s_ready(s_write_ready),
+      .s_valid({s_write_valid[0], s_write_valid[1]}),
+      .s_ready({s_write_ready[0], s_write_ready[1]}),
       .s_payload(offered),
       .s_last(write_lasts),
       .m_valid(write_valid),
