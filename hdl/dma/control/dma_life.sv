@@ -52,7 +52,6 @@ module dma_life
   each_t run_q, resetting_q, may;
   ring_t ring_q, next;
   logic [2:0] held_q;  // cycles
-  logic hold_q;  // begins a cycle after the step, and ends one after it
   logic function_q;  // it is a reset of the function
   logic written, runs;
   assign runs = setting_i.data[RingControlRunLow] && !setting_i.data[RingControlResetLow]
@@ -67,7 +66,7 @@ module dma_life
   assign run_o = run_q;
   assign life_o = '{
           ignore: resetting_q,
-          hold: hold_q,
+          hold: step_q inside {Hold, Clear, FunctionHold, ClearAll},
           clear: step_q == Clear || step_q == ClearAll,
           clear_ring: ring_q,
           forget: step_q == FunctionHold,
@@ -81,7 +80,6 @@ module dma_life
       if (setting_i.data[RingControlResetLow]) resetting_q[setting_i.ring] <= 1'b1;
       run_q[setting_i.ring] <= runs;
     end
-    hold_q <= step_q inside {Hold, Clear, FunctionHold, ClearAll};
     held_q <= step_q == Hold || step_q == FunctionHold ? held_q + 3'(held_q != '1) : '0;
     unique case (step_q)
       Live: begin
@@ -125,7 +123,6 @@ module dma_life
       run_q       <= '0;
       resetting_q <= '1;
       held_q      <= '0;
-      hold_q      <= 1'b1;
       function_q  <= 1'b0;
     end
   end

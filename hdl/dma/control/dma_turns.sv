@@ -111,7 +111,7 @@ module dma_turns
   flight_t flight_q;
   logic carried_here_q;
 
-  logic bad, gap, ends, may_cut, cuts, packet_q;
+  logic bad, gap, ends, cuts, packet_q;
   logic outward;  // of a packet to the card: its turns are whole lines, but for the last
   each_t open;  // for a piece of a packet
   logic [PageBits-1:0] low;  // of the host's address
@@ -127,9 +127,7 @@ module dma_turns
   assign bytes = (PageBits + 1)'(bytes_less) + 1'b1;
   assign gap = outward && !store_i.end_of_packet && store_i.bytes[5:0] != '0;
   assign bad = store_i.bad || gap || (store_i.stream && ring_q[2] && !ends);
-  // That is: cut_q, not bad, and not a packet that waits; what needs `ends` comes last.
-  assign may_cut = cut_q && !store_i.bad && !gap && !(store_i.stream && !open[ring_q]);
-  assign cuts = may_cut && (ends || !(store_i.stream && ring_q[2]));
+  assign cuts = cut_q && !bad && !(store_i.stream && !open[ring_q]);
 
   turn_t turn;
   assign turn = '{
