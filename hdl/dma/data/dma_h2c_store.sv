@@ -94,7 +94,6 @@ module dma_h2c_store
   typedef struct packed {
     logic [TagBits-1:0]   tag;
     logic                 first;
-    logic                 last;
     logic                 ends;    // its request
     error_e               error;
     logic [6:0]           reach;   // where its bytes end, moved up by bytes
@@ -121,7 +120,6 @@ module dma_h2c_store
       beat_q <= '{
           tag: tag,
           first: comes.first,
-          last: comes.last,
           ends: final_,
           error: error,
           reach: arriving,
