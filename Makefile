@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 # Programs that tools/setup.sh unpacks there; the machine's own come first.
 export PATH := $(PATH):$(CURDIR)/.venv/bin
 
-.PHONY: ddr4 guest soak all-cores formal synth test-hdl model spec quick-lint help setup setup-run build build-run run test test-cpp test-go test-asan test-tsan test-python test-python-machine test-python-rest ctest-release fuzz fuzz-short lint format bench bench-move bench-route bench-kv bench-bypass report lock clean guest-probe bench-probe
+.PHONY: ddr4 guest soak all-cores formal synth test-hdl model spec quick-lint help setup setup-run build build-run run test test-cpp test-go test-asan test-tsan test-python test-python-machine test-python-rest ctest-release fuzz fuzz-short lint format bench bench-move bench-route bench-kv bench-bypass report lock clean guest-probe bench-probe room
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -44,8 +44,13 @@ run: build-run  ## the main job: LAMMPS runs, Wherry offloads, an independent re
 	@echo 'Put the command `wherry` and this Python on the PATH of your shell with:  . .venv/bin/activate'
 
 # Four lanes on two cores: each waits now and then, for a process or a clock, while another computes (docs/house.md).
-test: quick-lint build test-go  ## everything that CI runs
+test: room quick-lint build test-go  ## everything that CI runs
 	@tools/lanes.sh build/lanes test-python-machine test-python-rest "test-hdl fuzz-short" "ctest-release test-asan test-tsan"
+
+# Said at the beginning, since a full disk ends the run half an hour later.
+room:
+	@[ -d build/asan ] || [ $$(df --output=avail -BG . | tail -1 | tr -dc 0-9) -ge 14 ] || \
+	  echo 'make test: builds and tests take about 14 GiB here, and less is free' >&2
 
 test-cpp: build ctest-release
 

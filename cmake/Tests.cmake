@@ -39,7 +39,7 @@ function(wherry_add_test name timeout)
   math(EXPR timeout "${timeout} * 5")  # for what hangs: no test may fail because the machine is busy
   set(_env "UCX_LOG_LEVEL=fatal" "UCX_HANDLE_ERRORS=none" "WHERRY_PROFILE=off")
   if(WHERRY_SANITIZE AND NOT WHERRY_ALL_SEEDS)
-    list(APPEND _env "WHERRY_FEW_SEEDS=1")  # memory and threads are what they look at; what the seeds find a release build finds
+    list(APPEND _env "FEW_SEEDS=1")  # memory and threads are what they look at; what the seeds find a release build finds
   endif()
   if(WHERRY_SANITIZE)
     # UCX patches mmap/munmap to watch for released memory; the sanitizers own those symbols.

@@ -6,10 +6,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/command_line.hpp"
 #include "sim/bench.hpp"
+#include "sim/json_output.hpp"
 
 int main(int argc, char** argv) {
   CLI::App app{"Measures the Verilated kv core with the memory model of docs/kv-hbm.md"};
@@ -21,22 +22,11 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::IsMember({"rtl_latency", "line_rate"}));
   app.add_flag("--quick", quick, "fewer requests, fewer numbers of followers");
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
 
   const auto wanted = [&](const char* name) { return std::ranges::find(only, name) != only.end(); };
   nlohmann::json document{{"versions", {{"verilator", Verilated::productVersion()}}}};
   if (wanted("rtl_latency")) document["rtl_latency"] = wherry::kv::rtl::measure_latencies(quick);
   if (wanted("line_rate")) document["line_rate"] = wherry::kv::rtl::measure_rates(quick);
-  const std::string text = document.dump(1) + "\n";
-  if (file.empty()) {
-    fmt::print("{}", text);
-    return 0;
-  }
-  std::ofstream out(file);
-  out << text;
-  if (!out.flush()) {
-    fmt::print(stderr, "kv_rtl_bench: cannot write {}\n", file);
-    return 1;
-  }
-  return 0;
+  return wherry::sim::write_document(document, file, "kv_rtl_bench") ? 0 : 1;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/core.hpp"
 
-#include <Vkv_core.h>
-#include <Vkv_core___024root.h>
+#include <Vkv_card.h>
+#include <Vkv_card___024root.h>
 #include <fmt/core.h>
 #include <verilated.h>
 #ifdef WHERRY_RTL_TRACE
@@ -17,6 +17,7 @@
 
 #include "kv/generated/registers.hpp"
 #include "sim/axi_lite.hpp"
+#include "sim/axi_reader.hpp"
 #include "sim/hbm_pins.hpp"
 #include "sim/link.hpp"
 
@@ -51,13 +52,14 @@ struct OutPins {
 
 struct Core::Pins {
   VerilatedContext context;
-  std::unique_ptr<Vkv_core> core;
+  std::unique_ptr<Vkv_card> core;
 #ifdef WHERRY_RTL_TRACE
   VerilatedFstC trace;
 #endif
   std::array<InPins, 2> in;
   std::array<OutPins, 2> out;
-  wherry::sim::AxiLiteManager<Vkv_core> registers;
+  wherry::sim::AxiLiteManager<Vkv_card> registers;
+  wherry::sim::AxiReader<Vkv_card> host;
   std::uint64_t time = 0;
 };
 
@@ -69,8 +71,8 @@ Core::Core(const CoreOptions& options)
   pins.context.traceEverOn(true);
 #endif
   Verilated::threadContextp(&pins.context);
-  pins.core = std::make_unique<Vkv_core>(&pins.context);
-  Vkv_core& c = *pins.core;
+  pins.core = std::make_unique<Vkv_card>(&pins.context);
+  Vkv_card& c = *pins.core;
   pins.in = {
       InPins{&c.s_net_tvalid, &c.s_net_tready, &c.s_net_tdata, &c.s_net_tkeep, &c.s_net_tlast, &c.s_net_tuser},
       InPins{&c.s_host_tvalid, &c.s_host_tready, &c.s_host_tdata, &c.s_host_tkeep, &c.s_host_tlast, &c.s_host_tuser}};
@@ -113,14 +115,15 @@ void Core::step(Cycles cycles) {
 
 /// What goes on within, unseen at the ports: epochs, an empty table, what the timer asks for, a list of sources.
 bool Core::works() const {
-  const Vkv_core___024root& root = *pins_->core->rootp;
-  return root.kv_core__DOT__i_recovery__DOT__state_q != 0 || root.kv_core__DOT__i_recovery__DOT__op_valid_q != 0 ||
-         root.kv_core__DOT__i_recovery__DOT__stop_o != 0 ||
-         root.kv_core__DOT__i_registers__DOT__i_sources__DOT__right_q == 0;
+  const Vkv_card___024root& root = *pins_->core->rootp;
+  return root.kv_card__DOT__i_core__DOT__i_recovery__DOT__state_q != 0 ||
+         root.kv_card__DOT__i_core__DOT__i_recovery__DOT__op_valid_q != 0 ||
+         root.kv_card__DOT__i_core__DOT__i_recovery__DOT__stop_o != 0 ||
+         root.kv_card__DOT__i_core__DOT__i_registers__DOT__i_sources__DOT__right_q == 0;
 }
 
 void Core::set_clock(Cycles cycles) {
-  auto& clock = pins_->core->rootp->kv_core__DOT__i_registers__DOT__i_lease__DOT__cycles_q;
+  auto& clock = pins_->core->rootp->kv_card__DOT__i_core__DOT__i_registers__DOT__i_lease__DOT__cycles_q;
   clock = std::max<QData>(clock, cycles);
 }
 
@@ -150,11 +153,12 @@ void Core::preset_versions(const std::array<std::uint32_t, kWays>& versions) {
 }
 
 void Core::note_memory_times() {
-  const Vkv_core___024root& root = *pins_->core->rootp;
-  if (root.kv_core__DOT__job_valid != 0) memory_times_.first_job = std::min(memory_times_.first_job, now_);
-  if (root.kv_core__DOT__word_valid != 0 && root.kv_core__DOT__word_ready != 0) memory_times_.last_word = now_;
+  const Vkv_card___024root& root = *pins_->core->rootp;
+  if (root.kv_card__DOT__i_core__DOT__job_valid != 0) memory_times_.first_job = std::min(memory_times_.first_job, now_);
+  if (root.kv_card__DOT__i_core__DOT__word_valid != 0 && root.kv_card__DOT__i_core__DOT__word_ready != 0)
+    memory_times_.last_word = now_;
   constexpr int kDone = 16;  // of job_done_t: {done, tag}
-  if (root.kv_core__DOT__job_done >> kDone != 0) memory_times_.last_done = now_;
+  if (root.kv_card__DOT__i_core__DOT__job_done >> kDone != 0) memory_times_.last_done = now_;
 }
 
 /// Where nothing is under way, two things change: the core's clock, and the timer of repetitions, which may start
@@ -166,11 +170,11 @@ void Core::run(Cycles cycles) {
       --cycles;
       continue;
     }
-    Vkv_core___024root& root = *pins_->core->rootp;
-    auto& timer = root.kv_core__DOT__i_recovery__DOT__timer_q;
+    Vkv_card___024root& root = *pins_->core->rootp;
+    auto& timer = root.kv_card__DOT__i_core__DOT__i_recovery__DOT__timer_q;
     const Cycles skipped = std::min<Cycles>(cycles, timer);
     timer -= static_cast<IData>(skipped);
-    root.kv_core__DOT__i_registers__DOT__i_lease__DOT__cycles_q += skipped;
+    root.kv_card__DOT__i_core__DOT__i_registers__DOT__i_lease__DOT__cycles_q += skipped;
     for (HbmPort& port : ports_) port.skip(skipped);
     now_ += skipped;
     skipped_ += skipped;
@@ -182,22 +186,22 @@ void Core::run(Cycles cycles) {
 }
 
 void Core::break_rules() {
-  Vkv_core___024root& root = *pins_->core->rootp;
-  if (options_.faults.serve_pending_reads) root.kv_core__DOT__i_engine__DOT__waits2_q = 0;
-  if (options_.faults.commit_before_all) root.kv_core__DOT__i_engine__DOT__last_answer2_q = 1;
+  Vkv_card___024root& root = *pins_->core->rootp;
+  if (options_.faults.serve_pending_reads) root.kv_card__DOT__i_core__DOT__i_engine__DOT__waits2_q = 0;
+  if (options_.faults.commit_before_all) root.kv_card__DOT__i_core__DOT__i_engine__DOT__last_answer2_q = 1;
   // Bit 7 of class_t: a replicate.
-  if (options_.faults.forget_unsettled && (root.kv_core__DOT__i_engine__DOT__class2_q >> 7 & 1) != 0)
-    root.kv_core__DOT__i_engine__DOT__same_lane2_q = 0;
-  if (options_.faults.keep_lagging_versions) root.kv_core__DOT__i_engine__DOT__refresh_q = 0;
+  if (options_.faults.forget_unsettled && (root.kv_card__DOT__i_core__DOT__i_engine__DOT__class2_q >> 7 & 1) != 0)
+    root.kv_card__DOT__i_core__DOT__i_engine__DOT__same_lane2_q = 0;
+  if (options_.faults.keep_lagging_versions) root.kv_card__DOT__i_core__DOT__i_engine__DOT__refresh_q = 0;
   if (options_.faults.ignore_other_flights)
-    root.kv_core__DOT__i_recovery__DOT__i_handed__DOT__i_walk__DOT__under_way_q = 0;
+    root.kv_card__DOT__i_core__DOT__i_recovery__DOT__i_handed__DOT__i_walk__DOT__under_way_q = 0;
   if (options_.faults.ignore_other_versions)
-    root.kv_core__DOT__i_recovery__DOT__i_handed__DOT__i_walk__DOT__best_q =
-        root.kv_core__DOT__i_recovery__DOT__i_handed__DOT__i_walk__DOT__base_q;
+    root.kv_card__DOT__i_core__DOT__i_recovery__DOT__i_handed__DOT__i_walk__DOT__best_q =
+        root.kv_card__DOT__i_core__DOT__i_recovery__DOT__i_handed__DOT__i_walk__DOT__base_q;
 }
 
 void Core::cycle() {
-  Vkv_core& c = *pins_->core;
+  Vkv_card& c = *pins_->core;
   Verilated::threadContextp(&pins_->context);
   pins_->context.time(now_);  // what messages show
   for (const Side side : {Side::kNet, Side::kHost}) {
@@ -206,6 +210,7 @@ void Core::cycle() {
   }
   drive_hbm(*pins_->core, ports_);
   pins_->registers.drive(*pins_->core);
+  pins_->host.drive(*pins_->core);
   c.clk_i = 0;
   c.eval();  // what depends on inputs without a clock
 #ifdef WHERRY_RTL_TRACE
@@ -217,6 +222,7 @@ void Core::cycle() {
   }
   sample_memory();
   pins_->registers.sample(*pins_->core);
+  pins_->host.sample(*pins_->core);
   note_memory_times();
   if (works()) active_ = now_;
   c.clk_i = 1;
@@ -333,6 +339,22 @@ std::uint32_t Core::read(std::uint32_t offset) {
 void Core::write(std::uint32_t offset, std::uint32_t value) {
   pins_->registers.begin_write(*pins_->core, offset, value);
   access(offset, "write");
+}
+
+void Core::read_memory(std::uint64_t address, std::span<std::byte> to) {
+  using wherry::sim::kPageBytes;
+  while (!to.empty()) {
+    const std::size_t bytes = std::min(to.size(), kPageBytes - address % kPageBytes);
+    pins_->host.begin(*pins_->core, address, to.first(bytes));
+    for (Cycles waited = 0; !pins_->host.ended() && !pins_->host.refused(); ++waited) {
+      if (waited == kLongestAccess) fail(fmt::format("the host's read of memory at {:#x} does not end", address));
+      cycle();
+    }
+    if (pins_->host.refused()) fail(fmt::format("the host's read of memory at {:#x} ends with an error", address));
+    address += bytes;
+    to = to.subspan(bytes);
+  }
+  active_ = now_;
 }
 
 }  // namespace wherry::kv::rtl

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kv core, Verilated, with its memory: registers, frames on both sides, and time that passes only when it is told
-// to. A broken rule, be it one of the core's own assertions or of AXI3, ends the process with a sentence.
+// The kv core, Verilated, with its memory and its host's way there (kv_card): registers, frames on both sides, and time
+// that passes only when it is told to. A broken rule, be it one of the core's own assertions or of AXI3, ends the
+// process with a sentence.
 #pragma once
 
 #include <array>
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -79,6 +81,10 @@ class Core final : public RegisterIo {
   /// Each is one transaction on its bus, and takes as many cycles as that does.
   std::uint32_t read(std::uint32_t offset) override;
   void write(std::uint32_t offset, std::uint32_t value) override;
+
+  /// What is in memory, as the card's host reads it: through kv_host_path. Address and size are multiples of 64. It
+  /// takes as many cycles as that does, in which the core goes on.
+  void read_memory(std::uint64_t address, std::span<std::byte> to);
 
   /// A frame for the core, after those before it and not before a cycle. `error`: the MAC marked it as bad.
   void put(Side side, ByteView frame, Cycles not_before = 0, bool error = false);

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/command_line.hpp"
 #include "sim/lives.hpp"
 #include "sim/traffic.hpp"
 
@@ -103,7 +104,7 @@ int main(int argc, char** argv) {
   app.add_option("--corpus", corpora, "directories, each file of which is a frame")->check(CLI::ExistingDirectory);
   app.add_option("--write-corpus", examples, "only write a frame of each kind of trouble there")
       ->check(CLI::ExistingDirectory);
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
   if (!examples.empty()) return write_corpus(examples), 0;
 
   if (lives != 0) return live(seed, lives, steps, bucket_bits, fault), 0;

@@ -4,8 +4,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/command_line.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
+#include "kv/snapshot/key_window.hpp"
 #include "sim/live_node.hpp"
 
 namespace {
@@ -38,11 +40,12 @@ int main(int argc, char** argv) {
   app.add_option("--trace", node.core.trace, "an FST file; needs a build with WHERRY_RTL_TRACE");
   app.add_option("--log-level", log_level, "trace, debug, info, warn, error, off")->capture_default_str();
   app.add_option("--log-file", log_file, "instead of standard error");
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
 
   if (auto s = load_cluster(node, file, keepers); !s) return fail(s);
   if (auto s = wherry::init_log(log_level, log_file); !s) return fail(s);
   const std::atomic<bool>& stop = wherry::stop_on_signals();
+  node.keys = wherry::kv::key_window_path(file, node.number);
 
   if (!taps.network.empty()) node.taps = taps;
   if (memory == "simulated") node.core.memory = wherry::kv::rtl::kHbmSimulated;

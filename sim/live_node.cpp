@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "base/try.hpp"
 #include "kv/node/driver/member_driver.hpp"
+#include "sim/card_lister.hpp"
 
 namespace wherry::kv::rtl {
 namespace {
@@ -78,6 +79,10 @@ wherry::Status run_live_node(const LiveNodeOptions& options, const std::atomic<b
   WHERRY_ASSIGN(MemberDriver driver, MemberDriver::open(options, driver_options(options), core));
   spdlog::info("kv node {} of cluster {} at {}: the core, simulated", options.number, cluster.name, link->describe());
 
+  CardLister lister(core);
+  auto keys = KeyWindow::open(options.keys, options.number, SnapshotSource::hardware, core, lister);
+  if (!keys) spdlog::warn("kv node {}: no snapshots of it: {}", options.number, keys.status().message());
+
   const std::uint64_t start = boot_ns();
   std::uint64_t driver_due = 0;
   while (!stop.load(std::memory_order_relaxed)) {
@@ -85,6 +90,7 @@ wherry::Status run_live_node(const LiveNodeOptions& options, const std::atomic<b
     wire.pass();
     if (boot_ns() >= driver_due) {
       WHERRY_TRY(driver.turn(now_cycles()));
+      if (keys) keys->turn();
       wire.send();
       driver_due = boot_ns() + kDriverTurnNs;
     }

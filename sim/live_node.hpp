@@ -14,6 +14,7 @@ namespace wherry::kv::rtl {
 
 struct LiveNodeOptions : ServedNode {
   CoreOptions core;
+  std::string keys;              ///< the socket where it lists its keys (KeyWindow)
   std::optional<TapNames> taps;  ///< none: a UDP socket at the node's address
 };
 

@@ -18,13 +18,11 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "python" / "wherry"
 MOST_MODULES, MOST_ARROWS = 14, 60
-ARROWS_FOR_A_SERVICE = 6
-"""For each beyond three: so many services there were when the limit was set."""
 FACES = ("bench", "report", "cli")
 """Rooms that know no service, and the parts of a service that lie above them."""
 LAYERS = ["errors", "system", "session", "service", "bench", "service.bench", "report", "service.report", "cli",
           "service.cli", "top"]  # fmt: skip
-BESIDE = ("arguments", "errors", "lazy", "registers", "services", "version")
+BESIDE = ("arguments", "errors", "lazy", "registers", "services", "units", "version")
 """Modules beside the rooms that know no room, and that every room may use."""
 COMPILED = "_native"
 """A room without a door: its modules are imported themselves."""
@@ -94,9 +92,8 @@ class House:
         for folder in sorted({path.parent for path in self._modules.values()}):
             if (count := len(list(folder.glob("*.py")))) > MOST_MODULES:
                 found.append(f"{folder.relative_to(self.package.parent)}: {count} modules, at most {MOST_MODULES}")
-        most = MOST_ARROWS + ARROWS_FOR_A_SERVICE * max(0, len(self.services) - 3)
-        if (count := len(self.arrows())) > most:
-            found.append(f"{count} arrows between rooms, at most {most} (--arrows shows them)")
+        if (count := len(self.arrows())) > MOST_ARROWS:
+            found.append(f"{count} arrows between rooms, at most {MOST_ARROWS} (--arrows shows them)")
         return found
 
     def _forbidden(self, one: str, other: str) -> str:

@@ -6,7 +6,7 @@ It reads spec/published/*.csv (what the papers say), spec/fidelity.toml (what we
 
     tools/fidelity.py [--check | --record BENCH.json]
 
---record stores the simulated figures of a `wherry bench bypass --json BENCH.json`.
+--record stores the simulated figures of a `wherry bench bypass --json BENCH.json`, or of a `wherry bench probe`.
 """
 
 import csv
@@ -183,8 +183,13 @@ def main(words: list[str]) -> int:
     """0, or 1 with a line for each stale file, or with what is wrong."""
     if words[:1] == ["--record"] and len(words) == 2:
         results = json.loads(Path(words[1]).read_text(encoding="utf-8"))["results"]
+        if designs := simulated.from_designs(results):
+            text = simulated.document_of(designs, "`wherry bench probe --only designs`")
+            simulated.DESIGNS_RECORDED.write_text(text, encoding="utf-8")
+            words = []
         found = simulated.recorded() if simulated.RECORDED.is_file() else {}
-        text = simulated.document_of(found | simulated.from_bypass(results), "`wherry bench bypass`")
+        found |= simulated.from_bypass(results) | simulated.from_probe(results)
+        text = simulated.document_of(found, "`wherry bench bypass` and `wherry bench probe`")
         simulated.RECORDED.write_text(text, encoding="utf-8")
     elif words not in ([], ["--check"]):
         print(__doc__, file=sys.stderr)

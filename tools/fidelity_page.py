@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from wherry.probe.model.published import Figure
 from wherry.probe.model.rows import MODEL, Row
 
 PAPERS = {
@@ -39,7 +40,8 @@ better, equal or worse ([status.md](status.md)). Nothing was run on an FPGA: RTL
 A modelled row has a mark: *fitted* (a number was set to it, or chosen after it was seen), *predicted* (none was),
 *given* (arithmetic on specifications) or *bound* (an upper or lower bound alone). Its error is off the middle of the
 published range. Behind it stands how far it is outside the range. *Simulated* figures are of a recorded run of the
-named benchmark; the others are formulas. [probe-model.md](probe-model.md) says how far to
+named benchmark; the others are formulas. Bandwidths of paper 000 have both: the model's, then those of the simulated
+designs ([designs.md](designs.md)). [probe-model.md](probe-model.md) says how far to
 believe these figures.
 """
 
@@ -160,7 +162,20 @@ def _modelled(name: str, row: Mapping[str, str], ours: Row) -> str:
     notes = [note for note in (figure.how if figure.how != MODEL else "", figure.note) if note]
     if name != ours.ids[0]:
         notes.append(f"as `{ours.ids[0]}`")
-    return f"{text} ({'; '.join(notes)})" if notes else text
+    text = f"{text} ({'; '.join(notes)})" if notes else text
+    return text if ours.simulation is None else f"{text}. {_simulated(row, ours, ours.simulation)}"
+
+
+def _simulated(row: Mapping[str, str], ours: Row, figure: Figure) -> str:
+    """What the simulated design says beside the model."""
+    ends = sorted({f"{figure.low:.3g}", f"{figure.high:.3g}"}, key=float)
+    value = " to ".join(ends)
+    published = ours.published
+    error = _percent(published.off_middle((figure.low + figure.high) / 2))
+    outside = _percent(max((published.outside(end) for end in (figure.low, figure.high)), key=abs))
+    place = "inside" if outside == "0.0 %" else f"outside {outside}"
+    note = f"; {figure.note}" if figure.note else ""
+    return f"Simulated: {value} {row['unit']}, *{figure.mark}*, error {error}, {place} ({figure.how}{note})"
 
 
 def _percent(share: float | None) -> str:

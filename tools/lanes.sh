@@ -38,6 +38,10 @@ while ((${#running[@]})); do
     end
     ((lane == 1)) || cat "$folder/lane$lane.log"
     echo "lane $lane failed" >&2
+    for place in . "${TMPDIR:-/tmp}"; do
+      left=$(df --output=avail -BM "$place" | tail -1 | tr -dc 0-9)
+      ((left > 512)) || echo "$left MiB are free in $place: a full disk may be why; the first whole run takes about 14 GiB" >&2
+    done
     exit "$status"
   fi
   left=()

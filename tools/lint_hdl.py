@@ -18,6 +18,8 @@ BEGUN_BEFORE_USE = {
     "axi_to_lite": {"data_q", "left_q", "word_q"},
     "bypass_expand": {"odd_base_q", "word_q"},  # data of the beat that was asked for
     "kv_box_250mhz": {"host_out_middle_q", "net_out_middle_q"},  # cleared while the box is closed, as it begins
+    # Of a burst, or a word, that has begun.
+    "kv_host_path": {"aw_sent_q", "ended_q", "high_sent_q", "low_sent_q", "to_give_q", "write_error_q", "write_word_q"},
     "kv_recovery_epoch": {"step_q"},
     "kv_recovery_fetch": {"again_q", "at_q", "lane_q", "missing_q", "silent_q", "walk_q"},
     "kv_recovery_request": {"found_q"},

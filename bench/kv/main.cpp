@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/command_line.hpp"
 #include "kv/generated/frame.hpp"
 #include "kv/load.hpp"
 #include "kv/verb_json.hpp"
@@ -69,7 +70,7 @@ int main(int argc, char** argv) {
   app.add_flag("--spin", spin, "clients never sleep");
   app.add_flag("--yield", yield, "clients never sleep, and let others on their cores run once they have asked");
   app.add_flag("--no-fill", no_fill, "do not write every key first");
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
   if (load.mix[0] + load.mix[1] + load.mix[2] == 0)
     return fail({wherry::StatusCode::kInvalidArgument, "--reads, --writes, --conditional: one must be above 0"});
   if (first_lane.value_or(0) + std::uint64_t{load.clients} * load.depth > wherry::kv::kMaxLanes)

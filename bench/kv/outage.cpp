@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "base/clock.hpp"
+#include "base/command_line.hpp"
 #include "kv/generated/frame.hpp"
 #include "wherry/kv.hpp"
 
@@ -67,7 +68,7 @@ int main(int argc, char** argv) {
   app.add_option("--slots", slots, "two of those that it leads")->required()->expected(2)->check(CLI::Range(0, 255));
   app.add_option("--before", before, "seconds of writing before it is killed")->capture_default_str();
   app.add_option("--first-lane", first_lane)->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
 
   std::array<Writer, 2> writers;
   for (std::size_t i = 0; i < writers.size(); ++i) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/command_line.hpp"
 #include "base/cpu.hpp"
 #include "kv/net/udp_port.hpp"
 #include "kv/net/veth_testing.hpp"
@@ -114,7 +115,7 @@ int main(int argc, char** argv) {
   app.add_option("--messages", settings.messages, "in a round")->capture_default_str();
   app.add_option("--frames", frames, "bytes of a frame, 64 to 1088")->capture_default_str();
   app.add_flag("--one-thread", settings.one_thread, "does the work of both ends: what it costs, on a busy machine too");
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
   std::string why;
   const auto network = VethPair::make(&why);
   if (!network) {

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
@@ -41,7 +42,21 @@ void become_child(int core) {
   require(pin_thread({core}), "--agent-core");
 }
 
-int agent_main(const Options& options, const std::string& session_file) {
+/// "move.window=4MiB", in the table of all settings.
+void apply(const std::vector<std::string>& words, AgentConfig& config, const Services& services) {
+  const Settings table = settings(config, services);
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    const auto setting = std::ranges::find(table, word.substr(0, equals), &Setting::key);
+    if (equals == std::string::npos || setting == table.end())
+      throw std::runtime_error("--set " + word + ": want KEY=VALUE with a key of `wherryd --dump-config`");
+    require(setting->set(word.substr(equals + 1)), "--set");
+  }
+  require(check(config), "--set");
+  require(check(services), "--set");
+}
+
+int agent_main(const Options& options, const std::string& session_file, const std::vector<std::string>& set) {
   become_child(options.agent_core);
   require(init_log("warn", ""), "log");
   AgentConfig config;
@@ -51,6 +66,7 @@ int agent_main(const Options& options, const std::string& session_file) {
   config.services["flight.listen"] = "off";
   config.metrics = "off";
   Services services = make_services();
+  apply(set, config, services);
   services.push_back(std::make_unique<BenchService>());
   auto agent = require(Agent::create(config, std::move(services)), "agent");
   require(agent->run(stop_requested, false), "agent");
@@ -79,7 +95,11 @@ Children::Children(const Options& options) {
   if (!directory) throw std::runtime_error(directory.status().message());
   directory_ = *std::move(directory);
   session_file_ = directory_.file("agent.json");
-  agent_ = start([&] { return agent_main(options, session_file_); });
+  agent_ = start([&] { return agent_main(options, session_file_, {}); });
+  if (options.wants("profile")) {
+    advised_file_ = directory_.file("advised.json");
+    advised_ = start([&] { return agent_main(options, advised_file_, options.set); });
+  }
   if (!options.wants("flight")) return;
   int ends[2];
   if (pipe(ends) != 0) throw std::runtime_error("cannot make a pipe");
@@ -93,6 +113,7 @@ Children::Children(const Options& options) {
 
 Children::~Children() {
   end(agent_);
+  end(advised_);
   end(flight_);
   if (flight_port_pipe_ >= 0) close(flight_port_pipe_);
 }
@@ -108,15 +129,15 @@ void Children::end(pid_t child) const {
   }
 }
 
-std::string Children::wait_for_agent() const {
+std::string Children::wait_for(pid_t agent, const std::string& session_file) const {
   const Deadline patience{std::chrono::milliseconds(kReadyTimeoutMs)};
-  while (!std::filesystem::exists(session_file_)) {
+  while (!std::filesystem::exists(session_file)) {
     check_interrupted();
-    if (waitpid(agent_, nullptr, WNOHANG) != 0) throw std::runtime_error("the agent ended at once; it said why above");
+    if (waitpid(agent, nullptr, WNOHANG) != 0) throw std::runtime_error("the agent ended at once; it said why above");
     if (patience.passed()) throw std::runtime_error("the agent did not come up");
     usleep(2000);
   }
-  return session_file_;
+  return session_file;
 }
 
 int Children::wait_for_flight() const {
@@ -131,5 +152,7 @@ int Children::wait_for_flight() const {
 
 void Children::stop_agent() const { kill(agent_, SIGSTOP); }
 void Children::resume_agent() const { kill(agent_, SIGCONT); }
+void Children::stop_advised() const { kill(advised_, SIGSTOP); }
+void Children::resume_advised() const { kill(advised_, SIGCONT); }
 
 }  // namespace wherry::bench

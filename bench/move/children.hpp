@@ -21,20 +21,26 @@ class Children {
   Children& operator=(const Children&) = delete;
 
   /// Blocks until the agent listens. Throws if it died instead.
-  std::string wait_for_agent() const;
+  std::string wait_for_agent() const { return wait_for(agent_, session_file_); }
+  /// The same of the agent with the settings of --set, of experiment `profile`.
+  std::string wait_for_advised() const { return wait_for(advised_, advised_file_); }
   /// Blocks until the Flight server listens; its port.
   [[nodiscard]] int wait_for_flight() const;
 
   /// The agent polls its core; while somebody else is measured there it must not.
   void stop_agent() const;
   void resume_agent() const;
+  void stop_advised() const;
+  void resume_advised() const;
 
  private:
   void end(pid_t child) const;
+  std::string wait_for(pid_t agent, const std::string& session_file) const;
 
   TemporaryDirectory directory_;
-  std::string session_file_;
+  std::string session_file_, advised_file_;
   pid_t agent_ = -1;
+  pid_t advised_ = -1;
   pid_t flight_ = -1;
   int flight_port_pipe_ = -1;
 };

@@ -52,5 +52,6 @@ void run_buffers(Bench& bench);
 void run_conversion(Bench& bench);
 void run_approaches(Bench& bench);
 void run_flight(Bench& bench);
+void run_profile(Bench& bench);
 
 }  // namespace wherry::bench

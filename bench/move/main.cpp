@@ -18,8 +18,8 @@ struct Experiment {
 };
 // Flight is last: its threads would disturb the others.
 constexpr Experiment kExperiments[] = {
-    {"initiate", run_initiate},     {"bandwidth", run_bandwidth},   {"mapped", run_mapped}, {"buffers", run_buffers},
-    {"conversion", run_conversion}, {"approaches", run_approaches}, {"flight", run_flight}};
+    {"initiate", run_initiate},     {"bandwidth", run_bandwidth},   {"mapped", run_mapped},   {"buffers", run_buffers},
+    {"conversion", run_conversion}, {"approaches", run_approaches}, {"profile", run_profile}, {"flight", run_flight}};
 
 void run(const Options& options) {
   const std::size_t cores = allowed_cores().size();

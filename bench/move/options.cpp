@@ -24,14 +24,16 @@ constexpr const char* kAbout =
     "  buffers     allocators and caching of buffers, eight combinations (figure 4)\n"
     "  conversion  the steps from columns to Arrow IPC on the host (figures 7 and 8)\n"
     "  approaches  host time and throughput of five ways to Arrow IPC (figure 11)\n"
-    "  flight      against Arrow Flight's DoPut: throughput and host CPU\n\n"
+    "  flight      against Arrow Flight's DoPut: throughput and host CPU\n"
+    "  profile     an agent with the settings of --set against one with the defaults; only if it is named\n\n"
     "What is compared alternates within one run; the JSON is described in docs/bench-json.md.\n"
     "Two cores that nothing else uses are needed for figures worth keeping. Ctrl-C ends it with its children.";
 
 }  // namespace
 
 bool Options::wants(const std::string& experiment) const {
-  return only.empty() || std::find(only.begin(), only.end(), experiment) != only.end();
+  if (only.empty()) return experiment != "profile";  // which compares two agents, and wants the other's settings
+  return std::find(only.begin(), only.end(), experiment) != only.end();
 }
 
 Options parse_command_line(int argc, char** argv) {
@@ -45,8 +47,11 @@ Options parse_command_line(int argc, char** argv) {
   app.add_flag("--quick", options.quick, "fewer sizes and repetitions, under a minute");
   app.add_option("--only", options.only, "experiments, separated by commas")
       ->delimiter(',')
-      ->check(CLI::IsMember({"initiate", "bandwidth", "mapped", "buffers", "conversion", "approaches", "flight"}))
+      ->check(CLI::IsMember(
+          {"initiate", "bandwidth", "mapped", "buffers", "conversion", "approaches", "flight", "profile"}))
       ->type_name("NAMES");
+  app.add_option("--set", options.set, "a setting of the other agent of experiment profile; may be repeated")
+      ->type_name("KEY=VALUE");
   app.add_option("--app-core", options.app_core, "core of the application")->capture_default_str();
   app.add_option("--agent-core", options.agent_core, "core of the agent, and of the Flight server")
       ->capture_default_str();

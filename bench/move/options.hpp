@@ -9,7 +9,8 @@ namespace wherry::bench {
 struct Options {
   std::string json;               ///< where the results go
   bool quick = false;             ///< fewer sizes and repetitions: under a minute, for a look
-  std::vector<std::string> only;  ///< experiments; empty: all
+  std::vector<std::string> only;  ///< experiments; empty: all but `profile`
+  std::vector<std::string> set;   ///< "move.window=4MiB": settings of the other agent of experiment `profile`
   int app_core = 0;
   int agent_core = 1;
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
+#include "base/command_line.hpp"
 #include "base/event_counter.hpp"
 #include "base/random.hpp"
 #include "base/try.hpp"
@@ -170,7 +171,7 @@ int main(int argc, char** argv) {
   app.add_option("--table", options.megabytes, "MiB of each rank's table")->check(CLI::Range(1.0, 65536.0));
   app.add_option("--messages", options.messages, "messages of each rank; fewer if each takes longer")
       ->check(CLI::Range(1e3, 1e12));
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
   const wherry::Status status = run(options);
   if (!status) fmt::print(stderr, "route_balance: {}\n", status.message());
   return status ? 0 : 1;

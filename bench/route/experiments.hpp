@@ -17,6 +17,7 @@ struct RouteBenchOptions {
   std::string json;
   bool quick = false;
   std::vector<std::string> only;
+  std::vector<std::string> set;  ///< "route.buffer_bytes=65536": of the other jobs of experiment `profile`
   /// A peer's histogram. In the command, {lg} and {n} stand for log2 of the counters and the updates per rank. The last
   /// line of its output holds "mups": M updates/s in total.
   struct Peer {
@@ -59,5 +60,7 @@ void run_sweeps(RouteBench& bench);
 void run_weak_scaling(RouteBench& bench);
 void run_agent_memory(RouteBench& bench);
 void run_link(RouteBench& bench);
+/// Only if it is named.
+void run_profile(RouteBench& bench);
 
 }  // namespace wherry::bench

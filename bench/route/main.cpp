@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <tuple>
 
+#include "base/command_line.hpp"
 #include "base/cpu.hpp"
 #include "base/log.hpp"
 #include "experiments.hpp"
@@ -54,10 +55,16 @@ struct Experiment {
   const char* name;
   void (*run)(RouteBench&);
 };
-constexpr Experiment kExperiments[] = {
-    {"histogram", run_histogram},       {"random_sizes", run_random_sizes},   {"agent_rate", run_agent_rate},
-    {"latency", run_latency},           {"message_sizes", run_message_sizes}, {"sweeps", run_sweeps},
-    {"weak_scaling", run_weak_scaling}, {"agent_memory", run_agent_memory},   {"link", run_link}};
+constexpr Experiment kExperiments[] = {{"histogram", run_histogram},
+                                       {"random_sizes", run_random_sizes},
+                                       {"agent_rate", run_agent_rate},
+                                       {"latency", run_latency},
+                                       {"message_sizes", run_message_sizes},
+                                       {"sweeps", run_sweeps},
+                                       {"weak_scaling", run_weak_scaling},
+                                       {"agent_memory", run_agent_memory},
+                                       {"link", run_link},
+                                       {"profile", run_profile}};
 
 std::string names() {
   std::string all;
@@ -95,6 +102,10 @@ int main(int argc, char** argv) {
   app.add_option("--json", options.json, "where the results go")->required();
   app.add_flag("--quick", options.quick, "fewer and shorter rounds");
   app.add_option("--only", options.only, "these experiments: " + names())->delimiter(',');
+  app.add_option(
+      "--set", options.set,
+      "KEY=VALUE: route.buffer_bytes or route.buffers of the other jobs of experiment profile, which runs only "
+      "if it is named");
   app.add_option("--peer", peers,
                  "NAME=COMMAND: a peer's histogram to take turns with; {lg} and {n} in it become log2 of the counters "
                  "and the updates a rank; its last line of output is {\"mups\": M updates/s in total}. "
@@ -108,7 +119,7 @@ int main(int argc, char** argv) {
          },
          "the two cores")
       ->expected(2);
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
   catch_signals();
   struct EndAgents {
     ~EndAgents() { end_agents(); }
@@ -126,7 +137,7 @@ int main(int argc, char** argv) {
         throw std::runtime_error(fmt::format("--only {}: there is no such experiment, only {}", name, names()));
     }
     for (const Experiment& experiment : kExperiments) {
-      if (options.only.empty() ||
+      if ((options.only.empty() && experiment.run != run_profile) ||
           std::find(options.only.begin(), options.only.end(), experiment.name) != options.only.end())
         experiment.run(bench);
     }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "experiments.hpp"
+#include "message_stream.hpp"
 #include "turns.hpp"
 
 namespace wherry::bench {
@@ -18,11 +19,8 @@ using route::Runtime;
 
 constexpr std::size_t kSizes[] = {8, 16, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20};
 
-struct OfSize {
-  double seconds = 0, transfer_bytes = 0, blocked_share = 0;
-};
+}  // namespace
 
-/// `messages` of `size` bytes to the other rank, both ways at once. The handler reads the first word of each.
 OfSize stream(Runtime& runtime, route::Handler<ByteView> take, ByteView source, std::size_t size,
               std::size_t messages) {
   const route::Rank other = 1 - runtime.rank();
@@ -45,12 +43,7 @@ OfSize stream(Runtime& runtime, route::Handler<ByteView> take, ByteView source, 
   return {took, span.transfer_bytes(), static_cast<double>(blocked_ns) * 1e-9 / took};
 }
 
-std::size_t messages_of(std::size_t size, bool quick) {
-  const std::size_t bytes = std::size_t{quick ? 16U : 128U} << 20;
-  return std::clamp(bytes / size, std::size_t{16}, std::size_t{quick ? 500'000U : 4'000'000U});
-}
-
-Results all_sizes(Runtime& runtime, bool quick) {
+std::vector<OfSize> stream_sizes(Runtime& runtime, std::span<const std::size_t> sizes, StreamEffort effort) {
   std::uint64_t sum = 0;
   const auto take = runtime.on<ByteView>([&](ByteView data) {
     std::uint64_t word = 0;
@@ -58,13 +51,25 @@ Results all_sizes(Runtime& runtime, bool quick) {
     sum += word;
   });
   const std::vector<std::byte> source(std::size_t{4} << 20, std::byte{1});
-  Results results;
-  for (const std::size_t size : kSizes) {
-    const std::size_t messages = messages_of(size, quick);
+  std::vector<OfSize> found;
+  for (const std::size_t size : sizes) {
+    const std::size_t messages = effort.messages(size);
     stream(runtime, take, source, size, messages / 4 + 1);
-    const OfSize of = stream(runtime, take, source, size, messages);
-    results.insert(results.end(), {of.seconds, of.transfer_bytes, of.blocked_share});
+    found.push_back(stream(runtime, take, source, size, messages));
   }
+  return found;
+}
+
+namespace {
+
+StreamEffort effort_of(bool quick) {
+  return quick ? StreamEffort{std::size_t{16} << 20, 500'000} : StreamEffort{std::size_t{128} << 20, 4'000'000};
+}
+
+Results all_sizes(Runtime& runtime, bool quick) {
+  Results results;
+  for (const OfSize& of : stream_sizes(runtime, kSizes, effort_of(quick)))
+    results.insert(results.end(), {of.seconds, of.transfer_bytes, of.blocked_share});
   return results;
 }
 
@@ -113,7 +118,7 @@ void run_message_sizes(RouteBench& bench) {
       const Results& mine = results.front();  // both ranks begin and end together
       for (std::size_t i = 0; i < std::size(kSizes); ++i) {
         Samples& samples = all[placement][kSizes[i]];
-        const double messages = 2.0 * static_cast<double>(messages_of(kSizes[i], bench.quick()));
+        const double messages = 2.0 * static_cast<double>(effort_of(bench.quick()).messages(kSizes[i]));
         samples.mmps.push_back(messages * 1e-6 / mine[3 * i]);
         samples.gbps.push_back(messages * static_cast<double>(kSizes[i]) * 8e-9 / mine[3 * i]);
         samples.transfer.push_back(mine[3 * i + 1]);

@@ -58,27 +58,19 @@ module bypass_core
 
   settings_t settings;
   logic [23:0] cycle;
-  pair_state_t [Queues-1:0] state;
-  events_t events;
+  pair_state_t [Queues-1:0] pairs;
+  news_t news;
 
   window_write_t window_write;
   window_read_t window_read;
-  rx_written_t rx_written;
-  tx_written_t tx_written;
-  fetch_t fetch;
-
-  queues_t run, begin_, has, take, room, post_to, reported, told, may_write, may_read, tx_unexpected;
-  index_t [Queues-1:0] taken, tx_tail;
-  logic [Queues-1:0][3:0] accept;
-  logic [Queues-1:0][2:0] ended, rx_unexpected;
-  release_t [1:0] free_slots;
-  tx_done_t done;
-  index_t written_slot, read_slot;
+  queues_t run, room, take, coming, post_to;
+  index_t [Queues-1:0] tx_tail;
+  release_t [1:0] freed;
 
   logic [2*Queues-1:0] bell_valid, bell_ready;
   index_t [2*Queues-1:0] bell_tail;
 
-  logic stray, outside_write, outside_read;
+  events_t port_events, slots_events, reader_events, input_events, verdict_events, watch_events, tail_events;
 
   // ---- the window
 
@@ -90,16 +82,15 @@ module bypass_core
       .Config(Config)
   ) i_port (
       .*,
-      .s_axi_req      (window_req),
-      .s_axi_resp     (window_resp),
-      .rx_32_bytes_i  (settings.personality.rx_32_bytes),
-      .write_o        (window_write),
-      .read_o         (window_read),
-      .expanded_i     (expanded),
-      .packed_i       (packed_data),
-      .slot_i         (slot_data),
-      .outside_write_o(outside_write),
-      .outside_read_o (outside_read)
+      .s_axi_req    (window_req),
+      .s_axi_resp   (window_resp),
+      .rx_32_bytes_i(settings.personality.rx_32_bytes),
+      .write_o      (window_write),
+      .read_o       (window_read),
+      .expanded_i   (expanded),
+      .packed_i     (packed_data),
+      .slot_i       (slot_data),
+      .events_o     (port_events)
   );
 
   tx_entry_t [3:0] entries;
@@ -116,16 +107,24 @@ module bypass_core
       .*,
       .nic_i  (settings.personality),
       .write_i(window_write),
-      .rx_o   (rx_written),
-      .tx_o   (tx_written)
+      .rx_o   (news.rx_written),
+      .tx_o   (news.tx_written)
   );
+  fetch_t fetch;
+  release_t [1:0] released;
+  assign news.fetch = fetch;
+  assign news.released = released;
   always_ff @(posedge clk_i) begin
     fetch.valid <= window_read.valid && (window_read.region == RxRing || window_read.region == TxRing);
     fetch.tx <= window_read.region == TxRing;
     fetch.pair <= window_read.offset[20:17];
     fetch.group <= settings.personality.rx_32_bytes && !window_read.offset[16] ? {1'b0, window_read.offset[15:7]}
                  : window_read.offset[15:6];
-    if (rst_i) fetch.valid <= 1'b0;
+    released <= freed;
+    if (rst_i) begin
+      fetch.valid <= 1'b0;
+      for (int i = 0; i < 2; i++) released[i].valid <= 1'b0;
+    end
   end
 
   // ---- queue pairs
@@ -136,49 +135,17 @@ module bypass_core
         .Queue (queue_t'(q))
     ) i_pair (
         .*,
-        .settings_i     (settings),
-        .rx_written_i   (rx_written),
-        .tx_written_i   (tx_written),
-        .fetch_i        (fetch),
-        .state_o        (state[q]),
-        .begin_o        (begin_[q]),
-        .accept_o       (accept[q]),
-        .ended_o        (ended[q]),
-        .rx_unexpected_o(rx_unexpected[q]),
-        .tx_unexpected_o(tx_unexpected[q]),
-        .take_i         (take[q]),
-        .taken_o        (taken[q]),
-        .has_o          (has[q]),
-        .release_i      (free_slots),
-        .post_i         (post_to[q]),
-        .done_i         (done),
-        .tail_o         (tx_tail[q]),
-        .room_o         (room[q]),
-        .reported_o     (reported[q]),
-        .told_o         (told[q]),
-        .writes_i       (written_slot),
-        .may_write_o    (may_write[q]),
-        .reads_i        (read_slot),
-        .may_read_o     (may_read[q]),
-        .m_valid        (bell_valid[2*q+:2]),
-        .m_ready        (bell_ready[2*q+:2]),
-        .m_payload      (bell_tail[2*q+:2])
+        .settings_i(settings),
+        .news_i    (news),
+        .order_i   ('{take: take[q], coming: coming[q], post: post_to[q]}),
+        .state_o   (pairs[q]),
+        .m_valid   (bell_valid[2*q+:2]),
+        .m_ready   (bell_ready[2*q+:2]),
+        .m_payload (bell_tail[2*q+:2])
     );
-    assign run[q] = state[q].running;
-  end
-
-  // Of one queue only there is something.
-  logic [3:0] accepts;
-  logic [2:0] ends, unexpected;
-  always_comb begin
-    accepts = '0;
-    ends = '0;
-    unexpected = '0;
-    for (int q = 0; q < int'(Queues); q++) begin
-      accepts |= accept[q];
-      ends |= ended[q];
-      unexpected |= rx_unexpected[q];
-    end
+    assign run[q]     = pairs[q].running;
+    assign room[q]    = pairs[q].tx.room;
+    assign tx_tail[q] = pairs[q].tx.tail;
   end
 
   // ---- receive
@@ -190,12 +157,8 @@ module bypass_core
   ) i_rx_frames (
       .*,
       .max_frame_i(settings.max_frame),
-      .written_i  (rx_written),
-      .accept_i   (accepts),
-      .has_i      (has),
-      .run_i      (run),
-      .begin_i    (begin_),
-      .taken_i    (taken),
+      .written_i  (news.rx_written),
+      .pairs_i    (pairs),
       .take_o     (take),
       .m_valid    (frame_valid),
       .m_ready    (frame_ready),
@@ -211,9 +174,9 @@ module bypass_core
       .*,
       .window_write_i(window_write),
       .window_read_i (window_read),
-      .written_o     (written_slot),
-      .may_write_i   (may_write),
-      .stray_o       (stray),
+      .pairs_i       (pairs),
+      .written_o     (news.writes),
+      .events_o      (slots_events),
       .s_valid       (line_valid),
       .s_ready       (line_ready),
       .s_line        (replaced_line),
@@ -224,9 +187,8 @@ module bypass_core
       .data_o        (slot_data)
   );
 
-  logic place_valid, place_ready, rx_done;
+  logic place_valid, place_ready;
   frame_t place;
-  verdict_e rx_verdict;
   bypass_axis_t from_nic;
   bypass_rx_reader #(
       .Config(Config)
@@ -249,9 +211,8 @@ module bypass_core
       .m_place_valid  (place_valid),
       .m_place_ready  (place_ready),
       .m_place_payload(place),
-      .release_o      (free_slots[0]),
-      .verdict_o      (rx_verdict),
-      .done_o         (rx_done)
+      .release_o      (freed[0]),
+      .events_o       (reader_events)
   );
   assign {m_rx_tuser, m_rx_tlast, m_rx_tkeep, m_rx_tdata} = from_nic;
   assign {m_head_tuser, m_head_tlast, m_head_tkeep, m_head_tdata} = from_nic;
@@ -264,7 +225,7 @@ module bypass_core
   assign to_nic  = '{user: s_tx_tuser, last: s_tx_tlast, keep: s_tx_tkeep, data: s_tx_tdata};
   assign verdict = '{user: s_verdict_tuser, last: s_verdict_tlast, keep: s_verdict_tkeep, data: s_verdict_tdata};
 
-  logic pack_write, pack_free, may_read_pack, tx_ended, tx_refused, tx_size;
+  logic pack_write, pack_free, may_read_pack;
   logic [PackBits-1:0] pack_write_line, pack_read_line;
   data_t pack_write_data;
   bypass_tx_input #(
@@ -283,9 +244,7 @@ module bypass_core
       .m_valid     (post_valid[0]),
       .m_ready     (post_ready[0]),
       .m_payload   (post[0]),
-      .ended_o     (tx_ended),
-      .refused_o   (tx_refused),
-      .size_o      (tx_size),
+      .events_o    (input_events),
       .reads_i     (pack_read_line),
       .may_read_o  (may_read_pack)
   );
@@ -302,7 +261,6 @@ module bypass_core
       .read_data_o(packed_data)
   );
 
-  logic forward, late, drop;
   bypass_verdicts #(
       .Config(Config)
   ) i_verdicts (
@@ -321,9 +279,7 @@ module bypass_core
       .m_valid          (post_valid[1]),
       .m_ready          (post_ready[1]),
       .m_payload        (post[1]),
-      .forward_o        (forward),
-      .late_o           (late),
-      .drop_o           (drop)
+      .events_o         (verdict_events)
   );
 
   logic posted_valid, posted_ready;
@@ -338,6 +294,7 @@ module bypass_core
       .room_i   (room),
       .tail_i   (tx_tail),
       .post_o   (post_to),
+      .coming_o (coming),
       .m_valid  (posted_valid),
       .m_ready  (posted_ready),
       .m_payload(posted),
@@ -345,27 +302,23 @@ module bypass_core
       .entries_o(entries)
   );
 
-  logic taken_back;
   bypass_watch #(
       .Config(Config)
   ) i_watch (
       .*,
       .written_back_i (settings.written_back),
-      .run_i          (run),
-      .reported_i     (reported),
-      .told_i         (told),
+      .pairs_i        (pairs),
       .s_valid        (posted_valid),
       .s_ready        (posted_ready),
       .s_payload      (posted),
       .read_i         (window_read),
-      .read_slot_o    (read_slot),
+      .read_slot_o    (news.reads),
       .read_line_o    (pack_read_line),
-      .may_read_i     (may_read),
       .may_read_pack_i(may_read_pack),
-      .done_o         (done),
-      .release_o      (free_slots[1]),
+      .done_o         (news.done),
+      .release_o      (freed[1]),
       .free_o         (pack_free),
-      .taken_back_o   (taken_back)
+      .events_o       (watch_events)
   );
 
   // ---- tails
@@ -373,9 +326,8 @@ module bypass_core
   logic [1:0] tail_write;
   logic [QueueBits:0] tail_ring;
   logic [31:0] tail_data;
-  logic tail_written, tail_error;
   // verilator lint_off UNUSEDSIGNAL  // nothing is read there
-  tail_req_t  tail_req;
+  tail_req_t tail_req;
   // verilator lint_on UNUSEDSIGNAL
   tail_resp_t tail_resp;
   `AXI_LITE_WRITER_TO_FLAT(m_axil, tail_req, tail_resp)
@@ -391,40 +343,32 @@ module bypass_core
       .s_payload   (bell_tail),
       .m_axil_req  (tail_req),
       .m_axil_resp (tail_resp),
-      .written_o   (tail_written),
-      .error_o     (tail_error)
+      .events_o    (tail_events)
   );
 
   // ---- registers
 
-  logic good;
-  assign good = rx_done && rx_verdict == Good;
-  assign events = '{
-          rx_in: ends,
-          rx_frame: good,
-          rx_bytes: good ? frame.bytes : '0,
-          rx_error: rx_done && rx_verdict == BadError,
-          rx_size: rx_done && rx_verdict == BadSize,
-          rx_stopped: rx_done && rx_verdict == BadStopped,
-          rx_unexpected: unexpected,
-          rx_stray: stray,
-          tx_in: 2'(tx_ended) + 2'(forward),
-          tx_posted: posted_valid && !posted.skip,
-          tx_bytes: posted_valid && !posted.skip ? posted.bytes : '0,
-          tx_done: done.valid && !taken_back,
-          tx_stopped: taken_back,
-          tx_refused: tx_refused,
-          tx_size: tx_size,
-          tx_late: late,
-          verdict_drop: drop,
-          tail: tail_written,
-          tail_error: tail_error,
-          fetch: fetch.valid,
-          tx_written_back: tx_written.valid,
-          tx_unexpected: tx_unexpected != '0,
-          outside_write: outside_write,
-          outside_read: outside_read
-      };
+  // Whether a frame that comes is taken is known late: what counts that has a register before the sum.
+  events_t others, others_q, input_q, verdict_q, events;
+  always_comb begin
+    others = port_events | slots_events | reader_events | watch_events | tail_events;
+    others.tx_posted = posted_valid && !posted.skip;
+    others.tx_bytes = posted_valid && !posted.skip ? posted.bytes : '0;
+    others.fetch = news.fetch.valid;
+    others.tx_written_back = news.tx_written.valid;
+    for (int q = 0; q < int'(Queues); q++) begin  // of one queue only there is something
+      others.rx_in |= pairs[q].rx.ended;
+      others.rx_unexpected |= pairs[q].rx.unexpected;
+      others.tx_unexpected |= pairs[q].tx.unexpected;
+    end
+    events = others_q | input_q | verdict_q;
+    events.tx_in = input_q.tx_in + verdict_q.tx_in;
+  end
+  always_ff @(posedge clk_i) begin
+    others_q  <= others;
+    input_q   <= input_events;
+    verdict_q <= verdict_events;
+  end
 
   bypass_axil_req_t  axil_req;
   bypass_axil_resp_t axil_resp;
@@ -440,7 +384,7 @@ module bypass_core
       .tail_write_o(tail_write),
       .tail_ring_o (tail_ring),
       .tail_data_o (tail_data),
-      .state_i     (state),
+      .pairs_i     (pairs),
       .events_i    (events)
   );
 

@@ -57,8 +57,10 @@ module bypass_functions
 
   // ---- the core
 
-  logic rx_valid, rx_ready, head_valid, head_ready, tx_valid, tx_ready, verdict_valid, verdict_ready;
-  bypass_axis_t rx, head, tx, verdict;
+  to_function_t   to_stream;
+  from_function_t from_stream;
+  to_judge_t      to_judge;
+  from_judge_t    from_judge;
   // verilog_lint: waive-start module-port
   bypass_core #(
       .QueueBits (QueueBits),
@@ -68,43 +70,34 @@ module bypass_functions
   ) i_core (
       .*,
       `AXI_LITE_PORTS(s_axil, block_req[0], block_resp[0]),
-      `AXIS_PORTS(m_rx, rx_valid, rx_ready, rx),
-      `AXIS_PORTS(s_tx, tx_valid, tx_ready, tx),
-      `AXIS_PORTS(m_head, head_valid, head_ready, head),
-      `AXIS_PORTS(s_verdict, verdict_valid, verdict_ready, verdict)
+      `AXIS_PORTS(m_rx, to_stream.rx.valid, from_stream.rx_ready, to_stream.rx.beat),
+      `AXIS_PORTS(s_tx, from_stream.tx.valid, to_stream.tx_ready, from_stream.tx.beat),
+      `AXIS_PORTS(m_head, to_judge.head.valid, from_judge.head_ready, to_judge.head.beat),
+      `AXIS_PORTS(s_verdict, from_judge.verdict.valid, to_judge.verdict_ready, from_judge.verdict.beat)
   );
   // verilog_lint: waive-stop module-port
 
   // ---- the functions
 
-  bypass_axis_t outside, from_outside;
-  assign {m_rx_tuser, m_rx_tlast, m_rx_tkeep, m_rx_tdata} = outside;
-  assign from_outside = '{user: s_tx_tuser, last: s_tx_tlast, keep: s_tx_tkeep, data: s_tx_tdata};
+  to_function_t   outside;
+  from_function_t from_outside;
+  assign {m_rx_tuser, m_rx_tlast, m_rx_tkeep, m_rx_tdata} = outside.rx.beat;
+  assign m_rx_tvalid = outside.rx.valid;
+  assign s_tx_tready = outside.tx_ready;
+  assign from_outside = {s_tx_tvalid, s_tx_tuser, s_tx_tlast, s_tx_tkeep, s_tx_tdata, m_rx_tready};
   bypass_function_set #(
       .Rules(Rules),
       .Generator(Generator)
   ) i_functions (
       .*,
-      .s_axil_req       (block_req[1]),
-      .s_axil_resp      (block_resp[1]),
-      .s_rx_valid       (rx_valid),
-      .s_rx_ready       (rx_ready),
-      .s_rx_payload     (rx),
-      .s_head_valid     (head_valid),
-      .s_head_ready     (head_ready),
-      .s_head_payload   (head),
-      .m_verdict_valid  (verdict_valid),
-      .m_verdict_ready  (verdict_ready),
-      .m_verdict_payload(verdict),
-      .m_tx_valid       (tx_valid),
-      .m_tx_ready       (tx_ready),
-      .m_tx_payload     (tx),
-      .m_rx_valid       (m_rx_tvalid),
-      .m_rx_ready       (m_rx_tready),
-      .m_rx_payload     (outside),
-      .s_tx_valid       (s_tx_tvalid),
-      .s_tx_ready       (s_tx_tready),
-      .s_tx_payload     (from_outside)
+      .s_axil_req (block_req[1]),
+      .s_axil_resp(block_resp[1]),
+      .stream_i   (to_stream),
+      .stream_o   (from_stream),
+      .place_i    (to_judge),
+      .place_o    (from_judge),
+      .elsewhere_o(outside),
+      .elsewhere_i(from_outside)
   );
 
 endmodule

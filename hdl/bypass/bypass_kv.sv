@@ -91,8 +91,10 @@ module bypass_kv
 
   // ---- the core
 
-  logic rx_valid, rx_ready, head_valid, head_ready, tx_valid, tx_ready, verdict_valid, verdict_ready;
-  bypass_axis_t rx, head, tx, verdict;
+  to_function_t   to_stream;
+  from_function_t from_stream;
+  to_judge_t      to_judge;
+  from_judge_t    from_judge;
   // verilog_lint: waive-start module-port
   bypass_core #(
       .QueueBits (QueueBits),
@@ -102,17 +104,17 @@ module bypass_kv
   ) i_core (
       .*,
       `AXI_LITE_PORTS(s_axil, block_req[0], block_resp[0]),
-      `AXIS_PORTS(m_rx, rx_valid, rx_ready, rx),
-      `AXIS_PORTS(s_tx, tx_valid, tx_ready, tx),
-      `AXIS_PORTS(m_head, head_valid, head_ready, head),
-      `AXIS_PORTS(s_verdict, verdict_valid, verdict_ready, verdict)
+      `AXIS_PORTS(m_rx, to_stream.rx.valid, from_stream.rx_ready, to_stream.rx.beat),
+      `AXIS_PORTS(s_tx, from_stream.tx.valid, to_stream.tx_ready, from_stream.tx.beat),
+      `AXIS_PORTS(m_head, to_judge.head.valid, from_judge.head_ready, to_judge.head.beat),
+      `AXIS_PORTS(s_verdict, from_judge.verdict.valid, to_judge.verdict_ready, from_judge.verdict.beat)
   );
   // verilog_lint: waive-stop module-port
 
   // ---- the key-value store
 
-  logic foreign_valid, foreign_ready, answer_valid, answer_ready;
-  bypass_axis_t foreign, answer;
+  to_function_t   foreign;
+  from_function_t answer;
   // verilog_lint: waive-start module-port
   kv_core #(
       .Channels(Channels),
@@ -125,49 +127,38 @@ module bypass_kv
   ) i_kv (
       .*,
       `AXI_LITE_PORTS(s_axil, kv_req, kv_resp),
-      `AXIS_PORTS(s_net, rx_valid, rx_ready, rx),
+      `AXIS_PORTS(s_net, to_stream.rx.valid, from_stream.rx_ready, to_stream.rx.beat),
       .s_net_error(1'b0),  // the core has dropped them
-      .s_net_size(rx.user[15:0]),
-      `AXIS_PORTS(m_net, tx_valid, tx_ready, tx),
-      `AXIS_PORTS(s_host, answer_valid, answer_ready, answer),
-      `AXIS_PORTS(m_host, foreign_valid, foreign_ready, foreign)
+      .s_net_size(to_stream.rx.beat.user[15:0]),
+      `AXIS_PORTS(m_net, from_stream.tx.valid, to_stream.tx_ready, from_stream.tx.beat),
+      `AXIS_PORTS(s_host, answer.tx.valid, foreign.tx_ready, answer.tx.beat),
+      `AXIS_PORTS(m_host, foreign.rx.valid, answer.rx_ready, foreign.rx.beat)
   );
   // verilog_lint: waive-stop module-port
 
   // ---- the functions
 
-  logic unused_valid, unused_ready;
-  bypass_axis_t unused_payload;
+  to_function_t   unused;
+  from_function_t nobody;  // there is nobody elsewhere
+  always_comb begin
+    nobody          = '0;
+    nobody.rx_ready = 1'b1;
+  end
   bypass_function_set #(
       .Rules(Rules),
       .Generator(Generator),
       .Kv(1'b1)
   ) i_functions (
       .*,
-      .s_axil_req       (block_req[1]),
-      .s_axil_resp      (block_resp[1]),
-      .s_rx_valid       (foreign_valid),
-      .s_rx_ready       (foreign_ready),
-      .s_rx_payload     (foreign),
-      .s_head_valid     (head_valid),
-      .s_head_ready     (head_ready),
-      .s_head_payload   (head),
-      .m_verdict_valid  (verdict_valid),
-      .m_verdict_ready  (verdict_ready),
-      .m_verdict_payload(verdict),
-      .m_tx_valid       (answer_valid),
-      .m_tx_ready       (answer_ready),
-      .m_tx_payload     (answer),
-      // There is nobody elsewhere.
-      .m_rx_valid       (unused_valid),
-      .m_rx_ready       (1'b1),
-      .m_rx_payload     (unused_payload),
-      .s_tx_valid       (1'b0),
-      .s_tx_ready       (unused_ready),
-      .s_tx_payload     ('0)
+      .s_axil_req (block_req[1]),
+      .s_axil_resp(block_resp[1]),
+      .stream_i   (foreign),
+      .stream_o   (answer),
+      .place_i    (to_judge),
+      .place_o    (from_judge),
+      .elsewhere_o(unused),
+      .elsewhere_i(nobody)
   );
-  logic unused;
-  assign unused = ^{unused_valid, unused_ready, unused_payload};
 
 endmodule
 `default_nettype wire

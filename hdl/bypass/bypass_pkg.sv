@@ -56,6 +56,11 @@ package bypass_pkg;
         && config_i.tx_bits >= 3 && config_i.tx_bits <= 12 && config_i.pack_bits >= 9 && config_i.pack_bits <= 11;
   endfunction
 
+  /// The number of a queue that exists: the bits that tell queues apart. With one queue a constant, which synthesis does not see behind a memory.
+  function automatic queue_t existing(queue_t pair, bypass_config_t config_i);
+    return queue_t'(32'(pair) & ((32'd1 << config_i.queue_bits) - 32'd1));
+  endfunction
+
   /// What lies at an offset.
   function automatic region_e region_of(offset_t offset, logic rx_32_bytes, bypass_config_t config_i);
     logic [15:0] index;
@@ -74,6 +79,18 @@ package bypass_pkg;
       return 32'(offset[18:0]) >> (config_i.pack_bits + 1 + LineBits) == '0 ? Pack : NoRegion;
     end
     return NoRegion;
+  endfunction
+
+  /// Where a write belongs: Slots, a ring or Heads. It says no more than region_of, but so much sooner.
+  function automatic logic takes_writes(offset_t offset, logic rx_32_bytes, bypass_config_t config_i);
+    logic in_slots, in_ring, in_heads;
+    in_slots = offset[22] && 32'(offset[21:0]) >> (config_i.queue_bits + config_i.rx_bits + 1 + SlotBits) == '0;
+    in_ring  = 32'(offset[15:0]) >> (config_i.rx_bits + 4) == '0;
+    if (rx_32_bytes) in_ring = 32'(offset[15:0]) >> (config_i.rx_bits + 5) == '0;
+    if (offset[16]) in_ring = 32'(offset[15:0]) >> (config_i.tx_bits + 4) == '0;
+    in_ring &= offset[22:21] == '0 && 32'(offset[20:17]) >> config_i.queue_bits == '0;
+    in_heads = offset[22:10] == HeadsOffset[22:10] && 32'(offset[9:6]) >> config_i.queue_bits == '0;
+    return in_slots || in_ring || in_heads;
   endfunction
 
   /// Of a line in Slots: its queue, its slot, and the line's number in the memory of all slots.
@@ -248,16 +265,67 @@ package bypass_pkg;
     logic [9:0] group;
   } fetch_t;
 
-  // ---- queues
+  // ---- queue pairs
 
+  /// What all pairs are told, each of which takes what is its own.
   typedef struct packed {
-    logic   running;
+    rx_written_t    rx_written;
+    tx_written_t    tx_written;
+    fetch_t         fetch;
+    release_t [1:0] released;    // of the reader, of the watch
+    tx_done_t       done;
+    index_t         writes;      // the slot that is written to, whoever's
+    index_t         reads;       // and the one that is read
+  } news_t;
+
+  /// What one pair is told: a received descriptor is taken; a frame to be transmitted may be posted, and is.
+  typedef struct packed {
+    logic take;
+    logic coming;
+    logic post;
+  } order_t;
+
+  /// A tail was written, with so many descriptors more.
+  typedef struct packed {
+    logic   valid;
+    index_t count;
+  } gave_t;
+
+  /// A receive ring; of it the descriptors of the group in rx_written that count, and what is counted.
+  typedef struct packed {
+    logic [3:0] accept;
+    logic [2:0] ended;
+    logic [2:0] unexpected;
+    index_t     want;        // the tail as it could be
+    index_t     taken;
+    index_t     given;
+    logic       has;
+    logic       idle;
+    logic       may_write;   // the slot news_t.writes is the NIC's
+    logic       may_read;    // the slot news_t.reads is a frame's that may be transmitted in place
+  } rx_ring_t;
+
+  /// A transmit ring; reported, told: its oldest frame's descriptor was written back, the NIC knows of it.
+  typedef struct packed {
+    index_t tail;
+    index_t given;
+    logic   room;
+    logic   reported;
+    logic   told;
     logic   idle;
-    index_t rx_given;
-    index_t tx_given;
+    logic   unexpected;
+  } tx_ring_t;
+
+  /// A queue pair; begins: it runs from the next cycle on.
+  typedef struct packed {
+    logic     running;
+    logic     begins;
+    logic     idle;
+    rx_ring_t rx;
+    tx_ring_t tx;
   } pair_state_t;
 
-  /// Each counts in every cycle; registers of that name.
+  /// Each counts in every cycle; registers of that name. A block says what happens in it, the rest is 0.
   typedef struct packed {
     logic [2:0] rx_in;
     logic       rx_frame;
@@ -292,5 +360,32 @@ package bypass_pkg;
   `AXI_LITE_TYPES(bypass_axil, 16, 32)
   `AXI_LITE_TYPES(tail, 64, 32)
   `AXIS_TYPE(bypass_axis, 512, 48)
+
+  // ---- between the core and its functions: streams with what goes the other way
+
+  typedef struct packed {
+    logic         valid;
+    bypass_axis_t beat;
+  } bypass_stream_t;
+
+  /// To a function: what was received, and whether it may send.
+  typedef struct packed {
+    bypass_stream_t rx;
+    logic           tx_ready;
+  } to_function_t;
+  typedef struct packed {
+    bypass_stream_t tx;
+    logic           rx_ready;
+  } from_function_t;
+
+  /// The same of frames in place: first beats, and verdicts.
+  typedef struct packed {
+    bypass_stream_t head;
+    logic           verdict_ready;
+  } to_judge_t;
+  typedef struct packed {
+    bypass_stream_t verdict;
+    logic           head_ready;
+  } from_judge_t;
 
 endpackage

@@ -109,6 +109,7 @@ class Read:
     left: int
     due: int
     error: int
+    spoiled: dict[int, int] = field(default_factory=dict)  # address: error of the completion that brings it
 
 
 class DmaHost:
@@ -146,6 +147,9 @@ class DmaHost:
         self.boundary = 64  # of completions
         self.max_read = 2
         self.bad_descriptors: dict[tuple[int, int], int] = {}  # reads of these fail: ring, index: error
+        # The completion that brings one of these has an error and a wrong byte; the others of its read are good.
+        self.spoiled_descriptors: dict[tuple[int, int], int] = {}
+        self.wrong_by: dict[int, int] = {}  # ring: bytes that a read of its descriptors brings too many
         self.bad_turns: dict[tuple[int, int], int] = {}  # turns of these fail
         self.packet_channel: int | None = None  # whose packet the stream has
         self.random_packets = False
@@ -283,9 +287,9 @@ class DmaHost:
         old = self.rings[number]
         assert not any(one[1] == number for answers in self.answers for one in answers)
         self.rings[number] = Ring(number, old.bits, old.base, old.packets)
-        for key in [key for key in (*self.bad_turns, *self.bad_descriptors) if key[0] == number]:
-            self.bad_turns.pop(key, None)
-            self.bad_descriptors.pop(key, None)
+        for errors in (self.bad_turns, self.bad_descriptors, self.spoiled_descriptors):
+            for key in [key for key in errors if key[0] == number]:
+                del errors[key]
 
     # ---- every cycle
 
@@ -346,7 +350,12 @@ class DmaHost:
                 {"tag": one.tag, "first": 1, "last": 1, "final_": 1, "error": one.error, "bytes": 0, "data": 0}
             )
             return
-        data = b"".join(self.memory.get(one.addr + at, bytes(32)) for at in range(0, size, 32))
+        data = bytearray(b"".join(self.memory.get(one.addr + at, bytes(32)) for at in range(0, size, 32)))[:size]
+        error = 0
+        for place, code in one.spoiled.items():
+            if one.addr <= place < one.addr + size:
+                error = error or code
+                data[place - one.addr + self.random.randrange(20)] ^= 1  # of host, card or bytes
         one.addr += size
         one.left -= size
         if not one.left:
@@ -360,7 +369,7 @@ class DmaHost:
                     "first": at == 0,
                     "last": last,
                     "final_": last and not one.left,
-                    "error": 0,
+                    "error": error,
                     "bytes": len(part),
                     "data": int.from_bytes(part, "little"),
                 }
@@ -397,9 +406,15 @@ class DmaHost:
         for (number, index), code in self.bad_descriptors.items():
             if number == ring.number and addr <= ring.base + 32 * (index % ring.size) < addr + size:
                 error = code
+        spoiled = {
+            ring.base + 32 * (index % ring.size): code
+            for (number, index), code in self.spoiled_descriptors.items()
+            if number == ring.number
+        }
         if self.pins["stop_o"].get():
             return  # the requester swallows it
-        self.reads.append(Read(tag, addr, size, self.bench.cycles + self.random.randint(*self.latency), error))
+        due = self.bench.cycles + self.random.randint(*self.latency)
+        self.reads.append(Read(tag, addr, max(1, size + self.wrong_by.get(ring.number, 0)), due, error, spoiled))
 
     def _take_turn(self, d: int) -> None:
         channel, stream, last, size, host, card = self.turns[d].all("channel stream last bytes host card")

@@ -29,21 +29,19 @@ module flat_set #(parameter int unsigned Rules = 8, parameter bit Generator = 1)
   bypass_axil_req_t req;
   bypass_axil_resp_t resp;
   `AXI_LITE_FROM_FLAT(s_axil, req, resp)
-  bypass_axis_t verdict, tx, rx;
-  assign {m_verdict_tuser, m_verdict_tlast, m_verdict_tkeep, m_verdict_tdata} = verdict;
-  assign {m_tx_tuser, m_tx_tlast, m_tx_tkeep, m_tx_tdata} = tx;
-  assign {m_rx_tuser, m_rx_tlast, m_rx_tkeep, m_rx_tdata} = rx;
+  to_function_t given, elsewhere;
+  from_function_t taken, answered;
+  to_judge_t heads;
+  from_judge_t judged;
+  assign given = {s_rx_tvalid, s_rx_tuser, s_rx_tlast, s_rx_tkeep, s_rx_tdata, m_tx_tready};
+  assign {m_tx_tvalid, m_tx_tuser, m_tx_tlast, m_tx_tkeep, m_tx_tdata, s_rx_tready} = taken;
+  assign heads = {s_head_tvalid, s_head_tuser, s_head_tlast, s_head_tkeep, s_head_tdata, m_verdict_tready};
+  assign {m_verdict_tvalid, m_verdict_tuser, m_verdict_tlast, m_verdict_tkeep, m_verdict_tdata, s_head_tready} = judged;
+  assign {m_rx_tvalid, m_rx_tuser, m_rx_tlast, m_rx_tkeep, m_rx_tdata, s_tx_tready} = elsewhere;
+  assign answered = {s_tx_tvalid, s_tx_tuser, s_tx_tlast, s_tx_tkeep, s_tx_tdata, m_rx_tready};
   bypass_function_set #(.Rules(Rules), .Generator(Generator)) dut (
-      .clk_i, .rst_i, .s_axil_req(req), .s_axil_resp(resp),
-      .s_rx_valid(s_rx_tvalid), .s_rx_ready(s_rx_tready),
-      .s_rx_payload({s_rx_tuser, s_rx_tlast, s_rx_tkeep, s_rx_tdata}),
-      .s_head_valid(s_head_tvalid), .s_head_ready(s_head_tready),
-      .s_head_payload({s_head_tuser, s_head_tlast, s_head_tkeep, s_head_tdata}),
-      .m_verdict_valid(m_verdict_tvalid), .m_verdict_ready(m_verdict_tready), .m_verdict_payload(verdict),
-      .m_tx_valid(m_tx_tvalid), .m_tx_ready(m_tx_tready), .m_tx_payload(tx),
-      .m_rx_valid(m_rx_tvalid), .m_rx_ready(m_rx_tready), .m_rx_payload(rx),
-      .s_tx_valid(s_tx_tvalid), .s_tx_ready(s_tx_tready),
-      .s_tx_payload({s_tx_tuser, s_tx_tlast, s_tx_tkeep, s_tx_tdata}));
+      .clk_i, .rst_i, .s_axil_req(req), .s_axil_resp(resp), .stream_i(given), .stream_o(taken),
+      .place_i(heads), .place_o(judged), .elsewhere_o(elsewhere), .elsewhere_i(answered));
 endmodule
 module top (input wire clk_i, input wire rst_i);
   flat_set #(.Rules(8), .Generator(1)) all (.clk_i, .rst_i);

@@ -59,7 +59,12 @@ class Jobs:
         self.temporary = Path(tempfile.mkdtemp(prefix="wrt-"))
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("WHERRY_", "PMI_", "SLURM_"))}
         name, _, value = self.mark.partition("=")
-        self.environment |= {name: value, "TMPDIR": str(self.temporary), "UCX_LOG_LEVEL": "fatal"}
+        self.environment |= {
+            name: value,
+            "TMPDIR": str(self.temporary),
+            "UCX_LOG_LEVEL": "fatal",
+            "WHERRY_PROFILE": "off",
+        }
         self.environment["PYTHONPATH"] = str(paths.PACKAGE.parent)  # this checkout, whatever is installed
         self.shared_memory = set(os.listdir("/dev/shm"))
         self.waits: dict[str, float] = {}

@@ -105,7 +105,7 @@ def test_command_line_is_checked(jobs: Jobs, tmp_path: Path) -> None:
     assert advise_on(jobs, "--calibrate", "--", "true").returncode == 2
     (tmp_path / "file").write_text("{}")
     done = advise_on(jobs, "--thresholds", str(tmp_path / "file"), "--", "true")
-    assert (done.returncode, done.stderr) == (1, f"wherry: {tmp_path / 'file'} is no calibration: it lacks 'name'\n")
+    assert (done.returncode, done.stderr) == (1, f"wherry: {tmp_path / 'file'} is no path profile: it lacks 'name'\n")
 
 
 def kernel(*words: str) -> dict[str, Any]:
@@ -283,21 +283,58 @@ def test_calibration_is_read_as_it_was_written(tmp_path: Path) -> None:
     here = Calibration(1.0, 2.0, 3.0, Cost(4, 5), Cost(6, 7), "here", {"host_above": [1, 2]}, [point])
     here.write(tmp_path / "a" / "here.json")
     read = calibration.load(tmp_path / "a" / "here.json")
-    assert read == dataclasses.replace(here, source=f"{tmp_path / 'a' / 'here.json'}, here")
+    assert read == dataclasses.replace(here, source=f"from profile {tmp_path / 'a' / 'here.json'}, here")
     assert "kernel of ratio 1 took 2 ns" in advise.conclude(["p"], [rank()], read).what_to_do[1]
 
 
 @pytest.mark.parametrize(
-    ("change", "why"),
-    [({"name": "advise"}, "it is of 'advise'"), ({"line_ns": 0}, "line_ns > 0"), ({"host_above": 0.1}, "want 0 <="),
-     ({"inline": {}}, "message_ns"), ({"curve": [{"x": 1}]}, "x"), ({"line_ns": "much"}, "much")],
+    ("settings", "figures", "why"),
+    [({"line_ns": "0"}, {}, "advise.line_ns = '0'"), ({"line_ns": "much"}, {}, "much"), ({"line_ns": "nan"}, {}, "nan"),
+     ({"inline_byte_ns": "-1"}, {}, "inline_byte_ns"), ({"host_above": "0.1"}, {}, "above advise.host_above"),
+     ({}, {"curve": [{"x": 1}]}, "x"), ({}, {"spread": 1}, "figures of advise"), ({}, None, "lack 'advise'")],
 )  # fmt: skip
-def test_calibration_that_is_none_is_refused(tmp_path: Path, change: dict[str, Any], why: str) -> None:
+def test_absurd_calibrations_are_refused(
+    tmp_path: Path, settings: dict[str, str], figures: dict[str, Any] | None, why: str
+) -> None:
     path = tmp_path / "here.json"
     DEFAULT.write(path)
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    with pytest.raises(InvalidArgument, match=f"is no calibration: .*{why}"):
+    document = json.loads(path.read_text())
+    for name, value in settings.items():
+        document["settings"][f"advise.{name}"]["value"] = value
+    if figures is None:
+        del document["advise"]
+    else:
+        document["advise"] |= figures
+    path.write_text(json.dumps(document))
+    with pytest.raises(InvalidArgument, match=why):
         calibration.load(path)
+
+
+def test_the_profile_in_use_is_the_calibration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, warnings = tmp_path / "here.json", list[str]()
+    monkeypatch.setenv("WHERRY_PROFILE", "off")
+    assert calibration.find(warnings.append) is DEFAULT
+    monkeypatch.setenv("WHERRY_PROFILE", str(path))
+    dataclasses.replace(DEFAULT, line_ns=50.0).write(path)
+    assert calibration.find(warnings.append).line_ns == 50
+    document = json.loads(path.read_text())
+    document["settings"] = {"advise.line_ns": {"value": "40.5", "rule": "random line", "why": "cpu.chase"}}
+    path.write_text(json.dumps(document))
+    found = calibration.find(warnings.append)
+    assert found == dataclasses.replace(DEFAULT, line_ns=40.5, source=found.source)
+    assert found.source.startswith(f"from profile {path}: line_ns; the rest Wherry's own")
+    document["settings"] = {"move.window": {"value": "4MiB", "rule": "window", "why": ""}}
+    path.write_text(json.dumps(document))
+    assert calibration.find(warnings.append) is DEFAULT
+    with pytest.raises(InvalidArgument, match="has no calibration"):
+        calibration.load(path)
+    document["settings"] = {"advise.line_ns": {"value": "-1", "rule": "random line", "why": ""}}
+    path.write_text(json.dumps(document))
+    assert warnings == []
+    assert calibration.find(warnings.append) is DEFAULT
+    assert "no use" in warnings[0]
+    with pytest.raises(NotFound):
+        calibration.load(tmp_path / "none")
 
 
 def test_calibration_takes_two_cores() -> None:

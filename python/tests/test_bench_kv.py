@@ -267,7 +267,7 @@ def test_etcd_keeps_its_leader_when_others_have_the_cores(tmp_path: Path) -> Non
         etcd.start()
         where = stores.Placement(cores, cores, cores, "sleep")
         etcd.fill(64, where)
-        stop, go = (Timer(after, etcd._send, (number, "leader"))
+        stop, go = (Timer(after, etcd._processes.send, (number, "leader"))
                     for after, number in ((0.5, signal.SIGSTOP), (4, signal.SIGCONT)))  # fmt: skip
         stop.start()
         go.start()

@@ -51,7 +51,7 @@ with open({str(tmp_path / "arguments")!r}, "w") as file:
 print("half way", file=sys.stderr)
 """,
     )
-    for module in ("wherry.bench.program", "wherry.route.bench.run"):
+    for module in ("wherry.bench.program", "wherry.route.programs"):
         monkeypatch.setattr(f"{module}.built", lambda folder, name: program)
     return program
 

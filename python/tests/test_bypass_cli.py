@@ -16,6 +16,8 @@ from typing import Any
 
 from jobs import built
 
+from wherry.bypass import programs
+
 WINDOW = 0x38_0000_0000
 
 
@@ -157,6 +159,8 @@ def command(*words: str) -> subprocess.CompletedProcess[str]:
 def test_the_command_line_passes_words_and_status_on(tmp_path: Path) -> None:
     assert "Exit status" in command("--help").stdout
     assert command("up", "--frame-bytes", "12").returncode == 2
+    assert command("up", "--pairs", "17").returncode == 2
+    assert subprocess.run([programs.host(), "up", "--pairs", "0"], capture_output=True, check=False).returncode == 2
     nothing = command("status", "--directory", str(tmp_path))
     assert nothing.returncode == 3
     assert "wherry bypass up" in nothing.stderr

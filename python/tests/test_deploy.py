@@ -69,8 +69,12 @@ def test_systemd_understands_it(wherryd: Path, tmp_path: Path) -> None:
         assert (done.returncode, complaints) == (0, []), done.stderr
 
 
-def test_agents_start_in_the_environment_that_ci_sets(wherryd: Path) -> None:
-    """An agent refuses variables of its own name that it does not know, so CI's must have others."""
-    sets = dict(re.findall(r"^([A-Z_]+)=(\S+) make", (DEPLOY.parent / ".ci/run").read_text(), re.MULTILINE))
+def test_agents_start_in_the_environment_that_tests_set(wherryd: Path) -> None:
+    """An agent refuses variables of its own name that it does not know: those of CI and ctest have others."""
+    root = DEPLOY.parent
+    sets = dict(re.findall(r"^([A-Z_]+)=(\S+) make", (root / ".ci/run").read_text(), re.MULTILINE))
     assert sets
+    of_ctest = dict(re.findall(r'"([A-Z_]+)=([^"]*)"', (root / "cmake/Tests.cmake").read_text()))
+    assert "UBSAN_OPTIONS" in of_ctest
+    sets |= of_ctest
     subprocess.run([wherryd, "--dump-config"], check=True, capture_output=True, env=os.environ | sets)

@@ -112,6 +112,26 @@ def test_a_fifo_does_not_hold_whoever_opens_it(tmp_path: Path) -> None:
         secure.open_own("fifo", os.O_RDONLY, directory, tmp_path)
 
 
+def test_a_device_and_a_link_are_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    os.mkfifo(tmp_path / "fifo")
+    with secure.replacing(tmp_path / "link") as new:
+        new.write_text("new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+    reader = os.open(tmp_path / "fifo", os.O_RDONLY | os.O_NONBLOCK)
+    with secure.replacing(tmp_path / "fifo") as new:
+        new.write_text("through")
+    assert os.read(reader, 100) == b"through"
+    os.close(reader)
+    assert (tmp_path / "fifo").is_fifo()
+    (tmp_path / "full").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space"), secure.replacing(tmp_path / "full") as new:
+        new.write_text("lost")
+    assert Path("/dev/full").is_char_device()
+
+
 def test_what_replaces_a_file_is_written_under_a_name_that_nobody_knows_before(tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     file.write_text("old")

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from jobs import built
 
+from wherry.system import Advice, write_profile
+
 JOB_SCRIPT = Path(__file__).resolve().parents[2] / "deploy" / "slurm" / "route_job.sh"
 SRUN = """#!/usr/bin/env bash
 # A stand-in: a step with --mpi is run by mpiexec, another one as one task on the only node. Options as `srun` has them.
@@ -44,6 +46,8 @@ def mpiexec(ranks: int, *actions: str, timeout: float = 120, **variables: str) -
     assert MPIEXEC.exists(), f"no {MPIEXEC}: run tools/setup.sh"
     built("libwherry_mpi.so")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("WHERRY_")} | variables
+    if "WHERRY_PROFILE" not in variables and "XDG_CACHE_HOME" not in variables:
+        environment["WHERRY_PROFILE"] = "off"  # nor does what somebody measured here change what is tested
     with tempfile.TemporaryDirectory() as output:
         pattern = ["-outfile-pattern", f"{output}/%r"]
         done = subprocess.run(
@@ -71,6 +75,25 @@ def test_ranks_exchange(ranks: int) -> None:
     assert {int(of) for _, of, *_ in found} == {ranks}
     assert {int(node) for *_, node, _ in found} == {0}, "one machine"
     assert len({job for *_, job in found}) == 2
+
+
+def test_ranks_take_their_buffers_from_the_profile_unless_a_person_says_otherwise(tmp_path: Path) -> None:
+    profile = tmp_path / "profile.json"
+    advice = {"route.buffer_bytes": Advice("16384", "hand-over", "a test")}
+    write_profile(profile, "2026-11-26", advice, {}, lambda _key, _one: False)
+    done = mpiexec(2, "messages", WHERRY_PROFILE=str(profile))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(f"4 buffers of 16384 bytes (from profile {profile})") == 2, done.stdout
+    said = mpiexec(2, "messages", WHERRY_PROFILE=str(profile), WHERRY_ROUTE_BUFFER_BYTES="8192")
+    assert said.stdout.count("4 buffers of 8192 bytes to each") == 2, said.stdout
+    profile.chmod(0o666)
+    refused = mpiexec(2, "messages", WHERRY_PROFILE=str(profile))
+    assert refused.returncode != 0
+    assert "WHERRY_PROFILE: " in refused.stdout + refused.stderr
+    (tmp_path / "wherry").mkdir()
+    profile.rename(tmp_path / "wherry" / "profile.json")
+    unusable = mpiexec(2, "messages", XDG_CACHE_HOME=str(tmp_path))
+    assert unusable.stdout.count("32768 bytes (no profile is used: ") == 2, unusable.stdout
 
 
 def test_one_rank_is_a_job_of_its_own() -> None:
@@ -173,6 +196,7 @@ def run_job_script(tmp_path: Path, job: str, placement: str, output: Path) -> su
         "SLURM_NNODES": "1",
         "SLURM_NTASKS_PER_NODE": "3",
         "WHERRY_PLACEMENT": placement,
+        "WHERRY_PROFILE": "off",
         "OUTPUT": str(output),
     }
     return subprocess.run(

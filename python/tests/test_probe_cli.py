@@ -51,11 +51,26 @@ def texts(*documents: dict[str, Any]) -> list[str]:
 def test_every_path_is_listed(capfd: pytest.CaptureFixture[str]) -> None:
     found = {path.id: path for path in known_paths()}
     assert {"cpu.memcpy", "cpu.chase", "ipc.shm", "ipc.cma.get", "ucx.get.shm", "ucx.am.tcp", "wake.nap"} <= set(found)
-    assert all(path.provenance == "measured" for path in found.values())
+    assert {path.id for path in found.values() if path.provenance != "measured"} == {
+        f"sim.{design}.{flow}" for design in ("bram", "ddr4", "softcore", "linux") for flow in ("h2c", "c2h")
+    }
     assert cli.main(["probe", "list", "--only", "wake", "--json"]) == 0
     assert [one["id"] for one in json.loads(capfd.readouterr().out)] == [name for name in found if "wake" in name]
     assert cli.main(["probe", "list"]) == 0
     assert "ipc.cma.get" in capfd.readouterr().out
+
+
+def test_simulated_paths_run_when_they_are_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "run.json"
+    assert cli.main(["probe", "run", "--only", "sim.bram", "--bytes", "4096", *SHORT, "--json", str(file)]) == 0
+    run = load(file)
+    assert {path.id for path, _ in run.rows} == {"sim.bram.h2c", "sim.bram.c2h"}
+    for path, found in run.rows:
+        assert path.provenance == "simulated"
+        assert found.least == pytest.approx(found.most, rel=0.02), "each round says the same"
+        if found.notice == "interrupt":
+            assert 52_000 < found.p50_ns < 60_000, "the time is the simulation's"
+    assert "simulated host to simulated card, bram, simulated" in capfd.readouterr().out
 
 
 def test_a_run_measures_and_writes_one_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

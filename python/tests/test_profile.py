@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import random
@@ -20,8 +21,10 @@ from wherry.probe import profile as writer
 from wherry.probe import rules
 from wherry.probe.rules import KIB, MIB, Figure, Machine
 from wherry.probe.schema import ProbeRun, Row
+from wherry.route import calibration
+from wherry.route.calibration import DEFAULT
 from wherry.route.launcher import advised_buffers
-from wherry.system import find_profile, load_profile, machine_key, wherryd
+from wherry.system import find_profile, load_profile, machine_key, this_machine, wherryd
 
 SIZES = [1 << n for n in range(6, 27, 2)]
 
@@ -56,7 +59,7 @@ def test_no_line_is_drawn_through_too_few_points(figures: list[Figure]) -> None:
 
 def value(settings: list[rules.Setting], key: str) -> int:
     (found,) = (one.value for one in settings if one.key == key)
-    return found
+    return int(found)
 
 
 @pytest.mark.parametrize(("t0", "rate"), [(1850, 11.0), (100, 40.0), (44_000, 11.0), (900, 1.2)])
@@ -79,8 +82,11 @@ def test_streaming_begins_where_it_wins_for_good() -> None:
 
 
 def test_spinning_lasts_as_long_as_a_wake_up() -> None:
-    assert value(rules.spin({"wake.nap": [Figure(0, 153_200)]}, Machine(MIB)), "poll.spin_us") == 154
-    assert value(rules.spin({"wake.nap": [Figure(0, 9e9)]}, Machine(MIB)), "poll.spin_us") == 2000
+    alone = Machine(MIB, cores=1)
+    assert value(rules.spin({"wake.nap": [Figure(0, 153_200)]}, alone), "poll.spin_us") == 154
+    assert value(rules.spin({"wake.nap": [Figure(0, 9e9)]}, alone), "poll.spin_us") == 2000
+    for cores in (0, 2, 64):  # an agent on a core to spare takes its time from nobody
+        assert rules.spin({"wake.nap": [Figure(0, 153_200)]}, Machine(MIB, cores=cores)) == []
 
 
 @pytest.mark.parametrize(("bounce", "rate"), [(60, 10.0), (200, 20.0), (2000, 8.0), (1, 1.0)])
@@ -91,6 +97,24 @@ def test_handing_a_buffer_on_takes_5_percent_of_filling_it(bounce: float, rate: 
     assert 2 * bounce > 0.05 * size / 2 / rate or size == 4 * KIB
     small = value(rules.buffers(figures, Machine(512 * KIB)), "route.buffer_bytes")
     assert small * 8 <= 256 * KIB or size == small
+
+
+@pytest.mark.parametrize("cost_ns", [800.0, 4000.0, 25_000.0, 1e6])
+def test_naps_of_an_idle_agent_take_5_percent_of_its_core(cost_ns: float) -> None:
+    figures = {"wake.futex": [Figure(64, 9e4, other_cpu_ns=cost_ns), Figure(64, 9e4)]}
+    nap_ns = 1000 * value(rules.nap(figures, Machine(MIB)), "poll.nap_us")
+    at_a_limit = nap_ns in (20_000, 100_000)
+    assert cost_ns / nap_ns == pytest.approx(0.05, rel=0.01) or at_a_limit
+    assert rules.nap({"wake.futex": [Figure(64, 9e4)]}, Machine(MIB)) == []
+
+
+def test_a_random_line_is_one_that_no_cache_holds() -> None:
+    rows = [Figure(16 * MIB, 5.0, depth=16), Figure(64 * MIB, 90.0), Figure(64 * MIB, 31.26, depth=8)]
+    rows.append(Figure(64 * MIB, 25.0, depth=16))
+    (found,) = rules.random_line({"cpu.chase": rows}, Machine(MIB, 32 * MIB))
+    assert (found.key, found.value) == ("advise.line_ns", 31.26)
+    assert rules.random_line({"cpu.chase": rows}, Machine(MIB, 33 * MIB)) == []
+    assert rules.random_line({"cpu.chase": rows}, Machine(MIB)) == []
 
 
 def test_rules_without_figures_say_nothing() -> None:
@@ -147,6 +171,13 @@ BAD: dict[str, Any] = {
     "a number for a text": {"settings": {"move.window": {"value": 1, "rule": "", "why": ""}}},
     "a long text": {"settings": {"move.window": {"value": "1" * 600, "rule": "", "why": ""}}},
     "a setting's name": {"settings": {"Move window": {"value": "1", "rule": "", "why": ""}}},
+    "a long name of a setting": {"settings": {"a" * 513: {"value": "1", "rule": "", "why": ""}}},
+    "a schema with a point": {"schema": 1.0},
+    "a schema that is true": {"schema": True},
+    "cores with a point": {"machine": machine_key() | {"cores": float(os.cpu_count() or 1)}},
+    "C1 control characters": {"settings": {"move.window": {"value": "1\x9b", "rule": "", "why": ""}}},
+    "too many settings": {"settings": {f"a.{i}": {"value": "1", "rule": "", "why": ""} for i in range(257)}},
+    "a date that is none": {"date": None},
 }
 
 
@@ -160,6 +191,70 @@ def test_both_languages_refuse_the_same_profiles(profile: Path, bad: dict[str, A
     refused = agent("--profile", str(profile))
     assert refused.returncode != 0
     assert str(profile) in refused.stderr
+
+
+def around(paths: str) -> bytes:
+    """A good profile, but for its figures."""
+    return (
+        json.dumps(document()).encode().replace(b'"paths": []', b'"paths": ' + paths.encode("utf-8", "surrogatepass"))
+    )
+
+
+ODD = {
+    "64 deep": (around("[" * 64 + "]" * 64), True),
+    "65 deep, and a number": (around("[" * 65 + "1" + "]" * 65), False),
+    "NaN": (around("NaN"), False),
+    "infinity": (around("-Infinity"), False),
+    "a number that is too large": (around("1e999"), False),
+    "a whole number that is too large": (around("1" * 400), False),
+    "a large whole number": (around("1" * 60), True),
+    "half of a character": (around('"\\ud800"'), False),
+    "half of a character, as bytes": (around('"\ud800"'), False),
+    "a character": (around('"\\ud83d\\ude00\u00a0"'), True),
+    "a comment": (around("[/* */]"), False),
+    "a comma too many": (around("[1,]"), False),
+    "the same key twice": (around('[], "schema": 2'), False),
+    "a mark of its encoding": (b"\xef\xbb\xbf" + around("[]"), True),
+    "UTF-16": (around("[]").decode().encode("utf-16"), False),
+    "a byte of 0 behind it": (around("[]") + b"\0", False),
+    "something behind it": (around("[]") + b"{}", False),
+    "spaces behind it": (around("[]") + b" \n\t\r", True),
+    "a space of another kind": (around("[]") + b"\x0b", False),
+}
+
+
+def taken(file: Path) -> tuple[bool, bool]:
+    """By Python, and by the agent."""
+    try:
+        load_profile(file)
+    except InvalidArgument:
+        return False, agent("--profile", str(file)).returncode == 0
+    return True, agent("--profile", str(file)).returncode == 0
+
+
+@pytest.mark.parametrize(("text", "good"), ODD.values(), ids=ODD.keys())
+def test_both_languages_agree_on_odd_texts(profile: Path, text: bytes, good: bool) -> None:
+    profile.write_bytes(text)
+    assert taken(profile) == (good, good)
+
+
+def test_both_languages_agree_on_profiles_that_were_damaged(profile: Path) -> None:
+    """Bytes and pieces of a good profile, changed, cut out or doubled at random."""
+    draw = random.Random(14)
+    good = json.dumps(document(), indent=1).encode()
+    answers = {True: 0, False: 0}
+    for _ in range(60):
+        text = bytearray(good)
+        for _ in range(draw.choice([1, 1, 1, 3])):
+            at, most = draw.randrange(len(text)), draw.choice([1, 2, 9])
+            piece = bytes(text[at : at + most])
+            change = draw.choice([b"", piece + piece, bytes([draw.randrange(256)]), b"0", b" ", b'"', b"e9", b"-"])
+            text[at : at + most] = change
+        profile.write_bytes(text)
+        python, cpp = taken(profile)
+        assert python == cpp, bytes(text)
+        answers[python] += 1
+    assert min(answers.values()) > 3, "damage of one kind only"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 10_000, '"' + "a" * 100, "\x00"])
@@ -241,8 +336,8 @@ def test_the_launcher_refuses_absurd_buffers(
 # ---- the writer
 
 
-def run_of(**environment: str) -> ProbeRun:
-    here = machine_key()
+def run_of(key: str = "") -> ProbeRun:
+    """Of this machine, or of the one with that key."""
     row = dict.fromkeys(Row.__struct_fields__, 0) | {
         "id": "", "depth": 1, "channels": 1, "pattern": "sequential", "flow": "h2c", "notice": "polled",
         "cache": "warm", "align": 0, "load": "closed", "rounds": [1.0] * 7, "unsettled": False,
@@ -263,8 +358,8 @@ def run_of(**environment: str) -> ProbeRun:
     }
     return msgspec.convert(
         {
-            "schema": 1, "name": "probe_run", "when": "2026-11-26T00:00:00+00:00", "wherry": "0", "machine_key": "",
-            "environment": {"cpu": here["cpu"], "kernel": here["kernel"]} | environment, "clock_ghz": 3,
+            "schema": 1, "name": "probe_run", "when": "2026-11-26T00:00:00+00:00", "wherry": "0",
+            "machine_key": key or f"{this_machine().key} | UCX 1.22.0", "environment": {}, "clock_ghz": 3,
             "clock_resolution_ns": 1, "harness_batched_ns": 1, "harness_timed_ns": 1, "seconds": 1, "stopped": False,
             "settings": {"quick": True, "twice": False, "rounds": 7, "seed": 1, "only": []},
             "paths": [
@@ -292,16 +387,42 @@ def test_a_run_becomes_a_profile_that_both_readers_take(tmp_path: Path) -> None:
 
 def test_a_run_of_another_machine_becomes_no_profile() -> None:
     with pytest.raises(InvalidArgument, match="another machine"):
-        writer.document(run_of(kernel="1.0"))
+        writer.document(run_of(f"{this_machine().key}.1 | UCX 1.22.0"))
 
 
-def test_the_second_cache_is_read_where_the_kernel_says(tmp_path: Path) -> None:
-    for i, (level, size) in enumerate([("1", "32K"), ("1", "32K"), ("2", "1024K"), ("3", "32M")]):
+def test_caches_are_read_where_the_kernel_says(tmp_path: Path) -> None:
+    for i, (level, size) in enumerate([("1", "32K"), ("1", "64K"), ("2", "1024K"), ("3", "32M")]):
         (tmp_path / f"index{i}").mkdir()
         (tmp_path / f"index{i}" / "level").write_text(level + "\n")
         (tmp_path / f"index{i}" / "size").write_text(size + "\n")
-    assert writer.l2_bytes(tmp_path) == MIB
-    assert writer.l2_bytes(tmp_path / "none") == 0
+        (tmp_path / f"index{i}" / "type").write_text("Instruction\n" if i == 1 else "Unified\n")
+    cores = this_machine().cores
+    assert writer.caches(tmp_path) == Machine(MIB, 32 * MIB, cores)
+    assert writer.caches(tmp_path / "none") == Machine(0, 0, cores)
+    assert writer.chase_words(Machine(MIB, 32 * MIB)) == ["--bytes", str(64 * MIB), "--depth", "8"]
+    assert writer.chase_words(Machine(MIB, 64 * MIB)) is writer.chase_words(Machine(MIB, 0)) is None
+
+
+def test_what_advise_has_calibrated_stays(tmp_path: Path) -> None:
+    file = tmp_path / "profile.json"
+    calibrated = dataclasses.replace(DEFAULT, line_ns=77.0, source="a test", spread={"host_above": [1.0, 2.0]})
+    calibrated.write(file)
+    assert oct(file.stat().st_mode & 0o777) == "0o600"
+    new = writer.document(run_of())
+    new["settings"]["advise.line_ns"] = {"value": "5", "rule": "random line", "why": ""}
+    writer.write(new, file)
+    found = load_profile(file)
+    assert found.settings["advise.line_ns"].value == "77.0"
+    assert found.settings["move.transfer_unit"].value == str(MIB)
+    assert calibration.of_profile(found).spread == {"host_above": [1.0, 2.0]}
+    dataclasses.replace(DEFAULT, line_ns=78.0).write(file)
+    assert load_profile(file).settings["move.transfer_unit"].value == str(MIB), "the others stay, too"
+    assert calibration.load(file).line_ns == 78
+    assert "paths" in load_profile(file).more
+    assert f"transfer_unit = {MIB}" in agent("--profile", str(file)).stdout
+    write(file, json.loads(file.read_text()) | {"machine": {"cpu": "another", "kernel": "1", "cores": 1}})
+    writer.write(writer.document(run_of()), file)
+    assert "advise.line_ns" not in load_profile(file).settings, "what another machine said is gone"
 
 
 def test_the_command_writes_what_it_measured(tmp_path: Path) -> None:
@@ -310,6 +431,6 @@ def test_the_command_writes_what_it_measured(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "wherry", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     settings = load_profile(file).settings
-    assert {"move.transfer_unit", "poll.spin_us", "route.buffer_bytes"} <= settings.keys()
+    assert {"move.transfer_unit", "poll.nap_us", "route.buffer_bytes"} <= settings.keys()
     for key in settings:
         assert key in done.stdout

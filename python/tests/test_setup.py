@@ -271,10 +271,10 @@ def test_a_second_checkout_takes_what_the_first_has_compiled(tmp_path: Path) -> 
         assert hits() == expected, name
         # The Verilated core takes minutes. What is compiled names the files of its assertions as this command does.
         verilate = command(
-            "ninja", "-C", "build/release", "-t", "commands", "sim/wherry_kv_verilated/libVkv_core.a", at=checkout
+            "ninja", "-C", "build/release", "-t", "commands", "sim/wherry_kv_verilated/libVkv_card.a", at=checkout
         )
         files = [word.removeprefix("-I") for word in verilate.split() if "hdl/" in word or word.endswith(".vlt")]
-        assert "hdl/kv/kv_core.sv" in files
+        assert "hdl/kv/kv_card.sv" in files
         assert not [file for file in files if Path(file).is_absolute()]
         assert f"CCACHE_BASEDIR={checkout} CCACHE_NOHASHDIR=1" in verilate
 

@@ -53,6 +53,7 @@ EXPECTED = {
 
 BEFORE = {
     "wherry kv down --cluster ~/lab/cluster.toml": "wherry kv up --detach --dir ~/lab",
+    "wherry kv load lab.kv": "wherry kv dump lab.kv",
     "wherry kv exec python program.py": "wherry kv down; wherry kv up --xdp --nodes 2 --detach; echo 'print(1)' >program.py",
     "wherry probe profile --from build/probe.json --output build/profile.json": (
         "wherry probe run --only wake --rounds 3 --seconds 2 --json build/probe.json"
@@ -86,6 +87,7 @@ EXAMPLES_NOT_RUN = {
     "wherry probe compare build/twice.json --all": "likewise",
     "wherry bench probe --json build/bench-probe.json": "four minutes; test_bench_probe.py has a stand-in for the program",
     "wherry bench probe --json /tmp/quick.json --quick --only spoiled": "see bench probe; test_probe_cli.py spoils every path",
+    "wherry bench probe --json /tmp/cache.json --only cache": "a minute; test_bench_cache.py runs its programs",
     "wherry report build/bench-move.json": "draws what `wherry bench move` wrote; test_report.py has it",
     "wherry report build/bench-move.json build/bench-route.json build/lammps-lj.json --out build/report.html": "likewise",
     "wherry agent start --foreground --config /etc/wherry.toml": "a file of the machine's; test_agent_cli.py has it",

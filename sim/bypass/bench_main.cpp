@@ -43,10 +43,11 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <fstream>
 
+#include "base/command_line.hpp"
 #include "sim/bypass/bench.hpp"
 #include "sim/bypass/soak.hpp"
+#include "sim/json_output.hpp"
 
 namespace {
 
@@ -71,7 +72,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", settings.seed, "of all random choices");
   app.add_option("--frames", settings.frames, "of the soak, over all its seeds");
   app.add_option("--seeds", seeds, "of the soak: so many, from --seed on");
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
 
@@ -116,20 +117,9 @@ int main(int argc, char** argv) {
                              {"core", core},
                              {"rows", rows},
                              {"figures", bench::figures(rows)}};
-  const std::string text = document.dump(1) + "\n";
   if (interrupted) {
     fmt::print(stderr, "bypass_rtl_bench: interrupted, nothing is written\n");
     return 130;
   }
-  if (file.empty()) {
-    fmt::print("{}", text);
-  } else {
-    std::ofstream out(file);
-    out << text;
-    if (!out.flush()) {
-      fmt::print(stderr, "bypass_rtl_bench: cannot write {}\n", file);
-      return 1;
-    }
-  }
-  return good ? 0 : 1;
+  return wherry::sim::write_document(document, file, "bypass_rtl_bench") && good ? 0 : 1;
 }

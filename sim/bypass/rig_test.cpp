@@ -86,5 +86,13 @@ INSTANTIATE_TEST_SUITE_P(Troubles, RtlSoak, testing::Range(0, static_cast<int>(T
                            return name;
                          });
 
+/// One of the seeds of a million frames: taken back while frames in place wait in the core, in place must stay as it
+/// is.
+TEST(RtlSoakSeed, StoppedWithFramesInPlaceWithin_ExpectRestAndTrafficAfterwards) {
+  const SoakResult one = soak({.seed = 118, .frames = 5'263, .trouble = Trouble::kReadsRefused});
+  EXPECT_EQ(one.wrong, std::vector<std::string>{});
+  EXPECT_GT(one.counted, 0U);
+}
+
 }  // namespace
 }  // namespace wherry::sim

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/command_line.hpp"
 #include "base/program.hpp"
 #include "sim/demo/demo.hpp"
 #include "sim/demo/host.hpp"
@@ -100,7 +101,7 @@ int main(int argc, char** argv) {
   part->add_option("--card-bar", host.card_bar)->required();
   part->add_option("--nic-bar", host.nic_bar)->required();
   part->add_flag("--twin", host.twin);
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
   if (part->parsed()) return host_part(socket, host);
   if (cluster->empty()) return fail({StatusCode::kInvalidArgument, "--cluster is required"});
 

@@ -14,12 +14,13 @@
 
 #include <CLI/CLI.hpp>
 #include <ctime>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/command_line.hpp"
 #include "sim/dma/rate.hpp"
 #include "sim/dma/soak.hpp"
+#include "sim/json_output.hpp"
 
 namespace {
 
@@ -117,7 +118,7 @@ int main(int argc, char** argv) {
   app.add_option("--soak", soak_bytes, "random bytes with faults, over all seeds, instead of rates");
   app.add_option("--seeds", seeds, "of the soak");
   app.add_option("--seed", seed, "the first of the soak");
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
   Json out{{"schema", "wherry.dma_data_bench/1"}, {"simulated", true}, {"rates", Json::array()}};
   bool good = true;
   if (soak_bytes != 0) {
@@ -165,6 +166,6 @@ int main(int argc, char** argv) {
       out["rates"].push_back(row_of(named, found));
     }
   }
-  if (!file.empty()) std::ofstream(file) << out.dump(1) << '\n';
+  if (!file.empty() && !wherry::sim::write_document(out, file, "dma_data_bench")) return 1;
   return good ? 0 : 1;
 }

@@ -6,12 +6,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/command_line.hpp"
 #include "sim/host_bypassing/figures.hpp"
+#include "sim/json_output.hpp"
 
 int main(int argc, char** argv) {
   using namespace wherry::sim::host_bypassing;
@@ -23,7 +24,7 @@ int main(int argc, char** argv) {
   app.add_option("--json", file, "where the rows go; otherwise to standard output");
   app.add_option("--only", only, "latency, rates, overload, tcp, batching")->delimiter(',')->check(CLI::IsMember(all));
   app.add_flag("--quick", effort.quick, "fewer packets, fewer rates");
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
 
   effort.say = [&](const std::string& line) {
     fmt::print(stderr, "{}\n", line);
@@ -36,16 +37,5 @@ int main(int argc, char** argv) {
   if (wanted("overload")) overload(effort, document);
   if (wanted("tcp")) tcp(effort, document);
   if (wanted("batching")) batching(effort, document);
-  const std::string text = document.dump(1) + "\n";
-  if (file.empty()) {
-    fmt::print("{}", text);
-    return 0;
-  }
-  std::ofstream out(file);
-  out << text;
-  if (!out.flush()) {
-    fmt::print(stderr, "host_bypassing_bench: cannot write {}\n", file);
-    return 1;
-  }
-  return 0;
+  return wherry::sim::write_document(document, file, "host_bypassing_bench") ? 0 : 1;
 }

@@ -79,7 +79,7 @@ Steady overload(bool writeback) {
 
 TEST(HostBypassing, IntelRootOverloadedWithWriteback_ExpectThePapersLoss) {
   const Steady steady = overload(true);
-  EXPECT_NEAR(steady.dropped, 15.79, 0.3);  // hb_loss_writeback: predicted
+  EXPECT_NEAR(steady.dropped, 15.79, 0.3);  // hb_loss_writeback: fitted, docs/nic-model.md
   EXPECT_NEAR(steady.requests, 16.0, 0.05);
   EXPECT_EQ(steady.reordered, 0U);  // IV-D
 }

@@ -56,6 +56,11 @@ class Function {
   virtual void on_read_data(Token token, std::uint32_t offset, std::span<const std::byte> data) {
     static_cast<void>(token), static_cast<void>(offset), static_cast<void>(data);
   }
+  /// The same of data that came marked as wrong (EP): on_read_done() will say kPoisoned. Not told apart unless asked
+  /// for.
+  virtual void on_poisoned_data(Token token, std::uint32_t offset, std::span<const std::byte> data) {
+    on_read_data(token, offset, data);
+  }
   /// The read is over, once for each that was accepted: all data are there, or `status` is the first error that was
   /// found (other parts may have arrived).
   virtual void on_read_done(Token token, CompletionStatus status) {

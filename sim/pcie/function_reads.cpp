@@ -164,7 +164,11 @@ void FunctionPort::receive_completion(const Packet& packet) {
   if (packet.bytes != 0) {
     if (read.request.into != nullptr) std::memcpy(read.request.into + offset, packet.payload, packet.bytes);
     const std::uint32_t resets = resets_;
-    function_.on_read_data(read.request.token, offset, packet.data());
+    if (packet.poisoned) {
+      function_.on_poisoned_data(read.request.token, offset, packet.data());
+    } else {
+      function_.on_read_data(read.request.token, offset, packet.data());
+    }
     if (resets != resets_) return;  // it was reset in that call: the tag is in quarantine
   }
   if (packet.last) finish_tag(packet.tag, CompletionStatus::kSuccess);

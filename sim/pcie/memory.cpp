@@ -22,6 +22,10 @@ void by_pages(std::uint64_t address, std::size_t bytes, Visit&& visit) {
 void HostMemory::read(std::uint64_t address, std::span<std::byte> into) const {
   assert(address <= bytes_ && into.size() <= bytes_ - address);
   by_pages(address, into.size(), [&](std::uint64_t page, std::size_t in_page, std::size_t done, std::size_t bytes) {
+    if (const std::byte* place = backed(page * kPageBytes)) {
+      std::memcpy(into.data() + done, place + in_page, bytes);
+      return;
+    }
     const auto found = pages_.find(page);
     if (found == pages_.end()) {
       std::memset(into.data() + done, 0, bytes);
@@ -34,10 +38,26 @@ void HostMemory::read(std::uint64_t address, std::span<std::byte> into) const {
 void HostMemory::write(std::uint64_t address, std::span<const std::byte> data) {
   assert(address <= bytes_ && data.size() <= bytes_ - address);
   by_pages(address, data.size(), [&](std::uint64_t page, std::size_t in_page, std::size_t done, std::size_t bytes) {
+    if (std::byte* theirs = backed(page * kPageBytes)) {
+      std::memcpy(theirs + in_page, data.data() + done, bytes);
+      return;
+    }
     std::unique_ptr<Page>& place = pages_[page];
     if (!place) place = std::make_unique<Page>();  // zeros
     std::memcpy(place->data() + in_page, data.data() + done, bytes);
   });
+}
+
+void HostMemory::back(std::uint64_t address, std::span<std::byte> by) {
+  assert(address % kPageBytes == 0 && by.size() % kPageBytes == 0 && address <= bytes_ &&
+         by.size() <= bytes_ - address);
+  backed_.push_back({address, address + by.size(), by.data()});
+}
+
+std::byte* HostMemory::backed(std::uint64_t address) const noexcept {
+  for (const Backed& range : backed_)
+    if (address >= range.begin && address < range.end) return range.memory + (address - range.begin);
+  return nullptr;
 }
 
 void HostMemory::watch(std::uint64_t address, std::uint64_t bytes, MemoryWatcher& watcher) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/command_line.hpp"
 #include "base/program.hpp"
 #include "sim/qemu/guest_run.hpp"
 
@@ -57,7 +58,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed, "of sizes and contents")->capture_default_str();
   app.add_option("--qemu", options.guest.qemu, "path of QEMU, or its name on $PATH")->capture_default_str();
   app.add_option("--json", json_file, "where the figures go")->required();
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
 
   std::ofstream file(json_file);
   if (!file) return fail({StatusCode::kInvalidArgument, fmt::format("cannot write {}", json_file)});
@@ -67,5 +68,6 @@ int main(int argc, char** argv) {
   });
   if (!report) return fail(report.status());
   file << json_of(*report).dump(2) << '\n';
+  file.close();  // a full disk may show only here
   return file.good() ? 0 : fail({StatusCode::kInternal, fmt::format("cannot write {}", json_file)});
 }

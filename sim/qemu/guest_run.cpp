@@ -10,8 +10,8 @@
 
 #include "base/clock.hpp"
 #include "base/try.hpp"
-#include "bypass/bus_address.hpp"
 #include "bypass/generated/registers.hpp"
+#include "pci/bus_address.hpp"
 #include "sim/bypass/echo.hpp"
 #include "sim/bypass/rtl_endpoint.hpp"
 #include "sim/qemu/neighbour.hpp"
@@ -165,7 +165,7 @@ class Runner {
 
   /// The guest's kernel has given the card an address, and the IOMMU its tables.
   Status attach() {
-    const auto at = bypass::parse_bus_address(report_.results["card"]);
+    const auto at = pci::parse_bus_address(report_.results["card"]);
     if (!at) return at.status();
     return guest_->attach(source_id(at->bus, at->device, at->function));
   }

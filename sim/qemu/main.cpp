@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/command_line.hpp"
 #include "base/program.hpp"
 #include "sim/bypass/twin.hpp"
 #include "sim/qemu/run.hpp"
@@ -134,7 +135,7 @@ int main(int argc, char** argv) {
   app.add_option("--qemu", options.machine.qemu, "path of QEMU, or its name on $PATH")->capture_default_str();
   app.add_flag("--no-events", no_events, "no resets, no link off, no removal");
   app.add_option("--json", json_file, "write the figures there, too");
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
   options.events = !no_events;
 
   std::ofstream file;
@@ -147,7 +148,11 @@ int main(int argc, char** argv) {
   const auto report = run_bypass(options, *card, function, say);
   if (!report) return fail(report.status());
   const nlohmann::json figures = json_of(options, core, *report);
-  if (file.is_open()) file << figures.dump(2) << '\n';
+  if (file.is_open()) {
+    file << figures.dump(2) << '\n';
+    file.close();  // a full disk may show only here
+    if (!file) return fail({StatusCode::kInternal, fmt::format("cannot write {}", json_file)});
+  }
   fmt::print(
       "{}, {}, {}: {} frames wrong, {} lost, {} transmit write-backs, {:.1f} messages and {:.2f} tail writes a frame, "
       "{:.0f} frames/s\n",

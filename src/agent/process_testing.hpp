@@ -22,7 +22,8 @@ class AgentProcess {
                                        "--log-level",    "error", "--flight", "off"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     child_ = std::make_unique<Child>(WHERRYD_PROGRAM, arguments, before);
-    EXPECT_TRUE(eventually([&] { return read_session_file(file_).ok(); }));
+    EXPECT_TRUE(eventually([&] { return child_->ended() || read_session_file(file_).ok(); }));
+    EXPECT_FALSE(child_->ended()) << "wherryd has refused to start";
   }
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] Child& child() { return *child_; }

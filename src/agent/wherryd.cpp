@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "agent/agent.hpp"
+#include "base/command_line.hpp"
 #include "base/descriptors.hpp"
 #include "base/fd.hpp"
 #include "base/log.hpp"
@@ -100,7 +101,7 @@ int main(int argc, char** argv) {
            fmt::format("{} [{}; ${}; default {}]", setting.help, setting.key, setting.environment(), setting.get()))
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
   if (version) {
     fmt::print("wherry {}\n", wherry::kVersion);
     return 0;

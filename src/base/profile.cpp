@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -26,6 +25,7 @@ constexpr std::uint64_t kSchema = 1;
 constexpr std::size_t kMaxText = 512;      // bytes of a value, a name or an explanation
 constexpr std::size_t kMaxSettings = 256;  // more than there are
 constexpr std::uint64_t kMaxCores = 65'536;
+constexpr int kMaxDepth = 64;  // of lists and objects in each other
 
 Status wrong(const std::string& what) { return {StatusCode::kInvalidArgument, "it is no path profile: " + what}; }
 
@@ -35,9 +35,12 @@ Result<std::string> text_of(const Json& object, const char* key) {
   if (it == object.end() || !it->is_string()) return wrong(fmt::format("\"{}\" is no text", key));
   std::string text = it->get<std::string>();
   if (text.size() > kMaxText) return wrong(fmt::format("\"{}\" is longer than {} bytes", key, kMaxText));
-  for (const char c : text)
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7F')
-      return wrong(fmt::format("\"{}\" has control characters", key));
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    // U+0080 to U+009F, which terminals may take for escapes, are C2 80 to C2 9F.
+    const bool c1 = byte == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
+    if (byte < ' ' || byte == 0x7F || c1) return wrong(fmt::format("\"{}\" has control characters", key));
+  }
   return text;
 }
 
@@ -66,19 +69,6 @@ Result<Profile::Advice> advice_of(const std::string& key, const Json& json) {
   return advice;
 }
 
-/// "model name" of the first core; not all architectures have one.
-std::string cpu_name(const std::string& architecture) {
-  const auto text = read_text_file("/proc/cpuinfo", "the list of CPUs", std::size_t{16} << 20);
-  if (!text) return architecture;
-  constexpr std::string_view kName = "model name";
-  const std::size_t begin = text->find(kName);
-  if (begin == std::string::npos) return architecture;
-  const std::size_t end = text->find('\n', begin);
-  const std::string_view line = std::string_view(*text).substr(begin, end - begin);
-  const std::size_t value = line.find_first_not_of(": \t", kName.size());
-  return value == std::string_view::npos ? architecture : std::string(line.substr(value));
-}
-
 /// Whether only this user and root can have written it.
 Status check_owner(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -92,22 +82,17 @@ Status check_owner(const std::string& path) {
 
 }  // namespace
 
-MachineKey this_machine() {
-  utsname name{};
-  (void)uname(&name);
-  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  return {.cpu = cpu_name(static_cast<const char*>(name.machine)),
-          .kernel = static_cast<const char*>(name.release),
-          .cores = cores > 0 ? static_cast<unsigned>(cores) : 0};
-}
-
-std::string to_string(const MachineKey& machine) {
-  return fmt::format("{}, {} cores, kernel {}", machine.cpu, machine.cores, machine.kernel);
-}
-
 Result<Profile> parse_profile(std::string_view text) {
   if (text.size() > kMaxProfileBytes) return wrong(fmt::format("it has more than {} bytes", kMaxProfileBytes));
-  const Json document = Json::parse(text, nullptr, false);
+  // The parser takes a byte of 0 for the end of the text, whatever follows.
+  if (text.find('\0') != std::string_view::npos) return wrong("it has a byte of 0");
+  bool deep = false;
+  const auto limit = [&](int depth, Json::parse_event_t, Json&) {
+    deep |= depth > kMaxDepth;
+    return depth <= kMaxDepth;
+  };
+  const Json document = Json::parse(text, limit, false);
+  if (deep) return wrong(fmt::format("its lists and objects are more than {} deep", kMaxDepth));
   if (!document.is_object()) return wrong("it is no JSON object");
   WHERRY_ASSIGN(const std::string name, text_of(document, "name"));
   if (name != "wherry-profile") return wrong(fmt::format("its name is '{}'", name));

@@ -11,22 +11,10 @@
 #include <string>
 #include <string_view>
 
+#include "base/machine.hpp"
 #include "wherry/status.hpp"
 
 namespace wherry {
-
-/// What a profile is of: it is no use on another. A machine that was started again is the same.
-struct MachineKey {
-  std::string cpu;     ///< /proc/cpuinfo: "model name", or else the architecture
-  std::string kernel;  ///< uname -r
-  unsigned cores = 0;  ///< that this process's kernel has online
-  bool operator==(const MachineKey&) const = default;
-};
-
-/// This machine's.
-[[nodiscard]] MachineKey this_machine();
-/// "AMD EPYC, 2 cores, kernel 6.1.0".
-[[nodiscard]] std::string to_string(const MachineKey& machine);
 
 struct Profile {
   struct Advice {

@@ -9,9 +9,13 @@
 
 namespace {
 
+constexpr char kC2 = static_cast<char>(0xC2);
+
 void check(const std::string& text) {
   const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
   if (text.size() > 512 || std::ranges::any_of(text, control)) std::abort();
+  for (std::size_t at = text.find(kC2); at != std::string::npos; at = text.find(kC2, at + 1))
+    if (at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) < 0xA0) std::abort();  // U+0080 to U+009F
 }
 
 }  // namespace

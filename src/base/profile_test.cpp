@@ -48,7 +48,12 @@ TEST(Profile, WhatIsNone_ExpectASentenceThatSaysWhy) {
   refused("", "JSON");
   refused("[]", "JSON");
   refused(std::string(kText).substr(0, 200), "JSON");
-  refused(std::string(100'000, '['), "JSON");
+  refused(std::string(100'000, '['), "deep");
+  refused(with("[{", std::string(64, '[') + "[{"), "deep");
+  EXPECT_TRUE(parse_profile(with("[{\"id\": \"cpu.memcpy\"}]", std::string(64, '[') + std::string(64, ']'))));
+  refused(kText + std::string("\0 ", 2), "byte of 0");
+  refused(with("1MiB", "1\xC2\x9BMiB"), "control characters");
+  EXPECT_TRUE(parse_profile(with("1MiB", "1\xC2\xA0MiB")));
   refused(std::string(kMaxProfileBytes + 1, ' '), "bytes");
   refused(with("wherry-profile", "bench-move"), "bench-move");
   refused(with("\"schema\": 1", "\"schema\": 2"), "measure again");
@@ -105,7 +110,11 @@ TEST_F(ProfileFile, ThatIsNone_ExpectItsNameInTheError) {
   EXPECT_NE(profile.status().message().find(path_), std::string::npos);
 }
 
-TEST(Profile, ThisMachine_ExpectWhatTheKernelSays) {
+TEST(MachineKey, ToString_ExpectAllThatItIsOf) {
+  EXPECT_EQ(to_string(MachineKey{.cpu = "A 1", .kernel = "6.1", .cores = 2}), "A 1 | 2 cores | Linux 6.1");
+}
+
+TEST(MachineKey, OfThisMachine_ExpectWhatTheKernelSays) {
   const MachineKey machine = this_machine();
   EXPECT_FALSE(machine.cpu.empty());
   EXPECT_GE(machine.cores, 1U);

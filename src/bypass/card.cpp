@@ -179,9 +179,12 @@ Status Card::start() {
   return {};
 }
 
-/// All, also those that somebody else has started.
+/// All, also those that somebody else has started. In place stays as it is: it may change while a pair is idle only.
 Status Card::stop() {
-  for (std::uint32_t pair = 0; pair < shape_.queue_pairs; ++pair) access_->write(reg::queue_control_offset(pair), 0);
+  for (std::uint32_t pair = 0; pair < shape_.queue_pairs; ++pair) {
+    const std::uint32_t in_place = reg::kQueueControlInPlace.get(access_->read(reg::queue_control_offset(pair)));
+    access_->write(reg::queue_control_offset(pair), reg::kQueueControlInPlace.set(0, in_place));
+  }
   for (std::uint32_t pair = 0; pair < shape_.queue_pairs; ++pair) {
     for (auto waited = 0us;; waited += 100us) {
       const std::uint32_t state = access_->read(reg::queue_state_offset(pair));

@@ -20,9 +20,9 @@ constexpr std::string_view kAsRoot = "run `wherry bypass probe` as root";
 /// pcieport's driver_managed_dma).
 constexpr std::array<std::string_view, 3> kHarmlessDrivers{"vfio-pci", "pci-stub", "pcieport"};
 
-PortReport report_port(const PciTree& tree, BusAddress at) {
+PortReport report_port(const pci::PciTree& tree, pci::BusAddress at) {
   PortReport report{.at = at, .type = std::nullopt, .acs_known = false, .acs = std::nullopt};
-  const PciFunction* port = tree.find(at);
+  const pci::PciFunction* port = tree.find(at);
   if (port == nullptr) return report;
   if (const auto express = port->config.express()) report.type = express->type;
   report.acs_known = port->config.sees_extended();
@@ -31,7 +31,7 @@ PortReport report_port(const PciTree& tree, BusAddress at) {
 }
 
 /// The ports that both are below are the first `common` of either.
-std::size_t common_ports(const PciFunction& nic, const PciFunction& card) {
+std::size_t common_ports(const pci::PciFunction& nic, const pci::PciFunction& card) {
   if (nic.host_bridge != card.host_bridge) return 0;
   const auto [mine, theirs] = std::ranges::mismatch(nic.ports, card.ports);
   return static_cast<std::size_t>(mine - nic.ports.begin());
@@ -39,7 +39,7 @@ std::size_t common_ports(const PciFunction& nic, const PciFunction& card) {
 
 class Judge {
  public:
-  Judge(const PciTree& tree, const PciFunction& nic, const PciFunction& card, const PathOptions& options)
+  Judge(const pci::PciTree& tree, const pci::PciFunction& nic, const pci::PciFunction& card, const PathOptions& options)
       : tree_(tree), nic_(nic), card_(card), options_(options) {
     report_.nic = nic.at;
     report_.card = card.at;
@@ -62,7 +62,7 @@ class Judge {
 
   void judge_route() {
     const std::size_t common = common_ports(nic_, card_);
-    for (const PciFunction* one : {&nic_, &card_})
+    for (const pci::PciFunction* one : {&nic_, &card_})
       for (std::size_t i = common; i < one->ports.size(); ++i)
         report_.ports.push_back(report_port(tree_, one->ports[i]));
     // Below one root port without a switch there is one device: both are its functions, or a bridge to PCI lies
@@ -91,9 +91,9 @@ class Judge {
         report_.unknown.push_back(fmt::format("ACS of port {} cannot be read: {}.", port.at.text(), kAsRoot));
         continue;
       }
-      if (!port.acs || (port.acs->control & kAcsRedirects) == 0) continue;
+      if (!port.acs || (port.acs->control & pci::kAcsRedirects) == 0) continue;
       names.push_back(kernel_name_of_port(tree_, port.at));
-      bits.push_back(fmt::format("{} ({})", port.at.text(), acs_text(port.acs->control & kAcsRedirects)));
+      bits.push_back(fmt::format("{} ({})", port.at.text(), acs_text(port.acs->control & pci::kAcsRedirects)));
     }
     if (names.empty()) return;
     report_.route = Route::kRedirected;
@@ -104,8 +104,8 @@ class Judge {
                      fmt::join(names, ";")));
   }
 
-  void judge_bar(const PciFunction& function, unsigned index, std::string_view who, std::uint64_t at_least) {
-    const Bar bar = index < function.bars.size() ? function.bars[index] : Bar{};
+  void judge_bar(const pci::PciFunction& function, unsigned index, std::string_view who, std::uint64_t at_least) {
+    const pci::Bar bar = index < function.bars.size() ? function.bars[index] : pci::Bar{};
     const std::string name = fmt::format("BAR {} of the {} {}", index, who, function.text());
     if (bar.bytes == 0 || !bar.memory)
       return find(Cause::kBar, fmt::format("{} is not memory.", name),
@@ -119,7 +119,7 @@ class Judge {
     if (at_least != 0 && !bar.wide)
       return find(Cause::kBar, fmt::format("{} is 32-bit, and lies where the IOMMU may have reserved addresses.", name),
                   "Build the card's bitstream with a 64-bit prefetchable BAR.");
-    if (const BusAddress* port = closed_port(function, bar); port != nullptr)
+    if (const pci::BusAddress* port = closed_port(function, bar); port != nullptr)
       find(Cause::kBar,
            fmt::format("{} at {:#x} is outside the windows of port {}, so that nothing reaches it.", name, bar.on_bus,
                        port->text()),
@@ -127,9 +127,9 @@ class Judge {
   }
 
   /// A port above the function that does not forward its BAR. nullptr: none.
-  const BusAddress* closed_port(const PciFunction& function, const Bar& bar) const {
-    for (const BusAddress& at : function.ports) {
-      const PciFunction* port = tree_.find(at);
+  const pci::BusAddress* closed_port(const pci::PciFunction& function, const pci::Bar& bar) const {
+    for (const pci::BusAddress& at : function.ports) {
+      const pci::PciFunction* port = tree_.find(at);
       if (port == nullptr || !port->config.is_bridge()) continue;
       if (!port->config.memory_window().covers(bar.on_bus, bar.bytes) &&
           !port->config.prefetchable_window().covers(bar.on_bus, bar.bytes))
@@ -139,8 +139,8 @@ class Judge {
   }
 
   void judge_groups() {
-    for (const PciFunction* one : {&nic_, &card_})
-      if (one->group == kNoGroup)
+    for (const pci::PciFunction* one : {&nic_, &card_})
+      if (one->group == pci::kNoGroup)
         return find(Cause::kNoIommu,
                     fmt::format("{} is in no IOMMU group: the IOMMU is off, or there is none.", one->text()),
                     "Switch on VT-d or AMD-Vi in the firmware's set-up, and boot with intel_iommu=on or amd_iommu=on.");
@@ -151,7 +151,7 @@ class Judge {
 
   void judge_group(int group) {
     std::vector<std::string> others;
-    for (const PciFunction* member : tree_.members(group)) {
+    for (const pci::PciFunction* member : tree_.members(group)) {
       if (member->at == nic_.at || member->at == card_.at || member->driver.empty()) continue;
       if (std::ranges::find(kHarmlessDrivers, member->driver) == kHarmlessDrivers.end())
         others.push_back(fmt::format("{} ({})", member->text(), member->driver));
@@ -164,12 +164,13 @@ class Judge {
   }
 
   /// The BAR of one must be mapped, at its own address, for the other; one container maps it for both.
-  void judge_reserved(const PciFunction& owner, unsigned index, const PciFunction& other, std::string_view who) {
+  void judge_reserved(const pci::PciFunction& owner, unsigned index, const pci::PciFunction& other,
+                      std::string_view who) {
     if (index >= owner.bars.size() || !owner.bars[index].memory || !owner.bars[index].assigned) return;
-    const Bar& bar = owner.bars[index];
+    const pci::Bar& bar = owner.bars[index];
     const std::uint64_t last = bar.on_bus + bar.bytes - 1;
     for (const int group : {nic_.group, card_.group}) {
-      for (const ReservedRange& range : tree_.reserved(group)) {
+      for (const pci::ReservedRange& range : tree_.reserved(group)) {
         if (last < range.first || bar.on_bus > range.last) continue;
         return find(
             Cause::kReservedAddress,
@@ -182,25 +183,26 @@ class Judge {
     }
   }
 
-  const PciTree& tree_;
-  const PciFunction& nic_;
-  const PciFunction& card_;
+  const pci::PciTree& tree_;
+  const pci::PciFunction& nic_;
+  const pci::PciFunction& card_;
   const PathOptions& options_;
   PathReport report_{};
 };
 
 }  // namespace
 
-Result<PathReport> judge_path(const PciTree& tree, BusAddress nic, BusAddress card, const PathOptions& options) {
+Result<PathReport> judge_path(const pci::PciTree& tree, pci::BusAddress nic, pci::BusAddress card,
+                              const PathOptions& options) {
   if (nic == card) return Status(StatusCode::kInvalidArgument, fmt::format("{} cannot be NIC and card", nic.text()));
-  for (const BusAddress at : {nic, card})
+  for (const pci::BusAddress at : {nic, card})
     if (tree.find(at) == nullptr)
       return Status(StatusCode::kNotFound, fmt::format("this machine has no PCI function {}", at.text()));
   return Judge(tree, *tree.find(nic), *tree.find(card), options).judge();
 }
 
-std::string kernel_name_of_port(const PciTree& tree, BusAddress port) {
-  const PciFunction* function = tree.find(port);
+std::string kernel_name_of_port(const pci::PciTree& tree, pci::BusAddress port) {
+  const pci::PciFunction* function = tree.find(port);
   if (function == nullptr || function->ports.empty()) return port.text();
   std::string name = function->ports.front().text();
   for (std::size_t i = 1; i < function->ports.size(); ++i)
@@ -210,13 +212,13 @@ std::string kernel_name_of_port(const PciTree& tree, BusAddress port) {
 
 std::string acs_text(std::uint16_t bits) {
   static constexpr std::array<std::pair<std::uint16_t, std::string_view>, 7> kNames{{
-      {kAcsSourceValidation, "SV"},
-      {kAcsTranslationBlocking, "TB"},
-      {kAcsRequestRedirect, "RR"},
-      {kAcsCompletionRedirect, "CR"},
-      {kAcsUpstreamForwarding, "UF"},
-      {kAcsEgressControl, "EC"},
-      {kAcsDirectTranslated, "DT"},
+      {pci::kAcsSourceValidation, "SV"},
+      {pci::kAcsTranslationBlocking, "TB"},
+      {pci::kAcsRequestRedirect, "RR"},
+      {pci::kAcsCompletionRedirect, "CR"},
+      {pci::kAcsUpstreamForwarding, "UF"},
+      {pci::kAcsEgressControl, "EC"},
+      {pci::kAcsDirectTranslated, "DT"},
   }};
   std::vector<std::string_view> names;
   for (const auto& [bit, name] : kNames)

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bypass/cause.hpp"
-#include "bypass/pci.hpp"
+#include "pci/tree.hpp"
 
 namespace wherry::bypass {
 
@@ -21,19 +21,19 @@ enum class Route : std::uint8_t {
 };
 
 struct PortReport {
-  BusAddress at;
-  std::optional<PortType> type;  ///< none: not readable without root
-  bool acs_known = false;        ///< its extended capabilities could be read
-  std::optional<Acs> acs;        ///< none: it has none, or acs_known is false
+  pci::BusAddress at;
+  std::optional<pci::PortType> type;  ///< none: not readable without root
+  bool acs_known = false;             ///< its extended capabilities could be read
+  std::optional<pci::Acs> acs;        ///< none: it has none, or acs_known is false
 };
 
 struct PathReport {
-  BusAddress nic, card;
+  pci::BusAddress nic, card;
   Route route = Route::kRootComplex;
-  std::optional<BusAddress> common_port;  ///< the lowest port that both are below
-  std::vector<PortReport> ports;          ///< between the common port and the two, the NIC's first
-  Findings findings;                      ///< the one that decides first
-  std::vector<std::string> unknown;       ///< sentences: what could not be read, and by whom it can be
+  std::optional<pci::BusAddress> common_port;  ///< the lowest port that both are below
+  std::vector<PortReport> ports;               ///< between the common port and the two, the NIC's first
+  Findings findings;                           ///< the one that decides first
+  std::vector<std::string> unknown;            ///< sentences: what could not be read, and by whom it can be
 };
 
 struct PathOptions {
@@ -43,12 +43,13 @@ struct PathOptions {
 };
 
 /// kInvalidArgument: the two are one function; kNotFound: the tree does not have them.
-Result<PathReport> judge_path(const PciTree& tree, BusAddress nic, BusAddress card, const PathOptions& options = {});
+Result<PathReport> judge_path(const pci::PciTree& tree, pci::BusAddress nic, pci::BusAddress card,
+                              const PathOptions& options = {});
 
 /// A name of the port for the kernel's command line that survives new bus numbers: "0000:00:01.0/00.0/02.0", the root
 /// port and then device and function on each bus below it (Documentation/admin-guide/kernel-parameters.txt,
 /// pci=disable_acs_redir).
-std::string kernel_name_of_port(const PciTree& tree, BusAddress port);
+std::string kernel_name_of_port(const pci::PciTree& tree, pci::BusAddress port);
 /// "RR CR UF"; "-" for none.
 std::string acs_text(std::uint16_t bits);
 

@@ -3,18 +3,18 @@
 
 #include <gtest/gtest.h>
 
-#include "bypass/pci_testing.hpp"
+#include "pci/tree_testing.hpp"
 
 namespace wherry::bypass {
 namespace {
 
-using testing_support::at;
-using testing_support::FunctionFiles;
-using testing_support::Machine;
+using pci::testing_support::at;
+using pci::testing_support::FunctionFiles;
+using pci::testing_support::Machine;
 
 PathReport judge(Machine& machine, const PathOptions& options = {}) {
   machine.build();
-  const auto tree = PciTree::read(machine.sysfs.text());
+  const auto tree = pci::PciTree::read(machine.sysfs.text());
   EXPECT_TRUE(tree);
   auto report = judge_path(*tree, at("03:00.0"), at("04:00.0"), options);
   EXPECT_TRUE(report) << report.status().message();
@@ -45,7 +45,7 @@ TEST(Path, JudgeSwitchWithoutRedirect_ExpectDirect) {
   EXPECT_TRUE(report.unknown.empty());
   ASSERT_EQ(report.ports.size(), 2U);
   EXPECT_EQ(report.ports[0].at, at("02:00.0"));
-  EXPECT_EQ(report.ports[0].type, PortType::kSwitchDownstream);
+  EXPECT_EQ(report.ports[0].type, pci::PortType::kSwitchDownstream);
   EXPECT_TRUE(report.ports[0].acs);
 }
 
@@ -115,18 +115,18 @@ TEST(Path, JudgeDifferentHostBridges_ExpectBothNamed) {
 TEST(Path, JudgeBehindNestedSwitches_ExpectRedirectOfAnyPortOfTheBranches) {
   // Linux asks every bridge below the common one (p2pdma.c), and so do we.
   Machine machine;
-  machine.sysfs.add(
-      {.path = "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:05:00.0",
-       .vendor = 0x10B5,
-       .device = 0x8747,
-       .class_code = 0x060400,
-       .config =
-           testing_support::ConfigBytes().bridge(0xE000'0000, 0xE0FF'FFFF, 0x38'0000'0000, 0x38'0FFF'FFFF).express(5)});
+  machine.sysfs.add({.path = "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:05:00.0",
+                     .vendor = 0x10B5,
+                     .device = 0x8747,
+                     .class_code = 0x060400,
+                     .config = pci::testing_support::ConfigBytes()
+                                   .bridge(0xE000'0000, 0xE0FF'FFFF, 0x38'0000'0000, 0x38'0FFF'FFFF)
+                                   .express(5)});
   machine.sysfs.add({.path = "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:05:00.0/0000:06:03.0",
                      .vendor = 0x10B5,
                      .device = 0x8747,
                      .class_code = 0x060400,
-                     .config = testing_support::ConfigBytes()
+                     .config = pci::testing_support::ConfigBytes()
                                    .bridge(0xE000'0000, 0xE0FF'FFFF, 0x38'0000'0000, 0x38'0FFF'FFFF)
                                    .express(6)
                                    .acs(0x1F, 0x08)});
@@ -146,7 +146,7 @@ TEST(Path, JudgeNarrowWindow_ExpectBar) {
   Machine machine;
   machine.card_window = 0xE080'0000;
   machine.card_bytes = 8 << 20;
-  machine.card_flags = testing_support::kMemory32;
+  machine.card_flags = pci::testing_support::kMemory32;
   expect_cause(judge(machine), Cause::kBar, {"BAR 2", "32-bit", "64-bit"});
 }
 
@@ -203,7 +203,7 @@ TEST(Path, JudgeReservedAddress_ExpectRangeAndKind) {
   machine.build();
   machine.sysfs.reserve(10,
                         "0x00000000fee00000 0x00000000feefffff msi\n0x0000003800f00000 0x00000038010fffff direct\n");
-  const auto tree = PciTree::read(machine.sysfs.text());
+  const auto tree = pci::PciTree::read(machine.sysfs.text());
   const auto report = judge_path(*tree, at("03:00.0"), at("04:00.0"));
   ASSERT_TRUE(report);
   expect_cause(*report, Cause::kReservedAddress,
@@ -215,14 +215,14 @@ TEST(Path, JudgeTouchingReservedRange_ExpectNoFinding) {
   machine.build();
   machine.sysfs.reserve(10,
                         "0x0000003801000000 0x00000038010fffff direct\n0x00000037fff00000 0x00000037ffffffff msi\n");
-  const auto tree = PciTree::read(machine.sysfs.text());
+  const auto tree = pci::PciTree::read(machine.sysfs.text());
   EXPECT_TRUE(judge_path(*tree, at("03:00.0"), at("04:00.0"))->findings.empty());
 }
 
 TEST(Path, JudgeWrongNames_ExpectTheName) {
   Machine machine;
   machine.build();
-  const auto tree = PciTree::read(machine.sysfs.text());
+  const auto tree = pci::PciTree::read(machine.sysfs.text());
   EXPECT_EQ(judge_path(*tree, at("03:00.0"), at("03:00.0")).status().code(), StatusCode::kInvalidArgument);
   const auto missing = judge_path(*tree, at("09:00.0"), at("04:00.0"));
   EXPECT_EQ(missing.status().code(), StatusCode::kNotFound);

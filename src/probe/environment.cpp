@@ -3,7 +3,6 @@
 
 #include <fmt/core.h>
 #include <sys/resource.h>
-#include <sys/utsname.h>
 
 #include <algorithm>
 #include <cctype>
@@ -12,6 +11,8 @@
 #include <iterator>
 #include <sstream>
 #include <system_error>
+
+#include "base/machine.hpp"
 
 namespace wherry::probe {
 namespace {
@@ -93,15 +94,15 @@ std::vector<unsigned> numa_nodes(const std::string& root) {
 std::map<std::string, std::string> environment(const std::string& root) {
   const std::string cpus = root + "/sys/devices/system/cpu", cpuinfo = root + "/proc/cpuinfo";
   std::map<std::string, std::string> found;
-  found["cpu"] = known(value_of(cpuinfo, "model name"));
+  const MachineKey machine = this_machine(root);
+  found["cpu"] = machine.cpu;
+  found["kernel"] = machine.kernel;
   found["numa_nodes"] = fmt::format("{}", numa_nodes(root).size());
   found["smt"] = known(line_of(cpus + "/smt/control"));
   found["governor"] = known(line_of(cpus + "/cpu0/cpufreq/scaling_governor"));
   found["frequency_max_mhz"] = megahertz(line_of(cpus + "/cpu0/cpufreq/cpuinfo_max_freq"));
   const std::string flags = " " + value_of(cpuinfo, "flags") + " ";
   found["hypervisor"] = flags.find(" hypervisor ") == std::string::npos ? "no" : "yes";
-  utsname name{};
-  found["kernel"] = uname(&name) == 0 ? name.release : kUnknown;
   found["thp"] = chosen(line_of(root + "/sys/kernel/mm/transparent_hugepage/enabled"));
   found["hugepages"] = known(value_of(root + "/proc/meminfo", "HugePages_Total"));
   found["iommu"] = iommu(root);
@@ -110,14 +111,6 @@ std::map<std::string, std::string> environment(const std::string& root) {
   const std::string load = line_of(root + "/proc/loadavg");
   found["load"] = known(load.substr(0, load.find(' ')));
   return found;
-}
-
-std::string machine_key(const std::map<std::string, std::string>& environment) {
-  const auto of = [&](const char* name) {
-    const auto at = environment.find(name);
-    return at == environment.end() ? std::string(kUnknown) : at->second;
-  };
-  return fmt::format("{} | {} cores | Linux {} | UCX {}", of("cpu"), of("cores"), of("kernel"), of("ucx"));
 }
 
 }  // namespace wherry::probe

@@ -11,13 +11,9 @@ namespace wherry::probe {
 /// By name: what this machine says, as text; "unknown" where it does not tell. `root`: for tests, before /proc and
 /// /sys.
 ///
-/// cpu, numa_nodes, smt, governor, frequency_max_mhz, hypervisor, kernel, thp,
-/// hugepages, iommu, memlock, preemption, load.
+/// cpu and kernel (base/machine.hpp), numa_nodes, smt, governor, frequency_max_mhz, hypervisor, thp, hugepages, iommu,
+/// memlock, preemption, load.
 [[nodiscard]] std::map<std::string, std::string> environment(const std::string& root = "");
-
-/// What figures of two runs must share to be of one machine: of the environment cpu and kernel, and the two that it
-/// does not know, "cores" and "ucx".
-[[nodiscard]] std::string machine_key(const std::map<std::string, std::string>& environment);
 
 /// "0-2,5" as 0, 1, 2, 5; empty if that is no list of the kernel's.
 [[nodiscard]] std::vector<unsigned> parse_list(const std::string& text);

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/command_line.hpp"
 #include "kv/peers/peer.hpp"
 #include "kv/verb_json.hpp"
 
@@ -42,7 +43,7 @@ int main(int argc, char** argv) {
   app.add_option("--keys", options.keys)->capture_default_str()->check(CLI::Range(1, 100'000'000));
   app.add_option("--seed", options.seed)->capture_default_str();
   app.add_flag("--no-fill", no_fill, "do not write every key first");
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
   if (kind == "etcd" && options.depth > kEtcdInFlight)
     return fail({wherry::StatusCode::kInvalidArgument, fmt::format("--depth: at most {} with etcd", kEtcdInFlight)});
   auto peer = (kind == "redis"  ? connect_redis

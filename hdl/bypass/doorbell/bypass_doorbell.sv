@@ -5,7 +5,7 @@
 /// When a ring's tail is written: at once while the NIC keeps up, in batches that the NIC's own pace makes while it does not.
 ///
 /// Behaviour: the tail is written when it differs from what was written last by batch or more, and fewer than `credits` writes are unanswered. A
-/// fetch of descriptors answers one, and all of them if it reaches the last descriptor that was told. A tail that has differed for
+/// beat of descriptors that is fetched answers one, and all of them if it has the last descriptor that was told. A tail that has differed for
 /// `timer` cycles is written whatever the credits and the batch say. While it waits for the bus it goes on to the newest.
 /// Latency: from want_i to m_valid 1 cycle; 0 if it was announced (grows_i).
 /// Reset: nothing was told.
@@ -13,7 +13,7 @@
 module bypass_doorbell
   import bypass_pkg::*;
 #(
-    /// 2^n descriptors in the ring.
+    /// 2^n descriptors in the ring; at least 3.
     parameter int unsigned Bits = 9
 ) (
     input wire clk_i,
@@ -25,11 +25,11 @@ module bypass_doorbell
     input wire bell_settings_t settings_i,
 
     input wire index_t want_i,
-    /// want_i is one more in the next cycle.
+    /// want_i may be one more in the next cycle.
     input wire grows_i,
     /// A beat of descriptors of this ring was fetched: of that group.
     input wire fetched_i,
-    input wire [9:0] group_i,
+    input wire [Bits-3:0] group_i,
 
     output logic   m_valid,
     input  wire    m_ready,
@@ -37,18 +37,15 @@ module bypass_doorbell
 
     /// What was written last.
     output index_t told_o,
-    /// The tail was written, with so many descriptors more.
-    output logic   gave_o,
-    output index_t gave_count_o
+    output gave_t  gave_o
 );
 
   localparam index_t Mask = index_t'((1 << Bits) - 1);
 
   index_t told_q, below, aligned, ahead;
-  logic [9:0] last;  // the group of the last descriptor that was told
   logic [3:0] unanswered_q, credits;
-  logic [15:0] waited_q;
-  logic expired_q, ring_q, rings, reaches, differs;
+  logic [15:0] wait_q;  // what is left of the timer
+  logic expired_q, ring_q, rings, reaches, differs, waits;
   assign below = ~('1 << settings_i.align);
   assign aligned = want_i & ~below;
   assign ahead = (aligned - told_q) & Mask;
@@ -56,35 +53,35 @@ module bypass_doorbell
   assign credits = settings_i.credits == '0 ? 4'd1 : settings_i.credits;
   assign rings = run_i && (((grows_i || (differs && ahead >= {4'd0, settings_i.batch})) && unanswered_q < credits)
       || (differs && expired_q));
-  assign last = 10'(((told_q - 1'b1) & Mask) >> 2);
-  assign reaches = (group_i & Mask[11:2]) == last;
+  assign reaches = group_i == (Bits - 2)'((told_q - 1'b1) >> 2);
 
   assign told_o = told_q;
-  assign gave_o = m_valid && m_ready;
-  assign gave_count_o = ahead;
-  assign m_valid = ring_q;
+  assign gave_o = '{valid: m_valid && m_ready, count: ahead};
+  assign waits = differs && !gave_o.valid;
+  assign m_valid = ring_q && differs;
   assign m_payload = aligned;
 
   always_ff @(posedge clk_i) begin
-    ring_q <= (ring_q || rings) && !gave_o;
-    if (gave_o) told_q <= aligned;
-    if (gave_o) begin
+    // What was announced and did not come rings for nothing.
+    ring_q <= (m_valid || rings) && !gave_o.valid;
+    if (gave_o.valid) told_q <= aligned;
+    if (gave_o.valid) begin
       if (unanswered_q != '1 && !fetched_i) unanswered_q <= unanswered_q + 1'b1;
     end else if (fetched_i && unanswered_q != '0) begin
       unanswered_q <= reaches ? '0 : unanswered_q - 1'b1;
     end
-    waited_q  <= differs && !gave_o ? waited_q + 16'(!expired_q) : '0;
-    expired_q <= differs && !gave_o && (expired_q || (settings_i.timer != '0 && waited_q >= settings_i.timer));
+    if (rst_i || begin_i || !waits) wait_q <= settings_i.timer;
+    else if (wait_q != '0) wait_q <= wait_q - 1'b1;
+    expired_q <= waits && (expired_q || (settings_i.timer != '0 && wait_q == '0));
     if (rst_i || begin_i) begin
       ring_q       <= 1'b0;
       told_q       <= '0;
       unanswered_q <= '0;
-      waited_q     <= '0;
       expired_q    <= 1'b0;
     end
   end
 
-  `ASSERT(tells_something, !gave_o || differs, "a tail is written that has not moved")
+  `ASSERT(tells_something, !gave_o.valid || differs, "a tail is written that has not moved")
   `ASSERT_NEXT(valid_kept, m_valid && !m_ready && !begin_i, m_valid, "a tail was withdrawn before it was taken")
 
 endmodule

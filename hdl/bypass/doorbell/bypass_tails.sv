@@ -33,8 +33,7 @@ module bypass_tails
     input  wire tail_resp_t m_axil_resp,
     // verilator lint_on UNUSEDSIGNAL
 
-    output logic written_o,
-    output logic error_o
+    output events_t events_o
 );
 
   logic valid, ready, unused_last;
@@ -97,8 +96,11 @@ module bypass_tails
   assign m_axil_req.ar = '0;
   assign m_axil_req.ar_valid = 1'b0;
   assign m_axil_req.r_ready = 1'b1;
-  assign written_o = valid && ready;
-  assign error_o = m_axil_resp.b_valid && m_axil_resp.b.resp[1];
+  always_comb begin
+    events_o            = '0;
+    events_o.tail       = valid && ready;
+    events_o.tail_error = m_axil_resp.b_valid && m_axil_resp.b.resp[1];
+  end
 
 endmodule
 `default_nettype wire

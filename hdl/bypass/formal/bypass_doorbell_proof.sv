@@ -16,15 +16,16 @@ module bypass_doorbell_proof
     input wire [2:0] grows_i,
     input wire announce_i,
     input wire fetched_i,
-    input wire [9:0] group_i,
+    input wire [1:0] group_i,  // of Bits - 2
     input wire m_ready
 );
 
   localparam int unsigned Bits = 4;
   localparam index_t Mask = index_t'((1 << Bits) - 1);
 
-  logic m_valid, gave_o, announced;
-  index_t m_payload, told_o, gave_count_o, want_q, free;
+  logic m_valid, announced;
+  gave_t gave_o;
+  index_t m_payload, told_o, want_q, free;
   bypass_doorbell #(
       .Bits(Bits)
   ) dut (
@@ -34,8 +35,9 @@ module bypass_doorbell_proof
       .grows_i(announced)
   );
 
-  // What comes is announced or not, where it is one and that is worth a tail.
-  assign announced = announce_i && grows_i == 3'd1 && free != '0 && settings_i.batch <= 8'd1 && settings_i.align == '0;
+  // What comes is announced or not, and what is announced comes or not, where it is one and that is worth a tail.
+  assign announced = announce_i && (grows_i == 3'd0 || (grows_i == 3'd1 && free != '0)) && settings_i.batch <= 8'd1
+      && settings_i.align == '0;
   // What may still grow: a ring is never full.
   assign free = Mask - ((want_q - told_o) & Mask);
   logic [4:0] written_q, answered_q;  // tails, and those that a fetch has answered, modulo 32
@@ -43,15 +45,15 @@ module bypass_doorbell_proof
   logic [3:0] credits;
   logic differs;
   assign credits = settings_i.credits == '0 ? 4'd1 : settings_i.credits;
-  assign differs = gave_count_o != '0;
+  assign differs = gave_o.count != '0;
   always_ff @(posedge clk_i) begin
     if (index_t'(grows_i) <= free) want_q <= (want_q + index_t'(grows_i)) & Mask;
-    if (gave_o) written_q <= written_q + 1'b1;
+    if (gave_o.valid) written_q <= written_q + 1'b1;
     // A fetch answers one that was written before, or is being written; or all of them.
-    if (fetched_i && (gave_o || written_q != answered_q)) begin
-      answered_q <= !gave_o && dut.reaches ? written_q : answered_q + 1'b1;
+    if (fetched_i && (gave_o.valid || written_q != answered_q)) begin
+      answered_q <= !gave_o.valid && dut.reaches ? written_q : answered_q + 1'b1;
     end
-    waits_q <= !differs || gave_o || !run_i ? '0 : waits_q + 5'(waits_q != '1);
+    waits_q <= !differs || gave_o.valid || !run_i ? '0 : waits_q + 5'(waits_q != '1);
     if (rst_i) begin
       want_q     <= '0;
       written_q  <= '0;
@@ -66,7 +68,8 @@ module bypass_doorbell_proof
   if (Timer) begin : gen_timer
     `ASSUME(timer_of_six, settings_i.timer == 16'd6)
     `ASSERT(rings_in_the_end, !(waits_q > 5'd8) || m_valid, "a tail is never written")
-    `ASSERT(waits_are_counted, waits_q == '0 || dut.expired_q || (dut.waited_q >= 16'(waits_q) && waits_q <= 5'd7),
+    `ASSERT(timer_within, !differs || dut.wait_q <= 16'd6, "more is left than there was")
+    `ASSERT(waits_are_counted, waits_q == '0 || dut.expired_q || 16'd6 - dut.wait_q >= 16'(waits_q),
             "the timer is late")
   end else begin : gen_no_timer
     `ASSUME(no_timer, settings_i.timer == '0)
@@ -76,11 +79,11 @@ module bypass_doorbell_proof
             "more tails than credits")
     `ASSERT(timer_is_off, !dut.expired_q, "a timer expires that is off")
   end
-  `ASSERT(within_want, gave_count_o <= ((want_q - told_o) & Mask), "a tail is ahead of what is there")
+  `ASSERT(within_want, gave_o.count <= ((want_q - told_o) & Mask), "a tail is ahead of what is there")
   `ASSERT(in_the_ring, (told_o | want_q) <= Mask, "a pointer is outside its ring")
   `ASSERT(aligned, (told_o & ~('1 << settings_i.align)) == '0, "a tail is not aligned")
   `ASSERT(rings_for_something, !m_valid || differs, "it rings for nothing")
-  `ASSERT(newest, !gave_o || m_payload == (want_q & ('1 << settings_i.align)), "an old tail is written")
+  `ASSERT(newest, !gave_o.valid || m_payload == (want_q & ('1 << settings_i.align)), "an old tail is written")
 
   `COVER(went_round, told_o == 12'd2 && written_q > 5'd4)
   `COVER(waits_for_the_bus, m_valid && !m_ready && $past(m_valid))

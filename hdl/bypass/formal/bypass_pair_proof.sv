@@ -13,13 +13,8 @@ module bypass_pair_proof
     input wire clk_i,
     input wire rst_i,
     input wire settings_t settings_i,
-    input wire rx_written_t rx_written_i,
-    input wire tx_written_t tx_written_i,
-    input wire fetch_t fetch_i,
-    input wire take_i,
-    input wire release_t [1:0] release_i,
-    input wire post_i,
-    input wire tx_done_t done_i,
+    input wire news_t any_i,
+    input wire order_t order_i,
     input wire index_t slot_i,
     input wire [1:0] m_ready
 );
@@ -34,19 +29,21 @@ module bypass_pair_proof
   always_ff @(posedge clk_i) if (rst_i) slot_q <= slot_i & RxMask;
 
   pair_state_t state_o;
-  logic begin_o, has_o, room_o, reported_o, told_o, may_write_o, may_read_o, tx_unexpected_o;
-  logic [3:0] accept_o;
-  logic [2:0] ended_o, rx_unexpected_o;
-  index_t taken_o, tail_o;
-  logic   [1:0] m_valid;
+  news_t news_i;
+  index_t tail_o;
+  logic [1:0] m_valid;
   index_t [1:0] m_payload;
-  bypass_pair #(
-      .Config(Config)
-  ) dut (
-      .*,
-      .writes_i(slot_q),
-      .reads_i (slot_q)
-  );
+  bypass_pair #(.Config(Config)) dut (.*);
+  always_comb begin
+    news_i        = any_i;
+    news_i.writes = slot_q;
+    news_i.reads  = slot_q;
+  end
+  assign tail_o = state_o.tx.tail;
+  release_t [1:0] release_i;
+  tx_done_t done_i;
+  assign release_i = news_i.released;
+  assign done_i    = news_i.done;
 
   // ---- what the other blocks promise
 
@@ -56,14 +53,15 @@ module bypass_pair_proof
   assign unreleased = (dut.i_rx.taken_q - dut.i_rx.released_q) & RxMask;
   assign released = release_i[0].valid ? release_i[0].slots : release_i[1].slots;
   `RESET_FIRST
-  `ASSUME(one_pair, rx_written_i.pair == '0 && release_i[0].pair == '0 && release_i[1].pair == '0 && done_i.pair == '0)
-  `ASSUME(takes_whole, !take_i || unread != '0)
+  `ASSUME(one_pair,
+          news_i.rx_written.pair == '0 && release_i[0].pair == '0 && release_i[1].pair == '0 && done_i.pair == '0)
+  `ASSUME(takes_whole, !order_i.take || unread != '0)
   `ASSUME(releases_taken, (!release_i[0].valid && !release_i[1].valid) || index_t'(released) <= unreleased)
   `ASSUME(one_releases, !(release_i[0].valid && release_i[1].valid))
-  `ASSUME(posts_with_room, !post_i || room_o)
+  `ASSUME(posts_with_room, !order_i.post || state_o.tx.room)
   `ASSUME(done_was_posted, !done_i.valid || dut.i_tx.given_q != '0)
-  `ASSUME(done_was_told, !done_i.valid || told_o || !state_o.running)
-  `ASSUME(posts_while_it_runs, !post_i || state_o.running)
+  `ASSUME(done_was_told, !done_i.valid || state_o.tx.told || !state_o.running)
+  `ASSUME(posts_while_it_runs, !order_i.post || state_o.running)
   `ASSUME_NEXT(stays_aligned, 1'b1, settings_i.rx_bell.align == $past(settings_i.rx_bell.align))
   `ASSUME_NEXT(credits_stay, 1'b1, settings_i.rx_bell.credits == $past(settings_i.rx_bell.credits)
                && settings_i.tx_bell.credits == $past(settings_i.tx_bell.credits))
@@ -87,7 +85,7 @@ module bypass_pair_proof
   `ASSERT(rx_within_limit, state_o.idle || ((told - dut.i_rx.released_q) & RxMask) <= (settings_i.rx_limit & RxMask),
           "more slots are away than may be")
   `ASSERT(rx_bell_within, state_o.idle || ahead <= free, "the receive tail would pass the head")
-  `ASSERT(tx_within, dut.i_tx.given_q <= TxMask && (!room_o || dut.i_tx.given_q < TxMask),
+  `ASSERT(tx_within, dut.i_tx.given_q <= TxMask && (!state_o.tx.room || dut.i_tx.given_q < TxMask),
           "the transmit tail would pass the head")
   index_t tx_told;
   assign tx_told = dut.i_tx_bell.told_q;
@@ -100,8 +98,9 @@ module bypass_pair_proof
   assign nic  = ((slot_q - dut.i_rx.head_q) & RxMask) < dut.i_rx.given_q;
   assign core = ((slot_q - dut.i_rx.released_q) & RxMask) < ((dut.i_rx.head_q - dut.i_rx.released_q) & RxMask);
   `ASSERT(one_owner, !(nic && core), "the NIC and the core have a slot")
-  `ASSERT(nic_writes_its_own, !may_write_o || nic || !state_o.running, "the NIC may write what it does not have")
-  `ASSERT(nic_reads_what_is_taken, !may_read_o || (core && !nic), "the NIC may read what is not a frame's")
+  `ASSERT(nic_writes_its_own, !state_o.rx.may_write || nic || !state_o.running,
+          "the NIC may write what it does not have")
+  `ASSERT(nic_reads_what_is_taken, !state_o.rx.may_read || (core && !nic), "the NIC may read what is not a frame's")
 
   // ---- credits
 
@@ -111,11 +110,11 @@ module bypass_pair_proof
   assign credits = {dut.i_tx_bell.credits, dut.i_rx_bell.credits};
   for (genvar i = 0; i < 2; i++) begin : gen_silent
     logic fetched;
-    assign fetched = fetch_i.valid && fetch_i.tx == 1'(i) && fetch_i.pair == '0;
+    assign fetched = news_i.fetch.valid && news_i.fetch.tx == 1'(i) && news_i.fetch.pair == '0;
     always_ff @(posedge clk_i) begin
       if (fetched) silent_q[i] <= '0;
       else if (m_valid[i] && m_ready[i]) silent_q[i] <= silent_q[i] + 1'b1;
-      if (rst_i || begin_o) silent_q[i] <= '0;
+      if (rst_i || state_o.begins) silent_q[i] <= '0;
     end
     if (!Timer) begin : gen_no_timer
       `ASSERT(no_timer_expires, !(i == 0 ? dut.i_rx_bell.expired_q : dut.i_tx_bell.expired_q),
@@ -125,7 +124,7 @@ module bypass_pair_proof
               "more tails than credits")
     end
   end
-  `ASSERT(idle_has_nothing, !state_o.idle || (!has_o && dut.i_tx.given_q == '0 && m_valid == '0),
+  `ASSERT(idle_has_nothing, !state_o.idle || (!state_o.rx.has && dut.i_tx.given_q == '0 && m_valid == '0),
           "idle, and something is under way")
 
   // For induction, which begins in any state that the assertions allow.
@@ -139,7 +138,7 @@ module bypass_pair_proof
   `ASSERT(bells_differ, (!m_valid[0] || ahead != '0) && (!m_valid[1] || tail_o != tx_told), "a bell rings for nothing")
 
   `COVER(went_round, told < dut.i_rx.head_q && dut.i_rx.given_q > 12'd4)
-  `COVER(frame_of_two, take_i && unread == 12'd2)
+  `COVER(frame_of_two, order_i.take && unread == 12'd2)
   `COVER(given_up, dut.i_rx.ends_q != '0 && dut.i_rx.open_q == '0 && unread == 12'd8)
   `COVER(stopped_and_idle, state_o.idle && $past(state_o.running))
 

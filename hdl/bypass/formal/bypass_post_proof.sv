@@ -22,7 +22,7 @@ module bypass_post_proof
   localparam bypass_config_t Config = '{queue_bits: 1, rx_bits: 4, tx_bits: 3, pack_bits: 9};
   localparam index_t Mask = index_t'((1 << 3) - 1);
 
-  logic [1:0] s_ready, post_o;
+  logic [1:0] s_ready, post_o, coming_o;
   logic m_valid;
   post_t m_payload;
   index_t [1:0] tail_q;
@@ -82,6 +82,7 @@ module bypass_post_proof
   `ASSERT(one_descriptor, (post_o != '0) == (taken != '0 && !m_payload.skip) && post_o != 2'b11,
           "a frame has no descriptor, or two")
   `ASSERT(of_its_ring, post_o == '0 || post_o[m_payload.pair[0]], "a frame gets another ring's descriptor")
+  `ASSERT(announced, (post_o & ~coming_o) == '0, "a frame is posted that was not announced")
   `ASSERT(with_room, (post_o & ~room_i) == '0, "a ring without room")
   `ASSERT(entry_is_read, !looked_q || entries_o[descriptor_q[1:0]] == $past(entry_q), "the NIC reads another entry")
 

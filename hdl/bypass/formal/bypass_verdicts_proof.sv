@@ -21,7 +21,8 @@ module bypass_verdicts_proof
   localparam bypass_config_t Config = '{queue_bits: 0, rx_bits: 4, tx_bits: 3, pack_bits: 9};
   localparam int unsigned Bits = Config.queue_bits + Config.rx_bits + SlotBits - LineBits;
 
-  logic s_place_ready, s_verdict_ready, m_line_valid, m_valid, forward_o, late_o, drop_o;
+  logic s_place_ready, s_verdict_ready, m_line_valid, m_valid;
+  events_t events_o;
   logic [Bits-1:0] m_line;
   data_t m_line_data;
   post_t m_payload;
@@ -97,7 +98,7 @@ module bypass_verdicts_proof
   `ASSERT(line_replaced, !(mine && forwards && action_i[1]) || (m_line_valid && m_line_ready), "a line is not replaced")
 
   logic unused;
-  assign unused = ^{offset[LineBits-1:0], told_q, action_q, forward_o, late_o, drop_o, m_line, m_line_data[511:3]};
+  assign unused = ^{offset[LineBits-1:0], told_q, action_q, events_o, m_line, m_line_data[511:3]};
 
   `COVER(forwarded, mine && !m_payload.skip && watched_q == 3'd1)
   `COVER(replaced_late, m_line_valid && m_line_ready && posts_q == 3'd1)

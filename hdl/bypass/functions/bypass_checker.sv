@@ -29,19 +29,10 @@ module bypass_checker
     input  wire bypass_axis_t s_payload,
     // verilator lint_on UNUSEDSIGNAL
 
-    output logic [31:0] checked_o,
-    output logic [31:0] foreign_o,
-    output logic [31:0] skipped_o,
-    output logic [31:0] late_o,
-    output logic [31:0] duplicates_o,
-    output logic [31:0] wrong_o,
-    output logic [31:0] least_o,
-    output logic [31:0] most_o,
-    output logic [63:0] sum_o,
+    output checked_t counts_o,
 
-    input  wire         bin_read_i,
-    input  wire  [ 8:0] bin_i,
-    output logic [31:0] bin_o,
+    input  wire bin_read_t        bin_i,
+    output logic           [31:0] bin_o,
 
     input  wire  clear_i,
     output logic clearing_o
@@ -170,32 +161,32 @@ module bypass_checker
   assign counts = judge_q && !again;
 
   always_ff @(posedge clk_i) begin
-    if (foreign_q) foreign_o <= foreign_o + 1'b1;
-    if (judge_q && again) duplicates_o <= duplicates_o + 1'b1;
+    if (foreign_q) counts_o.foreign <= counts_o.foreign + 1'b1;
+    if (judge_q && again) counts_o.duplicates <= counts_o.duplicates + 1'b1;
     if (counts) begin
-      checked_o <= checked_o + 1'b1;
-      if (wrong4_q) wrong_o <= wrong_o + 1'b1;
+      counts_o.checked <= counts_o.checked + 1'b1;
+      if (wrong4_q) counts_o.wrong <= counts_o.wrong + 1'b1;
       if (ahead[31]) begin
-        late_o <= late_o + 1'b1;
+        counts_o.late <= counts_o.late + 1'b1;
       end else begin
-        skipped_o  <= skipped_o + ahead;
+        counts_o.skipped <= counts_o.skipped + ahead;
         expected_q <= after4_q;
       end
-      if (latency4_q < least_o) least_o <= latency4_q;
-      if (latency4_q > most_o) most_o <= latency4_q;
-      sum_o <= sum_o + 64'(latency4_q);
+      if (latency4_q < counts_o.latency_least) counts_o.latency_least <= latency4_q;
+      if (latency4_q > counts_o.latency_most) counts_o.latency_most <= latency4_q;
+      counts_o.latency_sum <= counts_o.latency_sum + 64'(latency4_q);
     end
     if (rst_i || clear_i || clearing_o) begin
-      checked_o    <= '0;
-      foreign_o    <= '0;
-      skipped_o    <= '0;
-      late_o       <= '0;
-      duplicates_o <= '0;
-      wrong_o      <= '0;
-      least_o      <= '1;
-      most_o       <= '0;
-      sum_o        <= '0;
-      expected_q   <= '0;
+      counts_o.checked       <= '0;
+      counts_o.foreign       <= '0;
+      counts_o.skipped       <= '0;
+      counts_o.late          <= '0;
+      counts_o.duplicates    <= '0;
+      counts_o.wrong         <= '0;
+      counts_o.latency_least <= '1;
+      counts_o.latency_most  <= '0;
+      counts_o.latency_sum   <= '0;
+      expected_q             <= '0;
     end
   end
 
@@ -222,8 +213,8 @@ module bypass_checker
       .add_i       (bin_valid6_q),
       .index_i     (bin),
       .amount_i    (1'b1),
-      .read_i      (bin_read_i),
-      .read_index_i(bin_i),
+      .read_i      (bin_i.read),
+      .read_index_i(bin_i.bin),
       .read_data_o (bin_o)
   );
 

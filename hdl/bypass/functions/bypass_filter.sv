@@ -6,9 +6,9 @@
 ///
 /// Behaviour: the first beat is cut into 128 pieces of four bits. For each piece a LUT RAM has, at each value of the piece, and of whether the frame
 /// has that byte, a bit for each rule: the rule has nothing against it. A rule matches if none of the pieces is against it. The table is built from the file of
-/// registers (filter_match, filter_mask) at build_i, row by row; meanwhile no rule matches. What is to be dropped is thrown away here; of
+/// registers (filter_match, filter_mask) at rules_i.build, row by row; meanwhile no rule matches. What is to be dropped is thrown away here; of
 /// frames in place the beat goes on with way.drop instead, and without way.look.
-/// Latency: 2 cycles. The table is right 8195 cycles after build_i, and one for each cycle with taken_i.
+/// Latency: 2 cycles. The table is right 8195 cycles after rules_i.build, and one for each cycle with rules_i.taken.
 /// Paths: m_ready to s_ready.
 /// Reset: forgets what is under way, and builds the table.
 /// Requirements: rules are enabled in filter_settings_t; one that is changed should not be. s_keep has ones from the lowest bit on.
@@ -26,14 +26,8 @@ module bypass_filter
     input wire filter_settings_t settings_i,
     // verilator lint_on UNUSEDSIGNAL
 
-    input  wire         build_i,
-    output logic        building_o,
-    /// The word of the file to read: 128 of filter_match, then 128 of filter_mask.
-    output logic [ 7:0] word_o,
-    /// The file is read for another block, not at word_o.
-    input  wire         taken_i,
-    /// What was read in the cycle before.
-    input  wire  [31:0] word_i,
+    input  wire rules_given_t rules_i,
+    output rules_asked_t      rules_o,
 
     input  wire               s_valid,
     output logic              s_ready,
@@ -68,13 +62,13 @@ module bypass_filter
   } step_t;
   step_t step_q, read_q;
   logic done_q, reads_q, write_q, right_q;
-  assign word_o = {step_q.mask, ~step_q.passed, step_q.word};
+  assign rules_o = '{building: !right_q, word: {step_q.mask, ~step_q.passed, step_q.word}};
 
   always_ff @(posedge clk_i) begin
-    reads_q <= !done_q && !taken_i;
+    reads_q <= !done_q && !rules_i.taken;
     read_q  <= step_q;
-    if (!done_q && !taken_i) {done_q, step_q} <= {1'b0, step_q} + 1'b1;
-    if (rst_i || build_i) begin
+    if (!done_q && !rules_i.taken) {done_q, step_q} <= {1'b0, step_q} + 1'b1;
+    if (rst_i || rules_i.build) begin
       done_q  <= 1'b0;
       step_q  <= '0;
       reads_q <= 1'b0;
@@ -88,8 +82,8 @@ module bypass_filter
   logic [4:0] row_number_q;
   always_comb begin
     for (int i = 0; i < int'(WordPieces); i++) begin
-      piece[i] = ((match_q[4*i+:4] ^ read_q.row[3:0]) & word_i[4*i+:4]) == '0
-          && (read_q.row[4] || word_i[4*i+:4] == '0);
+      piece[i] = ((match_q[4*i+:4] ^ read_q.row[3:0]) & rules_i.word[4*i+:4]) == '0
+          && (read_q.row[4] || rules_i.word[4*i+:4] == '0);
     end
   end
   always_ff @(posedge clk_i) begin
@@ -97,16 +91,15 @@ module bypass_filter
     row_word_q   <= read_q.word;
     row_number_q <= read_q.row;
     if (reads_q) begin
-      if (!read_q.mask) match_q <= word_i;
+      if (!read_q.mask) match_q <= rules_i.word;
       else for (int i = 0; i < int'(WordPieces); i++) row_q[i] <= {row_q[i][MaxRules-2:0], piece[i]};
     end
     right_q <= done_q && !reads_q && !write_q;
-    if (rst_i || build_i) begin
+    if (rst_i || rules_i.build) begin
       write_q <= 1'b0;
       right_q <= 1'b0;
     end
   end
-  assign building_o = !right_q;
 
   // ---- the table, and the first beat
 

@@ -4,11 +4,11 @@
 
 /// The network functions behind the bypass core, and their registers: docs/bypass-functions.md.
 ///
-/// Behaviour: all frames, of the stream (s_rx) and in place (s_head), pass the filter; then they go where register `receive` says: to echo, to the
-/// checker, to m_rx, or to nobody. What echo answers, what the generator makes and what comes at s_tx leave at m_tx, a frame at a time. For each
-/// beat of s_head there is a verdict, in order.
-/// Latency: s_rx to m_rx 2 cycles; to m_tx by echo 6, while nothing else leaves; s_head to m_verdict 5.
-/// Paths: s_rx_ready and s_head_ready from m_rx_ready.
+/// Behaviour: all frames, of the stream and in place, pass the filter; then they go where register `receive` says: to echo, to the
+/// checker, elsewhere, or to nobody. What echo answers, what the generator makes and what comes from elsewhere leave at stream_o.tx, a frame at a time. For each
+/// head of a frame in place there is a verdict, in order.
+/// Latency: stream to elsewhere 2 cycles; back to the stream by echo 6, while nothing else leaves; head to verdict 5.
+/// Paths: stream_o.rx_ready and place_o.head_ready from elsewhere_i.rx_ready.
 /// Reset: forgets what is under way; nobody gets a frame until `receive` is written.
 /// Requirements: tuser as bypass_core has it, the same with all beats of a frame but for the cycle.
 module bypass_function_set
@@ -28,64 +28,39 @@ module bypass_function_set
     input  wire bypass_axil_req_t s_axil_req,
     output bypass_axil_resp_t     s_axil_resp,
 
-    input  wire               s_rx_valid,
-    output logic              s_rx_ready,
-    input  wire bypass_axis_t s_rx_payload,
+    input  wire to_function_t stream_i,
+    output from_function_t    stream_o,
+    input  wire to_judge_t    place_i,
+    output from_judge_t       place_o,
 
-    input  wire               s_head_valid,
-    output logic              s_head_ready,
-    input  wire bypass_axis_t s_head_payload,
-
-    output logic         m_verdict_valid,
-    input  wire          m_verdict_ready,
-    output bypass_axis_t m_verdict_payload,
-
-    output logic         m_tx_valid,
-    input  wire          m_tx_ready,
-    output bypass_axis_t m_tx_payload,
-
-    // From and to a function elsewhere.
-    output logic         m_rx_valid,
-    input  wire          m_rx_ready,
-    output bypass_axis_t m_rx_payload,
-
-    input  wire               s_tx_valid,
-    output logic              s_tx_ready,
-    input  wire bypass_axis_t s_tx_payload
+    // To and from a function elsewhere.
+    output to_function_t        elsewhere_o,
+    input  wire from_function_t elsewhere_i
 );
 
   functions_settings_t settings;
-  logic build, building, rules_taken;
-  logic [7:0] rules_word;
-  logic [31:0] rules_data, bin;
-  logic echo_event, filter_event, discarded, bin_read, clear, clearing;
-  echo_e echo_kind;
-  logic [3:0] filter_rule;
-  logic [8:0] bin_index;
+  rules_given_t rules_given;
+  rules_asked_t rules_asked;
+  function_events_t events;
   check_counts_t counts;
+  bin_read_t bin_read;
+  logic [31:0] bin;
+  logic clear, clearing;
   bypass_functions_registers #(
       .Rules    (Rules),
       .Generator(Generator),
       .Kv       (Kv)
   ) i_registers (
       .*,
-      .settings_o    (settings),
-      .build_o       (build),
-      .building_i    (building),
-      .rules_word_i  (rules_word),
-      .rules_taken_o (rules_taken),
-      .rules_word_o  (rules_data),
-      .echo_event_i  (echo_event),
-      .echo_kind_i   (echo_kind),
-      .filter_event_i(filter_event),
-      .filter_rule_i (filter_rule),
-      .discarded_i   (discarded),
-      .counts_i      (counts),
-      .bin_read_o    (bin_read),
-      .bin_o         (bin_index),
-      .bin_i         (bin),
-      .clear_o       (clear),
-      .clearing_i    (clearing)
+      .settings_o(settings),
+      .rules_i   (rules_asked),
+      .rules_o   (rules_given),
+      .events_i  (events),
+      .counts_i  (counts),
+      .bin_o     (bin_read),
+      .bin_i     (bin),
+      .clear_o   (clear),
+      .clearing_i(clearing)
   );
 
   // ---- in: frames and first beats, and where they are to go
@@ -100,11 +75,11 @@ module bypass_function_set
       .Packets(1'b1)
   ) i_in (
       .*,
-      .s_valid  ({s_head_valid, s_rx_valid}),
-      .s_ready  ({s_head_ready, s_rx_ready}),
-      .s_payload({raw_t'(s_head_payload), raw_t'(s_rx_payload)}),
+      .s_valid  ({place_i.head.valid, stream_i.rx.valid}),
+      .s_ready  ({place_o.head_ready, stream_o.rx_ready}),
+      .s_payload({raw_t'(place_i.head.beat), raw_t'(stream_i.rx.beat)}),
       // Of a frame in place the first beat is all that there is.
-      .s_last   ({1'b1, s_rx_payload.last}),
+      .s_last   ({1'b1, stream_i.rx.beat.last}),
       .m_valid  (in_valid),
       .m_ready  (in_ready),
       .m_payload(in),
@@ -137,7 +112,8 @@ module bypass_function_set
 
   // ---- the filter
 
-  logic filtered_valid, filtered_ready;
+  logic filtered_valid, filtered_ready, filter_event;
+  logic [3:0] filter_rule;
   way_t filtered_way;
   bypass_axis_t filtered;
   if (Rules == 0) begin : gen_no_filter
@@ -145,23 +121,19 @@ module bypass_function_set
     assign in_ready       = filtered_ready;
     assign filtered_way   = way;
     assign filtered       = in_whole;
-    assign building       = 1'b0;
-    assign rules_word     = '0;
+    assign rules_asked    = '0;
     assign filter_event   = 1'b0;
     assign filter_rule    = '0;
     logic unused;
-    assign unused = ^{build, rules_taken, rules_data, settings.filter};
+    assign unused = ^{rules_given, settings.filter};
   end else begin : gen_filter
     bypass_filter #(
         .Rules(Rules)
     ) i_filter (
         .*,
         .settings_i  (settings.filter),
-        .build_i     (build),
-        .building_o  (building),
-        .word_o      (rules_word),
-        .taken_i     (rules_taken),
-        .word_i      (rules_data),
+        .rules_i     (rules_given),
+        .rules_o     (rules_asked),
         .s_valid     (in_valid),
         .s_ready     (in_ready),
         .s_way       (way),
@@ -188,33 +160,43 @@ module bypass_function_set
       .s_valid  (filtered_valid),
       .s_ready  (filtered_ready),
       .s_payload(filtered),
-      .m_valid  ({m_rx_valid, to_checker, to_echo, to_nobody}),
-      .m_ready  ({m_rx_ready, checker_ready, echo_ready, 1'b1}),
+      .m_valid  ({elsewhere_o.rx.valid, to_checker, to_echo, to_nobody}),
+      .m_ready  ({elsewhere_i.rx_ready, checker_ready, echo_ready, 1'b1}),
       .m_payload(sorted)
   );
-  assign m_rx_payload = sorted;
-  assign discarded    = to_nobody && filtered.last;
+  assign elsewhere_o.rx.beat = sorted;
 
   // ---- functions
 
   logic [2:0] out_valid, out_ready;  // echo, generator, elsewhere
   bypass_axis_t [2:0] out;
   bypass_axis_t echoed;
+  logic echo_event;
+  echo_e echo_kind;
   bypass_echo i_echo (
       .*,
-      .settings_i  (settings.echo),
-      .s_valid     (to_echo),
-      .s_ready     (echo_ready),
-      .s_way       (filtered_way),
-      .s_payload   (sorted),
-      .m_tx_valid  (out_valid[0]),
-      .m_tx_ready  (out_ready[0]),
-      .m_payload   (echoed),
-      .event_o     (echo_event),
-      .event_kind_o(echo_kind)
+      .settings_i     (settings.echo),
+      .s_valid        (to_echo),
+      .s_ready        (echo_ready),
+      .s_way          (filtered_way),
+      .s_payload      (sorted),
+      .m_tx_valid     (out_valid[0]),
+      .m_tx_ready     (out_ready[0]),
+      .m_verdict_valid(place_o.verdict.valid),
+      .m_verdict_ready(place_i.verdict_ready),
+      .m_payload      (echoed),
+      .event_o        (echo_event),
+      .event_kind_o   (echo_kind)
   );
-  assign m_verdict_payload = echoed;
-  assign out[0]            = echoed;
+  assign place_o.verdict.beat = echoed;
+  assign out[0] = echoed;
+  assign events = '{
+          echo: echo_event,
+          echo_kind: echo_kind,
+          filter: filter_event,
+          filter_rule: filter_rule,
+          discarded: to_nobody && filtered.last
+      };
 
   if (Generator) begin : gen_generator
     logic [31:0] now_q;
@@ -235,25 +217,16 @@ module bypass_function_set
     );
     bypass_checker i_checker (
         .*,
-        .settings_i  (settings.generator),
-        .now_i       (now_q),
-        .s_valid     (to_checker),
-        .s_ready     (checker_ready),
-        .s_payload   (sorted),
-        .checked_o   (counts.checked),
-        .foreign_o   (counts.foreign),
-        .skipped_o   (counts.skipped),
-        .late_o      (counts.late),
-        .duplicates_o(counts.duplicates),
-        .wrong_o     (counts.wrong),
-        .least_o     (counts.latency_least),
-        .most_o      (counts.latency_most),
-        .sum_o       (counts.latency_sum),
-        .bin_read_i  (bin_read),
-        .bin_i       (bin_index),
-        .bin_o       (bin),
-        .clear_i     (clear),
-        .clearing_o  (clearing)
+        .settings_i(settings.generator),
+        .now_i     (now_q),
+        .s_valid   (to_checker),
+        .s_ready   (checker_ready),
+        .s_payload (sorted),
+        .counts_o  (counts.of_checker),
+        .bin_i     (bin_read),
+        .bin_o     (bin),
+        .clear_i   (clear),
+        .clearing_o(clearing)
     );
   end else begin : gen_no_generator
     assign out_valid[1]  = 1'b0;
@@ -263,12 +236,12 @@ module bypass_function_set
     assign bin           = '0;
     assign clearing      = 1'b0;
     logic unused;
-    assign unused = ^{to_checker, out_ready[1], bin_read, bin_index, clear, settings.generator};
+    assign unused = ^{to_checker, out_ready[1], bin_read, clear, settings.generator};
   end
 
-  assign out_valid[2] = s_tx_valid;
-  assign s_tx_ready   = out_ready[2];
-  assign out[2]       = s_tx_payload;
+  assign out_valid[2]         = elsewhere_i.tx.valid;
+  assign elsewhere_o.tx_ready = out_ready[2];
+  assign out[2]               = elsewhere_i.tx.beat;
 
   // ---- out, a frame at a time
 
@@ -298,9 +271,9 @@ module bypass_function_set
       .s_valid  (tx_valid),
       .s_ready  (tx_ready),
       .s_payload(tx),
-      .m_valid  (m_tx_valid),
-      .m_ready  (m_tx_ready),
-      .m_payload(m_tx_payload)
+      .m_valid  (stream_o.tx.valid),
+      .m_ready  (stream_i.tx_ready),
+      .m_payload(stream_o.tx.beat)
   );
   logic unused_last;
   assign unused_last = tx_last;

@@ -142,9 +142,34 @@ package bypass_functions_pkg;
     logic [31:0] skipped;
     logic [31:0] foreign;
     logic [31:0] checked;
+  } checked_t;
+
+  /// And what the generator counts.
+  typedef struct packed {
+    checked_t    of_checker;
     logic [31:0] behind;
     logic [31:0] generated;
   } check_counts_t;
+
+  /// A counter of the histogram is read; it is there a cycle later.
+  typedef struct packed {
+    logic       read;
+    logic [8:0] bin;
+  } bin_read_t;
+
+  // ---- the filter and the file of registers
+
+  /// What the filter is told: build the table anew; the word that was asked for a cycle ago; the file is read for another block.
+  typedef struct packed {
+    logic        build;
+    logic        taken;
+    logic [31:0] word;
+  } rules_given_t;
+  /// What it says: it is at it, and which word it wants: 128 of filter_match, then 128 of filter_mask.
+  typedef struct packed {
+    logic       building;
+    logic [7:0] word;
+  } rules_asked_t;
 
   // ---- a frame on its way
 
@@ -167,6 +192,15 @@ package bypass_functions_pkg;
     Malformed,
     AsItIs
   } echo_e;
+
+  /// A frame has been judged: by echo, and how; by the filter, by that rule or, at MaxRules, by none. It was thrown away.
+  typedef struct packed {
+    logic       echo;
+    echo_e      echo_kind;
+    logic       filter;
+    logic [3:0] filter_rule;
+    logic       discarded;
+  } function_events_t;
 
   // verilator lint_on UNUSEDSIGNAL
   // verilator lint_on UNUSEDPARAM

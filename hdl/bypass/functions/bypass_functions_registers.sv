@@ -29,24 +29,16 @@ module bypass_functions_registers
 
     output functions_settings_t settings_o,
 
-    output logic        build_o,
-    input  wire         building_i,
-    input  wire  [ 7:0] rules_word_i,
-    output logic        rules_taken_o,
-    output logic [31:0] rules_word_o,
+    // The filter's rules.
+    input  wire rules_asked_t rules_i,
+    output rules_given_t      rules_o,
 
-    input wire              echo_event_i,
-    input wire echo_e       echo_kind_i,
-    input wire              filter_event_i,
-    input wire        [3:0] filter_rule_i,
-    input wire              discarded_i,
-
-    input  wire check_counts_t        counts_i,
-    output logic                      bin_read_o,
-    output logic               [ 8:0] bin_o,
-    input  wire                [31:0] bin_i,
-    output logic                      clear_o,
-    input  wire                       clearing_i
+    input  wire function_events_t        events_i,
+    input  wire check_counts_t           counts_i,
+    output bin_read_t                    bin_o,
+    input  wire                   [31:0] bin_i,
+    output logic                         clear_o,
+    input  wire                          clearing_i
 );
 
   localparam bit CountersMoved = EchoArpOffset != 12'h100 || AsTheyAreOffset != 12'h11C || FilterHitsOffset != 12'h120
@@ -120,11 +112,11 @@ module bypass_functions_registers
       .write_address_i(fills_q ? fill_q : word_q),
       .write_data_i(!fills_q ? data_q : fill_q == CapabilityWord ? Capability : reset_of(fill_q)),
       .read_i(1'b1),
-      .read_address_i(starts ? word : {1'b1, rules_word_i}),
+      .read_address_i(starts ? word : {1'b1, rules_i.word}),
       .read_data_o(filed)
   );
-  assign rules_taken_o = starts;
-  assign rules_word_o  = filed;
+  logic build_q;
+  assign rules_o = '{build: build_q, taken: starts, word: filed};
 
   // ---- counters
 
@@ -134,8 +126,8 @@ module bypass_functions_registers
       .Counters(8)
   ) i_echo_counters (
       .*,
-      .add_i       (echo_event_i),
-      .index_i     (echo_kind_i),
+      .add_i       (events_i.echo),
+      .index_i     (events_i.echo_kind),
       .amount_i    (1'b1),
       .read_i      (starts),
       .read_index_i(word[2:0]),
@@ -148,8 +140,8 @@ module bypass_functions_registers
       .Counters(16)
   ) i_filter_counters (
       .*,
-      .add_i       (filter_event_i),
-      .index_i     (filter_rule_i),
+      .add_i       (events_i.filter),
+      .index_i     (events_i.filter_rule),
       .amount_i    (1'b1),
       .read_i      (starts),
       .read_index_i({!word[3], word[2:0]}),
@@ -159,7 +151,7 @@ module bypass_functions_registers
   );
   assign clearing = echo_clearing || filter_clearing || clearing_i || clear_o;
   always_ff @(posedge clk_i) begin
-    discarded_q <= discarded_q + 32'(discarded_i);
+    discarded_q <= discarded_q + 32'(events_i.discarded);
     if (rst_i || clear_o) discarded_q <= '0;
   end
 
@@ -167,9 +159,8 @@ module bypass_functions_registers
 
   filter_state_t filter_state;
   logic [31:0] read_data, sum_q;
-  assign filter_state = '{reserved_1: '0, building: building_i || fills_q};
-  assign bin_read_o   = starts;
-  assign bin_o        = word;
+  assign filter_state = '{reserved_1: '0, building: rules_i.building || fills_q};
+  assign bin_o        = '{read: starts, bin: word};
   always_comb begin
     read_data = filed;
     if (word_q >= EchoArpWord && word_q <= AsTheyAreWord) read_data = echo_count;
@@ -179,15 +170,15 @@ module bypass_functions_registers
       DiscardedWord: read_data = discarded_q;
       GeneratedWord: read_data = counts_i.generated;
       GeneratorBehindWord: read_data = counts_i.behind;
-      CheckedWord: read_data = counts_i.checked;
-      CheckForeignWord: read_data = counts_i.foreign;
-      CheckSkippedWord: read_data = counts_i.skipped;
-      CheckLateWord: read_data = counts_i.late;
-      CheckDuplicatesWord: read_data = counts_i.duplicates;
-      CheckWrongWord: read_data = counts_i.wrong;
-      LatencyLeastWord: read_data = counts_i.latency_least;
-      LatencyMostWord: read_data = counts_i.latency_most;
-      LatencySumWord: read_data = counts_i.latency_sum[31:0];
+      CheckedWord: read_data = counts_i.of_checker.checked;
+      CheckForeignWord: read_data = counts_i.of_checker.foreign;
+      CheckSkippedWord: read_data = counts_i.of_checker.skipped;
+      CheckLateWord: read_data = counts_i.of_checker.late;
+      CheckDuplicatesWord: read_data = counts_i.of_checker.duplicates;
+      CheckWrongWord: read_data = counts_i.of_checker.wrong;
+      LatencyLeastWord: read_data = counts_i.of_checker.latency_least;
+      LatencyMostWord: read_data = counts_i.of_checker.latency_most;
+      LatencySumWord: read_data = counts_i.of_checker.latency_sum[31:0];
       LatencySumWord + 9'd1: read_data = sum_q;
       default: ;
     endcase
@@ -195,7 +186,7 @@ module bypass_functions_registers
   end
   always_ff @(posedge clk_i) begin
     read_data_q <= read_data;
-    if (second_q && read && !is_bin_q && word_q == LatencySumWord) sum_q <= counts_i.latency_sum[63:32];
+    if (second_q && read && !is_bin_q && word_q == LatencySumWord) sum_q <= counts_i.of_checker.latency_sum[63:32];
   end
 
   // ---- writes
@@ -207,10 +198,10 @@ module bypass_functions_registers
   always_ff @(posedge clk_i) begin
     clear_o <= acts && control.clear_counters;
     // The table is built when the file has its reset values, too.
-    build_o <= (acts && control.build_filter) || (fills_q && fill_q == '1);
+    build_q <= (acts && control.build_filter) || (fills_q && fill_q == '1);
     if (rst_i) begin
       clear_o <= 1'b0;
-      build_o <= 1'b0;
+      build_q <= 1'b0;
     end
   end
   logic unused_control;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
+`include "assertions.svh"
 
 /// The window as the NIC sees it: beats that are written and read, and what lies where they go.
 ///
 /// Behaviour: a beat that is written goes out with its region, in the cycle in which it came. A beat that is read goes out with its region and
 /// with the last byte that it asks for, and gets the data of its region a cycle later: descriptors (expanded_i), the packed buffer
 /// (packed_i), slots (slot_i); heads read as 0. Beats to where nothing is are answered with SLVERR, as are writes to the packed buffer.
-/// Latency: W to write_o 0; AR to read_o 1, to R 3. A beat a cycle each way.
+/// Latency: W to write_o 0; AR to read_o 1, to R 3; events_o a cycle later. A beat a cycle each way.
 /// Paths: W to write_o.
 /// Reset: forgets what is under way.
 /// Requirements: none; a NIC may do whatever AXI4 allows.
@@ -31,8 +32,7 @@ module bypass_port
     input  wire data_t    packed_i,
     input  wire data_t    slot_i,
 
-    output logic outside_write_o,
-    output logic outside_read_o
+    output events_t events_o
 );
 
   logic write, read, refused;
@@ -68,7 +68,7 @@ module bypass_port
           strobe: strobe,
           data: write_data
       };
-  assign refused = write_o.region == NoRegion || write_o.region == Pack;
+  assign refused = !takes_writes(write_offset, rx_32_bytes_i, Config);
 
   // A beat ends with its size: QEMU's NICs read the last three bytes of a frame as two and one.
   logic [5:0] beyond;
@@ -89,15 +89,20 @@ module bypass_port
       default: data = '0;
     endcase
   end
+  logic read_q, refused_q;
   always_ff @(posedge clk_i) begin
-    outside_write_o <= write && refused;
-    outside_read_o  <= read && read_o.region == NoRegion;
-    region_q        <= read_o.region;
-    if (rst_i) begin
-      outside_write_o <= 1'b0;
-      outside_read_o  <= 1'b0;
-    end
+    region_q  <= read_o.region;
+    read_q    <= read;
+    refused_q <= write && refused;
   end
+  always_comb begin
+    events_o               = '0;
+    events_o.outside_write = refused_q;
+    events_o.outside_read  = read_q && region_q == NoRegion;
+  end
+
+  `ASSERT(refuses_by_region, !write || refused == (write_o.region == NoRegion || write_o.region == Pack),
+          "what is refused is not what lies there")
 
 endmodule
 `default_nettype wire

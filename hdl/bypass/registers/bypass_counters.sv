@@ -5,7 +5,7 @@
 ///
 /// Behaviour: what each counts meanwhile is kept beside it; in turn, one a cycle, that is added to the RAM. Counters wrap at 2^32. clear_i, and reset,
 /// set all to 0 (clearing_o); events until clearing_o falls are not counted.
-/// Latency: an event is there to be read after 36 cycles at most; read_data_o 1 cycle after read_i.
+/// Latency: an event is there to be read after 28 cycles at most; read_data_o 1 cycle after read_i.
 /// Reset: begins to clear.
 /// Requirements: none.
 module bypass_counters
@@ -26,12 +26,15 @@ module bypass_counters
     output logic clearing_o
 );
 
-  localparam int unsigned Counters = 32;
   localparam int unsigned FirstWord = 32'(RxInWord);
-  /// 32 frames of 9728 bytes; 32 times up to 4; or 32 times 1.
-  localparam int unsigned ManyBits = 19;
-  localparam int unsigned FewBits = 8;
-  localparam int unsigned OneBits = 6;
+  localparam int unsigned Counters = 32'(OutsideReadsWord) - FirstWord + 1;
+  /// 24 frames of 9728 bytes; 24 times up to 4; or 24 times 1.
+  localparam int unsigned ManyBits = 18;
+  localparam int unsigned FewBits = 7;
+  localparam int unsigned OneBits = 5;
+  if (Counters > 24) begin : gen_check_counters
+    $fatal(1, "a round has become longer: look at the widths in %m");
+  end
 
   // What happens now.
   bytes_t [Counters-1:0] now;
@@ -80,14 +83,14 @@ module bypass_counters
     end
   end
   always_ff @(posedge clk_i) begin
-    turn_q   <= turn_q + 1'b1;
+    turn_q   <= turn_q == 5'(Counters - 1) ? '0 : turn_q + 1'b1;
     added_q  <= turn_q;
     amount_q <= waiting[turn_q];
     if (rst_i) turn_q <= '0;
   end
 
   counter_ram #(
-      .Counters(Counters),
+      .Counters(32),
       .AmountWidth(ManyBits)
   ) i_ram (
       .*,

@@ -31,7 +31,9 @@ module bypass_registers
     output logic [RingBits-1:0] tail_ring_o,
     output logic [31:0] tail_data_o,
 
-    input wire pair_state_t [Queues-1:0] state_i,
+    // verilator lint_off UNUSEDSIGNAL  // what of it is read
+    input wire pair_state_t [Queues-1:0] pairs_i,
+    // verilator lint_on UNUSEDSIGNAL
     input wire events_t events_i
 );
 
@@ -135,15 +137,17 @@ module bypass_registers
   logic [63:0] cycles_q;
   logic [31:0] upper_q;  // as it was when the lower half was read
   queue_state_t state;
+  // verilator lint_off UNUSEDSIGNAL
   pair_state_t pair;
+  // verilator lint_on UNUSEDSIGNAL
   always_comb begin
-    pair = state_i[0];
-    for (int i = 1; i < int'(Queues); i++) if (queue_q == queue_t'(i)) pair = state_i[i];
+    pair = pairs_i[0];
+    for (int i = 1; i < int'(Queues); i++) if (queue_q == queue_t'(i)) pair = pairs_i[i];
     state          = '0;
     state.running  = pair.running;
     state.idle     = pair.idle;
-    state.rx_given = pair.rx_given;
-    state.tx_given = pair.tx_given;
+    state.rx_given = pair.rx.given;
+    state.tx_given = pair.tx.given;
 
     read_data      = filed;
     if (is_queue_q && place_q == QueueStateWord[3:0]) read_data = state_q;

@@ -7,7 +7,7 @@
 /// Behaviour: the entries lie in four banks, so that a beat of write-backs is stored at once; they are read one a cycle. Queues have turns:
 /// one frame each, and a turn goes to the next queue with a whole frame. All buffers of a frame but the last are full.
 /// A frame ends after MaxSlots descriptors at the latest; what has no end there is dropped, and what follows up to the end, too.
-/// Latency: from has_i to the frame 1 cycle for one descriptor, and one more for each other; one more if another queue had the turn.
+/// Latency: from rx_ring_t.has to the frame 1 cycle for one descriptor, and one more for each other; one more if another queue had the turn.
 /// Reset: queue 0 has the turn.
 /// Requirements: see bypass_rx_ring; a frame is whole when its first descriptor is.
 module bypass_rx_frames
@@ -21,19 +21,11 @@ module bypass_rx_frames
 
     input wire bytes_t max_frame_i,
 
-    // What was written back, and which of it counts.
-    // verilator lint_off UNUSEDSIGNAL
-    input wire rx_written_t written_i,
+    // verilator lint_off UNUSEDSIGNAL  // what was written back; which of it counts, and what the rings have
+    input  wire rx_written_t              written_i,
+    input  wire pair_state_t [Queues-1:0] pairs_i,
     // verilator lint_on UNUSEDSIGNAL
-    input wire [3:0] accept_i,
-
-    input  wire         [Queues-1:0] has_i,
-    input  wire         [Queues-1:0] run_i,
-    input  wire         [Queues-1:0] begin_i,
-    // verilator lint_off UNUSEDSIGNAL  // of indexes the upper bits
-    input  wire index_t [Queues-1:0] taken_i,
-    // verilator lint_on UNUSEDSIGNAL
-    output logic        [Queues-1:0] take_o,
+    output logic             [Queues-1:0] take_o,
 
     output logic   m_valid,
     input  wire    m_ready,
@@ -44,6 +36,17 @@ module bypass_rx_frames
   localparam index_t Mask = index_t'((1 << Config.rx_bits) - 1);
   typedef logic [GroupBits-1:0] group_t;
 
+  // Of one queue only there is something written back.
+  logic [3:0] accept;
+  logic [Queues-1:0] has_each;
+  always_comb begin
+    accept = '0;
+    for (int i = 0; i < int'(Queues); i++) begin
+      accept |= pairs_i[i].rx.accept;
+      has_each[i] = pairs_i[i].rx.has;
+    end
+  end
+
   // ---- whose turn it is
 
   queue_t turn, next;
@@ -52,8 +55,8 @@ module bypass_rx_frames
     queue_t turn_q;
     always_comb begin
       next = turn_q;
-      for (int i = int'(Queues) - 1; i >= 0; i--) if (has_i[i]) next = queue_t'(i);
-      for (int i = int'(Queues) - 1; i >= 0; i--) if (has_i[i] && i > int'(turn_q)) next = queue_t'(i);
+      for (int i = int'(Queues) - 1; i >= 0; i--) if (has_each[i]) next = queue_t'(i);
+      for (int i = int'(Queues) - 1; i >= 0; i--) if (has_each[i] && i > int'(turn_q)) next = queue_t'(i);
     end
     always_ff @(posedge clk_i) begin
       if (done || !has) turn_q <= next;
@@ -68,14 +71,14 @@ module bypass_rx_frames
   logic   run;
   index_t taken;
   always_comb begin
-    has   = has_i[0];
-    run   = run_i[0];
-    taken = taken_i[0];
+    has   = has_each[0];
+    run   = pairs_i[0].running;
+    taken = pairs_i[0].rx.taken;
     for (int i = 1; i < int'(Queues); i++) begin
       if (queue_t'(i) == turn) begin
-        has   = has_i[i];
-        run   = run_i[i];
-        taken = taken_i[i];
+        has   = has_each[i];
+        run   = pairs_i[i].running;
+        taken = pairs_i[i].rx.taken;
       end
     end
   end
@@ -103,7 +106,7 @@ module bypass_rx_frames
         .Depth(1 << GroupBits)
     ) i_statuses (
         .*,
-        .write_i(accept_i[i]),
+        .write_i(accept[i]),
         .write_address_i(group_of(written_i.pair, written_i.group)),
         .write_data_i({written_i.eop[i], written_i.error[i]}),
         .read_address_i(group_of(turn, at[11:2])),
@@ -129,6 +132,8 @@ module bypass_rx_frames
   localparam bytes_t SlotBytes = bytes_t'(1 << SlotBits);
   logic last, ready, error_q, odd_q, odd;
   logic [14:0] bytes_q, bytes;
+  bytes_t max_q;
+  always_ff @(posedge clk_i) max_q <= max_frame_i < bytes_t'(MaxFrame) ? max_frame_i : bytes_t'(MaxFrame);
   frame_t frame;
   // Whether a queue's next descriptor begins a frame, or goes on with one that was given up.
   logic [Queues-1:0] begins_q;
@@ -140,7 +145,7 @@ module bypass_rx_frames
   always_ff @(posedge clk_i) begin
     for (int i = 0; i < int'(Queues); i++) begin
       if (take_o[i] && last) begins_q[i] <= status.eop;
-      if (begin_i[i]) begins_q[i] <= 1'b1;
+      if (pairs_i[i].begins) begins_q[i] <= 1'b1;
     end
     if (rst_i) begins_q <= '1;
   end
@@ -148,7 +153,7 @@ module bypass_rx_frames
   assign last = status.eop || seen_q == count_t'(MaxSlots - 1);
   assign bytes = bytes_q + {1'b0, length};
   assign odd   = odd_q || length > SlotBytes || length == '0 || (!status.eop && length != SlotBytes)
-               || !begins || (last && (!status.eop || bytes > {1'b0, max_frame_i} || bytes > 15'(MaxFrame)));
+               || !begins || (last && (!status.eop || bytes > {1'b0, max_q}));
   assign done = has && last && ready;
 
   always_comb begin

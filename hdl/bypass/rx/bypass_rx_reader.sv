@@ -42,8 +42,7 @@ module bypass_rx_reader
     output frame_t m_place_payload,
 
     output release_t release_o,
-    output verdict_e verdict_o,
-    output logic     done_o
+    output events_t  events_o
 );
 
   // A beat, but for its data and its unused bytes.
@@ -63,7 +62,10 @@ module bypass_rx_reader
   frame_t frame;
   logic in_place, good, room, last, reads, fetch, may_end;
   logic [7:0] line_q, lines;
-  assign frame    = s_payload;
+  always_comb begin
+    frame      = s_payload;
+    frame.pair = existing(s_payload.pair, Config);
+  end
   assign in_place = in_place_i[frame.pair];
   assign good     = frame.verdict == Good;
   assign lines    = lines_of(frame.bytes);
@@ -87,11 +89,19 @@ module bypass_rx_reader
     if (rst_i) line_q <= '0;
   end
 
-  assign done_o          = s_valid && s_ready;
-  assign verdict_o       = frame.verdict;
-  assign release_o       = '{valid: done_o && !in_place, pair: frame.pair, slots: frame.slots};
+  logic done;
+  assign done            = s_valid && s_ready;
+  assign release_o       = '{valid: done && !in_place, pair: frame.pair, slots: frame.slots};
   assign m_place_valid   = s_valid && in_place && (good ? room && ready_i : 1'b1);
   assign m_place_payload = frame;
+  always_comb begin
+    events_o            = '0;
+    events_o.rx_frame   = done && good;
+    events_o.rx_bytes   = done && good ? frame.bytes : '0;
+    events_o.rx_error   = done && frame.verdict == BadError;
+    events_o.rx_size    = done && frame.verdict == BadSize;
+    events_o.rx_stopped = done && frame.verdict == BadStopped;
+  end
 
   // ---- its beats
 

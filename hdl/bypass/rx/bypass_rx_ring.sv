@@ -9,15 +9,15 @@
 ///     told (the tail) - head: the NIC's, which fills them    head - taken: written back, the core's
 ///     taken - released: of frames that are read, or transmitted in place    released - told: free, to be given by the next tail
 ///
-/// - Write-backs count in turn only, and only of descriptors that the NIC has; others are ignored (unexpected_o says how many).
+/// - Write-backs count in turn only, and only of descriptors that the NIC has; others are ignored (state_o.unexpected says how many).
 /// - A frame is there when its end was written back: from taken to before whole. What has no end
 ///   after MaxSlots descriptors ends there; bypass_rx_frames drops it, and what follows of it.
-/// - want_o is the tail as it could be: so that limit_i slots are away, with the NIC or with frames. All ones: all but the one that tells full
+/// - state_o.want is the tail as it could be: so that limit_i slots are away, with the NIC or with frames. All ones: all but the one that tells full
 ///   from empty.
 /// - A stopped ring (run_i = 0) takes no write-back; what was whole is still read, to be dropped.
-/// Latency: from a write-back to has_o 1 cycle.
+/// Latency: from a write-back to state_o.has 1 cycle.
 /// Reset: empty.
-/// Requirements: take_i only of what is whole; release_i only of what was taken; gave_i only up to want_o; begin_i only while idle_o;
+/// Requirements: take_i only of what is whole; releases only of what was taken; gave_i only up to state_o.want; begin_i only while state_o.idle;
 /// limit_i does not change while it runs, and is at least MaxSlots in its lower bits.
 module bypass_rx_ring
   import bypass_pkg::*;
@@ -35,33 +35,12 @@ module bypass_rx_ring
     /// Slots that may be away, modulo those of the ring.
     input wire index_t limit_i,
 
-    // verilator lint_off UNUSEDSIGNAL  // what of it is the entry's
-    input wire rx_written_t written_i,
+    // verilator lint_off UNUSEDSIGNAL  // what of it is this ring's
+    input  wire news_t news_i,
     // verilator lint_on UNUSEDSIGNAL
-    /// Descriptors of the group that count; they are to be kept.
-    output logic [3:0] accept_o,
-    output logic [2:0] ended_o,
-    output logic [2:0] unexpected_o,
-
-    /// The tail was written, with so many descriptors more.
-    input wire         gave_i,
-    input wire index_t gave_count_i,
-
-    input wire         take_i,
-    input wire         release_i,
-    input wire count_t release_count_i,
-
-    output index_t want_o,
-    output index_t taken_o,
-    output index_t given_o,
-    output logic   has_o,
-    output logic   idle_o,
-
-    /// Whether a slot is the NIC's, to write to; and whether it is a frame's that may be transmitted in place, to be read.
-    input  wire index_t writes_i,
-    output logic        may_write_o,
-    input  wire index_t reads_i,
-    output logic        may_read_o
+    input  wire        take_i,
+    input  wire gave_t gave_i,
+    output rx_ring_t   state_o
 );
 
   localparam index_t Mask = index_t'((1 << Bits) - 1);
@@ -70,6 +49,20 @@ module bypass_rx_ring
   index_t head_q, whole_q, taken_q, released_q, given_q;
   count_t open_q;  // descriptors of a frame whose end is not here
 
+  // ---- what of the news is its own
+
+  // verilator lint_off UNUSEDSIGNAL  // what of it is the entry's
+  rx_written_t written;
+  // verilator lint_on UNUSEDSIGNAL
+  logic [3:0] accept;
+  logic [1:0] released;
+  count_t slots;
+  assign written = news_i.rx_written;
+  for (genvar i = 0; i < 2; i++) begin : gen_released
+    assign released[i] = news_i.released[i].valid && news_i.released[i].pair == Queue;
+  end
+  assign slots = released[0] ? news_i.released[0].slots : news_i.released[1].slots;
+
   // ---- write-backs
 
   // Of the group, from the head's lane on: in turn, done, and the NIC's.
@@ -77,17 +70,17 @@ module bypass_rx_ring
   logic [1:0] lane;
   logic [3:0] more, fine, ends, closes;
   logic [3:0][1:0] away;  // from the head
-  assign mine = written_i.pair == Queue;
+  assign mine = written.pair == Queue;
   assign lane = head_q[1:0];
   always_comb begin
     logic here;
-    here = mine && run_i && ((written_i.group ^ head_q[11:2]) & Mask[11:2]) == '0;
+    here = mine && run_i && ((written.group ^ head_q[11:2]) & Mask[11:2]) == '0;
     for (int i = 0; i < 4; i++) more[i] = given_q > index_t'(i);
     for (int i = 0; i < 4; i++) begin
-      away[i] = 2'(i) - lane;
-      fine[i] = i < int'(lane) || (written_i.done[i] && more[away[i]]);
-      accept_o[i] = here && i >= int'(lane);
-      for (int k = 0; k <= i; k++) accept_o[i] = accept_o[i] && fine[k];
+      away[i]   = 2'(i) - lane;
+      fine[i]   = i < int'(lane) || (written.done[i] && more[away[i]]);
+      accept[i] = here && i >= int'(lane);
+      for (int k = 0; k <= i; k++) accept[i] = accept[i] && fine[k];
     end
   end
 
@@ -101,41 +94,39 @@ module bypass_rx_ring
     behind = '0;
     for (int i = 0; i < 4; i++) begin
       closes[i] = open_q + count_t'(away[i]) == count_t'(MaxSlots - 1);
-      ends[i]   = accept_o[i] && (written_i.eop[i] || (closes[i] && !ended));
-      ended     = ended || (accept_o[i] && written_i.eop[i]);
-      if (ends[i]) whole = ({written_i.group, 2'(i)} + 1'b1) & Mask;
+      ends[i]   = accept[i] && (written.eop[i] || (closes[i] && !ended));
+      ended     = ended || (accept[i] && written.eop[i]);
+      if (ends[i]) whole = ({written.group, 2'(i)} + 1'b1) & Mask;
     end
     for (int i = 0; i < 4; i++) begin
       logic last;  // none ends here or behind
       last = 1'b1;
       for (int k = i; k < 4; k++) last = last && !ends[k];
-      behind += 3'(accept_o[i] && last);
+      behind += 3'(accept[i] && last);
     end
-    count = 3'($countones(accept_o));
+    count = 3'($countones(accept));
   end
 
   // What is counted: a cycle later.
   logic [3:0] lost_q, ends_q;
   always_ff @(posedge clk_i) begin
-    lost_q <= mine ? written_i.done & ~accept_o : '0;
+    lost_q <= mine ? written.done & ~accept : '0;
     ends_q <= ends;
     if (rst_i) begin
       lost_q <= '0;
       ends_q <= '0;
     end
   end
-  assign unexpected_o = 3'($countones(lost_q));
-  assign ended_o = 3'($countones(ends_q));
 
   index_t gave;
-  assign gave = gave_i ? gave_count_i : '0;
+  assign gave = gave_i.valid ? gave_i.count : '0;
   always_ff @(posedge clk_i) begin
     head_q  <= (head_q + index_t'(count)) & Mask;
     given_q <= given_q + gave - index_t'(count);
     whole_q <= whole;
     open_q  <= ends != '0 ? count_t'(behind) : open_q + count_t'(count);
     if (take_i) taken_q <= (taken_q + 1'b1) & Mask;
-    if (release_i) released_q <= (released_q + index_t'(release_count_i)) & Mask;
+    if (released != '0) released_q <= (released_q + index_t'(slots)) & Mask;
     if (rst_i || begin_i) begin
       head_q     <= '0;
       given_q    <= '0;
@@ -146,14 +137,18 @@ module bypass_rx_ring
     end
   end
 
-  assign want_o = (released_q + limit_i) & Mask;
-  assign taken_o = taken_q;
-  assign given_o = given_q;
-  assign has_o = whole_q != taken_q;
-  assign idle_o = !has_o && released_q == taken_q;
-
-  assign may_write_o = ((writes_i - head_q) & Mask) < given_q || !run_i;
-  assign may_read_o = ((reads_i - released_q) & Mask) < ((taken_q - released_q) & Mask);
+  assign state_o = '{
+          accept: accept,
+          ended: 3'($countones(ends_q)),
+          unexpected: 3'($countones(lost_q)),
+          want: (released_q + limit_i) & Mask,
+          taken: taken_q,
+          given: given_q,
+          has: whole_q != taken_q,
+          idle: whole_q == taken_q && released_q == taken_q,
+          may_write: ((news_i.writes - head_q) & Mask) < given_q || !run_i,
+          may_read: ((news_i.reads - released_q) & Mask) < ((taken_q - released_q) & Mask)
+      };
 
   // Round the ring: released, taken, whole, head, and what was given, in this order.
   index_t to_taken, to_whole, to_head, to_tail;
@@ -164,11 +159,11 @@ module bypass_rx_ring
   `ASSERT(one_owner, to_taken <= to_whole && to_whole <= to_head && to_tail <= Mask,
           "a slot has two owners, or the tail has passed the head")
   `ASSERT(open_is_right, index_t'(open_q) == to_head - to_whole, "a frame's descriptors are miscounted")
-  `ASSERT(takes_whole, !take_i || has_o, "a descriptor is taken of a frame that is not whole")
-  `ASSERT(releases_taken, !release_i || index_t'(release_count_i) <= to_taken, "a slot is released that was not taken")
-  `ASSERT(gives_released, !gave_i || to_tail + gave_count_i <= Mask, "the NIC is given what is not free")
-  `ASSERT(within_limit, idle_o || !run_i || to_tail <= (limit_i & Mask), "more slots are away than may be")
-  `ASSERT(begins_idle, !begin_i || idle_o, "a ring begins anew while frames of it are under way")
+  `ASSERT(takes_whole, !take_i || state_o.has, "a descriptor is taken of a frame that is not whole")
+  `ASSERT(releases_taken, released == '0 || index_t'(slots) <= to_taken, "a slot is released that was not taken")
+  `ASSERT(gives_released, !gave_i.valid || to_tail + gave_i.count <= Mask, "the NIC is given what is not free")
+  `ASSERT(within_limit, state_o.idle || !run_i || to_tail <= (limit_i & Mask), "more slots are away than may be")
+  `ASSERT(begins_idle, !begin_i || state_o.idle, "a ring begins anew while frames of it are under way")
 
 endmodule
 `default_nettype wire

@@ -4,11 +4,11 @@
 /// The memory of all slots: what the NIC has received, and what it transmits in place.
 ///
 /// Behaviour: the NIC comes first, on both sides: its writes (window_write_i), of bytes, and its reads (window_read_i). A line is replaced (s_*) when
-/// the NIC writes none, and read for the core (read_i) when the NIC reads none (ready_o). A write to a slot that is not the NIC's (may_write_i) is not
-/// stored (stray_o).
+/// the NIC writes none, and read for the core (read_i) when the NIC reads none (ready_o). A write to a slot that is not the NIC's (rx_ring_t.may_write) is not
+/// stored (events_o.rx_stray).
 /// Latency: reading 1 cycle; a write is there to be read 2 cycles later.
 /// Reset: forgets the write under way.
-/// Requirements: may_write_i of the slot written_o in the same cycle, a bit for each queue.
+/// Requirements: each pair says of the slot written_o, in the same cycle, whether it is the NIC's.
 module bypass_slots
   import bypass_pkg::*;
 #(
@@ -19,13 +19,13 @@ module bypass_slots
     input wire clk_i,
     input wire rst_i,
 
-    // verilator lint_off UNUSEDSIGNAL  // offsets within a line
+    // verilator lint_off UNUSEDSIGNAL  // offsets within a line; may_write
     input  wire window_write_t              window_write_i,
     input  wire window_read_t               window_read_i,
+    input  wire pair_state_t   [Queues-1:0] pairs_i,
     // verilator lint_on UNUSEDSIGNAL
     output index_t                          written_o,
-    input  wire                [Queues-1:0] may_write_i,
-    output logic                            stray_o,
+    output events_t                         events_o,
 
     input  wire                   s_valid,
     output logic                  s_ready,
@@ -59,10 +59,11 @@ module bypass_slots
   assign pair      = slot_queue(offset_q, Config);
   assign written_o = slot_index(offset_q, Config);
   always_comb begin
-    may_write = may_write_i[0];
-    for (int i = 1; i < int'(Queues); i++) if (pair == queue_t'(i)) may_write = may_write_i[i];
+    may_write = pairs_i[0].rx.may_write;
+    for (int i = 1; i < int'(Queues); i++) if (pair == queue_t'(i)) may_write = pairs_i[i].rx.may_write;
+    events_o = '0;
+    events_o.rx_stray = write_q && !may_write;
   end
-  assign stray_o = write_q && !may_write;
   assign s_ready = !write_q;
 
   // ---- the memory

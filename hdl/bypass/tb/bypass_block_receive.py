@@ -35,13 +35,11 @@ class Frames(Block):
         self.size = 1 << self.config.rx_bits
         self.queues = range(self.config.queues)
         self.written = self.struct("written_i", "rx_written_t")
-        self.accept, self.run, self.begin = self.pin("accept_i"), self.pin("run_i"), self.pin("begin_i")
-        self.has, self.take = self.pin("has_i"), self.pin("take_o")
-        self.taken_pins = [self.pin("taken_i", q, 12) for q in self.queues]
+        self.pairs = [self.struct("pairs_i", "pair_state_t", q) for q in self.queues]
+        self.take = self.pin("take_o")
         self.frames = self.sink("m", "frame_t", "pair index bytes slots verdict")
         self.max_frame = MAX_FRAME
         self.runs, self.writes = (1 << self.config.queues) - 1, 0.7
-        self.begin.set(0)
         self.reset()
 
     def reset(self) -> None:
@@ -54,8 +52,8 @@ class Frames(Block):
         self.early: tuple[int, int, int] | None = None
         self.begins = [True for _ in self.queues]
         self.part: list[list[Written]] = [[] for _ in self.queues]
-        self.accept.set(0)
-        self.has.set(0)
+        for pair in self.pairs:
+            pair.set(begins=0, rx__accept=0, rx__has=0)
         self.pin("max_frame_i").set(self.max_frame)
 
     def arrive(self, queue: int, *descriptors: Written) -> None:
@@ -82,12 +80,10 @@ class Frames(Block):
         """A group comes back: its lengths with it, or some of them a cycle before."""
         draw = self.random
         self.written.set(pair=draw.randrange(16), group=draw.getrandbits(10), sized=0)
-        self.accept.set(0)
         self.next_whole = list(self.whole)
-        for queue in self.queues:
-            self.taken_pins[queue].set(self.taken[queue] % self.size)
-        self.run.set(self.runs)
-        self.has.set(sum((self.whole[q] > self.taken[q]) << q for q in self.queues))
+        for queue, pair in enumerate(self.pairs):
+            pair.set(running=self.runs >> queue & 1, rx__accept=0, rx__taken=self.taken[queue] % self.size)
+            pair.set(rx__has=self.whole[queue] > self.taken[queue])
         queue = draw.randrange(self.config.queues) if self.early is None else self.early[0]
         room = self.size - 1 - (self.head[queue] - self.taken[queue])
         lane = self.head[queue] % 4
@@ -110,7 +106,7 @@ class Frames(Block):
             eop=sum(item.eop << (lane + i) for i, item in enumerate(items)),
             error=sum(item.error << (lane + i) for i, item in enumerate(items)),
         )
-        self.accept.set(mask)
+        self.pairs[queue].set(rx__accept=mask)
         for item in items:
             self.coming[queue].popleft()
             self.head[queue] += 1
@@ -245,6 +241,7 @@ class Reader(Block):
         )
         self.place = self.sink("m_place", "frame_t", "pair index bytes slots verdict")
         self.freed = self.struct("release_o", "release_t")
+        self.events = self.struct("events_o", "events_t")
         self.in_place, self.busy = 0, 0.0
         self.reset()
 
@@ -253,6 +250,7 @@ class Reader(Block):
         self.due: int | None = None
         self.releases: list[tuple[int, int]] = []
         self.done: list[int] = []
+        self.bytes = 0
         self.read_at: dict[int, list[int]] = {}
         self.expected_releases: list[tuple[int, int]] = []
         self.expected: list[list[tuple[int, int, bytes, int]]] = [
@@ -285,8 +283,10 @@ class Reader(Block):
             self.read_at.setdefault(self.due, []).append(self.bench.cycles & 0xFFFFFF)
         if self.freed.get("valid"):
             self.releases.append((self.freed.get("pair"), self.freed.get("slots")))
-        if self.pin("done_o").get():
-            self.done.append(self.pin("verdict_o").get())
+        ended = self.events.all("rx_frame rx_error rx_size rx_stopped")  # in the order of verdict_e
+        assert sum(ended) <= 1
+        self.done += [verdict for verdict, pulse in enumerate(ended) if pulse]
+        self.bytes += self.events.get("rx_bytes")
 
     def send(self, pair: int, index: int, size: int, verdict: int) -> None:
         """A frame, and what must come of it."""
@@ -331,6 +331,7 @@ class Reader(Block):
         assert self.place.items == self.places
         assert self.releases == self.expected_releases
         assert self.done == self.verdicts
+        assert self.bytes == sum(size for frames in self.expected for _, _, _, size in frames)
 
     def offer(self, count: int) -> None:
         """Frames of all kinds."""
@@ -393,6 +394,8 @@ class Slots(Block):
             self.struct("window_write_i", "window_write_t"),
             self.struct("window_read_i", "window_read_t"),
         )
+        self.pairs = [self.struct("pairs_i", "pair_state_t", q) for q in range(self.config.queues)]
+        self.events = self.struct("events_o", "events_t")
         self.lines = 1 << (self.config.queue_bits + self.config.rx_bits + 5)
         self.memory: dict[int, bytearray] = {}
         self.changed: dict[int, int] = {}
@@ -449,7 +452,8 @@ class Slots(Block):
             queue, slot = line >> (self.config.rx_bits + 5), (line >> 5) % (1 << self.config.rx_bits)
             assert self.pin("written_o").get() == slot
             may = may & ~(1 << queue) | self.owned(line) << queue
-        self.pin("may_write_i").set(may)
+        for queue, pair in enumerate(self.pairs):
+            pair.set(rx__may_write=may >> queue & 1)
 
     def _store(self, line: int, strobes: int, data: bytes) -> None:
         old = self.memory.setdefault(line, bytearray(64))
@@ -464,7 +468,7 @@ class Slots(Block):
             assert self.pin("data_o").get().to_bytes(64, "little") == self.wanted, hex(self.asked)
             self.compared += 1
         stray = self.pending is not None and not self.owned(self.pending[0])
-        assert self.pin("stray_o").get() == stray
+        assert self.events.get("rx_stray") == stray
         self.stray += stray
         assert self.pin("s_ready").get() == (self.pending is None)
         assert self.pin("ready_o").get() == (not self.reads)

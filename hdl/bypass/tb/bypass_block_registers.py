@@ -39,7 +39,7 @@ class Registers(Block):
         self.b, self.r = sink("b", "b.resp"), sink("r", "r.data r.resp")
         self.settings = self.struct("settings_o", "settings_t")
         self.events = self.struct("events_i", "events_t")
-        self.state = [self.struct("state_i", "pair_state_t", q) for q in range(self.config.queues)]
+        self.state = [self.struct("pairs_i", "pair_state_t", q) for q in range(self.config.queues)]
         self.rate = 0.0
         self.halves: dict[tuple[int, int], int] = {}
         self.reset()
@@ -172,8 +172,12 @@ async def the_state_of_queues_can_be_read(dut: Any) -> None:
     await rig.bench.reset()
     for _ in range(5):
         for queue, state in enumerate(rig.state):
-            values = {name: rig.random.getrandbits(width) for name, (_, width) in state.layout.items()}
-            state.set(**values)
+            state.set(**{name: rig.random.getrandbits(width) for name, (_, width) in state.layout.items()})
+            shown = {"running": "running", "idle": "idle", "rx_given": "rx.given", "tx_given": "tx.given"}
+            values: dict[str, int] = {}
+            for name, field in shown.items():
+                values[name] = rig.random.getrandbits(state.layout[field][1])
+                state.pin(field).set(values[name])
             word = await rig.read(REGISTERS["queue_state"].at(queue))
             fields = REGISTERS["queue_state"].fields
             assert {name: fields[name].get(word) for name in values} == values

@@ -17,12 +17,12 @@ class RxRing(Block):
     def __init__(self, dut: Any, name: str, bits: int, queue: int, seed: int) -> None:
         super().__init__(dut, name, seed)
         self.size, self.queue = 1 << bits, queue
-        self.written = self.struct("written_i", "rx_written_t")
-        names = "run_i begin_i limit_i gave_i gave_count_i take_i release_i release_count_i writes_i reads_i"
-        self.inputs = {name: self.pin(name) for name in names.split()}
-        names = "accept_o ended_o unexpected_o want_o taken_o given_o has_o idle_o may_write_o may_read_o"
-        self.outputs = {name: self.pin(name) for name in names.split()}
-        self.inputs["begin_i"].set(0)
+        self.news, gave = self.struct("news_i", "news_t"), self.struct("gave_i", "gave_t")
+        self.inputs = [self.pin("run_i"), self.pin("begin_i"), self.pin("limit_i"), *gave.pins("valid count")]
+        self.inputs += [self.pin("take_i"), *self.news.pins("released.valid released.slots writes reads")]
+        self.state = self.struct("state_o", "rx_ring_t")
+        self.pin("begin_i").set(0)
+        self.news.set(released__pair=self.queue)
         self.runs, self.honest, self.gives, self.takes, self.writes = True, 1.0, 0.3, 0.5, 0.6
         self.limit, self.most = 0xFFF, 0  # slots that may be away, and were
         self.reset()
@@ -32,7 +32,7 @@ class RxRing(Block):
         self.released = self.taken = self.whole = self.head = self.told = self.open = 0
         self.ended_before = self.lost_before = 0
         self.ended = self.lost = 0
-        self.written.set(done=0, sized=0)
+        self.news.set(rx_written__done=0, rx_written__sized=0)
 
     def drive(self) -> None:
         """Everybody does something."""
@@ -46,7 +46,8 @@ class RxRing(Block):
             done = ((1 << count) - 1) << self.head % 4 | (draw.getrandbits(self.head % 4) if self.honest < 1.0 else 0)
         self.group, self.done, self.eop, self.mine = group, done if self.writing else 0, draw.getrandbits(4), mine
         pair = self.queue if mine else (self.queue + draw.randint(1, 15)) % 16
-        self.written.set(pair=pair, group=group, done=self.done, eop=self.eop, sized=draw.getrandbits(4))
+        self.news.set(rx_written__pair=pair, rx_written__group=group, rx_written__done=self.done)
+        self.news.set(rx_written__eop=self.eop, rx_written__sized=draw.getrandbits(4))
         room = self.released + min(self.limit, self.size - 1) - self.told
         self.give = draw.randint(1, room) if room and self.runs and self.chance(self.gives) else 0
         self.take = self.whole > self.taken and self.chance(self.takes)
@@ -55,7 +56,7 @@ class RxRing(Block):
         self.slots = (draw.randrange(self.size), draw.randrange(self.size))
         gives, releases = bool(self.give), bool(self.release)
         values = (self.runs, 0, self.limit, gives, self.give, self.take, releases, self.release, *self.slots)
-        for pin, value in zip(self.inputs.values(), values, strict=True):
+        for pin, value in zip(self.inputs, values, strict=True):
             pin.set(int(value))
 
     def _has(self, slot: int, first: int, end: int) -> bool:
@@ -64,16 +65,16 @@ class RxRing(Block):
 
     def sample(self) -> None:
         """Each descriptor has the owner that it should have."""
-        out = {name: pin.get() for name, pin in self.outputs.items()}
-        assert out["want_o"] == (self.released + min(self.limit, self.size - 1)) % self.size
+        out = {name: self.state.get(name) for name in self.state.layout}
+        assert out["want"] == (self.released + min(self.limit, self.size - 1)) % self.size
         self.most = max(self.most, self.told - self.released)
-        assert out["taken_o"] == self.taken % self.size
-        assert out["given_o"] == self.told - self.head
-        assert out["has_o"] == (self.whole > self.taken)
-        assert out["idle_o"] == (self.whole == self.taken == self.released)
-        assert out["may_write_o"] == (not self.runs or self._has(self.slots[0], self.head, self.told))
-        assert out["may_read_o"] == self._has(self.slots[1], self.released, self.taken)
-        assert (out["ended_o"], out["unexpected_o"]) == (self.ended_before, self.lost_before)
+        assert out["taken"] == self.taken % self.size
+        assert out["given"] == self.told - self.head
+        assert out["has"] == (self.whole > self.taken)
+        assert out["idle"] == (self.whole == self.taken == self.released)
+        assert out["may_write"] == (not self.runs or self._has(self.slots[0], self.head, self.told))
+        assert out["may_read"] == self._has(self.slots[1], self.released, self.taken)
+        assert (out["ended"], out["unexpected"]) == (self.ended_before, self.lost_before)
         accept = 0
         self.ended_before = 0
         if self.mine and self.runs and self.group % (self.size // 4) == self.head % self.size // 4:
@@ -86,7 +87,7 @@ class RxRing(Block):
                 if self.eop >> lane & 1 or self.open == MAX_SLOTS:
                     self.whole, self.open = self.head, 0
                     self.ended_before += 1
-        assert out["accept_o"] == accept, (self.done, self.group)
+        assert out["accept"] == accept, (self.done, self.group)
         self.lost_before = (self.done & ~accept).bit_count() if self.mine else 0
         self.ended += self.ended_before
         self.lost += self.lost_before
@@ -164,10 +165,10 @@ class TxRing(Block):
     def __init__(self, dut: Any, name: str, bits: int, queue: int, seed: int) -> None:
         super().__init__(dut, name, seed)
         self.size, self.queue = 1 << bits, queue
-        self.written = self.struct("written_i", "tx_written_t")
-        self.inputs = {name: self.pin(name) for name in ("begin_i", "limit_i", "post_i", "done_i", "told_i")}
-        names = "unexpected_o tail_o given_o room_o reported_o told_o idle_o"
-        self.outputs = {name: self.pin(name) for name in names.split()}
+        self.news, self.state = self.struct("news_i", "news_t"), self.struct("state_o", "tx_ring_t")
+        names = (self.pin("begin_i"), self.pin("limit_i"), self.pin("post_i"), self.news.pin("done.valid"))
+        self.inputs = (*names, self.pin("told_i"))
+        self.news.set(done__pair=self.queue)
         self.limit, self.posts, self.dones, self.reports = 0xFFF, 0.6, 0.4, 0.2
         self.reset()
 
@@ -175,40 +176,39 @@ class TxRing(Block):
         """Frames so far: done <= reported, told <= tail."""
         self.tail = self.done = self.reported = self.told = 0
         self.roomy = self.unexpected = self.full = 0
-        self.written.set(valid=0)
+        self.news.set(tx_written__valid=0)
 
     def drive(self) -> None:
         """Everybody does something."""
         draw = self.random
-        self.post = bool(self.outputs["room_o"].get()) and self.chance(self.posts)
+        self.post = bool(self.state.get("room")) and self.chance(self.posts)
         self.finish = self.tail > self.done and self.chance(self.dones)
         self.told = draw.randint(max(self.told, self.done), self.tail)
         self.says, self.mine = self.chance(self.reports), self.chance(0.8)
         self.head = draw.choice([draw.randint(self.reported, self.tail), draw.getrandbits(12)])
-        self.written.set(
-            valid=self.says, pair=self.queue if self.mine else (self.queue + 1) % 16, head=self.head % 4096
-        )
+        pair = self.queue if self.mine else (self.queue + 1) % 16
+        self.news.set(tx_written__valid=self.says, tx_written__pair=pair, tx_written__head=self.head % 4096)
         values = (0, self.limit, self.post, self.finish, self.told % self.size)
-        for pin, value in zip(self.inputs.values(), values, strict=True):
+        for pin, value in zip(self.inputs, values, strict=True):
             pin.set(int(value))
 
     def sample(self) -> None:
         """Counts are right, and a report counts if it can be."""
-        out = {name: pin.get() for name, pin in self.outputs.items()}
+        out = {name: self.state.get(name) for name in self.state.layout}
         given, limit = self.tail - self.done, min(self.limit, self.size - 1)
-        assert out["tail_o"] == self.tail % self.size
-        assert out["given_o"] == given
-        assert out["idle_o"] == (given == 0)
-        assert out["reported_o"] == (self.reported > self.done)
-        assert out["told_o"] == (self.told > self.done)
-        assert not out["room_o"] or given < limit
+        assert out["tail"] == self.tail % self.size
+        assert out["given"] == given
+        assert out["idle"] == (given == 0)
+        assert out["reported"] == (self.reported > self.done)
+        assert out["told"] == (self.told > self.done)
+        assert not out["room"] or given < limit
         self.full += given >= limit
         # What is done makes room a cycle later, and no later.
-        assert out["room_o"] or self.roomy < 2
+        assert out["room"] or self.roomy < 2
         said = (self.head - self.reported) % self.size
         counts = said <= self.tail - self.reported
-        assert out["unexpected_o"] == (self.says and self.mine and not counts)
-        self.unexpected += out["unexpected_o"]
+        assert out["unexpected"] == (self.says and self.mine and not counts)
+        self.unexpected += out["unexpected"]
         unreported = self.reported == self.done
         if self.says and self.mine and counts and said:
             self.reported += said

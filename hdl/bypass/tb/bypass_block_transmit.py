@@ -33,6 +33,7 @@ class Input(Block):
         self.lines = 1 << self.config.pack_bits
         self.tx = beats_into(self, "s")
         self.posts = self.sink("m", "post_t", POST)
+        self.events = self.struct("events_o", "events_t")
         self.max_frame, self.runs, self.frees = MAX_FRAME, (1 << self.config.queues) - 1, 0.5
         self.reset()
 
@@ -41,7 +42,7 @@ class Input(Block):
         self.memory: dict[int, int] = {}
         self.free = self.used = 0  # lines so far: freed, posted
         self.seen = 0
-        self.counts = {"ended_o": 0, "refused_o": 0, "size_o": 0}
+        self.counts = {"tx_in": 0, "tx_refused": 0, "tx_size": 0}
         self.wanted: list[tuple[int, bytes]] = []
         self.dropped = {"refused": 0, "size": 0}
         self.frames: deque[tuple[int, bytes]] = deque()
@@ -85,18 +86,18 @@ class Input(Block):
             assert (line - self.free) % self.lines >= self.used - self.free, "a line is overwritten that a frame has"
             self.memory[line] = self.pin("write_data_o").get()
         for name in self.counts:
-            self.counts[name] += self.pin(name).get()
+            self.counts[name] += self.events.get(name)
         self.free += self.frees_now
 
     def finished(self) -> bool:
         """All went in, and what is good came out."""
-        return not self.tx.items and self.counts["ended_o"] == len(self.wanted) + sum(self.dropped.values())
+        return not self.tx.items and self.counts["tx_in"] == len(self.wanted) + sum(self.dropped.values())
 
     def check(self) -> None:
         """Nothing is missing."""
         assert self.seen == len(self.wanted)
-        assert self.counts["refused_o"] == self.dropped["refused"]
-        assert self.counts["size_o"] == self.dropped["size"]
+        assert self.counts["tx_refused"] == self.dropped["refused"]
+        assert self.counts["tx_size"] == self.dropped["size"]
 
 
 @cocotb.test()
@@ -198,6 +199,7 @@ class Post(Block):
         post = self.pin("post_o").get()
         assert post.bit_count() <= 1
         assert post & ~self.room == 0, "a descriptor of a ring without room"
+        assert post & ~self.pin("coming_o").get() == 0, "a frame is posted that was not announced"
         goes = [s.items[0] for s, ready in ((s, s.ready.get()) for s in self.senders) if s._active and ready]
         assert len(goes) <= 1
         for pair, skip, _, _, line, count in goes:  # type: ignore[misc]
@@ -275,6 +277,7 @@ class Verdicts(Block):
         self.places = self.source("s_place", "frame_t", "pair index bytes slots verdict")
         self.verdicts = beats_into(self, "s_verdict")
         self.posts = self.sink("m", "post_t", POST)
+        self.events = self.struct("events_o", "events_t")
         self.runs, self.busy, self.thinks = (1 << self.config.queues) - 1, 0.0, 0.3
         self.reset()
 
@@ -284,7 +287,7 @@ class Verdicts(Block):
         self.wanted: list[tuple[int, ...]] = []
         self.lines: list[tuple[int, int]] = []
         self.wanted_lines: list[tuple[int, int]] = []
-        self.counts = {"forward_o": 0, "late_o": 0, "drop_o": 0}
+        self.counts = {"tx_in": 0, "tx_late": 0, "verdict_drop": 0}
         self.expected = dict(self.counts)
         self.told = 0
 
@@ -308,9 +311,9 @@ class Verdicts(Block):
         if forward and action & 2:
             lines = 1 << (self.config.rx_bits + 5)
             self.wanted_lines.append((pair * lines + 32 * index, data))
-        self.expected["forward_o"] += action & 1
-        self.expected["late_o"] += int(action & 1 and not runs)
-        self.expected["drop_o"] += int(not action & 1)
+        self.expected["tx_in"] += action & 1
+        self.expected["tx_late"] += int(action & 1 and not runs)
+        self.expected["verdict_drop"] += int(not action & 1)
 
     def drive(self) -> None:
         """A verdict, once the frame was taken: the function has seen its head then."""
@@ -331,7 +334,7 @@ class Verdicts(Block):
     def sample(self) -> None:
         """A line is replaced with the frame's post, not before."""
         for name in self.counts:
-            self.counts[name] += self.pin(name).get()
+            self.counts[name] += self.events.get(name)
         if self.pin("m_line_valid").get() and self.pin("m_line_ready").get():
             self.lines.append((self.pin("m_line").get(), self.pin("m_line_data").get()))
 

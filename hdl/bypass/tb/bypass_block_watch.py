@@ -49,6 +49,8 @@ class Watch(Block):
         super().__init__(dut, f"watch_{name}", seed)
         self.posts = self.source("s", "post_t", POST)
         self.read = self.struct("read_i", "window_read_t")
+        self.pairs = [self.struct("pairs_i", "pair_state_t", q) for q in range(self.config.queues)]
+        self.events = self.struct("events_o", "events_t")
         self.done, self.freed = self.struct("done_o", "tx_done_t"), self.struct("release_o", "release_t")
         self.written_back = False
         self.runs = (1 << self.config.queues) - 1
@@ -145,7 +147,6 @@ class Watch(Block):
             if frame.in_place:
                 first = (frame.line * BEATS - 0x400000) % (SLOT << self.config.rx_bits) // SLOT
                 may |= ((slot - first) % (1 << self.config.rx_bits) < frame.slots) << frame.pair
-        self.pin("may_read_i").set(may)
         lines = 1 << self.config.pack_bits
         first_line = self.config.pack_line(0)
         packs = any((pack - (f.line - first_line)) % lines < f.lines for f in posted if not f.in_place)
@@ -155,9 +156,9 @@ class Watch(Block):
             oldest = next((f for f in posted if f.pair == queue and not f.skip), None)
             told |= (oldest is not None and oldest.told) << queue
             reported |= (oldest is not None and id(oldest) in self.reported) << queue
-        self.pin("told_i").set(told)
-        self.pin("reported_i").set(reported)
-        self.pin("run_i").set(self.runs)
+        for queue, pair in enumerate(self.pairs):
+            pair.set(running=self.runs >> queue & 1, rx__may_read=may >> queue & 1)
+            pair.set(tx__told=told >> queue & 1, tx__reported=reported >> queue & 1)
         self.pin("written_back_i").set(self.written_back)
 
     def tell(self, count: int = 1000) -> None:
@@ -195,7 +196,9 @@ class Watch(Block):
                 del frame.unread[line]
             frame.last_read = self.bench.cycles
         free, done, freed = self.pin("free_o").get(), self.done.get("valid"), self.freed.get("valid")
-        self.taken_back += self.pin("taken_back_o").get()
+        stopped = self.events.get("tx_stopped")
+        self.taken_back += stopped
+        assert self.events.get("tx_done") + stopped == done
         if free or done or freed:
             frame = self.frames[0]
             if free:
@@ -219,7 +222,7 @@ class Watch(Block):
                             assert id(frame) in self.reported
                         else:
                             assert not frame.unread, "a frame is done that was not read"
-                    assert self.pin("taken_back_o").get() == (not self.runs >> frame.pair & 1)
+                    assert stopped == (not self.runs >> frame.pair & 1)
                 if freed:
                     assert self.freed.all("pair slots") == (frame.pair, frame.slots)
                 self.done_at = self.bench.cycles

@@ -7,9 +7,10 @@
 /// Behaviour: of frames from the packed buffer and frames in place, one a cycle that has room in its ring and in the watch gets the ring's next
 /// descriptor (post_o), and goes on to the watch (m_*). What is to be skipped gets none. Entries lie in four banks, so that a beat of
 /// descriptors is read at once.
+/// coming_o: a frame for that ring is offered. So early it is known that post_o may come, not yet that it does.
 /// Latency: to m_* and post_o 0; an entry can be read 2 cycles later. entries_o comes a cycle after read_i.
-/// Paths: s_* to m_* and post_o; s_ready from m_ready.
-/// Reset: no entry is on its way.
+/// Paths: s_* to m_*, post_o and coming_o; s_ready from m_ready and from the other sender's s_*.
+/// Reset: no entry is on its way; the first sender has the turn.
 /// Requirements: none.
 module bypass_post
   import bypass_pkg::*;
@@ -30,6 +31,7 @@ module bypass_post
     input  wire index_t [Queues-1:0] tail_i,
     // verilator lint_on UNUSEDSIGNAL
     output logic        [Queues-1:0] post_o,
+    output logic        [Queues-1:0] coming_o,
 
     output logic  m_valid,
     input  wire   m_ready,
@@ -44,35 +46,32 @@ module bypass_post
   localparam int unsigned GroupBits = Config.queue_bits + Config.tx_bits - 2;
   typedef logic [GroupBits-1:0] group_t;
 
-  // Offered only what can go at once: then no choice has to wait.
-  logic [1:0] may, lasts;
-  logic  valid;
+  // Only what can go at once has a turn: then no choice has to wait. A sender's ready does not come from its own valid.
+  logic [1:0] able, may, first;  // first: if both may
+  logic  second_q;  // the second sender has the turn
   post_t post;
+  assign first = {second_q, !second_q};
   always_comb begin
+    coming_o = '0;
     for (int i = 0; i < 2; i++) begin
-      logic room;
-      room = 1'b0;
-      for (int q = 0; q < int'(Queues); q++) if (s_payload[i].pair == queue_t'(q)) room = room_i[q];
-      may[i] = s_valid[i] && m_ready && (room || s_payload[i].skip);
+      able[i] = m_ready && s_payload[i].skip;
+      for (int q = 0; q < int'(Queues); q++) begin
+        if (s_payload[i].pair == queue_t'(q)) begin
+          able[i] = m_ready && (room_i[q] || s_payload[i].skip);
+          coming_o[q] |= s_valid[i] && !s_payload[i].skip;
+        end
+      end
+      may[i] = s_valid[i] && able[i];
     end
+    for (int i = 0; i < 2; i++) s_ready[i] = able[i] && (first[i] || !may[1-i]);
   end
-  logic unused_m_last, unused_m_index;
-  assign lasts = 2'b11;
-  stream_arbiter #(
-      .Inputs(2),
-      .Width ($bits(post_t))
-  ) i_choice (
-      .*,
-      .s_valid  (may),
-      .s_last   (lasts),
-      .m_valid  (valid),
-      .m_ready  (1'b1),
-      .m_payload(post),
-      .m_last   (unused_m_last),
-      .m_index  (unused_m_index)
-  );
-  assign m_valid   = valid;
+  assign m_valid   = may != '0;
   assign m_payload = post;
+  assign post      = s_payload[may[1]&&(second_q||!may[0])];
+  always_ff @(posedge clk_i) begin
+    if (m_valid) second_q <= may[0] && s_ready[0];
+    if (rst_i) second_q <= 1'b0;
+  end
 
   // ---- entries
 
@@ -84,7 +83,7 @@ module bypass_post
   always_comb begin
     tail = '0;
     for (int q = 0; q < int'(Queues); q++) begin
-      post_o[q] = valid && !post.skip && post.pair == queue_t'(q);
+      post_o[q] = m_valid && !post.skip && post.pair == queue_t'(q);
       if (post.pair == queue_t'(q)) tail = tail_i[q];
     end
   end
@@ -92,7 +91,7 @@ module bypass_post
     return group_t'((32'(pair) << (Config.tx_bits - 2)) | (32'(group) & ((32'd1 << (Config.tx_bits - 2)) - 32'd1)));
   endfunction
   always_ff @(posedge clk_i) begin
-    write_q <= valid && !post.skip;
+    write_q <= m_valid && !post.skip;
     bank_q  <= tail[1:0];
     group_q <= group_of(post.pair, tail[11:2]);
     entry_q <= '{line: post.line, bytes: post.bytes};

@@ -5,7 +5,7 @@
 /// Frames from the function, into the packed buffer: each begins in a line of its own, right behind the one before.
 ///
 /// Behaviour: a frame waits for room; it is posted (m_*) with its last line. One that is longer than max_frame or shorter than MinFrame, or whose queue
-/// does not run, is dropped: its lines are free again, and one of the three pulses says so. Lines are given back in the order in which
+/// does not run, is dropped: its lines are free again, and events_o says so. Lines are given back in the order in which
 /// they were taken (free_i), one a cycle.
 /// Latency: from the last beat to m_valid 1 cycle.
 /// Paths: s_ready from m_ready.
@@ -38,9 +38,7 @@ module bypass_tx_input
     input  wire   m_ready,
     output post_t m_payload,
 
-    output logic ended_o,
-    output logic refused_o,
-    output logic size_o,
+    output events_t events_o,
 
     /// Whether a line holds what is to be transmitted.
     input  wire  [Bits-1:0] reads_i,
@@ -54,20 +52,21 @@ module bypass_tx_input
 
   logic valid_q, last_q, exists_q, goes, room;
   logic [7:0] pair;
-  logic [6:0] lanes_q, lanes;
+  logic [5:0] final_q, final_byte;  // of its bytes
   queue_t queue_q;
   data_t  data_q;
   assign pair = s_payload.user[23:16];
   always_comb begin
-    lanes = '0;
-    for (int i = 0; i < 64; i++) if (s_payload.keep[i] && (i == 63 || !s_payload.keep[(i+1)%64])) lanes |= 7'(i + 1);
+    // Where the ones end is found by halves.
+    final_byte = '0;
+    for (int i = 5; i >= 0; i--) final_byte[i] = s_payload.keep[final_byte|6'(1<<i)];
   end
   assign s_ready = !valid_q || goes;
   always_ff @(posedge clk_i) begin
     if (s_ready) valid_q <= s_valid;
     if (s_ready && s_valid) begin
       last_q   <= s_payload.last;
-      lanes_q  <= lanes;
+      final_q  <= final_byte;
       queue_q  <= pair[3:0];
       exists_q <= 32'(pair) < 2 ** Config.queue_bits;
       data_q   <= s_payload.data;
@@ -79,13 +78,14 @@ module bypass_tx_input
 
   typedef logic [Bits:0] pointer_t;
   pointer_t next_q, start_q, free_q;
-  logic [ 7:0] lines_q;  // of this frame, before this beat
-  logic [14:0] bytes;
+  logic [7:0] lines_q;  // of this frame, before this beat
+  bytes_t bytes;
   logic runs, long, short, too_long_q, drops;
   assign room  = pointer_t'(next_q - free_q) != pointer_t'(1 << Bits);
-  assign bytes = {1'b0, lines_q, 6'd0} + 15'(lanes_q);
-  assign long  = bytes > {1'b0, max_frame_i} || bytes > 15'(MaxFrame) || too_long_q;
-  assign short = bytes < {1'b0, MinFrame};
+  // Compared is the last byte's number: that is known without an addition.
+  assign bytes = {lines_q, final_q} + 1'b1;
+  assign long  = {lines_q, final_q} >= max_frame_i || {lines_q, final_q} >= bytes_t'(MaxFrame) || too_long_q;
+  assign short = {lines_q, final_q} < MinFrame - 1'b1;
   always_comb begin
     runs = 1'b0;
     for (int i = 0; i < 2 ** Config.queue_bits; i++) if (exists_q && queue_t'(i) == queue_q) runs = run_i[i];
@@ -96,12 +96,12 @@ module bypass_tx_input
   assign goes = (room || too_long_q) && (!last_q || drops || m_ready);
   assign m_valid = valid_q && last_q && room && !drops;
   assign m_payload = '{
-          pair: queue_q,
+          pair: existing(queue_q, Config),
           skip: 1'b0,
           in_place: 1'b0,
           slots: '0,
           line: (WindowBits - LineBits)'(pack_offset(line_t'(start_q[Bits-1:0])) >> LineBits),
-          bytes: bytes[13:0]
+          bytes: bytes
       };
 
   logic move;
@@ -131,9 +131,12 @@ module bypass_tx_input
   assign write_o      = valid_q && room;
   assign write_line_o = next_q[Bits-1:0];
   assign write_data_o = data_q;
-  assign ended_o      = move && last_q;
-  assign refused_o    = ended_o && !runs;
-  assign size_o       = ended_o && runs && drops;
+  always_comb begin
+    events_o            = '0;
+    events_o.tx_in      = 2'(move && last_q);
+    events_o.tx_refused = move && last_q && !runs;
+    events_o.tx_size    = move && last_q && runs && drops;
+  end
 
   pointer_t offset, posted;
   assign offset     = {1'b0, Bits'(reads_i - free_q[Bits-1:0])};

@@ -6,7 +6,7 @@
 ///
 /// Behaviour: a frame to forward is posted to the transmit ring of its own queue, with its first line replaced if the verdict brings one.
 /// What is to be dropped, or was never good, is posted to be skipped: its slots go back in their turn. So is a frame to forward
-/// whose queue was stopped meanwhile (late_o).
+/// whose queue was stopped meanwhile (events_o.tx_late).
 /// Latency: from a verdict to m_valid 0.
 /// Paths: s_verdict_* to m_valid; s_verdict_ready from m_ready and m_line_ready.
 /// Reset: forgets the frames.
@@ -42,21 +42,36 @@ module bypass_verdicts
     input  wire   m_ready,
     output post_t m_payload,
 
-    output logic forward_o,
-    output logic late_o,
-    output logic drop_o
+    output events_t events_o
 );
 
+  // A frame as it waits: whether it is good is known, not looked for behind the queue.
+  typedef struct packed {
+    queue_t pair;
+    index_t index;
+    bytes_t bytes;
+    count_t slots;
+    logic   good;
+  } waiting_t;
   logic here, taken, good, run, forward, replace, decided;
-  frame_t frame;
+  waiting_t came, frame;
+  queue_t pair;
+  assign pair = existing(frame.pair, Config);
+  assign came = '{
+          pair: s_place_payload.pair,
+          index: s_place_payload.index,
+          bytes: s_place_payload.bytes,
+          slots: s_place_payload.slots,
+          good: s_place_payload.verdict == Good
+      };
   stream_fifo #(
-      .Width($bits(frame_t)),
+      .Width($bits(waiting_t)),
       .Depth(32)
   ) i_places (
       .*,
       .s_valid  (s_place_valid),
       .s_ready  (s_place_ready),
-      .s_payload(s_place_payload),
+      .s_payload(came),
       .m_valid  (here),
       .m_ready  (taken),
       .m_payload(frame)
@@ -64,9 +79,9 @@ module bypass_verdicts
 
   always_comb begin
     run = 1'b0;
-    for (int i = 0; i < 2 ** Config.queue_bits; i++) if (queue_t'(i) == frame.pair) run = run_i[i];
+    for (int i = 0; i < 2 ** Config.queue_bits; i++) if (queue_t'(i) == pair) run = run_i[i];
   end
-  assign good = frame.verdict == Good;
+  assign good = frame.good;
   assign forward = good && s_verdict_payload.user[0] && run;
   assign replace = forward && s_verdict_payload.user[1];
   assign decided = here && (s_verdict_valid || !good);
@@ -74,21 +89,26 @@ module bypass_verdicts
   assign m_valid = decided && (!replace || m_line_ready);
   assign taken = m_valid && m_ready;
   assign m_payload = '{
-          pair: frame.pair,
+          pair: pair,
           skip: !forward,
           in_place: 1'b1,
           slots: frame.slots,
-          line: (WindowBits - LineBits)'(slot_offset(frame.pair, frame.index, Config) >> LineBits),
+          line: (WindowBits - LineBits)'(slot_offset(pair, frame.index, Config) >> LineBits),
           bytes: good ? frame.bytes : 14'd1  // whatever it is: nobody has read it
       };
   assign s_verdict_ready = here && good && taken;
   assign m_line_valid = decided && replace && m_ready;
-  assign m_line = Bits'(slot_line(slot_offset(frame.pair, frame.index, Config), Config));
+  assign m_line = Bits'(slot_line(slot_offset(pair, frame.index, Config), Config));
   assign m_line_data = s_verdict_payload.data;
 
-  assign forward_o = s_verdict_valid && s_verdict_ready && s_verdict_payload.user[0];
-  assign late_o = forward_o && !run;
-  assign drop_o = s_verdict_valid && s_verdict_ready && !s_verdict_payload.user[0];
+  logic judged;
+  assign judged = s_verdict_valid && s_verdict_ready;
+  always_comb begin
+    events_o              = '0;
+    events_o.tx_in        = 2'(judged && s_verdict_payload.user[0]);
+    events_o.tx_late      = judged && s_verdict_payload.user[0] && !run;
+    events_o.verdict_drop = judged && !s_verdict_payload.user[0];
+  end
 
   `ASSERT(verdict_for_a_frame, !(s_verdict_valid && !here), "a verdict for no frame")
 

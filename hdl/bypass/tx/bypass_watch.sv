@@ -6,15 +6,15 @@
 ///
 /// Behaviour: frames (s_*) are looked at in the order in which they were posted, a line a cycle, whatever the order of the reads: PCIe lets them pass each
 /// other. A line was read when a beat that reaches the last byte that it has of its frame was; within a line reads go upwards.
-/// A frame of which the NIC was not told is not done, whatever it reads. With written_back_i it is enough that the frame's descriptor was written back (reported_i), and reads mean nothing. What is to be
+/// A frame of which the NIC was not told is not done, whatever it reads. With written_back_i it is enough that the frame's descriptor was written back (tx_ring_t.reported), and reads mean nothing. What is to be
 /// skipped, and what is of a queue that was stopped, is not waited for.
 /// Marks are pairs of bits that differ where a line was read: each line has one that the NIC's reads set, and one that follows
 /// when it is looked at. So neither side ever clears what the other sets.
 /// Latency: a frame of one line is done 5 cycles after the read, if it is the next.
 /// Reset: forgets the frames. Marks are equal where no frame waits. If one did as the reset came, or a read came while none did, all lines are swept, one a
 /// cycle (2^Bits), so that what was read is forgotten, too. Meanwhile no frame is taken.
-/// Requirements: a frame in place begins with a slot, another one in the first copy of the packed buffer. may_read_i says of the slot read_slot_o, a
-/// bit for each queue, and may_read_pack_i of the line read_line_o of the packed buffer, in the same cycle, whether it is a frame's that the NIC may
+/// Requirements: a frame in place begins with a slot, another one in the first copy of the packed buffer. Each pair says of the slot read_slot_o,
+/// and may_read_pack_i of the line read_line_o of the packed buffer, in the same cycle, whether it is a frame's that the NIC may
 /// transmit. Of other lines reads mean nothing.
 module bypass_watch
   import bypass_pkg::*;
@@ -25,10 +25,10 @@ module bypass_watch
     input wire clk_i,
     input wire rst_i,
 
-    input wire              written_back_i,
-    input wire [Queues-1:0] run_i,
-    input wire [Queues-1:0] reported_i,
-    input wire [Queues-1:0] told_i,
+    input wire                           written_back_i,
+    // verilator lint_off UNUSEDSIGNAL  // what of it is for the watch
+    input wire pair_state_t [Queues-1:0] pairs_i,
+    // verilator lint_on UNUSEDSIGNAL
 
     input  wire        s_valid,
     output logic       s_ready,
@@ -39,14 +39,13 @@ module bypass_watch
     // verilator lint_on UNUSEDSIGNAL
     output index_t                                   read_slot_o,
     output logic              [Config.pack_bits-1:0] read_line_o,
-    input  wire               [          Queues-1:0] may_read_i,
     input  wire                                      may_read_pack_i,
 
     output tx_done_t done_o,
     output release_t release_o,
     /// A line of the packed buffer is free.
     output logic     free_o,
-    output logic     taken_back_o
+    output events_t  events_o
 );
 
   /// Frames that are not done: those of the packed buffer, if each has one line, and some in place.
@@ -157,8 +156,8 @@ module bypass_watch
   logic [5:0] last1_q, last2_q;
   assign read_line_o = read1_line_q[Config.pack_bits-1:0];
   always_comb begin
-    may_read = may_read_i[0];
-    for (int i = 1; i < int'(Queues); i++) if (read1_queue_q == queue_t'(i)) may_read = may_read_i[i];
+    may_read = pairs_i[0].rx.may_read;
+    for (int i = 1; i < int'(Queues); i++) if (read1_queue_q == queue_t'(i)) may_read = pairs_i[i].rx.may_read;
     if (!read1_line_q[Bits-1]) may_read = may_read_pack_i;
   end
   always_ff @(posedge clk_i) begin
@@ -191,9 +190,9 @@ module bypass_watch
     told = 1'b0;
     for (int i = 0; i < int'(Queues); i++) begin
       if (shared_q.pair == queue_t'(i)) begin
-        run = run_i[i];
-        reported = reported_i[i];
-        told = told_i[i];
+        run = pairs_i[i].running;
+        reported = pairs_i[i].tx.reported;
+        told = pairs_i[i].tx.told;
       end
     end
     passes = here_q && (shared_q.skip || !run
@@ -261,10 +260,14 @@ module bypass_watch
       .read_data_o(look_bit)
   );
 
-  assign done_o       = '{valid: passes && last_q && !shared_q.skip, pair: shared_q.pair};
-  assign release_o    = '{valid: passes && last_q && shared_q.in_place, pair: shared_q.pair, slots: shared_q.slots};
-  assign free_o       = passes && !shared_q.in_place;
-  assign taken_back_o = done_o.valid && !run;
+  assign done_o    = '{valid: passes && last_q && !shared_q.skip, pair: shared_q.pair};
+  assign release_o = '{valid: passes && last_q && shared_q.in_place, pair: shared_q.pair, slots: shared_q.slots};
+  assign free_o    = passes && !shared_q.in_place;
+  always_comb begin
+    events_o            = '0;
+    events_o.tx_done    = done_o.valid && run;
+    events_o.tx_stopped = done_o.valid && !run;
+  end
 
   `ASSERT(sweeps_alone, !(sweeps_q || agrees_q) || !here_q, "a frame is looked at while marks are swept")
   `ASSERT(line_is_kept, !s_valid || s_payload.line == line_of(put.in_place, put.ends, put.middle),

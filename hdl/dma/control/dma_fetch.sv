@@ -10,8 +10,9 @@
 ///   store has room for 16. A read begins at an even descriptor: its completions then begin at multiples of 64 bytes, and a row of the store is a beat.
 /// - A doorbell with a descriptor gives it to the store at once (carry_*), if all before it were taken and it is the next one. Else it is as one without: the
 ///   descriptor is in the ring, too.
-/// - Reads end in any order; what they brought becomes available (stored_*) in the order in which they were asked for. After a read that fails nothing of its
-///   ring becomes available any more (bad_o, code_o).
+/// - Reads end in any order; what they brought becomes available (stored_*) in the order in which they were asked for. A read fails if any of its completions
+///   has an error, the last or one before it, or if they bring more or fewer bytes than were asked for (ErrorMalformed); code_o is the first one's. After a read
+///   that fails nothing of its ring becomes available any more (bad_o, code_o).
 /// Latency: doorbell to read request 6 cycles, to carry_o 4 cycles; last beat of a fetch to stored_o 1 cycle.
 /// Reset: nothing was asked for, all tails are 0. life_i.clear does the same for one ring.
 /// Requirements: while a ring is cleared its may_i is low, no read of it is under way, and life_i.hold has been high for 3 cycles. Reads that a reset of
@@ -250,12 +251,23 @@ module dma_fetch
   logic known, here, ends, retires, unused_unexpected;
   logic [TagBits-1:0] here_tag, unused_tag;
   logic [TagBits:0] unused_count;
-  code_t failure;
-  logic [FetchTags-1:0][2:0] beat_q;
+  code_t failure, wrong;
+  logic [9:0] got, wanted;  // bytes of the read, with this beat
+  logic                       fits;
+  logic  [FetchTags-1:0][2:0] beat_q;
+  code_t [FetchTags-1:0]      wrong_q;  // with the beats so far: the first error
   assign asked    = '{ring: ring_q, row: fetched_q[AheadBits-1:1], odd: fetched_q[0], count: count_q};
   assign here_tag = s_completion_payload.tag[TagBits-1:0];
   assign here     = s_completion_valid && s_completion_payload.tag[7:TagBits] == '0;
   assign ends     = here && s_completion_payload.final_;
+  assign got      = {1'b0, beat_q[here_tag], 6'd0} + 10'(s_completion_payload.bytes);
+  assign wanted   = {found.count + 5'(found.odd), 5'd0};
+  assign fits     = s_completion_payload.final_ ? got == wanted : got < wanted && s_completion_payload.bytes[6];
+  always_comb begin
+    wrong = wrong_q[here_tag];
+    if (wrong == '0) wrong = s_completion_payload.error;
+    if (wrong == '0 && !fits) wrong = dma_pkg::ErrorMalformed;
+  end
   tag_table #(
       .Tags(FetchTags),
       .Width($bits(fetch_t)),
@@ -269,7 +281,7 @@ module dma_fetch
       .s_tag            (tag),
       .complete_i       (ends),
       .complete_tag_i   (here_tag),
-      .complete_result_i(s_completion_payload.error),
+      .complete_result_i(wrong),
       .unexpected_o     (unused_unexpected),
       .lookup_tag_i     (here_tag),
       .lookup_found_o   (known),
@@ -284,8 +296,8 @@ module dma_fetch
 
   logic first;
   assign first = beat_q[here_tag] == '0;
-  assign row_o.write[0] = here && known && !(found.odd && first);
-  assign row_o.write[1] = here && known && s_completion_payload.bytes > 7'd32;
+  assign row_o.write[0] = here && known && wrong_q[here_tag] == '0 && !(found.odd && first);
+  assign row_o.write[1] = here && known && wrong_q[here_tag] == '0 && s_completion_payload.bytes > 7'd32;
   assign row_o.ring = found.ring;
   assign row_o.row = found.row + (AheadBits - 1)'(beat_q[here_tag]);
   assign row_o.data = {
@@ -298,8 +310,14 @@ module dma_fetch
       };
 
   always_ff @(posedge clk_i) begin
-    if (here && known) beat_q[here_tag] <= ends ? '0 : beat_q[here_tag] + 1'b1;
-    if (rst_i || life_i.forget) beat_q <= '0;
+    if (here && known) begin
+      beat_q[here_tag]  <= ends ? '0 : beat_q[here_tag] + 1'b1;
+      wrong_q[here_tag] <= ends ? '0 : wrong;
+    end
+    if (rst_i || life_i.forget) begin
+      beat_q  <= '0;
+      wrong_q <= '0;
+    end
   end
 
   for (genvar i = 0; i < int'(Rings); i++) begin : gen_ring

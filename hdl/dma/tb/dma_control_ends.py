@@ -72,6 +72,69 @@ def _fails_at(host: DmaHost, number: int) -> int:
 
 
 @cocotb.test()
+async def an_error_of_any_completion_of_a_fetch_fails_it(dut: Any) -> None:
+    """Poison comes with data, and good completions may follow it: nothing that the read brought is carried out.
+
+    The code is that of the first completion that had one. The same tags serve good reads afterwards.
+    """
+    host = DmaHost(dut, "four", 4, 21)
+    await host.bench.reset()
+    await host.set_up([2, 5], 5)
+    for index in range(16):
+        ring = host.rings[5]
+        host.post(5, [some(host.random, notify=0.0) for _ in range(24)])
+        host.spoiled_descriptors[5, index] = POISONED
+        if index % 3 == 0:
+            host.spoiled_descriptors[5, 15] = host.spoiled_descriptors.get((5, 15), ABORTED)
+        host.fail(5, 0, POISONED)
+        host.ring_bell(5)
+        await traffic(host, 4, [2])
+        await host.bench.until(host.quiet)
+        await host.bench.cycle(60)
+        host.check_done()
+        assert ring.history[ring.told].error == POISONED
+        assert ring.cut == 0
+        assert await host.bits("ring_state", "failed", 5) == 1
+        await host.restart(5)
+        await host.run(5)
+        await traffic(host, 20, [2, 5])
+        await finish(host)
+        await host.restart(5)
+        await host.run(5)
+
+
+@cocotb.test()
+async def a_fetch_that_brings_too_much_or_too_little_fails(dut: Any) -> None:
+    """By a byte, a descriptor, or more than a read may have; the other descriptors in the store stay as they are."""
+    host = DmaHost(dut, "four", 4, 22)
+    await host.bench.reset()
+    await host.set_up([2, 5], 6)
+    for wrong_by in (-1, 1, -31, -32, 32, -33, -64, 64, -96, 128, 512):
+        ring = host.rings[5]
+        host.post(5, [some(host.random, 400, notify=0.0) for _ in range(host.random.choice([16, 37, 7]))])
+        before = len(ring.descriptors)
+        host.ring_bell(5)
+        await host.bench.until(host.quiet)
+        host.post(5, [some(host.random, notify=0.0) for _ in range(10)])  # they begin in the middle of 16
+        host.wrong_by[5] = wrong_by
+        host.fail(5, before, MALFORMED)
+        host.ring_bell(5)
+        await traffic(host, 4, [2])
+        await host.bench.until(host.quiet)
+        await host.bench.cycle(60)
+        host.check_done()
+        assert ring.history[ring.told].error == MALFORMED, wrong_by
+        assert ring.cut == before
+        del host.wrong_by[5]
+        await host.restart(5)
+        await host.run(5)
+        await traffic(host, 10, [2, 5])
+        await finish(host)
+        await host.restart(5)
+        await host.run(5)
+
+
+@cocotb.test()
 async def lengths_that_cannot_be_are_refused(dut: Any) -> None:
     """0, and 2^28 and more; 2^28 - 1 begins."""
     host = DmaHost(dut, "four", 4, 12)

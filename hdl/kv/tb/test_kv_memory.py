@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 import cocotb
-from axi_memory import Memory, memory_ports
-from bench import Bench, Pin, Sink, Source
+from bench import Bench
 from flat import PACKAGES, Bundles, Scope, nets
+from kv_port_rig import Port, port_text
 from simulate import KV_PACKAGES, simulate
 
 CHANNELS = {"shallow": 8, "deep": 128}
@@ -109,77 +109,6 @@ async def all_places_can_be_taken_one_a_cycle(dut: Any) -> None:
     assert (seen, valid.get()) == (set(range(64)), 0)
 
 
-class Port:
-    """A channel, its user and its memory."""
-
-    def __init__(self, bench: Bench, name: str) -> None:
-        scope = Scope(getattr(bench.dut, name))
-
-        def pins(*names: str) -> list[Pin]:
-            return [bench.pin(scope, pin) for pin in names]
-
-        self.bench, self.name = bench, name
-        self.memory = Memory(bench, scope, index=0)
-        fields = pins("read_address", "read_words", "read_first", "read_line", "read_tag")
-        self.reads = Source(bench, *pins("read_valid", "read_ready"), fields)
-        self.lines = Sink(bench, *pins("line_valid", "line_ready"), pins("line_data", "line_tag"))
-        self.words = Sink(bench, *pins("word_valid", "word_ready"), pins("word_data"))
-        self.writes = Source(
-            bench, *pins("write_valid", "write_ready"), pins("write_address", "write_words", "write_way")
-        )
-        data = pins("word", "data_last", "data_is_way", "data_way", "data_odd", "data_clear")
-        self.data = Source(bench, *pins("data_valid", "data_ready"), data)
-        self.done, self.error, self.begun = pins("write_done_o", "error_o", "begun_o")
-        self.reset()
-        bench.agents.append(self)
-
-    def reset(self) -> None:
-        self.expected: list[int] = []
-        self.expected_lines: list[tuple[int, int]] = []
-        self.written = self.confirmed = self.firsts = self.begins = self.failures = 0
-
-    def drive(self) -> None:
-        pass
-
-    def sample(self) -> None:
-        self.confirmed += self.done.get()
-        assert self.confirmed <= self.written
-        self.begins += self.begun.get()
-        self.failures += self.error.get()
-
-    def write(self, address: int, words: int) -> list[int]:
-        draw = self.bench.random
-        data = [draw.getrandbits(512) for _ in range(words)]
-        self.writes.items.append((address, words - 1, 0))
-        self.data.items += [(word, i == words - 1, 0, draw.getrandbits(128), 0, 0) for i, word in enumerate(data)]
-        self.written += 1
-        return data
-
-    def write_way(self, address: int, word: int, way: int | None) -> int:
-        """A way of the word, which is there; or none of it is to be left. Says what the word is then."""
-        draw = self.bench.random
-        self.written += 1
-        if way is None:
-            self.writes.items.append((address, 0, 0))
-            self.data.items.append((draw.getrandbits(512), 1, 1, 0, draw.getrandbits(1), 1))
-            return 0
-        header = draw.getrandbits(128)
-        self.writes.items.append((address + 32 * (way // 2), 0, 1))
-        self.data.items.append((draw.getrandbits(512), 1, 1, header, way % 2, 0))
-        return word & ~(((1 << 128) - 1) << 128 * way) | header << 128 * way
-
-    def read(self, address: int, words: list[int]) -> None:
-        first = self.bench.random.getrandbits(1)
-        self.reads.items.append((address, len(words) - 1, first, 0, self.bench.random.getrandbits(4)))
-        self.expected += words
-        self.firsts += first
-
-    def read_line(self, address: int, word: int) -> None:
-        tag = self.bench.random.getrandbits(4)
-        self.reads.items.append((address, self.bench.random.getrandbits(3), self.bench.random.getrandbits(1), 1, tag))
-        self.expected_lines.append((word, tag))
-
-
 @cocotb.test()
 async def what_was_written_is_read(dut: Any) -> None:
     bench = Bench(dut)
@@ -277,32 +206,6 @@ async def errors_are_told(dut: Any) -> None:
     await bench.until(lambda: all(port.failures == 1 for port in ports))
 
 
-# What the ports of kv_axi_port carry, by the names that Port drives.
-BUNDLES: Bundles = {
-    "read": (
-        "read_burst_t",
-        {
-            "read_address": "address",
-            "read_words": "words",
-            "read_first": "first",
-            "read_line": "line",
-            "read_tag": "tag",
-        },
-    ),
-    "m_line": ("filled_line_t", {"line_data": "data", "line_tag": "tag"}),
-    "write": ("write_burst_t", {"write_address": "address", "write_words": "words", "write_way": "way"}),
-    "data": (
-        "write_word_t",
-        {
-            "word": "data",
-            "data_last": "last",
-            "data_is_way": "is_way",
-            "data_way": "way",
-            "data_odd": "odd",
-            "data_clear": "clear",
-        },
-    ),
-}
 WRITE: Bundles = {
     "write_i": (
         "pool_write_t",
@@ -330,15 +233,6 @@ endmodule
 """
 
 
-def port(name: str, parameters: str) -> str:
-    """A kv_axi_port with its pins around it."""
-    return (
-        f"module {name}_flat (input wire clk_i, input wire rst_i);\n  {PACKAGES}\n{memory_ports(1)}{nets(BUNDLES)}"
-        f"  kv_axi_port #({parameters}) dut (.clk_i, .rst_i, .read(read_bundle), .line(m_line_bundle),"
-        " .write(write_bundle), .data(data_bundle), .m_axi_req(m_axi_req[0]), .m_axi_resp(m_axi_resp[0]));\nendmodule\n"
-    )
-
-
 TOP = """
 module top (input wire clk_i, input wire rst_i);
   pool_flat pool (.clk_i, .rst_i);
@@ -349,5 +243,5 @@ endmodule
 
 
 def test_kv_memory() -> None:
-    channels = port("shallow", ".ReadDepth(8), .WriteDepth(4)") + port("deep", ".ReadDepth(128)")
+    channels = port_text("shallow", ".ReadDepth(8), .WriteDepth(4)") + port_text("deep", ".ReadDepth(128)")
     simulate(__file__, text=f'`include "axi.svh"\n{POOL}{channels}{TOP}', sources=KV_PACKAGES)

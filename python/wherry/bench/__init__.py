@@ -7,10 +7,6 @@ from wherry.bench.benchmark import basis_of as basis_of
 from wherry.bench.benchmark import benchmarks as benchmarks
 from wherry.bench.benchmark import load as load
 from wherry.bench.benchmark import parse as parse
-from wherry.bench.program import document_of as document_of
-from wherry.bench.program import run_program as run_program
-from wherry.bench.program import wait_for as wait_for
-from wherry.bench.program import write as write
 from wherry.bench.published import published_text as published_text
 from wherry.bench.published import published_values as published_values
 from wherry.bench.schema import Bar as Bar
@@ -20,4 +16,3 @@ from wherry.bench.schema import read_json as read_json
 from wherry.bench.schema import rows as rows
 from wherry.bench.tables import print_bench as print_bench
 from wherry.bench.words import met_of as met_of
-from wherry.bench.words import size_text as size_text

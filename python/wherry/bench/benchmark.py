@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Generic
 
 from wherry import services
-from wherry.bench.schema import Run, parse_as, read_json
+from wherry.bench import program
+from wherry.bench.published import published_text, published_values
+from wherry.bench.schema import Kind, Run, parse_as, read_json
 from wherry.errors import BenchError
 
 
@@ -27,20 +31,61 @@ class Basis:
 
 
 @dataclass(frozen=True, slots=True)
-class Benchmark:
-    """What wherry/<service>/bench offers under the name BENCHMARK."""
+class Benchmark(Generic[Kind]):
+    """What wherry/<service>/bench offers under the name BENCHMARK, and what the service's own experiments do with it.
+
+    A run begins with document(), adds its figures, and ends with parse() and write(). Programs that measure are run by
+    run_program(); what they write is read by read().
+    """
 
     name: str
-    schema: type[Run]
+    schema: type[Kind]
     basis: Callable[[str, Any], Basis]
     """Of a bar, by its name and the results."""
     paper: str
     """Whose evaluation it repeats, on which machine: a phrase for the report's head."""
 
+    def document(self, pinning: Mapping[str, int], repetitions: int) -> dict[str, Any]:
+        """The JSON of a run that has not measured anything yet."""
+        return program.document_of(self.name, pinning, repetitions)
 
-def benchmarks() -> dict[str, Benchmark]:
+    def parse(self, document: Any, where: str | os.PathLike[str]) -> Kind:
+        """Validates a decoded JSON document of this benchmark. `where`: for messages. Raises BenchError."""
+        return parse_as(self.schema, document, os.fspath(where))
+
+    def write(self, file: Path, document: Mapping[str, Any]) -> None:
+        """The file as a whole: an interrupted run leaves nothing, or the old file. Raises OSError."""
+        program.write(file, document)
+
+    def read(self, file: str | os.PathLike[str]) -> Any:
+        """The JSON that a program wrote, not validated. Raises BenchError."""
+        return read_json(file)
+
+    def run_program(self, name: str, file: Path, *, quick: bool, more: Sequence[str], folder: str = "bench") -> None:
+        """Runs a benchmark program of the build to its good end; it writes `file`. Raises NotFound, BenchError."""
+        program.run_program(name, file, quick=quick, more=more, folder=folder)
+
+    def start(self, line: Sequence[str], **more: Any) -> subprocess.Popen[Any]:
+        """Starts a program, which ends when we do, however that is. `more`: of subprocess.Popen."""
+        return program.start(line, **more)
+
+    def wait_for(self, process: subprocess.Popen[Any]) -> int:
+        """Its exit status. After Ctrl-C it is given the time to end what it has started."""
+        return program.wait_for(process)
+
+    @property
+    def published(self) -> dict[str, dict[str, Any]]:
+        """The published values beside which the service puts its own, by id. Not to be changed."""
+        return published_values(self.name)
+
+    def published_text(self, identifier: str) -> str:
+        """One of them in words: "at least 87 %"."""
+        return published_text(self.published[identifier])
+
+
+def benchmarks() -> dict[str, Benchmark[Any]]:
     """All, by name."""
-    found: list[Benchmark] = [part.BENCHMARK for part in services.parts("bench")]
+    found: list[Benchmark[Any]] = [part.BENCHMARK for part in services.parts("bench")]
     return {one.name: one for one in found}
 
 
@@ -57,7 +102,8 @@ def parse(document: Any, where: str = "benchmark") -> Run:
     name = document.get("name")
     if name not in known:
         raise BenchError(f"{where}.name: {name!r}; one of {', '.join(map(repr, known))} is expected")
-    return parse_as(known[name].schema, document, where)
+    found: Run = known[name].parse(document, where)
+    return found
 
 
 def basis_of(bar: str, bench: Run) -> Basis:

@@ -14,19 +14,24 @@ from typing import Any
 
 from wherry.bench.schema import SCHEMA
 from wherry.errors import BenchError
-from wherry.system import built, replacing, this_machine
+from wherry.system import built, ends_with_us, replacing, this_machine
 from wherry.version import VERSION
 
 
-def run_program(name: str, json_file: Path, *, quick: bool, more: Sequence[str]) -> None:
-    """Runs a benchmark program to its good end. Raises NotFound when it was not built; BenchError."""
-    program = built("bench", name)
+def run_program(name: str, json_file: Path, *, quick: bool, more: Sequence[str], folder: str = "bench") -> None:
+    """Runs a program of a build's `folder` to its good end. Raises NotFound when it was not built; BenchError."""
+    program = built(folder, name)
     json_file.parent.mkdir(parents=True, exist_ok=True)
     line = [str(program), "--json", str(json_file), *(["--quick"] if quick else []), *more]
-    status = wait_for(subprocess.Popen(line, stdin=subprocess.DEVNULL))
+    status = wait_for(start(line))
     if status:
         how = f"exit status {status}" if status > 0 else f"signal {-status}"
         raise BenchError(f"{program} failed ({how}); its last lines above say why")
+
+
+def start(line: Sequence[str], **more: Any) -> subprocess.Popen[Any]:
+    """A program without input, which ends when we do, however that is. `more`: of subprocess.Popen."""
+    return subprocess.Popen(line, stdin=subprocess.DEVNULL, preexec_fn=ends_with_us(), **more)
 
 
 def wait_for(process: subprocess.Popen[Any]) -> int:

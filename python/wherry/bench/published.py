@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from wherry.bench.words import size_text
+from wherry.units import size_text
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 

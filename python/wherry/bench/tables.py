@@ -13,7 +13,8 @@ from rich.table import Table
 
 from wherry.bench.benchmark import basis_of
 from wherry.bench.schema import Run
-from wherry.bench.words import met_of, size_text
+from wherry.bench.words import met_of
+from wherry.units import size_text
 
 ONLY_IN_JSON = ("samples", "arguments", "mc_missing", "placement")
 """Columns that would make a table too wide."""

@@ -12,7 +12,6 @@ from wherry.cli.help import App as App
 from wherry.cli.output import OUTPUT_LOST as OUTPUT_LOST
 from wherry.cli.output import OutputLost as OutputLost
 from wherry.cli.output import after as after
-from wherry.cli.output import bytes_text as bytes_text
 from wherry.cli.output import into as into
 from wherry.cli.output import note as note
 from wherry.cli.output import out as out

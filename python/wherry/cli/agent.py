@@ -14,7 +14,7 @@ from rich.table import Table
 
 from wherry import services
 from wherry.cli.help import App
-from wherry.cli.output import bytes_text, note, out
+from wherry.cli.output import note, out
 from wherry.cli.session import AgentOption, AgentPart
 from wherry.errors import Unavailable
 from wherry.session import (
@@ -27,6 +27,7 @@ from wherry.session import (
     start_agent,
     stop_agent,
 )
+from wherry.units import bytes_text
 
 
 def start(

@@ -38,16 +38,6 @@ def progress() -> Console:
     return Console(stderr=True, soft_wrap=True, highlight=False)
 
 
-def bytes_text(number: int) -> str:
-    """1536 as "1.5 KiB"."""
-    value = float(number)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024 or unit == "GiB":
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    raise AssertionError("unreachable")
-
-
 class OutputLost(OSError):
     """A result could not be written. `code`: the errno."""
 
@@ -140,6 +130,6 @@ def into(file: Path | None) -> Iterator[None]:
     except OutputLost:
         raise
     except OSError as error:
-        if file is None or error.errno not in (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT):
+        if file is None or error.errno not in (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT, errno.EROFS):
             raise
         raise OutputLost(error.errno, f"{file}: {os.strerror(error.errno)}") from None

@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from wherry.errors import InvalidArgument, PermissionDenied, Unsupported
-from wherry.system import Namespace, set_network
+from wherry.system import Namespace, free_ports, set_network
 
 if TYPE_CHECKING:
     from wherry.kv.cluster_file import Cluster
@@ -44,6 +44,11 @@ def node_mac(number: int) -> int:
 def mac_text(mac: int) -> str:
     """As the cluster file has it."""
     return mac.to_bytes(6).hex(":")
+
+
+def loopback_ports(count: int) -> list[int]:
+    """Of a cluster without a network of its own: ports of this machine, UDP and TCP, that are free just now."""
+    return free_ports(count)
 
 
 def require_root(option: str = "--xdp") -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wherry.kv import network
-from wherry.system import free_ports
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ def cluster_text(options: Options) -> str:
             for number in range(count)
         ]
     else:
-        first, *ports = free_ports(1 + count)
+        first, *ports = network.loopback_ports(1 + count)
         keeper = f"127.0.0.1:{first}"
         nodes = [f'udp = "127.0.0.1:{port}"' for port in ports]
     ping = options.ping_ms or 100

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wherry.errors import NotFound
-from wherry.system import built, repository, wherry_kv
+from wherry.system import built, peer_program, repository, wherry_kv
 
 
 def node(cluster: Path, number: int, *options: str) -> list[str]:
@@ -30,6 +30,21 @@ def switch(stations: Sequence[str]) -> list[str]:
     return [str(wherry_kv()), "switch", *stations]
 
 
+def dump(cluster: Path, file: Path, timeout: float) -> list[str]:
+    """Writes all keys of a cluster to a file."""
+    return [str(wherry_kv()), "dump", "--cluster", str(cluster), "--timeout", str(timeout), str(file)]
+
+
+def load_snapshot(cluster: Path, file: Path, timeout: float) -> list[str]:
+    """Writes the keys of such a file to a cluster."""
+    return [str(wherry_kv()), "load", "--cluster", str(cluster), "--timeout", str(timeout), str(file)]
+
+
+def check_snapshot(file: Path) -> list[str]:
+    """Looks at such a file."""
+    return [str(wherry_kv()), "load", "--check", str(file)]
+
+
 def load(*options: str) -> list[str]:
     """The load of `wherry kv bench` and `wherry bench kv`, on our client library."""
     return [str(built("bench", "kv_load")), *options]
@@ -38,6 +53,11 @@ def load(*options: str) -> list[str]:
 def peer_load(*options: str) -> list[str]:
     """The load without a library, for peers and for many reads in flight."""
     return [str(built("bench", "kv_peer_load")), *options]
+
+
+def peer(name: str) -> str:
+    """A store that kv is measured against, where the machine has it."""
+    return str(peer_program(name))
 
 
 def outage(*options: str) -> list[str]:

@@ -30,9 +30,9 @@ from wherry.report import (
     legend_above,
     panels,
     plain_axis,
-    size_text,
     stacked_bars,
 )
+from wherry.units import size_text
 
 OPERATIONS = {"read": "read", "replica_write": "replica write", "leader_write": "leader write"}
 SYSTEMS = {"wherry": COLOURS[0], "wherry (AF_XDP)": COLOURS[2], "redis": COLOURS[4], "etcd": COLOURS[3]}

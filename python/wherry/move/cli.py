@@ -23,7 +23,6 @@ from wherry.cli import (
     App,
     JsonFileOption,
     OnlyOption,
-    bytes_text,
     check_experiments,
     into,
     note,
@@ -31,10 +30,11 @@ from wherry.cli import (
     show_bench,
 )
 from wherry.errors import Error
+from wherry.units import bytes_text
 
 if TYPE_CHECKING:  # commands import it themselves: pyarrow and numpy take half of a start
     from wherry.move import reader
-    from wherry.session import SessionFile
+    from wherry.move.connection import Agent
 
 
 def add_to(app: App, benches: App) -> None:
@@ -44,7 +44,7 @@ def add_to(app: App, benches: App) -> None:
     benches.command("move")(bench)
 
 
-def agent_status(session: SessionFile) -> AgentPart:
+def agent_status(session: Agent) -> AgentPart:
     """The streams that the agent holds."""
     from wherry.move import reader
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The local reader's protocol: one connection to the agent's socket, the mapping of its arena, and leases of frames."""
+"""How readers reach an agent. The local reader's protocol: one connection to the agent's socket, the mapping of its
+arena, and leases of frames."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from wherry.errors import Error, FailedPrecondition, PermissionDenied, ResourceExhausted, Unavailable, VersionMismatch
-from wherry.session import SessionFile
+from wherry.session import Agent as Agent
+from wherry.session import locate
 
 _VERSION = 1  # of the local reader's protocol
 REPLY_TIMEOUT_S = 10.0
@@ -35,6 +37,14 @@ def _connect_unix(connection: socket.socket, path: Path) -> None:
         connection.connect(f"/proc/self/fd/{directory}/{path.name}")
     finally:
         os.close(directory)
+
+
+def flight_of(agent: Agent) -> tuple[str, str]:
+    """The address of its Flight server, and the token that it wants. Raises as locate() does; Error: it has none."""
+    session = locate(agent)
+    if session.flight is None:
+        raise Error(f"{session!r} serves no Arrow Flight: start the agent with --flight 127.0.0.1:0")
+    return session.flight, session.token
 
 
 _connections: weakref.WeakSet[Connection] = weakref.WeakSet()
@@ -61,7 +71,8 @@ class Connection:
     already.
     """
 
-    def __init__(self, session: SessionFile, timeout: float) -> None:
+    def __init__(self, agent: Agent, timeout: float) -> None:
+        """Raises as locate() does when it is not known which agent is meant; Unavailable, PermissionDenied, Error."""
         self._lock = threading.Lock()
         self._returned: collections.deque[int] = collections.deque()
         self._leases = 0  # granted by the agent and not given back; guarded by the lock, as everything below
@@ -70,7 +81,7 @@ class Connection:
         self._closing = False
         self._closed = False
         self._pid = os.getpid()
-        self.session = session
+        self.session = session = locate(agent)
         _connections.add(self)
         if session.local_socket is None:
             raise Error(f"{session!r} offers no local socket: read it through wherry.flight_client()")

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from wherry import arguments
 from wherry.errors import DeadlineExceeded, Error, NotFound, PermissionDenied, ResourceExhausted, Unavailable
-from wherry.session import Agent, locate
+from wherry.move.connection import Agent, flight_of
 
 if TYPE_CHECKING:
     import pyarrow.flight as flight
@@ -25,12 +25,10 @@ def flight_client(agent: Agent = None) -> tuple[flight.FlightClient, flight.Flig
     """
     import pyarrow.flight as flight
 
-    session = locate(agent)
-    if session.flight is None:
-        raise Error(f"{session!r} serves no Arrow Flight: start the agent with --flight 127.0.0.1:0")
-    options = flight.FlightCallOptions(headers=[(b"authorization", b"Bearer " + session.token.encode())])
+    address, token = flight_of(agent)
+    options = flight.FlightCallOptions(headers=[(b"authorization", b"Bearer " + token.encode())])
     # The token is for the agent, not for a proxy that the environment may name.
-    return flight.FlightClient(session.flight, generic_options=[("grpc.enable_http_proxy", 0)]), options
+    return flight.FlightClient(address, generic_options=[("grpc.enable_http_proxy", 0)]), options
 
 
 def flight_frames(

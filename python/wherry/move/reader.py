@@ -25,8 +25,7 @@ import pyarrow as pa
 
 from wherry import arguments
 from wherry.errors import DeadlineExceeded, Error, NotFound
-from wherry.move.connection import REPLY_TIMEOUT_S, Connection, Lease
-from wherry.session import Agent, locate
+from wherry.move.connection import REPLY_TIMEOUT_S, Agent, Connection, Lease
 
 _SLICE_MS = 50  # a wait for the next frame is cut into slices, so that releases by other threads get through
 
@@ -96,13 +95,12 @@ class StreamReader:
         self.next_sequence = arguments.number("from_sequence", from_sequence, 0, arguments.U64)
         self._generation: int | None = None  # of the stream that was read: another one may take over its name
         self._ended = False
-        session = locate(agent)
-        self._connection = Connection(session, REPLY_TIMEOUT_S)
+        self._connection = Connection(agent, REPLY_TIMEOUT_S)
         if not any(stream.name == name for stream in _list(self._connection, name)):
             known = _list(self._connection)
             self._connection.close()
             names = ", ".join(sorted(stream.name for stream in known)) or "none yet"
-            raise NotFound(f"no stream {name!r} at {session!r}; streams: {names}")
+            raise NotFound(f"no stream {name!r} at {self._connection.session!r}; streams: {names}")
 
     def __iter__(self) -> Iterator[Frame]:
         return self
@@ -209,7 +207,7 @@ def open(
 
 def streams(agent: Agent = None) -> list[StreamStatus]:
     """All streams of the agent, by name. Raises as open() does."""
-    connection = Connection(locate(agent), REPLY_TIMEOUT_S)
+    connection = Connection(agent, REPLY_TIMEOUT_S)
     try:
         return _list(connection)
     finally:

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs wherry-probe, and collects what it says."""
+"""Runs wherry-probe and shell_bench, and collects what they say."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from wherry.errors import BenchError
 from wherry.probe.lines import End, Failed, Figures, Line, PathLine, Progress, RowLine, Start, Wrong, parse, paths_of
 from wherry.probe.schema import SCHEMA, MeasuredPath, ProbeRun, Row, Settings, Trouble, now, trouble_of
-from wherry.system import how_it_ended, wherry_probe
+from wherry.system import built, ends_with_us, how_it_ended, wherry_probe
 
 WRONG_DATA, NOTHING, STOPPED = 1, 2, 130
 """Exit statuses of the program, and of `wherry probe run`."""
@@ -21,7 +25,11 @@ def lines_of(words: Sequence[str]) -> Iterator[Line]:
     """What the program says, as it comes. Raises BenchError when it ends in another way than it may, NotFound."""
     environment = {"UCX_LOG_LEVEL": "error"} | os.environ
     with subprocess.Popen(
-        [str(wherry_probe()), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environment
+        [str(wherry_probe()), *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        env=environment,
+        preexec_fn=ends_with_us(),
     ) as process:
         assert process.stdout is not None
         silent = True
@@ -130,3 +138,28 @@ def measure(
             watch(line)
         collector.take(line)
     return collector.run(quick=quick, twice=twice, only=only)
+
+
+def simulate_shell(values: Mapping[str, int] | None = None) -> dict[str, Any]:
+    """What shell_bench writes, with other values of some parameters. Raises BenchError; NotFound: it was not built."""
+    program = built("sim/shell", "shell_bench")
+    words = [word for name, value in (values or {}).items() for word in ("--set", f"{name}={value}")]
+    done = subprocess.run([str(program), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BenchError(f"shell_bench {how_it_ended(done.returncode)}: {done.stderr.strip() or 'it said nothing'}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def measure_dma() -> dict[str, Any]:
+    """Runs dma_card_bench, the DMA engine in simulation. Raises NotFound when it was not built; BenchError."""
+    program = built("sim/card", "dma_card_bench")
+    with tempfile.TemporaryDirectory(prefix="wherry-dma-") as folder:
+        file = Path(folder) / "dma.json"
+        done = subprocess.run(
+            [str(program), "--json", str(file)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise BenchError(f"{program} failed (exit status {done.returncode}): {done.stderr.strip()[-400:]}")
+        document: dict[str, Any] = json.loads(file.read_text())
+    return document

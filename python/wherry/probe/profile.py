@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,20 @@ import msgspec
 
 from wherry.errors import InvalidArgument
 from wherry.probe import rules
+from wherry.probe.lines import Progress
+from wherry.probe.measuring import measure
 from wherry.probe.schema import ProbeRun
+from wherry.system import Advice, machine_key, this_machine, write_profile
 from wherry.system import default_profile_file as default_profile_file
-from wherry.system import machine_key, replacing
 
-SCHEMA = 1
-PATHS = ("ucx.get.shm", "ipc.cma.get", "cpu.memcpy", "cpu.stream", "wake.spin", "wake.nap")
-"""What the rules ask for."""
+PATHS = ("ucx.get.shm", "ipc.cma.get", "cpu.memcpy", "cpu.stream", "wake.spin", "wake.nap", "wake.futex")
+"""What the rules ask for, at the sizes of the suite."""
+CHASE = "cpu.chase"
+"""What they ask for at one size, that the caches do not hold: chase_words()."""
+KERNEL = "kernel"
+"""The rule of settings that `wherry advise --calibrate` has put there (wherry.route.calibration)."""
+_MOST_CHASE_BYTES = 64 << 20
+"""wherry-probe's kMostFootprint (src/probe/suite.hpp)."""
 
 
 def figures_of(run: ProbeRun) -> dict[str, list[rules.Figure]]:
@@ -28,40 +36,59 @@ def figures_of(run: ProbeRun) -> dict[str, list[rules.Figure]]:
         plain = [
             row
             for row in path.rows
-            if (row.depth, row.channels, row.align, row.load, row.pattern) == (1, 1, 0, "closed", "sequential")
+            if (row.channels, row.align, row.load) == (1, 0, "closed")
+            and (path.id == CHASE or (row.depth, row.pattern) == (1, "sequential"))
             and not row.refused
         ]
         settled = [row for row in plain if not row.unsettled] or plain
-        found[path.id] = [rules.Figure(row.bytes, row.p50_ns, row.cache) for row in settled]
+        found[path.id] = [
+            rules.Figure(row.bytes, row.p50_ns, row.cache, row.depth, row.other_user_ns + row.other_system_ns)
+            for row in settled
+        ]
     return found
 
 
-def l2_bytes(cpu: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int:
-    """Of the first core's second cache; 0: unknown."""
-    for index in sorted(cpu.glob("index*")):
+def caches(cpu: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> rules.Machine:
+    """The first core's, and how many cores there are."""
+    sizes = {0: 0}
+    for index in cpu.glob("index*"):
         try:
-            if (index / "level").read_text().strip() == "2":
-                text = (index / "size").read_text().strip()
-                return int(text[:-1]) * {"K": 1 << 10, "M": 1 << 20}[text[-1]]
-        except (OSError, ValueError, KeyError):
+            text = (index / "size").read_text().strip()
+            bytes_ = int(text[:-1]) * {"K": 1 << 10, "M": 1 << 20}[text[-1]]
+            if (index / "type").read_text().strip() != "Instruction":
+                sizes[int((index / "level").read_text())] = bytes_
+        except (OSError, ValueError, KeyError, IndexError):
             continue
-    return 0
+    return rules.Machine(l2_bytes=sizes.get(2, 0), last_level_bytes=sizes[max(sizes)], cores=this_machine().cores)
+
+
+def chase_words(machine: rules.Machine) -> list[str] | None:
+    """Words for wherry-probe, for a run of CHASE; none: caches are unknown, or larger than what it goes round in."""
+    bytes_ = 2 * machine.last_level_bytes
+    return ["--bytes", str(bytes_), "--depth", "8"] if 0 < bytes_ <= _MOST_CHASE_BYTES else None
+
+
+def run(seconds: float, watch: Callable[[Progress], None]) -> ProbeRun:
+    """Measures what the rules ask for. Raises BenchError."""
+    found = measure(only=PATHS, more=["--seconds", str(seconds)], watch=watch)
+    words = chase_words(caches())
+    if found.stopped or words is None:
+        return found
+    chase = measure(only=[CHASE], more=[*words, "--seconds", str(max(1, seconds / 20))], watch=watch)
+    return msgspec.structs.replace(found, paths=found.paths + chase.paths, stopped=chase.stopped)
 
 
 def document(run: ProbeRun) -> dict[str, Any]:
     """The profile, as JSON. Raises InvalidArgument: the run is of another machine, or no rule finds its figures."""
-    here = machine_key()
-    there = {"cpu": run.environment.get("cpu"), "kernel": run.environment.get("kernel")}
-    if there != {"cpu": here["cpu"], "kernel": here["kernel"]}:
-        raise InvalidArgument(f"the run is of another machine ({there['cpu']}, kernel {there['kernel']}): measure here")
-    settings = rules.apply(figures_of(run), rules.Machine(l2_bytes=l2_bytes()))
+    here = this_machine().key
+    if run.machine_key.rpartition(" | UCX ")[0] != here:
+        raise InvalidArgument(f"the run is of another machine ({run.machine_key}), this is {here}: measure here")
+    settings = rules.apply(figures_of(run), caches())
     if not settings:
         raise InvalidArgument(f"the run has none of the paths that the rules ask for: {', '.join(PATHS)}")
     return {
-        "name": "wherry-profile",
-        "schema": SCHEMA,
         "date": run.when,
-        "machine": here,
+        "machine": machine_key(),
         "settings": {
             one.key: {"value": str(one.value), "rule": one.rule, "why": one.why}
             for one in sorted(settings, key=lambda one: one.key)
@@ -71,8 +98,10 @@ def document(run: ProbeRun) -> dict[str, Any]:
 
 
 def write(profile: dict[str, Any], file: Path) -> None:
-    """Puts it in place of what was there, for this user alone to write. Raises OSError."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(file) as whole:
-        whole.write_bytes(msgspec.json.format(msgspec.json.encode(profile), indent=1) + b"\n")
-        whole.chmod(0o600)  # readers refuse what others may write
+    """Puts it in place of what was there, for this user alone to write. Raises OSError.
+
+    What `wherry advise --calibrate` has measured on this machine stays: it took a minute, and of a line that is touched
+    at random it says the same more directly.
+    """
+    settings = {key: Advice(**one) for key, one in profile["settings"].items()}
+    write_profile(file, profile["date"], settings, {"paths": profile["paths"]}, lambda _key, one: one.rule == KERNEL)

@@ -19,15 +19,22 @@ class Machine:
     """What rules know of it beside the figures."""
 
     l2_bytes: int
+    last_level_bytes: int = 0
+    """Of the largest cache; 0: unknown."""
+    cores: int = 0
+    """0: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What a row of a run says. Times are of one transfer at depth 1, ns."""
+    """What a row of a run says. Times are of one transfer, ns."""
 
     bytes: int
     p50_ns: float
     cache: str = "warm"
+    depth: int = 1
+    other_cpu_ns: float = 0
+    """User and system, of the process on the other side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +51,7 @@ class Setting:
     """A setting and why."""
 
     key: str
-    value: int
+    value: int | float
     rule: str
     why: str
 
@@ -115,14 +122,18 @@ def streaming_copy(figures: Figures, _machine: Machine) -> list[Setting]:
     return [Setting("move.streaming_copy_from", start, "crossover", why)]
 
 
-def spin(figures: Figures, _machine: Machine) -> list[Setting]:
+def spin(figures: Figures, machine: Machine) -> list[Setting]:
     """poll.spin_us: as long as waking up takes, so that spinning never costs more than twice the better choice.
+
+    Only on a machine of one core, where the time that the agent spins is taken from its clients. An agent on a core to
+    spare takes it from nobody, and to nap between the offloads of a program that posts one each millisecond only makes
+    each of them later.
 
     Karlin, Manasse, McGeoch, Owicki: Competitive randomized algorithms for non-uniform problems (SODA 1990), section 1:
     the deterministic rule for one spin or block.
     """
     rows = figures.get("wake.nap", ())
-    if not rows:
+    if not rows or machine.cores != 1:
         return []
     wake_ns = min(one.p50_ns for one in rows)
     return [
@@ -130,6 +141,34 @@ def spin(figures: Figures, _machine: Machine) -> list[Setting]:
             "poll.spin_us", min(2000, max(1, math.ceil(wake_ns / 1000))), "ski rental", f"wake.nap: {wake_ns:.0f} ns"
         )
     ]
+
+
+def nap(figures: Figures, _machine: Machine) -> list[Setting]:
+    """poll.nap_us: an agent that naps without end, and looks after each nap, uses 5 % of its core.
+
+    What falling asleep and waking up takes of a core is what the other side of wake.futex uses for it: it does so once
+    for each transfer.
+    A client may have to wait for the end of a nap: none is longer than the default's, whatever it costs.
+    """
+    costs = [one.other_cpu_ns for one in figures.get("wake.futex", ()) if one.other_cpu_ns > 0]
+    if not costs:
+        return []
+    nap_us = min(100, max(20, round(20 * min(costs) / 1000)))
+    return [Setting("poll.nap_us", nap_us, "idle share", f"wake.futex: {min(costs):.0f} ns of its core for a wake-up")]
+
+
+def random_line(figures: Figures, machine: Machine) -> list[Setting]:
+    """advise.line_ns: a load of a random line, several under way, out of memory that caches hold half of at most."""
+    rows = [
+        one
+        for one in figures.get("cpu.chase", ())
+        if one.depth >= 8 and machine.last_level_bytes and one.bytes >= 2 * machine.last_level_bytes
+    ]
+    if not rows:
+        return []
+    found = min(rows, key=lambda one: (-one.bytes, one.depth))
+    why = f"cpu.chase: {found.depth} chains in {found.bytes >> 20} MiB"
+    return [Setting("advise.line_ns", round(found.p50_ns, 2), "random line", why)]
 
 
 def buffers(figures: Figures, machine: Machine) -> list[Setting]:
@@ -150,7 +189,14 @@ def buffers(figures: Figures, machine: Machine) -> list[Setting]:
     return [Setting("route.buffer_bytes", size, "hand-over", why)]
 
 
-RULES: tuple[Callable[[Figures, Machine], list[Setting]], ...] = (transfer_unit, streaming_copy, spin, buffers)
+RULES: tuple[Callable[[Figures, Machine], list[Setting]], ...] = (
+    transfer_unit,
+    streaming_copy,
+    spin,
+    nap,
+    buffers,
+    random_line,
+)
 
 
 def apply(figures: Figures, machine: Machine) -> list[Setting]:

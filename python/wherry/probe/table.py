@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table
 
+from wherry.units import size_text
+
 if TYPE_CHECKING:
     from wherry.probe.comparing import Comparison
     from wherry.probe.lines import PathLine
@@ -22,14 +24,6 @@ def time_text(ns: float) -> str:
         if ns >= factor:
             return f"{ns / factor:.3g} {unit}"
     return f"{ns:.3g} ns"
-
-
-def bytes_text(size: int) -> str:
-    """65536 as "64 KiB"."""
-    for unit, shift in (("MiB", 20), ("KiB", 10)):
-        if size >= 1 << shift:
-            return f"{size / (1 << shift):g} {unit}"
-    return f"{size} B"
 
 
 def _plain(title: str, columns: Sequence[tuple[str, bool]]) -> Table:
@@ -63,6 +57,7 @@ def path_table(path: MeasuredPath) -> Table:
              ("p99.9", False), ("max", False), ("GB/s", False), ("M/s", False), ("CPU", False), ("other CPU", False),
              ("marks", True))  # fmt: skip
     table = _plain(escape(title), names)
+    said = [] if path.provenance == "measured" else [path.provenance]  # on every line
     for row in path.rows:
         if row.refused or row.series:
             continue
@@ -70,8 +65,8 @@ def path_table(path: MeasuredPath) -> Table:
         rate = f"{row.gbytes_per_s:.3g}" if row.gbytes_per_s else ""
         cpu = (row.cpu_user_ns + row.cpu_system_ns, row.other_user_ns + row.other_system_ns)
         millions = f"{row.transfers_per_s / 1e6:.3g}"
-        table.add_row(bytes_text(row.bytes), row.words, *map(time_text, times), rate, millions, *map(time_text, cpu),
-                      _marks(row))  # fmt: skip
+        table.add_row(size_text(row.bytes), row.words, *map(time_text, times), rate, millions, *map(time_text, cpu),
+                      ", ".join([*said, *filter(None, [_marks(row)])]))  # fmt: skip
     return table
 
 
@@ -82,8 +77,8 @@ def remarks(run: ProbeRun) -> list[str]:
     for path in run.paths:
         for trouble in path.troubles:
             kind = "WRONG DATA" if trouble.wrong else "not measured"
-            found.append(f"{path.id}, {bytes_text(trouble.bytes)} {trouble.words}: {kind}: {trouble.why}")
-        found += [f"{path.id}, {bytes_text(row.bytes)} {row.words}: refused: {row.refused}"
+            found.append(f"{path.id}, {size_text(trouble.bytes)} {trouble.words}: {kind}: {trouble.why}")
+        found += [f"{path.id}, {size_text(row.bytes)} {row.words}: refused: {row.refused}"
                   for row in path.rows if row.refused]  # fmt: skip
     return found
 
@@ -97,6 +92,6 @@ def comparison_table(found: Iterable[Comparison], all_rows: bool) -> Table:
         if not all_rows and one.verdict == "no difference":
             continue
         ends = f"{one.low:.3f} to {one.high:.3f}" if math.isfinite(one.high) else ""
-        table.add_row(one.path.id, bytes_text(one.a.bytes), one.a.words, time_text(one.a.p50_ns),
+        table.add_row(one.path.id, size_text(one.a.bytes), one.a.words, time_text(one.a.p50_ns),
                       time_text(one.b.p50_ns), f"{one.ratio:.3f}", ends, one.verdict)  # fmt: skip
     return table

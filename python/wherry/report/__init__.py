@@ -22,6 +22,5 @@ from wherry.report.plots import panels as panels
 from wherry.report.plots import plain_axis as plain_axis
 from wherry.report.plots import reference_line as reference_line
 from wherry.report.plots import size_axis as size_axis
-from wherry.report.plots import size_text as size_text
 from wherry.report.plots import stacked_bars as stacked_bars
 from wherry.report.plots import styled as styled

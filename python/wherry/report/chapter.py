@@ -10,7 +10,18 @@ from typing import Any, TypeVar
 
 from matplotlib.figure import Figure
 
-from wherry.bench import Run, basis_of, met_of, parse_as, published_values
+from wherry import services
+from wherry.bench import (
+    Run,
+    basis_of,
+    benchmarks,
+    met_of,
+    parse_as,
+    published_text,
+    published_values,
+    read_json,
+)
+from wherry.errors import BenchError
 from wherry.report.plots import Published
 
 
@@ -30,6 +41,11 @@ class Section:
     """One sentence about our result, or nothing."""
     rows: Sequence[Any]
     """Dataclasses or mappings of one kind: the data table."""
+
+    @property
+    def paper(self) -> list[tuple[str, str, str]]:
+        """The published values in words: what, how much, where."""
+        return [(entry["quantity"], published_text(entry), entry["source"]) for entry in self.published]
 
 
 class Sections:
@@ -111,6 +127,24 @@ class Chapter:
     sections: Sequence[Section] = ()
     totals: Totals | None = None
     """Before the only section, whose title is theirs."""
+
+
+def read_chapter(file: str) -> Chapter:
+    """What its service makes of a JSON document. Raises BenchError, which names the file and what is wrong with it."""
+    document = read_json(file)
+    known: dict[str, Callable[[Any, str], Chapter]] = {}
+    for part in services.parts("report"):
+        known |= part.CHAPTERS
+    name = document.get("name") if isinstance(document, dict) else None
+    if name not in known:
+        *names, last = map(repr, known)
+        raise BenchError(f"{file}: name is {name!r}; {', '.join(names)} or {last} is expected")
+    return known[name](document, file)
+
+
+def papers() -> list[str]:
+    """Whose evaluations the benchmarks repeat, a phrase each."""
+    return [one.paper for one in benchmarks().values()]
 
 
 Kind = TypeVar("Kind", bound=Run)

@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup, escape
 
-from wherry import services
-from wherry.bench import benchmarks, published_text, read_json, size_text
 from wherry.errors import BenchError
-from wherry.report.chapter import Chapter, Section
+from wherry.report.chapter import Section, papers, read_chapter
 from wherry.report.plots import styled, to_svg
 from wherry.system import replacing
+from wherry.units import size_text
 
 _HERE = Path(__file__).resolve().parent
 
@@ -43,10 +42,10 @@ def build(files: Sequence[str | os.PathLike[str]]) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    *papers, last = [one.paper for one in benchmarks().values()]
+    *first, last = papers()
     return environment.get_template("page.html.jinja").render(
         style=Markup((_HERE / "report.css").read_text(encoding="utf-8")),
-        papers=f"{', '.join(papers)} and {last}" if papers else last,
+        papers=f"{', '.join(first)} and {last}" if first else last,
         chapters=chapters,
     )
 
@@ -64,15 +63,7 @@ def write(files: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) 
 def _chapter(path: str | os.PathLike[str], prefix: str) -> Mapping[str, Any]:
     """What the template knows of a chapter. `prefix`: of its anchors, which no other chapter has."""
     file = os.fspath(path)
-    document = read_json(path)
-    known: dict[str, Callable[[Any, str], Chapter]] = {}
-    for part in services.parts("report"):
-        known |= part.CHAPTERS
-    name = document.get("name") if isinstance(document, dict) else None
-    if name not in known:
-        *names, last = map(repr, known)
-        raise BenchError(f"{file}: name is {name!r}; {', '.join(names)} or {last} is expected")
-    chapter = known[name](document, file)
+    chapter = read_chapter(file)
     return {
         "chapter": chapter,
         "anchor": prefix + chapter.anchor,
@@ -89,7 +80,7 @@ def _section(section: Section, anchor: str) -> Mapping[str, Any]:
         "section": section,
         "anchor": anchor,
         "svg": Markup(svg),
-        "paper": [(entry["quantity"], published_text(entry), entry["source"]) for entry in section.published],
+        "paper": section.paper,
         "table": _table(section.rows),
     }
 

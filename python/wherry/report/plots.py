@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from wherry.bench import size_text as size_text
+from wherry.units import size_text
 
 INK = "#010203"
 """A colour that nothing else uses."""

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `wherry advise` measures a program against: two thresholds, and the costs that its estimate is made of."""
+"""What `wherry advise` measures a program against: two thresholds, and the costs that its estimate is made of.
+
+A machine's are in its path profile (docs/profile.md), as settings `advise.*`. `wherry advise --calibrate` puts all of
+them there, by rule "kernel"; `wherry probe profile` puts the line's cost there where no kernel has.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,15 @@ import json
 import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from wherry.errors import Error, InvalidArgument
-from wherry.system import built
+from wherry.errors import Error, InvalidArgument, NotFound
+from wherry.route import programs
+from wherry.system import Advice, Profile, find_profile, load_profile, this_machine, write_profile
 
 TOUCHES = (0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2.5, 4, 8, 16)
 """Cache lines that the handler of a message touches: the points of the curve. A line a message is a ratio of 4."""
@@ -76,14 +82,45 @@ class Calibration:
         return min(self.curve, key=lambda point: abs(point.ratio - ratio), default=None)
 
     def write(self, path: Path) -> None:
-        """As load() reads it."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"schema": 1, "name": "advise-calibration"} | asdict(self), indent=2) + "\n")
+        """Into the profile of this machine that `path` names, as load() reads it; its other settings stay.
+
+        Raises OSError.
+        """
+        why = f"bench/route/balance.cpp, {self.source}"
+        settings = {f"advise.{name}": Advice(repr(value), "kernel", why) for name, value in _numbers(self).items()}
+        figures = {"source": self.source, "spread": self.spread, "curve": [asdict(point) for point in self.curve]}
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        write_profile(path, now, settings, {"advise": figures}, lambda key, _one: not key.startswith("advise."))
+
+
+_LIMITS = {
+    "communication_below": (0.0, 1e6),
+    "host_above": (0.0, 1e6),
+    "line_ns": (0.1, 1e4),
+    "inline_message_ns": (0.0, 1e6),
+    "inline_byte_ns": (0.0, 1e3),
+    "agent_message_ns": (0.0, 1e6),
+    "agent_byte_ns": (0.0, 1e3),
+}
+"""Of the settings: beyond them a value is a mistake, not a machine's."""
+
+
+def _numbers(of: Calibration) -> dict[str, float]:
+    """By the names of the settings, after "advise."."""
+    return {
+        "communication_below": of.communication_below,
+        "host_above": of.host_above,
+        "line_ns": of.line_ns,
+        "inline_message_ns": of.inline.message_ns,
+        "inline_byte_ns": of.inline.byte_ns,
+        "agent_message_ns": of.agent.message_ns,
+        "agent_byte_ns": of.agent.byte_ns,
+    }
 
 
 # From `wherry advise --calibrate --json FILE` on two virtual cores of an AMD EPYC (Zen 5), shared host, nothing else
-# running, 2026-11-22: 0.20 [0.19, 0.21] and 1.35 [1.24, 1.53] (least and most of five rounds); a line takes 31 ns. That
-# command gives another machine's, `--thresholds FILE` uses them. What the kernel is and where it crosses what:
+# running, 2026-11-22: 0.20 [0.19, 0.21] and 1.35 [1.24, 1.53] (least and most of five rounds); a line takes 31 ns. They
+# hold where a machine's profile says nothing else. What the kernel is and where it crosses what:
 # docs/route-advise.md.
 COMMUNICATION_BELOW = 0.2
 HOST_ABOVE = 1.35
@@ -96,31 +133,67 @@ DEFAULT = Calibration(
     LINE_NS,
     INLINE_COST,
     AGENT_COST,
-    source="Wherry's own, from another machine perhaps: `wherry advise --calibrate --json FILE` measures this one's",
+    source="Wherry's own, from another machine perhaps: `wherry advise --calibrate` measures this one's",
 )
 
 
-def load(path: Path) -> Calibration:
-    """What `wherry advise --calibrate --json` wrote. Raises InvalidArgument."""
+def of_profile(profile: Profile) -> Calibration:
+    """What it says; of what it does not say, Wherry's own. Raises InvalidArgument: a value is absurd."""
+    found = {name: profile.decimal(f"advise.{name}", *limits) for name, limits in _LIMITS.items()}
+    said = {name: value for name, value in found.items() if value is not None}
+    if not said:
+        return DEFAULT
+    numbers = _numbers(DEFAULT) | said
+    if numbers["communication_below"] > numbers["host_above"]:
+        raise InvalidArgument(f"{profile.file}: advise.communication_below is above advise.host_above")
+    by_kernel = all(profile.settings[f"advise.{name}"].rule == "kernel" for name in said) and len(said) == len(_LIMITS)
+    plain = replace(
+        DEFAULT,
+        communication_below=numbers["communication_below"],
+        host_above=numbers["host_above"],
+        line_ns=numbers["line_ns"],
+        inline=Cost(numbers["inline_message_ns"], numbers["inline_byte_ns"]),
+        agent=Cost(numbers["agent_message_ns"], numbers["agent_byte_ns"]),
+        source=f"from profile {profile.file}: {', '.join(sorted(said))}; the rest {DEFAULT.source}",
+    )
+    if not by_kernel:
+        return plain
     try:
-        document: dict[str, Any] = json.loads(path.read_text())
-        if document["name"] != "advise-calibration":
-            raise ValueError(f"it is of {document['name']!r}")
-        numbers = {key: float(document[key]) for key in ("communication_below", "host_above", "line_ns")}
-        if not 0 <= numbers["communication_below"] <= numbers["host_above"] or numbers["line_ns"] <= 0:
-            raise ValueError("want 0 <= communication_below <= host_above, and line_ns > 0")
-        return Calibration(
-            **numbers,
-            inline=Cost(**document["inline"]),
-            agent=Cost(**document["agent"]),
-            source=f"{path}, {document['source']}",
-            spread=document["spread"],
-            curve=[Point(**point) for point in document["curve"]],
+        figures = profile.more["advise"]
+        return replace(
+            plain,
+            source=f"from profile {profile.file}, {str(figures['source'])[:200]}",
+            spread={str(name): [float(low), float(high)] for name, (low, high) in figures["spread"].items()},
+            curve=[Point(**point) for point in figures["curve"]],
         )
     except KeyError as error:
-        raise InvalidArgument(f"{path} is no calibration: it lacks {error}") from None
-    except (ValueError, TypeError) as error:  # JSON's errors are ValueErrors
-        raise InvalidArgument(f"{path} is no calibration: {error}") from None
+        raise InvalidArgument(f"{profile.file}: the figures of advise lack {error}") from None
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InvalidArgument(f"{profile.file}: the figures of advise: {error}") from None
+
+
+def load(path: Path) -> Calibration:
+    """Of a profile that a person names. Raises InvalidArgument: also if it says nothing of this; NotFound."""
+    try:
+        profile = load_profile(path)
+    except FileNotFoundError:
+        raise NotFound(f"there is no file {path}") from None
+    found = of_profile(profile)
+    if found is DEFAULT:
+        raise InvalidArgument(f"{path} has no calibration: `wherry advise --calibrate --json {path}` adds it")
+    return found
+
+
+def find(warn: Callable[[str], None]) -> Calibration:
+    """Of the profile in use, or else Wherry's own. Raises InvalidArgument: $WHERRY_PROFILE names a bad one."""
+    profile = find_profile(warn)
+    if profile is None:
+        return DEFAULT
+    try:
+        return of_profile(profile)
+    except InvalidArgument as error:
+        warn(f"the profile's calibration has no use: {error}")
+        return DEFAULT
 
 
 def line_bytes() -> int:
@@ -161,7 +234,7 @@ def fit(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
 
 def _run_kernel(placement: str, cores: Sequence[int], quick: bool) -> dict[str, Any]:
     command = [sys.executable, "-m", "wherry.cli", "run", "--nodes", "2", "--placement", placement, "--timeout", "60"]
-    command += ["--cores", PLACEMENTS[placement].format(*cores), "--", str(built("bench", "route_balance"))]
+    command += ["--cores", PLACEMENTS[placement].format(*cores), "--", str(programs.balance())]
     command += ["--touches", *map(str, TOUCHES), *(["--messages", "4e5", "--table", "64"] if quick else [])]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     for line in done.stdout.splitlines():
@@ -243,14 +316,7 @@ def evaluate(rounds: Sequence[dict[str, dict[str, Any]]], line: int, cache: int)
         line_ns=touch_ns,
         inline=_by_size(inline_small, inline_large, small, large),
         agent=_by_size(max(0.0, message_ns), statistics.median(of("host", -1)), small, large),
-        source=f"measured on {_machine()}",
+        source=f"measured on {this_machine().cpu}",
         spread={name: [min(values), max(values)] for name, values in spread.items()},
         curve=curve,
     )
-
-
-def _machine() -> str:
-    for entry in Path("/proc/cpuinfo").read_text().splitlines():
-        if entry.startswith("model name"):
-            return entry.partition(":")[2].strip()
-    return "an unnamed CPU"

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from wherry.cli import App, JsonFileOption, OnlyOption, check_experiments, into, progress, show_bench
+from wherry.cli import App, JsonFileOption, OnlyOption, check_experiments, into, note, progress, show_bench
 
 if TYPE_CHECKING:
     from wherry.route.advise import Advice
@@ -123,10 +123,15 @@ def advise_job(
     agent: AgentsOption = None,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="The same, for programs.")] = None,
     thresholds: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What --calibrate wrote, instead of Wherry's own thresholds.")
+        Path | None,
+        typer.Option(metavar="FILE", help="The profile that --calibrate wrote to, instead of this machine's own."),
     ] = None,
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Measure this machine's thresholds: a minute, nothing else running.")
+        bool,
+        typer.Option(
+            "--calibrate",
+            help="Measure this machine's thresholds: a minute, nothing else running. --json: into that profile.",
+        ),
     ] = False,
 ) -> None:
     """Run a program as `wherry run` does, and say where its messages are best routed.
@@ -168,7 +173,7 @@ def advise_job(
         cores=cores,
         agents=agent or [],
     )
-    status, advice = advise.run(job, calibration.load(thresholds) if thresholds else calibration.DEFAULT)
+    status, advice = advise.run(job, calibration.load(thresholds) if thresholds else calibration.find(note))
     if advice is None:
         typer.echo("wherry advise: the program failed, so there is no advice", err=True)
         raise typer.Exit(status)

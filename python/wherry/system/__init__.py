@@ -28,14 +28,17 @@ if TYPE_CHECKING:
     from wherry.system.processes import Lines as Lines
     from wherry.system.processes import Process as Process
     from wherry.system.processes import Workspace as Workspace
+    from wherry.system.processes import ends_with_us as ends_with_us
     from wherry.system.processes import exit_status as exit_status
     from wherry.system.processes import how_it_ended as how_it_ended
     from wherry.system.processes import inherited as inherited
+    from wherry.system.profile import Advice as Advice
     from wherry.system.profile import Profile as Profile
     from wherry.system.profile import default_profile_file as default_profile_file
     from wherry.system.profile import find_profile as find_profile
     from wherry.system.profile import load_profile as load_profile
     from wherry.system.profile import machine_key as machine_key
+    from wherry.system.profile import write_profile as write_profile
     from wherry.system.secure import check_private as check_private
     from wherry.system.secure import open_directory as open_directory
     from wherry.system.secure import open_own as open_own
@@ -70,17 +73,20 @@ if not TYPE_CHECKING:  # so that a checker of types knows which names there are
                 "Lines",
                 "Process",
                 "Workspace",
+                "ends_with_us",
                 "exit_status",
                 "how_it_ended",
                 "inherited",
             ),
             "wherry.system.ports": ("free_ports",),
             "wherry.system.profile": (
+                "Advice",
                 "Profile",
                 "default_profile_file",
                 "find_profile",
                 "load_profile",
                 "machine_key",
+                "write_profile",
             ),
             "wherry.system.netns": (
                 "Mesh",

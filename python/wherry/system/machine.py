@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine that this process runs on."""
+"""The machine that this process runs on. `src/base/machine.hpp` reads the same; a test holds the two to each other."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ class Machine:
     cores: int
     kernel: str
     memory_bytes: int
+
+    @property
+    def key(self) -> str:
+        """What figures of one machine share, as runs of `wherry probe` name it."""
+        return f"{self.cpu} | {self.cores} cores | Linux {self.kernel}"
 
 
 def this_machine() -> Machine:

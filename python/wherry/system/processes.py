@@ -103,6 +103,19 @@ class Workspace:
             pass  # somebody has killed it
 
 
+def ends_with_us() -> Callable[[], None]:
+    """For subprocess' preexec_fn: the program is told to end (SIGTERM) when the thread that starts it ends, by kill -9,
+    too. Its own children are its own affair."""
+    launcher = os.getpid()
+
+    def before() -> None:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != launcher:
+            os._exit(1)
+
+    return before
+
+
 class Process:
     """A process in a session, and a process group, of its own. Its pid stays taken until close()."""
 

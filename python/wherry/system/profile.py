@@ -7,22 +7,27 @@ The agent reads the same file (`src/base/profile.hpp`); docs/profile.md says wha
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import stat
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from wherry.errors import InvalidArgument
 from wherry.system.machine import this_machine
+from wherry.system.secure import replacing
 
 SCHEMA = 1
 NAME = "wherry-profile"
 MOST_BYTES = 4 << 20
 _MOST_TEXT = 512
-_KEY = re.compile(r"[a-z0-9._]+")
+_KEY = re.compile(r"[a-z0-9._]{1,512}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_MOST_SETTINGS, _MOST_CORES, _MOST_DEPTH = 256, 65_536, 64
+_OWN = ("name", "schema", "date", "machine", "settings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +46,29 @@ class Profile:
     file: Path
     date: str
     settings: dict[str, Advice]
+    more: dict[str, Any] = field(default_factory=dict)
+    """What else is in the file, unchecked: the figures that the settings come from."""
+
+    def decimal(self, key: str, least: float, most: float) -> float | None:
+        """A setting that is a number; none: the profile does not say. Raises InvalidArgument: it is absurd."""
+        advice = self.settings.get(key)
+        if advice is None:
+            return None
+        try:
+            value = float(advice.value)
+        except ValueError:
+            value = math.nan
+        if not least <= value <= most:
+            raise InvalidArgument(f"{self.file}: {key} = {advice.value!r}: want a number from {least:g} to {most:g}")
+        return value
 
     def number(self, key: str, least: int, most: int, multiple_of: int = 1) -> int | None:
         """A setting that is a whole number; none: the profile does not say. Raises InvalidArgument: it is absurd."""
         advice = self.settings.get(key)
         if advice is None:
             return None
-        try:
-            value = int(advice.value)
-        except ValueError:
-            value = least - 1
+        # What the agent's parser takes, which is less than int() does: no sign, space or underscore.
+        value = int(advice.value) if re.fullmatch(r"[0-9]{1,512}", advice.value) else least - 1
         if not least <= value <= most or value % multiple_of != 0:
             multiple = f", a multiple of {multiple_of}" if multiple_of > 1 else ""
             raise InvalidArgument(
@@ -95,27 +113,71 @@ def load_profile(file: Path) -> Profile:
     if len(text) > MOST_BYTES:
         raise InvalidArgument(f"{file} is no path profile: it has more than {MOST_BYTES} bytes")
     try:
-        return _parse(json.loads(text), file)
+        return _parse(_json(text), file)
     except InvalidArgument:
         raise
     except KeyError as error:
         raise InvalidArgument(f"{file} is no path profile: it lacks {error}") from None
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise InvalidArgument(f"{file} is no path profile: {error}") from None
 
 
+def _whole(text: str) -> int:
+    float(text) if len(text) < 400 else _no_number(text)
+    return int(text)
+
+
+def _real(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _no_number(text)
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text[:40]} is no number of JSON's, or too large")
+
+
+def _json(text: bytes) -> Any:
+    """What src/base/profile.cpp takes, and no more: json.loads() alone takes NaN, UTF-16 and halves of characters."""
+    if b"\0" in text:
+        raise ValueError("it has a byte of 0")
+    document = json.loads(text.decode("utf-8-sig"), parse_int=_whole, parse_float=_real, parse_constant=_no_number)
+    json.dumps(document, ensure_ascii=False).encode()  # a half of a character, wherever it is, is a ValueError
+    level = [document]
+    for _ in range(_MOST_DEPTH + 1):
+        level = [
+            one for of in level for one in (of.values() if isinstance(of, dict) else of if isinstance(of, list) else ())
+        ]
+        if not level:
+            return document
+    raise ValueError(f"its lists and objects are more than {_MOST_DEPTH} deep")
+
+
 def _text(value: object) -> str:
-    if not isinstance(value, str) or len(value.encode()) > _MOST_TEXT or not value.isprintable():
-        raise ValueError(f"{str(value)[:40]!r} is no text of at most {_MOST_TEXT} bytes")
+    if not isinstance(value, str) or len(value.encode()) > _MOST_TEXT or _CONTROL.search(value):
+        raise ValueError(f"{str(value)[:40]!r} is no text of at most {_MOST_TEXT} bytes without control characters")
+    return value
+
+
+def _number(value: object, most: int) -> int:
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError(f"{str(value)[:40]} is no whole number up to {most}")
     return value
 
 
 def _parse(document: Any, file: Path) -> Profile:
     if document["name"] != NAME:
         raise ValueError(f"its name is {document['name']!r}")
-    if document["schema"] != SCHEMA:
+    if _number(document["schema"], _MOST_CORES) != SCHEMA:
         raise ValueError(f"it has schema {document['schema']}, and this is written for {SCHEMA}: measure again")
-    of, here = {key: document["machine"][key] for key in ("cpu", "kernel", "cores")}, machine_key()
+    machine, here = document["machine"], machine_key()
+    of = {
+        "cpu": _text(machine["cpu"]),
+        "kernel": _text(machine["kernel"]),
+        "cores": _number(machine["cores"], _MOST_CORES),
+    }
+    date = _text(document["date"])
+    if len(document["settings"]) > _MOST_SETTINGS:
+        raise ValueError(f"it has more than {_MOST_SETTINGS} settings")
     if of != here:
         raise InvalidArgument(
             f"{file} is the profile of another machine ({of}), this is {here}: `wherry probe profile` measures it"
@@ -125,7 +187,39 @@ def _parse(document: Any, file: Path) -> Profile:
         if not _KEY.fullmatch(key):
             raise ValueError(f"{key[:40]!r} is no setting's name")
         settings[key] = Advice(_text(one["value"]), _text(one["rule"]), _text(one["why"]))
-    return Profile(file, _text(document["date"]), settings)
+    more = {key: value for key, value in document.items() if key not in _OWN}
+    return Profile(file, date, settings, more)
+
+
+def write_profile(
+    file: Path,
+    date: str,
+    settings: Mapping[str, Advice],
+    more: Mapping[str, Any],
+    keeps: Callable[[str, Advice], bool],
+) -> None:
+    """Puts a profile of this machine in place, for this user alone to write.
+
+    `more`: figures, beside the settings. What is there already stays where it is this machine's: settings that `keeps`
+    chooses, and figures of other names. Raises OSError.
+    """
+    try:
+        there = load_profile(file)
+    except (FileNotFoundError, InvalidArgument):
+        there = Profile(file, date, {})
+    kept = {key: one for key, one in there.settings.items() if keeps(key, one)}
+    document = {
+        "name": NAME,
+        "schema": SCHEMA,
+        "date": date,
+        "machine": machine_key(),
+        "settings": {key: asdict(one) for key, one in sorted((dict(settings) | kept).items())},
+        **(there.more | dict(more)),
+    }
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(file) as whole:
+        whole.write_text(json.dumps(document, indent=1) + "\n")
+        whole.chmod(0o600)  # readers refuse what others may write
 
 
 def find_profile(warn: Callable[[str], None]) -> Profile | None:

@@ -6,7 +6,9 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import shutil
 import stat
+import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -162,9 +164,19 @@ def replace_own(name: str, text: str, directory: int) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """A new, empty file beside `path`, which gets that name when the block ends well, and goes when it does not.
 
-    Its name cannot be known before: in a directory that others may write to, such as /tmp, they could put a link there.
-    Raises OSError.
+    A link stays, and what it names is replaced. A device or a FIFO is not replaced: it gets the bytes at the end.
+    The new file's name cannot be known before: in a directory that others may write to, such as /tmp, they could put a
+    link there. Raises OSError.
     """
+    path = path.resolve() if path.is_symlink() else path
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with tempfile.TemporaryDirectory(prefix="wherry-") as directory:
+            new = Path(directory) / "new"
+            new.touch()
+            yield new
+            with new.open("rb") as whole, path.open("wb") as out:
+                shutil.copyfileobj(whole, out)
+        return
     new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666))
     try:

@@ -29,13 +29,13 @@ bool is_fatal(Cause cause) { return cause != Cause::kNoCommonPort && cause != Ca
 }  // namespace
 
 UpParts linux_parts(std::string directory) {
-  return {.kernel = linux_kernel(),
+  return {.kernel = pci::linux_kernel(),
           .records = RecordStore(std::move(directory)),
-          .registers = [](const VfioDevice& device) { return std::make_unique<VfioRegisters>(device); },
-          .card = [](const VfioDevice& device) { return std::make_unique<VfioCard>(device); }};
+          .registers = [](const pci::VfioDevice& device) { return std::make_unique<VfioRegisters>(device); },
+          .card = [](const pci::VfioDevice& device) { return std::make_unique<VfioCard>(device); }};
 }
 
-Result<std::unique_ptr<BringUp>> BringUp::begin(UpParts parts, const PciTree& tree, const UpOptions& options,
+Result<std::unique_ptr<BringUp>> BringUp::begin(UpParts parts, const pci::PciTree& tree, const UpOptions& options,
                                                 const std::atomic<bool>& stop, UpReport& report) {
   std::unique_ptr<BringUp> up(new BringUp(std::move(parts), tree, options, stop, report));
   Status done = up->open();
@@ -46,7 +46,7 @@ Result<std::unique_ptr<BringUp>> BringUp::begin(UpParts parts, const PciTree& tr
   return done;
 }
 
-Status BringUp::probe(UpParts parts, const PciTree& tree, const UpOptions& options, const std::atomic<bool>& stop,
+Status BringUp::probe(UpParts parts, const pci::PciTree& tree, const UpOptions& options, const std::atomic<bool>& stop,
                       UpReport& report) {
   BringUp up(std::move(parts), tree, options, stop, report);
   Status done = up.open();
@@ -106,16 +106,16 @@ Status BringUp::take() {
     record_.lent.clear();
     return written;
   }
-  for (const Lent& lent : record_.lent) WHERRY_TRY(binding_.take(lent));
+  for (const pci::Lent& lent : record_.lent) WHERRY_TRY(binding_.take(lent));
   return {};
 }
 
 Status BringUp::open_vfio() {
-  const PciFunction *nic = tree_.find(options_.nic), *card = tree_.find(options_.card);
+  const pci::PciFunction *nic = tree_.find(options_.nic), *card = tree_.find(options_.card);
   const std::array devices{options_.nic, options_.card};
   const std::array groups{nic->group, card->group};
-  WHERRY_ASSIGN(Vfio vfio, Vfio::open(parts_.kernel, devices, groups));
-  vfio_ = std::make_unique<Vfio>(std::move(vfio));
+  WHERRY_ASSIGN(pci::Vfio vfio, pci::Vfio::open(parts_.kernel, devices, groups));
+  vfio_ = std::make_unique<pci::Vfio>(std::move(vfio));
   const auto map = [&](std::size_t index, unsigned bar, std::uint64_t address) {
     Status mapped = vfio_->map_bar(index, bar, address);
     if (mapped.code() == StatusCode::kFailedPrecondition)
@@ -128,13 +128,13 @@ Status BringUp::open_vfio() {
 }
 
 Status BringUp::open_devices() {
-  const PciFunction* nic = tree_.find(options_.nic);
+  const pci::PciFunction* nic = tree_.find(options_.nic);
   const Personality* personality = personality_of(nic->vendor, nic->device);
   if (personality == nullptr)
     return {StatusCode::kUnsupported,
             fmt::format("the NIC {} ({:04x}:{:04x}) is not one that is driven: `wherry bypass probe` lists them",
                         nic->text(), nic->vendor, nic->device)};
-  VfioDevice &nic_device = vfio_->device(kNicIndex), &card_device = vfio_->device(kCardIndex);
+  pci::VfioDevice &nic_device = vfio_->device(kNicIndex), &card_device = vfio_->device(kCardIndex);
   DmaMemory messages;
   if (personality->hand_over == HandOver::kVirtchnl) {
     WHERRY_ASSIGN(messages.address, vfio_->free_iova(kMessageMemory, kMessageAddress));
@@ -144,7 +144,7 @@ Status BringUp::open_devices() {
   access_ = parts_.card(card_device);
   WHERRY_ASSIGN(nic_, make_nic(*personality, *registers_, messages));
   if (Status done = nic_device.reset(); !done && done.code() != StatusCode::kUnsupported) return done;
-  for (const VfioDevice* device : {&nic_device, &card_device}) {
+  for (const pci::VfioDevice* device : {&nic_device, &card_device}) {
     WHERRY_TRY(device->forbid_relaxed_ordering());
     WHERRY_TRY(device->set_bus_master(true));
   }

@@ -15,12 +15,12 @@
 #include "bypass/path.hpp"
 #include "bypass/process/preflight.hpp"
 #include "bypass/process/record.hpp"
-#include "bypass/vfio.hpp"
+#include "pci/vfio.hpp"
 
 namespace wherry::bypass {
 
 struct UpOptions {
-  BusAddress nic{}, card{};
+  pci::BusAddress nic{}, card{};
   std::string sysfs = "/sys";
   bool promiscuous = false;
   bool in_place = false;
@@ -33,11 +33,11 @@ struct UpOptions {
 
 /// Tests put models in their places.
 struct UpParts {
-  Kernel& kernel;
+  pci::Kernel& kernel;
   RecordStore records;
   /// NIC and card behind the container; the Vfio lives longer than both.
-  std::function<std::unique_ptr<Registers>(const VfioDevice&)> registers;
-  std::function<std::unique_ptr<CardAccess>(const VfioDevice&)> card;
+  std::function<std::unique_ptr<Registers>(const pci::VfioDevice&)> registers;
+  std::function<std::unique_ptr<CardAccess>(const pci::VfioDevice&)> card;
 };
 /// The real ones.
 UpParts linux_parts(std::string directory);
@@ -53,10 +53,10 @@ struct UpReport {
 class BringUp {
  public:
   /// Ends early, with everything undone, once `stop` is true: kCancelled. The report is filled as far as it came.
-  static Result<std::unique_ptr<BringUp>> begin(UpParts parts, const PciTree& tree, const UpOptions& options,
+  static Result<std::unique_ptr<BringUp>> begin(UpParts parts, const pci::PciTree& tree, const UpOptions& options,
                                                 const std::atomic<bool>& stop, UpReport& report);
   /// As begin(), but ends after the pre-flight test: `wherry bypass probe --move`.
-  static Status probe(UpParts parts, const PciTree& tree, const UpOptions& options, const std::atomic<bool>& stop,
+  static Status probe(UpParts parts, const pci::PciTree& tree, const UpOptions& options, const std::atomic<bool>& stop,
                       UpReport& report);
   BringUp(const BringUp&) = delete;
   BringUp& operator=(const BringUp&) = delete;
@@ -70,7 +70,8 @@ class BringUp {
   [[nodiscard]] const UpOptions& options() const noexcept { return options_; }
 
  private:
-  BringUp(UpParts parts, const PciTree& tree, const UpOptions& options, const std::atomic<bool>& stop, UpReport& report)
+  BringUp(UpParts parts, const pci::PciTree& tree, const UpOptions& options, const std::atomic<bool>& stop,
+          UpReport& report)
       : parts_(std::move(parts)),
         binding_(parts_.kernel, options.sysfs),
         tree_(tree),
@@ -87,13 +88,13 @@ class BringUp {
   [[nodiscard]] Status go_on() const;
 
   UpParts parts_;
-  Binding binding_;
-  const PciTree& tree_;
+  pci::Binding binding_;
+  const pci::PciTree& tree_;
   UpOptions options_;
   const std::atomic<bool>& stop_;
   UpReport& report_;
   Record record_{};
-  std::unique_ptr<Vfio> vfio_;
+  std::unique_ptr<pci::Vfio> vfio_;
   std::unique_ptr<Registers> registers_;
   std::unique_ptr<CardAccess> access_;
   std::unique_ptr<Nic> nic_;

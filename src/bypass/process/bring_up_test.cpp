@@ -5,20 +5,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bypass/kernel_testing.hpp"
 #include "bypass/nic/model_testing.hpp"
 #include "bypass/process/card_testing.hpp"
+#include "pci/kernel_testing.hpp"
 
 namespace wherry::bypass {
 namespace {
 
-using testing_support::at;
+using pci::testing_support::at;
+using pci::testing_support::DeviceModel;
+using pci::testing_support::FakeKernel;
+using pci::testing_support::kCardWindow;
+using pci::testing_support::kNicRegisters;
+using pci::testing_support::Machine;
 using testing_support::CardModel;
-using testing_support::DeviceModel;
-using testing_support::FakeKernel;
-using testing_support::kCardWindow;
-using testing_support::kNicRegisters;
-using testing_support::Machine;
 using testing_support::ModelCardAccess;
 using testing_support::TenGigabitModel;
 
@@ -28,13 +28,13 @@ namespace reg = registers;
 /// Registers behind the kernel's device, with the model's time.
 class TimedRegisters final : public Registers {
  public:
-  TimedRegisters(const VfioDevice& device, Registers& model) : device_(device), model_(model) {}
+  TimedRegisters(const pci::VfioDevice& device, Registers& model) : device_(device), model_(model) {}
   std::uint32_t read(std::uint32_t offset) override { return device_.read32(0, offset); }
   void write(std::uint32_t offset, std::uint32_t value) override { device_.write32(0, offset, value); }
   void pause(std::chrono::microseconds time) override { model_.pause(time); }
 
  private:
-  const VfioDevice& device_;
+  const pci::VfioDevice& device_;
   Registers& model_;
 };
 
@@ -61,7 +61,7 @@ struct Bench {
         .read = [this](std::uint64_t offset) { return nic.read(static_cast<std::uint32_t>(offset)); },
         .write = [this](std::uint64_t offset,
                         std::uint32_t value) { nic.write(static_cast<std::uint32_t>(offset), value); }};
-    nic_device.config = testing_support::ConfigBytes(256).express(0, 0x2810).text();
+    nic_device.config = pci::testing_support::ConfigBytes(256).express(0, 0x2810).text();
     DeviceModel card_device{.name = kCardName, .group = 11, .kernel_driver = ""};
     card_device.bars[0] = {.bytes = 0x1'0000, .read = {}, .write = {}};
     card_device.bars[2] = {.bytes = 16 << 20, .read = {}, .write = {}};
@@ -87,21 +87,22 @@ struct Bench {
            from + bytes <= kCardWindow + place->second.bytes;
   }
   UpParts parts() {
-    return {.kernel = *kernel,
-            .records = RecordStore(run.path().string()),
-            .registers = [this](const VfioDevice& device) { return std::make_unique<TimedRegisters>(device, nic); },
-            .card =
-                [this](const VfioDevice& /*device*/) {
-                  return std::make_unique<ModelCardAccess>(card, [this](std::chrono::microseconds time) {
-                    nic.pause(time);
-                    on_pause();
-                  });
-                }};
+    return {
+        .kernel = *kernel,
+        .records = RecordStore(run.path().string()),
+        .registers = [this](const pci::VfioDevice& device) { return std::make_unique<TimedRegisters>(device, nic); },
+        .card =
+            [this](const pci::VfioDevice& /*device*/) {
+              return std::make_unique<ModelCardAccess>(card, [this](std::chrono::microseconds time) {
+                nic.pause(time);
+                on_pause();
+              });
+            }};
   }
   Result<std::unique_ptr<BringUp>> begin() {
-    auto tree = PciTree::read(machine.sysfs.text());
+    auto tree = pci::PciTree::read(machine.sysfs.text());
     EXPECT_TRUE(tree);
-    tree_ = std::make_unique<PciTree>(*std::move(tree));
+    tree_ = std::make_unique<pci::PciTree>(*std::move(tree));
     return BringUp::begin(parts(), *tree_, options, stop, report);
   }
   /// As it was before.
@@ -118,7 +119,7 @@ struct Bench {
     for (const std::string& fault : nic.faults) ADD_FAILURE() << fault;
     for (const std::string& line : kernel->log) EXPECT_FALSE(line.starts_with("ERROR")) << line;
   }
-  std::unique_ptr<PciTree> tree_;
+  std::unique_ptr<pci::PciTree> tree_;
 };
 
 TEST(BringUp, BeginAndEnd_ExpectCardDrivingTheNicAndThenTheKernel) {
@@ -242,7 +243,7 @@ TEST(BringUp, StopAtAnyMoment_ExpectEverythingGivenBack) {
 TEST(BringUp, AcsRedirect_ExpectRefusalOrDetour) {
   Bench bench;
   bench.machine.sysfs.write("devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/config",
-                            testing_support::ConfigBytes()
+                            pci::testing_support::ConfigBytes()
                                 .bridge(0xE000'0000, 0xE0FF'FFFF, kCardWindow, kCardWindow + 0xFFF'FFFF)
                                 .express(6)
                                 .acs(0x5F, 0x1D)
@@ -313,7 +314,7 @@ TEST(BringUp, NicRemovedWhileUp_ExpectAnErrorAndTheRest) {
 
 TEST(BringUp, ProbeWithMove_ExpectVerdictAndNothingKept) {
   Bench bench;
-  auto tree = PciTree::read(bench.machine.sysfs.text());
+  auto tree = pci::PciTree::read(bench.machine.sysfs.text());
   ASSERT_TRUE(tree);
   const Status done = BringUp::probe(bench.parts(), *tree, bench.options, bench.stop, bench.report);
   EXPECT_TRUE(done) << done.message();
@@ -334,7 +335,7 @@ TEST(BringUp, BeginAfterAKilledProcess_ExpectItsLoansMended) {
                            .nic = at(kNicName),
                            .card = at(kCardName),
                            .lent = {{at(kNicName), "ixgbe"}, {at(kCardName), ""}}}));
-  const Binding binding(*bench.kernel, bench.machine.sysfs.text());
+  const pci::Binding binding(*bench.kernel, bench.machine.sysfs.text());
   ASSERT_TRUE(binding.take({at(kNicName), "ixgbe"}));
   ASSERT_TRUE(binding.take({at(kCardName), ""}));
   bench.card.set(reg::queue_control_offset(0), 1);  // it left the core running, whose slots are nobody's then

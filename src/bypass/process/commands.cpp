@@ -36,7 +36,7 @@ int fail(const Status& status) {
 }
 
 /// What a machine without it says.
-int no_hardware(const CommandOptions& options, const PciTree& tree, const Candidates& candidates,
+int no_hardware(const CommandOptions& options, const pci::PciTree& tree, const Candidates& candidates,
                 const std::string& what) {
   const std::string sentence = fmt::format("{}: bypass needs a NIC that it drives and an FPGA card.", what);
   if (options.json)
@@ -49,14 +49,14 @@ int no_hardware(const CommandOptions& options, const PciTree& tree, const Candid
 
 /// The machine, and the NIC and the card of it that are meant.
 struct Chosen {
-  PciTree tree;
+  pci::PciTree tree;
   Candidates candidates;
-  BusAddress nic{}, card{};
+  pci::BusAddress nic{}, card{};
 };
 
 /// Or an exit status, when the reason has been printed.
 std::variant<Chosen, int> choose_pair(const CommandOptions& options) {
-  auto tree = PciTree::read(options.sysfs);
+  auto tree = pci::PciTree::read(options.sysfs);
   if (!tree) {
     say(fmt::format("wherry-bypass: {}", tree.status().message()));
     return static_cast<int>(Cause::kNoHardware);
@@ -107,7 +107,7 @@ void show_status(const std::string& text) {
 Result<std::vector<Record>> records_meant(const CommandOptions& options, const RecordStore& store) {
   if (Status readable = store.readable(); !readable) return readable;
   if (options.nic.empty()) return store.all();
-  const auto nic = parse_bus_address(options.nic);
+  const auto nic = pci::parse_bus_address(options.nic);
   if (!nic) return nic.status();
   auto record = store.read(*nic);
   if (!record) return record.status();
@@ -116,8 +116,8 @@ Result<std::vector<Record>> records_meant(const CommandOptions& options, const R
   return records;
 }
 
-int finish(const CommandOptions& options, const PciTree& tree, const Candidates& candidates, const UpReport& report,
-           const Status& done) {
+int finish(const CommandOptions& options, const pci::PciTree& tree, const Candidates& candidates,
+           const UpReport& report, const Status& done) {
   const Finding finding = verdict(report);
   if (options.json) {
     print(report_json(tree, candidates, &report, done ? "" : done.message()));
@@ -221,7 +221,7 @@ int run_down(const CommandOptions& options) {
   if (!records) return fail(records.status());
   if (records->empty()) say("nothing to do: no card drives a NIC");
   int worst = 0;
-  const Binding binding(linux_kernel(), options.sysfs);
+  const pci::Binding binding(pci::linux_kernel(), options.sysfs);
   for (const Record& record : *records) {
     if (RecordStore::alive(record)) {
       // A stopped process takes the signal once it goes on.

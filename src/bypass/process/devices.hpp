@@ -6,26 +6,26 @@
 
 #include "bypass/card.hpp"
 #include "bypass/nic/registers.hpp"
-#include "bypass/vfio.hpp"
+#include "pci/vfio.hpp"
 
 namespace wherry::bypass {
 
 /// The device must outlive both.
 class VfioRegisters final : public Registers {
  public:
-  explicit VfioRegisters(const VfioDevice& device, unsigned bar = 0) : device_(device), bar_(bar) {}
+  explicit VfioRegisters(const pci::VfioDevice& device, unsigned bar = 0) : device_(device), bar_(bar) {}
   [[nodiscard]] std::uint32_t read(std::uint32_t offset) override { return device_.read32(bar_, offset); }
   void write(std::uint32_t offset, std::uint32_t value) override { device_.write32(bar_, offset, value); }
   void pause(std::chrono::microseconds time) override { std::this_thread::sleep_for(time); }
 
  private:
-  const VfioDevice& device_;
+  const pci::VfioDevice& device_;
   unsigned bar_;
 };
 
 class VfioCard final : public CardAccess {
  public:
-  explicit VfioCard(const VfioDevice& device) : device_(device) {}
+  explicit VfioCard(const pci::VfioDevice& device) : device_(device) {}
   [[nodiscard]] std::uint32_t read(std::uint32_t offset) override { return device_.read32(kRegisterBar, offset); }
   void write(std::uint32_t offset, std::uint32_t value) override { device_.write32(kRegisterBar, offset, value); }
   Status read_window(std::uint32_t offset, std::span<std::byte> into) override {
@@ -37,7 +37,7 @@ class VfioCard final : public CardAccess {
   void pause(std::chrono::microseconds time) override { std::this_thread::sleep_for(time); }
 
  private:
-  const VfioDevice& device_;
+  const pci::VfioDevice& device_;
 };
 
 }  // namespace wherry::bypass

@@ -2,6 +2,7 @@
 // wherry-bypass: the host's part of bypass.
 #include <CLI/CLI.hpp>
 
+#include "base/command_line.hpp"
 #include "base/program.hpp"
 #include "base/version.hpp"
 #include "bypass/process/commands.hpp"
@@ -50,7 +51,7 @@ int main(int argc, char** argv) {
   up->add_flag("--allow-detour", options.up.allow_detour,
                "go on although traffic passes the root complex, if the pre-flight test finds that it arrives");
   up->add_flag("!--no-preflight", options.up.preflight, "do not move data first");
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
 
   const std::atomic<bool>& stop = wherry::stop_on_signals();
   if (probe->parsed()) return run_probe(options, stop);

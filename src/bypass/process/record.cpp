@@ -46,7 +46,7 @@ std::uint64_t process_start(pid_t pid) {
 
 std::string record_text(const Record& record) {
   json lent = json::array();
-  for (const Lent& one : record.lent) lent.push_back({{"function", one.at.text()}, {"driver", one.driver}});
+  for (const pci::Lent& one : record.lent) lent.push_back({{"function", one.at.text()}, {"driver", one.driver}});
   return json{{"pid", record.pid},
               {"started", record.started},
               {"nic", record.nic.text()},
@@ -60,8 +60,8 @@ Result<Record> parse_record(const std::string& text) {
   const Status wrong(StatusCode::kProtocol, "it is not a record of `wherry bypass up`");
   const json document = json::parse(text, nullptr, false);
   if (!document.is_object()) return wrong;
-  const auto address = [](const json& value) -> Result<BusAddress> {
-    return parse_bus_address(value.is_string() ? value.get<std::string>() : std::string());
+  const auto address = [](const json& value) -> Result<pci::BusAddress> {
+    return pci::parse_bus_address(value.is_string() ? value.get<std::string>() : std::string());
   };
   Record record;
   const json pid = document.value("pid", json()), started = document.value("started", json());
@@ -76,7 +76,7 @@ Result<Record> parse_record(const std::string& text) {
     if (!one.is_object()) return wrong;
     const json driver = one.value("driver", json());
     if (!driver.is_string()) return wrong;
-    Lent entry;
+    pci::Lent entry;
     WHERRY_ASSIGN(entry.at, address(one.value("function", json())));
     entry.driver = driver.get<std::string>();
     // It becomes part of a path and of a message.
@@ -87,9 +87,13 @@ Result<Record> parse_record(const std::string& text) {
   return record;
 }
 
-std::string RecordStore::file_of(BusAddress nic) const { return fmt::format("{}/{}.json", directory_, nic.text()); }
+std::string RecordStore::file_of(pci::BusAddress nic) const {
+  return fmt::format("{}/{}.json", directory_, nic.text());
+}
 
-std::string RecordStore::socket_of(BusAddress nic) const { return fmt::format("{}/{}.socket", directory_, nic.text()); }
+std::string RecordStore::socket_of(pci::BusAddress nic) const {
+  return fmt::format("{}/{}.socket", directory_, nic.text());
+}
 
 Status RecordStore::write(const Record& record) const {
   WHERRY_ASSIGN(const Fd directory,
@@ -105,7 +109,7 @@ Status RecordStore::write(const Record& record) const {
   return {};
 }
 
-Result<std::optional<Record>> RecordStore::read(BusAddress nic) const {
+Result<std::optional<Record>> RecordStore::read(pci::BusAddress nic) const {
   const std::string path = file_of(nic);
   auto text = read_text_file(path, "the record of `wherry bypass up`", 65'536);
   if (!text && text.status().code() == StatusCode::kNotFound) return std::optional<Record>();
@@ -129,7 +133,7 @@ std::vector<Record> RecordStore::all() const {
   std::error_code error;
   for (fs::directory_iterator entry(directory_, error), end; !error && entry != end; entry.increment(error)) {
     if (entry->path().extension() != ".json") continue;
-    const auto nic = parse_bus_address(entry->path().stem().string());
+    const auto nic = pci::parse_bus_address(entry->path().stem().string());
     if (!nic) continue;
     if (auto record = read(*nic); record && record->has_value()) records.push_back(**std::move(record));
   }
@@ -137,7 +141,7 @@ std::vector<Record> RecordStore::all() const {
   return records;
 }
 
-void RecordStore::remove(BusAddress nic) const noexcept {
+void RecordStore::remove(pci::BusAddress nic) const noexcept {
   ::unlink(file_of(nic).c_str());
   ::unlink(socket_of(nic).c_str());
 }
@@ -146,7 +150,7 @@ bool RecordStore::alive(const Record& record) {
   return record.started != 0 && process_start(record.pid) == record.started;
 }
 
-Result<std::vector<std::string>> RecordStore::mend(const Record& record, const Binding& binding) const {
+Result<std::vector<std::string>> RecordStore::mend(const Record& record, const pci::Binding& binding) const {
   std::vector<std::string> done;
   Status first;
   for (auto lent = record.lent.rbegin(); lent != record.lent.rend(); ++lent) {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "bypass/binding.hpp"
+#include "pci/binding.hpp"
 #include "wherry/status.hpp"
 
 namespace wherry::bypass {
@@ -19,8 +19,8 @@ struct Record {
   pid_t pid = 0;
   /// When the process started, in the kernel's ticks: another process that got the number later is not meant.
   std::uint64_t started = 0;
-  BusAddress nic{}, card{};
-  std::vector<Lent> lent;  ///< in the order in which they were taken
+  pci::BusAddress nic{}, card{};
+  std::vector<pci::Lent> lent;  ///< in the order in which they were taken
 };
 
 /// In ticks since the machine started; 0: there is no such process, or it is a zombie.
@@ -30,23 +30,23 @@ class RecordStore {
  public:
   /// "/run/wherry-bypass".
   explicit RecordStore(std::string directory) : directory_(std::move(directory)) {}
-  [[nodiscard]] std::string file_of(BusAddress nic) const;
+  [[nodiscard]] std::string file_of(pci::BusAddress nic) const;
   /// Where the process of a NIC answers `status`.
-  [[nodiscard]] std::string socket_of(BusAddress nic) const;
+  [[nodiscard]] std::string socket_of(pci::BusAddress nic) const;
 
   /// kPermissionDenied: the directory is not root's, or this is not root.
   Status write(const Record& record) const;
   /// None: nothing was taken. kProtocol: the file cannot be understood, and what to do.
-  Result<std::optional<Record>> read(BusAddress nic) const;
+  Result<std::optional<Record>> read(pci::BusAddress nic) const;
   /// kPermissionDenied: this user may not look into the directory. A directory that is missing is empty.
   [[nodiscard]] Status readable() const;
   /// All that can be read.
   [[nodiscard]] std::vector<Record> all() const;
-  void remove(BusAddress nic) const noexcept;
+  void remove(pci::BusAddress nic) const noexcept;
   /// Whether the process that wrote it still runs.
   [[nodiscard]] static bool alive(const Record& record);
   /// Gives back what a dead process had taken, and forgets it. A sentence for each function given back.
-  Result<std::vector<std::string>> mend(const Record& record, const Binding& binding) const;
+  Result<std::vector<std::string>> mend(const Record& record, const pci::Binding& binding) const;
 
  private:
   std::string directory_;

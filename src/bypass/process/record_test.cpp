@@ -10,14 +10,14 @@
 #include <thread>
 
 #include "base/temporary_directory.hpp"
-#include "bypass/pci_testing.hpp"
 #include "bypass/process/status_server.hpp"
+#include "pci/tree_testing.hpp"
 
 namespace wherry::bypass {
 namespace {
 
 using namespace std::chrono_literals;
-using testing_support::at;
+using pci::testing_support::at;
 
 Record some() {
   return {.pid = getpid(),

@@ -23,14 +23,14 @@ std::string_view name_of(Route route) {
   return "?";
 }
 
-std::string_view type_text(std::optional<PortType> type) {
+std::string_view type_text(std::optional<pci::PortType> type) {
   if (!type) return "port";
   switch (*type) {
-    case PortType::kRootPort:
+    case pci::PortType::kRootPort:
       return "root port";
-    case PortType::kSwitchUpstream:
+    case pci::PortType::kSwitchUpstream:
       return "switch, upstream port";
-    case PortType::kSwitchDownstream:
+    case pci::PortType::kSwitchDownstream:
       return "switch, downstream port";
     default:
       return "bridge";
@@ -42,15 +42,15 @@ std::string size_text(std::uint64_t bytes) {
   return fmt::format("{} KiB", bytes >> 10);
 }
 
-std::string named(const PciFunction& function) {
+std::string named(const pci::PciFunction& function) {
   const std::string_view model = model_name(function.vendor, function.device);
   return model.empty() ? std::string() : fmt::format("{} ", model);
 }
 
-ordered_json function_json(const PciFunction& function) {
+ordered_json function_json(const pci::PciFunction& function) {
   ordered_json bars = ordered_json::array();
   for (unsigned i = 0; i < function.bars.size(); ++i) {
-    const Bar& bar = function.bars[i];
+    const pci::Bar& bar = function.bars[i];
     if (bar.bytes == 0) continue;
     bars.push_back({{"index", i},
                     {"bus_address", bar.on_bus},
@@ -68,7 +68,7 @@ ordered_json function_json(const PciFunction& function) {
           {"personality", personality != nullptr ? personality->name : ""},
           {"driven", personality != nullptr && can_drive(*personality)},
           {"driver", function.driver},
-          {"iommu_group", function.group == kNoGroup ? ordered_json() : ordered_json(function.group)},
+          {"iommu_group", function.group == pci::kNoGroup ? ordered_json() : ordered_json(function.group)},
           {"bars", bars}};
 }
 
@@ -81,20 +81,20 @@ ordered_json finding_json(const Finding& finding) {
 
 }  // namespace
 
-Candidates find_candidates(const PciTree& tree) {
+Candidates find_candidates(const pci::PciTree& tree) {
   Candidates found;
-  for (const PciFunction& function : tree.functions()) {
+  for (const pci::PciFunction& function : tree.functions()) {
     if (personality_of(function.vendor, function.device) != nullptr) found.nics.push_back(&function);
-    const Bar& window = function.bars[kWindowBar];
+    const pci::Bar& window = function.bars[kWindowBar];
     if (function.vendor == kXilinx && window.memory && window.bytes >= kWindowBytes) found.cards.push_back(&function);
   }
   return found;
 }
 
-Result<BusAddress> choose(const PciTree& tree, const std::vector<const PciFunction*>& candidates,
-                          const std::string& named_one, const std::string& what) {
+Result<pci::BusAddress> choose(const pci::PciTree& tree, const std::vector<const pci::PciFunction*>& candidates,
+                               const std::string& named_one, const std::string& what) {
   if (!named_one.empty()) {
-    auto at = parse_bus_address(named_one);
+    auto at = pci::parse_bus_address(named_one);
     if (!at) return at;
     if (tree.find(*at) == nullptr)
       return Status(StatusCode::kInvalidArgument, fmt::format("this machine has no PCI function {}", at->text()));
@@ -103,33 +103,33 @@ Result<BusAddress> choose(const PciTree& tree, const std::vector<const PciFuncti
   if (candidates.empty()) return Status(StatusCode::kNotFound, fmt::format("this machine has no {}", what));
   if (candidates.size() == 1) return candidates.front()->at;
   std::string all;
-  for (const PciFunction* one : candidates) all += fmt::format(" {}", one->text());
+  for (const pci::PciFunction* one : candidates) all += fmt::format(" {}", one->text());
   return Status(StatusCode::kInvalidArgument, fmt::format("this machine has several of {}: name one of{}", what, all));
 }
 
-std::string describe(const PciFunction& function) {
+std::string describe(const pci::PciFunction& function) {
   return fmt::format(
       "{}{} ({:04x}:{:04x}), {}, {}", named(function), function.text(), function.vendor, function.device,
       function.driver.empty() ? std::string("no driver") : fmt::format("driver {}", function.driver),
-      function.group == kNoGroup ? std::string("no IOMMU group") : fmt::format("IOMMU group {}", function.group));
+      function.group == pci::kNoGroup ? std::string("no IOMMU group") : fmt::format("IOMMU group {}", function.group));
 }
 
-std::string candidates_text(const PciTree& /*tree*/, const Candidates& candidates) {
+std::string candidates_text(const pci::PciTree& /*tree*/, const Candidates& candidates) {
   std::string text;
-  for (const PciFunction* nic : candidates.nics) {
+  for (const pci::PciFunction* nic : candidates.nics) {
     const Personality* personality = personality_of(nic->vendor, nic->device);
     text += fmt::format(
         "NIC   {}{}\n", describe(*nic),
         personality != nullptr && can_drive(*personality) ? "" : ": not driven itself, its virtual functions are");
   }
-  for (const PciFunction* card : candidates.cards) {
-    const Bar& window = card->bars[kWindowBar];
+  for (const pci::PciFunction* card : candidates.cards) {
+    const pci::Bar& window = card->bars[kWindowBar];
     text += fmt::format("card  {}, BAR 2 of {} at {:#x}\n", describe(*card), size_text(window.bytes), window.on_bus);
   }
   return text;
 }
 
-std::string path_text(const PciTree& tree, const PathReport& report) {
+std::string path_text(const pci::PciTree& tree, const PathReport& report) {
   std::string text =
       fmt::format("NIC   {}\ncard  {}\n", describe(*tree.find(report.nic)), describe(*tree.find(report.card)));
   switch (report.route) {
@@ -169,13 +169,13 @@ Finding verdict(const UpReport& report) {
   return report.path.findings.empty() ? Finding{} : report.path.findings.front();
 }
 
-std::string report_json(const PciTree& tree, const Candidates& candidates, const UpReport* report,
+std::string report_json(const pci::PciTree& tree, const Candidates& candidates, const UpReport* report,
                         const std::string& error) {
   ordered_json document;
   document["nics"] = ordered_json::array();
   document["cards"] = ordered_json::array();
-  for (const PciFunction* nic : candidates.nics) document["nics"].push_back(function_json(*nic));
-  for (const PciFunction* card : candidates.cards) document["cards"].push_back(function_json(*card));
+  for (const pci::PciFunction* nic : candidates.nics) document["nics"].push_back(function_json(*nic));
+  for (const pci::PciFunction* card : candidates.cards) document["cards"].push_back(function_json(*card));
   if (report != nullptr) {
     const PathReport& path = report->path;
     ordered_json ports = ordered_json::array();

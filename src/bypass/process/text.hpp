@@ -13,23 +13,23 @@ namespace wherry::bypass {
 
 /// NICs that we know and what may be a card. A card is a function of `card_vendor` whose BAR 2 can be a window.
 struct Candidates {
-  std::vector<const PciFunction*> nics, cards;
+  std::vector<const pci::PciFunction*> nics, cards;
 };
 inline constexpr std::uint16_t kXilinx = 0x10EE;
-Candidates find_candidates(const PciTree& tree);
+Candidates find_candidates(const pci::PciTree& tree);
 
 /// The NIC or card that was named, or the only one there is. kNotFound: there is none; kInvalidArgument: several.
-Result<BusAddress> choose(const PciTree& tree, const std::vector<const PciFunction*>& candidates,
-                          const std::string& named, const std::string& what);
+Result<pci::BusAddress> choose(const pci::PciTree& tree, const std::vector<const pci::PciFunction*>& candidates,
+                               const std::string& named, const std::string& what);
 
 /// "82574L 0000:03:00.0 (8086:10d3), driver e1000e, IOMMU group 12".
-std::string describe(const PciFunction& function);
+std::string describe(const pci::PciFunction& function);
 /// For people; lines end with "\n".
-std::string candidates_text(const PciTree& tree, const Candidates& candidates);
-std::string path_text(const PciTree& tree, const PathReport& report);
+std::string candidates_text(const pci::PciTree& tree, const Candidates& candidates);
+std::string path_text(const pci::PciTree& tree, const PathReport& report);
 std::string preflight_text(const PreflightReport& report);
 /// For programs: one object, with a "\n".
-std::string report_json(const PciTree& tree, const Candidates& candidates, const UpReport* report,
+std::string report_json(const pci::PciTree& tree, const Candidates& candidates, const UpReport* report,
                         const std::string& error);
 /// The exit status of a report: its finding, or that of its path that decides; 0.
 Finding verdict(const UpReport& report);

@@ -6,18 +6,30 @@
 #include <atomic>
 #include <map>
 
+#include "base/command_line.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
 #include "base/version.hpp"
 #include "kv/process/keeper_process.hpp"
 #include "kv/process/node_process.hpp"
+#include "kv/process/snapshot_process.hpp"
 #include "kv/process/switch_process.hpp"
+#include "kv/snapshot/key_window.hpp"
 
 namespace {
 
 using Attach = wherry::kv::XdpPort::Attach;
 
 int fail(const wherry::Status& status) { return wherry::exit_status("wherry-kv", status); }
+
+/// As those of `wherry kv`: 4 nobody answered, 130 interrupted.
+int end_of_snapshot(const wherry::Status& status) {
+  constexpr int kUnavailable = 4, kInterrupted = 130;
+  if (status) return 0;
+  const int other = fail(status);
+  if (status.code() == wherry::StatusCode::kUnavailable) return kUnavailable;
+  return status.code() == wherry::StatusCode::kCancelled ? kInterrupted : other;
+}
 
 }  // namespace
 
@@ -54,15 +66,27 @@ int main(int argc, char** argv) {
   CLI::App* const keeper_command = app.add_subcommand("keeper", "decides who is in the cluster, and who leads");
   keeper_command->add_option("--listen", listen, "host:port; otherwise as the cluster file says");
   keeper_command->add_option("--state", keeper.state_file, "where the last configuration is kept, in mode keeper");
+  wherry::kv::SnapshotProcessOptions snapshot;
+  CLI::App* const dump_command = app.add_subcommand("dump", "writes all keys to a file: docs/kv-snapshot.md");
+  dump_command->add_option("--node", snapshot.node, "the one of this machine that lists its keys; otherwise any");
+  dump_command->add_flag("--force", snapshot.replace, "replace a file that is there");
+  CLI::App* const load_command = app.add_subcommand("load", "writes the keys of such a file to the cluster");
+  load_command->add_flag("--overwrite", snapshot.overwrite, "keys that are there already, too");
+  load_command->add_flag("--check", snapshot.check, "look at the file alone");
+  load_command->add_option("--lane", snapshot.lane, "static lane that no other client uses; otherwise granted ones");
+  for (CLI::App* const command : {dump_command, load_command}) {
+    command->add_option("--timeout", snapshot.patience_s, "seconds without an answer")->check(CLI::PositiveNumber);
+    command->add_option("file", snapshot.file, "of the snapshot")->required();
+  }
   CLI::App* const switch_command = app.add_subcommand("switch", "forwards frames between interfaces, in their drivers");
   switch_command->add_option("station", stations, "INTERFACE=MAC of who is behind it")->required();
-  for (CLI::App* const command : {node_command, keeper_command})
-    command->add_option("--cluster", file, "TOML file: docs/kv.md")->required();
-  for (CLI::App* const command : {node_command, keeper_command, switch_command}) {
+  for (CLI::App* const command : {node_command, keeper_command, dump_command, load_command})
+    command->add_option("--cluster", file, "TOML file: docs/kv.md")->required(command != load_command);
+  for (CLI::App* const command : {node_command, keeper_command, switch_command, dump_command, load_command}) {
     command->add_option("--log-level", log_level, "trace, debug, info, warn, error, off")->capture_default_str();
     command->add_option("--log-file", log_file, "instead of standard error");
   }
-  CLI11_PARSE(app, argc, argv);
+  wherry::parse_command_line(app, argc, argv);
 
   if (auto s = wherry::init_log(log_level, log_file); !s) return fail(s);
   const std::atomic<bool>& stop = wherry::stop_on_signals();
@@ -71,7 +95,11 @@ int main(int argc, char** argv) {
     const wherry::Status done = wherry::kv::run_switch(stations, stop);
     return done ? 0 : fail(done);
   }
+  snapshot.cluster = file;
+  if (dump_command->parsed()) return end_of_snapshot(wherry::kv::run_dump(snapshot, stop));
+  if (load_command->parsed()) return end_of_snapshot(wherry::kv::run_load(snapshot, stop));
   if (node_command->parsed()) {
+    node.keys = wherry::kv::key_window_path(file, node.number);
     if (auto s = load_cluster(node, file, keepers); !s) return fail(s);
     if (auto s = wherry::kv::run_node(node, stop); !s) return fail(s);
     return 0;

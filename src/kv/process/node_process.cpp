@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <concepts>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,7 @@
 #include "kv/node/node.hpp"
 #include "kv/node/table.hpp"
 #include "kv/process/receive.hpp"
+#include "kv/snapshot/key_window.hpp"
 #include "kv/wait.hpp"
 
 namespace wherry::kv {
@@ -35,6 +37,23 @@ namespace {
 
 constexpr std::uint64_t kDriverTurnNs = 100'000;  // the keeper's messages are some tens of milliseconds apart
 constexpr Cycles kSleep = kMillisecond;
+constexpr Cycles kListingSleep = kMillisecond / 10;
+
+/// The table is this thread's, so that each write that was acknowledged is there.
+class NodeLister final : public TableLister {
+ public:
+  explicit NodeLister(const Node& node) : node_(node) {}
+  void settle() override {}
+  void list(std::uint32_t first, std::uint32_t buckets, std::vector<std::uint64_t>& keys) override {
+    const Table& table = node_.table();
+    for (std::uint32_t bucket = first; bucket < first + buckets; ++bucket)
+      for (const Way& way : table.line(bucket).ways)
+        if (way.version != 0) keys.push_back(way.key);
+  }
+
+ private:
+  const Node& node_;
+};
 
 /// The other nodes. A MAC that the cluster file says saves asking; of several interfaces it does not say which leads to
 /// the node.
@@ -60,8 +79,8 @@ void look_after(P& port, std::uint64_t now) {
 void look_after(UdpPort& /*port*/, std::uint64_t /*now*/) {}  // the kernel does it
 
 template <Port P>
-wherry::Status serve(P& port, Node& node, MemberDriver& driver, const NodeProcessOptions& options,
-                     const std::atomic<bool>& stop) {
+wherry::Status serve(P& port, Node& node, MemberDriver& driver, std::optional<KeyWindow>& keys,
+                     const NodeProcessOptions& options, const std::atomic<bool>& stop) {
   Subnets allowed = allowed_sources(options.cluster, local_subnets());
   std::uint64_t driver_due = 0;
   PortCounters counted;
@@ -83,6 +102,7 @@ wherry::Status serve(P& port, Node& node, MemberDriver& driver, const NodeProces
       count_drops(node, port.counters(), counted);
       WHERRY_TRY(driver.turn(now / kCycleNs));
       look_after(port, now);
+      if (keys) keys->turn();
       due = node.tick(now / kCycleNs);  // registers may have been written
       port.flush();
       driver_due = now + kDriverTurnNs;
@@ -94,10 +114,20 @@ wherry::Status serve(P& port, Node& node, MemberDriver& driver, const NodeProces
     }
     std::array ready{pollfd{.fd = port.fd(), .events = POLLIN, .revents = 0}};
     const Cycles before = lease_clock();
-    if (due > before) wait_for(ready, std::min(due - before, kSleep));
+    const Cycles longest = keys && keys->busy() ? kListingSleep : kSleep;
+    if (due > before) wait_for(ready, std::min(due - before, longest));
     driver_due = 0;  // after a sleep, a look at the keeper costs nothing that matters
   }
   return {};
+}
+
+/// Without it the node serves all the same.
+std::optional<KeyWindow> open_keys(const NodeProcessOptions& options, Node& node, TableLister& lister) {
+  if (options.keys.empty()) return std::nullopt;
+  auto opened = KeyWindow::open(options.keys, options.number, SnapshotSource::software, node, lister);
+  if (opened) return *std::move(opened);
+  spdlog::warn("kv node {}: no snapshots of it: {}", options.number, opened.status().message());
+  return std::nullopt;
 }
 
 template <Port P>
@@ -113,7 +143,9 @@ wherry::Status run_on(P& port, const std::string& where, const NodeProcessOption
                options.yield  ? ", spinning and yielding"
                : options.spin ? ", spinning"
                               : "");
-  wherry::Status end = serve(port, node, driver, options, stop);
+  NodeLister lister(node);
+  std::optional<KeyWindow> keys = open_keys(options, node, lister);
+  wherry::Status end = serve(port, node, driver, keys, options, stop);
   const PortCounters counters = port.counters();
   const std::uint32_t strangers = node.counters().dropped_source;
   spdlog::info(

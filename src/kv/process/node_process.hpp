@@ -18,6 +18,7 @@ struct NodeProcessOptions : ServedNode {
   XdpPort::Attach attach = XdpPort::Attach::automatic;
   bool no_checksum = false;  ///< on AF_XDP, frames leave without a UDP checksum
   bool udp = false;          ///< on a socket, whatever the cluster file says
+  std::string keys;          ///< the socket where it lists its keys (KeyWindow); empty: nowhere
 };
 
 /// Until `stop`. An error: the address is taken, AF_XDP is impossible, or the keeper turned the node away for good.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kv/sim/cluster_program.hpp"
+#include "base/command_line.hpp"
 
 #include <fmt/format.h>
 
@@ -254,7 +255,7 @@ int wherry::kv::sim::run_cluster_program(int count, char** values, MachineFactor
   app.add_option("--lease-ms", arguments.lease_ms, "with --failover");
   app.add_option("--retry-ms", arguments.retry_ms, "a client's first timeout, with --failover");
   app.add_option("--retry-cap-ms", arguments.retry_cap_ms, "a client's longest timeout, with --failover");
-  CLI11_PARSE(app, count, values);
+  wherry::parse_command_line(app, count, values);
   if (arguments.failover) return failover(arguments);
   if (!set_fault(arguments.fault, options)) {
     fmt::print(stderr, "there is no fault {}\n", arguments.fault);

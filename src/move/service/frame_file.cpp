@@ -8,60 +8,20 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <parquet/arrow/writer.h>
-#include <unistd.h>
+#include <sys/types.h>
 
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <random>
 
-#include "base/fd.hpp"
-#include "base/secure_directory.hpp"
+#include "base/unfinished_file.hpp"
 #include "move/arrow_status.hpp"
 #include "move/service/frame_arrow.hpp"
 
 namespace wherry::move {
 namespace {
 
-/// A file without a name, or under one of its own, until keep(); gone if that is never reached.
-class UnfinishedFile {
- public:
-  UnfinishedFile(const Fd& directory, Unfinished unfinished) : directory_(directory) {
-    constexpr int kFlags = O_WRONLY | O_CLOEXEC;
-    if (unfinished == Unfinished::kUnnamed) fd_ = Fd(::openat(directory.get(), ".", O_TMPFILE | kFlags, kMode));
-    if (fd_) return;
-    // Not every file system has that: NFS has not. The name is nobody else's: 64 random bits, and O_EXCL.
-    std::random_device random;
-    name_ = fmt::format(".wherry-{:08x}{:08x}.part", random(), random());
-    fd_ = Fd(::openat(directory.get(), name_.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | kFlags, kMode));
-    if (!fd_) name_.clear();
-  }
-  ~UnfinishedFile() {
-    if (!name_.empty()) ::unlinkat(directory_.get(), name_.c_str(), 0);
-  }
-  UnfinishedFile(const UnfinishedFile&) = delete;
-  UnfinishedFile& operator=(const UnfinishedFile&) = delete;
-
-  [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-  /// False, with errno, when the disk or the directory refuses, or the name is taken.
-  bool keep(const std::string& name) {
-    if (::fsync(fd()) != 0) return false;
-    if (name_.empty()) {
-      const std::string self = fmt::format("/proc/self/fd/{}", fd());
-      if (::linkat(AT_FDCWD, self.c_str(), directory_.get(), name.c_str(), AT_SYMLINK_FOLLOW) != 0) return false;
-    } else {
-      if (!rename_to_free_name(directory_, name_, name)) return false;
-      name_.clear();
-    }
-    return ::fsync(directory_.get()) == 0;
-  }
-
- private:
-  static constexpr mode_t kMode = 0644;  // less the umask
-  const Fd& directory_;
-  std::string name_;
-  Fd fd_;
-};
+constexpr mode_t kMode = 0644;  // less the umask
 
 arrow::Status write_arrow(const arrow::RecordBatch& batch, const std::shared_ptr<arrow::io::OutputStream>& out) {
   arrow::ipc::IpcWriteOptions options;
@@ -96,7 +56,7 @@ Result<std::uint64_t> write_frame_file(FramePtr frame, const SinkDirectory& dire
   auto batch = read_frame(std::move(frame));
   if (!batch) return failed(batch.status().message());
 
-  UnfinishedFile file(directory.fd(), unfinished);
+  UnfinishedFile file(directory.fd(), unfinished, kMode);
   if (file.fd() < 0) {
     return failed(errno == ENOENT ? "the directory was removed after the stream was opened" : std::strerror(errno));
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/unfinished_file.hpp"
 #include "move/service/frame.hpp"
 #include "move/service/sink_directory.hpp"
 
@@ -12,10 +13,6 @@ namespace wherry::move {
 
 /// The frame's file by its stream's Sink (whose format is not kNone), complete; for messages.
 std::string frame_file_path(const Frame& frame);
-
-/// How a file is written before it has its name. kUnnamed (O_TMPFILE) leaves nothing behind even if the agent is
-/// killed; where the file system cannot do that, kNamed follows by itself: ".wherry-<random>.part".
-enum class Unfinished : std::uint8_t { kUnnamed, kNamed };
 
 /// Makes the frame's file in `directory`: it is there in full and on disk when this returns its size, or is not there.
 /// No file is ever replaced: where the name is taken, that is the error. Blocks on the disk. Errors name the path.

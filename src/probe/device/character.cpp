@@ -16,8 +16,8 @@
 #include "base/try.hpp"
 #include "probe/device/absent.hpp"
 #include "probe/device/host_memory.hpp"
+#include "probe/device/link_bound.hpp"
 #include "probe/device/places.hpp"
-#include "probe/device/sysfs_pci.hpp"
 #include "probe/device/workers.hpp"
 
 namespace wherry::probe {

@@ -13,8 +13,8 @@
 #include "probe/device/cuda_api.hpp"
 #include "probe/device/cuda_kernel.hpp"
 #include "probe/device/host_memory.hpp"
+#include "probe/device/link_bound.hpp"
 #include "probe/device/places.hpp"
-#include "probe/device/sysfs_pci.hpp"
 
 namespace wherry::probe {
 namespace {

@@ -11,11 +11,11 @@
 #include "base/clock.hpp"
 #include "base/fd.hpp"
 #include "base/try.hpp"
+#include "pci/sysfs.hpp"
 #include "probe/device/absent.hpp"
 #include "probe/device/host_memory.hpp"
 #include "probe/device/mapped_bar.hpp"
 #include "probe/device/places.hpp"
-#include "probe/device/sysfs_pci.hpp"
 
 namespace wherry::probe {
 namespace {
@@ -53,7 +53,7 @@ class EduPath final : public Path {
   [[nodiscard]] Result<Bound> open(const Shape& shape) override {
     WHERRY_TRY(accepts(shape));
     WHERRY_ASSIGN(places_, Places::plan(shape, kRules));
-    if (const auto command = command_of(file_.folder); command && (*command & kCommandMaster) == 0)
+    if (const auto command = pci::command_of(file_.folder); command && (*command & pci::kCommandMaster) == 0)
       return Status(
           StatusCode::kFailedPrecondition,
           "edu: the device may not master the bus: set bit 2 of its command register (setpci -d 1234:11e8 COMMAND=6)");
@@ -202,7 +202,7 @@ std::vector<std::unique_ptr<Path>> edu_paths(const DeviceSettings& settings, Bus
     PathInfo info{.id = to_card ? "edu.h2c" : "edu.c2h", .group = "pci", .initiator = Initiator::kDevice, .absent = {}};
     info.from = to_card ? "host memory" : "buffer of QEMU's edu device";
     info.to = to_card ? "buffer of QEMU's edu device" : "host memory";
-    const auto device = pci_device(settings.sysfs, kVendor, kDevice);
+    const auto device = pci::pci_device(settings.sysfs, kVendor, kDevice);
     if (!device) {
       paths.push_back(
           absent(std::move(info), "no edu device (1234:11e8): it exists in QEMU guests (-device edu) only"));

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "base/fd.hpp"
-#include "probe/device/sysfs_pci.hpp"
+#include "pci/sysfs.hpp"
 
 namespace wherry::probe {
 namespace {
@@ -25,7 +25,7 @@ Result<BarFile> find_bar(const std::string& sysfs, const Target& target, bool co
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("'{}' is not FUNCTION/BAR, for example 0000:04:00.0/2", target.name));
   const std::string address = target.name.substr(0, slash);
-  const auto device = pci_device(sysfs, address);
+  const auto device = pci::pci_device(sysfs, address);
   if (!device) return Status(StatusCode::kNotFound, fmt::format("there is no PCI function {}", address));
   BarFile file{.folder = device->folder,
                .path = fmt::format("{}/resource{}{}", device->folder, number, combined ? "_wc" : ""),
@@ -46,7 +46,7 @@ Result<BarFile> find_bar(const std::string& sysfs, const Target& target, bool co
   if (access(file.path.c_str(), R_OK | W_OK) != 0)
     return Status(StatusCode::kPermissionDenied,
                   fmt::format("{}: {}; root may map it", file.path, std::strerror(errno)));
-  if (const auto command = command_of(device->folder); command && (*command & kCommandMemory) == 0)
+  if (const auto command = pci::command_of(device->folder); command && (*command & pci::kCommandMemory) == 0)
     return Status(
         StatusCode::kFailedPrecondition,
         fmt::format("{} does not answer: its memory is switched off; load its driver, or write 1 to {}/enable", address,

@@ -14,11 +14,12 @@
 
 #include "base/fd.hpp"
 #include "base/try.hpp"
+#include "pci/sysfs.hpp"
 #include "probe/device/absent.hpp"
 #include "probe/device/host_memory.hpp"
+#include "probe/device/link_bound.hpp"
 #include "probe/device/mapped_bar.hpp"
 #include "probe/device/places.hpp"
-#include "probe/device/sysfs_pci.hpp"
 
 namespace wherry::probe {
 namespace {
@@ -210,7 +211,7 @@ std::vector<std::unique_ptr<Path>> mmio_paths(const DeviceSettings& settings) {
     if (!target) {
       std::string why = kHowBar;
       if (kind.shared) {
-        const auto device = pci_device(settings.sysfs, kIvshmemVendor, kIvshmemDevice);
+        const auto device = pci::pci_device(settings.sysfs, kIvshmemVendor, kIvshmemDevice);
         why = device ? fmt::format("{} is here; name what of it may be overwritten: WHERRY_PROBE_IVSHMEM={}/2:0+1MiB",
                                    device->address, device->address)
                      : "no ivshmem device: it exists in QEMU guests (-device ivshmem-plain) only";

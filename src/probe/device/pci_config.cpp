@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/fd.hpp"
+#include "pci/sysfs.hpp"
 #include "probe/device/absent.hpp"
 #include "probe/device/places.hpp"
-#include "probe/device/sysfs_pci.hpp"
 #include "probe/pattern.hpp"
 
 namespace wherry::probe {
@@ -27,7 +27,7 @@ constexpr std::size_t kConfigPlaces = kHeader / 4;
 
 class PciConfigPath final : public Path {
  public:
-  PciConfigPath(PathInfo info, PciDevice device) : info_(std::move(info)), device_(std::move(device)) {}
+  PciConfigPath(PathInfo info, pci::PciDevice device) : info_(std::move(info)), device_(std::move(device)) {}
   ~PciConfigPath() override { close(); }
 
   [[nodiscard]] const PathInfo& info() const override { return info_; }
@@ -93,7 +93,7 @@ class PciConfigPath final : public Path {
   [[nodiscard]] Status verify(std::uint64_t seed) override {
     if (!known_) return {StatusCode::kUnavailable, fmt::format("{}/config: the header cannot be read", device_.folder)};
     for (const Identity& one : kIdentity)
-      if (const auto want = read_number(device_.folder + "/" + one.file); want && *want != number(one))
+      if (const auto want = pci::read_number(device_.folder + "/" + one.file); want && *want != number(one))
         return {StatusCode::kInternal, fmt::format("wrong data: the header says {} {:#x}; the kernel has noted {:#x}",
                                                    one.file, number(one), *want)};
     std::array<bool, kHeader> covered{};
@@ -151,7 +151,7 @@ class PciConfigPath final : public Path {
   }
 
   PathInfo info_;
-  PciDevice device_;
+  pci::PciDevice device_;
   Fd file_;
   Shape shape_;
   std::array<std::size_t, kConfigPlaces> offsets_{};
@@ -167,15 +167,15 @@ class PciConfigPath final : public Path {
 
 std::unique_ptr<Path> pci_config_path(const DeviceSettings& settings) {
   PathInfo info{.id = "pci.config", .group = "pci", .from = "PCI configuration space", .to = "processor", .absent = {}};
-  std::optional<PciDevice> device;
+  std::optional<pci::PciDevice> device;
   if (settings.pci.empty()) {
-    auto all = pci_devices(settings.sysfs);
+    auto all = pci::pci_devices(settings.sysfs);
     if (all.empty())
       return absent(std::move(info),
                     fmt::format("{}/bus/pci/devices has no function: the machine shows no PCI bus", settings.sysfs));
     device = std::move(all.front());
   } else {
-    device = pci_device(settings.sysfs, settings.pci);
+    device = pci::pci_device(settings.sysfs, settings.pci);
     if (!device)
       return absent(std::move(info), fmt::format("WHERRY_PROBE_PCI: there is no PCI function {}", settings.pci));
   }

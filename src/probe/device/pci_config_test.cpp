@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "probe/device/drive_testing.hpp"
+#include "probe/device/link_bound.hpp"
 #include "probe/device/pci_testing.hpp"
-#include "probe/device/sysfs_pci.hpp"
 
 namespace wherry::probe {
 namespace {

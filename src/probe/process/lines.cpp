@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/process/lines.hpp"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "base/machine.hpp"
 #include "base/version.hpp"
 #include "fabric/fabric.hpp"
 #include "probe/cores.hpp"
@@ -64,7 +67,7 @@ void Lines::start(const MachineClock& clock, const HarnessCost& harness, const R
   write(Json{{"kind", "start"},
              {"wherry", kVersion},
              {"environment", here},
-             {"machine_key", machine_key(here)},
+             {"machine_key", fmt::format("{} | UCX {}", to_string(this_machine()), fabric::ucx_version())},
              {"clock_ghz", clock.ghz()},
              {"clock_resolution_ns", clock.resolution_ns()},
              {"harness_batched_ns", harness.batched_ns},

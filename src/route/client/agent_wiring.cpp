@@ -106,7 +106,7 @@ Result<std::unique_ptr<RouteSession>> open_session(const Hello& mine, Rank rank,
 Result<std::unique_ptr<Wiring>> wire_agents(const Hello& mine, const std::vector<Hello>& all,
                                             std::unique_ptr<Bootstrap> bootstrap, const Deadline& deadline) {
   const Rank me = bootstrap->rank();
-  Place place{me, topology_of(all), mine.placement};
+  Place place{me, topology_of(all), mine.placement, mine.shape_why};
   const Topology& topology = place.topology;
   WHERRY_ASSIGN(auto session, open_session(mine, me, deadline));
   WHERRY_ASSIGN(const auto answer, session->request("route", "threads", {}));

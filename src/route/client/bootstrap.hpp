@@ -21,6 +21,8 @@ class Bootstrap {
   [[nodiscard]] virtual std::uint32_t node() const noexcept = 0;
   /// Identifies the job among those that an agent serves; the same on every rank.
   [[nodiscard]] virtual std::uint64_t job() const noexcept = 0;
+  /// Whether ranks look for the path profile themselves. False: the launcher has done so, or nobody shall.
+  [[nodiscard]] virtual bool ranks_read_profile() const noexcept { return false; }
   /// Collective: blocks until every rank has called it. Element i is what rank i gave.
   virtual Result<std::vector<Bytes>> exchange(ByteView mine, const Deadline& deadline) = 0;
   /// Ok, or why the job has failed: another rank or an agent died. Never blocks.

@@ -26,6 +26,7 @@ class MpiBootstrap final : public Bootstrap {
   [[nodiscard]] Rank ranks() const noexcept override { return ranks_; }
   [[nodiscard]] std::uint32_t node() const noexcept override { return node_; }
   [[nodiscard]] std::uint64_t job() const noexcept override { return job_; }
+  [[nodiscard]] bool ranks_read_profile() const noexcept override { return true; }
 
   Status join(const MpiLauncher& launcher, std::uint32_t ranks_per_node, const Deadline& deadline) {
     if (const int code = plugin_.init(&rank_, &ranks_, left(deadline)); code != kWherryMpiOk) return failed(code);

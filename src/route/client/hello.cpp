@@ -13,12 +13,25 @@
 #include "route/explain.hpp"
 
 namespace wherry::route {
+namespace {
+
+Status different(Rank rank, std::size_t other, std::string_view what) {
+  return {StatusCode::kFailedPrecondition,
+          fmt::format("ranks {} and {} were told different things: {}. Options and WHERRY_* variables must be "
+                      "the same on all ranks",
+                      rank, other, what)};
+}
+
+}  // namespace
 
 Result<Hello> make_hello(const Options& options, const Bootstrap& bootstrap) {
   Hello mine;
   mine.node = bootstrap.node();
   WHERRY_ASSIGN(mine.placement, resolve_placement(options));
-  WHERRY_ASSIGN(mine.shape, resolve_shape(options));
+  WHERRY_ASSIGN(auto resolved, resolve_shape(options, bootstrap.ranks_read_profile()));
+  mine.shape = resolved.shape;
+  mine.shape_from = resolved.from;
+  mine.shape_why = std::move(resolved.why);
   mine.host = host_identity();
   if (const auto between = variable("WHERRY_ROUTE_BETWEEN")) {
     WHERRY_ASSIGN(const Transport transport, explain("WHERRY_ROUTE_BETWEEN", parse_transport(*between)));
@@ -34,6 +47,7 @@ Bytes encode(const Hello& hello) {
   out.put(hello.placement);
   out.put(hello.shape.buffers);
   out.put(hello.shape.buffer_bytes);
+  out.put(hello.shape_from);
   out.put_string(hello.host);
   out.put(static_cast<std::uint8_t>(hello.memory_between_nodes));
   out.put(hello.network);
@@ -49,30 +63,38 @@ Result<std::vector<Hello>> agree(const Hello& mine, Rank rank, const std::vector
     theirs.placement = in.get<Placement>();
     theirs.shape.buffers = in.get<std::uint32_t>();
     theirs.shape.buffer_bytes = in.get<std::uint32_t>();
+    theirs.shape_from = in.get<ShapeFrom>();
     theirs.host = in.get_string();
     theirs.memory_between_nodes = in.get<std::uint8_t>() != 0;
     theirs.network = in.get<Transport>();
     if (!in.at_end() || theirs.node >= all.size() || theirs.placement > Placement::kDpu ||
-        theirs.network > Transport::kRdma)
+        theirs.network > Transport::kRdma || theirs.shape_from > ShapeFrom::kPerson || !theirs.shape.valid())
       return Status(StatusCode::kProtocol,
                     fmt::format("the hello of rank {} is malformed: is it of another version?", other));
-    const auto differs = [&](std::string_view what) {
-      return Status(
-          StatusCode::kFailedPrecondition,
-          fmt::format("ranks {} and {} were told different things: {}. Options and WHERRY_* variables must be "
-                      "the same on all ranks",
-                      rank, other, what));
-    };
+    const auto differs = [&](std::string_view what) { return different(rank, other, what); };
     if (theirs.placement != mine.placement)
       return differs(fmt::format("placement {} and {}", to_string(mine.placement), to_string(theirs.placement)));
-    if (theirs.shape != mine.shape) {
-      return differs(fmt::format("{} buffers of {} bytes and {} of {}", mine.shape.buffers, mine.shape.buffer_bytes,
-                                 theirs.shape.buffers, theirs.shape.buffer_bytes));
-    }
     if (theirs.memory_between_nodes != mine.memory_between_nodes || theirs.network != mine.network)
       return differs("WHERRY_ROUTE_BETWEEN");
     result.push_back(std::move(theirs));
   }
+  const auto said = [](const Hello& one) { return one.shape_from == ShapeFrom::kPerson; };
+  if (std::ranges::any_of(result, said)) {
+    for (Hello& one : result)
+      if (!said(one)) one.shape = RingShape{};
+    const RingShape shape = result.at(rank).shape;
+    const auto other = std::ranges::find_if(result, [&](const Hello& one) { return one.shape != shape; });
+    if (other == result.end()) return result;
+    return different(rank, static_cast<std::size_t>(other - result.begin()),
+                     fmt::format("{} buffers of {} bytes and {} of {}", shape.buffers, shape.buffer_bytes,
+                                 other->shape.buffers, other->shape.buffer_bytes));
+  }
+  RingShape least = mine.shape;
+  for (const Hello& one : result) {
+    least.buffers = std::min(least.buffers, one.shape.buffers);
+    least.buffer_bytes = std::min(least.buffer_bytes, one.shape.buffer_bytes);
+  }
+  for (Hello& one : result) one.shape = least;
   return result;
 }
 

@@ -9,6 +9,7 @@
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
 #include "route/client/bootstrap.hpp"
+#include "route/client/settings.hpp"
 #include "route/ring.hpp"
 #include "route/topology.hpp"
 #include "wherry/session.hpp"
@@ -18,7 +19,9 @@ namespace wherry::route {
 struct Hello {
   std::uint32_t node = 0;
   Placement placement = Placement::kInline;
-  RingShape shape;
+  RingShape shape;  ///< that it would take alone; in what agree() returns, the one that all take
+  ShapeFrom shape_from = ShapeFrom::kDefault;
+  std::string shape_why;                 ///< ResolvedShape::why; stays here
   std::string host;                      ///< host_identity()
   bool memory_between_nodes = true;      ///< nodes of one machine may share memory (WHERRY_ROUTE_BETWEEN)
   Transport network = Transport::kAuto;  ///< elsewhere
@@ -28,6 +31,10 @@ struct Hello {
 Result<Hello> make_hello(const Options& options, const Bootstrap& bootstrap);
 Bytes encode(const Hello& hello);
 /// Decodes those of all ranks. kFailedPrecondition: names the first rank that was told something other than `mine`.
+///
+/// Buffers: where a person has set them on any rank, all must have the same, and a rank where nobody has takes the
+/// defaults. Otherwise the ranks' profiles may differ, or some may have none: all take the smallest of what each would
+/// take alone. So every rank concludes the same from the same hellos.
 Result<std::vector<Hello>> agree(const Hello& mine, Rank rank, const std::vector<Bytes>& all);
 Topology topology_of(const std::vector<Hello>& all);
 /// Whether two ranks, or the agents of their nodes, write into each other's memory.

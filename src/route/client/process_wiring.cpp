@@ -15,7 +15,7 @@ namespace wherry::route {
 Result<std::unique_ptr<Wiring>> wire_inline(const Hello& mine, const std::vector<Hello>& all,
                                             std::unique_ptr<Bootstrap> bootstrap, const Deadline& deadline) {
   const Rank me = bootstrap->rank();
-  Place place{me, topology_of(all), mine.placement};
+  Place place{me, topology_of(all), mine.placement, mine.shape_why};
   const Topology& topology = place.topology;
   const NextHops hops = topology.next_hops(me);
   const std::vector<Rank> previous = topology.previous_hops(me);
@@ -69,7 +69,16 @@ Result<std::unique_ptr<Wiring>> wire_processes(const Options& options, std::uniq
                                                const Deadline& deadline) {
   WHERRY_ASSIGN(auto mine, make_hello(options, *bootstrap));
   WHERRY_ASSIGN(auto gathered, bootstrap->exchange(encode(mine), deadline));
-  WHERRY_ASSIGN(auto all, agree(mine, bootstrap->rank(), gathered));
+  WHERRY_ASSIGN(const auto all, agree(mine, bootstrap->rank(), gathered));
+  const auto advised = [](const Hello& one) { return one.shape_from == ShapeFrom::kProfile; };
+  const auto said = [](const Hello& one) { return one.shape_from == ShapeFrom::kPerson; };
+  mine.shape = all[bootstrap->rank()].shape;
+  if (advised(mine))
+    mine.shape_why = std::ranges::any_of(all, said)
+                         ? fmt::format("as other ranks were told, not as profile {} says", mine.shape_why)
+                         : fmt::format("from profile {}", mine.shape_why);
+  else if (!std::ranges::any_of(all, said) && std::ranges::any_of(all, advised))
+    mine.shape_why = "from the profiles of other ranks" + (mine.shape_why.empty() ? "" : "; here " + mine.shape_why);
   if (mine.placement != Placement::kInline) return wire_agents(mine, all, std::move(bootstrap), deadline);
   return wire_inline(mine, all, std::move(bootstrap), deadline);
 }

@@ -95,10 +95,12 @@ Statistics RuntimeCore::statistics() const noexcept {
 std::string RuntimeCore::describe() const {
   const Topology& topology = place().topology;
   const RingShape shape = router_.lanes().front().ring.shape();
+  const std::string& why = place().buffers_why;
   return fmt::format(
-      "rank {} of {} on node {} of {}, placement {}, {} buffers of {} bytes to each of {} next hops over {}",
+      "rank {} of {} on node {} of {}, placement {}, {} buffers of {} bytes{} to each of {} next hops over {}",
       place().rank, ranks, topology.node_of(place().rank), topology.nodes(), to_string(place().placement),
-      shape.buffers, shape.buffer_bytes, router_.lanes().size(), wiring_->transport());
+      shape.buffers, shape.buffer_bytes, why.empty() ? "" : fmt::format(" ({})", why), router_.lanes().size(),
+      wiring_->transport());
 }
 
 std::uint32_t RuntimeCore::add(std::unique_ptr<HandlerEntry> entry, HandlerInfo info) {

@@ -26,8 +26,8 @@ Result<Runtime> Runtime::start(const Options& options) {
   }
   // A rank alone needs nobody to route for it, but a name that means nothing is a mistake.
   WHERRY_TRY(resolve_placement(options));
-  WHERRY_ASSIGN(auto shape, resolve_shape(options));
-  return detail::make_runtime(options, std::move(wire_threads({0}, shape).front()), std::move(file));
+  WHERRY_ASSIGN(const auto resolved, resolve_shape(options));
+  return detail::make_runtime(options, std::move(wire_threads({0}, resolved.shape).front()), std::move(file));
 }
 
 }  // namespace wherry::route

@@ -21,6 +21,7 @@ struct Place {
   Rank rank = 0;
   Topology topology;
   Placement placement = Placement::kInline;
+  std::string buffers_why = {};  ///< why the buffers have their size, for describe(); empty: nothing to say
 };
 
 class Wiring {

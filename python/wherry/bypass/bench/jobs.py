@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from wherry.bypass.bench.schema import BENCHMARK
 from wherry.errors import BenchError
 
 Say = Callable[[str], None]
@@ -67,9 +68,7 @@ def run_jobs(jobs: Sequence[Job], say: Say, cores: int = 0) -> dict[str, Path | 
 
 def _start(job: Job, say: Say, ended: threading.Semaphore) -> _Running:
     job.json_file.parent.mkdir(parents=True, exist_ok=True)
-    process = subprocess.Popen(
-        job.line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    process = BENCHMARK.start(job.line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     last: list[str] = []
 
     def read() -> None:

@@ -11,11 +11,10 @@ from typing import Any
 
 from rich.console import Console
 
-from wherry.bench import document_of, parse_as, read_json, write
 from wherry.bypass import programs
 from wherry.bypass.bench import bars, hardware
 from wherry.bypass.bench.jobs import Job, Say, run_jobs
-from wherry.bypass.bench.schema import EXPERIMENTS, MODELS, RTL, BypassBench
+from wherry.bypass.bench.schema import BENCHMARK, EXPERIMENTS, MODELS, RTL, BypassBench
 from wherry.errors import BenchError, NotFound
 
 QUICK_FRAMES = 200
@@ -26,7 +25,7 @@ class Collector:
     """What came of the experiments, for the file."""
 
     def __init__(self, say: Say) -> None:
-        self.document: dict[str, Any] = document_of("bypass", {}, 1) | {"not_measured": {}, "not_run": {}}
+        self.document: dict[str, Any] = BENCHMARK.document({}, 1) | {"not_measured": {}, "not_run": {}}
         self.failed: list[str] = []
         self._say = say
 
@@ -44,13 +43,13 @@ class Collector:
         try:
             if isinstance(file, BenchError):
                 raise file
-            use(read_json(file))
-            parse_as(BypassBench, self.document, ", ".join(names))
+            use(BENCHMARK.read(file))
+            BENCHMARK.parse(self.document, ", ".join(names))
             return
         except (NotFound, BenchError) as why:
             self.lacking(names, why)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            self.lacking(names, BenchError(f"rows that docs/bench-bypass.md does not describe: {error!r}"))
+            self.lacking(names, BenchError(f"rows that are not as docs/bench-bypass.md describes them: {error!r}"))
         self.document |= before
 
     def add_rtl(self, said: Any) -> None:
@@ -134,8 +133,8 @@ def run(
         if file is not None:
             collector.take([name], file, use)
     collector.close()
-    bench = parse_as(BypassBench, collector.document, str(json_file))
-    write(json_file, collector.document)
+    bench = BENCHMARK.parse(collector.document, json_file)
+    BENCHMARK.write(json_file, collector.document)
     if collector.failed:
         raise BenchError(f"{'; '.join(collector.failed)}. What else was measured is in {json_file}")
     return bench

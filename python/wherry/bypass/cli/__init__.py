@@ -96,6 +96,9 @@ def up(
         bool, typer.Option("--in-place", help="Frames stay in their slots, and are sent from there.")
     ] = False,
     frame_bytes: Annotated[int, typer.Option(min=64, max=9728, help="Longest frame, with FCS.")] = 1518,
+    pairs: Annotated[
+        int, typer.Option(min=1, max=16, help="Queue pairs: the NIC spreads flows over them, by RSS.")
+    ] = 1,
     allow_detour: Annotated[
         bool,
         typer.Option(
@@ -118,7 +121,7 @@ def up(
     words = _words(nic, card, directory, as_json)
     flags = {"--promiscuous": promiscuous, "--in-place": in_place, "--allow-detour": allow_detour}
     words += [flag for flag, wanted in flags.items() if wanted]
-    words += ["--frame-bytes", str(frame_bytes)] + ([] if preflight else ["--no-preflight"])
+    words += ["--frame-bytes", str(frame_bytes), "--pairs", str(pairs)] + ([] if preflight else ["--no-preflight"])
     _run("up", words)
 
 

@@ -50,7 +50,8 @@ def demo(
         ),
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option(min=0, help="End so long after everything is set up. Default: Ctrl-C ends it.")
+        float | None,
+        typer.Option(min=0, max=10**6, help="End so long after everything is set up. Default: Ctrl-C ends it."),
     ] = None,
     core: Annotated[
         str, typer.Option(metavar="rtl|twin", help="The card: its simulated RTL, or the RTL's software twin.")
@@ -79,7 +80,8 @@ def demo(
     hardware.
 
     The TAP device is in a network of its own, so that nothing of this machine's changes: as root, or where user
-    namespaces are allowed as anybody. Nothing is left afterwards, however the command ends.
+    namespaces are allowed as anybody. Nothing is left afterwards, however the
+    command ends, but for what COMMAND puts into a session of its own.
 
     Examples:
 

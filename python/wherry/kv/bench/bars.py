@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from wherry.bench import published_text, published_values
+from wherry.kv.bench.schema import BENCHMARK
 
 WHOLE = 1024
 SMALL = 64
@@ -34,7 +34,7 @@ def median_bar(
 def simulation_bars(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
     """Those that the rows allow. Times: with the memory that gives the thesis's own pipeline its 376 and 384 ns, values
     of 1 KiB; the other preset is in the rows."""
-    known = published_values("kv")
+    known = BENCHMARK.published
     rows = results.get("rtl_latency", [])
 
     def paper(name: str) -> str:
@@ -83,7 +83,7 @@ def resource_bars(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]
     whole = [row for row in rows if row["name"] == "kv_core"] or list(rows)
     if not whole:
         return {}
-    known = published_values("kv")
+    known = BENCHMARK.published
 
     def both(of: str) -> int:
         return sum(known[f"rep_t5_10_{of}_{part}"]["value"] for part in ("replication", "memory"))
@@ -101,9 +101,8 @@ def resource_bars(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]
 def latency_bars(times_faster: Callable[[str, str], list[float]], prefix: str) -> dict[str, dict[str, Any]]:
     """Over Redis: "sw" on sockets, or with "xdp" in the names past the kernel. `times_faster(peer, operation)`: in each
     round."""
-    known = published_values("kv")
     beside = {
-        name: f"{published_text(known[f'rep_t5_13_{of}_sw'])}: the thesis' software"
+        name: f"{BENCHMARK.published_text(f'rep_t5_13_{of}_sw')}: the thesis' software"
         for name, of in (("read", "read"), ("leader_write", "leader_write"))
     }
     way, least = ("_xdp", (6, 8)) if prefix == "sw_xdp" else ("", (2, 3))
@@ -119,8 +118,7 @@ def latency_bars(times_faster: Callable[[str, str], list[float]], prefix: str) -
 
 def failover_bars(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Nothing is demanded of them."""
-    known = published_values("kv")
-    with_mu, without = (published_text(known[f"rep_rw_mu_failover{other}"]) for other in ("", "_other"))
+    with_mu, without = (BENCHMARK.published_text(f"rep_rw_mu_failover{other}") for other in ("", "_other"))
     mu = f"Mu: {with_mu}; without it {without}"
     bars = {}
     for row in rows:

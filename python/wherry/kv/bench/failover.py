@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import subprocess
 import time
@@ -17,10 +16,10 @@ from typing import Any
 from wherry.errors import BenchError, Error
 from wherry.kv import cluster_file, keeper, programs
 from wherry.kv.bench.bars import failover_bars
+from wherry.kv.bench.processes import Processes
 from wherry.kv.bench.software import Say
 from wherry.kv.bench.stores import memory_directory
 from wherry.kv.options import Options, cluster_text
-from wherry.system import Process
 
 NODES = 3
 READY_S = 20.0
@@ -46,35 +45,23 @@ class _Cluster:
     """What `wherry kv up --restart` runs, but started again at once."""
 
     def __init__(self, stack: ExitStack, directory: Path, timing: Timing) -> None:
-        self._directory, self._stack = directory, stack
         file = directory / "cluster.toml"
         options = Options(
             nodes=NODES, ping_ms=timing.ping_ms, misses=timing.misses, lease_ms=timing.lease_ms, bucket_bits=10
         )
         file.write_text(cluster_text(options))
         self.cluster = cluster_file.load(file)
-        stack.callback(self.close)
-        self._keeper = self._start("keeper", programs.keeper(file))
-        self._nodes = {number: self._start_node(number) for number in range(NODES)}
-
-    def close(self) -> None:
-        for process in (self._keeper, *self._nodes.values()):
-            process.close()
-
-    def _start(self, name: str, command: Sequence[str]) -> Process:
-        with (self._directory / f"{name}.log").open("ab") as log:
-            cores = os.sched_getaffinity(0)
-            return Process(name, command, environment=os.environ, cores=cores, stdout=log, stderr=log)
-
-    def _start_node(self, number: int) -> Process:
-        return self._start(f"node{number}", programs.node(self.cluster.path, number))
+        self._processes = Processes("failover", directory)
+        stack.callback(self._processes.close)
+        self._processes.start("keeper", programs.keeper(file))
+        for number in range(NODES):
+            self.restart(number)
 
     def pid(self, number: int) -> int:
-        return self._nodes[number].pid
+        return self._processes.pid(f"node{number}")
 
     def restart(self, number: int) -> None:
-        self._nodes[number].close()
-        self._nodes[number] = self._start_node(number)
+        self._processes.start(f"node{number}", programs.node(self.cluster.path, number))
 
     def status(self) -> dict[str, Any]:
         return keeper.status(self.cluster)

@@ -9,9 +9,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from wherry.bench import read_json
 from wherry.errors import BenchError
 from wherry.kv.bench.bars import resource_bars, simulation_bars
+from wherry.kv.bench.schema import BENCHMARK
 from wherry.kv.bench.software import Say
 from wherry.kv.programs import resource_table, rtl_bench
 
@@ -30,7 +30,7 @@ def run_simulation(document: dict[str, Any], wanted: set[str], quick: bool) -> N
             raise BenchError(f"{program}: {error.strerror}") from None
         if status:
             raise BenchError(f"{program} failed (status {status}); its last lines above say why")
-        said = read_json(file)
+        said = BENCHMARK.read(file)
     if not isinstance(said, dict):
         raise BenchError(f"{program} wrote no object")
     document["versions"] |= said.get("versions", {})

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from wherry.bench import document_of, parse_as, write
 from wherry.errors import BenchError, NotFound, PermissionDenied, Unsupported
 from wherry.kv.bench import failover, hardware, software, veth
-from wherry.kv.bench.schema import EXPERIMENTS, KvBench
+from wherry.kv.bench.schema import BENCHMARK, EXPERIMENTS, KvBench
 
 KILLS, QUICK_KILLS = 50, 3
 
@@ -24,7 +23,7 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), progr
     wanted = set(only or EXPERIMENTS)
     effort = software.QUICK if quick else software.FULL
     a, b = software.two_cores()
-    document = document_of("kv", {"node": a, "client": b}, effort.rounds) | {"not_measured": {}}
+    document = BENCHMARK.document({"node": a, "client": b}, effort.rounds) | {"not_measured": {}}
     failed: list[str] = []
 
     def say(text: str) -> None:
@@ -48,8 +47,8 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), progr
     attempt(["software", "throughput"], lambda asked: software.run(document, asked, effort, say))
     attempt(["software_xdp"], lambda _: veth.run(document, effort, say))
     attempt(["failover"], lambda _: failover.run(document, QUICK_KILLS if quick else KILLS, say))
-    bench = parse_as(KvBench, document, str(json_file))
-    write(json_file, document)
+    bench = BENCHMARK.parse(document, json_file)
+    BENCHMARK.write(json_file, document)
     if failed:
         raise BenchError(f"{'; '.join(failed)}. What else was measured is in {json_file}")
     return bench

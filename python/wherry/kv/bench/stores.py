@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from wherry.errors import BenchError
-from wherry.kv import programs
-from wherry.system import Process, free_ports, how_it_ended, peer_program
+from wherry.kv import network, programs
+from wherry.kv.bench.processes import Processes, how_it_ended
 from wherry.version import VERSION
 
 KEYS = 1000
@@ -73,31 +73,21 @@ class Store(ABC):
     def __init__(self, stack: ExitStack, directory: Path, *, leader_in: Enter | None = None,
                  follower_in: Enter | None = None, client_in: Enter | None = None) -> None:  # fmt: skip
         """`..._in`: what the process does first, as entering a namespace."""
-        self._stack, self._directory = stack, directory
+        self._directory = directory
         self._enter = {"leader": leader_in, "follower": follower_in, "client": client_in}
-        self._processes: dict[str, Process] = {}
+        self._processes = Processes(self.name, directory)
+        stack.callback(self._processes.close)
         self._client_in = client_in
 
-    def start_process(self, role: str, command: Sequence[str], cores: frozenset[int] | None = None) -> Process:
+    def start_process(self, role: str, command: Sequence[str], cores: frozenset[int] | None = None) -> None:
         """Its output goes to a file, whose end is told when it dies."""
-        log = self._directory / f"{self.name}-{role}.log"
-        with log.open("ab") as output:
-            process = Process(
-                f"{self.name}'s {role}", command, environment=os.environ,
-                cores=set(cores or os.sched_getaffinity(0)), enter=self._enter[role], stdout=output, stderr=output,
-            )  # fmt: skip
-        self._processes[role] = process
-        self._stack.callback(process.close)
-        return process
+        self._processes.start(role, command, cores, self._enter[role])
 
     def until(self, ready: Callable[[], bool], what: str) -> None:
         """Waits. Raises BenchError when a process dies or it takes too long."""
         deadline = time.monotonic() + READY_S
         while True:
-            for role, process in self._processes.items():
-                if (status := process.poll()) is not None:
-                    log = self._directory / f"{self.name}-{role}.log"
-                    raise BenchError(f"{process.name} {how_it_ended(status)}: {log.read_text(errors='replace')[-400:]}")
+            self._processes.check()
             try:
                 if ready():
                     return
@@ -109,13 +99,8 @@ class Store(ABC):
 
     def place(self, where: Placement) -> None:
         """Moves all threads of leader and follower."""
-        for role, cores in (("leader", where.leader), ("follower", where.follower)):
-            for thread in Path(f"/proc/{self._processes[role].pid}/task").iterdir():
-                os.sched_setaffinity(int(thread.name), cores)
-
-    def _send(self, number: signal.Signals, *roles: str) -> None:
-        for role in roles:
-            self._processes[role].signal(number)
+        self._processes.place("leader", where.leader)
+        self._processes.place("follower", where.follower)
 
     @abstractmethod
     def start(self) -> None:
@@ -188,7 +173,7 @@ class Wherry(Store):
 
     def start(self) -> None:
         """Nodes on two free ports of the loopback."""
-        self.start_nodes([f"127.0.0.1:{port}" for port in free_ports(2)])
+        self.start_nodes([f"127.0.0.1:{port}" for port in network.loopback_ports(2)])
 
     def start_nodes(self, addresses: Sequence[str]) -> None:
         """At these host:port. They stand still until their first turn."""
@@ -200,7 +185,7 @@ class Wherry(Store):
         for number, role, waits in ((0, "leader", "--spin"), (1, "follower", "--yield")):
             self.start_process(role, programs.node(file, number, waits, *self.node_options()))
         # They agree with each other first: one that stands still before that agrees to nothing.
-        logs = [self._directory / f"{self.name}-{role}.log" for role in ("leader", "follower")]
+        logs = [self._processes.log(role) for role in ("leader", "follower")]
         self.until(lambda: all(": it serves" in log.read_text() for log in logs), "two nodes that serve")
         self.pause()
 
@@ -222,11 +207,11 @@ class Wherry(Store):
 
     def resume(self, operation: str) -> None:
         """Reads have no part for the follower."""
-        self._send(signal.SIGCONT, *(["leader"] if operation == "read" else ["leader", "follower"]))
+        self._processes.send(signal.SIGCONT, *(["leader"] if operation == "read" else ["leader", "follower"]))
 
     def pause(self) -> None:
         """Both stand still."""
-        self._send(signal.SIGSTOP, "leader", "follower")
+        self._processes.send(signal.SIGSTOP, "leader", "follower")
 
     def command(self, operation: str, size: int, depth: int, seconds: float, idle: str, *, fill: bool) -> list[str]:
         """kv_load; many reads in flight are kv_peer_load's."""
@@ -249,11 +234,11 @@ class Redis(Store):
 
     def start(self, hosts: tuple[str, str] = ("127.0.0.1", "127.0.0.1")) -> None:
         """`hosts`: of the leader and of the replica."""
-        program = str(peer_program("redis-server"))
+        program = programs.peer("redis-server")
         self.version = (
             subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split("v=")[1].split()[0]
         )
-        first, second = free_ports(2)
+        first, second = network.loopback_ports(2)
         self.address = f"{hosts[0]}:{first}"
         for role, host, port in (("leader", hosts[0], first), ("follower", hosts[1], second)):
             words = ["--bind", host, "--port", str(port), "--save", "", "--appendonly", "no", "--protected-mode", "no"]
@@ -294,9 +279,9 @@ class Etcd(Store):
 
     def start(self) -> None:
         """Until a leader is elected."""
-        program = str(peer_program("etcd"))
+        program = programs.peer("etcd")
         self.version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split()[2]
-        ports = free_ports(4)
+        ports = network.loopback_ports(4)
         peers, clients = ports[:2], ports[2:]
         members = ",".join(f"m{n}=http://127.0.0.1:{port}" for n, port in enumerate(peers))
         for n, role in enumerate(("leader", "follower")):
@@ -317,8 +302,7 @@ class Etcd(Store):
         self.until(elected, "the election of a leader")
         lead = next(n for n, said in enumerate(found) if said["leader"] == said["header"]["member_id"])
         if lead == 1:
-            processes = self._processes
-            processes["leader"], processes["follower"] = processes["follower"], processes["leader"]
+            self._processes.swap("leader", "follower")
         self.address = f"127.0.0.1:{clients[lead]}"
 
     def command(self, operation: str, size: int, depth: int, seconds: float, idle: str, *, fill: bool) -> list[str]:

@@ -8,6 +8,11 @@ from typing import Annotated
 
 import typer
 
+from wherry.cli import after as after
+from wherry.cli import into as into
+from wherry.cli import note as note
+from wherry.cli import out as out
+from wherry.cli import progress as progress
 from wherry.kv.generated.frame import MAX_LANES
 
 NO, UNKNOWN, UNAVAILABLE = 1, 3, 4

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wherry.cli import after, into, note
 from wherry.errors import Cancelled, DeadlineExceeded, FailedPrecondition, InvalidArgument, NotFound, Unavailable
 from wherry.kv.cli.common import (
     NO,
@@ -25,6 +24,9 @@ from wherry.kv.cli.common import (
     LaneOption,
     TextOption,
     TimeoutOption,
+    after,
+    into,
+    note,
 )
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from wherry.cli import note, out
 from wherry.errors import DeadlineExceeded, Error, Unavailable
-from wherry.kv.cli.common import UNAVAILABLE, ClusterOption, JsonOption
+from wherry.kv.cli.common import UNAVAILABLE, ClusterOption, JsonOption, note, out
 
 if TYPE_CHECKING:
     from wherry.kv.cluster_file import Cluster

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from wherry.cli import after, note, out
 from wherry.errors import DeadlineExceeded, InvalidArgument
-from wherry.kv.cli.common import ClusterOption
+from wherry.kv.cli.common import ClusterOption, after, note, out
 
 if TYPE_CHECKING:
     from wherry.kv.cluster_file import Cluster

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from wherry.bench import parse_as, read_json, run_program
-from wherry.move.bench.schema import MoveBench
+from wherry.move.bench.schema import BENCHMARK, MoveBench
 
 
 def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = ()) -> MoveBench:
@@ -16,5 +15,5 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = ()) -> Mo
     Raises NotFound when it was not built; BenchError when it fails or writes what it should not.
     """
     more = ["--only", ",".join(only)] if only else []
-    run_program("bench_move", json_file, quick=quick, more=more)
-    return parse_as(MoveBench, read_json(json_file), str(json_file))
+    BENCHMARK.run_program("bench_move", json_file, quick=quick, more=more)
+    return BENCHMARK.parse(BENCHMARK.read(json_file), json_file)

@@ -19,8 +19,8 @@ from wherry.report import (
     plain_axis,
     reference_line,
     size_axis,
-    size_text,
 )
+from wherry.units import size_text
 
 
 def initiate(rows: Sequence[Initiate], published: Published) -> Figure:

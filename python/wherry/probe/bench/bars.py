@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from wherry.probe.bench.schema import ProbeResults
+from wherry.probe.bench import designs
+from wherry.probe.bench.dma import DMA_TARGETS
+from wherry.probe.bench.schema import CACHE_USES, Gain, ProbeResults
+from wherry.probe.shell.cells import is_latency
 
 TARGETS = {
     "probe_quick_s": ("<= 20", "s"),
@@ -15,6 +19,13 @@ TARGETS = {
     "aa_no_difference": (">= 0.95", ""),
     "flipped_byte_noticed": (">= 1", ""),
     "paths_without_figures": ("<= 0", "paths"),
+    "thesis_case1_error": ("<= 10", "%"),
+    "thesis_case2_error": ("<= 10", "%"),
+    "thesis_case3_error": ("<= 10", "%"),
+    "profile_move_gain": (">= 1.05", "x"),
+    "profile_move_worst_size": (">= 0.97", "x"),
+    "profile_route_gain": (">= 1.05", "x"),
+    "profile_route_worst_size": (">= 0.97", "x"),
 }
 """Every bar: what it must be, and its unit."""
 
@@ -25,11 +36,47 @@ EXPERIMENT_OF = {
     "aa_no_difference": "twice",
     "flipped_byte_noticed": "spoiled",
     "paths_without_figures": "quick",
+    **dict.fromkeys(CACHE_USES, "cache"),
+    "profile_move_gain": "profile",
+    "profile_move_worst_size": "profile",
+    "profile_route_gain": "profile",
+    "profile_route_worst_size": "profile",
     "model_outside_range_max": "model",
     "model_predicted_mean_error": "model",
     "model_heldout_values": "model",
     "model_heldout_worst": "model",
+    "thesis_case1_error": "thesis",
+    "thesis_case2_error": "thesis",
+    "thesis_case3_error": "thesis",
+    **dict.fromkeys(designs.TARGETS, "designs"),
+    **dict.fromkeys(DMA_TARGETS, "dma"),
 }
+
+
+GAIN_OF = {"move": "turn", "route": "throughput"}
+"""What the bar of a service is about. move's settings make turns finer; its throughput must stay what it was."""
+
+
+def gains_of(rows: Sequence[Gain], service: str) -> dict[str, list[float]]:
+    """The mean over the sizes, and the worst size: value, least, most. Kinds of one size count by their mean."""
+    sizes: dict[int, list[Gain]] = {}
+    for row in rows:
+        if row.service == service:
+            sizes.setdefault(row.size, []).append(row)
+    if not sizes:
+        return {}
+
+    def each(figure: str) -> list[list[float]]:
+        names = (figure, f"{figure}_least", f"{figure}_most")
+        return [
+            [statistics.geometric_mean(getattr(row, name) for row in of) for name in names] for of in sizes.values()
+        ]
+
+    gains = each(GAIN_OF[service])
+    return {
+        f"profile_{service}_gain": [statistics.geometric_mean(column) for column in zip(*gains, strict=True)],
+        f"profile_{service}_worst_size": min(gains + each("throughput")),
+    }
 
 
 def bars_of(results: ProbeResults, without: Sequence[str] | None) -> dict[str, dict[str, Any]]:
@@ -49,6 +96,12 @@ def bars_of(results: ProbeResults, without: Sequence[str] | None) -> dict[str, d
         values["flipped_byte_noticed"] = [noticed / len(results.spoiled)]
     if without is not None:
         values["paths_without_figures"] = [float(len(without))]
+    for cell in results.thesis:
+        if is_latency(cell.id):
+            values.setdefault(f"thesis_case{cell.case}_error", []).append(cell.off_percent)
+    values |= {name: [max(of)] for name, of in values.items() if name.startswith("thesis_")}
+    for service in ("move", "route"):
+        values |= gains_of(results.gains, service)
     found = {}
     for name, (target, unit) in TARGETS.items():
         if name in values:

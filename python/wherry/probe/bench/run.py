@@ -3,24 +3,40 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-from wherry.bench import document_of, parse_as, write
-from wherry.errors import BenchError
+from wherry.errors import BenchError, NotFound
+from wherry.probe.bench import designs, gains
 from wherry.probe.bench.bars import EXPERIMENT_OF, bars_of
-from wherry.probe.bench.schema import EXPERIMENTS, Absent, PathFigures, ProbeBench, ProbeResults, Same, Spoiled, Suite
+from wherry.probe.bench.cache import cache_bars, run_cache
+from wherry.probe.bench.dma import dma_bars, rows_of
+from wherry.probe.bench.schema import (
+    BENCHMARK,
+    EXPERIMENTS,
+    Absent,
+    PathFigures,
+    ProbeBench,
+    ProbeResults,
+    Same,
+    Spoiled,
+    Suite,
+)
+from wherry.probe.bench.thesis import add_thesis
 from wherry.probe.comparing import compare_series
 from wherry.probe.lines import Progress
-from wherry.probe.measuring import measure
+from wherry.probe.measuring import measure, measure_dma
 from wherry.probe.model import claims
 from wherry.probe.schema import ProbeRun
 
 Say = Callable[[str], None]
 SPOILED = ("--bytes", "64", "--bytes", "4096", "--depth", "1", "--rounds", "3", "--seconds", "5", "--spoil")
+PROFILE_S, PROFILE_QUICK_S = 60, 5
+"""How long the profile is measured."""
 
 
 def suite_of(name: Literal["quick", "full", "twice", "spoiled"], run: ProbeRun, seconds: float) -> Suite:
@@ -86,6 +102,8 @@ class _Bench:
         self.without: list[str] | None = None
         self.environment: dict[str, str] = {}
         self.rounds = 0
+        self.bars: dict[str, dict[str, Any]] = {}
+        self.lacking: dict[str, str] = {}
         self._say = say
         self._told = 0.0
 
@@ -93,6 +111,17 @@ class _Bench:
         if line.seconds < self._told or line.seconds - self._told >= 10:
             self._told = line.seconds
             self._say(f"  {100 * line.done // max(line.of, 1)} %, {line.seconds:.0f} s: {line.id}, {line.bytes} bytes")
+
+    def dma(self) -> None:
+        """Another program; a build without RTL does not have it."""
+        self._say(_WORDS["dma"])
+        try:
+            document = measure_dma()
+        except NotFound as why:
+            self.lacking["dma"] = str(why)
+            return
+        self.results.dma[:] = rows_of(document)
+        self.bars = dma_bars(document)
 
     def experiment(self, name: str, say_first: str) -> None:
         self._say(say_first)
@@ -122,29 +151,75 @@ class _Bench:
         else:
             self.results.spoiled.extend(spoiled_of(run))
 
+    def profile(self, say_first: str, *, quick: bool) -> None:
+        self._say(say_first)
+        self._told = 0.0
+        settings = gains.measure(PROFILE_QUICK_S if quick else PROFILE_S, self._watch)
+        found = gains.gains(settings, quick=quick, say=self._say)
+        self.results.settings.extend(found.settings)
+        self.results.gains.extend(found.rows)
+
+    def simulate(self) -> dict[str, dict[str, Any]]:
+        """The experiment `designs`; its bars."""
+        self._say("four FPGA designs of paper 000, simulated: a minute or two")
+        with tempfile.TemporaryDirectory(prefix="wherry-designs-") as folder:
+            file = Path(folder) / "designs.json"
+            BENCHMARK.run_program("designs_bench", file, quick=False, more=(), folder="sim/designs")
+            found = designs.read(BENCHMARK.read(file))
+        self.results.designs.extend(found.points)
+        self.results.design_turns.extend(found.turns)
+        self.results.design_ways.extend(found.ways)
+        self.results.design_linux.extend(found.linux)
+        self.results.design_firmwares.extend(found.firmwares)
+        self.environment |= {"linux_traffic": found.traffic}
+        return designs.bars_of(found)
+
 
 _WORDS = {
     "quick": "the quick suite",
     "full": "the full suite, some three minutes",
     "twice": "the quick suite, everything twice",
     "spoiled": "every path, with one byte flipped",
+    "profile": "a path profile, and what its settings gain: some ten minutes",
+    "dma": "the DMA engine as a card, simulated",
 }
 
 
 def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), say: Say) -> ProbeBench:
     """Measures, writes `json_file`, and returns what it holds. Raises BenchError, NotFound."""
-    wanted = [name for name in EXPERIMENTS if name in only or (not only and not (quick and name == "full"))]
+    wanted = [
+        name for name in EXPERIMENTS if name in only or (not only and not (quick and name in ("full", "profile")))
+    ]
     bench = _Bench(say)
+    pinning: dict[str, int] = {}
+    simulated: dict[str, dict[str, Any]] = {}
     for name in wanted:
-        if name != "model":  # which measures nothing
+        if name == "profile":
+            bench.profile(_WORDS[name], quick=quick)
+        elif name == "cache":
+            say("caches and memory under an agent")
+            pinning = run_cache(bench.results, quick, say)
+        elif name == "thesis":
+            say("the thesis's shell, simulated")
+            add_thesis(bench.results)
+        elif name == "dma":
+            bench.dma()
+        elif name == "designs":
+            simulated |= bench.simulate()
+        elif name != "model":  # which measures nothing
             bench.experiment(name, _WORDS[name])
-    bars = bars_of(bench.results, bench.without) | (claims() if "model" in wanted else {})
-    document: dict[str, Any] = document_of("probe", {}, max(bench.rounds, 1)) | {
+    bars = bars_of(bench.results, bench.without) | cache_bars(bench.results)
+    bars |= (claims() if "model" in wanted else {}) | simulated | bench.bars
+    document: dict[str, Any] = BENCHMARK.document(pinning, max(bench.rounds, 1)) | {
         "bars": bars,
         "results": asdict(bench.results),
         "environment": bench.environment,
-        "not_run": {name: f"{of} was not asked for" for name, of in EXPERIMENT_OF.items() if name not in bars},
+        "not_run": {
+            name: bench.lacking.get(of, f"{of} was not asked for")
+            for name, of in EXPERIMENT_OF.items()
+            if name not in bars
+        },
     }
-    found = parse_as(ProbeBench, document, str(json_file))
-    write(json_file, document)
+    found = BENCHMARK.parse(document, json_file)
+    BENCHMARK.write(json_file, document)
     return found

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
-from wherry.cli import App
-from wherry.probe.cli.benchmark import bench
+from typing import Annotated
+
+import typer
+
+from wherry.cli import App, JsonFileOption, OnlyOption, check_experiments, into, note, progress, show_bench
 from wherry.probe.cli.model import add_model
 from wherry.probe.cli.paths import add_paths
 from wherry.probe.cli.profile import profile
@@ -23,6 +26,37 @@ probe_app = App(
     "of those. p99 to max are of all rounds together. CPU is the measuring thread's time for one transfer, other CPU "
     "that of the process at the other end; who polls uses a whole core.",
 )
+
+
+def bench(
+    json_file: JsonFileOption,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Without the full suite and the profile's gains: minutes, not a quarter.")
+    ] = False,
+    only: OnlyOption = None,
+) -> None:
+    """The measuring tool itself: how long it takes, what it adds to a transfer, whether it tells noise from a
+    difference, and whether every path notices one byte that was flipped. Further experiments (docs/probe.md): cache,
+    caches and memory under an agent; thesis, the shell of paper 003, simulated; model; profile, what the settings of a
+    path profile gain. A bar that is missed is a result: the exit status is 0.
+
+    Examples:
+
+      wherry bench probe --json build/bench-probe.json
+
+      wherry bench probe --json /tmp/quick.json --quick --only spoiled
+
+      wherry bench probe --json /tmp/cache.json --only cache
+    """
+    from wherry.probe.bench.run import run
+    from wherry.probe.bench.schema import EXPERIMENTS
+
+    experiments = check_experiments(only, EXPERIMENTS)
+    with into(json_file):
+        result = run(json_file, quick=quick, only=experiments, say=lambda text: progress().print(text, markup=False))
+    show_bench(result, json_file)
+    for name, why in result.not_run.items():
+        note(f"bar that was not run, and so not met: {name}: {why}")
 
 
 def add_to(app: App, benches: App) -> None:

@@ -41,7 +41,7 @@ def profile(
     from wherry.errors import InvalidArgument
     from wherry.probe import profile as profiles
     from wherry.probe.cli.paths import watched
-    from wherry.probe.measuring import STOPPED, measure
+    from wherry.probe.measuring import STOPPED
     from wherry.probe.schema import load
 
     file = output or profiles.default_profile_file()
@@ -51,7 +51,7 @@ def profile(
         run = load(of_run)
     else:
         with watched() as watch:
-            run = measure(only=profiles.PATHS, more=["--seconds", str(seconds)], watch=watch)
+            run = profiles.run(seconds, watch)
         if run.stopped:
             note("stopped: nothing is kept")
             raise typer.Exit(STOPPED)

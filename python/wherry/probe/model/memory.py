@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The memory sections of paper 003 (Tables 5.4, 5.7 and 5.8), by the two numbers of each preset of sim/hbm.hpp.
 
-Cycles of 4 ns, beats of 32 bytes, one each cycle: docs/kv-hbm.md. The thesis's shell around it is not modelled yet.
+Cycles of 4 ns, beats of 32 bytes, one each cycle: docs/kv-hbm.md. A simulation of the thesis's shell
+(docs/shell-model.md) has figures of Table 5.4 of its own, which come first.
 """
 
 from __future__ import annotations

@@ -35,6 +35,8 @@ class Row:
     verdict: str
     """As docs/fidelity.md has it."""
     why: str
+    simulation: Figure | None = None
+    """What a simulation of the paper's system says beside the model's `figure`."""
 
     @property
     def off_middle(self) -> float | None:
@@ -75,6 +77,7 @@ def rows(
     stored; tools/fidelity.py brings others."""
     published = entries() if published is None else published
     known = figures(parameters, simulated.recorded() if simulations is None else simulations)
+    beside_it = simulated.recorded(simulated.DESIGNS_RECORDED)
     together = {one_.name: one_ for one_ in QUANTITIES}
     inside = {other for one_ in QUANTITIES for other in one_.ids[1:]}
     found = []
@@ -94,6 +97,7 @@ def rows(
                 figure=known.get(identifier),
                 verdict=entry["verdict"],
                 why=entry["why"],
+                simulation=beside_it.get(identifier),
             )
         )
     return found

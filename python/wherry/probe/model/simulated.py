@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of paper 002, from the JSON of `wherry bench bypass`: its models of the paper's core, NIC and topologies.
+"""Figures by simulation: of paper 002 (`wherry bench bypass`: core, NIC and topologies), of paper 003 (`wherry bench
+probe`, its shell), and of paper 000 (`wherry bench probe --only designs`, its four designs: docs/designs.md).
 
-simulated.json holds those of one run, which tools/fidelity.py --record writes; the programs are deterministic. All rows
-use the reading `any_fetches` of docs/bench-bypass.md. `one_fetch` was chosen after published values were seen; where it
-says something else it stands in the note.
+design_figures.json holds the latter, which stand beside the model's own; simulated.json holds the others.
+tools/fidelity.py --record writes both; the programs are deterministic. All rows of 002 use the reading `any_fetches` of
+docs/bench-bypass.md. `one_fetch` was chosen after published values were seen; where it says something else it stands in
+the note.
 """
 
 from __future__ import annotations
@@ -17,6 +19,35 @@ from typing import Any
 from wherry.probe.model.published import Figure, Mark, one
 
 RECORDED = Path(__file__).with_name("simulated.json")
+DESIGNS_RECORDED = Path(__file__).with_name("design_figures.json")
+DESIGNS_HOW = "bench probe: designs"
+
+DESIGNS_FITTED = {
+    "ma_bram_h2c_1ch": "the call was set to this and the other direction",
+    "ma_bram_c2h_1ch": "the call was set to this and the other direction",
+    "ma_ddr_h2c_1ch": "the link's round trip was set to it",
+    "ma_mb_h2c_1ch": "the way to the memory was set to both directions",
+    "ma_mb_c2h_1ch": "the way and the engine's cycles were set to it",
+}
+"""Values that a number of the simulation was set to."""
+
+DESIGNS: dict[str, tuple[str, str, tuple[int, ...]]] = {
+    "ma_bram_h2c_1ch": ("bram", "h2c", (1,)),
+    "ma_bram_c2h_1ch": ("bram", "c2h", (1,)),
+    "ma_ddr_h2c_1ch": ("ddr4", "h2c", (1,)),
+    "ma_ddr_c2h_1ch": ("ddr4", "c2h", (1,)),
+    "ma_ddr_h2c_multi": ("ddr4", "h2c", (2, 3, 4)),
+    "ma_ddr_c2h_multi": ("ddr4", "c2h", (2, 3, 4)),
+    "ma_mb_h2c_1ch": ("softcore", "h2c", (1,)),
+    "ma_mb_c2h_1ch": ("softcore", "c2h", (1,)),
+    "ma_mb_c2h_multi": ("softcore", "c2h", (2, 3, 4)),
+    "ma_pl_h2c_1ch": ("linux", "h2c", (1,)),
+    "ma_pl_h2c_multi": ("linux", "h2c", (2, 3, 4)),
+    "ma_pl_c2h_3_4ch": ("linux", "c2h", (3, 4)),
+    "ma_pl_c2h_2ch": ("linux", "c2h", (2,)),
+}
+"""By published value: design, direction, channels."""
+_BRAM_BYTES, _RUN_BYTES = 1 << 20, 8 << 20
 READING, OTHER = "any_fetches", "one_fetch"
 BATCH_OF_8_NS = 1680
 """hb_batch8_theory: the time of seven packets."""
@@ -26,9 +57,9 @@ RISEN = 1.2
 """Latency over that at the lowest rate, from which it counts as risen."""
 
 
-def recorded() -> dict[str, Figure]:
+def recorded(file: Path = RECORDED) -> dict[str, Figure]:
     """By the id of the published value."""
-    document = json.loads(RECORDED.read_text(encoding="utf-8"))
+    document = json.loads(file.read_text(encoding="utf-8"))
     return {identifier: Figure(**figure) for identifier, figure in document["figures"].items()}
 
 
@@ -48,6 +79,32 @@ def from_bypass(results: Mapping[str, Any]) -> dict[str, Figure]:
     for part, read in _PARTS.items():
         if results.get(part):
             found |= read(results[part])
+    return found
+
+
+def from_probe(results: Mapping[str, Any]) -> dict[str, Figure]:
+    """Of the `results` of a probe document, if it has the experiment `thesis`."""
+    return {
+        cell["id"]: one(cell["simulated_ns"], cell["mark"], "bench probe: thesis", cell["why"])
+        for cell in results.get("thesis", ())
+    }
+
+
+def from_designs(results: Mapping[str, Any]) -> dict[str, Figure]:
+    """Of the `results` of a probe document with the experiment `designs`; nothing of one without."""
+    if not results.get("designs"):
+        return {}
+    rates = {
+        (row["design"], row["flow"], row["channels"], row["size"]): float(row["gbytes_per_s"])
+        for row in results["designs"]
+        if (row["notice"], row["preset"]) == ("interrupt", "xdma")
+    }
+    found = {}
+    for identifier, (design, flow, channels) in DESIGNS.items():
+        size = _BRAM_BYTES if design == "bram" else _RUN_BYTES
+        values = [rates[design, flow, count, size] for count in channels]
+        mark: Mark = "fitted" if identifier in DESIGNS_FITTED else "predicted"
+        found[identifier] = Figure(min(values), max(values), mark, DESIGNS_HOW, DESIGNS_FITTED.get(identifier, ""))
     return found
 
 

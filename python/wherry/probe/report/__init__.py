@@ -5,16 +5,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from wherry.bench import size_text
 from wherry.probe.bench.run import figures_of
 from wherry.probe.bench.schema import Absent, PathFigures, ProbeBench, ProbeResults
 from wherry.probe.lines import Provenance
 from wherry.probe.report import plots
+from wherry.probe.report.cache import add_cache
+from wherry.probe.report.designs import design_sections
 from wherry.probe.report.model import chapter as model_chapter
 from wherry.probe.report.model import stored_sections
 from wherry.probe.schema import load
 from wherry.report import Chapter, Section, Sections, bench_chapter
+from wherry.units import size_text
 
+SPIKE = "rep_t5_5_read_4k"
+CASES = {1: "CMAC and host memory", 2: "CMAC and HBM", 3: "HBM and host memory"}
+"""Of paper 003."""
 PROVENANCES: dict[Provenance, str] = {
     "measured": "Measured on this machine.",
     "simulated": "Simulated: the time is that of a simulation.",
@@ -85,6 +90,14 @@ def sections_of(results: ProbeResults) -> list[Section]:
         "A byte of the destination was changed before each check. Every cell of every path must be told as wrong.",
         lambda rows, _: plots.spoiled(rows),
     )
+    sections.found.extend(design_sections(results))
+    sections.add(
+        results.dma,
+        "dma",
+        "The DMA engine as a card",
+        "Simulated: RTL, driver and PCIe; no card was used. The bound counts TLP bytes of the payload only.",
+        lambda rows, _: plots.dma(rows),
+    )
     sections.add(
         results.suites,
         "suites",
@@ -92,6 +105,8 @@ def sections_of(results: ProbeResults) -> list[Section]:
         "How long a suite takes, the start of programs included.",
         lambda rows, _: plots.suites(rows),
     )
+    _thesis(sections, results)
+    add_cache(sections, results)
     return sections.found
 
 
@@ -142,3 +157,28 @@ def _wake_sentence(rows: list[PathFigures]) -> str:
 def _chase_sentence(rows: list[PathFigures]) -> str:
     alone = [row for row in rows if row.depth == 1]
     return "; ".join(f"{size_text(row.size)}: {row.p50_ns:.3g} ns" for row in alone)
+
+
+def _thesis(sections: Sections, results: ProbeResults) -> None:
+    """A section for each case of paper 003, and one for the spike."""
+    for case, title in CASES.items():
+        of_case = [cell for cell in results.thesis if cell.case == case]
+        predicted = sum(cell.mark == "predicted" for cell in of_case)
+        sections.add(
+            of_case,
+            f"thesis-{case}",
+            f"The thesis's shell, case {case}: {title}",
+            "Simulated: the sections of a packet's path. The upper bar of each pair is the simulation's, the lower one "
+            f"is published (Table 5.{2 * case}). Numbers were set to 128 bytes and 2 KiB; {predicted} of "
+            f"{len(of_case)} cells are predicted.",
+            lambda rows, _: plots.stacks(rows),
+        )
+    published = next((cell.published_ns for cell in results.thesis if cell.id == SPIKE), None)
+    sections.add(
+        results.thesis_spike,
+        "thesis-spike",
+        "The thesis's shell: 4 KiB from HBM to the host",
+        "Simulated: a descriptor is cut where a buffer crosses a boundary of 4 KiB, and the engine does one "
+        "transaction after the other. Without either there is no spike.",
+        lambda rows, _: plots.spike(rows, published),
+    )

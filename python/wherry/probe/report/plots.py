@@ -9,10 +9,31 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from wherry.probe.bench.schema import PathFigures, Same, Spoiled, Suite
-from wherry.report import COLOURS, INK, grouped_bars, legend_above, panels, plain_axis, size_axis, stacked_bars
+from wherry.probe.bench.schema import DmaRate, PathFigures, Same, Spoiled, Suite, ThesisCell, ThesisSpike
+from wherry.probe.shell.cells import SIZES
+from wherry.report import (
+    COLOURS,
+    INK,
+    PUBLISHED,
+    grouped_bars,
+    legend_above,
+    panels,
+    plain_axis,
+    size_axis,
+    stacked_bars,
+)
+from wherry.units import size_text
 
 STYLES = ("-", "--", ":", "-.")
+WAYS = (
+    (1, "2_out", "outgoing", ("host_qdma", "qdma", "qdma_cmac", "cmac")),
+    (1, "2_in", "incoming", ("cmac", "cmac_qdma", "qdma", "qdma_host")),
+    (2, "4_w", "write to HBM", ("cmac", "dm", "dm_hbm")),
+    (2, "4_r", "read from HBM", ("dm_hbm", "dm", "cmac")),
+    (3, "6_w", "write to HBM", ("host_qdma", "qdma", "qdma_hbm")),
+    (3, "6_r", "read from HBM", ("hbm_qdma", "qdma", "qdma_host")),
+)
+"""Case, table and direction as in the ids of the cells, the direction's name, its sections in the order of the path."""
 
 
 def _by_id(rows: Iterable[PathFigures]) -> dict[str, list[PathFigures]]:
@@ -125,4 +146,51 @@ def suites(rows: Sequence[Suite]) -> Figure:
     figure, ((axes,),) = panels(1, 1, 6.0, 2.6)
     grouped_bars(axes, [row.suite for row in rows], {"seconds": ([row.seconds for row in rows], COLOURS[0])})
     axes.set_ylabel("s")
+    return figure
+
+
+def stacks(cells: Sequence[ThesisCell]) -> Figure:
+    """A panel for each direction, a pair of bars for each size."""
+    known, case = {cell.id: cell for cell in cells}, cells[0].case
+    ways = [way for way in WAYS if way[0] == case]
+    figure, (row,) = panels(1, 2, 10.4, 4.2)
+    for axes, (_, key, title, names) in zip(row, ways, strict=True):
+        sizes = {size: name for size, name in SIZES.items() if f"rep_t5_{key}_{names[0]}_{name}" in known}
+        labels, bars = [], {name: list[float]() for name in names}
+        for size, suffix in sizes.items():
+            labels += [size_text(size), f"{size_text(size)}, published"]
+            for name in names:
+                cell = known[f"rep_t5_{key}_{name}_{suffix}"]
+                bars[name] += [cell.simulated_ns, cell.published_ns]
+        colours = dict(zip(names, COLOURS, strict=False))
+        stacked_bars(axes, labels, [(name.replace("_", "-").upper(), bars[name], colours[name]) for name in names])
+        for tick in axes.get_yticklabels()[1::2]:
+            tick.set_color(PUBLISHED)
+        axes.set_xlabel("ns, without the descriptor" if case != 2 else "ns")
+        axes.set_title(title)
+        axes.legend(loc="upper right", fontsize=7)
+    return figure
+
+
+def spike(rows: Sequence[ThesisSpike], published: float | None) -> Figure:
+    """A bar for each variant."""
+    figure, ((axes,),) = panels(1, 1, 9.0, 2.6)
+    names = [f"{row.variant} ({row.transactions})" for row in rows]
+    stacked_bars(axes, names, [("simulated", [row.total_ns for row in rows], COLOURS[0])])
+    if published is not None:
+        axes.axvline(published, color=PUBLISHED, linestyle="--", label="published (Table 5.5)")
+    axes.set_xlabel("ns (in brackets: transactions with the card's memory)")
+    legend_above(figure, axes, 2)
+    return figure
+
+
+def dma(rows: Sequence[DmaRate]) -> Figure:
+    """What is reached, beside the bound of the link."""
+    figure, ((axes,),) = panels(1, 1, 8.0, 1.4 + 0.24 * len(rows))
+    stacked_bars(axes, [row.name for row in rows], [
+        ("reached", [row.gbytes_per_s for row in rows], COLOURS[2]),
+        ("to the bound of the link", [max(row.bound_gbytes_per_s - row.gbytes_per_s, 0.0) for row in rows], COLOURS[0]),
+    ])  # fmt: skip
+    axes.set_xlabel("GB/s")
+    legend_above(figure, axes, 2)
     return figure

@@ -16,11 +16,9 @@ from typing import Any
 
 from rich.console import Console
 
-from wherry.bench import parse_as, published_values, read_json, run_program, wait_for
 from wherry.errors import BenchError
-from wherry.route import advise, calibration
-from wherry.route.bench.schema import EXPERIMENTS, PROGRAM, RouteBench
-from wherry.system import built, replacing
+from wherry.route import advise, calibration, programs
+from wherry.route.bench.schema import BENCHMARK, EXPERIMENTS, PROGRAM, RouteBench
 
 PLACEMENTS = ("inline", "shared", "host")
 SPEEDUP_TARGETS = {"transport": 1.3, "transpose": 1.3}
@@ -36,7 +34,7 @@ class Application:
 
     def value(self, of: str) -> float:
         """What the paper's table 2 says."""
-        return float(published_values("route")[f"bud_{self.published}_{of}"]["value"])
+        return float(BENCHMARK.published[f"bud_{self.published}_{of}"]["value"])
 
 
 APPLICATIONS = {
@@ -56,19 +54,20 @@ def run(
     if "applications" in wanted:
         wanted.add("link")
         for app in APPLICATIONS:
-            built("apps", app)
+            programs.application(app)
     more = ["--only", ",".join(name for name in PROGRAM if name in wanted)]
     for peer in peers:
         more += ["--peer", peer]
-    json_file.parent.mkdir(parents=True, exist_ok=True)
-    # An interrupted run leaves nothing, or the old file.
-    with replacing(json_file) as partial:
-        run_program("bench_route", partial, quick=quick, more=more)
-        document: dict[str, Any] = read_json(partial)
-        if "applications" in wanted:
-            _applications(document, quick, progress)
-            partial.write_text(json.dumps(document, indent=2) + "\n")
-        return parse_as(RouteBench, document, str(json_file))
+    json_file.parent.mkdir(parents=True, exist_ok=True)  # or say now that it cannot be
+    with tempfile.TemporaryDirectory(prefix="wherry-bench-") as directory:
+        said = Path(directory) / "route.json"
+        BENCHMARK.run_program("bench_route", said, quick=quick, more=more)
+        document: dict[str, Any] = BENCHMARK.read(said)
+    if "applications" in wanted:
+        _applications(document, quick, progress)
+    bench = BENCHMARK.parse(document, json_file)
+    BENCHMARK.write(json_file, document)
+    return bench
 
 
 def _run_once(app: str, placement: str, arguments: Sequence[str], directory: Path) -> dict[str, Any]:
@@ -81,12 +80,12 @@ def _run_once(app: str, placement: str, arguments: Sequence[str], directory: Pat
     words += ["--statistics", str(directory)]
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "wherry.cli", "run", *words, "--", str(built("apps", app)), *arguments],
+            [sys.executable, "-m", "wherry.cli", "run", *words, "--", str(programs.application(app)), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=errors,
         )
-        status = wait_for(process)
+        status = BENCHMARK.wait_for(process)
         output.seek(0)
         errors.seek(0)
         said, complaint = output.read(), errors.read()

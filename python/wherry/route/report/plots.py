@@ -19,7 +19,6 @@ from wherry.report import (
     panels,
     plain_axis,
     size_axis,
-    size_text,
 )
 from wherry.route.bench.schema import (
     AgentMemory,
@@ -33,6 +32,7 @@ from wherry.route.bench.schema import (
     Sweep,
     WeakScaling,
 )
+from wherry.units import size_text
 
 PLACEMENTS = {
     "inline": ("inline", COLOURS[0], "o-"),

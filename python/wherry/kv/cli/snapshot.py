@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wherry kv dump` and `wherry kv load`: all keys into a file, and back. The program wherry-kv does it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wherry.kv.cli.common import ClusterOption, JsonOption, LaneOption, after, note, progress
+from wherry.units import bytes_text
+
+if TYPE_CHECKING:
+    from wherry.kv.cluster_file import Cluster
+
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The snapshot.")]
+PatienceOption = Annotated[
+    float, typer.Option("--timeout", min=0.001, help="Seconds to wait for a cluster that does not answer.")
+]
+INTERRUPTED = 130
+
+
+def _run(command: list[str], cluster: Cluster | None) -> tuple[int, dict[str, Any], str]:
+    """The program to its end, with what it tells meanwhile for people at a terminal: its status, result and reason.
+
+    Ctrl-C reaches the program, too, which then ends in order. When this process is killed the program notices that
+    nobody reads it.
+    """
+    from contextlib import ExitStack
+
+    from wherry.kv.running import reached
+
+    result: dict[str, Any] = {}
+    console = progress()
+    with ExitStack() as stack:
+        if cluster is not None:
+            stack.enter_context(reached(cluster))
+        process = stack.enter_context(
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        status = stack.enter_context(console.status("")) if sys.stderr.isatty() else None
+        while True:
+            try:
+                line = process.stdout.readline()
+            except KeyboardInterrupt:
+                process.send_signal(signal.SIGINT)
+                continue
+            if not line:
+                break
+            said = json.loads(line)
+            if "result" in said:
+                result = said["result"]
+            elif status is not None:
+                of = f" of {said['of']:,}" if said["of"] else ""
+                status.update(f"{said['done']:,}{of} {said['progress']}")
+        why = process.stderr.read().strip().removeprefix("wherry-kv: ")
+        return process.wait(), result, why
+
+
+def _end(status: int, why: str) -> None:
+    """As the program ended: 130 interrupted, 2 a wrong file or command line, 4 nobody answered, else 1."""
+    if why:
+        note(why)
+    if status != 0:
+        raise typer.Exit(INTERRUPTED if status == -signal.SIGINT else status if status > 0 else 1)
+
+
+def dump(
+    file: FileArgument,
+    cluster: ClusterOption = None,
+    node: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, max=7, help="Let node N, of this machine, list its keys. Default: any."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it is there.")] = False,
+    as_json: JsonOption = False,
+    timeout: PatienceOption = 30.0,
+) -> None:
+    """Write all keys of a cluster to FILE, while it goes on serving.
+
+    For each key FILE has one value that was acknowledged at some time between the beginning and the end of the dump; a
+    key that was there all the time is in it. It is not one moment of all keys. A node of this machine lists its keys,
+    and tells them to its own user and root alone; the values come from the nodes as for any client. FILE appears when
+    it is complete and on disk; nothing appears of a dump that fails or is interrupted.
+
+    Examples:
+
+      wherry kv dump lab.kv
+
+      wherry kv dump lab.kv --force --node 2
+
+      wherry kv dump all.kv --json | jq .keys
+    """
+    from wherry.kv import programs, running
+
+    where = running.locate(cluster)
+    command = programs.dump(where.path, file.expanduser(), timeout)
+    command += ["--node", str(node)] if node is not None else []
+    command += ["--force"] if force else []
+    status, result, why = _run(command, where)
+    _end(status, why)
+    with after(f"{file} was written; its figures could not be printed"):
+        if as_json:
+            print(json.dumps(result))
+            return
+        print(f"{file}: {result['keys']:,} keys, {bytes_text(result['value_bytes'])} of values, {_whence(result)}")
+
+
+def _whence(result: dict[str, Any]) -> str:
+    seconds = (result["ended_ns"] - result["began_ns"]) / 1e9
+    kind = "a simulated core" if result["source"] == "hardware" else "software"
+    return f"of cluster '{result['cluster']}' (node {result['node']}, {kind}) within {seconds:.1f} s"
+
+
+def load(
+    file: FileArgument,
+    cluster: ClusterOption = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Write keys that are there already, too: their newer values are lost.")
+    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Read FILE, whole, and write nothing.")] = False,
+    as_json: JsonOption = False,
+    lane: LaneOption = None,
+    timeout: PatienceOption = 30.0,
+) -> None:
+    """Write the keys of FILE, as `wherry kv dump` made it, to a cluster; it may have other nodes and another size.
+
+    Keys that are there already are left as they are, and counted: so a load that was interrupted is run again, and goes
+    on. Keys get new versions, as with any write. FILE is read whole before anything is written: of one that is damaged
+    nothing is. The exit status is 1 if the table had no room for some of the keys; the others are loaded.
+
+    Examples:
+
+      wherry kv load lab.kv
+
+      wherry kv load lab.kv --overwrite
+
+      wherry kv load lab.kv --check
+    """
+    from wherry.kv import programs, running
+
+    if check:
+        status, result, why = _run(programs.check_snapshot(file.expanduser()), None)
+        _end(status, why)
+        print(json.dumps(result) if as_json else f"{file} is whole: {result['keys']:,} keys, {_whence(result)}")
+        return
+    where = running.locate(cluster)
+    with running.own_lane(where, lane) as mine:
+        command = programs.load_snapshot(where.path, file.expanduser(), timeout)
+        command += ["--overwrite"] if overwrite else []
+        command += ["--lane", str(mine)] if mine is not None else []
+        status, result, why = _run(command, where)
+    if result:
+        with after("keys were loaded; their number could not be printed"):
+            print(json.dumps(result) if as_json else _loaded(file, result))
+    _end(status, why)
+
+
+def _loaded(file: Path, result: dict[str, Any]) -> str:
+    words = [f"{result['loaded']:,} of {result['keys']:,} keys of {file} loaded"]
+    if result["skipped"]:
+        words.append(f"{result['skipped']:,} were there already and are as they were (--overwrite writes them, too)")
+    if result["no_room"]:
+        some = ", ".join(f"{key:#x}" for key in result["without_room"])
+        words.append(f"{result['no_room']:,} found no room: {some}, ...")
+    return "; ".join(words)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the settings of a path profile gain over the defaults, in move and in route.
+
+The programs take both sets of settings by turns within each round (A B B A), so that a drift of the machine meets both
+alike. A ratio is of one round. Several processes, one after the other, since what pages a process gets matters, too.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from wherry.errors import BenchError
+from wherry.probe import profile as profiles
+from wherry.probe import rules
+from wherry.probe.bench.schema import BENCHMARK, Gain, ProfileSetting
+from wherry.probe.lines import Progress
+
+PROCESSES = 7
+"""Of each program."""
+USED = {"move": ("move.", "poll."), "route": ("route.",)}
+"""Settings of each service, by how their names begin."""
+PROGRAMS: dict[Literal["move", "route"], str] = {"move": "bench_move", "route": "bench_route"}
+KIND = {"move": "memory", "route": "placement"}
+
+
+@dataclass(frozen=True, slots=True)
+class Gains:
+    """What came of it."""
+
+    settings: list[ProfileSetting]
+    rows: list[Gain]
+
+
+def measure(seconds: float, watch: Callable[[Progress], None]) -> list[rules.Setting]:
+    """The settings that the rules take from this machine now. Raises BenchError."""
+    run = profiles.run(seconds, watch)
+    if run.stopped:
+        raise KeyboardInterrupt
+    return rules.apply(profiles.figures_of(run), profiles.caches())
+
+
+def words(settings: Sequence[rules.Setting], service: str) -> list[str]:
+    """For the service's program."""
+    found = [one for one in settings if one.key.startswith(USED[service])]
+    return [word for one in found for word in ("--set", f"{one.key}={one.value}")]
+
+
+def rows_of(service: Literal["move", "route"], documents: Sequence[Mapping[str, Any]]) -> list[Gain]:
+    """From what the processes wrote. Raises BenchError."""
+    by_cell: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+    for document in documents:
+        for row in document["results"]["profile"]:
+            by_cell.setdefault((row[KIND[service]], row["size"]), []).append(row)
+    if not by_cell or any(len(rows) != len(documents) for rows in by_cell.values()):
+        raise BenchError(f"{PROGRAMS[service]} wrote no rows of the experiment profile")
+    return [gain_of(service, kind, size, rows) for (kind, size), rows in by_cell.items()]
+
+
+def gain_of(service: Literal["move", "route"], kind: str, size: int, rows: Sequence[Mapping[str, Any]]) -> Gain:
+    """One kind and size, of all processes."""
+
+    def middle(name: str) -> float:
+        return float(statistics.median(row[name] for row in rows))
+
+    def pooled(name: str) -> tuple[float, float, float]:
+        if name not in rows[0]:
+            return 1.0, 1.0, 1.0
+        of_process = [statistics.median(row[name]) for row in rows]
+        return statistics.median(ratio for row in rows for ratio in row[name]), min(of_process), max(of_process)
+
+    unit = "gbps" if service == "move" else "mmps"
+    throughput, turn = pooled("ratios"), pooled("turn_ratios")
+    return Gain(
+        service=service,
+        kind=kind,
+        size=size,
+        rounds=sum(len(row["ratios"]) for row in rows),
+        default=middle(f"default_{unit}"),
+        profile=middle(f"profile_{unit}"),
+        throughput=throughput[0],
+        throughput_least=throughput[1],
+        throughput_most=throughput[2],
+        turn=turn[0],
+        turn_least=turn[1],
+        turn_most=turn[2],
+        paced=pooled("paced_ratios")[0],
+    )
+
+
+def gains(settings: Sequence[rules.Setting], *, quick: bool, say: Callable[[str], None]) -> Gains:
+    """Runs the programs. Raises BenchError, NotFound."""
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="wherry-gains-") as directory:
+        for service, program in PROGRAMS.items():
+            documents = []
+            for number in range(2 if quick else PROCESSES):
+                say(f"  {program}, process {number + 1}")
+                file = Path(directory, f"{program}-{number}.json")
+                BENCHMARK.run_program(program, file, quick=True, more=["--only", "profile", *words(settings, service)])
+                documents.append(BENCHMARK.read(file))
+            rows += rows_of(service, documents)
+    return Gains([ProfileSetting(one.key, str(one.value), one.rule, one.why) for one in settings], rows)

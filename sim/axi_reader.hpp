@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host at the AXI4 port s_mem_* of a Verilated card: one burst of whole words at a time, and no writes.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace wherry::sim {
+
+inline constexpr std::size_t kWordBytes = 64;    ///< of 512 bits
+inline constexpr std::size_t kPageBytes = 4096;  ///< no burst crosses one
+
+/// `Core` is Verilator's class. A cycle: drive() before the clock's edge, sample() after its evaluation.
+template <class Core>
+class AxiReader {
+ public:
+  /// `address` and the size of `to` are multiples of 64, and all of it is in one page.
+  void begin(Core& core, std::uint64_t address, std::span<std::byte> to) {
+    constexpr unsigned kWordSize = 6, kIncrementing = 1, kNormalMemory = 3;  // A3.4.1, A4.4 of the AXI specification
+    core.s_mem_araddr = address;
+    core.s_mem_arlen = static_cast<std::uint8_t>(to.size() / kWordBytes - 1);
+    core.s_mem_arsize = kWordSize;
+    core.s_mem_arburst = kIncrementing;
+    core.s_mem_arcache = kNormalMemory;
+    to_ = to;
+    asked_ = true;
+    refused_ = false;
+  }
+  void drive(Core& core) const {
+    core.s_mem_arvalid = asked_ ? 1 : 0;
+    core.s_mem_rready = 1;
+  }
+  void sample(const Core& core) {
+    if (core.s_mem_arready != 0) asked_ = false;
+    if (core.s_mem_rvalid == 0) return;
+    refused_ = refused_ || core.s_mem_rresp != 0 || to_.size() < kWordBytes ||
+               (core.s_mem_rlast != 0) != (to_.size() == kWordBytes);
+    const std::size_t bytes = std::min(to_.size(), kWordBytes);
+    std::memcpy(to_.data(), &core.s_mem_rdata[0], bytes);
+    to_ = to_.subspan(bytes);
+  }
+  [[nodiscard]] bool ended() const noexcept { return to_.empty(); }
+  /// Memory answered with an error, or with more or fewer words than were asked for.
+  [[nodiscard]] bool refused() const noexcept { return refused_; }
+
+ private:
+  std::span<std::byte> to_;  ///< what has not come yet
+  bool asked_ = false, refused_ = false;
+};
+
+}  // namespace wherry::sim

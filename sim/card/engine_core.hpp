@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// hdl/dma/dma_engine.sv, Verilated, as an object: its ports in cycles of 4 ns. What the host sends waits in queues
+// here; what the engine sends is asked for after each cycle. Behind its AXI port is a memory of sim/memory.
+//
+// One thread. Everything is within one clock. A rule of AXI that the engine breaks, and an assertion of the RTL, end
+// the process.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/card/packet_loop.hpp"
+#include "sim/dma/bits.hpp"
+#include "sim/dma/host_link.hpp"
+#include "sim/memory/axi.hpp"
+
+namespace wherry::sim::card {
+
+using dma::Error;
+using dma::ReadRequest;
+using Line = std::array<std::byte, dma::kLineBytes>;
+
+/// A beat of a completion (dma_pkg::completion_t).
+struct CompletionBeat {
+  std::uint8_t tag = 0;
+  bool first = false, last = false, final_ = false;
+  Error error = Error::kNone;
+  std::uint32_t bytes = 0;
+  Line data{};
+};
+
+/// A beat of a posted write (dma_pkg::write_t).
+struct WriteBeat {
+  bool first = false, last = false;
+  std::uint32_t bytes = 0;    ///< of the write, with first
+  std::uint64_t address = 0;  ///< with first
+  Line data{};
+};
+
+/// A write to the doorbell window: it lies in the 64 bytes of one ring.
+struct BellWrite {
+  std::uint32_t offset = 0, bytes = 0;
+  Line data{};
+};
+
+/// The PCIe function's configuration (dma_control_pkg::function_t), and the other settings of the engine's pins.
+struct EngineSettings {
+  bool bus_master = false, msix_enable = false, msix_mask = false;
+  unsigned mrrs = 2, mps = 1;  ///< 128 bytes << x
+  unsigned timeout = 0;        ///< ticks of 256 cycles; 0: never
+  bool reset_function = false;
+};
+
+/// What passed in the last cycle.
+struct EngineOutput {
+  std::optional<ReadRequest> read;
+  std::optional<WriteBeat> write;
+  bool unexpected = false, timed_out = false, reset_done = false;
+};
+
+class EngineCore {
+ public:
+  explicit EngineCore(std::uint64_t seed);
+  EngineCore(const EngineCore&) = delete;
+  EngineCore& operator=(const EngineCore&) = delete;
+  ~EngineCore();
+
+  /// The pins rst_i: everything within is forgotten. `memory` takes over at the AXI port (port 0); it must outlive the
+  /// next reset.
+  void reset(memory::AxiBus& memory);
+
+  EngineSettings settings;
+  /// Whether the host takes a read request, and a beat of a write, in the next cycle.
+  bool take_reads = true, take_writes = true;
+  std::deque<CompletionBeat> completions;
+  std::deque<BellWrite> bells;
+  /// Behind the streams. Pauses of its ports are drawn by the seed.
+  PacketLoop packets;
+
+  /// A register's access, one at a time; the answer is there when register_ended().
+  void begin_register_read(std::uint32_t offset);
+  void begin_register_write(std::uint32_t offset, std::uint32_t value);
+  [[nodiscard]] bool register_ended() const noexcept { return access_.ended; }
+  /// Of the last access that ended; none: it was refused (SLVERR).
+  [[nodiscard]] std::optional<std::uint32_t> register_data() const noexcept {
+    return access_.refused ? std::nullopt : std::optional(access_.data);
+  }
+
+  const EngineOutput& cycle();
+  /// Since the last reset.
+  [[nodiscard]] std::uint64_t now() const noexcept { return now_; }
+  /// Cycles since something passed at a port.
+  [[nodiscard]] std::uint64_t still() const noexcept { return now_ - moved_; }
+
+ private:
+  struct Pins;
+  struct Access {
+    bool write = false, address_offered = false, data_offered = false, ended = true, refused = false;
+    std::uint32_t offset = 0, data = 0;
+  };
+  void drive();
+  void sample();
+  void drive_registers();
+  void sample_registers();
+  void drive_memory();
+  [[nodiscard]] memory::AxiRequest sample_memory() const;
+  void drive_packets();
+  void sample_packets();
+
+  std::unique_ptr<Pins> pins_;
+  memory::AxiBus* memory_ = nullptr;
+  Access access_;
+  EngineOutput out_;
+  std::uint64_t now_ = 0, moved_ = 0;
+};
+
+}  // namespace wherry::sim::card

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rates of the DMA card through its driver, and what the link would carry at best (sim/dma/host_link.hpp). Simulated,
+// all of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/card/rig.hpp"
+
+namespace wherry::sim::card {
+
+/// One measurement. What the driver's own instructions take is not in it: the host looks at its memory every `look_ns`,
+/// and posts at once.
+struct RateRun {
+  wherry::dma::Direction direction = wherry::dma::Direction::kToCard;
+  std::uint32_t bytes = 4096;
+  unsigned depth = 16;  ///< transfers that a channel has outstanding
+  unsigned channels = 1;
+  wherry::dma::Bell bell = wherry::dma::Bell::kTail;
+  bool by_interrupt = false;       ///< depth 1 only: the driver sleeps until the message comes
+  unsigned batch = 1;              ///< so many are posted before a doorbell is rung
+  std::uint32_t transfers = 1000;  ///< of each channel
+  double rtt_ns = 800, jitter_ns = 100;
+  double look_ns = 20;
+  std::uint32_t host_off = 0, card_off = 0;  ///< from multiples of 64
+  MemoryKind memory = MemoryKind::kBram;
+};
+
+struct RateResult {
+  double gbytes = 0, millions = 0, bound_gbytes = 0, share = 0;
+  double latency_us = 0;  ///< posting to the driver's knowing, mean
+  double unfair =
+      0;  ///< of the channels' bytes in the time measured: the largest distance from their mean, as a share of it
+  double up_use = 0, down_use = 0;  ///< shares of the link's time
+  double status_words = 0;          ///< writes of the card beyond payload, for each transfer
+  std::uint64_t cycles = 0;
+  std::string error;  ///< empty: all bytes are right
+};
+
+[[nodiscard]] RateResult measure(const RateRun& run);
+/// The size at which a channel at depth 1 reaches half of the link's bound, by measurements at powers of two and a line
+/// between the two that enclose it. Bytes.
+[[nodiscard]] double half_rate_bytes(const RateRun& run);
+
+}  // namespace wherry::sim::card

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine, the crossing and the cards: bytes, rules of AXI, and the bounds that other code computes.
+#include <gtest/gtest.h>
+
+#include "sim/designs/crossing.hpp"
+#include "sim/designs/measure.hpp"
+#include "sim/designs/neighbours.hpp"
+#include "sim/designs/rig.hpp"
+#include "sim/memory/bram.hpp"
+#include "sim/memory/traffic.hpp"
+
+namespace wherry::sim::designs {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+PointOptions options_of(Design design, Flow flow, std::uint32_t channels, std::uint64_t bytes) {
+  PointOptions options{.flow = flow, .channels = channels, .bytes = bytes};
+  options.card.design = design;
+  if (design == Design::kLinux) options.neighbour = linux_traffic();
+  return options;
+}
+
+/// measure() compares every byte of the last transfers, and asks the port whether a rule was broken.
+TEST(Designs, CarryEveryByteInEveryDesign) {
+  for (const Design design : kDesigns)
+    for (const Flow flow : {Flow::kToCard, Flow::kToHost})
+      for (const std::uint32_t channels : {1U, 3U, 4U})
+        for (const std::uint64_t bytes : {64UL, 576UL, 4096UL, 70'016UL}) {
+          PointOptions options = options_of(design, flow, channels, bytes);
+          for (const EnginePreset& preset : {kXdma, kWherry}) {
+            options.preset = preset;
+            options.calls = 2;
+            const Point point = measure(options);
+            EXPECT_EQ(point.error, "") << name_of(design) << " " << channels << " channels, " << bytes << " bytes";
+            EXPECT_GT(point.gbytes, 0);
+          }
+        }
+}
+
+TEST(Designs, AByteThatIsNotThereIsNoticed) {
+  Rig rig({.design = Design::kDdr4}, kXdma, Flow::kToCard, 1, 4096, {}, 1);
+  for (std::size_t i = 0; i < 4096; ++i) rig.host()[i] = static_cast<std::byte>(i * 7);
+  const Transfer transfer{0, 8192, 4096};
+  rig.engine().post(0, transfer);
+  EXPECT_GT(rig.differing(transfer), 0U);
+  while (!rig.engine().quiet()) rig.tick();
+  EXPECT_EQ(rig.differing(transfer), 0U);
+  rig.host()[1000] ^= std::byte{1};
+  EXPECT_EQ(rig.differing(transfer), 1U);
+}
+
+/// The link's accounting is that of host_link.hpp, whose bounds are formulas.
+TEST(Designs, NoFigureIsAboveTheLinksBound) {
+  for (const Flow flow : {Flow::kToCard, Flow::kToHost}) {
+    PointOptions options = options_of(Design::kBram, flow, 4, kMiB);
+    options.preset = kWherry;
+    const double bound = flow == Flow::kToCard ? dma::read_bound(kWherry.link, kWherry.piece)
+                                               : dma::write_bound(kWherry.link, kWherry.piece, kWherry.mps);
+    const Point point = measure(options);
+    EXPECT_LE(point.gbytes, 1.005 * bound);  // each channel's rate is over its own calls
+    EXPECT_GE(point.gbytes, 0.93 * bound);
+  }
+}
+
+/// Little's law: what is under way over the round trip.
+TEST(Designs, ReadsUnderWayLimitAFarHost) {
+  PointOptions options = options_of(Design::kBram, Flow::kToCard, 1, kMiB);
+  options.preset.link.rtt_ns = 4'000;
+  options.preset.link.jitter_ns = 0;
+  options.preset.interrupt_ns = 0;
+  const double most = options.preset.to_card_ids * options.preset.piece / options.preset.link.rtt_ns;
+  const Point point = measure(options);
+  EXPECT_LE(point.gbytes, most);
+  EXPECT_GE(point.gbytes, 0.85 * most);
+}
+
+TEST(Designs, ChannelsShareEvenlyAndSmallTransfersOverlap) {
+  const double one = measure(options_of(Design::kDdr4, Flow::kToHost, 1, 4096)).gbytes;
+  const double four = measure(options_of(Design::kDdr4, Flow::kToHost, 4, 4096)).gbytes;
+  EXPECT_NEAR(four / one, 4, 0.1);
+}
+
+TEST(Designs, ALongerWayTakesBandwidthOfOneChannelBothWays) {
+  for (const Flow flow : {Flow::kToCard, Flow::kToHost}) {
+    PointOptions options = options_of(Design::kSoftcore, flow, 1, 2 * kMiB);
+    options.card.slices = 0;
+    const double near = measure(options).gbytes;
+    options.card.slices = 60;
+    EXPECT_LT(measure(options).gbytes, 0.9 * near);
+  }
+}
+
+/// The same run twice is the same.
+TEST(Designs, AreDeterministic) {
+  const PointOptions options = options_of(Design::kLinux, Flow::kToHost, 2, 65'536);
+  EXPECT_EQ(measure(options).cycles, measure(options).cycles);
+}
+
+/// A slower manager loses nothing, and a faster one gets no more than its clock carries.
+TEST(Crossing, PassesABeatACycleOfTheSlowerClock) {
+  memory::Bram bram(kMiB, 3'333);
+  memory::Content content;
+  memory::AxiMemory port(bram, content, 1, memory::kBramPort);
+  Crossing crossing(4'000, 3'333);
+  memory::TrafficManager manager({.reads = true, .writes = true, .region = kMiB});
+  std::uint64_t now = 0, below = 0;
+  constexpr std::uint64_t kCycles = 20'000;
+  for (std::uint64_t i = 0; i < kCycles; ++i) {
+    now += 4'000;
+    for (; below + 3'333 <= now; below += 3'333) {
+      const memory::AxiAnswer answer = port.answer(0);
+      port.step({&crossing.request(), 1});
+      crossing.memory_step(answer, below);
+    }
+    const memory::AxiAnswer answer = crossing.answer();
+    crossing.step(manager.request(), now);
+    manager.step(answer);
+  }
+  EXPECT_EQ(port.violation(), "");
+  const auto most = static_cast<double>(kCycles * memory::kBeatBytes);
+  EXPECT_GE(static_cast<double>(manager.read_bytes()), 0.95 * most);
+  EXPECT_GE(static_cast<double>(manager.written_bytes()), 0.95 * most);
+  EXPECT_LE(static_cast<double>(manager.read_bytes()), most);
+}
+
+/// What the made trace says of itself is what was counted of a boot: 7.74 million accesses in 152 million cycles, three
+/// of five writes, 737 pages.
+TEST(LinuxTraffic, HasTheNumbersOfABoot) {
+  const softcore::BusTrace& trace = linux_trace();
+  const auto count = static_cast<double>(trace.accesses.size());
+  double writes = 0;
+  std::uint64_t last = 0;
+  for (const softcore::BusAccess& access : trace.accesses) {
+    writes += access.write ? 1 : 0;
+    last = std::max(last, access.address);
+  }
+  EXPECT_NEAR(static_cast<double>(trace.accesses.back().cycle) / count, 152.0 / 7.74, 0.4);
+  EXPECT_NEAR(writes / count, 0.6, 0.02);
+  EXPECT_LE(last, 738U * 4096);
+  const auto again = softcore::BusTrace::decode(trace.encode());
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->accesses, trace.accesses);
+}
+
+}  // namespace
+}  // namespace wherry::sim::designs

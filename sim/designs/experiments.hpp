@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What designs_bench runs: the figures 8 to 18 of paper 000, and what stands behind them.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace wherry::sim::designs {
+
+using Say = std::function<void(const std::string&)>;
+
+/// Each returns its rows as docs/designs.md describes them. A row whose `error` is not empty has no figure to believe.
+[[nodiscard]] nlohmann::json figures(bool quick, const Say& say);
+[[nodiscard]] nlohmann::json turns(const Say& say);
+[[nodiscard]] nlohmann::json interconnect(const Say& say);
+[[nodiscard]] nlohmann::json linux_beside(const Say& say);
+[[nodiscard]] nlohmann::json firmwares(const Say& say);
+
+}  // namespace wherry::sim::designs

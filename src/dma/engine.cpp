@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dma/engine.hpp"
+
+#include <fmt/core.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+
+#include "base/try.hpp"
+#include "dma/generated/registers.hpp"
+
+namespace wherry::dma {
+namespace {
+
+namespace reg = registers;
+constexpr unsigned kLeastBits = 4, kMostBits = 16;  // ring_control.ring_bits
+
+std::size_t pages(std::size_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::open(pci::Device& device, const EngineOptions& options) {
+  if (options.ring_bits < kLeastBits || options.ring_bits > kMostBits)
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("a ring has 2^4 to 2^16 descriptors, not 2^{}", options.ring_bits));
+  std::unique_ptr<Engine> engine(new Engine(device, options));
+  WHERRY_TRY(engine->identify());
+  WHERRY_TRY(device.set_bus_master(false));
+  if (const Status reset = device.reset(); !reset && reset.code() != StatusCode::kUnsupported) return reset;
+  WHERRY_TRY(engine->make_rings());
+  WHERRY_TRY(engine->set_up());
+  return engine;
+}
+
+Engine::~Engine() {
+  static_cast<void>(device_.set_bus_master(false));
+  static_cast<void>(device_.set_vectors({}));
+}
+
+bool Engine::alive() { return device_.read32(kRegisterBar, reg::kIdOffset) == reg::kIdReset; }
+
+Status Engine::identify() {
+  if (const std::uint32_t id = device_.read32(kRegisterBar, reg::kIdOffset); id != reg::kIdReset)
+    return {StatusCode::kNotFound,
+            fmt::format("no DMA engine answers: its identity reads as {:#010x}, want {:#010x}", id, reg::kIdReset)};
+  const std::uint32_t version = device_.read32(kRegisterBar, reg::kEngineVersionOffset);
+  if (reg::kEngineVersionMajor.get(version) != reg::kEngineVersionMajor.get(reg::kEngineVersionReset))
+    return {StatusCode::kVersionMismatch,
+            fmt::format("the DMA engine has version {}, this driver knows {}", reg::kEngineVersionMajor.get(version),
+                        reg::kEngineVersionMajor.get(reg::kEngineVersionReset))};
+  const unsigned has = reg::kCapabilityChannels.get(device_.read32(kRegisterBar, reg::kCapabilityOffset));
+  if (has < 1 || has > kMostChannels)
+    return {StatusCode::kNotFound, fmt::format("the DMA engine claims to have {} channels", has)};
+  if (options_.channels > has)
+    return {StatusCode::kInvalidArgument,
+            fmt::format("the DMA engine has {} channels in each direction, not {}", has, options_.channels)};
+  channels_ = options_.channels != 0 ? options_.channels : has;
+  return {};
+}
+
+Status Engine::make_rings() {
+  WHERRY_ASSIGN(status_, device_.allocate(kPageBytes));
+  if (options_.interrupts) {
+    for (unsigned i = 0; i < kRings; ++i) {
+      eventfds_.emplace_back(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+      if (!eventfds_.back()) return {StatusCode::kResourceExhausted, "no eventfd is to be had"};
+    }
+  }
+  const std::size_t descriptors = std::size_t{1} << options_.ring_bits;
+  for (const Direction direction : {Direction::kToCard, Direction::kToHost}) {
+    for (unsigned channel = 0; channel < channels_; ++channel) {
+      const unsigned number = ring_number(direction, channel);
+      Ring::Places places{.descriptors = {}, .packets = {}, .status = {}, .bits = options_.ring_bits};
+      WHERRY_ASSIGN(places.descriptors, device_.allocate(pages(descriptors * kDescriptorBytes)));
+      if (direction == Direction::kToHost) {
+        WHERRY_ASSIGN(places.packets, device_.allocate(pages(descriptors * kStatusWordBytes)));
+      }
+      places.status = {.bytes = status_.bytes.subspan(number * kStatusStride, kStatusWordBytes),
+                       .iova = status_.iova + number * kStatusStride};
+      if (options_.interrupts) places.eventfd = eventfds_[number].get();
+      rings_.push_back(std::make_unique<Ring>(device_, number, places));
+    }
+  }
+  return {};
+}
+
+Status Engine::set_up() {
+  device_.write32(kRegisterBar, reg::kStatusLowOffset, static_cast<std::uint32_t>(status_.iova));
+  device_.write32(kRegisterBar, reg::kStatusHighOffset, static_cast<std::uint32_t>(status_.iova >> 32));
+  device_.write32(kRegisterBar, reg::kStatusPaceOffset, options_.status_pace);
+  std::vector<int> vectors;
+  for (const Fd& fd : eventfds_) vectors.push_back(fd.get());
+  if (!vectors.empty()) WHERRY_TRY(device_.set_vectors(vectors));
+  WHERRY_TRY(device_.set_bus_master(true));
+  for (const auto& ring : rings_) ring->set_up();
+  return {};
+}
+
+Status Engine::reset() {
+  WHERRY_TRY(device_.reset());
+  WHERRY_TRY(device_.set_bus_master(false));
+  WHERRY_TRY(identify());
+  for (const auto& ring : rings_) ring->forget();
+  return set_up();
+}
+
+}  // namespace wherry::dma

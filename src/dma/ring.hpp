@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// A ring of the DMA engine: the transfers of one channel in one direction (docs/dma.md). Made by Engine, which it does
+// not outlive.
+//
+// One thread a ring; rings of one engine share nothing that is written but the device. Nothing blocks but what says so.
+// Buffers are the caller's: memory from Device::allocate(), left alone from post() until poll() has told the transfer.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "dma/card.hpp"
+#include "pci/device.hpp"
+
+namespace wherry::dma {
+
+struct Transfer {
+  std::uint64_t host = 0;   ///< bus address, any alignment
+  std::uint64_t card = 0;   ///< any alignment; nothing to a packet
+  std::uint32_t bytes = 0;  ///< 1 to kMostBytes. Of a buffer for a packet: as much as may come, within one page
+  std::uint64_t cookie = 0;
+  bool stream = false;        ///< the card's side is a packet stream
+  bool end_of_packet = true;  ///< of a packet to the card; if not, a multiple of 64 bytes
+  bool interrupt = false;     ///< it counts for the ring's threshold
+};
+
+struct Done {
+  std::uint64_t cookie = 0;
+  Error error = Error::kNone;
+  std::uint32_t bytes = 0;  ///< moved; of a transfer that failed: those before the error. With kReset not known: 0
+  bool end_of_packet = false;
+};
+
+/// How a doorbell is rung.
+enum class Bell : std::uint8_t {
+  kTail,       ///< the engine reads the descriptors from the ring
+  kDescriptor  ///< the last descriptor goes along, in one write of 64 bytes: an idle ring reads nothing
+};
+
+class Ring {
+ public:
+  struct Places {
+    pci::DmaMemory descriptors, packets;  ///< packets: none of a ring to the card
+    pci::DmaMemory status;                ///< its own status word
+    unsigned bits = 8;
+    int eventfd = -1;  ///< -1: polled only
+  };
+  Ring(pci::Device& device, unsigned number, const Places& places);
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
+
+  [[nodiscard]] unsigned number() const noexcept { return number_; }
+  [[nodiscard]] bool to_host() const noexcept { return number_ >= kMostChannels; }
+
+  /// Puts it into the ring; ring_bell() starts it. kWouldBlock: full; kFailedPrecondition: the ring has failed;
+  /// kInvalidArgument.
+  Status post(const Transfer& transfer);
+  /// Tells the engine of all that was posted. Nothing happens if it knows.
+  void ring_bell(Bell bell = Bell::kTail);
+  /// What is done, in the order of posting. After a failure: the transfer that failed, once; those behind it after
+  /// recover(), as kReset.
+  [[nodiscard]] std::size_t poll(std::span<Done> into);
+  /// Until poll() has something to tell, by the ring's interrupt if `by_interrupt`, else by polling. False: not within
+  /// `most`. May block.
+  [[nodiscard]] bool wait(std::chrono::nanoseconds most, bool by_interrupt = false);
+
+  [[nodiscard]] std::size_t room() const noexcept { return capacity_ - transfers_.size(); }
+  /// Posted, and not told by poll().
+  [[nodiscard]] std::size_t outstanding() const noexcept { return transfers_.size() + void_.size(); }
+  /// An error stopped it: recover() starts it again.
+  [[nodiscard]] bool failed() const noexcept { return failed_; }
+  /// Resets the ring, and runs it: what is outstanding becomes void. Blocks until the engine has nothing of it under
+  /// way. kDeadlineExceeded: the engine does not answer, or has bus mastering off with writes to post: reset the
+  /// function.
+  Status recover();
+  /// Nothing new is begun; blocks until all that is under way has ended. Then start() goes on. kDeadlineExceeded.
+  Status stop();
+  void start();
+  /// When the vector is signalled: after so many transfers with `interrupt`, or `timer` cycles of 32 ns after the
+  /// first; 0: never. At once after an error.
+  void moderate(unsigned threshold, unsigned timer);
+
+ private:
+  friend class Engine;
+  /// Everything into the registers of a ring that is reset.
+  void set_up();
+  /// The function was reset: outstanding transfers are void, counts begin anew.
+  void forget();
+  [[nodiscard]] std::uint64_t status_now() const noexcept;
+  [[nodiscard]] bool has_news() const noexcept;
+  [[nodiscard]] StatusWord entry(std::uint32_t count) const noexcept;
+  void control(bool run, bool reset);
+  Status settle(std::uint32_t mask, std::uint32_t wanted, const char* what);
+
+  pci::Device& device_;
+  unsigned number_;
+  Places places_;
+  std::size_t capacity_;
+  std::uint32_t posted_ = 0;  ///< since the ring's reset; posted - told = transfers_.size()
+  std::uint32_t told_ = 0, rung_ = 0;
+  std::uint32_t moderation_;
+  bool failed_ = false;
+  struct Kept {
+    std::uint64_t cookie;
+    std::uint32_t bytes;
+    bool stream;
+  };
+  std::deque<Kept> transfers_;
+  std::deque<std::uint64_t> void_;  ///< cookies
+};
+
+}  // namespace wherry::dma

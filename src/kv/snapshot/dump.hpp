@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// A snapshot of a cluster that goes on serving: docs/kv-snapshot.md. Of each key one state that was acknowledged
+// between the beginning and the end, and not of all keys at one moment.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kv/snapshot/key_listing.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::kv {
+
+struct DumpOptions {
+  std::string cluster;  ///< its file
+  std::string name;     ///< its name
+  std::string out;      ///< the file to be written; its directory exists
+  bool replace = false;
+  std::vector<std::string> windows;     ///< sockets of nodes, of which the first that lists its keys does
+  std::chrono::nanoseconds patience{};  ///< with nodes that do not answer
+};
+
+struct DumpResult {
+  SnapshotHead head;
+  SnapshotTail tail;
+  std::uint64_t listed = 0;  ///< keys that were asked for
+  std::uint64_t gone = 0;    ///< of them deleted, before or meanwhile
+};
+
+/// Nothing stays of it unless it succeeds. kAlreadyExists: there is such a file; kUnavailable: no node lists its keys,
+/// or answers; kCancelled: `progress` said so; and those of list_keys().
+Result<DumpResult> dump(const DumpOptions& options, const Progress& progress);
+
+}  // namespace wherry::kv

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node's end of key_stream.hpp: a Unix socket of mode 0600, at which processes of the node's user, and root, get
+// the keys of its table. Thread: the node's own, which calls turn() between requests; a turn looks into at most
+// kMaxPieceBuckets buckets, and never blocks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kv/message.hpp"
+#include "kv/snapshot/key_stream.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::kv {
+
+/// How the node's host reads its table: its own memory, or a card's.
+class TableLister {
+ public:
+  /// Returns when every write that the node has acknowledged can be seen by list().
+  virtual void settle() = 0;
+  /// Appends the key of each location of these buckets that was ever written, be it there or deleted since.
+  virtual void list(std::uint32_t first, std::uint32_t buckets, std::vector<std::uint64_t>& keys) = 0;
+
+ protected:
+  TableLister() = default;
+  TableLister(const TableLister&) = default;
+  TableLister& operator=(const TableLister&) = default;
+  ~TableLister() = default;
+};
+
+/// Where the node of a cluster file has its socket: beside that file.
+[[nodiscard]] std::string key_window_path(const std::string& cluster_file, std::uint32_t node);
+
+class KeyWindow {
+ public:
+  /// `core`: the node's registers. Both must outlive this. Errors: those of listen_unix().
+  static Result<KeyWindow> open(const std::string& path, std::uint32_t node, SnapshotSource source, RegisterIo& core,
+                                TableLister& lister);
+  KeyWindow(KeyWindow&&) noexcept;
+  KeyWindow& operator=(KeyWindow&&) noexcept;
+  ~KeyWindow();  ///< the socket's file goes, too
+
+  void turn();
+  /// Somebody is being told keys: call turn() soon.
+  [[nodiscard]] bool busy() const noexcept;
+
+ private:
+  struct Impl;
+  explicit KeyWindow(std::unique_ptr<Impl> impl) noexcept;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace wherry::kv

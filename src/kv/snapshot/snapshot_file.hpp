@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file of a snapshot: docs/kv-snapshot.md says what each byte is. Neither end knows files: whoever uses them says
+// where bytes go, and where they come from.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "wherry/status.hpp"
+
+namespace wherry::kv {
+
+inline constexpr std::uint16_t kSnapshotSchema = 1;
+inline constexpr std::size_t kSnapshotHeadBytes = 128;
+inline constexpr std::size_t kSnapshotTailBytes = 40;
+inline constexpr std::size_t kSnapshotBlockHeadBytes = 16;
+inline constexpr std::size_t kSnapshotRecordHeadBytes = 14;
+inline constexpr std::size_t kMaxSnapshotName = 64;
+/// Of a block's records. A writer ends a block well before.
+inline constexpr std::uint32_t kMaxSnapshotBlockBytes = 1U << 20;
+
+/// What listed the keys.
+enum class SnapshotSource : std::uint8_t { software = 0, hardware = 1 };
+
+struct SnapshotHead {
+  std::uint64_t began_ns = 0;  ///< Unix time
+  std::uint32_t epoch = 0;     ///< of the cluster, then
+  std::uint8_t node = 0;       ///< whose keys were listed
+  SnapshotSource source = SnapshotSource::software;
+  std::uint8_t bucket_bits = 0;  ///< of the table that they come from
+  std::string cluster;           ///< its name; at most kMaxSnapshotName bytes are kept
+};
+
+struct SnapshotRecord {
+  std::uint64_t key = 0;
+  std::uint32_t version = 0;
+  ByteView value;  ///< at most kMaxValueBytes
+};
+
+struct SnapshotTail {
+  std::uint64_t records = 0;
+  std::uint64_t value_bytes = 0;
+  std::uint64_t ended_ns = 0;  ///< Unix time
+};
+
+/// Records in the order of their keys, then finish(). After an error: nothing more.
+class SnapshotWriter {
+ public:
+  using Sink = std::function<wherry::Status(ByteView)>;
+  explicit SnapshotWriter(Sink sink) : sink_(std::move(sink)) {}
+
+  wherry::Status begin(const SnapshotHead& head);
+  /// Precondition: the key is above the one before; the value fits.
+  wherry::Status add(const SnapshotRecord& record);
+  wherry::Status finish(std::uint64_t ended_ns);
+  [[nodiscard]] const SnapshotTail& tail() const noexcept { return tail_; }
+
+ private:
+  wherry::Status end_block();
+
+  Sink sink_;
+  Bytes block_;
+  std::uint32_t in_block_ = 0;
+  std::uint32_t sum_ = 0;  ///< of all blocks
+  SnapshotTail tail_;
+};
+
+/// Reads what anybody may have written: it believes nothing, and holds one block at a time.
+class SnapshotReader {
+ public:
+  /// Fills what it is given as far as it can: 0 at the end, an error where reading fails.
+  using Source = std::function<Result<std::size_t>(std::span<std::byte>)>;
+
+  /// kInvalidArgument: these bytes are no snapshot, or one of another schema. kProtocol: the head is damaged.
+  static Result<SnapshotReader> open(Source source);
+  [[nodiscard]] const SnapshotHead& head() const noexcept { return head_; }
+  /// The next records, valid until the next call; none: the end was reached, and all of the file was right. kProtocol
+  /// says where it is not.
+  Result<std::span<const SnapshotRecord>> next();
+  /// Once next() has said that there are no more.
+  [[nodiscard]] const SnapshotTail& tail() const noexcept { return tail_; }
+  /// Bytes of the file that were read.
+  [[nodiscard]] std::uint64_t at() const noexcept { return at_; }
+
+ private:
+  explicit SnapshotReader(Source source) : source_(std::move(source)) {}
+  wherry::Status fill(std::span<std::byte> to, const char* what);
+  wherry::Status parse_head(ByteView bytes);
+  wherry::Status parse_block(std::uint32_t records);
+  wherry::Status parse_tail(ByteView first);
+  [[nodiscard]] wherry::Status damaged(const std::string& why) const;
+
+  Source source_;
+  SnapshotHead head_;
+  SnapshotTail tail_;
+  Bytes block_;
+  std::vector<SnapshotRecord> records_;
+  std::uint64_t at_ = 0;
+  std::uint64_t blocks_ = 0;
+  std::uint64_t read_records_ = 0;
+  std::uint64_t read_bytes_ = 0;
+  std::uint64_t last_key_ = 0;
+  std::uint32_t sum_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace wherry::kv

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The configuration space of a PCI function, as bytes that a device wrote: every pointer in it may be wrong. Offsets
+// and bits are those of Linux' include/uapi/linux/pci_regs.h, which follows the PCI Express Base Specification.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace wherry::pci {
+
+inline constexpr std::size_t kConfigHeader = 64;      ///< bytes that any user may read (sysfs)
+inline constexpr std::size_t kConfigClassic = 256;    ///< bytes of conventional PCI
+inline constexpr std::size_t kConfigExtended = 4096;  ///< bytes of PCI Express
+
+/// Bits of the ACS capability register (what a port can do) and of the ACS control register (what it does).
+enum AcsBits : std::uint16_t {
+  kAcsSourceValidation = 1U << 0,     ///< SV
+  kAcsTranslationBlocking = 1U << 1,  ///< TB
+  kAcsRequestRedirect = 1U << 2,      ///< RR: requests between devices below the switch go up to the root complex
+  kAcsCompletionRedirect = 1U << 3,   ///< CR: the same for completions
+  kAcsUpstreamForwarding = 1U << 4,   ///< UF
+  kAcsEgressControl = 1U << 5,        ///< EC: a bit vector forbids single ports
+  kAcsDirectTranslated = 1U << 6,     ///< DT
+};
+/// What sends peer-to-peer traffic through the root complex; Linux asks for the same three (drivers/pci/p2pdma.c,
+/// pci_bridge_has_acs_redir).
+inline constexpr std::uint16_t kAcsRedirects = kAcsRequestRedirect | kAcsCompletionRedirect | kAcsEgressControl;
+
+struct Acs {
+  std::uint16_t offset = 0;      ///< of the capability in configuration space
+  std::uint16_t capability = 0;  ///< AcsBits
+  std::uint16_t control = 0;     ///< AcsBits
+};
+
+/// Device/Port Type of the PCI Express Capabilities register.
+enum class PortType : std::uint8_t {
+  kEndpoint = 0,
+  kLegacyEndpoint = 1,
+  kRootPort = 4,
+  kSwitchUpstream = 5,
+  kSwitchDownstream = 6,
+  kToPciBridge = 7,
+  kFromPciBridge = 8,
+  kRootComplexEndpoint = 9,
+  kRootComplexCollector = 10,
+};
+
+struct Express {
+  std::uint8_t offset = 0;  ///< of the capability
+  PortType type = PortType::kEndpoint;
+  std::uint16_t device_control = 0;
+};
+inline constexpr std::uint8_t kExpressDeviceControl = 8;    ///< of the register, from the capability's offset
+inline constexpr std::uint16_t kRelaxedOrdering = 1U << 4;  ///< Enable Relaxed Ordering, in device_control
+
+/// Addresses that a bridge forwards downward, both ends included. Empty: first > last.
+struct Window {
+  std::uint64_t first = 1, last = 0;
+  [[nodiscard]] bool covers(std::uint64_t from, std::uint64_t bytes) const noexcept {
+    return bytes != 0 && from >= first && from <= last && bytes - 1 <= last - from;
+  }
+};
+
+/// A base address register as the function holds it: an address on the bus, not of the CPU.
+struct BarRegister {
+  std::uint64_t address = 0;
+  bool memory = false;  ///< else I/O ports
+  bool wide = false;    ///< 64-bit: takes the next register, too
+  bool prefetchable = false;
+};
+
+class ConfigSpace {
+ public:
+  ConfigSpace() = default;
+  /// As much as could be read: kConfigHeader, kConfigClassic or kConfigExtended bytes, or any other number.
+  explicit ConfigSpace(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
+  /// Beyond what was read: all ones, as a read of a function that is not there.
+  [[nodiscard]] std::uint8_t u8(std::size_t offset) const noexcept;
+  [[nodiscard]] std::uint16_t u16(std::size_t offset) const noexcept;
+  [[nodiscard]] std::uint32_t u32(std::size_t offset) const noexcept;
+
+  [[nodiscard]] bool is_bridge() const noexcept { return size() >= kConfigHeader && (u8(0x0E) & 0x7F) == 1; }
+  /// Whether the capabilities beyond the header could be read; sysfs shows them to root only.
+  [[nodiscard]] bool sees_capabilities() const noexcept { return size() >= kConfigClassic; }
+  [[nodiscard]] bool sees_extended() const noexcept { return size() >= kConfigExtended; }
+
+  /// Offset of the first capability with this number; a list that runs in a circle or out of bounds ends there.
+  [[nodiscard]] std::optional<std::uint8_t> find(std::uint8_t id) const noexcept;
+  [[nodiscard]] std::optional<std::uint16_t> find_extended(std::uint16_t id) const noexcept;
+  /// None: the function does not have it, or it could not be read (sees_extended(), sees_capabilities()).
+  [[nodiscard]] std::optional<Acs> acs() const noexcept;
+  [[nodiscard]] std::optional<Express> express() const noexcept;
+
+  /// Of a function that is not a bridge. None: not set, or the upper half of a wide one.
+  [[nodiscard]] std::optional<BarRegister> bar(unsigned index) const noexcept;
+  /// Of a bridge: its window for memory, 32-bit, and for prefetchable memory.
+  [[nodiscard]] Window memory_window() const noexcept;
+  [[nodiscard]] Window prefetchable_window() const noexcept;
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace wherry::pci

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The system calls with which NIC and card are taken from the kernel: all that this folder asks of it beyond reading
+// sysfs. Tests put a model in its place that keeps VFIO's rules (kernel_testing.hpp).
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace wherry::pci {
+
+/// As the calls of the same names; a failure is -errno.
+class Kernel {
+ public:
+  Kernel() = default;
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+  virtual ~Kernel() = default;
+  [[nodiscard]] virtual int open(const std::string& path, int flags) noexcept = 0;
+  virtual int close(int fd) noexcept = 0;
+  /// `argument`: a pointer, or a number in its place, as the request has it.
+  [[nodiscard]] virtual int ioctl(int fd, unsigned long request, void* argument) noexcept = 0;
+  [[nodiscard]] virtual ssize_t read_at(int fd, void* into, std::size_t bytes, std::uint64_t offset) noexcept = 0;
+  [[nodiscard]] virtual ssize_t write_at(int fd, const void* from, std::size_t bytes,
+                                         std::uint64_t offset) noexcept = 0;
+  /// Readable, writable and shared. 0 and the address in `at`, or -errno.
+  [[nodiscard]] virtual int map(int fd, std::size_t bytes, std::uint64_t offset, void*& at) noexcept = 0;
+  /// The same of no file: memory of this process.
+  [[nodiscard]] virtual int map_memory(std::size_t bytes, void*& at) noexcept = 0;
+  virtual int unmap(void* at, std::size_t bytes) noexcept = 0;
+  /// The last part of what a symbolic link says; empty: there is none.
+  [[nodiscard]] virtual std::string link_name(const std::string& path) noexcept = 0;
+};
+
+/// Linux.
+Kernel& linux_kernel() noexcept;
+
+}  // namespace wherry::pci
