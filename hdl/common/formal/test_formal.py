@@ -22,11 +22,7 @@ BUGS = [
     ("stream_register_width8_half1", "Half ? !valid_q", "Half ? 1'b1"),
     ("stream_register_width8_cutready1", "assign s_ready = !aside_valid_q", "assign s_ready = 1'b1"),
     ("stream_register_width8_cutready1", "aside_valid_q ? aside_q : s_payload", "s_payload"),
-    (
-        "tag_table_tags4_inorder0",
-        "complete       = complete_i && in_flight_q[complete_tag_i]",
-        "complete       = complete_i",
-    ),
+    ("tag_table_tags4_inorder0", "complete_flies = in_flight_q[complete_tag_i]", "complete_flies = 1'b1"),
     ("tag_table_tags4_inorder0", "allocate && allocated_q[TagWidth-1:0] == '1", "allocate && retire"),
     ("tag_table_tags4_inorder1", "count_o != '0 && retire_turn == retire_done", "retire_turn == retire_done"),
     ("stream_fifo_level_depth4", "s_ready       = !count_q[AddressWidth]", "s_ready       = 1'b1"),

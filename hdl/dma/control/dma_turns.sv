@@ -115,16 +115,14 @@ module dma_turns
   logic outward;  // of a packet to the card: its turns are whole lines, but for the last
   each_t open;  // for a piece of a packet
   logic [PageBits-1:0] low;  // of the host's address
-  logic [PageBits-1:0] bytes_less;  // by 1
-  logic [PageBits:0] bytes;
-  offset_t left_less;
+  logic [PageBits:0] bytes, room;
+  offset_t left;
   assign outward = store_i.stream && !ring_q[2];
-  // What is left, and what is left of the page, both less 1: so nothing is added but what must be.
-  assign left_less = store_i.bytes + ~offset_q;
+  assign left = store_i.bytes - offset_q;
   assign low = (outward ? '0 : store_i.host[PageBits-1:0]) + offset_q[PageBits-1:0];
-  assign ends = left_less[27:PageBits] == '0 && left_less[PageBits-1:0] <= ~low;
-  assign bytes_less = ends ? left_less[PageBits-1:0] : ~low;
-  assign bytes = (PageBits + 1)'(bytes_less) + 1'b1;
+  assign room = (PageBits + 1)'(TurnBytes) - {1'b0, low};
+  assign ends = 29'(left) + 29'(low) <= 29'(TurnBytes);
+  assign bytes = ends ? left[PageBits:0] : room;
   assign gap = outward && !store_i.end_of_packet && store_i.bytes[5:0] != '0;
   assign bad = store_i.bad || gap || (store_i.stream && ring_q[2] && !ends);
   assign cuts = cut_q && !bad && !(store_i.stream && !open[ring_q]);
@@ -189,8 +187,8 @@ module dma_turns
   assign writes       = cuts || life_i.clear;
   assign write_ring   = life_i.clear ? life_i.clear_ring : ring_q;
   assign taken_next   = life_i.clear ? '0 : taken_q + 16'(ends);
-  assign offset_next  = life_i.clear || ends ? '0 : offset_q + offset_t'(bytes_less) + 1'b1;
-  assign balance_next = life_i.clear ? '1 : balance_q + ~balance_t'({1'b0, bytes_less});
+  assign offset_next  = life_i.clear || ends ? '0 : offset_q + offset_t'(bytes);
+  assign balance_next = life_i.clear ? '1 : balance_q - balance_t'(bytes);
   assign flight_next  = life_i.clear ? '0 : flight_q + 1'b1;
   lutram #(
       .Width($bits(count_t)),
