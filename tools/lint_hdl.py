@@ -84,7 +84,7 @@ def unmarked_synchronisers(text: str) -> list[str]:
 
 
 def connected_by_place(text: str) -> list[str]:
-    """Instances whose ports are not named. The language lets nobody mix, so the first one tells; macros of ports name theirs."""
+    """Instances whose ports are not named. Nobody may mix, so the first port tells; macros of ports name theirs."""
     text = re.sub(r"//.*", "", text)
     return [match[1] for match in re.finditer(r"\b(i_\w+)\s*(?:\[[^\]]*\]\s*)?\(\s*[^\s.`)]", text)]
 
