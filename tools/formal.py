@@ -49,6 +49,7 @@ PROOFS = [
     Proof("range_split"),
     Proof("stream_register", {"Width": 8}),
     Proof("stream_register", {"Width": 8, "CutReady": 1}),
+    Proof("stream_register", {"Width": 8, "Half": 1}),
     *(Proof("tag_table", {"Tags": 4, "InOrder": order}, bound=10, induction=2) for order in (0, 1)),
     Proof("stream_fifo_level", {"Depth": 2}),
     Proof("stream_fifo_level", {"Depth": 4}),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// A register in a stream, at full throughput.
 ///
@@ -15,22 +16,21 @@ module stream_register #(
     parameter int unsigned Width = 8,
     /// Cut the path of ready too. Costs a second register and a multiplexer of Width bits: where that is wide, a stream_fifo of
     /// depth 32 cuts the same paths for less.
-    parameter bit CutReady = 1'b0
+    parameter bit CutReady = 1'b0,
+    /// Cut it for nothing instead: a beat in two cycles at most. Not with CutReady.
+    parameter bit Half = 1'b0
 ) (
     input wire clk_i,
-    input wire rst_i,
-
-    input  wire              s_valid,
-    output logic             s_ready,
-    input  wire  [Width-1:0] s_payload,
-
-    output logic             m_valid,
-    input  wire              m_ready,
-    output logic [Width-1:0] m_payload
+    `STREAM_RECEIVER(s, logic [Width-1:0])
+    `STREAM_SENDER(m, logic [Width-1:0])
+    input wire rst_i
 );
 
   if (Width < 1) begin : gen_check_width
     $fatal(1, "Width must be at least 1 in %m");
+  end
+  if (CutReady && Half) begin : gen_check_half
+    $fatal(1, "CutReady and Half exclude each other in %m");
   end
 
   logic valid_q, move;
@@ -64,11 +64,11 @@ module stream_register #(
 
     `ASSERT(aside_after_output, !aside_valid_q || valid_q, "a beat is aside while the output is free")
   end else begin : gen_pass
-    assign s_ready = move;
+    assign s_ready = Half ? !valid_q : move;
 
     always_ff @(posedge clk_i) begin
-      if (move) valid_q <= s_valid;
-      if (s_valid && move) payload_q <= s_payload;
+      if (move) valid_q <= s_valid && s_ready;
+      if (s_valid && s_ready) payload_q <= s_payload;
       if (rst_i) valid_q <= 1'b0;
     end
   end

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// What is in flight, by tag: allocated at the start, completed in any order, retired in the order of allocation or of completion.
 ///
@@ -33,9 +34,7 @@ module tag_table #(
     input wire clk_i,
     input wire rst_i,
 
-    input  wire                 s_valid,
-    output logic                s_ready,
-    input  wire  [   Width-1:0] s_payload,
+    `STREAM_RECEIVER(s, logic [Width-1:0])
     output logic [TagWidth-1:0] s_tag,
 
     input  wire                    complete_i,
@@ -69,47 +68,79 @@ module tag_table #(
 
   // Allocations and retirements so far.
   logic [TagWidth:0] allocated_q, retired_q;
-  logic [Tags-1:0] in_flight_q;
-  logic allocate, complete, retire;
+  logic allocate, complete, retire, complete_flies;
 
-  assign count_o        = allocated_q - retired_q;
-  assign s_ready        = !count_o[TagWidth];
-  assign allocate       = s_valid && s_ready;
-  assign complete       = complete_i && in_flight_q[complete_tag_i];
-  assign unexpected_o   = complete_i && !in_flight_q[complete_tag_i];
-  assign retire         = m_valid && m_ready;
-  assign lookup_found_o = in_flight_q[lookup_tag_i];
+  assign count_o      = allocated_q - retired_q;
+  assign s_ready      = !count_o[TagWidth];
+  assign allocate     = s_valid && s_ready;
+  assign complete     = complete_i && complete_flies;
+  assign unexpected_o = complete_i && !complete_flies;
+  assign retire       = m_valid && m_ready;
 
   always_ff @(posedge clk_i) begin
     if (allocate) allocated_q <= allocated_q + 1'b1;
     if (retire) retired_q <= retired_q + 1'b1;
-    for (int i = 0; i < int'(Tags); i++) begin
-      if (complete && 32'(complete_tag_i) == i) in_flight_q[i] <= 1'b0;
-      if (allocate && 32'(s_tag) == i) in_flight_q[i] <= 1'b1;
-    end
     if (rst_i) begin
       allocated_q <= '0;
       retired_q   <= '0;
-      in_flight_q <= '0;
     end
   end
 
   if (InOrder) begin : gen_in_order
-    assign s_tag   = allocated_q[TagWidth-1:0];
-    assign m_tag   = retired_q[TagWidth-1:0];
-    assign m_valid = count_o != '0 && !in_flight_q[m_tag];
+    assign s_tag = allocated_q[TagWidth-1:0];
+    assign m_tag = retired_q[TagWidth-1:0];
+
+    // A bit of each tag is turned by its allocation, and another follows by its completion: between the two they differ. So what is in flight
+    // needs no register of each tag; those that a reset left differ, too, but are not between retired and allocated.
+    logic [2:0] turn;
+    logic [3:0] done;
+    logic retire_turn, retire_done;
+    lutram #(
+        .Width(1),
+        .Depth(Tags),
+        .ReadPorts(3)
+    ) i_turn (
+        .*,
+        .write_i(allocate),
+        .write_address_i(s_tag),
+        .write_data_i(!done[3]),
+        .read_address_i({m_tag, lookup_tag_i, complete_tag_i}),
+        .read_data_o(turn)
+    );
+    lutram #(
+        .Width(1),
+        .Depth(Tags),
+        .ReadPorts(4)
+    ) i_done (
+        .*,
+        .write_i(complete),
+        .write_address_i(complete_tag_i),
+        .write_data_i(turn[0]),
+        .read_address_i({s_tag, m_tag, lookup_tag_i, complete_tag_i}),
+        .read_data_o(done)
+    );
+    assign {retire_turn, retire_done} = {turn[2], done[2]};
+    assign complete_flies = (TagWidth + 1)'(TagWidth'(complete_tag_i - m_tag)) < count_o && turn[0] != done[0];
+    assign lookup_found_o = (TagWidth + 1)'(TagWidth'(lookup_tag_i - m_tag)) < count_o && turn[1] != done[1];
+    assign m_valid = count_o != '0 && retire_turn == retire_done;
   end else begin : gen_any_order
     // Tags in the order of their completions, round a circle of Tags places. Those between retired and completed are to be retired; those
     // before retired are free, and are handed out in the same order. Nothing is overwritten too early: the tag that is being
     // completed was allocated, so the place that it takes was read.
+    logic [Tags-1:0] in_flight_q;
     logic [TagWidth:0] completed_q;
     logic fresh_q;  // in the first lap, in which the circle has no tags yet, the places' own numbers are the tags
     logic [TagWidth-1:0] free_tag;
 
     always_ff @(posedge clk_i) begin
+      for (int i = 0; i < int'(Tags); i++) begin
+        if (complete && 32'(complete_tag_i) == i) in_flight_q[i] <= 1'b0;
+        if (allocate && 32'(s_tag) == i) in_flight_q[i] <= 1'b1;
+      end
       if (complete) completed_q <= completed_q + 1'b1;
       if (allocate && allocated_q[TagWidth-1:0] == '1) fresh_q <= 1'b0;
       if (rst_i) begin
+        in_flight_q <= '0;
         completed_q <= '0;
         fresh_q     <= 1'b1;
       end
@@ -128,8 +159,12 @@ module tag_table #(
         .read_data_o({free_tag, m_tag})
     );
 
-    assign s_tag   = fresh_q ? allocated_q[TagWidth-1:0] : free_tag;
+    assign s_tag = fresh_q ? allocated_q[TagWidth-1:0] : free_tag;
     assign m_valid = completed_q != retired_q;
+    assign complete_flies = in_flight_q[complete_tag_i];
+    assign lookup_found_o = in_flight_q[lookup_tag_i];
+
+    `ASSERT(tag_was_free, !allocate || !in_flight_q[s_tag], "a tag was handed out that is in flight")
 
     `ASSERT(completed_between, (TagWidth + 1)'(completed_q - retired_q) <= count_o, "more was completed than allocated")
   end
@@ -171,7 +206,6 @@ module tag_table #(
   );
 
   `ASSERT(count_in_range, count_o <= (TagWidth + 1)'(Tags), "more is in flight than there are tags")
-  `ASSERT(tag_was_free, !allocate || !in_flight_q[s_tag], "a tag was handed out that is in flight")
   `ASSERT_NEXT(valid_kept, m_valid && !m_ready, m_valid, "a transaction was withdrawn before it was taken")
   `ASSERT_NEXT(payload_kept, m_valid && !m_ready, {m_tag, m_payload, m_result} == $past({m_tag, m_payload, m_result}),
                "a transaction changed before it was taken")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "axi.svh"
+`include "dma.svh"
 
 /// The DMA engine with memory on the chip, which a second manager shares: the smallest card (paper 000, section 3.2: the design with BRAM).
 ///
@@ -8,10 +9,7 @@
 /// Latency: from a burst's address at s_axi to R 5 cycles, if the memory is free.
 /// Reset: dma_engine's; the contents stay.
 /// Requirements: those of dma_engine. s_axi offers write data as soon as its address was taken: data that wait hold up the engine's.
-module dma_bram
-  import dma_pkg::*;
-  import dma_control_pkg::*;
-#(
+module dma_bram #(
     /// Channels in each direction; 1 to 4.
     parameter int unsigned Channels = 4,
     /// Words of 64 bytes; a power of two. 16,384 are 1 MiB, in UltraRAM with Ultra.
@@ -21,45 +19,14 @@ module dma_bram
 ) (
     input wire clk_i,
     input wire rst_i,
+    // Of dma_engine.
+    `DMA_FUNCTION_PORTS
+    `DMA_HOST_PORTS
+    `DMA_STREAM_PORTS
 
-    input  wire axi_pkg::axi_lite_req_t s_axil_req,
-    output axi_pkg::axi_lite_resp_t     s_axil_resp,
-
-    // See dma_engine.
-    input  wire function_t       function_i,
-    input  wire            [2:0] mps_i,
-    input  wire            [6:0] timeout_i,
-    input  wire                  flr_i,
-    output logic                 flr_done_o,
-
-    input  wire        s_bell_valid,
-    output logic       s_bell_ready,
-    input  wire bell_t s_bell_payload,
-
-    // The host.
-    output logic             m_read_valid,
-    input  wire              m_read_ready,
-    output read_t            m_read_payload,
-    input  wire              s_completion_valid,
-    output logic             s_completion_ready,
-    input  wire completion_t s_completion_payload,
-    output logic             m_write_valid,
-    input  wire              m_write_ready,
-    output write_t           m_write_payload,
-
-    // The card's packets, and its second manager.
-    output logic           m_axis_valid,
-    input  wire            m_axis_ready,
-    output dma_axis_t      m_axis_payload,
-    input  wire            s_axis_valid,
-    output logic           s_axis_ready,
-    input  wire dma_axis_t s_axis_payload,
-
+    // The memory's second manager.
     input  wire axi_pkg::axi_req_t s_axi_req,
-    output axi_pkg::axi_resp_t     s_axi_resp,
-
-    output logic unexpected_o,
-    output logic timed_out_o
+    output axi_pkg::axi_resp_t     s_axi_resp
 );
 
   `AXI_TYPES(ram, 64, 512, 5)

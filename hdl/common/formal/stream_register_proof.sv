@@ -5,7 +5,8 @@
 /// Of stream_register: what comes out is what went in, each beat once and in order; it takes one or two, and is never stuck.
 module stream_register_proof #(
     parameter int unsigned Width = 8,
-    parameter bit CutReady = 1'b0
+    parameter bit CutReady = 1'b0,
+    parameter bit Half = 1'b0
 ) (
     input wire             clk_i,
     input wire             rst_i,
@@ -18,7 +19,8 @@ module stream_register_proof #(
   logic [Width-1:0] m_payload;
   stream_register #(
       .Width(Width),
-      .CutReady(CutReady)
+      .CutReady(CutReady),
+      .Half(Half)
   ) dut (
       .*
   );
@@ -42,7 +44,7 @@ module stream_register_proof #(
 
   `ASSERT(room_is_right, count_q <= (CutReady ? 2 : 1), "holds more beats than it has places for")
   `ASSERT(valid_is_count, m_valid == (count_q != 0), "a beat was lost or made up")
-  `ASSERT(ready_is_room, s_ready == (CutReady ? count_q < 2 : count_q == 0 || m_ready),
+  `ASSERT(ready_is_room, s_ready == (CutReady ? count_q < 2 : count_q == 0 || (m_ready && !Half)),
           "refuses a beat though there is room, or takes one too many")
   `ASSERT(first_is_right, count_q == 0 || m_payload == first_q, "a beat was changed, or overtook another")
   if (CutReady) begin : gen_cut
@@ -50,7 +52,11 @@ module stream_register_proof #(
     `COVER(filled, count_q == 2 && s_valid)
     `COVER(drained, take && $past(take && count_q == 2))
   end
-  `COVER(streaming, put && take && $past(put && take))
+  if (Half) begin : gen_half
+    `COVER(every_other, put && $past(put, 2))
+  end else begin : gen_full
+    `COVER(streaming, put && take && $past(put && take))
+  end
   `COVER(stalled, m_valid && !m_ready && s_valid)
 
 endmodule

@@ -93,7 +93,8 @@ module tag_table_proof #(
   `ASSERT(one_owner, !allocate || !owned_q[s_tag], "a tag was handed out that has an owner")
   `ASSERT(count_is_right, count_o == owned, "a transaction was lost or made up")
   `ASSERT(room_is_given, s_ready == (owned != (TagWidth + 1)'(Tags)), "refuses a transaction though there is a tag")
-  `ASSERT(flight_is_right, dut.in_flight_q == (owned_q & ~ended_q), "what is in flight is not what a listener knows")
+  logic [Tags-1:0] flying;
+  `ASSERT(flight_is_right, flying == (owned_q & ~ended_q), "what is in flight is not what a listener knows")
   `ASSERT(unexpected_is_told, unexpected_o == (complete_i && !complete), "an unexpected completion was not told")
   `ASSERT(retired_is_over, !m_valid || (owned_q[m_tag] && ended_q[m_tag]), "retires what is not complete")
   `ASSERT(retires_what_is_over, InOrder || m_valid == ((owned_q & ended_q) != '0), "keeps back what is complete")
@@ -113,6 +114,10 @@ module tag_table_proof #(
   `ASSERT(result_in_place, !(watching_q && over_q) || dut.i_results.memory[tag_q] == result_q,
           "a result was overwritten")
   if (InOrder) begin : gen_in_order
+    for (genvar i = 0; i < Tags; i++) begin : gen_flying
+      assign flying[i] = (TagWidth + 1)'(TagWidth'(i - dut.retired_q)) < count_o
+                         && dut.gen_in_order.i_turn.memory[i] != dut.gen_in_order.i_done.memory[i];
+    end
     `ASSERT(in_turn, !watching_q || tag_q == TagWidth'(dut.retired_q + ahead_q),
             "the watched transaction lost its turn")
     `ASSERT(ahead_within, !watching_q || ahead_q < count_o, "the watched transaction is beyond the end")
@@ -122,6 +127,7 @@ module tag_table_proof #(
     end
     `ASSERT(oldest_first, !watched_retires || ahead_q == '0, "overtook an older transaction")
   end else begin : gen_any_order
+    assign flying = dut.gen_any_order.in_flight_q;
     // Each tag is in one place: in flight, between retired and completed, or between allocated and retired.
     logic [TagWidth:0] done;
     assign done = dut.gen_any_order.completed_q - dut.retired_q;
@@ -132,7 +138,7 @@ module tag_table_proof #(
       logic is_done;
       always_comb begin
         is_done = 1'b0;
-        places  = (TagWidth + 1)'(dut.in_flight_q[i]);
+        places  = (TagWidth + 1)'(flying[i]);
         for (int j = 0; j < int'(Tags); j++) begin
           place = TagWidth'(dut.retired_q + (TagWidth + 1)'(j));
           if ((TagWidth + 1)'(j) < done && dut.gen_any_order.i_order.memory[place] == TagWidth'(i)) begin

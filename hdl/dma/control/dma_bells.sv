@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// Writes to the doorbell window, read: which ring, its new tail, and the descriptor if the write carries one.
 ///
@@ -17,49 +18,48 @@ module dma_bells
     input wire clk_i,
     input wire rst_i,
 
-    input  wire   s_valid,
-    output logic  s_ready,
+    input  wire        s_bell_valid,
+    output logic       s_bell_ready,
     // verilator lint_off UNUSEDSIGNAL  // what is software's own
-    input  bell_t s_payload,
+    input  wire bell_t s_bell_payload,
     // verilator lint_on UNUSEDSIGNAL
 
     input wire each_t ignore_i,
 
-    output logic        m_valid,
-    input  wire         m_ready,
-    output ring_t       m_ring,
-    output count_t      m_tail,
-    output logic        m_carries,
-    output descriptor_t m_descriptor
+    output logic      doorbell_valid,
+    input  wire       doorbell_ready,
+    output doorbell_t doorbell
 );
 
   // Every dword of the lower half may be the tail's.
   logic [3:0] lane;
   logic covers, carries, goes;
   count_t tail;
+  // verilator lint_off UNUSEDSIGNAL
+  bell_t  bell;
+  // verilator lint_on UNUSEDSIGNAL
   ring_t  ring;
-  assign lane = 4'(TailOffset / 4) - s_payload.offset[5:2];
-  assign covers  = s_payload.offset[1:0] == '0 && s_payload.offset[5:0] <= 6'(TailOffset)
-                   && 7'(s_payload.offset[5:0]) + s_payload.bytes >= 7'(TailOffset + 2);
-  assign carries = s_payload.bytes == 7'd64;
-  assign ring = s_payload.offset[8:6];
-  assign goes = s_valid && covers && !ignore_i[ring];
+  assign bell = s_bell_payload;
+  assign lane = 4'(TailOffset / 4) - bell.offset[5:2];
+  assign covers  = bell.offset[1:0] == '0 && bell.offset[5:0] <= 6'(TailOffset)
+                   && 7'(bell.offset[5:0]) + bell.bytes >= 7'(TailOffset + 2);
+  assign carries = bell.bytes == 7'd64;
+  assign ring = bell.offset[8:6];
+  assign goes = s_bell_valid && covers && !ignore_i[ring];
   always_comb begin
     tail = '0;
-    for (int i = 0; i <= int'(TailOffset / 4); i++) if (lane == 4'(i)) tail = s_payload.data[32*i+:16];
+    for (int i = 0; i <= int'(TailOffset / 4); i++) if (lane == 4'(i)) tail = bell.data[32*i+:16];
   end
 
-  localparam int unsigned Width = $bits(ring_t) + $bits(count_t) + 1 + $bits(descriptor_t);
   stream_register #(
-      .Width(Width)
+      .Width($bits(doorbell_t))
   ) i_register (
       .*,
-      .s_valid  (goes),
-      .s_payload({ring, tail, carries, descriptor_of(s_payload.data[191:0])}),
-      .m_payload({m_ring, m_tail, m_carries, m_descriptor})
+      `STREAM_PORTS(s, goes, s_bell_ready, {ring, tail, carries, descriptor_of(bell.data[191:0])}),
+      `STREAM_PORTS(m, doorbell_valid, doorbell_ready, doorbell)
   );
 
-  `ASSERT(in_one_ring, !s_valid || 8'(s_payload.offset[5:0]) + 8'(s_payload.bytes) <= 8'd64,
+  `ASSERT(in_one_ring, !s_bell_valid || 8'(bell.offset[5:0]) + 8'(bell.bytes) <= 8'd64,
           "a write to the doorbell window reaches into the next ring's part")
 
 endmodule

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// The control part of the DMA engine: from doorbells to turns, and from answered turns to status words and interrupts (docs/dma.md).
 ///
@@ -37,21 +38,13 @@ module dma_control
     /// The function is under reset: the data part is to stop, too.
     output logic           stop_o,
 
-    input  wire        s_bell_valid,
-    output logic       s_bell_ready,
-    input  wire bell_t s_bell_payload,
+    `STREAM_RECEIVER(s_bell, bell_t)
 
-    output logic  m_read_valid,
-    input  wire   m_read_ready,
-    output read_t m_read_payload,
+    `STREAM_SENDER(m_read, read_t)
 
-    input  wire              s_completion_valid,
-    output logic             s_completion_ready,
-    input  wire completion_t s_completion_payload,
+    `STREAM_RECEIVER(s_completion, completion_t)
 
-    output logic   m_write_valid,
-    input  wire    m_write_ready,
-    output write_t m_write_payload,
+    `STREAM_SENDER(m_write, write_t)
 
     output logic  [1:0] m_turn_valid,
     input  wire   [1:0] m_turn_ready,
@@ -68,291 +61,158 @@ module dma_control
 
   localparam each_t Exist = {2{4'((1 << Channels) - 1)}};
 
-  setting_t setting, setting_here;
+  // Nets between the blocks have the names of the ports that take them.
+  setting_t setting, setting_i;
+  life_t life_i;
   each_t
-      run,
-      resetting,
-      may_q,
-      failed,
+      run_i,
+      may_i,
+      failed_i,
+      pending_i,
       turns_bad,
       fetch_bad,
       empty,
       turns_busy,
       fetch_busy,
       teller_busy,
-      answered_q,
-      drained_q,
-      failing_q;
-  code_t [Rings-1:0] fetch_code, code;
-  logic hold, clear, asking, restart, forget, filling, idle, bus_master_q;
-  ring_t clear_ring;
+      at_rest_i,
+      drained_i,
+      failing_i;
+  code_t [Rings-1:0] fetch_code, code_i;
+  logic asking_i, filling_i, posted_i, may_post_i;
   always_comb begin
-    setting_here = setting;
-    setting_here.ring_valid = setting.ring_valid && Exist[setting.ring];
+    setting_i = setting;
+    setting_i.ring_valid = setting.ring_valid && Exist[setting.ring];
   end
   always_ff @(posedge clk_i) begin
-    bus_master_q <= function_i.bus_master && !rst_i;
-    may_q        <= rst_i ? '0 : run & ~resetting & ~failed & {Rings{bus_master_q}};
+    may_post_i <= function_i.bus_master && !rst_i;
+    may_i      <= rst_i ? '0 : run_i & ~life_i.ignore & ~failed_i & {Rings{may_post_i}};
   end
   // A cycle late: dma_life looks again while it holds everybody.
   always_ff @(posedge clk_i) begin
-    answered_q <= ~(turns_busy | teller_busy);
-    drained_q  <= ~(turns_busy | fetch_busy | teller_busy);
+    at_rest_i <= ~(turns_busy | teller_busy);
+    drained_i <= ~(turns_busy | fetch_busy | teller_busy);
     if (rst_i) begin
-      answered_q <= '1;
-      drained_q  <= '1;
+      at_rest_i <= '1;
+      drained_i <= '1;
     end
   end
 
-
   // ---- registers, and the lives of rings
 
-  logic [63:9] status_base;
-  logic [7:0] pace;
-  each_t pending;
+  logic [63:9] status_base_i;
+  logic [ 7:0] pace_i;
   dma_control_registers #(
       .Channels  (Channels),
       .axi_req_t (axi_req_t),
       .axi_resp_t(axi_resp_t)
   ) i_registers (
       .*,
-      .restart_i    (restart),
-      .filling_o    (filling),
+      .filling_o    (filling_i),
       .setting_o    (setting),
-      .status_base_o(status_base),
-      .pace_o       (pace),
-      .run_i        (run),
-      .idle_i       (drained_q),
-      .resetting_i  (resetting),
-      .failed_i     (failed),
-      .pending_i    (pending)
+      .status_base_o(status_base_i),
+      .pace_o       (pace_i),
+      .idle_i       (drained_i)
   );
   dma_life i_life (
       .*,
-      .setting_i   (setting_here),
-      .drained_i   (drained_q),
-      .posted_i    (idle),
-      .run_o       (run),
-      .resetting_o (resetting),
-      .hold_o      (hold),
-      .clear_o     (clear),
-      .clear_ring_o(clear_ring),
-      .stop_o      (stop_o),
-      .answered_i  (answered_q),
-      .asking_i    (asking),
-      .restart_o   (restart),
-      .forget_o    (forget),
-      .filling_i   (filling)
+      .run_o (run_i),
+      .life_o(life_i)
   );
 
   // ---- doorbells, descriptors
 
-  logic bell_valid, bell_ready, bell_carries, carry, stored;
-  ring_t bell_ring, fetch_ring, write_ring, carry_ring, stored_ring;
-  count_t bell_tail, taken;
-  descriptor_t bell_descriptor, carry_data, store_data;
-  logic [1:0] row_write;
-  logic [AheadBits-2:0] row;
-  descriptor_t [1:0] row_data;
-  logic [4:0] stored_count;
+  logic doorbell_valid, doorbell_ready;
+  doorbell_t doorbell;
   dma_bells i_bells (
       .*,
-      .s_valid     (s_bell_valid),
-      .s_ready     (s_bell_ready),
-      .s_payload   (s_bell_payload),
-      .ignore_i    (resetting | ~Exist),
-      .m_valid     (bell_valid),
-      .m_ready     (bell_ready),
-      .m_ring      (bell_ring),
-      .m_tail      (bell_tail),
-      .m_carries   (bell_carries),
-      .m_descriptor(bell_descriptor)
+      .ignore_i(life_i.ignore | ~Exist)
   );
+  ring_t taken_ring_i;
+  count_t taken_i;
+  row_t row_i;
+  carry_t carry_i;
+  stored_t stored_i;
   assign s_completion_ready = 1'b1;
   dma_fetch i_fetch (
       .*,
-      .setting_i        (setting_here),
-      .may_i            (may_q),
-      .max_read_i       (function_i.max_read),
-      .hold_i           (hold),
-      .clear_i          (clear),
-      .clear_ring_i     (clear_ring),
-      .ignore_i         (resetting),
-      .s_bell_valid     (bell_valid),
-      .s_bell_ready     (bell_ready),
-      .s_bell_ring      (bell_ring),
-      .s_bell_tail      (bell_tail),
-      .s_bell_carries   (bell_carries),
-      .s_bell_descriptor(bell_descriptor),
-      .ring_o           (fetch_ring),
-      .taken_i          (taken),
-      .write_o          (row_write),
-      .write_ring_o     (write_ring),
-      .write_row_o      (row),
-      .write_data_o     (row_data),
-      .carry_o          (carry),
-      .carry_ring_o     (carry_ring),
-      .carry_data_o     (carry_data),
-      .stored_o         (stored),
-      .stored_ring_o    (stored_ring),
-      .stored_count_o   (stored_count),
-      .bad_o            (fetch_bad),
-      .code_o           (fetch_code),
-      .busy_o           (fetch_busy),
-      .asking_o         (asking),
-      .forget_i         (forget)
+      .taken_ring_o(taken_ring_i),
+      .row_o       (row_i),
+      .carry_o     (carry_i),
+      .stored_o    (stored_i),
+      .bad_o       (fetch_bad),
+      .code_o      (fetch_code),
+      .busy_o      (fetch_busy),
+      .asking_o    (asking_i)
   );
-  ring_t  store_ring;
-  ahead_t store_index;
-  logic   store_carried;
+  look_t look_i;
+  descriptor_t store_i;
   dma_store i_store (
       .*,
-      .write_i       (row_write),
-      .write_ring_i  (write_ring),
-      .write_row_i   (row),
-      .write_data_i  (row_data),
-      .carry_i       (carry),
-      .carry_ring_i  (carry_ring),
-      .carry_data_i  (carry_data),
-      .read_ring_i   (store_ring),
-      .read_index_i  (store_index),
-      .read_carried_i(store_carried),
-      .read_o        (store_data)
+      .store_o(store_i)
   );
 
   // ---- turns
 
-  logic flight, answered, answered_packet, packet_room;
-  ring_t flight_ring, answered_ring;
-  flight_t flight_index;
-  flight_info_t flight_info;
+  flight_event_t flight_i;
+  answer_t answered_i;
+  logic packet_room_i;
   dma_turns i_turns (
       .*,
-      .may_i            (may_q),
-      .hold_i           (hold),
-      .clear_i          (clear),
-      .clear_ring_i     (clear_ring),
-      .stored_i         (stored),
-      .stored_ring_i    (stored_ring),
-      .stored_count_i   (stored_count),
-      .carry_i          (carry),
-      .carry_ring_i     (carry_ring),
-      .store_ring_o     (store_ring),
-      .store_index_o    (store_index),
-      .store_carried_o  (store_carried),
-      .store_i          (store_data),
-      .taken_ring_i     (fetch_ring),
-      .taken_o          (taken),
-      .flight_o         (flight),
-      .flight_ring_o    (flight_ring),
-      .flight_index_o   (flight_index),
-      .flight_info_o    (flight_info),
-      .answered_i       (answered),
-      .answered_ring_i  (answered_ring),
-      .answered_packet_i(answered_packet),
-      .packet_room_i    (packet_room),
-      .bad_o            (turns_bad),
-      .empty_o          (empty),
-      .busy_o           (turns_busy)
+      .look_o  (look_i),
+      .taken_o (taken_i),
+      .flight_o(flight_i),
+      .bad_o   (turns_bad),
+      .empty_o (empty),
+      .busy_o  (turns_busy)
   );
 
   // ---- what is told: a ring fails when all that is before the failure was told
 
   // (and then it does so until a reset: nothing of it can begin).
   always_ff @(posedge clk_i) begin
-    failing_q <= rst_i ? '0 : ~resetting & ~turns_busy & ~teller_busy & (turns_bad | (fetch_bad & empty));
+    failing_i <= rst_i ? '0 : ~life_i.ignore & ~turns_busy & ~teller_busy & (turns_bad | (fetch_bad & empty));
   end
   for (genvar i = 0; i < int'(Rings); i++) begin : gen_code
-    assign code[i] = turns_bad[i] ? ErrorMalformed : fetch_code[i];
+    assign code_i[i] = turns_bad[i] ? ErrorMalformed : fetch_code[i];
   end
 
-  each_t waiting, expired, held;
-  ring_t threshold_ring, fire_ring, message_ring, vector, back_ring;
-  logic [7:0] threshold;
-  logic fire, message, message_taken, back, post_valid, post_ready;
-  logic [63:0] vector_address;
-  logic [31:0] vector_data;
+  each_t waiting_i, expired_i, held_i;
+  ring_t threshold_ring_i, vector_ring_i;
+  logic [7:0] threshold_i;
+  event_t fire_i, message_i, back_i;
+  logic message_taken_i, post_valid, post_ready;
+  logic [95:0] vector_i;
   post_t post;
   dma_teller i_teller (
       .*,
-      .hold_i           (hold),
-      .clear_i          (clear),
-      .clear_ring_i     (clear_ring),
-      .ignore_i         (resetting),
-      .may_post_i       (bus_master_q),
-      .pace_i           (pace),
-      .flight_i         (flight),
-      .flight_ring_i    (flight_ring),
-      .flight_index_i   (flight_index),
-      .flight_info_i    (flight_info),
-      .answered_o       (answered),
-      .answered_ring_o  (answered_ring),
-      .answered_packet_o(answered_packet),
-      .failing_i        (failing_q),
-      .code_i           (code),
-      .failed_o         (failed),
-      .busy_o           (teller_busy),
-      .threshold_ring_o (threshold_ring),
-      .threshold_i      (threshold),
-      .waiting_o        (waiting),
-      .expired_i        (expired),
-      .fire_o           (fire),
-      .fire_ring_o      (fire_ring),
-      .message_i        (message),
-      .message_ring_i   (message_ring),
-      .message_taken_o  (message_taken),
-      .packet_room_o    (packet_room),
-      .m_valid          (post_valid),
-      .m_ready          (post_ready),
-      .m_payload        (post)
+      .answered_o      (answered_i),
+      .failed_o        (failed_i),
+      .busy_o          (teller_busy),
+      .threshold_ring_o(threshold_ring_i),
+      .waiting_o       (waiting_i),
+      .fire_o          (fire_i),
+      .message_taken_o (message_taken_i),
+      .packet_room_o   (packet_room_i)
   );
   dma_moderation i_moderation (
       .*,
-      .setting_i       (setting_here),
-      .threshold_ring_i(threshold_ring),
-      .threshold_o     (threshold),
-      .waiting_i       (waiting),
-      .expired_o       (expired)
+      .threshold_o(threshold_i),
+      .expired_o  (expired_i)
   );
   dma_msix i_msix (
       .*,
-      .setting_i      (setting),
-      .enable_i       (function_i.msix_enable),
-      .mask_i         (function_i.msix_mask),
-      .clear_i        (clear),
-      .clear_ring_i   (clear_ring),
-      .fire_i         (fire),
-      .fire_ring_i    (fire_ring),
-      .back_i         (back),
-      .back_ring_i    (back_ring),
-      .message_o      (message),
-      .message_ring_o (message_ring),
-      .message_taken_i(message_taken),
-      .ring_i         (vector),
-      .address_o      (vector_address),
-      .data_o         (vector_data),
-      .held_o         (held),
-      .pending_o      (pending)
+      .message_o(message_i),
+      .vector_o (vector_i),
+      .held_o   (held_i),
+      .pending_o(pending_i)
   );
   dma_poster i_poster (
       .*,
-      .setting_i       (setting_here),
-      .status_base_i   (status_base),
-      .may_post_i      (bus_master_q),
-      .flush_i         (stop_o),
-      .s_valid         (post_valid),
-      .s_ready         (post_ready),
-      .s_payload       (post),
-      .vector_o        (vector),
-      .vector_address_i(vector_address),
-      .vector_data_i   (vector_data),
-      .held_i          (held),
-      .back_o          (back),
-      .back_ring_o     (back_ring),
-      .m_valid         (m_write_valid),
-      .m_ready         (m_write_ready),
-      .m_payload       (m_write_payload),
-      .idle_o          (idle)
+      .flush_i      (stop_o),
+      .vector_ring_o(vector_ring_i),
+      .back_o       (back_i),
+      .idle_o       (posted_i)
   );
 
 endmodule

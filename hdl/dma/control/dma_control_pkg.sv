@@ -59,6 +59,19 @@ package dma_control_pkg;
     logic ends;            // the descriptor
   } flight_info_t;
 
+  /// A turn begins; and it was answered.
+  typedef struct packed {
+    logic         valid;
+    ring_t        ring;
+    flight_t      index;
+    flight_info_t info;
+  } flight_event_t;
+  typedef struct packed {
+    logic  valid;
+    ring_t ring;
+    logic  packet;  // to the host
+  } answer_t;
+
   /// A write to the doorbell window, of up to 64 bytes that lie in one ring's part.
   typedef struct packed {
     logic [8:0]   offset;  // in the window, of the first byte
@@ -74,6 +87,57 @@ package dma_control_pkg;
     logic [3:0]  place;         // the word: of a ring 0 to 15, of a vector 0 to 3
     logic [31:0] data;
   } setting_t;
+
+  /// What dma_life tells everybody: rings under reset are ignored, what is begun is held back, and then one ring is cleared in each cycle.
+  typedef struct packed {
+    each_t ignore;
+    logic  hold;
+    logic  clear;
+    ring_t clear_ring;
+    logic  forget;      // the function is reset: all reads are forgotten
+    logic  restart;     // and registers get their reset values
+  } life_t;
+
+  /// A doorbell: a ring's tail, and the descriptor before it if it carries one.
+  typedef struct packed {
+    ring_t       ring;
+    count_t      tail;
+    logic        carries;
+    descriptor_t descriptor;
+  } doorbell_t;
+
+  /// Into the store: a row of two descriptors, each or both; or one that came with a doorbell.
+  typedef struct packed {
+    logic [1:0]           write;
+    ring_t                ring;
+    logic [AheadBits-2:0] row;
+    descriptor_t [1:0]    data;
+  } row_t;
+  typedef struct packed {
+    logic        valid;
+    ring_t       ring;
+    descriptor_t data;
+  } carry_t;
+
+  /// So many descriptors of a ring are available, too.
+  typedef struct packed {
+    logic       valid;
+    ring_t      ring;
+    logic [4:0] count;
+  } stored_t;
+
+  /// A descriptor that is looked for: the carried one, or the one of an index.
+  typedef struct packed {
+    logic   carried;
+    ring_t  ring;
+    ahead_t index;
+  } look_t;
+
+  /// Something happens to a ring.
+  typedef struct packed {
+    logic  valid;
+    ring_t ring;
+  } event_t;
 
   /// The PCIe function's configuration.
   typedef struct packed {

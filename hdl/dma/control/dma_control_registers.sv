@@ -4,7 +4,7 @@
 /// The registers of docs/dma-registers.md behind AXI4-Lite.
 ///
 /// Behaviour: what is written is kept in block RAM, from which it is read, and told to the blocks (setting_o). A write that is not of a whole word changes nothing
-/// (SLVERR). After a reset, and with restart_i, all registers get their reset values, one a cycle, and the blocks are told of these, too (filling_o).
+/// (SLVERR). After a reset, and with life_i.restart, all registers get their reset values, one a cycle, and the blocks are told of these, too (filling_o).
 /// Latency: address (and data) in to response 5 cycles, after those in which the registers get their reset values. setting_o comes before a write's response.
 /// Reset: all registers are as docs/dma-registers.md has them, within 515 cycles.
 /// Requirements: none.
@@ -23,7 +23,9 @@ module dma_control_registers
     input  wire axi_req_t s_axil_req,
     output axi_resp_t     s_axil_resp,
 
-    input  wire  restart_i,
+    // verilator lint_off UNUSEDSIGNAL
+    input wire life_t life_i,
+    // verilator lint_on UNUSEDSIGNAL
     output logic filling_o,
 
     output setting_t    setting_o,
@@ -33,7 +35,6 @@ module dma_control_registers
     input wire function_t function_i,
     input wire each_t     run_i,
     input wire each_t     idle_i,
-    input wire each_t     resetting_i,
     input wire each_t     failed_i,
     input wire each_t     pending_i
 );
@@ -70,7 +71,7 @@ module dma_control_registers
   logic [31:0] data_q;
   assign word   = address[10:2];
   assign exists = !address[11];
-  assign starts = (write || read) && !second_q && !third_q && !done_q && !fills_q && !restart_i;
+  assign starts = (write || read) && !second_q && !third_q && !done_q && !fills_q && !life_i.restart;
   logic unused_address;
   assign unused_address = ^address[1:0];
 
@@ -93,7 +94,7 @@ module dma_control_registers
       fill_q <= fill_q + 1'b1;
       if (fill_q == '1) fills_q <= 1'b0;
     end
-    if (restart_i || rst_i) begin
+    if (life_i.restart || rst_i) begin
       fills_q <= 1'b1;
       fill_q  <= '0;
     end
@@ -161,7 +162,7 @@ module dma_control_registers
   assign state = '{
           reserved_4: '0,
           failed: failed_i[ring],
-          resetting: resetting_i[ring],
+          resetting: life_i.ignore[ring],
           idle: idle_i[ring],
           running: run_i[ring]
       };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// Fetches descriptors, as soon as a doorbell says that they are there, into the store.
 ///
@@ -14,9 +15,9 @@
 ///   has an error, the last or one before it, or if they bring more or fewer bytes than were asked for (ErrorMalformed); code_o is the first one's. After a read
 ///   that fails nothing of its ring becomes available any more (bad_o, code_o).
 /// Latency: doorbell to read request 6 cycles, to carry_o 4 cycles; last beat of a fetch to stored_o 1 cycle.
-/// Reset: nothing was asked for, all tails are 0. clear_i does the same for one ring.
-/// Requirements: while a ring is cleared its may_i is low, no read of it is under way, and hold_i has been high for 3 cycles. Reads that a reset of
-/// the whole, or forget_i, has forgotten are not answered any more. Completions of one read begin at multiples of 64 bytes, as PCIe's read completion boundary has it.
+/// Reset: nothing was asked for, all tails are 0. life_i.clear does the same for one ring.
+/// Requirements: while a ring is cleared its may_i is low, no read of it is under way, and life_i.hold has been high for 3 cycles. Reads that a reset of
+/// the whole, or life_i.forget, has forgotten are not answered any more. Completions of one read begin at multiples of 64 bytes, as PCIe's read completion boundary has it.
 module dma_fetch
   import dma_pkg::read_t, dma_pkg::completion_t;
   import dma_control_pkg::*;
@@ -26,52 +27,33 @@ module dma_fetch
     input wire rst_i,
 
     // verilator lint_off UNUSEDSIGNAL  // the other registers
-    input wire setting_t       setting_i,
+    input wire setting_t  setting_i,
     // verilator lint_on UNUSEDSIGNAL
     /// Rings whose descriptors may be asked for.
-    input wire each_t          may_i,
-    input wire           [2:0] max_read_i,
+    input wire each_t     may_i,
+    // verilator lint_off UNUSEDSIGNAL
+    input wire function_t function_i,
+    input wire life_t     life_i,
+    // verilator lint_on UNUSEDSIGNAL
 
-    input wire hold_i,
-    input wire clear_i,
-    input wire ring_t clear_ring_i,
-    /// The function is reset: all reads are forgotten.
-    input wire forget_i,
-    /// Rings under reset: their doorbells change nothing.
-    input wire each_t ignore_i,
-
-    input  wire              s_bell_valid,
-    output logic             s_bell_ready,
-    input  wire ring_t       s_bell_ring,
-    input  wire count_t      s_bell_tail,
-    input  wire              s_bell_carries,
-    input  wire descriptor_t s_bell_descriptor,
+    input  wire            doorbell_valid,
+    output logic           doorbell_ready,
+    input  wire doorbell_t doorbell,
 
     // What the turn-taker has taken of the ring.
-    output ring_t ring_o,
-    input wire count_t taken_i,
+    output ring_t       taken_ring_o,
+    input  wire count_t taken_i,
 
-    output logic  m_read_valid,
-    input  wire   m_read_ready,
-    output read_t m_read_payload,
+    `STREAM_SENDER(m_read, read_t)
 
     input wire              s_completion_valid,
     // verilator lint_off UNUSEDSIGNAL
     input wire completion_t s_completion_payload,
     // verilator lint_on UNUSEDSIGNAL
 
-    output logic        [          1:0] write_o,
-    output ring_t                       write_ring_o,
-    output logic        [AheadBits-2:0] write_row_o,
-    output descriptor_t [          1:0] write_data_o,
-
-    output logic        carry_o,
-    output ring_t       carry_ring_o,
-    output descriptor_t carry_data_o,
-
-    output logic        stored_o,
-    output ring_t       stored_ring_o,
-    output logic  [4:0] stored_count_o,
+    output row_t    row_o,
+    output carry_t  carry_o,
+    output stored_t stored_o,
 
     output each_t             bad_o,
     output code_t [Rings-1:0] code_o,
@@ -97,13 +79,13 @@ module dma_fetch
   each_t wants_q, may, later_q;  // behind a doorbell; those after the last one come first
 
   assign may         = wants_q & may_i & ~bad_o;
-  assign carry_waits = s_bell_valid && s_bell_carries;
+  assign carry_waits = doorbell_valid && doorbell.carries;
   always_comb begin
     next  = '0;
     other = |(may & later_q);
     for (int i = int'(Rings) - 1; i >= 0; i--) if (may[i] && (later_q[i] || !other)) next = ring_t'(i);
   end
-  assign ring_o   = ring_q;
+  assign taken_ring_o = ring_q;
   assign asking_o = step_q != Pick;
 
   // ---- what is known of the ring
@@ -111,7 +93,6 @@ module dma_fetch
   logic moves;  // a tail
   count_t tail_now, fetched_now, tail_q, fetched_q, taken_q, fetched_next;
   logic write_fetched;
-  logic [1:0] base_write;
   logic [63:12] base_now, base_q;
   logic [4:0] bits_now, bits_q;
   lutram #(
@@ -119,9 +100,9 @@ module dma_fetch
       .Depth(Rings)
   ) i_tails (
       .*,
-      .write_i        (moves || clear_i),
-      .write_address_i(clear_i ? clear_ring_i : s_bell_ring),
-      .write_data_i   (clear_i ? '0 : s_bell_tail),
+      .write_i        (moves || life_i.clear),
+      .write_address_i(life_i.clear ? life_i.clear_ring : doorbell.ring),
+      .write_data_i   (life_i.clear ? '0 : doorbell.tail),
       .read_address_i (ring_q),
       .read_data_o    (tail_now)
   );
@@ -130,46 +111,36 @@ module dma_fetch
       .Depth(Rings)
   ) i_fetched (
       .*,
-      .write_i        (write_fetched || clear_i),
-      .write_address_i(clear_i ? clear_ring_i : ring_q),
-      .write_data_i   (clear_i ? '0 : fetched_next),
+      .write_i        (write_fetched || life_i.clear),
+      .write_address_i(life_i.clear ? life_i.clear_ring : ring_q),
+      .write_data_i   (life_i.clear ? '0 : fetched_next),
       .read_address_i (ring_q),
       .read_data_o    (fetched_now)
   );
-  assign base_write[0] = setting_i.ring_valid && setting_i.place == RingLowWord[3:0];
-  assign base_write[1] = setting_i.ring_valid && setting_i.place == RingHighWord[3:0];
-  lutram #(
-      .Width(20),
-      .Depth(Rings)
+  dma_ring_word #(
+      .Word (RingLowWord[3:0]),
+      .Low  (12),
+      .Width(20)
   ) i_low (
       .*,
-      .write_i        (base_write[0]),
-      .write_address_i(setting_i.ring),
-      .write_data_i   (setting_i.data[31:12]),
-      .read_address_i (ring_q),
-      .read_data_o    (base_now[31:12])
+      .ring_i (ring_q),
+      .value_o(base_now[31:12])
   );
-  lutram #(
-      .Width(32),
-      .Depth(Rings)
+  dma_ring_word #(
+      .Word(RingHighWord[3:0])
   ) i_high (
       .*,
-      .write_i        (base_write[1]),
-      .write_address_i(setting_i.ring),
-      .write_data_i   (setting_i.data),
-      .read_address_i (ring_q),
-      .read_data_o    (base_now[63:32])
+      .ring_i (ring_q),
+      .value_o(base_now[63:32])
   );
-  lutram #(
-      .Width(RingControlRingBitsBits),
-      .Depth(Rings)
+  dma_ring_word #(
+      .Word (RingControlWord[3:0]),
+      .Low  (RingControlRingBitsLow),
+      .Width(RingControlRingBitsBits)
   ) i_bits (
       .*,
-      .write_i        (setting_i.ring_valid && setting_i.place == RingControlWord[3:0]),
-      .write_address_i(setting_i.ring),
-      .write_data_i   (setting_i.data[RingControlRingBitsLow+:RingControlRingBitsBits]),
-      .read_address_i (ring_q),
-      .read_data_o    (bits_now)
+      .ring_i (ring_q),
+      .value_o(bits_now)
   );
 
   // ---- how many
@@ -183,25 +154,24 @@ module dma_fetch
   // In Count it is counted, in Decide used.
   logic filled_q, room_q, all_q, follows_q;
   logic [4:0] count_q;
-  assign block = max_read_i == 3'd0 ? 4'd3 : max_read_i == 3'd1 ? 4'd7 : 4'd15;
+  assign block = function_i.max_read == 3'd0 ? 4'd3 : function_i.max_read == 3'd1 ? 4'd7 : 4'd15;
   assign ready = tail_q - fetched_q;
   assign held = fetched_q - taken_q;
   assign left = 5'(block) + 5'd1 - 5'(fetched_q[3:0] & block);
   assign count = ready < 16'(left) ? ready[4:0] : left;
   assign room = held <= count_t'((1 << AheadBits) - FetchMost);
   assign asks = step_q == Decide && !carry_q && filled_q && room_q && tag_free;
-  assign carried_here = step_q == Decide && carry_q && carry_waits && s_bell_ring == ring_q && !ignore_i[ring_q]
-                        && !hold_i && !clear_i;
+  assign carried_here = step_q == Decide && carry_q && carry_waits && doorbell.ring == ring_q && !life_i.ignore[ring_q]
+                        && !life_i.hold && !life_i.clear;
   assign takes_carried = carried_here && follows_q;
-  assign fetched_next = carry_q ? s_bell_tail : fetched_q + 16'(count_q);
+  assign fetched_next = carry_q ? doorbell.tail : fetched_q + 16'(count_q);
   assign write_fetched = asks || takes_carried;
   assign index = fetched_q[15:1] & ~('1 << (bits_q - 1'b1));
 
-  assign s_bell_ready = ignore_i[s_bell_ring] || carried_here || (!s_bell_carries && !hold_i && !clear_i);
-  assign moves = s_bell_valid && s_bell_ready && !ignore_i[s_bell_ring];
-  assign carry_o = takes_carried;
-  assign carry_ring_o = ring_q;
-  assign carry_data_o = s_bell_descriptor;
+  assign doorbell_ready = life_i.ignore[doorbell.ring] || carried_here || (!doorbell.carries && !life_i.hold
+                        && !life_i.clear);
+  assign moves = doorbell_valid && doorbell_ready && !life_i.ignore[doorbell.ring];
+  assign carry_o = '{valid: takes_carried, ring: ring_q, data: doorbell.descriptor};
 
   logic [63:0] address_q;
   logic [9:0] bytes_q;
@@ -214,11 +184,11 @@ module dma_fetch
     next_q <= next;
     unique case (step_q)
       Pick: begin
-        if (!hold_i && !clear_i) begin
+        if (!life_i.hold && !life_i.clear) begin
           // Doorbells with a descriptor and fetches take turns.
           if (carry_waits && (!carry_q || !some_q)) begin
             step_q  <= Look;
-            ring_q  <= s_bell_ring;
+            ring_q  <= doorbell.ring;
             carry_q <= 1'b1;
           end else if (some_q) begin
             step_q  <= Look;
@@ -243,7 +213,7 @@ module dma_fetch
         room_q    <= room;
         all_q     <= ready <= 16'(left);
         count_q   <= count;
-        follows_q <= held == '0 && ready == '0 && s_bell_tail == fetched_q + 1'b1;
+        follows_q <= held == '0 && ready == '0 && doorbell.tail == fetched_q + 1'b1;
       end
       Decide: begin
         step_q    <= asks ? Ask : Pick;
@@ -255,8 +225,8 @@ module dma_fetch
       end
       default: if (m_read_ready) step_q <= Pick;  // Ask
     endcase
-    if (moves && !takes_carried) wants_q[s_bell_ring] <= 1'b1;
-    if (clear_i) wants_q[clear_ring_i] <= 1'b0;
+    if (moves && !takes_carried) wants_q[doorbell.ring] <= 1'b1;
+    if (life_i.clear) wants_q[life_i.clear_ring] <= 1'b0;
     if (rst_i) begin
       step_q  <= Pick;
       carry_q <= 1'b0;
@@ -303,10 +273,8 @@ module dma_fetch
       .ResultWidth($bits(code_t))
   ) i_reads (
       .*,
-      .rst_i            (rst_i || forget_i),
-      .s_valid          (asks),
-      .s_ready          (tag_free),
-      .s_payload        (asked),
+      .rst_i            (rst_i || life_i.forget),
+      `STREAM_PORTS(s, asks, tag_free, asked),
       .s_tag            (tag),
       .complete_i       (ends),
       .complete_tag_i   (here_tag),
@@ -324,24 +292,26 @@ module dma_fetch
   );
 
   logic first;
-  assign first           = beat_q[here_tag] == '0;
-  assign write_o[0]      = here && known && wrong_q[here_tag] == '0 && !(found.odd && first);
-  assign write_o[1]      = here && known && wrong_q[here_tag] == '0 && s_completion_payload.bytes > 7'd32;
-  assign write_ring_o    = found.ring;
-  assign write_row_o     = found.row + (AheadBits - 1)'(beat_q[here_tag]);
-  assign write_data_o[0] = descriptor_of(s_completion_payload.data[191:0]);
-  assign write_data_o[1] = descriptor_of(s_completion_payload.data[447:256]);
-
-  assign stored_o        = retires && failure == '0 && !bad_o[oldest.ring];
-  assign stored_ring_o   = oldest.ring;
-  assign stored_count_o  = oldest.count;
+  assign first = beat_q[here_tag] == '0;
+  assign row_o.write[0] = here && known && wrong_q[here_tag] == '0 && !(found.odd && first);
+  assign row_o.write[1] = here && known && wrong_q[here_tag] == '0 && s_completion_payload.bytes > 7'd32;
+  assign row_o.ring = found.ring;
+  assign row_o.row = found.row + (AheadBits - 1)'(beat_q[here_tag]);
+  assign row_o.data = {
+    descriptor_of(s_completion_payload.data[447:256]), descriptor_of(s_completion_payload.data[191:0])
+  };
+  assign stored_o = '{
+          valid: retires && failure == '0 && !bad_o[oldest.ring],
+          ring: oldest.ring,
+          count: oldest.count
+      };
 
   always_ff @(posedge clk_i) begin
     if (here && known) begin
       beat_q[here_tag]  <= ends ? '0 : beat_q[here_tag] + 1'b1;
       wrong_q[here_tag] <= ends ? '0 : wrong;
     end
-    if (rst_i || forget_i) begin
+    if (rst_i || life_i.forget) begin
       beat_q  <= '0;
       wrong_q <= '0;
     end
@@ -352,7 +322,7 @@ module dma_fetch
     code_t code_q;
     logic [TagBits:0] under_way_q;
     logic begins, comes, clears;
-    assign clears = clear_i && clear_ring_i == ring_t'(i);
+    assign clears = life_i.clear && life_i.clear_ring == ring_t'(i);
     assign begins = asks && ring_q == ring_t'(i);
     assign comes  = retires && oldest.ring == ring_t'(i);
     always_ff @(posedge clk_i) begin
@@ -362,7 +332,7 @@ module dma_fetch
         code_q <= failure;
       end
       if (rst_i || clears) bad_q <= 1'b0;
-      if (rst_i || forget_i) under_way_q <= '0;
+      if (rst_i || life_i.forget) under_way_q <= '0;
     end
     assign bad_o[i]  = bad_q;
     assign code_o[i] = code_q;
@@ -373,8 +343,9 @@ module dma_fetch
           "more descriptors were asked for than fit")
   `ASSERT(within_page, !m_read_valid || 13'(address_q[11:0]) + 13'(bytes_q) <= 13'd4096,
           "a read of descriptors crosses a page")
-  `ASSERT(cleared_at_rest, !clear_i || !busy_o[clear_ring_i], "a ring is cleared that is at work")
-  `ASSERT(nothing_counted, !clear_i || step_q == Pick || step_q == Ask, "a ring is cleared while another is counted")
+  `ASSERT(cleared_at_rest, !life_i.clear || !busy_o[life_i.clear_ring], "a ring is cleared that is at work")
+  `ASSERT(nothing_counted, !life_i.clear || step_q == Pick || step_q == Ask,
+          "a ring is cleared while another is counted")
   `ASSERT_NEXT(read_kept, m_read_valid && !m_read_ready, m_read_valid && m_read_payload == $past(m_read_payload),
                "a read was withdrawn or changed before it was taken")
 

@@ -6,9 +6,9 @@
 ///
 /// Behaviour:
 /// - A ring runs as software says. A reset of a ring stops it; when nothing of it is under way any more (drained_i) every block is held for as long as older
-///   writes need to leave (posted_i); then the ring is cleared. So nothing from before the reset is posted after resetting_o has fallen.
+///   writes need to leave (posted_i); then the ring is cleared. So nothing from before the reset is posted after life_o.ignore has fallen.
 /// - A reset of the function does so with all rings at once, but what is to be posted is dropped (stop_o), and reads are not waited for: the data part, which stop_o
-///   stops, too, lets nothing of them through (forget_o). Then the registers get their reset values (restart_o), and flr_done_o is high until flr_i falls.
+///   stops, too, lets nothing of them through (life_o.forget). Then the registers get their reset values (life_o.restart), and flr_done_o is high until flr_i falls.
 /// Latency: a reset takes 12 cycles from its last answer on; a function's 540.
 /// Reset: clears all rings, one a cycle.
 /// Requirements: a ring that may not go on drains. flr_i is high until flr_done_o is.
@@ -27,19 +27,14 @@ module dma_life
 
     /// Nothing of a ring is under way; its turns were all answered; and no read is on offer.
     input wire each_t drained_i,
-    input wire each_t answered_i,
+    input wire each_t at_rest_i,
     input wire        asking_i,
     /// Nothing is left to be posted.
     input wire        posted_i,
 
     output each_t run_o,
-    output each_t resetting_o,
-    output logic  hold_o,
-    output logic  clear_o,
-    output ring_t clear_ring_o,
+    output life_t life_o,
     output logic  stop_o,
-    output logic  restart_o,
-    output logic  forget_o,
     input  wire   filling_i
 );
 
@@ -68,15 +63,17 @@ module dma_life
     for (int i = int'(Rings) - 1; i >= 0; i--) if (may[i]) next = ring_t'(i);
   end
 
-  assign run_o        = run_q;
-  assign resetting_o  = resetting_q;
-  assign hold_o       = step_q inside {Hold, Clear, FunctionHold, ClearAll};
-  assign clear_o      = step_q == Clear || step_q == ClearAll;
-  assign clear_ring_o = ring_q;
-  assign stop_o       = step_q inside {FunctionDrain, FunctionHold};
-  assign forget_o     = step_q == FunctionHold;
-  assign restart_o    = step_q == ClearAll && function_q;
-  assign flr_done_o   = step_q == Done;
+  assign run_o = run_q;
+  assign life_o = '{
+          ignore: resetting_q,
+          hold: step_q inside {Hold, Clear, FunctionHold, ClearAll},
+          clear: step_q == Clear || step_q == ClearAll,
+          clear_ring: ring_q,
+          forget: step_q == FunctionHold,
+          restart: step_q == ClearAll && function_q
+      };
+  assign stop_o = step_q inside {FunctionDrain, FunctionHold};
+  assign flr_done_o = step_q == Done;
 
   always_ff @(posedge clk_i) begin
     if (written) begin
@@ -102,10 +99,10 @@ module dma_life
         step_q              <= Live;
         resetting_q[ring_q] <= 1'b0;
       end
-      FunctionDrain: if (answered_i == '1 && !asking_i) step_q <= FunctionHold;
+      FunctionDrain: if (at_rest_i == '1 && !asking_i) step_q <= FunctionHold;
       FunctionHold: begin
         ring_q <= '0;
-        if (answered_i != '1 || asking_i) step_q <= FunctionDrain;
+        if (at_rest_i != '1 || asking_i) step_q <= FunctionDrain;
         else if (held_q == '1 && posted_i) step_q <= ClearAll;
       end
       ClearAll: begin

@@ -25,33 +25,26 @@ module dma_moderation
     output each_t      expired_o
 );
 
-  logic writes;
   logic [15:0] limit, now, later;
   ring_t ring_q;
   each_t expired_q;
-  assign writes = setting_i.ring_valid && setting_i.place == ModerationWord[3:0];
-  assign later  = waiting_i[ring_q] ? now + 1'b1 : '0;
-  lutram #(
-      .Width(8),
-      .Depth(Rings)
+  assign later = waiting_i[ring_q] ? now + 1'b1 : '0;
+  dma_ring_word #(
+      .Word (ModerationWord[3:0]),
+      .Width(8)
   ) i_thresholds (
       .*,
-      .write_i        (writes),
-      .write_address_i(setting_i.ring),
-      .write_data_i   (setting_i.data[7:0]),
-      .read_address_i (threshold_ring_i),
-      .read_data_o    (threshold_o)
+      .ring_i (threshold_ring_i),
+      .value_o(threshold_o)
   );
-  lutram #(
-      .Width(16),
-      .Depth(Rings)
+  dma_ring_word #(
+      .Word (ModerationWord[3:0]),
+      .Low  (16),
+      .Width(16)
   ) i_limits (
       .*,
-      .write_i        (writes),
-      .write_address_i(setting_i.ring),
-      .write_data_i   (setting_i.data[31:16]),
-      .read_address_i (ring_q),
-      .read_data_o    (limit)
+      .ring_i (ring_q),
+      .value_o(limit)
   );
   lutram #(
       .Width(16),

@@ -7,7 +7,7 @@
 /// no longer pending; one that comes back, since it was masked when it left (back_i), is pending again. So a mask set in time keeps a message
 /// here, and the message follows when the mask falls.
 /// Latency: fire_i to message_o 9 cycles at most: one vector is looked at in a cycle.
-/// Reset: all vectors are masked, none is pending. clear_i: its vector is not pending.
+/// Reset: all vectors are masked, none is pending. life_i.clear: its vector is not pending.
 /// Requirements: none.
 module dma_msix
   import dma_control_pkg::*;
@@ -17,26 +17,22 @@ module dma_msix
     input wire rst_i,
 
     // verilator lint_off UNUSEDSIGNAL  // the other registers
-    input wire setting_t setting_i,
+    input wire setting_t  setting_i,
     // verilator lint_on UNUSEDSIGNAL
-    input wire           enable_i,
-    input wire           mask_i,
-    input wire           clear_i,
-    input wire ring_t    clear_ring_i,
+    // verilator lint_off UNUSEDSIGNAL
+    input wire function_t function_i,
+    input wire life_t     life_i,
+    // verilator lint_on UNUSEDSIGNAL
 
-    input wire        fire_i,
-    input wire ring_t fire_ring_i,
-    input wire        back_i,
-    input wire ring_t back_ring_i,
+    input wire event_t fire_i,
+    input wire event_t back_i,
 
-    output logic  message_o,
-    output ring_t message_ring_o,
-    input  wire   message_taken_i,
+    output event_t message_o,
+    input  wire    message_taken_i,
 
-    // What a message consists of, and which may not go now.
-    input  wire ring_t        ring_i,
-    output logic       [63:0] address_o,
-    output logic       [31:0] data_o,
+    // What a message consists of: data and address; and which may not go now.
+    input  wire ring_t        vector_ring_i,
+    output logic       [95:0] vector_o,
     output each_t             held_o,
 
     output each_t pending_o
@@ -52,36 +48,34 @@ module dma_msix
         .write_i        (setting_i.vector_valid && setting_i.place == 4'(i)),
         .write_address_i(setting_i.ring),
         .write_data_i   (setting_i.data),
-        .read_address_i (ring_i),
+        .read_address_i (vector_ring_i),
         .read_data_o    (words[i])
     );
   end
-  assign address_o = words[1:0];
-  assign data_o    = words[2];
+  assign vector_o = words;
 
   each_t pending_q, masked_q;
   ring_t scan_q;
   logic  valid_q;
   ring_t ring_q;
-  assign pending_o      = pending_q;
-  assign held_o         = masked_q | {Rings{mask_i || !enable_i}};
-  assign message_o      = valid_q;
-  assign message_ring_o = ring_q;
+  assign pending_o = pending_q;
+  assign held_o    = masked_q | {Rings{function_i.msix_mask || !function_i.msix_enable}};
+  assign message_o = '{valid: valid_q, ring: ring_q};
   always_ff @(posedge clk_i) begin
     if (!valid_q) begin
       scan_q  <= scan_q + 1'b1;
       ring_q  <= scan_q;
-      valid_q <= pending_q[scan_q] && !held_o[scan_q] && !clear_i;
+      valid_q <= pending_q[scan_q] && !held_o[scan_q] && !life_i.clear;
     end
     if (message_taken_i) begin
       pending_q[ring_q] <= 1'b0;
       valid_q           <= 1'b0;
     end
-    if (fire_i) pending_q[fire_ring_i] <= 1'b1;
-    if (back_i) pending_q[back_ring_i] <= 1'b1;
-    if (clear_i) begin
-      pending_q[clear_ring_i] <= 1'b0;
-      if (clear_ring_i == ring_q) valid_q <= 1'b0;
+    if (fire_i.valid) pending_q[fire_i.ring] <= 1'b1;
+    if (back_i.valid) pending_q[back_i.ring] <= 1'b1;
+    if (life_i.clear) begin
+      pending_q[life_i.clear_ring] <= 1'b0;
+      if (life_i.clear_ring == ring_q) valid_q <= 1'b0;
     end
     if (setting_i.vector_valid && setting_i.place == {2'b00, MsixControlWord[1:0]})
       masked_q[setting_i.ring] <= setting_i.data[0];

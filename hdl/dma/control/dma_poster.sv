@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// Makes posted writes of status words, packet entries and messages: their addresses and data.
 ///
@@ -25,65 +26,50 @@ module dma_poster
     input wire                  may_post_i,
     input wire                  flush_i,
 
-    input  wire        s_valid,
-    output logic       s_ready,
-    input  wire post_t s_payload,
+    input  wire        post_valid,
+    output logic       post_ready,
+    input  wire post_t post,
 
-    output ring_t             vector_o,
-    input  wire        [63:0] vector_address_i,
-    input  wire        [31:0] vector_data_i,
+    output ring_t             vector_ring_o,
+    input  wire        [95:0] vector_i,
     input  wire each_t        held_i,
-    output logic              back_o,
-    output ring_t             back_ring_o,
+    output event_t            back_o,
 
-    output logic   m_valid,
-    input  wire    m_ready,
-    output write_t m_payload,
+    `STREAM_SENDER(m_write, write_t)
 
     output logic idle_o
 );
 
   // ---- where to
 
-  logic [  1:0] base_write;
   logic [63:12] packets;
   logic [  4:0] bits;
-  assign base_write[0] = setting_i.ring_valid && setting_i.place == PacketsLowWord[3:0];
-  assign base_write[1] = setting_i.ring_valid && setting_i.place == PacketsHighWord[3:0];
-  lutram #(
-      .Width(20),
-      .Depth(Rings)
+  dma_ring_word #(
+      .Word (PacketsLowWord[3:0]),
+      .Low  (12),
+      .Width(20)
   ) i_low (
       .*,
-      .write_i        (base_write[0]),
-      .write_address_i(setting_i.ring),
-      .write_data_i   (setting_i.data[31:12]),
-      .read_address_i (s_payload.ring),
-      .read_data_o    (packets[31:12])
+      .ring_i (post.ring),
+      .value_o(packets[31:12])
   );
-  lutram #(
-      .Width(32),
-      .Depth(Rings)
+  dma_ring_word #(
+      .Word(PacketsHighWord[3:0])
   ) i_high (
       .*,
-      .write_i        (base_write[1]),
-      .write_address_i(setting_i.ring),
-      .write_data_i   (setting_i.data),
-      .read_address_i (s_payload.ring),
-      .read_data_o    (packets[63:32])
+      .ring_i (post.ring),
+      .value_o(packets[63:32])
   );
-  lutram #(
-      .Width(RingControlRingBitsBits),
-      .Depth(Rings)
+  dma_ring_word #(
+      .Word (RingControlWord[3:0]),
+      .Low  (RingControlRingBitsLow),
+      .Width(RingControlRingBitsBits)
   ) i_bits (
       .*,
-      .write_i        (setting_i.ring_valid && setting_i.place == RingControlWord[3:0]),
-      .write_address_i(setting_i.ring),
-      .write_data_i   (setting_i.data[RingControlRingBitsLow+:RingControlRingBitsBits]),
-      .read_address_i (s_payload.ring),
-      .read_data_o    (bits)
+      .ring_i (post.ring),
+      .value_o(bits)
   );
-  assign vector_o = s_payload.ring;
+  assign vector_ring_o = post.ring;
 
   typedef struct packed {
     post_t       post;
@@ -93,15 +79,15 @@ module dma_poster
   } aimed_t;
   aimed_t aimed, aimed_q;
   logic [15:0] index;
-  assign index = (s_payload.count[15:0] - 1'b1) & ~('1 << bits);
+  assign index = (post.count[15:0] - 1'b1) & ~('1 << bits);
   always_comb begin
-    aimed.post  = s_payload;
-    aimed.index = s_payload.kind == PostPacket ? index : '0;
-    aimed.data  = vector_data_i;
-    unique case (s_payload.kind)
-      PostStatus: aimed.base = {status_base_i, s_payload.ring, 6'd0};
+    aimed.post  = post;
+    aimed.index = post.kind == PostPacket ? index : '0;
+    aimed.data  = vector_i[95:64];
+    unique case (post.kind)
+      PostStatus: aimed.base = {status_base_i, post.ring, 6'd0};
       PostPacket: aimed.base = {packets, 12'd0};
-      default:    aimed.base = vector_address_i;
+      default:    aimed.base = vector_i[63:0];
     endcase
   end
 
@@ -112,18 +98,15 @@ module dma_poster
       .Width($bits(aimed_t))
   ) i_aimed (
       .*,
-      .s_payload(aimed),
-      .m_valid  (aimed_valid),
-      .m_ready  (aimed_ready),
-      .m_payload(aimed_q)
+      `STREAM_PORTS(s, post_valid, post_ready, aimed),
+      `STREAM_PORTS(m, aimed_valid, aimed_ready, aimed_q)
   );
   assign is_message  = aimed_q.post.kind == PostMessage;
   assign held        = is_message && held_i[aimed_q.post.ring];
   assign drops       = aimed_valid && (flush_i || held);
   assign goes        = aimed_valid && !drops && may_post_i;
   assign aimed_ready = drops || (free && may_post_i);
-  assign back_o      = aimed_valid && held && !flush_i;
-  assign back_ring_o = aimed_q.post.ring;
+  assign back_o      = '{valid: aimed_valid && held && !flush_i, ring: aimed_q.post.ring};
 
   typedef struct packed {
     logic         message;
@@ -145,22 +128,20 @@ module dma_poster
       .Width($bits(out_t))
   ) i_out (
       .*,
-      .s_valid  (goes),
-      .s_ready  (free),
-      .s_payload(out),
-      .m_payload(out_q)
+      `STREAM_PORTS(s, goes, free, out),
+      `STREAM_PORTS(m, m_write_valid, m_write_ready, out_q)
   );
   always_comb begin
-    m_payload             = '0;
-    m_payload.first       = 1'b1;
-    m_payload.last        = 1'b1;
-    m_payload.bytes       = out_q.message ? 13'd4 : 13'd16;
-    m_payload.addr        = out_q.address;
-    m_payload.data[127:0] = out_q.data;
+    m_write_payload             = '0;
+    m_write_payload.first       = 1'b1;
+    m_write_payload.last        = 1'b1;
+    m_write_payload.bytes       = out_q.message ? 13'd4 : 13'd16;
+    m_write_payload.addr        = out_q.address;
+    m_write_payload.data[127:0] = out_q.data;
   end
-  assign idle_o = !s_valid && !aimed_valid && !m_valid;
+  assign idle_o = !post_valid && !aimed_valid && !m_write_valid;
 
-  `ASSERT_NEXT(write_kept, m_valid && !m_ready, m_valid && m_payload == $past(m_payload),
+  `ASSERT_NEXT(write_kept, m_write_valid && !m_write_ready, m_write_valid && m_write_payload == $past(m_write_payload),
                "a write was withdrawn or changed before it was taken")
 
 endmodule

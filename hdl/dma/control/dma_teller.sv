@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// The teller: counts what is done, and says so to the host: status words, entries of packets, and the events that become interrupts.
 ///
@@ -14,8 +15,8 @@
 /// A ring whose fetch or cut failed (failing_i) is stopped by a look when all its turns were answered.
 /// What is to be posted goes out in that order (m_*).
 /// Latency: answer to status word 4 cycles, if nothing else is to be told.
-/// Reset: as clear_i for each ring, which follows. clear_i: nothing is done, nothing to tell.
-/// Requirements: a turn is answered after flight_i told of it. While a ring is cleared no turn of it is under way, and hold_i has been high for 3 cycles.
+/// Reset: as life_i.clear for each ring, which follows. life_i.clear: nothing is done, nothing to tell.
+/// Requirements: a turn is answered after flight_i told of it. While a ring is cleared no turn of it is under way, and life_i.hold has been high for 3 cycles.
 module dma_teller
   import dma_pkg::done_t;
   import dma_control_pkg::*;
@@ -23,28 +24,20 @@ module dma_teller
     input wire clk_i,
     input wire rst_i,
 
-    input wire              hold_i,
-    input wire              clear_i,
-    input wire ring_t       clear_ring_i,
-    /// Rings under reset: nothing is told of them.
-    input wire each_t       ignore_i,
+    // verilator lint_off UNUSEDSIGNAL
+    input wire life_t       life_i,
+    // verilator lint_on UNUSEDSIGNAL
     /// Status words and messages may be posted.
     input wire              may_post_i,
     input wire        [7:0] pace_i,
 
-    input wire               flight_i,
-    input wire ring_t        flight_ring_i,
-    input wire flight_t      flight_index_i,
-    input wire flight_info_t flight_info_i,
+    input wire flight_event_t flight_i,
 
     input  wire        [1:0] s_done_valid,
     output logic       [1:0] s_done_ready,
     input  wire done_t [1:0] s_done_payload,
 
-    output logic  answered_o,
-    output ring_t answered_ring_o,
-    /// It was of a packet to the host.
-    output logic  answered_packet_o,
+    output answer_t answered_o,
 
     input  wire each_t             failing_i,
     input  wire code_t [Rings-1:0] code_i,
@@ -53,22 +46,20 @@ module dma_teller
     output each_t                  busy_o,
 
     // Interrupts: events wait for their threshold or timer.
-    output ring_t            threshold_ring_o,
-    input  wire        [7:0] threshold_i,
-    output each_t            waiting_o,
-    input  wire each_t       expired_i,
-    output logic             fire_o,
-    output ring_t            fire_ring_o,
-    input  wire              message_i,
-    input  wire ring_t       message_ring_i,
-    output logic             message_taken_o,
+    output ring_t             threshold_ring_o,
+    input  wire         [7:0] threshold_i,
+    output each_t             waiting_o,
+    input  wire each_t        expired_i,
+    output event_t            fire_o,
+    input  wire event_t       message_i,
+    output logic              message_taken_o,
 
     /// There is room for the entry of a packet.
     output logic packet_room_o,
 
-    output logic  m_valid,
-    input  wire   m_ready,
-    output post_t m_payload
+    output logic  post_valid,
+    input  wire   post_ready,
+    output post_t post
 );
 
   // ---- what to do next
@@ -80,15 +71,15 @@ module dma_teller
   each_t dirty, due, later_q;
   logic  other;
   done_t done;
-  assign due = (dirty | failing_i | (expired_i & waiting_o)) & ~ignore_i;
+  assign due = (dirty | failing_i | (expired_i & waiting_o)) & ~life_i.ignore;
   always_comb begin
     next  = '0;
     other = |(due & later_q);
     for (int i = int'(Rings) - 1; i >= 0; i--) if (due[i] && (later_q[i] || !other)) next = ring_t'(i);
   end
-  assign go            = !hold_i && !clear_i;
+  assign go            = !life_i.hold && !life_i.clear;
   assign wants_look    = look_valid_q && pace_q == '0;
-  assign wants_message = message_i && (!wants_look || message_next_q);
+  assign wants_message = message_i.valid && (!wants_look || message_next_q);
   assign looks         = go && may_post_i && room && wants_look && !wants_message;
   assign messages      = go && may_post_i && room && wants_message;
   assign side          = s_done_valid[side_q] ? side_q : !side_q;
@@ -105,14 +96,14 @@ module dma_teller
 
   flight_t head, head_next;
   flight_info_t info;
-  assign head_next = clear_i ? '0 : head + 1'b1;
+  assign head_next = life_i.clear ? '0 : head + 1'b1;
   lutram #(
       .Width($bits(flight_t)),
       .Depth(Rings)
   ) i_heads (
       .*,
-      .write_i        (answers || clear_i),
-      .write_address_i(clear_i ? clear_ring_i : done_ring),
+      .write_i        (answers || life_i.clear),
+      .write_address_i(life_i.clear ? life_i.clear_ring : done_ring),
       .write_data_i   (head_next),
       .read_address_i (done_ring),
       .read_data_o    (head)
@@ -122,9 +113,9 @@ module dma_teller
       .Depth(Rings << FlightBits)
   ) i_flights (
       .*,
-      .write_i        (flight_i),
-      .write_address_i({flight_ring_i, flight_index_i}),
-      .write_data_i   (flight_info_i),
+      .write_i        (flight_i.valid),
+      .write_address_i({flight_i.ring, flight_i.index}),
+      .write_data_i   (flight_i.info),
       .read_i         (1'b1),
       .read_address_i ({done_ring, head}),
       .read_data_o    (info)
@@ -133,7 +124,7 @@ module dma_teller
   // What is known of its ring a cycle ahead shortens the paths.
   logic answer_q, look_now_q, message_q, ignored_q, fails_q, late_q;
   ring_t ring_next;
-  assign ring_next = looks ? look_q : messages ? message_ring_i : done_ring;
+  assign ring_next = looks ? look_q : messages ? message_i.ring : done_ring;
   ring_t ring_q;
   dma_pkg::error_e error_q;
   logic end_of_packet_q;
@@ -144,7 +135,7 @@ module dma_teller
     look_now_q      <= looks;
     message_q       <= messages;
     ring_q          <= ring_next;
-    ignored_q       <= ignore_i[ring_next];
+    ignored_q       <= life_i.ignore[ring_next];
     fails_q         <= failing_i[ring_next];
     late_q          <= expired_i[ring_next];
     error_q         <= done.error;
@@ -170,9 +161,7 @@ module dma_teller
       message_next_q <= 1'b0;
     end
   end
-  assign answered_o        = answer_q;
-  assign answered_ring_o   = ring_q;
-  assign answered_packet_o = answer_q && info.stream_to_host;
+  assign answered_o = '{valid: answer_q, ring: ring_q, packet: info.stream_to_host};
 
   // ---- how far each ring is
 
@@ -191,9 +180,9 @@ module dma_teller
       .Depth(Rings)
   ) i_states (
       .*,
-      .write_i        (counts || look_now_q || clear_i),
-      .write_address_i(clear_i ? clear_ring_i : ring_q),
-      .write_data_i   (clear_i ? '0 : state_next),
+      .write_i        (counts || look_now_q || life_i.clear),
+      .write_address_i(life_i.clear ? life_i.clear_ring : ring_q),
+      .write_data_i   (life_i.clear ? '0 : state_next),
       .read_address_i (ring_q),
       .read_data_o    (state)
   );
@@ -223,12 +212,11 @@ module dma_teller
     fire_q      <= fires && !rst_i;
     fire_ring_q <= ring_q;
   end
-  assign fire_o      = fire_q;
-  assign fire_ring_o = fire_ring_q;
+  assign fire_o = '{valid: fire_q, ring: fire_ring_q};
 
   for (genvar i = 0; i < int'(Rings); i++) begin : gen_ring
     logic here, clears, dirty_q, failed_q, waits_q;
-    assign clears = clear_i && clear_ring_i == ring_t'(i);
+    assign clears = life_i.clear && life_i.clear_ring == ring_t'(i);
     assign here   = ring_q == ring_t'(i);
     always_ff @(posedge clk_i) begin
       if (look_now_q && here) dirty_q <= 1'b0;
@@ -251,8 +239,8 @@ module dma_teller
   // ---- what is posted
 
   logic puts, takes, fits;
-  post_t post;
-  assign post = '{
+  post_t put;
+  assign put = '{
           kind: message_q ? PostMessage : look_now_q ? PostStatus : PostPacket,
           ring: ring_q,
           count: state_next.count,
@@ -261,7 +249,7 @@ module dma_teller
           bytes: answer_q ? state.bytes + offset_t'(bytes_q) : state_next.bytes
       };
   assign puts = (message_q && !ignored_q) || shows || (done_one && info.stream_to_host);
-  assign takes = m_valid && m_ready;
+  assign takes = post_valid && post_ready;
   // What is told is the latest when there is room for it, so few words wait. Entries of packets need no room: turns of packets are begun only while few posts wait.
   assign room = waiting_q < 4'd3;
   assign packet_room_o = waiting_q < 4'd2;
@@ -275,13 +263,12 @@ module dma_teller
       .Block(1'b0)
   ) i_posts (
       .*,
-      .s_valid  (puts),
-      .s_ready  (fits),
-      .s_payload(post)
+      `STREAM_PORTS(s, puts, fits, put),
+      `STREAM_PORTS(m, post_valid, post_ready, post)
   );
 
   `ASSERT(no_post_lost, !puts || fits, "there is no room for what is to be posted")
-  `ASSERT(cleared_at_rest, !clear_i || (!answer_q && !look_now_q && !message_q),
+  `ASSERT(cleared_at_rest, !life_i.clear || (!answer_q && !look_now_q && !message_q),
           "a ring is cleared while something is counted")
 
 endmodule

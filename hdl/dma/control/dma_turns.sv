@@ -16,9 +16,9 @@
 /// - A descriptor without bytes, of 2^28 or more, of a packet buffer that is more than one turn, or of a packet's part to the card that
 ///   neither ends it nor has whole lines of 64 bytes, ends its ring (bad_o) when all before it is told.
 /// Latency: what is available has its turn 3 cycles later, if nobody else is at work; a turn every 2 cycles in each direction.
-/// Reset: no ring has anything. clear_i does the same for one ring.
-/// Requirements: while a ring is cleared its may_i is low, no turn of it is under way, and hold_i has been high for 3 cycles. A ring is given no more descriptors
-/// than the store holds. answered_i for each turn once. store_i: the descriptor that store_ring_o, store_index_o and store_carried_o named in the cycle before.
+/// Reset: no ring has anything. life_i.clear does the same for one ring.
+/// Requirements: while a ring is cleared its may_i is low, no turn of it is under way, and life_i.hold has been high for 3 cycles. A ring is given no more descriptors
+/// than the store holds. answered_i for each turn once. store_i: the descriptor that look_o named in the cycle before.
 module dma_turns
   import dma_pkg::turn_t, dma_pkg::TurnBytes;
   import dma_control_pkg::*;
@@ -28,22 +28,15 @@ module dma_turns
 
     /// Rings that may take turns.
     input wire each_t may_i,
-    input wire        hold_i,
-    input wire        clear_i,
-    input wire ring_t clear_ring_i,
+    // verilator lint_off UNUSEDSIGNAL
+    input wire life_t life_i,
 
     // What the fetch made available.
-    input wire              stored_i,
-    input wire ring_t       stored_ring_i,
-    input wire        [4:0] stored_count_i,
-    input wire              carry_i,
-    input wire ring_t       carry_ring_i,
+    input wire stored_t stored_i,
+    input wire carry_t  carry_i,
 
-    output ring_t store_ring_o,
-    output ahead_t store_index_o,
-    output logic store_carried_o,
-    // verilator lint_off UNUSEDSIGNAL
-    input wire descriptor_t store_i,
+    output look_t            look_o,
+    input  wire descriptor_t store_i,
     // verilator lint_on UNUSEDSIGNAL
 
     // How many descriptors of a ring were taken.
@@ -55,13 +48,8 @@ module dma_turns
     output turn_t [1:0] m_turn_payload,
 
     // What is remembered of a turn.
-    output logic         flight_o,
-    output ring_t        flight_ring_o,
-    output flight_t      flight_index_o,
-    output flight_info_t flight_info_o,
-    input  wire          answered_i,
-    input  wire ring_t   answered_ring_i,
-    input  wire          answered_packet_i,
+    output flight_event_t flight_o,
+    input  wire answer_t  answered_i,
 
     // What the data part can move of packets.
     input wire stream_room_i,
@@ -101,7 +89,7 @@ module dma_turns
   assign spent      = balance_kept[PageBits];
   assign balance    = fresh_q[side_q] && spent ? {1'b0, balance_kept[PageBits-1:0]} : balance_kept;  // + TurnBytes
   assign may_go     = ready[ring] && (fresh_q[side_q] || !spent);
-  assign goes       = may_go && free && !hold_i && !clear_i;
+  assign goes       = may_go && free && !life_i.hold && !life_i.clear;
 
   // The next one after it, or itself.
   always_comb begin
@@ -111,9 +99,7 @@ module dma_turns
     end
   end
 
-  assign store_ring_o    = ring;
-  assign store_index_o   = taken[AheadBits-1:0];
-  assign store_carried_o = carried_q[ring];
+  assign look_o = '{carried: carried_q[ring], ring: ring, index: taken[AheadBits-1:0]};
 
   // ---- second cycle: the cut
 
@@ -150,10 +136,9 @@ module dma_turns
           host: store_i.host + 64'(offset_q),
           card: store_i.card + 64'(offset_q)
       };
-  assign flight_o = cuts;
-  assign flight_ring_o = ring_q;
-  assign flight_index_o = flight_q;
-  assign flight_info_o = '{stream_to_host: store_i.stream && ring_q[2], notify: store_i.notify && ends, ends: ends};
+  flight_info_t info;
+  assign info = '{stream_to_host: store_i.stream && ring_q[2], notify: store_i.notify && ends, ends: ends};
+  assign flight_o = '{valid: cuts, ring: ring_q, index: flight_q, info: info};
 
   turn_t [1:0] turn_q;
   logic  [1:0] valid_q;
@@ -175,7 +160,7 @@ module dma_turns
       fresh_q[side_q]   <= 1'b1;
     end
     valid_q <= valid_q & ~m_turn_ready;
-    if (answered_packet_i) packet_q <= 1'b0;
+    if (answered_i.valid && answered_i.packet) packet_q <= 1'b0;
     if (cuts && store_i.stream && ring_q[2]) packet_q <= 1'b1;
     if (cuts) begin
       valid_q[ring_q[2]] <= 1'b1;
@@ -199,12 +184,12 @@ module dma_turns
   offset_t offset_next;
   balance_t balance_next;
   flight_t flight_next;
-  assign writes       = cuts || clear_i;
-  assign write_ring   = clear_i ? clear_ring_i : ring_q;
-  assign taken_next   = clear_i ? '0 : taken_q + 16'(ends);
-  assign offset_next  = clear_i || ends ? '0 : offset_q + offset_t'(bytes);
-  assign balance_next = clear_i ? '1 : balance_q - balance_t'(bytes);
-  assign flight_next  = clear_i ? '0 : flight_q + 1'b1;
+  assign writes       = cuts || life_i.clear;
+  assign write_ring   = life_i.clear ? life_i.clear_ring : ring_q;
+  assign taken_next   = life_i.clear ? '0 : taken_q + 16'(ends);
+  assign offset_next  = life_i.clear || ends ? '0 : offset_q + offset_t'(bytes);
+  assign balance_next = life_i.clear ? '1 : balance_q - balance_t'(bytes);
+  assign flight_next  = life_i.clear ? '0 : flight_q + 1'b1;
   lutram #(
       .Width($bits(count_t)),
       .Depth(Rings),
@@ -237,15 +222,15 @@ module dma_turns
     logic [4:0] more;
     assign here = ring_q == ring_t'(i);
     assign open[i] = i < 4 ? stream_room_i : stream_valid_i && stream_channel_i == 2'(i) && packet_room_i && !packet_q;
-    assign clears = clear_i && clear_ring_i == ring_t'(i);
-    assign more = stored_i && stored_ring_i == ring_t'(i) ? stored_count_i : '0;
+    assign clears = life_i.clear && life_i.clear_ring == ring_t'(i);
+    assign more = stored_i.valid && stored_i.ring == ring_t'(i) ? stored_i.count : '0;
     assign uses = cuts && here && ends;
     assign starts = cuts && here;
-    assign ended = answered_i && answered_ring_i == ring_t'(i);
+    assign ended = answered_i.valid && answered_i.ring == ring_t'(i);
     always_ff @(posedge clk_i) begin
       stored_q <= stored_q + (AheadBits + 1)'(more) - (AheadBits + 1)'(uses && !carried_here_q);
       if (uses) carried_q[i] <= 1'b0;
-      if (carry_i && carry_ring_i == ring_t'(i)) carried_q[i] <= 1'b1;
+      if (carry_i.valid && carry_i.ring == ring_t'(i)) carried_q[i] <= 1'b1;
       if (starts != ended) flying_q <= starts ? flying_q + 1'b1 : flying_q - 1'b1;
       if (cut_q && here && bad) bad_q <= 1'b1;
       waits_q <= !open[i] && (waits_q || (cut_q && here && store_i.stream && !bad));

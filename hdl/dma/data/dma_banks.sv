@@ -5,23 +5,23 @@
 ///
 /// Behaviour: a bank writes the bytes whose enable is set, and reads its 4 bytes of its own line. So 64 bytes that begin at any word of a line
 /// are written or read in one cycle: the banks below that word take the line after.
-/// Latency: reading 1 cycle, writing 1. The read data hold while read_i is low.
+/// Latency: reading 1 cycle, writing 1. The read data hold while nothing is read.
 /// Reset: none.
 /// Requirements: none. A read of what is written in the same cycle returns the old data.
-module dma_banks #(
+module dma_banks
+  import dma_data_pkg::*;
+#(
     /// Lines of 64 bytes; a power of two, at least 2. 512 take the whole of the 16 block RAMs of 18 Kbit.
     parameter int unsigned Lines = 512,
     localparam int unsigned LineBits = $clog2(Lines)
 ) (
     input wire clk_i,
 
-    input wire [15:0][         3:0] write_i,
-    input wire [15:0][LineBits-1:0] write_line_i,
-    input wire [15:0][        31:0] write_data_i,
-
-    input  wire                       read_i,
-    input  wire  [15:0][LineBits-1:0] read_line_i,
-    output logic [15:0][        31:0] read_data_o
+    // verilator lint_off UNUSEDSIGNAL  // of a line as many bits as there are
+    input  wire bank_write_t write_i,
+    input  wire bank_read_t  read_i,
+    // verilator lint_on UNUSEDSIGNAL
+    output bank_data_t       read_o
 );
 
   if (2 ** LineBits != Lines) begin : gen_check_lines
@@ -35,11 +35,12 @@ module dma_banks #(
         .WriteWidth(8)
     ) i_ram (
         .*,
-        .write_i(write_i[i]),
-        .write_address_i(write_line_i[i]),
-        .write_data_i(write_data_i[i]),
-        .read_address_i(read_line_i[i]),
-        .read_data_o(read_data_o[i])
+        .write_i(write_i.enable[i]),
+        .write_address_i(write_i.line[i][LineBits-1:0]),
+        .write_data_i(write_i.data[i]),
+        .read_i(read_i.enable),
+        .read_address_i(read_i.line[i][LineBits-1:0]),
+        .read_data_o(read_o[i])
     );
   end
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
+`include "stream.svh"
 
 /// Turns from the card to the host's memory: from AXI, or packets of a stream.
 ///
@@ -7,11 +8,11 @@
 /// order. The stream shows whose packet it has (stream_valid_o, stream_channel_o): whoever makes turns offers one with stream for that channel
 /// only, or it waits, and with it the turns behind.
 /// stop_i: turns are accepted and answered with ErrorReset; a write that has begun ends, none begins. It stays until idle_o.
-/// Latency: from a turn to its address 2 cycles; from a write's last byte at R to its first beat 4.
+/// Latency: from a turn to its address 3 cycles; from a write's last byte at R to its first beat 4.
 /// Reset: forgets everything, so it must reach both sides of the bus.
 /// Requirements: in reset no valid is high.
 module dma_c2h
-  import dma_pkg::*;
+  import dma_pkg::*, dma_data_pkg::*;
 #(
     parameter type axi_req_t = axi_pkg::axi_req_t,
     parameter type axi_resp_t = axi_pkg::axi_resp_t,
@@ -25,23 +26,15 @@ module dma_c2h
     input wire stop_i,
     input wire [2:0] mps_i,
 
-    input  wire        s_turn_valid,
-    output logic       s_turn_ready,
-    input  wire turn_t s_turn_payload,
-    output logic       m_done_valid,
-    input  wire        m_done_ready,
-    output done_t      m_done_payload,
+    `STREAM_RECEIVER(s_turn, turn_t)
+    `STREAM_SENDER(m_done, done_t)
 
     output axi_req_t       m_axi_req,
     input  wire axi_resp_t m_axi_resp,
 
-    input  wire            s_axis_valid,
-    output logic           s_axis_ready,
-    input  wire dma_axis_t s_axis_payload,
+    `STREAM_RECEIVER(s_axis, dma_axis_t)
 
-    output logic   m_write_valid,
-    input  wire    m_write_ready,
-    output write_t m_write_payload,
+    `STREAM_SENDER(m_write, write_t)
 
     output logic       stream_valid_o,
     output logic [1:0] stream_channel_o,
@@ -50,14 +43,13 @@ module dma_c2h
 
   localparam int unsigned LineBits = $clog2(Lines);
 
-  logic write, free, told_valid, told_ready, bad, read;
-  logic [LineBits-1:0] write_line;
-  logic [511:0] write_data;
+  logic free, told_valid, told_ready, bad;
   logic [LineBits:0] arrived;
   logic [5:0] turn;
   turn_t told;
-  logic [15:0][LineBits-1:0] read_line;
-  logic [15:0][31:0] read_data;
+  bank_write_t write;
+  bank_read_t read;
+  bank_data_t read_data;
 
   dma_c2h_reader #(
       .axi_req_t(axi_req_t),
@@ -66,16 +58,10 @@ module dma_c2h
       .Stream(Stream)
   ) i_reader (
       .*,
-      .s_valid(s_turn_valid),
-      .s_ready(s_turn_ready),
-      .s_payload(s_turn_payload),
+      `STREAM_PORTS(s, s_turn_valid, s_turn_ready, s_turn_payload),
       .write_o(write),
-      .write_line_o(write_line),
-      .write_data_o(write_data),
       .free_i(free),
-      .m_valid(told_valid),
-      .m_ready(told_ready),
-      .m_payload(told),
+      `STREAM_PORTS(m, told_valid, told_ready, told),
       .arrived_o(arrived),
       .turn_i(turn),
       .bad_o(bad)
@@ -85,35 +71,24 @@ module dma_c2h
       .Lines(Lines)
   ) i_ring (
       .*,
-      .write_i({64{write}}),
-      .write_line_i({16{write_line}}),
-      .write_data_i(write_data),
-      .read_i(read),
-      .read_line_i(read_line),
-      .read_data_o(read_data)
+      .write_i(write),
+      .read_i (read),
+      .read_o (read_data)
   );
 
   dma_c2h_writer #(
       .Lines(Lines)
   ) i_writer (
       .*,
-      .s_valid(told_valid),
-      .s_ready(told_ready),
-      .s_payload(told),
+      `STREAM_PORTS(s, told_valid, told_ready, told),
       .arrived_i(arrived),
       .turn_o(turn),
       .bad_i(bad),
       .read_o(read),
-      .read_line_o(read_line),
-      .read_data_i(read_data),
+      .read_i(read_data),
       .free_o(free),
-      .m_valid(m_write_valid),
-      .m_ready(m_write_ready),
-      .m_payload(m_write_payload)
+      `STREAM_PORTS(m, m_write_valid, m_write_ready, m_write_payload)
   );
-
-  assign stream_valid_o   = Stream && s_axis_valid;
-  assign stream_channel_o = s_axis_payload.user[1:0];
 
   // Turns that were accepted and are not answered.
   logic [7:0] turns_q;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// Fetches the bytes of turns to the host: from AXI, or from the packet stream, into lines of a ring.
 ///
@@ -9,12 +10,12 @@
 /// (stream). A turn with stream waits until the reads before it are answered, then takes its channel's packet until that ends or its bytes are
 /// full; the rest of a beat is the next turn's. Before a beat of another channel it waits.
 /// stop_i: a stream turn ends at once, with a line that means nothing if it has none; the rest of its packet is thrown away.
-/// Cuts: valid and payload of turns and AR. R and the stream go into the ring as they come.
-/// Latency: from a turn to its address 2 cycles.
+/// Cuts: valid and payload of turns, AR and the stream. R goes into the ring as it comes.
+/// Latency: from a turn to its address 3 cycles; a burst in two cycles at most.
 /// Reset: forgets everything, so it must reach both sides of the bus.
 /// Requirements: in reset no valid is high. A beat of a packet has bytes from lane 0 on, and all 64 but for the last.
 module dma_c2h_reader
-  import dma_pkg::*;
+  import dma_pkg::*, dma_data_pkg::*;
 #(
     parameter type axi_req_t = axi_pkg::axi_req_t,
     parameter type axi_resp_t = axi_pkg::axi_resp_t,
@@ -29,28 +30,24 @@ module dma_c2h_reader
     input wire rst_i,
     input wire stop_i,
 
-    input  wire        s_valid,
-    output logic       s_ready,
-    input  wire turn_t s_payload,
+    `STREAM_RECEIVER(s, turn_t)
 
     // The read channels; those of writing are idle.
     output axi_req_t       m_axi_req,
     input  wire axi_resp_t m_axi_resp,
 
-    input  wire            s_axis_valid,
-    output logic           s_axis_ready,
-    input  wire dma_axis_t s_axis_payload,
+    `STREAM_RECEIVER(s_axis, dma_axis_t)
 
-    output logic                write_o,
-    output logic [LineBits-1:0] write_line_o,
-    output logic [       511:0] write_data_o,
+    /// Whose packet comes next.
+    output logic       stream_valid_o,
+    output logic [1:0] stream_channel_o,
+
+    output bank_write_t write_o,
     /// A line was emptied.
-    input  wire                 free_i,
+    input  wire         free_i,
 
     // Turns for the writer: with stream, `last` is the packet's end, bytes are what came, and card[5:0] is the first byte's lane.
-    output logic  m_valid,
-    input  wire   m_ready,
-    output turn_t m_payload,
+    `STREAM_SENDER(m, turn_t)
 
     /// Lines that came so far.
     output logic [LineBits:0] arrived_o,
@@ -74,40 +71,53 @@ module dma_c2h_reader
       .Depth(Outstanding)
   ) i_turns (
       .*,
-      .s_valid  (told_valid),
-      .s_ready  (told_ready),
-      .s_payload(told),
-      .m_valid  (m_valid),
-      .m_ready  (m_ready),
-      .m_payload(m_payload)
+      `STREAM_PORTS(s, told_valid, told_ready, told),
+      `STREAM_PORTS(m, m_valid, m_ready, m_payload)
   );
 
   // ---- their bursts
-  logic valid, ready, unused_first, last, burst_ready, address_ready, fits, go, unused_user;
-  logic [63:0] address;
-  logic [12:0] bytes;
-  logic [ 6:0] lines;
+  typedef struct packed {
+    logic        last;
+    logic [6:0]  lines;
+    logic [63:0] addr;
+  } burst_t;
+  logic split_valid, split_go, unused_first;
+  logic valid, ready, burst_ready, address_ready, fits, go;
+  logic [51:0] page;
+  logic [12:0] low, bytes;
+  burst_t split, burst;
+  // A turn is in two pages at most, so only the low bits are counted.
   range_split #(
-      .AddressWidth(64),
+      .AddressWidth(13),
       .LengthWidth(13),
-      .MaxLimit(12)
+      .MaxLimit(12),
+      .UserWidth(52)
   ) i_split (
       .*,
       .s_valid(memory && told_ready),
       .s_ready(split_ready),
-      .s_address(s_payload.card),
+      .s_address({1'b0, s_payload.card[11:0]}),
       .s_length(s_payload.bytes),
       .s_limit(4'd12),
-      .s_user(1'b0),
-      .m_valid(valid),
-      .m_ready(ready),
-      .m_address(address),
+      .s_user(s_payload.card[63:12]),
+      .m_valid(split_valid),
+      .m_ready(split_go),
+      .m_address(low),
       .m_length(bytes),
       .m_first(unused_first),
-      .m_last(last),
-      .m_user(unused_user)
+      .m_last(split.last),
+      .m_user(page)
   );
-  assign lines = 7'((13'(address[5:0]) + bytes + 13'd63) >> 6);
+  assign split.lines = 7'((13'(low[5:0]) + bytes + 13'd63) >> 6);
+  assign split.addr  = {page + 52'(low[12]), low[11:0]};
+  stream_register #(
+      .Width($bits(burst_t)),
+      .Half (1'b1)
+  ) i_burst (
+      .*,
+      `STREAM_PORTS(s, split_valid, split_go, split),
+      `STREAM_PORTS(m, valid, ready, burst)
+  );
   assign ready = fits && burst_ready && address_ready;
   assign go    = valid && ready;
   logic [71:0] ar;
@@ -115,12 +125,8 @@ module dma_c2h_reader
       .Width(72)
   ) i_address (
       .*,
-      .s_valid  (go),
-      .s_ready  (address_ready),
-      .s_payload({address, 8'(lines) - 8'd1}),
-      .m_valid  (m_axi_req.ar_valid),
-      .m_ready  (m_axi_resp.ar_ready),
-      .m_payload(ar)
+      `STREAM_PORTS(s, go, address_ready, {burst.addr, 8'(burst.lines) - 8'd1}),
+      `STREAM_PORTS(m, m_axi_req.ar_valid, m_axi_resp.ar_ready, ar)
   );
   // Whether a burst ends its turn.
   logic burst_valid, burst_ends, answered;
@@ -130,12 +136,8 @@ module dma_c2h_reader
       .Block(1'b0)
   ) i_bursts (
       .*,
-      .s_valid  (go),
-      .s_ready  (burst_ready),
-      .s_payload(last),
-      .m_valid  (burst_valid),
-      .m_ready  (answered),
-      .m_payload(burst_ends)
+      `STREAM_PORTS(s, go, burst_ready, burst.last),
+      `STREAM_PORTS(m, burst_valid, answered, burst_ends)
   );
   always_comb begin
     m_axi_req.aw       = '0;
@@ -154,21 +156,27 @@ module dma_c2h_reader
   end
 
   // ---- what comes
-  logic r, r_ends, stream_write, stream_ends, error, sticky_q;
+  logic r, r_ends, writes, stream_write, stream_ends, error, sticky_q, freed_q;
+  logic [511:0] stream_data;
   logic [LineBits:0] free_q;
   logic [5:0] turn_q;
-  assign r            = m_axi_resp.r_valid;
-  assign answered     = r && m_axi_resp.r.last;
-  assign r_ends       = answered && burst_ends;
-  assign error        = r && (sticky_q || m_axi_resp.r.resp[1]);
-  assign fits         = free_q >= (LineBits + 1)'(lines);
-  assign quiet        = !valid && !burst_valid;
-  assign write_o      = r || stream_write;
-  assign write_line_o = arrived_o[LineBits-1:0];
-  assign write_data_o = Stream && stream_busy ? s_axis_payload.data : m_axi_resp.r.data;
+  assign r = m_axi_resp.r_valid;
+  assign answered = r && m_axi_resp.r.last;
+  assign r_ends = answered && burst_ends;
+  assign error = r && (sticky_q || m_axi_resp.r.resp[1]);
+  assign fits = free_q >= (LineBits + 1)'(burst.lines);
+  assign quiet = !split_valid && !valid && !burst_valid;
+  assign writes = r || stream_write;
+  assign write_o = '{
+          enable: {64{writes}},
+          line: {16{line_t'(arrived_o[LineBits-1:0])}},
+          data: Stream && stream_busy ? stream_data : m_axi_resp.r.data
+      };
   always_ff @(posedge clk_i) begin
-    if (write_o) arrived_o <= arrived_o + 1'b1;
-    free_q <= free_q - (go ? (LineBits + 1)'(lines) : '0) - (LineBits + 1)'(stream_write) + (LineBits + 1)'(free_i);
+    if (writes) arrived_o <= arrived_o + 1'b1;
+    freed_q <= free_i && !rst_i;
+    free_q <= free_q - (go ? (LineBits + 1)'(burst.lines) : '0) - (LineBits + 1)'(stream_write) + (LineBits
+              + 1)'(freed_q);
     if (r) sticky_q <= error && !r_ends;
     if (r_ends || stream_ends) turn_q <= turn_q + 1'b1;
     if (rst_i) begin
@@ -183,7 +191,7 @@ module dma_c2h_reader
       .Depth(64)
   ) i_bad (
       .*,
-      .write_i(write_o),
+      .write_i(writes),
       .write_address_i(turn_q),
       .write_data_i(error),
       .read_address_i(turn_i),
@@ -198,33 +206,56 @@ module dma_c2h_reader
     logic [5:0] skip_q, lane_q;
     logic [6:0] top, there;
     logic ours, beat, whole, stopped;
+    // A beat, in a register: of its lanes only how many.
+    typedef struct packed {
+      logic [1:0]   channel;
+      logic         last;
+      logic [6:0]   top;
+      logic [511:0] data;
+    } stream_beat_t;
+    stream_beat_t now;
+    logic now_valid, now_ready;
     always_comb begin
-      top = 7'd64;
-      if (s_axis_payload.last) begin
-        top = '0;
-        for (int i = 0; i < 64; i++) if (s_axis_payload.keep[i]) top = 7'(i + 1);
+      // Lanes are kept from lane 0 on: where they end is in so many places that no bit needs another.
+      top = {s_axis_payload.keep[63], 6'd0};
+      for (int b = 0; b < 6; b++) begin
+        for (int i = 0; i < 64; i += 2 << b) begin
+          top[b] |= s_axis_payload.keep[i+(1<<b)-1] && !s_axis_payload.keep[i+(2<<b)-1];
+        end
       end
     end
-    assign ours         = s_axis_payload.user[1:0] == held_q.channel;
-    assign room         = held_q.bytes - got_q;
-    assign there        = top - 7'(skip_q);
-    assign whole        = 13'(there) <= room;
-    assign takes        = whole ? 13'(there) : room;
-    assign got          = stopped ? (begun_q ? got_q : 13'd1) : got_q + takes;
-    assign stopped      = busy_q && stop_i && told_ready && (begun_q || free_q != '0);
-    assign beat         = busy_q && !stop_i && !discard_q && s_axis_valid && ours && free_q != '0 && told_ready;
-    assign stream_ends  = stopped || (beat && (13'(there) >= room || s_axis_payload.last));
-    assign stream_write = beat || (stopped && !begun_q);
-    assign stream_busy  = busy_q;
-    assign s_axis_ready = (beat && whole) || discard_q;
-    assign told_valid   = memory && split_ready || stream_ends;
+    stream_register #(
+        .Width($bits(stream_beat_t))
+    ) i_beat (
+        .*,
+        `STREAM_PORTS(s, s_axis_valid, s_axis_ready, {
+                      s_axis_payload.user[1:0], s_axis_payload.last, top, s_axis_payload.data}),
+        `STREAM_PORTS(m, now_valid, now_ready, now)
+    );
+    // The rest of a packet that a reset cut is nobody's.
+    assign stream_valid_o   = now_valid && !discard_q;
+    assign stream_channel_o = now.channel;
+    assign stream_data      = now.data;
+    assign ours             = now.channel == held_q.channel;
+    assign room             = held_q.bytes - got_q;
+    assign there            = now.top - 7'(skip_q);
+    assign whole            = 13'(there) <= room;
+    assign takes            = whole ? 13'(there) : room;
+    assign got              = stopped ? (begun_q ? got_q : 13'd1) : got_q + takes;
+    assign stopped          = busy_q && stop_i && told_ready && (begun_q || free_q != '0);
+    assign beat             = busy_q && !stop_i && !discard_q && now_valid && ours && free_q != '0 && told_ready;
+    assign stream_ends      = stopped || (beat && (13'(there) >= room || now.last));
+    assign stream_write     = beat || (stopped && !begun_q);
+    assign stream_busy      = busy_q;
+    assign now_ready        = (beat && whole) || discard_q;
+    assign told_valid       = memory && split_ready || stream_ends;
     always_comb begin
       told = s_payload;
       if (busy_q) begin
         told = held_q;
         told.bytes = got;
         told.card = 64'(begun_q ? lane_q : skip_q);
-        told.last = !stopped && whole && s_axis_payload.last;
+        told.last = !stopped && whole && now.last;
       end
     end
     always_ff @(posedge clk_i) begin
@@ -239,7 +270,7 @@ module dma_c2h_reader
         got_q   <= got;
         skip_q  <= whole ? '0 : skip_q + takes[5:0];
         if (!begun_q) lane_q <= skip_q;
-        inside_q <= !(whole && s_axis_payload.last);
+        inside_q <= !(whole && now.last);
       end
       if (stream_ends) busy_q <= 1'b0;
       if (stop_i && inside_q) begin
@@ -247,7 +278,7 @@ module dma_c2h_reader
         inside_q  <= 1'b0;
         skip_q    <= '0;
       end
-      if (discard_q && s_axis_valid && s_axis_payload.last) discard_q <= 1'b0;
+      if (discard_q && now_valid && now.last) discard_q <= 1'b0;
       if (rst_i) begin
         busy_q    <= 1'b0;
         begun_q   <= 1'b0;
@@ -264,13 +295,16 @@ module dma_c2h_reader
             "a beat within a packet is not full")
   end else begin : gen_no_stream
     logic unused_stream;
-    assign unused_stream = ^{s_axis_valid, s_axis_payload, stop_i};
-    assign stream_write  = 1'b0;
-    assign stream_ends   = 1'b0;
-    assign stream_busy   = 1'b0;
-    assign s_axis_ready  = 1'b0;
-    assign told_valid    = memory && split_ready;
-    assign told          = s_payload;
+    assign unused_stream    = ^{s_axis_valid, s_axis_payload, stop_i};
+    assign stream_write     = 1'b0;
+    assign stream_ends      = 1'b0;
+    assign stream_busy      = 1'b0;
+    assign stream_data      = '0;
+    assign stream_valid_o   = 1'b0;
+    assign stream_channel_o = '0;
+    assign s_axis_ready     = 1'b0;
+    assign told_valid       = memory && split_ready;
+    assign told             = s_payload;
   end
 
   logic unused;

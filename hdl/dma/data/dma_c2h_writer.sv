@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "attributes.svh"
+`include "stream.svh"
 
 /// Cuts turns to the host into posted writes, and moves their bytes to lane 0.
 ///
@@ -14,7 +16,7 @@
 /// Reset: forgets everything.
 /// Requirements: in reset s_valid is low.
 module dma_c2h_writer
-  import dma_pkg::*;
+  import dma_pkg::*, dma_data_pkg::*;
 #(
     parameter int unsigned Lines = 512,
     localparam int unsigned LineBits = $clog2(Lines)
@@ -25,26 +27,17 @@ module dma_c2h_writer
     /// Of PCIe's device control register: 128 bytes << mps_i, at most 2 (512). It may change between turns.
     input wire [2:0] mps_i,
 
-    input  wire        s_valid,
-    output logic       s_ready,
-    input  wire turn_t s_payload,
+    `STREAM_RECEIVER(s, turn_t)
+    `STREAM_SENDER(m, write_t)
+    `STREAM_SENDER(m_done, done_t)
 
     input  wire  [LineBits:0] arrived_i,
     output logic [       5:0] turn_o,
     input  wire               bad_i,
 
-    output logic                      read_o,
-    output logic [15:0][LineBits-1:0] read_line_o,
-    input  wire  [15:0][        31:0] read_data_i,
-    output logic                      free_o,
-
-    output logic   m_valid,
-    input  wire    m_ready,
-    output write_t m_payload,
-
-    output logic  m_done_valid,
-    input  wire   m_done_ready,
-    output done_t m_done_payload
+    output bank_read_t      read_o,
+    input  wire bank_data_t read_i,
+    output logic            free_o
 );
 
   // What a write knows of its turn.
@@ -55,28 +48,66 @@ module dma_c2h_writer
   } about_t;
 
   // ---- writes
-  logic valid, ready, first, last;
-  logic [63:0] address;
-  logic [12:0] bytes;
-  about_t about;
+  logic split_valid, split_ready, split_first, split_last;
+  logic [51:0] page;
+  logic [12:0] split_low, split_bytes;
+  about_t split_about;
+  // A turn is in two pages at most, so only the low bits are counted.
   range_split #(
-      .AddressWidth(64),
+      .AddressWidth(13),
       .LengthWidth(13),
       .MaxLimit(12),
-      .UserWidth($bits(about_t))
+      .UserWidth(52 + $bits(about_t))
   ) i_split (
       .*,
-      .s_address(s_payload.host),
+      .s_address({1'b0, s_payload.host[11:0]}),
       .s_length(s_payload.bytes),
       .s_limit(4'd7 + 4'(mps_i)),
-      .s_user({s_payload.channel, s_payload.stream && s_payload.last, s_payload.card[5:0]}),
-      .m_valid(valid),
-      .m_ready(ready),
-      .m_address(address),
-      .m_length(bytes),
-      .m_first(first),
-      .m_last(last),
-      .m_user(about)
+      .s_user({s_payload.host[63:12], s_payload.channel, s_payload.stream && s_payload.last, s_payload.card[5:0]}),
+      .m_valid(split_valid),
+      .m_ready(split_ready),
+      .m_address(split_low),
+      .m_length(split_bytes),
+      .m_first(split_first),
+      .m_last(split_last),
+      .m_user({page, split_about})
+  );
+
+  // In a register: which lane it begins in, and how many lines it needs.
+  typedef struct packed {
+    logic        first;
+    logic        last;
+    logic [1:0]  channel;
+    logic        packet_ends;
+    logic [5:0]  lane;
+    logic [6:0]  lines;
+    logic [12:0] bytes;
+    logic [63:0] addr;
+  } write_about_t;
+  write_about_t split, about;
+  logic valid, ready;
+  logic [5:0] split_lane, split_lane_q;
+  logic [12:0] split_reach;
+  assign split_lane = split_first ? split_about.lane : split_lane_q;
+  assign split_reach = 13'(split_lane) + split_bytes;
+  assign split = '{
+          first: split_first,
+          last: split_last,
+          channel: split_about.channel,
+          packet_ends: split_about.packet_ends,
+          lane: split_lane,
+          lines: 7'((split_reach + 13'd63) >> 6),
+          bytes: split_bytes,
+          addr: {page + 52'(split_low[12]), split_low[11:0]}
+      };
+  always_ff @(posedge clk_i) if (split_valid && split_ready) split_lane_q <= split_reach[5:0];
+  stream_register #(
+      .Width($bits(write_about_t)),
+      .CutReady(1'b1)
+  ) i_write (
+      .*,
+      `STREAM_PORTS(s, split_valid, split_ready, split),
+      `STREAM_PORTS(m, valid, ready, about)
   );
 
   // ---- a beat of the write that is taken out of the ring
@@ -99,19 +130,21 @@ module dma_c2h_writer
   logic [5:0] lane_q, lane, turn_q;
   logic [12:0] left_q, left, moved_q, moved;
   logic middle_q, void_q, void_, tail, here, fetch, extra, extra_q, extra_free_q, over, d_free;
-  logic [6:0] step, end_, need;
+  logic [6:0] step, end_;
+  logic first, last;
+  logic [12:0] bytes;
   logic [3:0] coarse, extra_coarse_q;
   error_e error, error_q;
   beat_t beat, d_q, r_q;
   assign turn_o = turn_q;
-  assign lane   = first && !middle_q ? about.lane : lane_q;
-  assign left   = middle_q ? left_q : bytes;
-  assign tail   = left <= 13'd64;
-  assign step   = tail ? 7'(left) : 7'd64;
-  assign end_   = 7'(lane) + step;  // 1 to 127, and 128 never: the lane is at most 63
-  assign need   = 7'((13'(lane) + bytes + 13'd63) >> 6);
-  assign have   = arrived_i - line_q;
-  assign here   = middle_q || (LineBits + 1)'(need) <= have;
+  assign {first, last, bytes} = {about.first, about.last, about.bytes};
+  assign lane = middle_q ? lane_q : about.lane;
+  assign left = middle_q ? left_q : bytes;
+  assign tail = left <= 13'd64;
+  assign step = tail ? 7'(left) : 7'd64;
+  assign end_ = 7'(lane) + step;  // 1 to 127, and 128 never: the lane is at most 63
+  assign have = arrived_i - line_q;
+  assign here = middle_q || (LineBits + 1)'(about.lines) <= have;
   always_comb begin
     error = first && !middle_q ? ErrorNone : error_q;
     if (error == ErrorNone && !middle_q && bad_i) error = ErrorMemory;
@@ -136,15 +169,15 @@ module dma_c2h_writer
           moved: moved,
           fine: lane[1:0],
           bytes: bytes,
-          addr: address
+          addr: about.addr
       };
   assign free_o = extra ? extra_free_q : fetch && (end_ >= 7'd64 || (tail && last));
-  assign read_o = fetch || extra;
+  assign read_o.enable = fetch || extra;
   assign coarse = extra_q ? extra_coarse_q : lane[5:2];
   logic [LineBits-1:0] line_after;
   assign line_after = line_q[LineBits-1:0] + 1'b1;
   for (genvar b = 0; b < 16; b++) begin : gen_line
-    assign read_line_o[b] = 5'(b) + 5'd1 > 5'(coarse) ? line_q[LineBits-1:0] : line_after;
+    assign read_o.line[b] = 5'(b) + 5'd1 > 5'(coarse) ? line_t'(line_q[LineBits-1:0]) : line_t'(line_after);
   end
 
   always_ff @(posedge clk_i) begin
@@ -173,6 +206,8 @@ module dma_c2h_writer
   // ---- out of the ring, and by words: word i is that of bank i + coarse
   logic d_valid_q, d_extra_q, r_valid_q, r_go, r_free, offered, done_free;
   logic [3:0] d_coarse_q;
+  // Kept, so that a choice of four is one LUT and not part of another.
+  `YOSYS_KEEP
   logic [15:0][31:0] once, words;
   logic [511:0] r_words_q;
   // Again, inverted: see dma_h2c_store.
@@ -183,8 +218,8 @@ module dma_c2h_writer
     logic [1:0] far, near;
     assign far = i / 8 % 2 == 0 ? d_coarse_q[3:2] : ~d_not_coarse_q[3:2];
     assign near = i / 2 % 2 == 0 ? d_coarse_q[1:0] : ~d_not_coarse_q[1:0];
-    assign low = far[0] ? read_data_i[(i+4)%16] : read_data_i[i];
-    assign high = far[0] ? read_data_i[(i+12)%16] : read_data_i[(i+8)%16];
+    assign low = far[0] ? read_i[(i+4)%16] : read_i[i];
+    assign high = far[0] ? read_i[(i+12)%16] : read_i[(i+8)%16];
     assign once[i] = far[1] ? high : low;
     assign low_more = near[0] ? once[(i+1)%16] : once[i];
     assign high_more = near[0] ? once[(i+3)%16] : once[(i+2)%16];

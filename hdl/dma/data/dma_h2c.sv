@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// Turns from the host's memory to the card: to AXI, or as packets to a stream.
 ///
@@ -12,11 +13,11 @@
 /// - stop_i: turns are accepted and answered with ErrorReset, nothing is awaited and no burst begins. It stays until idle_o, so that AXI's
 ///   transactions end.
 /// Cuts: valid and payload of turns, reads, completions, AXI.
-/// Latency: from a turn to its read 2 cycles; from a completion's last beat to the burst's address 4, to its first data 5.
+/// Latency: from a turn to its read 2 cycles; from a completion's last beat to the burst's address 5, to its first data 6.
 /// Reset: forgets everything.
 /// Requirements: in reset no valid is high. dma_requester keeps completions of dead requests away.
 module dma_h2c
-  import dma_pkg::*;
+  import dma_pkg::*, dma_data_pkg::*;
 #(
     parameter type axi_req_t = axi_pkg::axi_req_t,
     parameter type axi_resp_t = axi_pkg::axi_resp_t,
@@ -32,187 +33,136 @@ module dma_h2c
     input wire stop_i,
     input wire [2:0] mrrs_i,
 
-    input  wire        s_turn_valid,
-    output logic       s_turn_ready,
-    input  wire turn_t s_turn_payload,
-    output logic       m_done_valid,
-    input  wire        m_done_ready,
-    output done_t      m_done_payload,
+    `STREAM_RECEIVER(s_turn, turn_t)
+    `STREAM_SENDER(m_done, done_t)
 
-    output logic             m_read_valid,
-    input  wire              m_read_ready,
-    output read_t            m_read_payload,
-    input  wire              s_completion_valid,
-    output logic             s_completion_ready,
-    input  wire completion_t s_completion_payload,
+    `STREAM_SENDER(m_read, read_t)
+    `STREAM_RECEIVER(s_completion, completion_t)
 
     output axi_req_t       m_axi_req,
     input  wire axi_resp_t m_axi_resp,
 
-    output logic      m_axis_valid,
-    input  wire       m_axis_ready,
-    output dma_axis_t m_axis_payload,
+    `STREAM_SENDER(m_axis, dma_axis_t)
 
     output logic stream_room_o,
     output logic idle_o
 );
 
   localparam int unsigned TagBits = $clog2(Tags);
-  localparam int unsigned LineBits = $clog2(Lines);
-  typedef logic [TagBits-1:0] tag_t;
-
-  // What the ring of tags keeps of a piece.
-  typedef struct packed {
-    logic        ends;
-    logic [12:0] bytes;
-  } piece_t;
 
   // ---- turns: to the cutter, and to wait for their pieces
-  logic admitted, cut_ready, turn_room, turn_valid, turn_ready;
-  turn_t turn;
-  assign admitted     = s_turn_valid && (!s_turn_payload.stream || stream_room_o);
-  assign s_turn_ready = cut_ready && turn_room && (!s_turn_payload.stream || stream_room_o);
+  logic admitted, cut_ready, turn_room, turn_valid, turn_ready, room_q, queued_valid, queued_ready;
+  turn_t turn, queued;
+  assign admitted     = s_turn_valid && (!s_turn_payload.stream || room_q);
+  assign s_turn_ready = cut_ready && turn_room && (!s_turn_payload.stream || room_q);
   stream_fifo #(
       .Width($bits(turn_t)),
       .Depth(Tags),
       .Block(1'b1)
   ) i_turns (
       .*,
-      .s_valid  (admitted && cut_ready),
-      .s_ready  (turn_room),
-      .s_payload(s_turn_payload),
-      .m_valid  (turn_valid),
-      .m_ready  (turn_ready),
-      .m_payload(turn)
+      `STREAM_PORTS(s, admitted && cut_ready, turn_room, s_turn_payload),
+      `STREAM_PORTS(m, queued_valid, queued_ready, queued)
+  );
+  // It, and the pieces below, come at most in every other cycle, as the cutter makes them: so a register that cuts all paths costs nothing.
+  stream_register #(
+      .Width($bits(turn_t)),
+      .Half (1'b1)
+  ) i_turn (
+      .*,
+      `STREAM_PORTS(s, queued_valid, queued_ready, queued),
+      `STREAM_PORTS(m, turn_valid, turn_ready, turn)
   );
 
   // ---- pieces
-  logic cut_valid, piece_room, store_room, cut_ends, free;
-  tag_t tag;
-  logic [12:0] cut_bytes;
-  logic [LineBits+5:0] place;
+  logic piece_valid, piece_ready, tag_free, keep, free;
+  piece_t piece;
+  logic [TagBits-1:0] tag;
+  assign piece_ready = tag_free && !keep;
   dma_h2c_cutter #(
-      .Lines  (Lines),
-      .TagBits(TagBits)
+      .Lines(Lines)
   ) i_cutter (
       .*,
-      .s_valid(admitted && turn_room),
-      .s_ready(cut_ready),
-      .s_payload(s_turn_payload),
-      .piece_valid_o(cut_valid),
-      .piece_ready_i(piece_room && store_room),
-      .piece_tag_i(tag),
-      .piece_bytes_o(cut_bytes),
-      .piece_end_o(cut_ends),
-      .piece_place_o(place),
+      `STREAM_PORTS(s, admitted && turn_room, cut_ready, s_turn_payload),
+      .piece_tag_i(tag_t'(tag)),
       .free_i(free)
   );
 
-  logic stored, piece_valid, piece_ready, found, unused_unexpected;
-  tag_t stored_tag, oldest;
-  error_e stored_error, piece_error;
-  logic [2:0] piece_result;
-  piece_t piece, unused_looked;
+  // A piece that is complete rests in a register: the way to it goes through memories.
+  stored_t stored;
+  logic over_valid, over_ready, ended_valid, ended_ready, found, unused_unexpected;
+  logic [TagBits-1:0] oldest;
+  ended_t over, ended;
+  logic [13:0] unused_looked;
   logic [TagBits:0] count;
-  logic forced;  // stopped: what is in flight is not awaited
-  assign forced = stop_i && !stored && count != '0 && !piece_valid;
+  logic forced, forced_q;  // stopped: what is in flight is not awaited
+  assign forced = forced_q && !stored.valid;
+  always_ff @(posedge clk_i) forced_q <= stop_i && count != '0 && !over_valid && !rst_i;
   tag_table #(
       .Tags(Tags),
-      .Width($bits(piece_t)),
+      .Width(14),
       .ResultWidth(3),
       .Lookup(1'b0)
   ) i_tags (
       .*,
-      .s_valid(cut_valid && store_room),
-      .s_ready(piece_room),
-      .s_payload({cut_ends, cut_bytes}),
+      `STREAM_PORTS(s, piece_valid && !keep, tag_free, {piece.ends, piece.bytes}),
       .s_tag(tag),
-      .complete_i(stored || forced),
-      .complete_tag_i(forced ? oldest : stored_tag),
-      .complete_result_i(forced ? ErrorReset : stored_error),
+      .complete_i(stored.valid || forced),
+      .complete_tag_i(forced ? oldest : stored.tag[TagBits-1:0]),
+      .complete_result_i(forced ? ErrorReset : stored.error),
       .unexpected_o(unused_unexpected),
       .lookup_tag_i(s_completion_payload.tag[TagBits-1:0]),
       .lookup_found_o(found),
       .lookup_payload_o(unused_looked),
-      .m_valid(piece_valid),
-      .m_ready(piece_ready),
+      .m_valid(over_valid),
+      .m_ready(over_ready),
       .m_tag(oldest),
-      .m_payload(piece),
-      .m_result(piece_result),
+      .m_payload({over.ends, over.bytes}),
+      .m_result({over.error}),
       .count_o(count)
   );
-  assign piece_error = error_e'(piece_result);
+  stream_register #(
+      .Width($bits(ended_t)),
+      .Half (1'b1)
+  ) i_ended (
+      .*,
+      `STREAM_PORTS(s, over_valid, over_ready, over),
+      `STREAM_PORTS(m, ended_valid, ended_ready, ended)
+  );
 
   // ---- their bytes
-  logic [15:0][3:0] write;
-  logic [15:0][LineBits-1:0] write_line;
-  logic [15:0][31:0] write_data;
+  bank_write_t write;
   dma_h2c_store #(
       .Lines(Lines),
       .Tags (Tags)
   ) i_store (
       .*,
-      .piece_valid_i(cut_valid && piece_room),
-      .piece_ready_o(store_room),
-      .piece_tag_i(tag),
-      .piece_bytes_i(cut_bytes),
-      .piece_place_i(place),
-      .s_valid(s_completion_valid),
-      .s_ready(s_completion_ready),
-      .s_payload(s_completion_payload),
-      .found_i(found),
-      .complete_o(stored),
-      .complete_tag_o(stored_tag),
-      .complete_error_o(stored_error),
-      .write_o(write),
-      .write_line_o(write_line),
-      .write_data_o(write_data)
+      .piece_put_i(piece_valid && piece_ready),
+      .piece_tag_i(tag_t'(tag)),
+      .keep_o     (keep),
+      .found_i    (found),
+      .stored_o   (stored),
+      .write_o    (write)
   );
 
-  logic read;
-  logic [LineBits-1:0] read_line;
-  logic [15:0][31:0] read_data;
+  bank_read_t read;
+  bank_data_t read_data;
   dma_banks #(
       .Lines(Lines)
   ) i_ring (
       .*,
       .write_i(write),
-      .write_line_i(write_line),
-      .write_data_i(write_data),
-      .read_i(read),
-      .read_line_i({16{read_line}}),
-      .read_data_o(read_data)
+      .read_i (read),
+      .read_o (read_data)
   );
 
   // ---- out
-  logic failed, answered, run_valid, run_ready, run_void, run_stream, run_end, run_last;
-  logic [63:0] run_addr;
-  logic [12:0] run_bytes, run_moved;
-  logic [1:0] run_channel;
-  error_e run_error;
+  fate_t fate;
+  logic run_valid, run_ready;
+  run_t run;
   dma_h2c_collect i_collect (
       .*,
-      .turn_valid_i(turn_valid),
-      .turn_ready_o(turn_ready),
-      .turn_i(turn),
-      .piece_valid_i(piece_valid),
-      .piece_ready_o(piece_ready),
-      .piece_bytes_i(piece.bytes),
-      .piece_end_i(piece.ends),
-      .piece_error_i(piece_error),
-      .failed_i(failed),
-      .answered_i(answered),
-      .m_valid(run_valid),
-      .m_ready(run_ready),
-      .m_void(run_void),
-      .m_addr(run_addr),
-      .m_bytes(run_bytes),
-      .m_stream(run_stream),
-      .m_end(run_end),
-      .m_last(run_last),
-      .m_channel(run_channel),
-      .m_error(run_error),
-      .m_moved(run_moved)
+      .fate_i(fate)
   );
 
   logic beat_valid, beat_ready;
@@ -224,26 +174,11 @@ module dma_h2c
       .Lines(Lines)
   ) i_drain (
       .*,
-      .s_valid(run_valid),
-      .s_ready(run_ready),
-      .s_void(run_void),
-      .s_addr(run_addr),
-      .s_bytes(run_bytes),
-      .s_stream(run_stream),
-      .s_end(run_end),
-      .s_last(run_last),
-      .s_channel(run_channel),
-      .s_error(run_error),
-      .s_moved(run_moved),
       .read_o(read),
-      .read_line_o(read_line),
-      .read_data_i(read_data),
+      .read_i(read_data),
       .free_o(free),
-      .failed_o(failed),
-      .answered_o(answered),
-      .m_axis_valid(beat_valid),
-      .m_axis_ready(beat_ready),
-      .m_axis_payload(beat)
+      .fate_o(fate),
+      `STREAM_PORTS(m_axis, beat_valid, beat_ready, beat)
   );
 
   // Turns that were accepted and are not answered.
@@ -258,31 +193,38 @@ module dma_h2c
   if (Stream) begin : gen_stream
     localparam int unsigned Beats = 512;
     localparam int unsigned CountBits = $clog2(Beats + 1);
-    logic [CountBits-1:0] room_q, wanted;
-    assign wanted        = CountBits'((s_turn_payload.bytes + 13'd63) >> 6);
-    assign stream_room_o = room_q >= CountBits'(TurnBytes / 64);
+    localparam int unsigned MostLines = TurnBytes / 64;
+    logic [CountBits-1:0] free_q, wanted_q;
+    logic taken;
+    // What a turn takes is counted a cycle after it; so in that cycle none is accepted. Who makes turns is told three turns before the end:
+    // two may be on their way here.
+    assign taken = s_turn_valid && s_turn_ready && s_turn_payload.stream;
     always_ff @(posedge clk_i) begin
-      room_q <= room_q - (s_turn_valid && s_turn_ready && s_turn_payload.stream ? wanted : '0)
-                + CountBits'(m_axis_valid && m_axis_ready);
-      if (rst_i) room_q <= CountBits'(Beats);
+      wanted_q      <= taken ? CountBits'((s_turn_payload.bytes + 13'd63) >> 6) : '0;
+      free_q        <= free_q - wanted_q + CountBits'(m_axis_valid && m_axis_ready);
+      room_q        <= free_q - wanted_q >= CountBits'(MostLines) && !taken;
+      stream_room_o <= free_q - wanted_q >= CountBits'(3 * MostLines);
+      if (rst_i) begin
+        wanted_q      <= '0;
+        free_q        <= CountBits'(Beats);
+        room_q        <= 1'b0;
+        stream_room_o <= 1'b0;
+      end
     end
     stream_fifo #(
         .Width($bits(dma_axis_t)),
         .Depth(Beats)
     ) i_queue (
         .*,
-        .s_valid  (beat_valid),
-        .s_ready  (beat_ready),
-        .s_payload(beat),
-        .m_valid  (m_axis_valid),
-        .m_ready  (m_axis_ready),
-        .m_payload(m_axis_payload)
+        `STREAM_PORTS(s, beat_valid, beat_ready, beat),
+        `STREAM_PORTS(m, m_axis_valid, m_axis_ready, m_axis_payload)
     );
     `ASSERT(queue_has_room, !beat_valid || beat_ready, "a stream turn was accepted without room")
   end else begin : gen_no_stream
     logic unused;
     assign unused         = ^{beat_valid, beat, m_axis_ready};
     assign beat_ready     = 1'b1;
+    assign room_q         = 1'b0;
     assign stream_room_o  = 1'b0;
     assign m_axis_valid   = 1'b0;
     assign m_axis_payload = '0;

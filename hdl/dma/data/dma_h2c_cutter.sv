@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// Cuts turns to the card into reads of the host's memory, and gives each a tag and its place in the ring of lines.
 ///
 /// Behaviour: a piece lies within a multiple of MRRS, and so within a page. It goes when there is a tag and when the ring has room for the longest
 /// piece, so no completion ever finds its place taken. A turn's bytes lie in the ring as in the card's lines: its first byte is in lane
 /// card[5:0] of a fresh line, so lines are what AXI writes. With stream it is lane 0.
-/// Throughput: a piece a cycle.
-/// Cuts: valid and payload of turns.
+/// Throughput: a piece in two cycles: no turn comes sooner.
+/// Cuts: valid and payload of turns; all of reads.
 /// Latency: from a turn to its first read 1 cycle.
 /// Reset: the ring is empty.
 /// Requirements: in reset s_valid is low. Lines holds at least two of the longest reads, and a line more for each.
 module dma_h2c_cutter
-  import dma_pkg::*;
+  import dma_pkg::*, dma_data_pkg::*;
 #(
     /// Lines of the ring; a power of two, at least 256.
     parameter int unsigned Lines = 512,
-    /// Bits of a tag.
-    parameter int unsigned TagBits = 7,
     localparam int unsigned LineBits = $clog2(Lines)
 ) (
     input wire clk_i,
@@ -27,21 +26,15 @@ module dma_h2c_cutter
     /// Of PCIe's device control register: 128 bytes << mrrs_i, at most 5. It may change between turns.
     input wire [2:0] mrrs_i,
 
-    input  wire        s_valid,
-    output logic       s_ready,
-    input  wire turn_t s_payload,
+    `STREAM_RECEIVER(s, turn_t)
 
     // A piece: its tag comes from there, and with it goes the request.
-    output logic                piece_valid_o,
-    input  wire                 piece_ready_i,
-    input  wire  [ TagBits-1:0] piece_tag_i,
-    output logic [        12:0] piece_bytes_o,
-    output logic                piece_end_o,    // of the turn
-    output logic [LineBits+5:0] piece_place_o,  // of its first byte, in the ring
+    output logic      piece_valid,
+    input  wire       piece_ready,
+    output piece_t    piece,
+    input  wire tag_t piece_tag_i,
 
-    output logic  m_read_valid,
-    input  wire   m_read_ready,
-    output read_t m_read_payload,
+    `STREAM_SENDER(m_read, read_t)
 
     /// A line was emptied.
     input wire free_i
@@ -51,28 +44,29 @@ module dma_h2c_cutter
     $fatal(1, "Lines must be a power of two and at least 256 in %m");
   end
 
-  logic valid, ready, first, last, room, go, out_ready;
-  logic [63:0] address;
-  logic [12:0] bytes;
-  logic [ 5:0] lane;
+  logic valid, ready, first, last, room_q, go, out_ready;
+  logic [51:0] page;
+  logic [12:0] low, bytes;
+  logic [5:0] lane;
+  // A turn is in two pages at most, so only the low bits are counted.
   range_split #(
-      .AddressWidth(64),
+      .AddressWidth(13),
       .LengthWidth(13),
       .MaxLimit(12),
-      .UserWidth(6)
+      .UserWidth(58)
   ) i_split (
       .*,
-      .s_address(s_payload.host),
+      .s_address({1'b0, s_payload.host[11:0]}),
       .s_length(s_payload.bytes),
       .s_limit(4'd7 + 4'(mrrs_i)),
-      .s_user(s_payload.stream ? '0 : s_payload.card[5:0]),
+      .s_user({s_payload.host[63:12], s_payload.stream ? 6'd0 : s_payload.card[5:0]}),
       .m_valid(valid),
       .m_ready(ready),
-      .m_address(address),
+      .m_address(low),
       .m_length(bytes),
       .m_first(first),
       .m_last(last),
-      .m_user(lane)
+      .m_user({page, lane})
   );
 
   // The line after those that are taken, and the lane after the last byte.
@@ -81,20 +75,19 @@ module dma_h2c_cutter
   logic [LineBits:0] free_q;
   logic [12:0] reach;
   logic [6:0] touched, fresh;
-  assign here          = first ? lane : lane_q;
-  assign reach         = 13'(here) + bytes;
-  assign touched       = 7'((reach + 13'd63) >> 6);
+  assign here    = first ? lane : lane_q;
+  assign reach   = 13'(here) + bytes;
+  assign touched = 7'((reach + 13'd63) >> 6);
   // The line of its first byte was taken by the piece before, unless that ended with it.
-  assign fresh         = touched - 7'(!first && lane_q != '0);
-  assign room          = free_q >= (LineBits + 1)'(8'd2 << mrrs_i) + 1'b1;
-  assign go            = piece_valid_o && piece_ready_i;
-  assign ready         = room && out_ready && piece_ready_i;
+  assign fresh   = touched - 7'(!first && lane_q != '0);
+  assign go      = piece_valid && piece_ready;
+  assign ready   = room_q && out_ready && piece_ready;
 
   // In LineBits + 6 bits the place of a byte; one that goes on in a line is a line back.
-  assign piece_place_o = {!first && lane_q != '0 ? next_q - 1'b1 : next_q, here};
-  assign piece_valid_o = valid && room && out_ready;
-  assign piece_bytes_o = bytes;
-  assign piece_end_o   = last;
+  logic [LineBits-1:0] line;
+  assign line        = !first && lane_q != '0 ? next_q - 1'b1 : next_q;
+  assign piece_valid = valid && room_q && out_ready;
+  assign piece       = '{line: line_t'(line), lane: here, ends: last, bytes: bytes};
 
   always_ff @(posedge clk_i) begin
     if (go) begin
@@ -102,25 +95,25 @@ module dma_h2c_cutter
       lane_q <= reach[5:0];
     end
     free_q <= free_q - (go ? (LineBits + 1)'(fresh) : '0) + (LineBits + 1)'(free_i);
+    // A cycle late, and never wrong: after a piece there is a cycle without one, since the register before the requester is full.
+    room_q <= free_q >= (LineBits + 1)'(8'd2 << mrrs_i) + 1'b1;
     if (rst_i) begin
       next_q <= '0;
       lane_q <= '0;
+      room_q <= 1'b0;
       free_q <= (LineBits + 1)'(Lines);
     end
   end
 
   read_t read;
-  assign read = '{tag: 8'(piece_tag_i), bytes: bytes, addr: address};
+  assign read = '{tag: 8'(piece_tag_i), bytes: bytes, addr: {page + 52'(low[12]), low[11:0]}};
   stream_register #(
-      .Width($bits(read_t))
+      .Width($bits(read_t)),
+      .Half (1'b1)
   ) i_register (
       .*,
-      .s_valid  (go),
-      .s_ready  (out_ready),
-      .s_payload(read),
-      .m_valid  (m_read_valid),
-      .m_ready  (m_read_ready),
-      .m_payload(m_read_payload)
+      `STREAM_PORTS(s, go, out_ready, read),
+      `STREAM_PORTS(m, m_read_valid, m_read_ready, m_read_payload)
   );
 
   logic unused;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "attributes.svh"
+`include "stream.svh"
 
 /// Takes runs out of the ring of lines: to AXI as bursts, to the stream, or nowhere; and says what became of turns.
 ///
@@ -12,7 +14,7 @@
 /// Reset: forgets what is under way, so it must reach both sides of the bus.
 /// Requirements: in reset no valid is high. The stream has room for the lines of every run that comes (stream_room_o of dma_h2c).
 module dma_h2c_drain
-  import dma_pkg::*;
+  import dma_pkg::*, dma_data_pkg::*;
 #(
     parameter type axi_req_t = axi_pkg::axi_req_t,
     parameter type axi_resp_t = axi_pkg::axi_resp_t,
@@ -25,38 +27,22 @@ module dma_h2c_drain
     input wire clk_i,
     input wire rst_i,
 
-    input  wire                s_valid,
-    output logic               s_ready,
-    input  wire                s_void,
-    input  wire         [63:0] s_addr,
-    input  wire         [12:0] s_bytes,
-    input  wire                s_stream,
-    input  wire                s_end,
-    input  wire                s_last,
-    input  wire         [ 1:0] s_channel,
-    input  wire error_e        s_error,
-    input  wire         [12:0] s_moved,
+    input  wire       run_valid,
+    output logic      run_ready,
+    input  wire run_t run,
 
-    output logic                read_o,
-    output logic [LineBits-1:0] read_line_o,
-    input  wire  [       511:0] read_data_i,
-    output logic                free_o,
+    output bank_read_t      read_o,
+    input  wire bank_data_t read_i,
+    output logic            free_o,
 
     // The write channels; those of reading are idle.
     output axi_req_t       m_axi_req,
     input  wire axi_resp_t m_axi_resp,
 
-    output logic  m_axis_valid,
-    input  wire   m_axis_ready,
-    output axis_t m_axis_payload,
+    `STREAM_SENDER(m_axis, axis_t)
 
-    /// Of the oldest turn that is not answered: AXI failed, and more of it may come; or it is answered.
-    output logic failed_o,
-    output logic answered_o,
-
-    output logic  m_done_valid,
-    input  wire   m_done_ready,
-    output done_t m_done_payload
+    `STREAM_SENDER(m_done, done_t)
+    output fate_t fate_o
 );
 
   // A turn's part whose end is awaited.
@@ -75,49 +61,56 @@ module dma_h2c_drain
   logic [5:0] from_q, to_q;  // the first lane, and the last of the last beat
   awaited_t awaited_q;
   logic [LineBits-1:0] line_q;
-  logic final_, fetch, out_free, awaited_ready, aw_free, load, spoilt;
+  logic final_q, fetch, out_free, awaited_ready, aw_free, load, spoilt;
   logic awaited_valid, b_take, passes, done_free;
   logic [12:0] reach;
-  assign reach = 13'(s_addr[5:0]) + s_bytes + 13'd63;
+  assign reach = 13'(run.addr[5:0]) + run.bytes + 13'd63;
   assign beats = 7'(reach >> 6);
-  assign final_ = left_q == 7'd1;
-  assign fetch = active_q && (void_q || out_free) && (!final_ || awaited_ready);
-  assign load = s_valid && s_ready;
-  assign s_ready = (!active_q || (fetch && final_)) && aw_free;
-  assign spoilt = s_error != ErrorNone || spoilt_q[s_channel];
+  assign fetch = active_q && (void_q || out_free) && (!final_q || awaited_ready);
+  assign load = run_valid && run_ready;
+  assign run_ready = (!active_q || (fetch && final_q)) && aw_free;
+  assign spoilt = run.error != ErrorNone || spoilt_q[run.channel];
 
   always_ff @(posedge clk_i) begin
     if (fetch) begin
-      left_q <= left_q - 1'b1;
-      from_q <= '0;
-      if (final_) active_q <= 1'b0;
+      left_q  <= left_q - 1'b1;
+      final_q <= left_q == 7'd2;
+      from_q  <= '0;
+      if (final_q) active_q <= 1'b0;
     end
     if (free_o) line_q <= line_q + 1'b1;
     if (load) begin
-      active_q  <= 1'b1;
-      void_q    <= s_void && !s_stream;
-      stream_q  <= s_stream;
-      end_q     <= s_end;
-      last_q    <= s_last;
-      bad_q     <= spoilt;
-      left_q    <= beats;
-      from_q    <= s_addr[5:0];
-      to_q      <= s_addr[5:0] + s_bytes[5:0] - 1'b1;
-      awaited_q <= '{answered: !s_void && !s_stream, ends: s_end, channel: s_channel, error: s_error, moved: s_moved};
-      if (s_stream) spoilt_q[s_channel] <= spoilt && !s_last;
+      active_q <= 1'b1;
+      void_q <= run.void_ && !run.stream;
+      stream_q <= run.stream;
+      end_q <= run.ends;
+      last_q <= run.last;
+      bad_q <= spoilt;
+      left_q <= beats;
+      final_q <= beats == 7'd1;
+      from_q <= run.addr[5:0];
+      to_q <= run.addr[5:0] + run.bytes[5:0] - 1'b1;
+      awaited_q <= '{
+          answered: !run.void_ && !run.stream,
+          ends: run.ends,
+          channel: run.channel,
+          error: error_e'(run.error),
+          moved: run.moved
+      };
+      if (run.stream) spoilt_q[run.channel] <= spoilt && !run.last;
     end
     if (rst_i) begin
       active_q <= 1'b0;
       left_q   <= '0;
+      final_q  <= 1'b0;
       from_q   <= '0;
       line_q   <= '0;
       spoilt_q <= '0;
     end
   end
-  assign read_o      = fetch && !void_q;
-  assign read_line_o = line_q;
+  assign read_o = '{enable: fetch && !void_q, line: {16{line_t'(line_q)}}};
   // The last line stays if the turn goes on within it.
-  assign free_o      = fetch && (!final_ || end_q || to_q == '1);
+  assign free_o = fetch && (!final_q || end_q || to_q == '1);
 
   // ---- its address
   logic aw_valid_q;
@@ -126,11 +119,29 @@ module dma_h2c_drain
   assign aw_free = !aw_valid_q || m_axi_resp.aw_ready;
   always_ff @(posedge clk_i) begin
     if (aw_free) begin
-      aw_valid_q <= load && !s_void && !s_stream;
-      aw_addr_q  <= s_addr;
+      aw_valid_q <= load && !run.void_ && !run.stream;
+      aw_addr_q  <= run.addr;
       aw_len_q   <= 8'(beats) - 1'b1;
     end
     if (rst_i) aw_valid_q <= 1'b0;
+  end
+
+  // ---- its lanes: of eights, then within each: a lane is one LUT of those
+  `YOSYS_KEEP
+  logic [7:0] above, first, after, below, ending, upto;
+  logic [63:0] lanes;
+  always_comb begin
+    for (int i = 0; i < 8; i++) begin
+      above[i]  = 3'(i) > from_q[5:3];
+      first[i]  = 3'(i) == from_q[5:3];
+      after[i]  = 3'(i) >= from_q[2:0];
+      below[i]  = 3'(i) < to_q[5:3] || !final_q;
+      ending[i] = 3'(i) == to_q[5:3];
+      upto[i]   = 3'(i) <= to_q[2:0];
+    end
+    for (int i = 0; i < 64; i++) begin
+      lanes[i] = (above[i/8] || (first[i/8] && after[i%8])) && (below[i/8] || (ending[i/8] && upto[i%8]));
+    end
   end
 
   // ---- the beat that the ring put out
@@ -142,11 +153,11 @@ module dma_h2c_drain
     if (out_free) out_valid_q <= fetch && !void_q;
     if (fetch && !void_q) begin
       out_stream_q  <= stream_q;
-      out_last_q    <= final_;
-      out_end_q     <= final_ && last_q && end_q;
+      out_last_q    <= final_q;
+      out_end_q     <= final_q && last_q && end_q;
       out_bad_q     <= bad_q;
       out_channel_q <= awaited_q.channel;
-      for (int i = 0; i < 64; i++) lanes_q[i] <= 6'(i) >= from_q && (!final_ || 6'(i) <= to_q);
+      lanes_q       <= lanes;
     end
     if (rst_i) out_valid_q <= 1'b0;
   end
@@ -160,14 +171,14 @@ module dma_h2c_drain
     m_axi_req.aw.cache = axi_pkg::CacheNormal;
     m_axi_req.aw.prot  = axi_pkg::ProtData;
     m_axi_req.aw_valid = aw_valid_q;
-    m_axi_req.w.data   = read_data_i;
+    m_axi_req.w.data   = read_i;
     m_axi_req.w.strb   = lanes_q;
     m_axi_req.w.last   = out_last_q;
     m_axi_req.w_valid  = out_valid_q && !out_stream_q;
     m_axi_req.b_ready  = b_take;
   end
   assign m_axis_valid   = out_valid_q && out_stream_q;
-  assign m_axis_payload = '{user: {out_bad_q, out_channel_q}, last: out_end_q, keep: lanes_q, data: read_data_i};
+  assign m_axis_payload = '{user: {out_bad_q, out_channel_q}, last: out_end_q, keep: lanes_q, data: read_i};
 
   // ---- what is awaited
   awaited_t awaited;
@@ -178,18 +189,16 @@ module dma_h2c_drain
       .Block(1'b0)
   ) i_awaited (
       .*,
-      .s_valid  (fetch && final_),
-      .s_ready  (awaited_ready),
-      .s_payload(awaited_q),
-      .m_valid  (awaited_valid),
-      .m_ready  (passes),
-      .m_payload(awaited)
+      `STREAM_PORTS(s, fetch && final_q, awaited_ready, awaited_q),
+      `STREAM_PORTS(m, awaited_valid, passes, awaited)
   );
-  assign failed_o   = b_take && m_axi_resp.b_valid && m_axi_resp.b.resp[1] && !awaited.ends;
-  assign answered_o = passes && awaited.ends;
+  assign fate_o = '{
+          failed: b_take && m_axi_resp.b_valid && m_axi_resp.b.resp[1] && !awaited.ends,
+          answered: passes && awaited.ends
+      };
   assign done_free = !m_done_valid || m_done_ready;
-  assign b_take    = awaited_valid && awaited.answered && done_free;
-  assign passes    = awaited_valid && done_free && (!awaited.answered || m_axi_resp.b_valid);
+  assign b_take = awaited_valid && awaited.answered && done_free;
+  assign passes = awaited_valid && done_free && (!awaited.answered || m_axi_resp.b_valid);
   always_comb begin
     error = error_q;
     if (error == ErrorNone) error = awaited.error;
@@ -211,7 +220,9 @@ module dma_h2c_drain
 
   `ASSERT(awaited_answers, !m_axi_resp.b_valid || awaited_valid, "a response that nobody awaits")
   logic unused;
-  assign unused = ^{reach[5:0], m_axi_resp.ar_ready, m_axi_resp.r, m_axi_resp.r_valid, m_axi_resp.b.id, s_bytes[12:6]};
+  logic unused_bytes;
+  assign unused_bytes = ^run.bytes[12:6];
+  assign unused = ^{reach[5:0], m_axi_resp.ar_ready, m_axi_resp.r, m_axi_resp.r_valid, m_axi_resp.b.id};
 
 endmodule
 `default_nettype wire

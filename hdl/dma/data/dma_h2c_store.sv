@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "attributes.svh"
+`include "stream.svh"
 
 /// Puts completions into their places in the ring of lines, each byte in the lane of its address on the card.
 ///
@@ -10,11 +12,11 @@
 /// beat but the last lane[1:0] of a beat, which go with the next, or in a cycle of their own after the completion.
 /// Throughput: a beat a cycle; a completion whose last beat, moved up by lane[1:0] bytes, goes on behind a line takes a cycle more.
 /// Cuts: valid and payload.
-/// Latency: from the beat to the ring, and to complete_o, 1 cycle.
+/// Latency: from the beat to the ring, and to stored_o, 1 cycle.
 /// Reset: forgets what is under way.
-/// Requirements: in reset s_valid is low; beats as completion_t says.
+/// Requirements: in reset no valid is high; beats as completion_t says.
 module dma_h2c_store
-  import dma_pkg::*;
+  import dma_pkg::*, dma_data_pkg::*;
 #(
     parameter int unsigned Lines = 512,
     parameter int unsigned Tags = 128,
@@ -26,26 +28,21 @@ module dma_h2c_store
     input wire rst_i,
     input wire stop_i,
 
-    // A tag that is given to a piece; not taken while a completion needs the table.
-    input  wire                  piece_valid_i,
-    output logic                 piece_ready_o,
-    input  wire  [  TagBits-1:0] piece_tag_i,
-    input  wire  [         12:0] piece_bytes_i,
-    input  wire  [PlaceBits-1:0] piece_place_i,
+    // A piece that has its tag; none comes while a completion needs the table (keep_o).
+    // verilator lint_off UNUSEDSIGNAL  // of tag and line the low bits
+    input wire piece_put_i,
+    input wire piece_t piece,
+    input wire tag_t piece_tag_i,
+    // verilator lint_on UNUSEDSIGNAL
+    output logic keep_o,
 
-    input  wire              s_valid,
-    output logic             s_ready,
-    input  wire completion_t s_payload,
+    `STREAM_RECEIVER(s_completion, completion_t)
 
-    /// Whether the tag of s_payload is in flight.
-    input  wire                  found_i,
-    output logic                 complete_o,
-    output logic   [TagBits-1:0] complete_tag_o,
-    output error_e               complete_error_o,
+    /// Whether the completion's tag is in flight.
+    input  wire     found_i,
+    output stored_t stored_o,
 
-    output logic [15:0][         3:0] write_o,
-    output logic [15:0][LineBits-1:0] write_line_o,
-    output logic [15:0][        31:0] write_data_o
+    output bank_write_t write_o
 );
 
   // ---- for each tag: where its next byte goes, what is to come, and what went wrong
@@ -57,47 +54,50 @@ module dma_h2c_store
 
   progress_t kept, here, next, next_q;
   logic [TagBits-1:0] tag;
-  logic keep, found, found_q, take, final_, moves;
+  logic found, found_q, keep, take, final_, moves;
+  completion_t comes;
   error_e error;
-  assign tag           = s_payload.tag[TagBits-1:0];
-  assign keep          = take && s_payload.last && !s_payload.final_ && found;
-  assign piece_ready_o = !keep;
+  assign comes  = s_completion_payload;
+  assign tag    = comes.tag[TagBits-1:0];
+  assign keep_o = s_completion_valid && comes.last && !comes.final_;
+  assign keep   = keep_o && s_completion_ready && found;
   lutram #(
       .Width($bits(progress_t)),
       .Depth(Tags)
   ) i_progress (
       .*,
-      .write_i(keep || piece_valid_i),
-      .write_address_i(keep ? tag : piece_tag_i),
-      .write_data_i(keep ? next : {piece_place_i, piece_bytes_i, 3'(ErrorNone)}),
+      .write_i(keep || piece_put_i),
+      .write_address_i(keep_o ? tag : piece_tag_i[TagBits-1:0]),
+      .write_data_i(keep_o ? next : {piece.line[LineBits-1:0], piece.lane, piece.bytes, 3'(ErrorNone)}),
       .read_address_i(tag),
       .read_data_o(kept)
   );
 
-  assign here   = s_payload.first ? kept : next_q;
-  assign found  = s_payload.first ? found_i : found_q;
-  assign final_ = s_payload.last && s_payload.final_;
+  assign here   = comes.first ? kept : next_q;
+  assign found  = comes.first ? found_i : found_q;
+  assign final_ = comes.last && comes.final_;
   always_comb begin
     error = here.error;
-    if (error == ErrorNone) error = s_payload.error;
-    if (error == ErrorNone && 13'(s_payload.bytes) > here.left) error = ErrorMalformed;
-    if (error == ErrorNone && final_ && 13'(s_payload.bytes) != here.left) error = ErrorMalformed;
+    if (error == ErrorNone) error = comes.error;
+    if (error == ErrorNone && 13'(comes.bytes) > here.left) error = ErrorMalformed;
+    if (error == ErrorNone && final_ && 13'(comes.bytes) != here.left) error = ErrorMalformed;
   end
-  assign next = '{
-          place: here.place + PlaceBits'(s_payload.bytes),
-          left: here.left - 13'(s_payload.bytes),
-          error: error
-      };
-  assign moves = found && !stop_i && error == ErrorNone && s_payload.bytes != '0;
+  assign next = '{place: here.place + PlaceBits'(comes.bytes), left: here.left - 13'(comes.bytes), error: error};
+  logic [ 6:0] arriving;
+  logic [15:0] filled;
+  assign arriving = comes.bytes + 7'(here.place[1:0]);
+  always_comb for (int i = 0; i < 16; i++) filled[i] = 5'(i) < arriving[6:2];
+  assign moves = found && !stop_i && error == ErrorNone && comes.bytes != '0;
 
   // ---- a beat on its way to the banks
   typedef struct packed {
     logic [TagBits-1:0]   tag;
     logic                 first;
-    logic                 last;
-    logic                 ends;   // its request
+    logic                 ends;    // its request
     error_e               error;
-    logic [6:0]           bytes;
+    logic [6:0]           reach;   // where its bytes end, moved up by bytes
+    logic [15:0]          full;    // words that they fill
+    logic                 spills;  // into a cycle of its own
     logic [PlaceBits-1:0] place;
     logic [511:0]         data;
   } beat_t;
@@ -107,10 +107,10 @@ module dma_h2c_store
   // The place's lane again, inverted: half of the choices below take it, since what two of them have in common would become LUTs of its own.
   logic [ 5:0] not_place_q;
 
-  assign s_ready = !valid_q || done;
-  assign take    = s_valid && s_ready;
+  assign s_completion_ready = !valid_q || done;
+  assign take = s_completion_valid && s_completion_ready;
   always_ff @(posedge clk_i) begin
-    if (s_ready) valid_q <= s_valid && found;
+    if (s_completion_ready) valid_q <= s_completion_valid && found;
     if (take) begin
       next_q <= next;
       found_q <= found;
@@ -118,15 +118,17 @@ module dma_h2c_store
       not_place_q <= ~here.place[5:0];
       beat_q <= '{
           tag: tag,
-          first: s_payload.first,
-          last: s_payload.last,
+          first: comes.first,
           ends: final_,
           error: error,
-          bytes: s_payload.bytes,
+          reach: arriving,
+          full: filled,
+          spills: moves && comes.last && arriving > 7'd64,
           place: here.place,
-          data: s_payload.data
+          data: comes.data
       };
     end
+    if (over) beat_q.full <= '0;  // what is left is less than a word
     if (rst_i) valid_q <= 1'b0;
   end
 
@@ -134,21 +136,18 @@ module dma_h2c_store
   logic [1:0] fine;
   logic [6:0] reach, end_;
   logic [1:0] begin_;
-  logic [3:0] lowest;  // lanes of the first word that are the beat's
+  // Kept, here and below, so that a choice of four is one LUT and not part of another.
+  `YOSYS_KEEP
   logic [15:0][31:0] words;
-  logic [15:0][3:0] enables;
   logic [535:0] wide;  // with the bytes that waited below
-  assign fine             = beat_q.place[1:0];
-  assign reach            = beat_q.bytes + 7'(fine);
-  assign over             = valid_q && moves_q && beat_q.last && reach > 7'd64 && !over_q;
-  assign done             = valid_q && !over;
-  assign end_             = over_q ? 7'(reach[1:0]) : reach;
-  assign begin_           = beat_q.first && !over_q ? fine : 2'd0;
-  assign lowest           = 4'b1111 << begin_;
-  assign wide             = {beat_q.data, carried_q};
-  assign complete_o       = done && beat_q.ends;
-  assign complete_tag_o   = beat_q.tag;
-  assign complete_error_o = beat_q.error;
+  assign fine     = beat_q.place[1:0];
+  assign reach    = beat_q.reach;
+  assign over     = valid_q && beat_q.spills && !over_q;
+  assign done     = valid_q && !over;
+  assign end_     = over_q ? 7'(reach[1:0]) : reach;
+  assign begin_   = beat_q.first && !over_q ? fine : 2'd0;
+  assign wide     = {beat_q.data, carried_q};
+  assign stored_o = '{valid: done && beat_q.ends, tag: tag_t'(beat_q.tag), error: beat_q.error};
   for (genvar i = 0; i < 16; i++) begin : gen_word
     logic [31:0] low, high;
     assign low[15:0]       = fine[0] ? wide[32*i+16+:16] : wide[32*i+24+:16];
@@ -157,32 +156,49 @@ module dma_h2c_store
     assign high[31:16]     = !not_place_q[0] ? wide[32*i+16+:16] : wide[32*i+24+:16];
     assign words[i][15:0]  = fine[1] ? high[15:0] : low[15:0];
     assign words[i][31:16] = !not_place_q[1] ? high[31:16] : low[31:16];
-    for (genvar k = 0; k < 4; k++) begin : gen_byte
-      assign enables[i][k] = 7'(4 * i + k) < end_ && (i > 0 || lowest[k]) && valid_q && moves_q;
-    end
   end
 
   // ---- by words: bank b takes word b - coarse
   logic [3:0] coarse;
   logic [LineBits-1:0] line, line_after;
-  logic [15:0][35:0] shifted, once;
+  `YOSYS_KEEP
+  logic [15:0][31:0] once;
+  // Of the words the first, those that are full, and the one after; each word's bank.
+  `YOSYS_KEEP
+  logic [15:0] full, full_once, full_bank, first_bank, last_bank;
+  logic [3:0] last_at, beyond, upto;
+  assign last_at = coarse + end_[5:2];
+  always_comb begin
+    full = beat_q.full;
+    for (int i = 0; i < 4; i++) begin
+      beyond[i] = 2'(i) < end_[1:0] && !end_[6];
+      upto[i]   = 2'(i) < begin_;
+    end
+  end
   assign coarse     = beat_q.place[5:2];
   assign line       = beat_q.place[PlaceBits-1:6] + LineBits'(over_q);
   assign line_after = line + 1'b1;
   for (genvar b = 0; b < 16; b++) begin : gen_bank
     // Four by four: two choices of two each, since a `case` becomes two LUTs.
-    logic [35:0] low, high, low_more, high_more;
+    logic [31:0] low, high, low_more, high_more;
     logic [1:0] far, near;
-    assign shifted[b] = {enables[b], words[b]};
     assign far = b / 8 % 2 == 0 ? coarse[3:2] : ~not_place_q[5:4];
     assign near = b / 2 % 2 == 0 ? coarse[1:0] : ~not_place_q[3:2];
-    assign low = far[0] ? shifted[(b+12)%16] : shifted[b];
-    assign high = far[0] ? shifted[(b+4)%16] : shifted[(b+8)%16];
+    assign low = far[0] ? words[(b+12)%16] : words[b];
+    assign high = far[0] ? words[(b+4)%16] : words[(b+8)%16];
     assign once[b] = far[1] ? high : low;
     assign low_more = near[0] ? once[(b+15)%16] : once[b];
     assign high_more = near[0] ? once[(b+13)%16] : once[(b+14)%16];
-    assign {write_o[b], write_data_o[b]} = near[1] ? high_more : low_more;
-    assign write_line_o[b] = 5'(b) + 5'd1 > 5'(coarse) ? line : line_after;
+    assign write_o.data[b] = near[1] ? high_more : low_more;
+    assign write_o.line[b] = 5'(b) + 5'd1 > 5'(coarse) ? line_t'(line) : line_t'(line_after);
+    assign full_once[b] = full[4'(b)-{coarse[3:2], 2'b00}];
+    assign full_bank[b] = full_once[4'(b)-{2'b00, coarse[1:0]}];
+    assign first_bank[b] = coarse == 4'(b);
+    assign last_bank[b] = last_at == 4'(b);
+    for (genvar k = 0; k < 4; k++) begin : gen_byte
+      assign write_o.enable[b][k] = (full_bank[b] || (last_bank[b] && beyond[k])) && !(first_bank[b] && upto[k])
+                                    && valid_q && moves_q;
+    end
   end
 
   always_ff @(posedge clk_i) begin
@@ -191,9 +207,9 @@ module dma_h2c_store
     if (rst_i) over_q <= 1'b0;
   end
 
-  `ASSERT(whole_beats, !s_valid || s_payload.last || s_payload.bytes == 7'd64 || s_payload.error != ErrorNone,
+  `ASSERT(whole_beats, !s_completion_valid || comes.last || comes.bytes == 7'd64 || comes.error != ErrorNone,
           "a beat within a completion is not full")
-  `ASSERT(bytes_in_range, !s_valid || s_payload.bytes <= 7'd64, "a beat of more than 64 bytes")
+  `ASSERT(bytes_in_range, !s_completion_valid || comes.bytes <= 7'd64, "a beat of more than 64 bytes")
 
 endmodule
 `default_nettype wire

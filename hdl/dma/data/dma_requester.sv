@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "dma.svh"
+`include "stream.svh"
 
 /// The one PCIe requester of the DMA engine: reads of data and of descriptors, writes of data and of status words.
 ///
@@ -11,7 +13,7 @@
 /// - Completions go to the client of the request. One whose tag is not in flight goes nowhere, and pulses unexpected_o.
 /// - Time-out: a request that is not complete after timeout_i ticks (0: never; a tick is 2^TickBits cycles; up to one tick late) ends by a
 ///   beat with ErrorTimeout and final_. What comes of it later is unexpected, unless its tag is in use again.
-/// - Writes: in the order in which they are accepted, each whole. Of a status write only the first StatusBytes bytes count.
+/// - Writes: in the order in which they are accepted, each whole; a status write goes before data that wait with it. Of a status write only the first StatusBytes bytes count.
 /// - stop_i (a reset of the function): the requests in flight are dead. Their completions are absorbed, or their time-out is, and until then their
 ///   tags are not used again. Reads that are offered meanwhile are swallowed; writes go on.
 /// Cuts: valid and payload of reads and writes. Completions pass through.
@@ -39,8 +41,9 @@ module dma_requester
     input  wire         [1:0] s_read_valid,
     output logic        [1:0] s_read_ready,
     input  wire read_t  [1:0] s_read_payload,
+    // One ready for both: what goes to nobody waits for it, too.
     output logic        [1:0] m_completion_valid,
-    input  wire         [1:0] m_completion_ready,
+    input  wire               m_completion_ready,
     output completion_t       m_completion_payload,
 
     // 0 data, 1 status words.
@@ -48,15 +51,7 @@ module dma_requester
     output logic        [1:0] s_write_ready,
     input  wire write_t [1:0] s_write_payload,
 
-    output logic             m_read_valid,
-    input  wire              m_read_ready,
-    output read_t            m_read_payload,
-    input  wire              s_completion_valid,
-    output logic             s_completion_ready,
-    input  wire completion_t s_completion_payload,
-    output logic             m_write_valid,
-    input  wire              m_write_ready,
-    output write_t           m_write_payload,
+    `DMA_HOST_PORTS
 
     output logic unexpected_o,
     output logic timed_out_o,
@@ -124,14 +119,10 @@ module dma_requester
       .Width ($bits(read_t))
   ) i_reads (
       .*,
-      .s_valid(s_read_valid),
-      .s_ready(s_read_ready),
-      .s_payload(s_read_payload),
-      .s_last('1),
-      .m_valid(request_valid),
-      .m_ready(request_ready),
-      .m_payload(request),
-      .m_last(unused_request_last),
+      `STREAM_PORTS(s, s_read_valid, s_read_ready, s_read_payload),
+      .s_last ('1),
+      `STREAM_PORTS(m, request_valid, request_ready, request),
+      .m_last (unused_request_last),
       .m_index(client)
   );
   assign request_lines = 7'((13'(request.addr[5:0]) + request.bytes + 13'd63) >> 6);
@@ -147,12 +138,8 @@ module dma_requester
       .Width($bits(read_t))
   ) i_read_register (
       .*,
-      .s_valid  (issue),
-      .s_ready  (out_ready),
-      .s_payload(request_out),
-      .m_valid  (m_read_valid),
-      .m_ready  (m_read_ready),
-      .m_payload(m_read_payload)
+      `STREAM_PORTS(s, issue, out_ready, request_out),
+      `STREAM_PORTS(m, m_read_valid, m_read_ready, m_read_payload)
   );
 
   // ---- what is in flight: looked up by the request, and by the completion, or, when there is none, by the one who looks for those too old
@@ -191,13 +178,19 @@ module dma_requester
 
   // ---- completions
   completion_t completion;
-  logic middle_q, known_q, forward_q;  // of a completion: its first beat's tag is in flight, and its client awaits it
+  logic
+      old_q,
+      looked_q,
+      middle_q,
+      known_q,
+      forward_q;  // of a completion: its first beat's tag is in flight, and its client awaits it
   logic looking, expired, inject, known, forward, beat, taken, told;
   assign looking = !s_completion_valid && !middle_q;
-  assign about_index = sweeping_q ? sweep_q : looking ? look_q : index_t'({
+  assign about_index = sweeping_q ? sweep_q : !s_completion_valid ? look_q : index_t'({
       s_completion_payload.tag[7], s_completion_payload.tag[TagBits-1:0]});
   assign expired = timeout_i != '0 && AgeBits'(tick_q - about.tick) > AgeBits'(timeout_i);
-  assign inject = looking && in_flight && expired && !sweeping_q;
+  // A look takes two cycles without completions: one finds what is too old, the next ends it or goes on.
+  assign inject = looking && looked_q && old_q && in_flight && !sweeping_q;
   assign known = middle_q ? known_q : in_flight && !sweeping_q;
   assign forward = middle_q ? forward_q && !stop_i : known && alive;
   always_comb begin
@@ -215,7 +208,7 @@ module dma_requester
   // Bit 7 of the tag, or the client of the one that is too old.
   assign told = looking ? inject && alive : s_completion_valid && forward;
   assign m_completion_valid = {told && about_index[TagBits], told && !about_index[TagBits]};
-  assign taken = !told || m_completion_ready[about_index[TagBits]];
+  assign taken = m_completion_ready;
   assign s_completion_ready = taken && !sweeping_q;
   assign beat = s_completion_valid && s_completion_ready;
   assign end_ = looking ? inject && taken : beat && known && s_completion_payload.last && s_completion_payload.final_;
@@ -228,25 +221,39 @@ module dma_requester
       forward_q <= forward;
     end
     if (middle_q && stop_i) forward_q <= 1'b0;
-    if (looking && (!in_flight || !expired || end_)) look_q <= look_q + 1'b1;
+    if (looking && !looked_q) begin
+      looked_q <= !sweeping_q;
+      old_q    <= in_flight && expired;
+    end
+    if (looking && looked_q && (taken || !old_q)) begin
+      looked_q <= 1'b0;
+      look_q   <= look_q + 1'b1;
+    end
     if (rst_i) begin
+      looked_q  <= 1'b0;
       middle_q  <= 1'b0;
       forward_q <= 1'b0;
       look_q    <= '0;
     end
   end
 
-  // ---- room for completions
+  // ---- room for completions; what ends is counted a cycle later
   logic [LineBits-1:0] room_q;
   logic [Bits:0] flying_q;
+  logic [6:0] ended_lines_q;
+  logic ended_q;
   assign fits   = room_q >= LineBits'(request_lines);
   assign idle_o = flying_q == '0 && !sweeping_q;
   always_ff @(posedge clk_i) begin
-    room_q   <= room_q - (issue ? LineBits'(request_lines) : '0) + (end_ ? LineBits'(about.lines) : '0);
-    flying_q <= flying_q + (Bits + 1)'(issue) - (Bits + 1)'(end_);
+    ended_q       <= end_;
+    ended_lines_q <= end_ ? about.lines : '0;
+    room_q        <= room_q - (issue ? LineBits'(request_lines) : '0) + LineBits'(ended_lines_q);
+    flying_q      <= flying_q + (Bits + 1)'(issue) - (Bits + 1)'(ended_q);
     if (rst_i) begin
-      room_q   <= LineBits'(CompletionLines);
-      flying_q <= '0;
+      ended_q       <= 1'b0;
+      ended_lines_q <= '0;
+      room_q        <= LineBits'(CompletionLines);
+      flying_q      <= '0;
     end
   end
 
@@ -260,24 +267,22 @@ module dma_requester
   logic [511:0] write_data;
   logic [1:0][MixBits-1:0] offered;
   logic [1:0] write_lasts;
+  // Status words, which are few, come first: so the data's ready does not wait for its own valid.
   for (genvar i = 0; i < 2; i++) begin : gen_writer
-    assign offered[i]     = {s_write_payload[i][$bits(write_t)-1:512], s_write_payload[i].data[StatusBits-1:0]};
-    assign write_lasts[i] = s_write_payload[i].last;
+    assign offered[1-i]     = {s_write_payload[i][$bits(write_t)-1:512], s_write_payload[i].data[StatusBits-1:0]};
+    assign write_lasts[1-i] = s_write_payload[i].last;
   end
   stream_arbiter #(
       .Inputs (2),
       .Width  (MixBits),
+      .Fixed  (1'b1),
       .Packets(1'b1)
   ) i_writes (
       .*,
-      .s_valid(s_write_valid),
-      .s_ready(s_write_ready),
-      .s_payload(offered),
-      .s_last(write_lasts),
-      .m_valid(write_valid),
-      .m_ready(write_ready),
-      .m_payload({head, low}),
-      .m_last(write_last),
+      `STREAM_PORTS(s, {s_write_valid[0], s_write_valid[1]}, {s_write_ready[0], s_write_ready[1]}, offered),
+      .s_last (write_lasts),
+      `STREAM_PORTS(m, write_valid, write_ready, {head, low}),
+      .m_last (write_last),
       .m_index(unused_writer)
   );
   always_comb begin
@@ -288,12 +293,8 @@ module dma_requester
       .Width($bits(write_t))
   ) i_write_register (
       .*,
-      .s_valid  (write_valid),
-      .s_ready  (write_ready),
-      .s_payload({head, write_data}),
-      .m_valid  (m_write_valid),
-      .m_ready  (m_write_ready),
-      .m_payload(m_write_payload)
+      `STREAM_PORTS(s, write_valid, write_ready, {head, write_data}),
+      `STREAM_PORTS(m, m_write_valid, m_write_ready, m_write_payload)
   );
 
   logic unused;

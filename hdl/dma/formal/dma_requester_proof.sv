@@ -16,7 +16,7 @@ module dma_requester_proof
     input wire [1:0] watch_i,
     input wire [1:0] s_read_valid,
     input wire read_t [1:0] s_read_payload,
-    input wire [1:0] m_completion_ready,
+    input wire m_completion_ready,
     input wire m_read_ready,
     input wire s_completion_valid,
     input wire completion_t s_completion_payload
@@ -123,7 +123,7 @@ module dma_requester_proof
   dut_issued_t watched;
   assign watched = dut.i_issued.memory[watched_q];
   `ASSERT(nothing_while_sweeping,
-          !dut.sweeping_q || (!flying_q && dut.flying_q == '0 && dut.room_q == 7'(CompletionLines)),
+          !dut.sweeping_q || (!flying_q && dut.flying_q == '0 && dut.room_q == 7'(CompletionLines) && !dut.ended_q),
           "a request in the sweep")
   `ASSERT(whole_while_sweeping, !dut.sweeping_q || !inside_q, "a completion goes on in the sweep")
   `ASSERT(life_is_right, !flying_q || dut.life_q - watched.life == stops_q, "a request is of another life")
@@ -149,7 +149,7 @@ module dma_requester_proof
   logic [8:0] lines;
   logic [2:0] flights;
   always_comb begin
-    lines   = 9'(dut.room_q);
+    lines   = 9'(dut.room_q) + 9'(dut.ended_lines_q);
     flights = '0;
     for (int i = 0; i < 4; i++) begin
       if (dut.i_issued.memory[i][19] != dut.i_ended.memory[i][0]) begin
@@ -158,8 +158,10 @@ module dma_requester_proof
       end
     end
   end
+  `ASSERT(ended_has_lines, dut.ended_q || dut.ended_lines_q == '0, "room for nothing")
   `ASSERT(room_is_conserved, dut.sweeping_q || lines == 9'(CompletionLines), "room for completions was lost or made up")
-  `ASSERT(flights_counted, dut.sweeping_q || dut.flying_q == 3'(flights), "requests in flight were lost or made up")
+  `ASSERT(flights_counted, dut.sweeping_q || dut.flying_q == 3'(flights) + 3'(dut.ended_q),
+          "requests in flight were lost or made up")
 
 endmodule
 `default_nettype wire

@@ -30,24 +30,31 @@ module dma_teller_proof
 );
 
   logic [1:0] s_done_ready;
-  logic answered_o, answered_packet_o, fire_o, message_taken_o, packet_room_o, m_valid;
-  ring_t answered_ring_o, threshold_ring_o, fire_ring_o;
+  logic message_taken_o, packet_room_o, post_valid;
+  answer_t answered_o;
+  event_t  fire_o;
+  ring_t   threshold_ring_o;
+  life_t   life;
   each_t failed_o, busy_o, waiting_o;
-  post_t   m_payload;
+  post_t   post;
   flight_t index_q;
+  always_comb begin
+    life      = '0;
+    life.hold = hold_i;
+  end
   dma_teller dut (
       .*,
-      .pace_i        (8'd2),
-      .clear_i       (1'b0),
-      .clear_ring_i  ('0),
-      .ignore_i      ('0),
-      .flight_index_i(index_q)
+      .pace_i    (8'd2),
+      .life_i    (life),
+      .flight_i  ({flight_i, flight_ring_i, index_q, flight_info_i}),
+      .message_i ({message_i, message_ring_i}),
+      .post_ready(m_ready)
   );
 
   // ---- one ring, and one turn of it
 
   post_t m_post;
-  assign m_post = dut.post;
+  assign m_post = dut.put;
   ring_t watch_q;
   flight_t place_q, answered_q;
   logic [7:0] flying_q;

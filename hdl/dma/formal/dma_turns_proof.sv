@@ -34,20 +34,28 @@ module dma_turns_proof
     input wire packet_room_i
 );
 
-  ring_t store_ring_o, flight_ring_o;
-  ahead_t store_index_o;
-  logic store_carried_o, flight_o;
+  look_t look_o;
+  flight_event_t flight_o;
   count_t taken_o;
   logic [1:0] m_turn_valid;
   turn_t [1:0] m_turn_payload;
-  flight_t flight_index_o;
-  flight_info_t flight_info_o;
   each_t bad_o, empty_o, busy_o;
   descriptor_t store_i;
+  life_t life;
+  carry_t carry;
+  always_comb begin
+    life        = '0;
+    life.hold   = hold_i;
+    carry       = '0;
+    carry.valid = carry_i;
+    carry.ring  = carry_ring_i;
+  end
   dma_turns dut (
       .*,
-      .clear_i     (1'b0),
-      .clear_ring_i('0),
+      .life_i      (life),
+      .stored_i    ({stored_i, stored_ring_i, stored_count_i}),
+      .carry_i     (carry),
+      .answered_i  ({answered_i, answered_ring_i, answered_packet_i}),
       .taken_ring_i('0)
   );
 
@@ -59,9 +67,9 @@ module dma_turns_proof
   always_ff @(posedge clk_i) begin
     if (rst_i) watch_q <= watch_i;
     if (rst_i) watched_q <= watched_i;
-    asked_q   <= store_ring_o;
-    odd_q     <= store_index_o[0];
-    carried_q <= store_carried_o;
+    asked_q   <= look_o.ring;
+    odd_q     <= look_o.index[0];
+    carried_q <= look_o.carried;
   end
   assign store_i = asked_q == watch_q ? watched_q[carried_q?2'd2 : 2'(odd_q)] : other_i;
 
@@ -159,7 +167,7 @@ module dma_turns_proof
   `ASSERT(nobody_else, !m_turn_valid[watch_q[2]] || turn_known_q || m_turn_payload[watch_q[2]].channel != watch_q[1:0],
           "a turn is there twice")
   `ASSERT(told,
-          !cuts || (flight_index_o == flight_q && flight_info_o.ends == (offset_q + offset_t'(dut.bytes) == size)),
+          !cuts || (flight_o.index == flight_q && flight_o.info.ends == (offset_q + offset_t'(dut.bytes) == size)),
           "what is remembered is not of this turn")
 
   if (Fair) begin : gen_fair

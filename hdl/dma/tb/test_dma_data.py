@@ -12,7 +12,8 @@ import cocotb
 from axi_agents import SLVERR
 from bench import Bench
 from dma_rig import ABORTED, LINE, MEMORY, NONE, POISONED, RESET, TIMEOUT, TURN, UNSUPPORTED, Lane, beats, top_of, turn
-from simulate import COMMON, ROOT, simulate
+from hdl_tools import ROOT, files
+from simulate import simulate
 
 INSTANCES: dict[str, dict[str, int]] = {
     "few": {"Tags": 8, "H2cLines": 256, "C2hLines": 128, "CompletionLines": 128, "TickBits": 6, "StatusBytes": 4},
@@ -358,4 +359,4 @@ async def stops_and_begins_again(dut: Any) -> None:
 
 
 def test_dma_data() -> None:
-    simulate(__file__, text=top_of(INSTANCES), sources=(COMMON / "axi_pkg.sv", ROOT / "hdl" / "dma" / "dma_pkg.sv"))
+    simulate(__file__, text=top_of(INSTANCES), sources=tuple(ROOT / path for path in files("*_pkg.sv")))
