@@ -51,6 +51,7 @@ module dma_engine
   done_t [1:0] done, done_in;
   logic stop_i, h2c_stream_room_o, c2h_stream_valid_o, control_done, idle_o;
   logic [1:0] c2h_stream_channel_o;
+  logic [7:0] reserve_i;
 
   logic [2:0] mrrs_i;
   assign mrrs_i = function_i.max_read;
@@ -63,6 +64,7 @@ module dma_engine
       .stream_channel_i    (c2h_stream_channel_o),
       .flr_done_o          (control_done),
       .stop_o              (stop_i),
+      .reserve_o           (reserve_i),
       .m_read_valid        (s_fetch_valid),
       .m_read_ready        (s_fetch_ready),
       .m_read_payload      (s_fetch_payload),

@@ -36,6 +36,8 @@ module dma_control
     output logic           flr_done_o,
     /// The function is under reset: the data part is to stop, too.
     output logic           stop_o,
+    /// Place that the data part's reads leave free: see dma_h2c_cutter.
+    output logic     [7:0] reserve_o,
 
     input  wire        s_bell_valid,
     output logic       s_bell_ready,

@@ -31,6 +31,8 @@ module dma_h2c
     input wire rst_i,
     input wire stop_i,
     input wire [2:0] mrrs_i,
+    /// See dma_h2c_cutter.
+    input wire [7:0] reserve_i,
 
     input  wire        s_turn_valid,
     output logic       s_turn_ready,
