@@ -7,11 +7,10 @@
 //   bars   by name (issue 14): value, target, at_least (false: at most), pass; bound and unit, where there are some
 //   rates  a list of: name, way ("h2c", "c2h"), bytes, depth, channels, bell ("tail", "descriptor"), rtt_ns,
 //   gbytes_per_s, millions_per_s,
-//          bound_gbytes_per_s, share (of it), latency_us, unfair, up_use, down_use (of the link's time), status_words
-//          (a transfer), cycles
-//   stages a list of: name (of a rate), mean_ns (of each stage, by the name of its end: stages.hpp), per_bell,
-//   per_fetch,
-//          down_bytes, up_bytes (what each direction carried; all: what it could have)
+//          bound_gbytes_per_s, share (of it), bound_with_dllps_gbytes_per_s, share_with_dllps (see rate.hpp),
+//          latency_us, unfair, up_use, down_use (of the link's time), status_words (a transfer), cycles
+//   stages a list of: name (of a rate), mean_ns (of each stage, by the name of its end: stages.hpp), per_bell and
+//          per_fetch (transfers), down_bytes, up_bytes (what each direction carried; all: what it could have)
 //   soak   (with --soak) what SoakResult has, and cpu_s
 // It ends with 1 where a byte was wrong, or an answer; targets that are missed are in the file.
 #include <fmt/format.h>
@@ -22,6 +21,8 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/command_line.hpp"
@@ -121,6 +122,15 @@ std::vector<Named> more_runs() {
   std::vector<Named> runs;
   for (const Direction direction : {Direction::kToCard, Direction::kToHost}) {
     const std::string way = direction == Direction::kToCard ? "h2c" : "c2h";
+    // Every doorbell at once, not tuned; or one of the two.
+    for (const auto& [name, in_time, tuned] :
+         {std::tuple{"plain", false, false}, {"in_time", true, false}, {"tuned", false, true}}) {
+      Named without{fmt::format("{}_4k_depth16_{}", way, name), run_of(direction, 4096, 16, 1200)};
+      without.run.in_time = in_time;
+      without.run.tuned = tuned;
+      without.run.stages = true;
+      runs.push_back(without);
+    }
     for (const unsigned depth : {2U, 4U, 8U, 32U})
       runs.push_back({fmt::format("{}_4k_depth{}", way, depth), run_of(direction, 4096, depth, 50 * depth + 60)});
     for (const std::uint32_t bytes : {128U, 256U, 1024U, 2048U})
@@ -159,8 +169,11 @@ class Bench {
 
   bool print = false;  ///< the stages
 
-  void rates(const std::vector<Named>& runs) {
-    for (const Named& one : runs) {
+  std::uint64_t seed = 1;  ///< of the rates
+
+  void rates(std::vector<Named> runs) {
+    for (Named& one : runs) {
+      one.run.seed = seed;
       const RateResult found = measure(one.run);
       by_name_[one.name] = found;
       const bool to_card = one.run.direction == Direction::kToCard;
@@ -168,8 +181,10 @@ class Bench {
         wrong = true;
         fmt::print(stderr, "{}: {}\n", one.name, found.error);
       }
-      fmt::print("{:24} {:8.3f} GB/s {:8.2f} M/s {:6.1f} % of {:6.2f} GB/s {:8.3f} us\n", one.name, found.gbytes,
-                 found.millions, 100 * found.share, found.bound_gbytes, found.latency_us);
+      fmt::print(
+          "{:24} {:8.3f} GB/s {:8.2f} M/s {:6.2f} % of {:6.2f} GB/s {:6.2f} % of {:6.2f} with DLLPs {:8.3f} us\n",
+          one.name, found.gbytes, found.millions, 100 * found.share, found.bound_gbytes, 100 * found.share_with_dllps,
+          found.bound_with_dllps_gbytes, found.latency_us);
       if (found.stages) {
         document["stages"].push_back(stages_of(*found.stages));
         document["stages"].back()["name"] = one.name;
@@ -187,6 +202,8 @@ class Bench {
                                    {"millions_per_s", found.millions},
                                    {"bound_gbytes_per_s", found.bound_gbytes},
                                    {"share", found.share},
+                                   {"bound_with_dllps_gbytes_per_s", found.bound_with_dllps_gbytes},
+                                   {"share_with_dllps", found.share_with_dllps},
                                    {"latency_us", found.latency_us},
                                    {"unfair", found.unfair},
                                    {"up_use", found.up_use},
@@ -202,6 +219,7 @@ class Bench {
     const auto share = [&](const char* name, double target, const char* run) {
       bars[name] = bar(of(run).share, target, true, "share of the TLP bound");
       bars[name]["bound"] = of(run).bound_gbytes;
+      bars[name]["share_with_dllps"] = of(run).share_with_dllps;
     };
     share("dma_h2c_4k_depth16", 0.98, "h2c_4k_depth16");
     share("dma_c2h_4k_depth16", 0.98, "c2h_4k_depth16");
@@ -266,6 +284,7 @@ int main(int argc, char** argv) {
   app.add_option("--json", json, "write what was found there");
   app.add_flag("--quick", quick, "only the runs that bars are made of");
   app.add_flag("--stages", bench.print, "print where the time goes, too");
+  app.add_option("--rate-seed", bench.seed, "of the rates: when the host's memory answers");
   app.add_option("--only", only, "rates of these names, without bars");
   app.add_flag("--no-rates", no_rates, "only the soak");
   app.add_option("--soak", soak_options.bytes, "random transfers of so many bytes together, with every fault");

@@ -30,6 +30,13 @@ struct Channel {
   std::deque<pcie::Time> since;
 };
 
+/// Of the link's time to the card: an ACK and an UpdateFC of non-posted credits each time that both are due.
+double dllp_share() {
+  const pcie::LinkOptions link = RigOptions{}.link;
+  const double bytes = 2.0 * link.overhead.dllp * static_cast<double>(pcie::byte_time(link)) / (1 << 20);  // ps
+  return bytes / static_cast<double>(pcie::dllp_latency(link, kMps));
+}
+
 unsigned bits_for(unsigned depth) {
   unsigned bits = 4;
   while ((1U << bits) < depth) ++bits;
@@ -41,6 +48,7 @@ RigOptions rig_options(const RateRun& run) {
   options.card.memory = run.memory;
   options.card.timeout = 100;
   options.fabric.mps = kMps;
+  options.fabric.seed = run.seed;
   options.fabric.root.completion_bytes = kCompletion;
   set_round_trip(options, static_cast<pcie::Time>(run.rtt_ns * pcie::kNanosecond));
   options.fabric.root.memory_jitter = static_cast<pcie::Time>(run.jitter_ns * pcie::kNanosecond);
@@ -226,6 +234,8 @@ void Measurement::finish() {
   const dma::LinkOptions link{.completion = kCompletion};
   result_.bound_gbytes = to_card() ? dma::read_bound(link, run_.bytes) : dma::write_bound(link, run_.bytes, kMps);
   result_.share = result_.gbytes / result_.bound_gbytes;
+  result_.bound_with_dllps_gbytes = result_.bound_gbytes * (to_card() ? 1 - dllp_share() : 1);
+  result_.share_with_dllps = result_.gbytes / result_.bound_with_dllps_gbytes;
 }
 
 RateResult Measurement::take() {

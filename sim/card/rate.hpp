@@ -31,7 +31,8 @@ struct RateRun {
   double look_ns = 20;
   std::uint32_t host_off = 0, card_off = 0;  ///< from multiples of 64
   MemoryKind memory = MemoryKind::kBram;
-  bool stages = false;  ///< also say where the time goes; one channel, depth 1 to 128
+  std::uint64_t seed = 1;  ///< of the jitter
+  bool stages = false;     ///< also say where the time goes; one channel, depth 1 to 128
 };
 
 /// Where the time went (stages.hpp).
@@ -42,7 +43,13 @@ struct StageReport {
 };
 
 struct RateResult {
-  double gbytes = 0, millions = 0, bound_gbytes = 0, share = 0;
+  double gbytes = 0, millions = 0;
+  /// The link's bytes of data, headers and framing alone, and the share of that.
+  double bound_gbytes = 0, share = 0;
+  /// The same with the ACKs and credits for the engine's read requests, which the host cannot leave out: on the way to
+  /// the card one of each within the longest time that the specification allows (pcie::dllp_latency). To the host:
+  /// none.
+  double bound_with_dllps_gbytes = 0, share_with_dllps = 0;
   double latency_us = 0;  ///< posting to the driver's knowing, mean
   double unfair =
       0;  ///< of the channels' bytes in the time measured: the largest distance from their mean, as a share of it
