@@ -210,7 +210,7 @@ TEST(SimCard, StopAndStart_ExpectNothingBetweenAndAllAfterwards) {
 }
 
 TEST(SimCardSoak, RandomTransfersWithEveryFault_ExpectNoneWrongAndNoneLost) {
-  const SoakResult found = soak({.seed = 1, .bytes = 4'000'000});
+  const SoakResult found = soak({.seed = 1, .bytes = 4'000'000, .event_in = 60});
   EXPECT_EQ(found.error, "");
   EXPECT_EQ(found.good + found.failed + found.voided, found.transfers);
   EXPECT_GT(found.good, found.transfers / 3);

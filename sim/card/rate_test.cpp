@@ -53,7 +53,8 @@ TEST(SimCardRate, ManyTransfers_ExpectTheLinksBytesToBeItsTime) {
     EXPECT_NEAR(share(report.down), found.down_use, 0.002);
     EXPECT_NEAR(share(report.up), found.up_use, 0.002);
     const LinkUse& data = direction == Direction::kToCard ? report.down : report.up;
-    EXPECT_NEAR(static_cast<double>(data.payload) / static_cast<double>(data.all), found.gbytes / 15.71, 0.005);
+    EXPECT_NEAR(static_cast<double>(data.payload) / static_cast<double>(data.all), found.gbytes / 15.71,
+                0.02);  // what is under way at the ends
     // Headers and framing: 20 bytes of 276, or 24 of 280.
     EXPECT_NEAR(static_cast<double>(data.headers) / static_cast<double>(data.payload),
                 direction == Direction::kToCard ? 20.0 / 256 : 24.0 / 256, 0.001);
