@@ -47,6 +47,15 @@ def test_a_shift_between_clocks_is_a_synchroniser_whatever_its_name() -> None:
     assert lint_hdl.unmarked_synchronisers(one_clock) == []
 
 
+def test_ports_are_connected_by_name() -> None:
+    by_name = "  cell #(\n      .Width(8)\n  ) i_one (\n      // first\n      .clk_i,\n      .value_i({a, b})\n  );\n"
+    by_macro = "  cell i_one (\n      `STREAM_PORTS(s, a, b, c),\n      .clk_i\n  );\n"
+    by_place = "  cell i_one (\n      clk_i,\n      {a, b}\n  );\n"
+    assert lint_hdl.connected_by_place(by_name) == lint_hdl.connected_by_place(by_macro) == []
+    assert lint_hdl.connected_by_place(by_place) == ["i_one"]
+    assert lint_hdl.connected_by_place(by_name.replace(".clk_i", "clk_i")) == ["i_one"]
+
+
 def test_all_state_has_a_reset_but_what_is_begun_before_its_use() -> None:
     for path in hdl_tools.modules():
         missing = lint_hdl.state_without_reset((hdl_tools.ROOT / path).read_text())

@@ -83,6 +83,12 @@ def unmarked_synchronisers(text: str) -> list[str]:
     return sorted(names - marked)
 
 
+def connected_by_place(text: str) -> list[str]:
+    """Instances whose ports are not named. The language lets nobody mix, so the first one tells; macros of ports name theirs."""
+    text = re.sub(r"//.*", "", text)
+    return [match[1] for match in re.finditer(r"\b(i_\w+)\s*(?:\[[^\]]*\]\s*)?\(\s*[^\s.`)]", text)]
+
+
 def blocks(text: str, head: str) -> list[str]:
     """The statement after each match of `head`: as far as the semicolon, or from begin to end."""
     found = []
@@ -128,6 +134,9 @@ def main(arguments: list[str]) -> int:
             complaints.append(f'{path}: {name} crosses clocks and needs (* ASYNC_REG = "TRUE" *)\n')
         if "ASYNC_REG" in (hdl.ROOT / path).read_text() and path.stem not in SYNCHRONISERS:
             complaints.append(f"{path}: has a synchroniser of its own in place of sync or reset_sync\n")
+        complaints += [
+            f"{path}: {name} is connected by place\n" for name in connected_by_place((hdl.ROOT / path).read_text())
+        ]
         missing = state_without_reset((hdl.ROOT / path).read_text())
         for name in sorted(missing ^ BEGUN_BEFORE_USE.get(path.stem, set())):
             said = "has no reset" if name in missing else "needs no entry in BEGUN_BEFORE_USE"

@@ -13,7 +13,7 @@
 //   `AXI3_TO_FLAT(prefix, i, request, response)          to element i of the flat ports, which are arrays
 //   `AXI3_FROM_FLAT(prefix, i, request, response)        from there
 //   `AXI_LITE_SUBORDINATE(prefix, AddressWidth, DataWidth) in a top's list of ports, before others and without a comma, which it
-//                                                        brings: the flat ports of a subordinate
+//                                                        brings: the flat ports of a subordinate; _OF_WORDS has no strobes
 //   `AXI_LITE_WRITER(prefix, AddressWidth, DataWidth)    the same: those of a manager that only writes, and `AXI_LITE_WRITER_TO_FLAT
 //   `AXI_SUBORDINATE(prefix, AddressWidth, DataWidth, IdWidth)
 //   `AXI3_MANAGER(prefix, n, AddressWidth, DataWidth)    the same: those of n managers, which are arrays
@@ -248,11 +248,14 @@
   assign request.r_ready = prefix``_rready[i];
 
 `define AXI_LITE_SUBORDINATE(prefix, AddressWidth, DataWidth) \
+  input  wire  [(DataWidth)/8-1:0]  prefix``_wstrb, \
+  `AXI_LITE_SUBORDINATE_OF_WORDS(prefix, AddressWidth, DataWidth)
+
+`define AXI_LITE_SUBORDINATE_OF_WORDS(prefix, AddressWidth, DataWidth) \
   input  wire  [(AddressWidth)-1:0] prefix``_awaddr, \
   input  wire                       prefix``_awvalid, \
   output logic                      prefix``_awready, \
   input  wire  [(DataWidth)-1:0]    prefix``_wdata, \
-  input  wire  [(DataWidth)/8-1:0]  prefix``_wstrb, \
   input  wire                       prefix``_wvalid, \
   output logic                      prefix``_wready, \
   output logic [1:0]                prefix``_bresp, \

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
+`include "stream.svh"
 
 /// An AXI4 or AXI4-Lite bus from s_clk_i to m_clk_i.
 ///
@@ -36,12 +37,8 @@ module axi_cdc #(
       .Stages(Stages)
   ) i_aw (
       .*,
-      .s_valid  (s_axi_req.aw_valid),
-      .s_ready  (s_axi_resp.aw_ready),
-      .s_payload(s_axi_req.aw),
-      .m_valid  (m_axi_req.aw_valid),
-      .m_ready  (m_axi_resp.aw_ready),
-      .m_payload(m_axi_req.aw)
+      `STREAM_PORTS(s, s_axi_req.aw_valid, s_axi_resp.aw_ready, s_axi_req.aw),
+      `STREAM_PORTS(m, m_axi_req.aw_valid, m_axi_resp.aw_ready, m_axi_req.aw)
   );
   cdc_fifo #(
       .Width ($bits(s_axi_req.w)),
@@ -49,12 +46,8 @@ module axi_cdc #(
       .Stages(Stages)
   ) i_w (
       .*,
-      .s_valid  (s_axi_req.w_valid),
-      .s_ready  (s_axi_resp.w_ready),
-      .s_payload(s_axi_req.w),
-      .m_valid  (m_axi_req.w_valid),
-      .m_ready  (m_axi_resp.w_ready),
-      .m_payload(m_axi_req.w)
+      `STREAM_PORTS(s, s_axi_req.w_valid, s_axi_resp.w_ready, s_axi_req.w),
+      `STREAM_PORTS(m, m_axi_req.w_valid, m_axi_resp.w_ready, m_axi_req.w)
   );
   cdc_fifo #(
       .Width ($bits(s_axi_req.ar)),
@@ -62,12 +55,8 @@ module axi_cdc #(
       .Stages(Stages)
   ) i_ar (
       .*,
-      .s_valid  (s_axi_req.ar_valid),
-      .s_ready  (s_axi_resp.ar_ready),
-      .s_payload(s_axi_req.ar),
-      .m_valid  (m_axi_req.ar_valid),
-      .m_ready  (m_axi_resp.ar_ready),
-      .m_payload(m_axi_req.ar)
+      `STREAM_PORTS(s, s_axi_req.ar_valid, s_axi_resp.ar_ready, s_axi_req.ar),
+      `STREAM_PORTS(m, m_axi_req.ar_valid, m_axi_resp.ar_ready, m_axi_req.ar)
   );
 
   // Responses: B and R, the other way.
@@ -76,32 +65,24 @@ module axi_cdc #(
       .Depth (Depth),
       .Stages(Stages)
   ) i_b (
-      .s_clk_i  (m_clk_i),
-      .s_rst_i  (m_rst_i),
-      .s_valid  (m_axi_resp.b_valid),
-      .s_ready  (m_axi_req.b_ready),
-      .s_payload(m_axi_resp.b),
-      .m_clk_i  (s_clk_i),
-      .m_rst_i  (s_rst_i),
-      .m_valid  (s_axi_resp.b_valid),
-      .m_ready  (s_axi_req.b_ready),
-      .m_payload(s_axi_resp.b)
+      .s_clk_i(m_clk_i),
+      .s_rst_i(m_rst_i),
+      `STREAM_PORTS(s, m_axi_resp.b_valid, m_axi_req.b_ready, m_axi_resp.b),
+      .m_clk_i(s_clk_i),
+      .m_rst_i(s_rst_i),
+      `STREAM_PORTS(m, s_axi_resp.b_valid, s_axi_req.b_ready, s_axi_resp.b)
   );
   cdc_fifo #(
       .Width ($bits(m_axi_resp.r)),
       .Depth (Depth),
       .Stages(Stages)
   ) i_r (
-      .s_clk_i  (m_clk_i),
-      .s_rst_i  (m_rst_i),
-      .s_valid  (m_axi_resp.r_valid),
-      .s_ready  (m_axi_req.r_ready),
-      .s_payload(m_axi_resp.r),
-      .m_clk_i  (s_clk_i),
-      .m_rst_i  (s_rst_i),
-      .m_valid  (s_axi_resp.r_valid),
-      .m_ready  (s_axi_req.r_ready),
-      .m_payload(s_axi_resp.r)
+      .s_clk_i(m_clk_i),
+      .s_rst_i(m_rst_i),
+      `STREAM_PORTS(s, m_axi_resp.r_valid, m_axi_req.r_ready, m_axi_resp.r),
+      .m_clk_i(s_clk_i),
+      .m_rst_i(s_rst_i),
+      `STREAM_PORTS(m, s_axi_resp.r_valid, s_axi_req.r_ready, s_axi_resp.r)
   );
 
 endmodule

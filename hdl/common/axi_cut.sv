@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
+`include "stream.svh"
 
 /// A register in each of the five channels of an AXI4 or AXI4-Lite bus.
 ///
@@ -54,12 +55,8 @@ module axi_cut #(
         .CutReady(CutReady)
     ) i_register (
         .*,
-        .s_valid  (s_valid[i]),
-        .s_ready  (s_ready[i]),
-        .s_payload(s_payload[bits_before(i)+:Widths[i]]),
-        .m_valid  (m_valid[i]),
-        .m_ready  (m_ready[i]),
-        .m_payload(m_payload[bits_before(i)+:Widths[i]])
+        `STREAM_PORTS(s, s_valid[i], s_ready[i], s_payload[bits_before(i)+:Widths[i]]),
+        `STREAM_PORTS(m, m_valid[i], m_ready[i], m_payload[bits_before(i)+:Widths[i]])
     );
   end
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// One AXI4 manager to several subordinates, by address.
 ///
@@ -105,12 +106,8 @@ module axi_demux #(
         .Block(1'b0)
     ) i_awaited (
         .*,
-        .s_valid  (s_valid[i] && ready[i]),
-        .s_ready  (room[i]),
-        .s_payload(asked[i]),
-        .m_valid  (is_awaited[i]),
-        .m_ready  (came[i]),
-        .m_payload(awaited[i])
+        `STREAM_PORTS(s, s_valid[i] && ready[i], room[i], asked[i]),
+        `STREAM_PORTS(m, is_awaited[i], came[i], awaited[i])
     );
   end
 
@@ -124,12 +121,8 @@ module axi_demux #(
       .Block(1'b0)
   ) i_data (
       .*,
-      .s_valid  (s_valid[0] && ready[0]),
-      .s_ready  (data_room),
-      .s_payload(where[0]),
-      .m_valid  (data_valid),
-      .m_ready  (data_take),
-      .m_payload(data_where)
+      `STREAM_PORTS(s, s_valid[0] && ready[0], data_room, where[0]),
+      `STREAM_PORTS(m, data_valid, data_take, data_where)
   );
   assign w_ready            = data_valid && m_w_ready[data_where];
   assign data_take          = s_axi_req.w_valid && w_ready && s_axi_req.w.last;

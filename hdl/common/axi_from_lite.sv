@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// Writes of an AXI4-Lite manager as AXI4 writes of one beat.
 ///
@@ -58,23 +59,15 @@ module axi_from_lite #(
       .Width(AddressWidth)
   ) i_aw (
       .*,
-      .s_valid  (goes),
-      .s_ready  (room[0]),
-      .s_payload(s_axil_req.aw.addr),
-      .m_valid  (m_axi_req.aw_valid),
-      .m_ready  (m_axi_resp.aw_ready),
-      .m_payload(address)
+      `STREAM_PORTS(s, goes, room[0], s_axil_req.aw.addr),
+      `STREAM_PORTS(m, m_axi_req.aw_valid, m_axi_resp.aw_ready, address)
   );
   stream_register #(
       .Width($bits(word_t))
   ) i_w (
       .*,
-      .s_valid  (goes),
-      .s_ready  (room[1]),
-      .s_payload(word),
-      .m_valid  (m_axi_req.w_valid),
-      .m_ready  (m_axi_resp.w_ready),
-      .m_payload(out)
+      `STREAM_PORTS(s, goes, room[1], word),
+      `STREAM_PORTS(m, m_axi_req.w_valid, m_axi_resp.w_ready, out)
   );
 
   always_comb begin

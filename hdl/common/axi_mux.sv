@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// Several AXI4 managers to one subordinate.
 ///
@@ -68,14 +69,10 @@ module axi_mux #(
         .Width (AddressBits)
     ) i_arbiter (
         .*,
-        .s_valid(s_valid[i]),
-        .s_ready(s_ready[i]),
-        .s_payload(s_address[i]),
-        .s_last('1),
-        .m_valid(valid[i]),
-        .m_ready(ready[i]),
-        .m_payload(address[i]),
-        .m_last(unused_last[i]),
+        `STREAM_PORTS(s, s_valid[i], s_ready[i], s_address[i]),
+        .s_last ('1),
+        `STREAM_PORTS(m, valid[i], ready[i], address[i]),
+        .m_last (unused_last[i]),
         .m_index(index[i])
     );
   end
@@ -98,12 +95,8 @@ module axi_mux #(
       .Block(1'b0)
   ) i_order (
       .*,
-      .s_valid  (valid[0] && ready[0]),
-      .s_ready  (order_ready),
-      .s_payload(index[0]),
-      .m_valid  (order_valid),
-      .m_ready  (order_take),
-      .m_payload(holder)
+      `STREAM_PORTS(s, valid[0] && ready[0], order_ready, index[0]),
+      `STREAM_PORTS(m, order_valid, order_take, holder)
   );
 
   assign m_axi_req.w       = s_axi_req[holder].w;
@@ -119,26 +112,18 @@ module axi_mux #(
       .Width  ($bits(m_axi_resp.b))
   ) i_b (
       .*,
-      .select_i (m_axi_resp.b.id[IdWidth+:IndexWidth]),
-      .s_valid  (m_axi_resp.b_valid),
-      .s_ready  (m_axi_req.b_ready),
-      .s_payload(m_axi_resp.b),
-      .m_valid  (b_valid),
-      .m_ready  (b_ready),
-      .m_payload(b)
+      .select_i(m_axi_resp.b.id[IdWidth+:IndexWidth]),
+      `STREAM_PORTS(s, m_axi_resp.b_valid, m_axi_req.b_ready, m_axi_resp.b),
+      `STREAM_PORTS(m, b_valid, b_ready, b)
   );
   stream_demux #(
       .Outputs(Inputs),
       .Width  ($bits(m_axi_resp.r))
   ) i_r (
       .*,
-      .select_i (m_axi_resp.r.id[IdWidth+:IndexWidth]),
-      .s_valid  (m_axi_resp.r_valid),
-      .s_ready  (m_axi_req.r_ready),
-      .s_payload(m_axi_resp.r),
-      .m_valid  (r_valid),
-      .m_ready  (r_ready),
-      .m_payload(r)
+      .select_i(m_axi_resp.r.id[IdWidth+:IndexWidth]),
+      `STREAM_PORTS(s, m_axi_resp.r_valid, m_axi_req.r_ready, m_axi_resp.r),
+      `STREAM_PORTS(m, r_valid, r_ready, r)
   );
 
   for (genvar i = 0; i < Inputs; i++) begin : gen_input

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// An AXI4 subordinate in its simplest form: a beat of a write or of a read in a cycle, with its address.
 ///
@@ -89,12 +90,8 @@ module axi_port #(
         .Depth(2)
     ) i_bursts (
         .*,
-        .s_valid  (s_valid[i]),
-        .s_ready  (s_ready[i]),
-        .s_payload(s_burst[i]),
-        .m_valid  (valid[i]),
-        .m_ready  (beat[i] && last[i]),
-        .m_payload(burst[i])
+        `STREAM_PORTS(s, s_valid[i], s_ready[i], s_burst[i]),
+        `STREAM_PORTS(m, valid[i], beat[i] && last[i], burst[i])
     );
 
     assign last[i]    = beat_q == burst[i].len;
@@ -136,12 +133,8 @@ module axi_port #(
       .Depth(2)
   ) i_b (
       .*,
-      .s_valid  (beat[0] && last[0]),
-      .s_ready  (b_ready),
-      .s_payload({burst[0].id, failed, 1'b0}),
-      .m_valid  (s_axi_resp.b_valid),
-      .m_ready  (s_axi_req.b_ready),
-      .m_payload(s_axi_resp.b)
+      `STREAM_PORTS(s, beat[0] && last[0], b_ready, {burst[0].id, failed, 1'b0}),
+      `STREAM_PORTS(m, s_axi_resp.b_valid, s_axi_req.b_ready, s_axi_resp.b)
   );
 
   // ---- reads: a beat is asked for when its data have room
@@ -184,12 +177,8 @@ module axi_port #(
       .Depth(ReadBeats)
   ) i_r (
       .*,
-      .s_valid  (here.valid),
-      .s_ready  (r_fits),
-      .s_payload({here.id, read_data_i, here.refused || read_error_i, 1'b0, here.last}),
-      .m_valid  (s_axi_resp.r_valid),
-      .m_ready  (s_axi_req.r_ready),
-      .m_payload(s_axi_resp.r)
+      `STREAM_PORTS(s, here.valid, r_fits, {here.id, read_data_i, here.refused || read_error_i, 1'b0, here.last}),
+      `STREAM_PORTS(m, s_axi_resp.r_valid, s_axi_req.r_ready, s_axi_resp.r)
   );
 
   `ASSERT(last_agrees, !beat[0] || s_axi_req.w.last == last[0], "write data end where AWLEN does not say")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// A queue in a stream from s_clk_i to m_clk_i.
 ///
@@ -21,17 +22,12 @@ module cdc_fifo #(
     /// Flip-flops of each synchroniser; at least 2.
     parameter int unsigned Stages = 2
 ) (
-    input  wire              s_clk_i,
-    input  wire              s_rst_i,
-    input  wire              s_valid,
-    output logic             s_ready,
-    input  wire  [Width-1:0] s_payload,
-
-    input  wire              m_clk_i,
-    input  wire              m_rst_i,
-    output logic             m_valid,
-    input  wire              m_ready,
-    output logic [Width-1:0] m_payload
+    input wire s_clk_i,
+    input wire s_rst_i,
+    `STREAM_RECEIVER(s, logic [Width-1:0])
+    `STREAM_SENDER(m, logic [Width-1:0])
+    input wire m_clk_i,
+    input wire m_rst_i
 );
 
   // Initial values are meant: those of the FPGA's configuration.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
+`include "stream.svh"
 
 /// The memory of a fifo with its read side as a stream; who owns the pointers is stream_fifo or packet_fifo.
 ///
@@ -23,6 +24,7 @@ module fifo_ram #(
     input wire clk_i,
     input wire rst_i,
 
+    `STREAM_SENDER(m, logic [Width-1:0])
     input wire                    write_i,
     input wire [AddressWidth-1:0] write_address_i,
     input wire [       Width-1:0] write_data_i,
@@ -33,11 +35,7 @@ module fifo_ram #(
     /// It leaves the RAM in this cycle.
     output logic                    fetch_o,
     /// The output register holds an entry that left the RAM and was not yet taken.
-    output logic                    held_o,
-
-    output logic             m_valid,
-    input  wire              m_ready,
-    output logic [Width-1:0] m_payload
+    output logic                    held_o
 );
 
   if (Block) begin : gen_block

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// A queue of whole frames: store and forward, with bad frames dropped at their end.
 ///
@@ -27,17 +28,13 @@ module packet_fifo #(
     input wire clk_i,
     input wire rst_i,
 
-    input  wire              s_valid,
-    output logic             s_ready,
-    input  wire  [Width-1:0] s_payload,
-    input  wire              s_last,
+    `STREAM_RECEIVER(s, logic [Width-1:0])
+    input wire s_last,
     /// Looked at with the last beat only.
-    input  wire              s_bad,
+    input wire s_bad,
 
-    output logic             m_valid,
-    input  wire              m_ready,
-    output logic [Width-1:0] m_payload,
-    output logic             m_last,
+    `STREAM_SENDER(m, logic [Width-1:0])
+    output logic m_last,
 
     output logic dropped_bad_o,
     output logic dropped_full_o

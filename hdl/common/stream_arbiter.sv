@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// Several streams to one, a beat or a packet at a time.
 ///
@@ -30,9 +31,7 @@ module stream_arbiter #(
     input  wire  [Inputs-1:0][Width-1:0] s_payload,
     input  wire  [Inputs-1:0]            s_last,
 
-    output logic                  m_valid,
-    input  wire                   m_ready,
-    output logic [     Width-1:0] m_payload,
+    `STREAM_SENDER(m, logic [Width-1:0])
     output logic                  m_last,
     /// Whose beat it is.
     output logic [IndexWidth-1:0] m_index

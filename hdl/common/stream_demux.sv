@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// One stream to one of several outputs.
 ///
@@ -22,9 +23,7 @@ module stream_demux #(
 
     input wire [IndexWidth-1:0] select_i,
 
-    input  wire              s_valid,
-    output logic             s_ready,
-    input  wire  [Width-1:0] s_payload,
+    `STREAM_RECEIVER(s, logic [Width-1:0])
 
     output logic [Outputs-1:0] m_valid,
     input  wire  [Outputs-1:0] m_ready,

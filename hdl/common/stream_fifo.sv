@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
+`include "stream.svh"
 
 /// A queue in a stream: stream_fifo_level for who does not need to know how full it is.
 ///
@@ -13,15 +14,9 @@ module stream_fifo #(
     parameter bit Block = Depth > 64
 ) (
     input wire clk_i,
-    input wire rst_i,
-
-    input  wire              s_valid,
-    output logic             s_ready,
-    input  wire  [Width-1:0] s_payload,
-
-    output logic             m_valid,
-    input  wire              m_ready,
-    output logic [Width-1:0] m_payload
+    `STREAM_RECEIVER(s, logic [Width-1:0])
+    `STREAM_SENDER(m, logic [Width-1:0])
+    input wire rst_i
 );
 
   logic unused_almost_full;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// A queue in a stream, which says when it is nearly full.
 ///
@@ -22,13 +23,9 @@ module stream_fifo_level #(
     input wire clk_i,
     input wire rst_i,
 
-    input  wire              s_valid,
-    output logic             s_ready,
-    input  wire  [Width-1:0] s_payload,
+    `STREAM_RECEIVER(s, logic [Width-1:0])
 
-    output logic             m_valid,
-    input  wire              m_ready,
-    output logic [Width-1:0] m_payload,
+    `STREAM_SENDER(m, logic [Width-1:0])
 
     /// It holds so many.
     output logic almost_full_o

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// A register in a stream, at full throughput.
 ///
@@ -20,15 +21,9 @@ module stream_register #(
     parameter bit Half = 1'b0
 ) (
     input wire clk_i,
-    input wire rst_i,
-
-    input  wire              s_valid,
-    output logic             s_ready,
-    input  wire  [Width-1:0] s_payload,
-
-    output logic             m_valid,
-    input  wire              m_ready,
-    output logic [Width-1:0] m_payload
+    `STREAM_RECEIVER(s, logic [Width-1:0])
+    `STREAM_SENDER(m, logic [Width-1:0])
+    input wire rst_i
 );
 
   if (Width < 1) begin : gen_check_width

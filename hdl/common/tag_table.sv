@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// What is in flight, by tag: allocated at the start, completed in any order, retired in the order of allocation or of completion.
 ///
@@ -33,9 +34,7 @@ module tag_table #(
     input wire clk_i,
     input wire rst_i,
 
-    input  wire                 s_valid,
-    output logic                s_ready,
-    input  wire  [   Width-1:0] s_payload,
+    `STREAM_RECEIVER(s, logic [Width-1:0])
     output logic [TagWidth-1:0] s_tag,
 
     input  wire                    complete_i,

@@ -8,16 +8,12 @@
 `ifndef WHERRY_DMA_SVH
 `define WHERRY_DMA_SVH
 
+`include "stream.svh"
+
 `define DMA_HOST_PORTS \
-  output logic                      m_read_valid, \
-  input  wire                       m_read_ready, \
-  output dma_pkg::read_t            m_read_payload, \
-  input  wire                       s_completion_valid, \
-  output logic                      s_completion_ready, \
-  input  wire dma_pkg::completion_t s_completion_payload, \
-  output logic                      m_write_valid, \
-  input  wire                       m_write_ready, \
-  output dma_pkg::write_t           m_write_payload,
+  `STREAM_SENDER(m_read, dma_pkg::read_t) \
+  `STREAM_RECEIVER(s_completion, dma_pkg::completion_t) \
+  `STREAM_SENDER(m_write, dma_pkg::write_t)
 
 // mps_i: bytes of a write are 128 << x. timeout_i: until a read has failed, in ticks of 2^TickBits cycles; 0: never.
 // unexpected_o, timed_out_o: pulses: a completion of no request; a request that got none.
@@ -29,18 +25,12 @@
   input  wire                       [6:0] timeout_i, \
   input  wire                             flr_i, \
   output logic                            flr_done_o, \
-  input  wire                             s_bell_valid, \
-  output logic                            s_bell_ready, \
-  input  wire dma_control_pkg::bell_t     s_bell_payload, \
+  `STREAM_RECEIVER(s_bell, dma_control_pkg::bell_t) \
   output logic                            unexpected_o, \
   output logic                            timed_out_o,
 
 `define DMA_STREAM_PORTS \
-  output logic                    m_axis_valid, \
-  input  wire                     m_axis_ready, \
-  output dma_pkg::dma_axis_t      m_axis_payload, \
-  input  wire                     s_axis_valid, \
-  output logic                    s_axis_ready, \
-  input  wire dma_pkg::dma_axis_t s_axis_payload,
+  `STREAM_SENDER(m_axis, dma_pkg::dma_axis_t) \
+  `STREAM_RECEIVER(s_axis, dma_pkg::dma_axis_t)
 
 `endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "dma.svh"
+`include "stream.svh"
 
 /// The DMA engine: descriptors in host memory, bytes between host memory and the card's memory or packet streams (docs/dma.md).
 ///
@@ -59,27 +60,17 @@ module dma_engine
       .Channels(Channels)
   ) i_control (
       .*,
-      .stream_room_i       (h2c_stream_room_o),
-      .stream_valid_i      (c2h_stream_valid_o),
-      .stream_channel_i    (c2h_stream_channel_o),
-      .flr_done_o          (control_done),
-      .stop_o              (stop_i),
-      .reserve_o           (reserve_i),
-      .m_read_valid        (s_fetch_valid),
-      .m_read_ready        (s_fetch_ready),
-      .m_read_payload      (s_fetch_payload),
-      .s_completion_valid  (m_fetched_valid),
-      .s_completion_ready  (m_fetched_ready),
-      .s_completion_payload(m_fetched_payload),
-      .m_write_valid       (s_status_valid),
-      .m_write_ready       (s_status_ready),
-      .m_write_payload     (s_status_payload),
-      .m_turn_valid        (turn_valid),
-      .m_turn_ready        (turn_ready),
-      .m_turn_payload      (turn),
-      .s_done_valid        (done_valid),
-      .s_done_ready        (done_ready),
-      .s_done_payload      (done)
+      .stream_room_i   (h2c_stream_room_o),
+      .stream_valid_i  (c2h_stream_valid_o),
+      .stream_channel_i(c2h_stream_channel_o),
+      .flr_done_o      (control_done),
+      .stop_o          (stop_i),
+      .reserve_o       (reserve_i),
+      `STREAM_PORTS(m_read, s_fetch_valid, s_fetch_ready, s_fetch_payload),
+      `STREAM_PORTS(s_completion, m_fetched_valid, m_fetched_ready, m_fetched_payload),
+      `STREAM_PORTS(m_write, s_status_valid, s_status_ready, s_status_payload),
+      `STREAM_PORTS(m_turn, turn_valid, turn_ready, turn),
+      `STREAM_PORTS(s_done, done_valid, done_ready, done)
   );
   assign flr_done_o = control_done && idle_o;
 
@@ -90,24 +81,16 @@ module dma_engine
         .Half (1'b1)
     ) i_turn (
         .*,
-        .s_valid  (turn_valid[i]),
-        .s_ready  (turn_ready[i]),
-        .s_payload(turn[i]),
-        .m_valid  (turn_out_valid[i]),
-        .m_ready  (turn_out_ready[i]),
-        .m_payload(turn_out[i])
+        `STREAM_PORTS(s, turn_valid[i], turn_ready[i], turn[i]),
+        `STREAM_PORTS(m, turn_out_valid[i], turn_out_ready[i], turn_out[i])
     );
     stream_register #(
         .Width($bits(done_t)),
         .Half (1'b1)
     ) i_done (
         .*,
-        .s_valid  (done_in_valid[i]),
-        .s_ready  (done_in_ready[i]),
-        .s_payload(done_in[i]),
-        .m_valid  (done_valid[i]),
-        .m_ready  (done_ready[i]),
-        .m_payload(done[i])
+        `STREAM_PORTS(s, done_in_valid[i], done_in_ready[i], done_in[i]),
+        `STREAM_PORTS(m, done_valid[i], done_ready[i], done[i])
     );
   end
   assign {s_c2h_valid, s_h2c_valid} = turn_out_valid;

@@ -2,6 +2,26 @@
 `default_nettype none
 `include "axi.svh"
 
+// The shell's streams of all ports, in the list of ports, before others.
+`define SHELL_RECEIVER(prefix) \
+  input  wire  [Ports-1:0]        prefix``_tvalid, \
+  output logic [Ports-1:0]        prefix``_tready, \
+  input  wire  [Ports-1:0][511:0] prefix``_tdata, \
+  input  wire  [Ports-1:0][ 63:0] prefix``_tkeep, \
+  input  wire  [Ports-1:0]        prefix``_tlast, \
+  input  wire  [Ports-1:0][ 15:0] prefix``_tuser_size, \
+  input  wire  [Ports-1:0][ 15:0] prefix``_tuser_src, \
+  input  wire  [Ports-1:0][ 15:0] prefix``_tuser_dst,
+`define SHELL_TRANSMITTER(prefix) \
+  output logic [Ports-1:0]        prefix``_tvalid, \
+  input  wire  [Ports-1:0]        prefix``_tready, \
+  output logic [Ports-1:0][511:0] prefix``_tdata, \
+  output logic [Ports-1:0][ 63:0] prefix``_tkeep, \
+  output logic [Ports-1:0]        prefix``_tlast, \
+  output logic [Ports-1:0][ 15:0] prefix``_tuser_size, \
+  output logic [Ports-1:0][ 15:0] prefix``_tuser_src, \
+  output logic [Ports-1:0][ 15:0] prefix``_tuser_dst,
+
 /// The kv core as a user plugin in the 250 MHz box of the OpenNIC shell: docs/opennic.md.
 ///
 /// Behaviour: one kv core for each CMAC port, between that port and the physical function of the same number. Frames that are not the core's
@@ -36,62 +56,13 @@ module kv_box_250mhz
     input  wire  mod_rstn,
     output logic mod_rst_done,
 
-    input  wire  [31:0] s_axil_awaddr,
-    input  wire         s_axil_awvalid,
-    output logic        s_axil_awready,
-    input  wire  [31:0] s_axil_wdata,
-    input  wire         s_axil_wvalid,
-    output logic        s_axil_wready,
-    output logic [ 1:0] s_axil_bresp,
-    output logic        s_axil_bvalid,
-    input  wire         s_axil_bready,
-    input  wire  [31:0] s_axil_araddr,
-    input  wire         s_axil_arvalid,
-    output logic        s_axil_arready,
-    output logic [31:0] s_axil_rdata,
-    output logic [ 1:0] s_axil_rresp,
-    output logic        s_axil_rvalid,
-    input  wire         s_axil_rready,
+    `AXI_LITE_SUBORDINATE_OF_WORDS(s_axil, 32, 32)
 
-    // From the host.
-    input  wire  [Ports-1:0]        s_axis_qdma_h2c_tvalid,
-    output logic [Ports-1:0]        s_axis_qdma_h2c_tready,
-    input  wire  [Ports-1:0][511:0] s_axis_qdma_h2c_tdata,
-    input  wire  [Ports-1:0][ 63:0] s_axis_qdma_h2c_tkeep,
-    input  wire  [Ports-1:0]        s_axis_qdma_h2c_tlast,
-    input  wire  [Ports-1:0][ 15:0] s_axis_qdma_h2c_tuser_size,
-    input  wire  [Ports-1:0][ 15:0] s_axis_qdma_h2c_tuser_src,
-    input  wire  [Ports-1:0][ 15:0] s_axis_qdma_h2c_tuser_dst,
-
-    // To the host.
-    output logic [Ports-1:0]        m_axis_qdma_c2h_tvalid,
-    input  wire  [Ports-1:0]        m_axis_qdma_c2h_tready,
-    output logic [Ports-1:0][511:0] m_axis_qdma_c2h_tdata,
-    output logic [Ports-1:0][ 63:0] m_axis_qdma_c2h_tkeep,
-    output logic [Ports-1:0]        m_axis_qdma_c2h_tlast,
-    output logic [Ports-1:0][ 15:0] m_axis_qdma_c2h_tuser_size,
-    output logic [Ports-1:0][ 15:0] m_axis_qdma_c2h_tuser_src,
-    output logic [Ports-1:0][ 15:0] m_axis_qdma_c2h_tuser_dst,
-
-    // To the network.
-    output logic [Ports-1:0]        m_axis_adap_tx_250mhz_tvalid,
-    input  wire  [Ports-1:0]        m_axis_adap_tx_250mhz_tready,
-    output logic [Ports-1:0][511:0] m_axis_adap_tx_250mhz_tdata,
-    output logic [Ports-1:0][ 63:0] m_axis_adap_tx_250mhz_tkeep,
-    output logic [Ports-1:0]        m_axis_adap_tx_250mhz_tlast,
-    output logic [Ports-1:0][ 15:0] m_axis_adap_tx_250mhz_tuser_size,
-    output logic [Ports-1:0][ 15:0] m_axis_adap_tx_250mhz_tuser_src,
-    output logic [Ports-1:0][ 15:0] m_axis_adap_tx_250mhz_tuser_dst,
-
-    // From the network.
-    input  wire  [Ports-1:0]        s_axis_adap_rx_250mhz_tvalid,
-    output logic [Ports-1:0]        s_axis_adap_rx_250mhz_tready,
-    input  wire  [Ports-1:0][511:0] s_axis_adap_rx_250mhz_tdata,
-    input  wire  [Ports-1:0][ 63:0] s_axis_adap_rx_250mhz_tkeep,
-    input  wire  [Ports-1:0]        s_axis_adap_rx_250mhz_tlast,
-    input  wire  [Ports-1:0][ 15:0] s_axis_adap_rx_250mhz_tuser_size,
-    input  wire  [Ports-1:0][ 15:0] s_axis_adap_rx_250mhz_tuser_src,
-    input  wire  [Ports-1:0][ 15:0] s_axis_adap_rx_250mhz_tuser_dst,
+    // From and to the host; to and from the network.
+    `SHELL_RECEIVER(s_axis_qdma_h2c)
+    `SHELL_TRANSMITTER(m_axis_qdma_c2h)
+    `SHELL_TRANSMITTER(m_axis_adap_tx_250mhz)
+    `SHELL_RECEIVER(s_axis_adap_rx_250mhz)
 
     /// Memory can be used; once it can, for ever.
     input  wire                              memory_ready_i,
@@ -219,7 +190,6 @@ module kv_box_250mhz
     for (genvar c = 0; c < Channels; c++) begin : gen_channel
       `AXI3_FROM_FLAT(axi, c, memory_req[Channels*i+c], m_axi_resp[Channels*i+c])
     end
-    // verilog_lint: waive-start module-port
     kv_core #(
         .Channels(Channels),
         .LineCacheBits(LineCacheBits),
@@ -239,7 +209,6 @@ module kv_box_250mhz
         `AXIS_PORTS(m_host, host_out_valid, m_axis_qdma_c2h_tready[i], host_out),
         `AXI3_PORTS(m_axi, axi)
     );
-    // verilog_lint: waive-stop module-port
 
     assign net_out_user                        = user_t'(net_out.user);
     assign host_out_user                       = user_t'(host_out.user);
@@ -295,4 +264,6 @@ module kv_box_250mhz
   end
 
 endmodule
+`undef SHELL_RECEIVER
+`undef SHELL_TRANSMITTER
 `default_nettype wire

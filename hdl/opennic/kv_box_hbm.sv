@@ -122,7 +122,6 @@ module kv_box_hbm
       .AXI_``NUMBER``_BID()
 
   // verilator lint_off PINCONNECTEMPTY
-  // verilog_lint: waive-start module-port
   kv_hbm_ip i_hbm (
       .HBM_REF_CLK_0(ref_clk_i),
       .HBM_REF_CLK_1(ref_clk_i),
@@ -145,7 +144,6 @@ module kv_box_hbm
       `KV_BOX_HBM_PORT(24, 6),
       `KV_BOX_HBM_PORT(28, 7)
   );
-  // verilog_lint: waive-stop module-port
   // verilator lint_on PINCONNECTEMPTY
   `undef KV_BOX_HBM_PORT
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// From the shell's AXI4-Lite, at 125 MHz, to the registers of the cores, at 250 MHz.
 ///
@@ -90,30 +91,22 @@ module kv_box_registers
   cdc_bus #(
       .Width($bits(access_t))
   ) i_access (
-      .s_clk_i  (axil_clk_i),
-      .s_rst_i  (1'b0),
-      .s_valid  (ask_valid),
-      .s_ready  (ask_ready),
-      .s_payload(ask_payload),
-      .m_clk_i  (clk_i),
-      .m_rst_i  (1'b0),
-      .m_valid  (access_valid),
-      .m_ready  (access_ready),
-      .m_payload(access)
+      .s_clk_i(axil_clk_i),
+      .s_rst_i(1'b0),
+      `STREAM_PORTS(s, ask_valid, ask_ready, ask_payload),
+      .m_clk_i(clk_i),
+      .m_rst_i(1'b0),
+      `STREAM_PORTS(m, access_valid, access_ready, access)
   );
   cdc_bus #(
       .Width($bits(answer_t))
   ) i_answer (
-      .s_clk_i  (clk_i),
-      .s_rst_i  (1'b0),
-      .s_valid  (answer_valid),
-      .s_ready  (answer_ready),
-      .s_payload(answer_payload),
-      .m_clk_i  (axil_clk_i),
-      .m_rst_i  (1'b0),
-      .m_valid  (answered),
-      .m_ready  (done),
-      .m_payload(answer)
+      .s_clk_i(clk_i),
+      .s_rst_i(1'b0),
+      `STREAM_PORTS(s, answer_valid, answer_ready, answer_payload),
+      .m_clk_i(axil_clk_i),
+      .m_rst_i(1'b0),
+      `STREAM_PORTS(m, answered, done, answer)
   );
 
   always_ff @(posedge axil_clk_i) begin

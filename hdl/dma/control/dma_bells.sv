@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// Writes to the doorbell window, read: which ring, its new tail, and the descriptor if the write carries one.
 ///
@@ -54,12 +55,8 @@ module dma_bells
       .Width($bits(doorbell_t))
   ) i_register (
       .*,
-      .s_valid  (goes),
-      .s_ready  (s_bell_ready),
-      .s_payload({ring, tail, carries, descriptor_of(bell.data[191:0])}),
-      .m_valid  (doorbell_valid),
-      .m_ready  (doorbell_ready),
-      .m_payload(doorbell)
+      `STREAM_PORTS(s, goes, s_bell_ready, {ring, tail, carries, descriptor_of(bell.data[191:0])}),
+      `STREAM_PORTS(m, doorbell_valid, doorbell_ready, doorbell)
   );
 
   `ASSERT(in_one_ring, !s_bell_valid || 8'(bell.offset[5:0]) + 8'(bell.bytes) <= 8'd64,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// The control part of the DMA engine: from doorbells to turns, and from answered turns to status words and interrupts (docs/dma.md).
 ///
@@ -39,21 +40,13 @@ module dma_control
     /// Place that the data part's reads leave free: see dma_h2c_cutter.
     output logic     [7:0] reserve_o,
 
-    input  wire        s_bell_valid,
-    output logic       s_bell_ready,
-    input  wire bell_t s_bell_payload,
+    `STREAM_RECEIVER(s_bell, bell_t)
 
-    output logic  m_read_valid,
-    input  wire   m_read_ready,
-    output read_t m_read_payload,
+    `STREAM_SENDER(m_read, read_t)
 
-    input  wire              s_completion_valid,
-    output logic             s_completion_ready,
-    input  wire completion_t s_completion_payload,
+    `STREAM_RECEIVER(s_completion, completion_t)
 
-    output logic   m_write_valid,
-    input  wire    m_write_ready,
-    output write_t m_write_payload,
+    `STREAM_SENDER(m_write, write_t)
 
     output logic  [1:0] m_turn_valid,
     input  wire   [1:0] m_turn_ready,

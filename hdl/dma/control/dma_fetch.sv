@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// Fetches descriptors, as soon as a doorbell says that they are there, into the store.
 ///
@@ -43,9 +44,7 @@ module dma_fetch
     output ring_t       taken_ring_o,
     input  wire count_t taken_i,
 
-    output logic  m_read_valid,
-    input  wire   m_read_ready,
-    output read_t m_read_payload,
+    `STREAM_SENDER(m_read, read_t)
 
     input wire              s_completion_valid,
     // verilator lint_off UNUSEDSIGNAL
@@ -275,9 +274,7 @@ module dma_fetch
   ) i_reads (
       .*,
       .rst_i            (rst_i || life_i.forget),
-      .s_valid          (asks),
-      .s_ready          (tag_free),
-      .s_payload        (asked),
+      `STREAM_PORTS(s, asks, tag_free, asked),
       .s_tag            (tag),
       .complete_i       (ends),
       .complete_tag_i   (here_tag),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// Makes posted writes of status words, packet entries and messages: their addresses and data.
 ///
@@ -34,9 +35,7 @@ module dma_poster
     input  wire each_t        held_i,
     output event_t            back_o,
 
-    output logic   m_write_valid,
-    input  wire    m_write_ready,
-    output write_t m_write_payload,
+    `STREAM_SENDER(m_write, write_t)
 
     output logic idle_o
 );
@@ -99,12 +98,8 @@ module dma_poster
       .Width($bits(aimed_t))
   ) i_aimed (
       .*,
-      .s_valid  (post_valid),
-      .s_ready  (post_ready),
-      .s_payload(aimed),
-      .m_valid  (aimed_valid),
-      .m_ready  (aimed_ready),
-      .m_payload(aimed_q)
+      `STREAM_PORTS(s, post_valid, post_ready, aimed),
+      `STREAM_PORTS(m, aimed_valid, aimed_ready, aimed_q)
   );
   assign is_message  = aimed_q.post.kind == PostMessage;
   assign held        = is_message && held_i[aimed_q.post.ring];
@@ -133,12 +128,8 @@ module dma_poster
       .Width($bits(out_t))
   ) i_out (
       .*,
-      .s_valid  (goes),
-      .s_ready  (free),
-      .s_payload(out),
-      .m_valid  (m_write_valid),
-      .m_ready  (m_write_ready),
-      .m_payload(out_q)
+      `STREAM_PORTS(s, goes, free, out),
+      `STREAM_PORTS(m, m_write_valid, m_write_ready, out_q)
   );
   always_comb begin
     m_write_payload             = '0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// The teller: counts what is done, and says so to the host: status words, entries of packets, and the events that become interrupts.
 ///
@@ -262,12 +263,8 @@ module dma_teller
       .Block(1'b0)
   ) i_posts (
       .*,
-      .s_valid  (puts),
-      .s_ready  (fits),
-      .s_payload(put),
-      .m_valid  (post_valid),
-      .m_ready  (post_ready),
-      .m_payload(post)
+      `STREAM_PORTS(s, puts, fits, put),
+      `STREAM_PORTS(m, post_valid, post_ready, post)
   );
 
   `ASSERT(no_post_lost, !puts || fits, "there is no room for what is to be posted")

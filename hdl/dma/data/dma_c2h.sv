@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
+`include "stream.svh"
 
 /// Turns from the card to the host's memory: from AXI, or packets of a stream.
 ///
@@ -25,23 +26,15 @@ module dma_c2h
     input wire stop_i,
     input wire [2:0] mps_i,
 
-    input  wire        s_turn_valid,
-    output logic       s_turn_ready,
-    input  wire turn_t s_turn_payload,
-    output logic       m_done_valid,
-    input  wire        m_done_ready,
-    output done_t      m_done_payload,
+    `STREAM_RECEIVER(s_turn, turn_t)
+    `STREAM_SENDER(m_done, done_t)
 
     output axi_req_t       m_axi_req,
     input  wire axi_resp_t m_axi_resp,
 
-    input  wire            s_axis_valid,
-    output logic           s_axis_ready,
-    input  wire dma_axis_t s_axis_payload,
+    `STREAM_RECEIVER(s_axis, dma_axis_t)
 
-    output logic   m_write_valid,
-    input  wire    m_write_ready,
-    output write_t m_write_payload,
+    `STREAM_SENDER(m_write, write_t)
 
     output logic       stream_valid_o,
     output logic [1:0] stream_channel_o,
@@ -65,14 +58,10 @@ module dma_c2h
       .Stream(Stream)
   ) i_reader (
       .*,
-      .s_valid(s_turn_valid),
-      .s_ready(s_turn_ready),
-      .s_payload(s_turn_payload),
+      `STREAM_PORTS(s, s_turn_valid, s_turn_ready, s_turn_payload),
       .write_o(write),
       .free_i(free),
-      .m_valid(told_valid),
-      .m_ready(told_ready),
-      .m_payload(told),
+      `STREAM_PORTS(m, told_valid, told_ready, told),
       .arrived_o(arrived),
       .turn_i(turn),
       .bad_o(bad)
@@ -91,18 +80,14 @@ module dma_c2h
       .Lines(Lines)
   ) i_writer (
       .*,
-      .s_valid(told_valid),
-      .s_ready(told_ready),
-      .s_payload(told),
+      `STREAM_PORTS(s, told_valid, told_ready, told),
       .arrived_i(arrived),
       .turn_o(turn),
       .bad_i(bad),
       .read_o(read),
       .read_i(read_data),
       .free_o(free),
-      .m_valid(m_write_valid),
-      .m_ready(m_write_ready),
-      .m_payload(m_write_payload)
+      `STREAM_PORTS(m, m_write_valid, m_write_ready, m_write_payload)
   );
 
   // Turns that were accepted and are not answered.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// Fetches the bytes of turns to the host: from AXI, or from the packet stream, into lines of a ring.
 ///
@@ -29,17 +30,13 @@ module dma_c2h_reader
     input wire rst_i,
     input wire stop_i,
 
-    input  wire        s_valid,
-    output logic       s_ready,
-    input  wire turn_t s_payload,
+    `STREAM_RECEIVER(s, turn_t)
 
     // The read channels; those of writing are idle.
     output axi_req_t       m_axi_req,
     input  wire axi_resp_t m_axi_resp,
 
-    input  wire            s_axis_valid,
-    output logic           s_axis_ready,
-    input  wire dma_axis_t s_axis_payload,
+    `STREAM_RECEIVER(s_axis, dma_axis_t)
 
     /// Whose packet comes next.
     output logic       stream_valid_o,
@@ -50,9 +47,7 @@ module dma_c2h_reader
     input  wire         free_i,
 
     // Turns for the writer: with stream, `last` is the packet's end, bytes are what came, and card[5:0] is the first byte's lane.
-    output logic  m_valid,
-    input  wire   m_ready,
-    output turn_t m_payload,
+    `STREAM_SENDER(m, turn_t)
 
     /// Lines that came so far.
     output logic [LineBits:0] arrived_o,
@@ -76,12 +71,8 @@ module dma_c2h_reader
       .Depth(Outstanding)
   ) i_turns (
       .*,
-      .s_valid  (told_valid),
-      .s_ready  (told_ready),
-      .s_payload(told),
-      .m_valid  (m_valid),
-      .m_ready  (m_ready),
-      .m_payload(m_payload)
+      `STREAM_PORTS(s, told_valid, told_ready, told),
+      `STREAM_PORTS(m, m_valid, m_ready, m_payload)
   );
 
   // ---- their bursts
@@ -124,12 +115,8 @@ module dma_c2h_reader
       .Half (1'b1)
   ) i_burst (
       .*,
-      .s_valid  (split_valid),
-      .s_ready  (split_go),
-      .s_payload(split),
-      .m_valid  (valid),
-      .m_ready  (ready),
-      .m_payload(burst)
+      `STREAM_PORTS(s, split_valid, split_go, split),
+      `STREAM_PORTS(m, valid, ready, burst)
   );
   assign ready = fits && burst_ready && address_ready;
   assign go    = valid && ready;
@@ -138,12 +125,8 @@ module dma_c2h_reader
       .Width(72)
   ) i_address (
       .*,
-      .s_valid  (go),
-      .s_ready  (address_ready),
-      .s_payload({burst.addr, 8'(burst.lines) - 8'd1}),
-      .m_valid  (m_axi_req.ar_valid),
-      .m_ready  (m_axi_resp.ar_ready),
-      .m_payload(ar)
+      `STREAM_PORTS(s, go, address_ready, {burst.addr, 8'(burst.lines) - 8'd1}),
+      `STREAM_PORTS(m, m_axi_req.ar_valid, m_axi_resp.ar_ready, ar)
   );
   // Whether a burst ends its turn.
   logic burst_valid, burst_ends, answered;
@@ -153,12 +136,8 @@ module dma_c2h_reader
       .Block(1'b0)
   ) i_bursts (
       .*,
-      .s_valid  (go),
-      .s_ready  (burst_ready),
-      .s_payload(burst.last),
-      .m_valid  (burst_valid),
-      .m_ready  (answered),
-      .m_payload(burst_ends)
+      `STREAM_PORTS(s, go, burst_ready, burst.last),
+      `STREAM_PORTS(m, burst_valid, answered, burst_ends)
   );
   always_comb begin
     m_axi_req.aw       = '0;
@@ -249,12 +228,9 @@ module dma_c2h_reader
         .Width($bits(stream_beat_t))
     ) i_beat (
         .*,
-        .s_valid  (s_axis_valid),
-        .s_ready  (s_axis_ready),
-        .s_payload({s_axis_payload.user[1:0], s_axis_payload.last, top, s_axis_payload.data}),
-        .m_valid  (now_valid),
-        .m_ready  (now_ready),
-        .m_payload(now)
+        `STREAM_PORTS(s, s_axis_valid, s_axis_ready, {
+                      s_axis_payload.user[1:0], s_axis_payload.last, top, s_axis_payload.data}),
+        `STREAM_PORTS(m, now_valid, now_ready, now)
     );
     // The rest of a packet that a reset cut is nobody's.
     assign stream_valid_o   = now_valid && !discard_q;

@@ -2,6 +2,7 @@
 `default_nettype none
 `include "assertions.svh"
 `include "attributes.svh"
+`include "stream.svh"
 
 /// Cuts turns to the host into posted writes, and moves their bytes to lane 0.
 ///
@@ -26,9 +27,9 @@ module dma_c2h_writer
     /// Of PCIe's device control register: 128 bytes << mps_i, at most 2 (512). It may change between turns.
     input wire [2:0] mps_i,
 
-    input  wire        s_valid,
-    output logic       s_ready,
-    input  wire turn_t s_payload,
+    `STREAM_RECEIVER(s, turn_t)
+    `STREAM_SENDER(m, write_t)
+    `STREAM_SENDER(m_done, done_t)
 
     input  wire  [LineBits:0] arrived_i,
     output logic [       5:0] turn_o,
@@ -36,15 +37,7 @@ module dma_c2h_writer
 
     output bank_read_t      read_o,
     input  wire bank_data_t read_i,
-    output logic            free_o,
-
-    output logic   m_valid,
-    input  wire    m_ready,
-    output write_t m_payload,
-
-    output logic  m_done_valid,
-    input  wire   m_done_ready,
-    output done_t m_done_payload
+    output logic            free_o
 );
 
   // What a write knows of its turn.
@@ -113,12 +106,8 @@ module dma_c2h_writer
       .CutReady(1'b1)
   ) i_write (
       .*,
-      .s_valid  (split_valid),
-      .s_ready  (split_ready),
-      .s_payload(split),
-      .m_valid  (valid),
-      .m_ready  (ready),
-      .m_payload(about)
+      `STREAM_PORTS(s, split_valid, split_ready, split),
+      `STREAM_PORTS(m, valid, ready, about)
   );
 
   // ---- a beat of the write that is taken out of the ring

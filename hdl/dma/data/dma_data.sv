@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "dma.svh"
+`include "stream.svh"
 
 /// The data part of the DMA engine: moves the bytes of turns, both ways.
 ///
@@ -36,30 +37,16 @@ module dma_data
     /// See dma_h2c_cutter.
     input wire [7:0] reserve_i,
 
-    input  wire        s_h2c_valid,
-    output logic       s_h2c_ready,
-    input  wire turn_t s_h2c_payload,
-    output logic       m_h2c_done_valid,
-    input  wire        m_h2c_done_ready,
-    output done_t      m_h2c_done_payload,
+    `STREAM_RECEIVER(s_h2c, turn_t)
+    `STREAM_SENDER(m_h2c_done, done_t)
 
-    input  wire        s_c2h_valid,
-    output logic       s_c2h_ready,
-    input  wire turn_t s_c2h_payload,
-    output logic       m_c2h_done_valid,
-    input  wire        m_c2h_done_ready,
-    output done_t      m_c2h_done_payload,
+    `STREAM_RECEIVER(s_c2h, turn_t)
+    `STREAM_SENDER(m_c2h_done, done_t)
 
     // Descriptors, and status words.
-    input  wire         s_fetch_valid,
-    output logic        s_fetch_ready,
-    input  wire read_t  s_fetch_payload,
-    output logic        m_fetched_valid,
-    input  wire         m_fetched_ready,
-    output completion_t m_fetched_payload,
-    input  wire         s_status_valid,
-    output logic        s_status_ready,
-    input  wire write_t s_status_payload,
+    `STREAM_RECEIVER(s_fetch, read_t)
+    `STREAM_SENDER(m_fetched, completion_t)
+    `STREAM_RECEIVER(s_status, write_t)
 
     `DMA_HOST_PORTS
     // The card.
@@ -105,18 +92,10 @@ module dma_data
   ) i_h2c (
       .*,
       .stop_i(stop),
-      .s_turn_valid(s_h2c_valid),
-      .s_turn_ready(s_h2c_ready),
-      .s_turn_payload(s_h2c_payload),
-      .m_done_valid(m_h2c_done_valid),
-      .m_done_ready(m_h2c_done_ready),
-      .m_done_payload(m_h2c_done_payload),
-      .m_read_valid(read_valid),
-      .m_read_ready(read_ready),
-      .m_read_payload(read),
-      .s_completion_valid(completion_valid),
-      .s_completion_ready(completion_ready),
-      .s_completion_payload(completion),
+      `STREAM_PORTS(s_turn, s_h2c_valid, s_h2c_ready, s_h2c_payload),
+      `STREAM_PORTS(m_done, m_h2c_done_valid, m_h2c_done_ready, m_h2c_done_payload),
+      `STREAM_PORTS(m_read, read_valid, read_ready, read),
+      `STREAM_PORTS(s_completion, completion_valid, completion_ready, completion),
       .m_axi_req(h2c_req),
       .stream_room_o(h2c_stream_room_o),
       .idle_o(h2c_idle)
@@ -130,16 +109,10 @@ module dma_data
   ) i_c2h (
       .*,
       .stop_i(stop),
-      .s_turn_valid(s_c2h_valid),
-      .s_turn_ready(s_c2h_ready),
-      .s_turn_payload(s_c2h_payload),
-      .m_done_valid(m_c2h_done_valid),
-      .m_done_ready(m_c2h_done_ready),
-      .m_done_payload(m_c2h_done_payload),
+      `STREAM_PORTS(s_turn, s_c2h_valid, s_c2h_ready, s_c2h_payload),
+      `STREAM_PORTS(m_done, m_c2h_done_valid, m_c2h_done_ready, m_c2h_done_payload),
       .m_axi_req(c2h_req),
-      .m_write_valid(write_valid),
-      .m_write_ready(write_ready),
-      .m_write_payload(write),
+      `STREAM_PORTS(m_write, write_valid, write_ready, write),
       .stream_valid_o(c2h_stream_valid_o),
       .stream_channel_o(c2h_stream_channel_o),
       .idle_o(c2h_idle)
@@ -162,15 +135,9 @@ module dma_data
   ) i_requester (
       .*,
       .stop_i(stop),
-      .s_read_valid({s_fetch_valid, read_valid}),
-      .s_read_ready({s_fetch_ready, read_ready}),
-      .s_read_payload({s_fetch_payload, read}),
-      .m_completion_valid(told_valid),
-      .m_completion_ready(told_room),
-      .m_completion_payload(told),
-      .s_write_valid({s_status_valid, write_valid}),
-      .s_write_ready({s_status_ready, write_ready}),
-      .s_write_payload({s_status_payload, write}),
+      `STREAM_PORTS(s_read, {s_fetch_valid, read_valid}, {s_fetch_ready, read_ready}, {s_fetch_payload, read}),
+      `STREAM_PORTS(m_completion, told_valid, told_room, told),
+      `STREAM_PORTS(s_write, {s_status_valid, write_valid}, {s_status_ready, write_ready}, {s_status_payload, write}),
       .idle_o(unused_requester_idle)
   );
 
@@ -178,13 +145,9 @@ module dma_data
       .Width(1 + $bits(completion_t))
   ) i_completion (
       .*,
-      .rst_i    (rst_i || stop),
-      .s_valid  (told_valid != '0),
-      .s_ready  (told_room),
-      .s_payload({told_valid[1], told}),
-      .m_valid  (came_valid),
-      .m_ready  (came_ready),
-      .m_payload({of_fetch, completion})
+      .rst_i(rst_i || stop),
+      `STREAM_PORTS(s, told_valid != '0, told_room, {told_valid[1], told}),
+      `STREAM_PORTS(m, came_valid, came_ready, {of_fetch, completion})
   );
   assign completion_valid  = came_valid && !of_fetch && !stop;
   assign m_fetched_valid   = came_valid && of_fetch && !stop;

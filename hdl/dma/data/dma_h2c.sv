@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// Turns from the host's memory to the card: to AXI, or as packets to a stream.
 ///
@@ -34,26 +35,16 @@ module dma_h2c
     /// See dma_h2c_cutter.
     input wire [7:0] reserve_i,
 
-    input  wire        s_turn_valid,
-    output logic       s_turn_ready,
-    input  wire turn_t s_turn_payload,
-    output logic       m_done_valid,
-    input  wire        m_done_ready,
-    output done_t      m_done_payload,
+    `STREAM_RECEIVER(s_turn, turn_t)
+    `STREAM_SENDER(m_done, done_t)
 
-    output logic             m_read_valid,
-    input  wire              m_read_ready,
-    output read_t            m_read_payload,
-    input  wire              s_completion_valid,
-    output logic             s_completion_ready,
-    input  wire completion_t s_completion_payload,
+    `STREAM_SENDER(m_read, read_t)
+    `STREAM_RECEIVER(s_completion, completion_t)
 
     output axi_req_t       m_axi_req,
     input  wire axi_resp_t m_axi_resp,
 
-    output logic      m_axis_valid,
-    input  wire       m_axis_ready,
-    output dma_axis_t m_axis_payload,
+    `STREAM_SENDER(m_axis, dma_axis_t)
 
     output logic stream_room_o,
     output logic idle_o
@@ -72,12 +63,8 @@ module dma_h2c
       .Block(1'b1)
   ) i_turns (
       .*,
-      .s_valid  (admitted && cut_ready),
-      .s_ready  (turn_room),
-      .s_payload(s_turn_payload),
-      .m_valid  (queued_valid),
-      .m_ready  (queued_ready),
-      .m_payload(queued)
+      `STREAM_PORTS(s, admitted && cut_ready, turn_room, s_turn_payload),
+      `STREAM_PORTS(m, queued_valid, queued_ready, queued)
   );
   // It, and the pieces below, come at most in every other cycle, as the cutter makes them: so a register that cuts all paths costs nothing.
   stream_register #(
@@ -85,12 +72,8 @@ module dma_h2c
       .Half (1'b1)
   ) i_turn (
       .*,
-      .s_valid  (queued_valid),
-      .s_ready  (queued_ready),
-      .s_payload(queued),
-      .m_valid  (turn_valid),
-      .m_ready  (turn_ready),
-      .m_payload(turn)
+      `STREAM_PORTS(s, queued_valid, queued_ready, queued),
+      `STREAM_PORTS(m, turn_valid, turn_ready, turn)
   );
 
   // ---- pieces
@@ -102,9 +85,7 @@ module dma_h2c
       .Lines(Lines)
   ) i_cutter (
       .*,
-      .s_valid(admitted && turn_room),
-      .s_ready(cut_ready),
-      .s_payload(s_turn_payload),
+      `STREAM_PORTS(s, admitted && turn_room, cut_ready, s_turn_payload),
       .piece_tag_i(tag_t'(tag)),
       .free_i(free)
   );
@@ -126,9 +107,7 @@ module dma_h2c
       .Lookup(1'b0)
   ) i_tags (
       .*,
-      .s_valid(piece_valid && !keep),
-      .s_ready(tag_free),
-      .s_payload({piece.ends, piece.bytes}),
+      `STREAM_PORTS(s, piece_valid && !keep, tag_free, {piece.ends, piece.bytes}),
       .s_tag(tag),
       .complete_i(stored.valid || forced),
       .complete_tag_i(forced ? oldest : stored.tag[TagBits-1:0]),
@@ -149,12 +128,8 @@ module dma_h2c
       .Half (1'b1)
   ) i_ended (
       .*,
-      .s_valid  (over_valid),
-      .s_ready  (over_ready),
-      .s_payload(over),
-      .m_valid  (ended_valid),
-      .m_ready  (ended_ready),
-      .m_payload(ended)
+      `STREAM_PORTS(s, over_valid, over_ready, over),
+      `STREAM_PORTS(m, ended_valid, ended_ready, ended)
   );
 
   // ---- their bytes
@@ -205,9 +180,7 @@ module dma_h2c
       .read_i(read_data),
       .free_o(free),
       .fate_o(fate),
-      .m_axis_valid(beat_valid),
-      .m_axis_ready(beat_ready),
-      .m_axis_payload(beat)
+      `STREAM_PORTS(m_axis, beat_valid, beat_ready, beat)
   );
 
   // Turns that were accepted and are not answered.
@@ -245,12 +218,8 @@ module dma_h2c
         .Depth(Beats)
     ) i_queue (
         .*,
-        .s_valid  (beat_valid),
-        .s_ready  (beat_ready),
-        .s_payload(beat),
-        .m_valid  (m_axis_valid),
-        .m_ready  (m_axis_ready),
-        .m_payload(m_axis_payload)
+        `STREAM_PORTS(s, beat_valid, beat_ready, beat),
+        `STREAM_PORTS(m, m_axis_valid, m_axis_ready, m_axis_payload)
     );
     `ASSERT(queue_has_room, !beat_valid || beat_ready, "a stream turn was accepted without room")
   end else begin : gen_no_stream

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "stream.svh"
 
 /// Cuts turns to the card into reads of the host's memory, and gives each a tag and its place in the ring of lines.
 ///
@@ -28,9 +29,7 @@ module dma_h2c_cutter
     /// 1/512 of the ring each that stay free; it may change at any time.
     input wire [7:0] reserve_i,
 
-    input  wire        s_valid,
-    output logic       s_ready,
-    input  wire turn_t s_payload,
+    `STREAM_RECEIVER(s, turn_t)
 
     // A piece: its tag comes from there, and with it goes the request.
     output logic      piece_valid,
@@ -38,9 +37,7 @@ module dma_h2c_cutter
     output piece_t    piece,
     input  wire tag_t piece_tag_i,
 
-    output logic  m_read_valid,
-    input  wire   m_read_ready,
-    output read_t m_read_payload,
+    `STREAM_SENDER(m_read, read_t)
 
     /// A line was emptied.
     input wire free_i
@@ -119,12 +116,8 @@ module dma_h2c_cutter
       .Half (1'b1)
   ) i_register (
       .*,
-      .s_valid  (go),
-      .s_ready  (out_ready),
-      .s_payload(read),
-      .m_valid  (m_read_valid),
-      .m_ready  (m_read_ready),
-      .m_payload(m_read_payload)
+      `STREAM_PORTS(s, go, out_ready, read),
+      `STREAM_PORTS(m, m_read_valid, m_read_ready, m_read_payload)
   );
 
   logic unused;

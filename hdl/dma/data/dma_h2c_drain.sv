@@ -2,6 +2,7 @@
 `default_nettype none
 `include "assertions.svh"
 `include "attributes.svh"
+`include "stream.svh"
 
 /// Takes runs out of the ring of lines: to AXI as bursts, to the stream, or nowhere; and says what became of turns.
 ///
@@ -38,15 +39,10 @@ module dma_h2c_drain
     output axi_req_t       m_axi_req,
     input  wire axi_resp_t m_axi_resp,
 
-    output logic  m_axis_valid,
-    input  wire   m_axis_ready,
-    output axis_t m_axis_payload,
+    `STREAM_SENDER(m_axis, axis_t)
 
-    output fate_t fate_o,
-
-    output logic  m_done_valid,
-    input  wire   m_done_ready,
-    output done_t m_done_payload
+    `STREAM_SENDER(m_done, done_t)
+    output fate_t fate_o
 );
 
   // A turn's part whose end is awaited.
@@ -193,12 +189,8 @@ module dma_h2c_drain
       .Block(1'b0)
   ) i_awaited (
       .*,
-      .s_valid  (fetch && final_q),
-      .s_ready  (awaited_ready),
-      .s_payload(awaited_q),
-      .m_valid  (awaited_valid),
-      .m_ready  (passes),
-      .m_payload(awaited)
+      `STREAM_PORTS(s, fetch && final_q, awaited_ready, awaited_q),
+      `STREAM_PORTS(m, awaited_valid, passes, awaited)
   );
   assign fate_o = '{
           failed: b_take && m_axi_resp.b_valid && m_axi_resp.b.resp[1] && !awaited.ends,

@@ -2,6 +2,7 @@
 `default_nettype none
 `include "assertions.svh"
 `include "attributes.svh"
+`include "stream.svh"
 
 /// Puts completions into their places in the ring of lines, each byte in the lane of its address on the card.
 ///
@@ -35,9 +36,7 @@ module dma_h2c_store
     // verilator lint_on UNUSEDSIGNAL
     output logic keep_o,
 
-    input  wire              s_completion_valid,
-    output logic             s_completion_ready,
-    input  wire completion_t s_completion_payload,
+    `STREAM_RECEIVER(s_completion, completion_t)
 
     /// Whether the completion's tag is in flight.
     input  wire     found_i,

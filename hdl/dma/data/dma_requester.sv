@@ -2,6 +2,7 @@
 `default_nettype none
 `include "assertions.svh"
 `include "dma.svh"
+`include "stream.svh"
 
 /// The one PCIe requester of the DMA engine: reads of data and of descriptors, writes of data and of status words.
 ///
@@ -118,14 +119,10 @@ module dma_requester
       .Width ($bits(read_t))
   ) i_reads (
       .*,
-      .s_valid(s_read_valid),
-      .s_ready(s_read_ready),
-      .s_payload(s_read_payload),
-      .s_last('1),
-      .m_valid(request_valid),
-      .m_ready(request_ready),
-      .m_payload(request),
-      .m_last(unused_request_last),
+      `STREAM_PORTS(s, s_read_valid, s_read_ready, s_read_payload),
+      .s_last ('1),
+      `STREAM_PORTS(m, request_valid, request_ready, request),
+      .m_last (unused_request_last),
       .m_index(client)
   );
   assign request_lines = 7'((13'(request.addr[5:0]) + request.bytes + 13'd63) >> 6);
@@ -141,12 +138,8 @@ module dma_requester
       .Width($bits(read_t))
   ) i_read_register (
       .*,
-      .s_valid  (issue),
-      .s_ready  (out_ready),
-      .s_payload(request_out),
-      .m_valid  (m_read_valid),
-      .m_ready  (m_read_ready),
-      .m_payload(m_read_payload)
+      `STREAM_PORTS(s, issue, out_ready, request_out),
+      `STREAM_PORTS(m, m_read_valid, m_read_ready, m_read_payload)
   );
 
   // ---- what is in flight: looked up by the request, and by the completion, or, when there is none, by the one who looks for those too old
@@ -286,14 +279,10 @@ module dma_requester
       .Packets(1'b1)
   ) i_writes (
       .*,
-      .s_valid({s_write_valid[0], s_write_valid[1]}),
-      .s_ready({s_write_ready[0], s_write_ready[1]}),
-      .s_payload(offered),
-      .s_last(write_lasts),
-      .m_valid(write_valid),
-      .m_ready(write_ready),
-      .m_payload({head, low}),
-      .m_last(write_last),
+      `STREAM_PORTS(s, {s_write_valid[0], s_write_valid[1]}, {s_write_ready[0], s_write_ready[1]}, offered),
+      .s_last (write_lasts),
+      `STREAM_PORTS(m, write_valid, write_ready, {head, low}),
+      .m_last (write_last),
       .m_index(unused_writer)
   );
   always_comb begin
@@ -304,12 +293,8 @@ module dma_requester
       .Width($bits(write_t))
   ) i_write_register (
       .*,
-      .s_valid  (write_valid),
-      .s_ready  (write_ready),
-      .s_payload({head, write_data}),
-      .m_valid  (m_write_valid),
-      .m_ready  (m_write_ready),
-      .m_payload(m_write_payload)
+      `STREAM_PORTS(s, write_valid, write_ready, {head, write_data}),
+      `STREAM_PORTS(m, m_write_valid, m_write_ready, m_write_payload)
   );
 
   logic unused;
