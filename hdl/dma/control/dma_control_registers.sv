@@ -141,11 +141,11 @@ module dma_control_registers
     setting_o.data         <= kept_data;
     if (keeps) begin
       case (kept_word)
-        StatusLowWord:  status_base_o[31:9] <= kept_data[31:9];
-        StatusHighWord: status_base_o[63:32] <= kept_data;
-        StatusPaceWord: pace_o <= kept_data[7:0];
+        StatusLowWord:   status_base_o[31:9] <= kept_data[31:9];
+        StatusHighWord:  status_base_o[63:32] <= kept_data;
+        StatusPaceWord:  pace_o <= kept_data[7:0];
         ReadReserveWord: reserve_o <= kept_data[7:0];
-        default:        ;
+        default:         ;
       endcase
     end
     if (rst_i) begin

@@ -97,9 +97,9 @@ module dma_h2c_cutter
       next_q <= next_q + LineBits'(fresh);
       lane_q <= reach[5:0];
     end
-    free_q <= free_q - (go ? (LineBits + 1)'(fresh) : '0) + (LineBits + 1)'(free_i);
+    free_q   <= free_q - (go ? (LineBits + 1)'(fresh) : '0) + (LineBits + 1)'(free_i);
     // A cycle late, and never wrong: after a piece there is a cycle without one, since the register before the requester is full.
-    room_q <= free_q >= needed_q;
+    room_q   <= free_q >= needed_q;
     needed_q <= (LineBits + 1)'(8'd2 << mrrs_i) + (LineBits + 1)'({reserve_i, LineBits'(0)} >> 9) + 1'b1;
     if (rst_i) begin
       next_q <= '0;
