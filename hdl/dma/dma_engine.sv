@@ -52,6 +52,7 @@ module dma_engine
   done_t [1:0] done, done_in;
   logic stop_i, h2c_stream_room_o, c2h_stream_valid_o, control_done, idle_o;
   logic [1:0] c2h_stream_channel_o;
+  logic [7:0] reserve_i;
 
   logic [2:0] mrrs_i;
   assign mrrs_i = function_i.max_read;
@@ -64,6 +65,7 @@ module dma_engine
       .stream_channel_i(c2h_stream_channel_o),
       .flr_done_o      (control_done),
       .stop_o          (stop_i),
+      .reserve_o       (reserve_i),
       `STREAM_PORTS(m_read, s_fetch_valid, s_fetch_ready, s_fetch_payload),
       `STREAM_PORTS(s_completion, m_fetched_valid, m_fetched_ready, m_fetched_payload),
       `STREAM_PORTS(m_write, s_status_valid, s_status_ready, s_status_payload),

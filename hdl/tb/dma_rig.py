@@ -39,7 +39,7 @@ PORTS: dict[str, tuple[str, dict[str, int]]] = {
     "m_axis": ("dma_axis_t", STREAM_FIELDS),
     "s_axis": ("dma_axis_t", STREAM_FIELDS),
 }
-LEVELS = {"stop_i": 1, "mrrs_i": 3, "mps_i": 3, "timeout_i": 7}
+LEVELS = {"stop_i": 1, "mrrs_i": 3, "mps_i": 3, "timeout_i": 7, "reserve_i": 8}
 FLAGS = {
     "h2c_stream_room_o": 1,
     "c2h_stream_valid_o": 1,
@@ -201,12 +201,13 @@ class Lane:
         self.levels = {level: bench.pin(scope, level) for level in LEVELS}
         self.flags = {flag: bench.pin(scope, flag) for flag in FLAGS}
 
-    def configure(self, mrrs: int, mps: int, timeout: int = 0) -> None:
-        """128 bytes << x."""
+    def configure(self, mrrs: int, mps: int, timeout: int = 0, reserve: int = 0) -> None:
+        """128 bytes << x; parts of 1/512 of the ring."""
         self.levels["stop_i"].set(0)
         self.levels["mrrs_i"].set(mrrs)
         self.levels["mps_i"].set(mps)
         self.levels["timeout_i"].set(timeout)
+        self.levels["reserve_i"].set(reserve)
         self.host.mrrs, self.host.mps = 128 << mrrs, 128 << mps
 
     def pace(self, idle: float, stall: float) -> None:

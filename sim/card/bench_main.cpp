@@ -7,16 +7,22 @@
 //   bars   by name (issue 14): value, target, at_least (false: at most), pass; bound and unit, where there are some
 //   rates  a list of: name, way ("h2c", "c2h"), bytes, depth, channels, bell ("tail", "descriptor"), rtt_ns,
 //   gbytes_per_s, millions_per_s,
-//          bound_gbytes_per_s, share (of it), latency_us, unfair, up_use, down_use (of the link's time), status_words
-//          (a transfer), cycles
+//          bound_gbytes_per_s, share (of it), bound_with_dllps_gbytes_per_s, share_with_dllps (see rate.hpp),
+//          latency_us, unfair, up_use, down_use (of the link's time), status_words (a transfer), cycles
+//   stages a list of: name (of a rate), mean_ns (of each stage, by the name of its end: stages.hpp), per_bell and
+//          per_fetch (transfers), down_bytes, up_bytes (what each direction carried; all: what it could have)
 //   soak   (with --soak) what SoakResult has, and cpu_s
 // It ends with 1 where a byte was wrong, or an answer; targets that are missed are in the file.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <ctime>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/command_line.hpp"
@@ -36,6 +42,44 @@ struct Named {
   RateRun run;
 };
 
+/// Of one row of rates: where the time went.
+Json stages_of(const StageReport& found) {
+  Json times = Json::object();
+  for (std::size_t i = 1; i < kStages; ++i) times[std::string(to_string(static_cast<Stage>(i)))] = found.mean_ns[i];
+  const auto use = [](const LinkUse& of) {
+    return Json{
+        {"all", of.all},     {"payload", of.payload},   {"headers", of.headers}, {"descriptors", of.descriptors},
+        {"bells", of.bells}, {"requests", of.requests}, {"status", of.status},   {"others", of.others},
+        {"dllps", of.dllps}};
+  };
+  return {{"mean_ns", times},
+          {"per_bell", found.per_bell},
+          {"per_fetch", found.per_fetch},
+          {"down_bytes", use(found.down)},
+          {"up_bytes", use(found.up)}};
+}
+
+void print_stages(const StageReport& found) {
+  double since = 0;
+  for (std::size_t i = 1; i < kStages; ++i) {
+    since += found.mean_ns[i];
+    fmt::print("    {:16} {:8.0f} ns {:8.0f}\n", to_string(static_cast<Stage>(i)), found.mean_ns[i], since);
+  }
+  const auto use = [](const char* name, const LinkUse& of) {
+    const auto part = [&](std::uint64_t bytes) {
+      return 100 * static_cast<double>(bytes) / static_cast<double>(of.all);
+    };
+    fmt::print(
+        "    {:5} payload {:.2f} headers {:.2f} descriptors {:.2f} doorbells {:.2f} requests {:.2f} status {:.2f} "
+        "others {:.2f} DLLPs {:.2f} idle {:.2f} %\n",
+        name, part(of.payload), part(of.headers), part(of.descriptors), part(of.bells), part(of.requests),
+        part(of.status), part(of.others), part(of.dllps), 100 - part(of.used()));
+  };
+  use("down", found.down);
+  use("up", found.up);
+  fmt::print("    {:.2f} transfers a doorbell, {:.2f} a read of descriptors\n", found.per_bell, found.per_fetch);
+}
+
 constexpr unsigned kPlenty = 480, kBatch = 16;
 
 RateRun run_of(Direction direction, std::uint32_t bytes, unsigned depth, std::uint32_t transfers) {
@@ -49,6 +93,7 @@ std::vector<Named> bar_runs() {
   for (const Direction direction : {Direction::kToCard, Direction::kToHost}) {
     const std::string way = direction == Direction::kToCard ? "h2c" : "c2h";
     runs.push_back({way + "_4k_depth16", run_of(direction, 4096, 16, 1200)});
+    runs.back().run.stages = true;
     runs.push_back({way + "_512", run_of(direction, 512, kPlenty, 6000)});
     runs.push_back({way + "_64", run_of(direction, 64, kPlenty, 12'000)});
     Named four{way + "_4k_4channels", run_of(direction, 4096, 16, 400)};
@@ -56,8 +101,10 @@ std::vector<Named> bar_runs() {
     runs.push_back(four);
     Named far{way + "_4k_rtt2us", run_of(direction, 4096, 32, 1200)};
     far.run.rtt_ns = 2000;
+    far.run.stages = true;
     runs.push_back(far);
     Named alone{way + "_4k_depth1", run_of(direction, 4096, 1, 60)};
+    alone.run.stages = true;
     runs.push_back(alone);
     alone.name += "_doorbell";
     alone.run.bell = Bell::kDescriptor;
@@ -75,6 +122,15 @@ std::vector<Named> more_runs() {
   std::vector<Named> runs;
   for (const Direction direction : {Direction::kToCard, Direction::kToHost}) {
     const std::string way = direction == Direction::kToCard ? "h2c" : "c2h";
+    // Every doorbell at once, not tuned; or one of the two.
+    for (const auto& [name, in_time, tuned] :
+         {std::tuple{"plain", false, false}, {"in_time", true, false}, {"tuned", false, true}}) {
+      Named without{fmt::format("{}_4k_depth16_{}", way, name), run_of(direction, 4096, 16, 1200)};
+      without.run.in_time = in_time;
+      without.run.tuned = tuned;
+      without.run.stages = true;
+      runs.push_back(without);
+    }
     for (const unsigned depth : {2U, 4U, 8U, 32U})
       runs.push_back({fmt::format("{}_4k_depth{}", way, depth), run_of(direction, 4096, depth, 50 * depth + 60)});
     for (const std::uint32_t bytes : {128U, 256U, 1024U, 2048U})
@@ -105,11 +161,19 @@ Json bar(double value, double target, bool at_least, const char* unit) {
 class Bench {
  public:
   bool wrong = false;
-  Json document{
-      {"schema", "wherry.dma_card_bench/1"}, {"simulated", true}, {"rates", Json::array()}, {"bars", Json::object()}};
+  Json document{{"schema", "wherry.dma_card_bench/1"},
+                {"simulated", true},
+                {"rates", Json::array()},
+                {"stages", Json::array()},
+                {"bars", Json::object()}};
 
-  void rates(const std::vector<Named>& runs) {
-    for (const Named& one : runs) {
+  bool print = false;  ///< the stages
+
+  std::uint64_t seed = 1;  ///< of the rates
+
+  void rates(std::vector<Named> runs) {
+    for (Named& one : runs) {
+      one.run.seed = seed;
       const RateResult found = measure(one.run);
       by_name_[one.name] = found;
       const bool to_card = one.run.direction == Direction::kToCard;
@@ -117,8 +181,15 @@ class Bench {
         wrong = true;
         fmt::print(stderr, "{}: {}\n", one.name, found.error);
       }
-      fmt::print("{:24} {:8.3f} GB/s {:8.2f} M/s {:6.1f} % of {:6.2f} GB/s {:8.3f} us\n", one.name, found.gbytes,
-                 found.millions, 100 * found.share, found.bound_gbytes, found.latency_us);
+      fmt::print(
+          "{:24} {:8.3f} GB/s {:8.2f} M/s {:6.2f} % of {:6.2f} GB/s {:6.2f} % of {:6.2f} with DLLPs {:8.3f} us\n",
+          one.name, found.gbytes, found.millions, 100 * found.share, found.bound_gbytes, 100 * found.share_with_dllps,
+          found.bound_with_dllps_gbytes, found.latency_us);
+      if (found.stages) {
+        document["stages"].push_back(stages_of(*found.stages));
+        document["stages"].back()["name"] = one.name;
+        if (print) print_stages(*found.stages);
+      }
       std::fflush(stdout);
       document["rates"].push_back({{"name", one.name},
                                    {"way", to_card ? "h2c" : "c2h"},
@@ -131,6 +202,8 @@ class Bench {
                                    {"millions_per_s", found.millions},
                                    {"bound_gbytes_per_s", found.bound_gbytes},
                                    {"share", found.share},
+                                   {"bound_with_dllps_gbytes_per_s", found.bound_with_dllps_gbytes},
+                                   {"share_with_dllps", found.share_with_dllps},
                                    {"latency_us", found.latency_us},
                                    {"unfair", found.unfair},
                                    {"up_use", found.up_use},
@@ -146,6 +219,7 @@ class Bench {
     const auto share = [&](const char* name, double target, const char* run) {
       bars[name] = bar(of(run).share, target, true, "share of the TLP bound");
       bars[name]["bound"] = of(run).bound_gbytes;
+      bars[name]["share_with_dllps"] = of(run).share_with_dllps;
     };
     share("dma_h2c_4k_depth16", 0.98, "h2c_4k_depth16");
     share("dma_c2h_4k_depth16", 0.98, "c2h_4k_depth16");
@@ -201,12 +275,17 @@ class Bench {
 }  // namespace
 
 int main(int argc, char** argv) {
+  Bench bench;
   CLI::App app("Rates of the DMA card through its driver and simulated PCIe, and its soak");
   std::string json;
   SoakOptions soak_options{.bytes = 0};
   bool quick = false, no_rates = false;
+  std::vector<std::string> only;
   app.add_option("--json", json, "write what was found there");
   app.add_flag("--quick", quick, "only the runs that bars are made of");
+  app.add_flag("--stages", bench.print, "print where the time goes, too");
+  app.add_option("--rate-seed", bench.seed, "of the rates: when the host's memory answers");
+  app.add_option("--only", only, "rates of these names, without bars");
   app.add_flag("--no-rates", no_rates, "only the soak");
   app.add_option("--soak", soak_options.bytes, "random transfers of so many bytes together, with every fault");
   app.add_option("--seed", soak_options.seed, "of the soak's first world");
@@ -215,8 +294,12 @@ int main(int argc, char** argv) {
                  "the soak: a reset, bus mastering off or a stopped ring in one round of so many")
       ->check(CLI::PositiveNumber);
   wherry::parse_command_line(app, argc, argv);
-  Bench bench;
-  if (!no_rates) {
+  if (!only.empty()) {
+    std::vector<Named> runs = bar_runs();
+    std::ranges::move(more_runs(), std::back_inserter(runs));
+    std::erase_if(runs, [&](const Named& one) { return std::ranges::find(only, one.name) == only.end(); });
+    bench.rates(runs);
+  } else if (!no_rates) {
     bench.rates(bar_runs());
     bench.bars();
     if (!quick) bench.rates(more_runs());

@@ -30,6 +30,13 @@ struct Channel {
   std::deque<pcie::Time> since;
 };
 
+/// Of the link's time to the card: an ACK and an UpdateFC of non-posted credits each time that both are due.
+double dllp_share() {
+  const pcie::LinkOptions link = RigOptions{}.link;
+  const double bytes = 2.0 * link.overhead.dllp * static_cast<double>(pcie::byte_time(link)) / (1 << 20);  // ps
+  return bytes / static_cast<double>(pcie::dllp_latency(link, kMps));
+}
+
 unsigned bits_for(unsigned depth) {
   unsigned bits = 4;
   while ((1U << bits) < depth) ++bits;
@@ -41,6 +48,7 @@ RigOptions rig_options(const RateRun& run) {
   options.card.memory = run.memory;
   options.card.timeout = 100;
   options.fabric.mps = kMps;
+  options.fabric.seed = run.seed;
   options.fabric.root.completion_bytes = kCompletion;
   set_round_trip(options, static_cast<pcie::Time>(run.rtt_ns * pcie::kNanosecond));
   options.fabric.root.memory_jitter = static_cast<pcie::Time>(run.jitter_ns * pcie::kNanosecond);
@@ -62,6 +70,9 @@ class Measurement {
   void post(Channel& channel);
   void look(Channel& channel);
   void begin();
+  [[nodiscard]] std::uint64_t dllps(bool up) const;
+  void observe();
+  void report_stages();
   void verify();
   void finish();
 
@@ -76,6 +87,8 @@ class Measurement {
   pcie::Time begin_ = 0, latency_ = 0;
   std::uint64_t latencies_ = 0, writes_ = 0;
   pcie::Time up_ = 0, down_ = 0;
+  std::uint64_t up_dllps_ = 0, down_dllps_ = 0;
+  std::optional<Stages> stages_;
 };
 
 bool Measurement::prepare() {
@@ -86,6 +99,9 @@ bool Measurement::prepare() {
     return false;
   }
   engine_ = *std::move(engine);
+  if (run_.tuned) {
+    if (const Status tuned = engine_->tune(); !tuned) result_.error = tuned.to_string();
+  }
   SplitMix64 random(7);
   for (unsigned i = 0; i < run_.channels; ++i) {
     Channel& channel = channels_.emplace_back();
@@ -115,9 +131,13 @@ void Measurement::post(Channel& channel) {
                                               .interrupt = run_.by_interrupt});
     if (!posted && result_.error.empty()) result_.error = posted.to_string();
     ++channel.posted;
+    if (stages_) stages_->posted(rig_.queue.now());
     channel.since.push_back(rig_.queue.now());
   }
-  channel.ring->ring_bell(run_.bell);
+  if (run_.bell == driver::Bell::kTail && run_.in_time)
+    channel.ring->ring_bell_in_time();
+  else
+    channel.ring->ring_bell(run_.bell);
 }
 
 void Measurement::look(Channel& channel) {
@@ -132,6 +152,7 @@ void Measurement::look(Channel& channel) {
       }
       channel.since.pop_front();
       ++channel.told;
+      if (stages_) stages_->told(rig_.queue.now());
     }
   }
 }
@@ -143,6 +164,39 @@ void Measurement::begin() {
   up_ = rig_.fabric.link_counters(rig_.slot, true).busy;
   down_ = rig_.fabric.link_counters(rig_.slot, false).busy;
   writes_ = rig_.card.counters().writes;
+  up_dllps_ = dllps(true);
+  down_dllps_ = dllps(false);
+  if (stages_) stages_->begin();
+}
+
+std::uint64_t Measurement::dllps(bool up) const {
+  const pcie::LinkCounters& counters = rig_.fabric.link_counters(rig_.slot, up);
+  return counters.acks + counters.credit_updates;
+}
+
+void Measurement::observe() {
+  stages_.emplace(StageOptions{.bells = rig_.card.port().bar_address(driver::kBellBar),
+                               .data = channels_[0].memory.iova,
+                               .data_bytes = channels_[0].memory.bytes.size(),
+                               .stride = stride_,
+                               .places = places_,
+                               .descriptors = 1U << bits_for(run_.depth)});
+  rig_.fabric.observe(&*stages_);
+}
+
+void Measurement::report_stages() {
+  const pcie::LinkOptions link = RigOptions{}.link;
+  const auto time = static_cast<double>(rig_.queue.now() - begin_);
+  const auto all = static_cast<std::uint64_t>(time * (1 << 20) / static_cast<double>(pcie::byte_time(link)));
+  StageReport& report = result_.stages.emplace();
+  report = {.mean_ns = stages_->mean_ns(),
+            .per_bell = stages_->per_bell(),
+            .per_fetch = stages_->per_fetch(),
+            .down = stages_->down(),
+            .up = stages_->up()};
+  report.down.dllps = (dllps(false) - down_dllps_) * link.overhead.dllp;
+  report.up.dllps = (dllps(true) - up_dllps_) * link.overhead.dllp;
+  report.down.all = report.up.all = all;
 }
 
 void Measurement::verify() {
@@ -180,10 +234,13 @@ void Measurement::finish() {
   const dma::LinkOptions link{.completion = kCompletion};
   result_.bound_gbytes = to_card() ? dma::read_bound(link, run_.bytes) : dma::write_bound(link, run_.bytes, kMps);
   result_.share = result_.gbytes / result_.bound_gbytes;
+  result_.bound_with_dllps_gbytes = result_.bound_gbytes * (to_card() ? 1 - dllp_share() : 1);
+  result_.share_with_dllps = result_.gbytes / result_.bound_with_dllps_gbytes;
 }
 
 RateResult Measurement::take() {
   if (!prepare()) return result_;
+  if (run_.stages) observe();
   const auto look = std::chrono::nanoseconds(static_cast<std::int64_t>(run_.look_ns));
   auto moved = rig_.device.now();
   std::uint64_t before = 0;
@@ -211,6 +268,11 @@ RateResult Measurement::take() {
       rig_.device.pause(look);
   }
   finish();
+  if (stages_) {
+    report_stages();
+    rig_.fabric.observe(nullptr);
+    stages_.reset();
+  }
   for (Channel& channel : channels_) {
     while (channel.posted != channel.told && result_.error.empty()) {
       if (!channel.ring->wait(kStandstill)) result_.error = "the last transfers do not end";

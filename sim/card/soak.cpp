@@ -119,8 +119,11 @@ RigOptions World::options() {
 
 bool World::begin() {
   by_interrupt_ = chance(3);
-  auto engine = driver::Engine::open(
-      rig_.device, {.ring_bits = between(4, 7), .interrupts = by_interrupt_, .status_pace = between(1, 30)});
+  auto engine = driver::Engine::open(rig_.device, {.ring_bits = between(4, 7),
+                                                   .interrupts = by_interrupt_,
+                                                   .status_pace = between(1, 30),
+                                                   .plenty = between(0, 20'000),
+                                                   .reads_ahead = between(driver::kMostAhead / 2, driver::kMostAhead)});
   if (!engine) {
     wrong(engine.status().to_string());
     return false;
@@ -318,7 +321,10 @@ std::string World::run() {
       for (unsigned left = posts ? between(1, 6) : 0;
            left != 0 && channel.open.size() < kSlots && channel.ring->room() != 0; --left)
         post(channel);
-      if (posts) channel.ring->ring_bell(chance(2) ? driver::Bell::kTail : driver::Bell::kDescriptor);
+      if (posts && chance(3))
+        channel.ring->ring_bell_in_time();
+      else if (posts)
+        channel.ring->ring_bell(chance(2) ? driver::Bell::kTail : driver::Bell::kDescriptor);
     }
     if (by_interrupt_ && chance(4))
       static_cast<void>(any_channel().ring->wait(std::chrono::nanoseconds(between(10, 4000)), true));

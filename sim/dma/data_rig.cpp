@@ -67,6 +67,7 @@ DataRig::DataRig(const RigOptions& options)
   c.mrrs_i = static_cast<CData>(options.mrrs);
   c.mps_i = static_cast<CData>(options.mps);
   c.timeout_i = static_cast<CData>(options.timeout);
+  c.reserve_i = static_cast<CData>(options.reserve);
   c.m_fetched_ready = c.m_axis_ready = 1;
   c.rst_i = 1;
   for (int i = 0; i < 4; ++i) {

@@ -30,6 +30,7 @@ struct RigOptions {
   LinkOptions link;
   unsigned mrrs = 2, mps = 1;       ///< 128 bytes << x
   unsigned timeout = 0;             ///< ticks
+  unsigned reserve = 0;             ///< 1/512 each of the ring for data to the card, that stay free
   std::uint32_t card_latency = 40;  ///< cycles, of B and of R
   std::uint32_t card_pauses = 0;    ///< chance, in a million, of each channel and cycle
   std::uint32_t card_faults = 0;    ///< chance, in a million, that a burst is answered with an error

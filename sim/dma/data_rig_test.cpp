@@ -72,6 +72,29 @@ TEST(DmaData, CardStandsStill_ExpectNothingLostAndNoReadBeyondTheRing) {
   run(rig, Way::kToCard);
 }
 
+TEST(DmaData, PlaceIsReserved_ExpectNoReadBeyondTheRestAndTheSameRate) {
+  for (const unsigned reserve : {0U, 128U, 255U}) {
+    RigOptions options;
+    options.reserve = reserve;
+    DataRig rig(options);
+    rig.freeze_card(true);
+    for (std::uint32_t i = 0; i < 30; ++i)
+      rig.post(Way::kToCard, turn_of(rig, Way::kToCard, kTurnBytes, i * 4096, i * 4096));
+    for (std::uint32_t i = 0; i < 20'000; ++i) rig.cycle();
+    // 512 lines of 64 bytes; 8 lines and one are free before a read goes, and some lines went on to the card's port.
+    const std::uint64_t asked = rig.link().reads * 512, lines = 512 - reserve;
+    EXPECT_LE(asked, lines * 64 + 4096) << reserve;
+    EXPECT_GE(asked, (lines - 9) * 64 - 511) << reserve;
+    rig.freeze_card(false);
+    run(rig, Way::kToCard);
+    // 24 KiB are more than 14.6 GB/s times 0.9 us.
+    if (reserve == 255) continue;
+    const RateResult found = measure({.bytes = 4096, .depth = 16, .transfers = 300, .rig = options});
+    EXPECT_EQ(found.error, "");
+    EXPECT_GE(found.share, 0.99) << reserve;
+  }
+}
+
 TEST(DmaData, HostIsSilent_ExpectTimeOutsAndNoByteWritten) {
   RigOptions options;
   options.timeout = 4;

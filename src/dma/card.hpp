@@ -19,8 +19,10 @@ inline constexpr std::uint64_t kBellBytes = 4096;  ///< 64 of each ring, 8 rings
 inline constexpr unsigned kRings = 8;              ///< 0 to 3 to the card, 4 to 7 to the host
 inline constexpr unsigned kMostChannels = 4;
 inline constexpr std::size_t kBellStride = 64, kTailOffset = 32;
-inline constexpr std::size_t kStatusStride = 64;             ///< of the status words
-inline constexpr std::size_t kPageBytes = 4096;              ///< a packet's buffer lies in one
+inline constexpr std::size_t kStatusStride = 64;  ///< of the status words
+inline constexpr std::size_t kPageBytes = 4096;   ///< a packet's buffer lies in one
+/// Place for data to the card that was asked for: lines of 64 bytes (H2cLines of hdl/dma/dma_engine.sv).
+inline constexpr std::uint32_t kMostAhead = 512 * 64;
 inline constexpr std::uint32_t kMostBytes = (1U << 28) - 1;  ///< of a descriptor
 
 enum class Direction : std::uint8_t { kToCard, kToHost };

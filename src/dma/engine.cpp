@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/try.hpp"
 #include "dma/generated/registers.hpp"
@@ -13,7 +14,17 @@ namespace wherry::dma {
 namespace {
 
 namespace reg = registers;
-constexpr unsigned kLeastBits = 4, kMostBits = 16;  // ring_control.ring_bits
+constexpr unsigned kLeastBits = 4, kMostBits = 16;                // ring_control.ring_bits
+constexpr std::uint32_t kReserveParts = 512, kMostReserve = 255;  // read_reserve
+/// What the engine moves at most: 64 bytes in a cycle of 4 ns. So the link's rate need not be known.
+constexpr std::uint32_t kBytesPerNs = 16;
+/// The longest read that is asked for while less than it is free: two of 512 bytes, and a page that waits for older
+/// ones.
+constexpr std::uint32_t kReadSlack = 2048;
+/// Of a transfer of 4 KiB to the card, what is not one of its two reads: doorbell, its bytes, memory, status word.
+constexpr std::chrono::nanoseconds kBesideReads{800};
+/// Longer reads are as this one: more than the ring holds.
+constexpr std::chrono::nanoseconds kLongest{100'000};
 
 std::size_t pages(std::size_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
 
@@ -70,7 +81,8 @@ Status Engine::make_rings() {
   for (const Direction direction : {Direction::kToCard, Direction::kToHost}) {
     for (unsigned channel = 0; channel < channels_; ++channel) {
       const unsigned number = ring_number(direction, channel);
-      Ring::Places places{.descriptors = {}, .packets = {}, .status = {}, .bits = options_.ring_bits};
+      Ring::Places places{
+          .descriptors = {}, .packets = {}, .status = {}, .bits = options_.ring_bits, .plenty = options_.plenty};
       WHERRY_ASSIGN(places.descriptors, device_.allocate(pages(descriptors * kDescriptorBytes)));
       if (direction == Direction::kToHost) {
         WHERRY_ASSIGN(places.packets, device_.allocate(pages(descriptors * kStatusWordBytes)));
@@ -84,10 +96,42 @@ Status Engine::make_rings() {
   return {};
 }
 
+void Engine::limit_reads(std::uint32_t bytes) {
+  options_.reads_ahead = std::clamp(bytes, kMostAhead / 2, kMostAhead);
+  const std::uint32_t reserve = (kMostAhead - options_.reads_ahead) / (kMostAhead / kReserveParts);
+  device_.write32(kRegisterBar, reg::kReadReserveOffset, std::min(reserve, kMostReserve));
+}
+
+Result<std::chrono::nanoseconds> Engine::measure_read() {
+  // A descriptor of no bytes is refused, and that is told. With the descriptor in its doorbell it takes a read less.
+  constexpr std::size_t kTries = 9;
+  Ring& ring = this->ring(Direction::kToCard, 0);
+  std::array<std::chrono::nanoseconds, kTries> found;
+  for (std::chrono::nanoseconds& one : found) {
+    WHERRY_ASSIGN(const auto with, ring.time_refusal(Bell::kTail));
+    WHERRY_ASSIGN(const auto without, ring.time_refusal(Bell::kDescriptor));
+    one = with - without;
+  }
+  std::ranges::nth_element(found, found.begin() + kTries / 2);
+  return std::max(found[kTries / 2], std::chrono::nanoseconds(0));
+}
+
+Status Engine::tune() {
+  WHERRY_ASSIGN(const auto read, measure_read());
+  const auto bytes_in = [](std::chrono::nanoseconds time) {
+    return static_cast<std::uint32_t>(std::min(time, kLongest).count()) * kBytesPerNs;
+  };
+  limit_reads(bytes_in(read + read / 4) + kReadSlack);
+  options_.plenty = bytes_in(2 * read + kBesideReads);
+  for (const auto& ring : rings_) ring->places_.plenty = options_.plenty;
+  return {};
+}
+
 Status Engine::set_up() {
   device_.write32(kRegisterBar, reg::kStatusLowOffset, static_cast<std::uint32_t>(status_.iova));
   device_.write32(kRegisterBar, reg::kStatusHighOffset, static_cast<std::uint32_t>(status_.iova >> 32));
   device_.write32(kRegisterBar, reg::kStatusPaceOffset, options_.status_pace);
+  limit_reads(options_.reads_ahead);
   std::vector<int> vectors;
   for (const Fd& fd : eventfds_) vectors.push_back(fd.get());
   if (!vectors.empty()) WHERRY_TRY(device_.set_vectors(vectors));

@@ -19,6 +19,10 @@ struct EngineOptions {
   unsigned channels = 0;     ///< in each direction; 0: all that the engine has
   bool interrupts = true;    ///< a vector and an eventfd for each ring
   unsigned status_pace = 8;  ///< cycles between two status words, at least
+  /// Bytes that a ring must have under way before Ring::ring_bell_in_time() leaves a doorbell for later. As tune() has
+  /// it for a round trip of 800 ns.
+  std::uint32_t plenty = 40U << 10;
+  std::uint32_t reads_ahead = kMostAhead;  ///< see limit_reads()
 };
 
 class Engine {
@@ -37,6 +41,15 @@ class Engine {
   }
   /// Function-level reset, also in flight; everything is set up again, and outstanding transfers end as kReset. Blocks.
   Status reset();
+  /// Reads for transfers to the card ask for so many bytes ahead, at most: half of kMostAhead to kMostAhead. What is
+  /// more than the link moves within a round trip waits in the host's queue, and doorbells and descriptors wait behind
+  /// it.
+  void limit_reads(std::uint32_t bytes);
+  /// How long the engine waits for a read of the host's memory: the median of some. No transfers are outstanding on the
+  /// first channel to the card; nothing is moved. Blocks for some 100 us. kFailedPrecondition, kDeadlineExceeded.
+  Result<std::chrono::nanoseconds> measure_read();
+  /// limit_reads(), and EngineOptions::plenty, as measure_read() says. Errors: as there.
+  Status tune();
   /// Whether the card answers.
   [[nodiscard]] bool alive();
 

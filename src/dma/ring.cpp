@@ -20,8 +20,13 @@ using namespace std::chrono_literals;
 /// A reset waits for what is under way: at most a time-out of the engine, 2^16 cycles of 4 ns times 127, and then some.
 constexpr auto kSettleTime = 100ms;
 constexpr auto kPollStep = 100ns;
+constexpr auto kLookStep = 10ns;  // where a time is measured
 /// Beats of the stream: a descriptor within a packet has whole ones (docs/dma.md, "Turns and shares").
 constexpr std::uint32_t kStreamBeat = 64;
+/// Descriptors that may wait for one doorbell: as many as the engine reads at once (dma_control_pkg::FetchMost).
+constexpr std::uint32_t kMostLater = 16;
+/// A doorbell is left while the engine knows of more than so many times the transfers that it would tell of.
+constexpr std::uint32_t kKnownShare = 3;
 constexpr std::uint32_t kMostOutstanding = (1U << 16) - 1;
 
 std::uint64_t load64(const std::byte* from) noexcept {
@@ -70,6 +75,7 @@ Status Ring::post(const Transfer& transfer) {
   const std::size_t place = posted_ & ((1U << places_.bits) - 1);
   std::memcpy(places_.descriptors.bytes.data() + place * kDescriptorBytes, &descriptor, kDescriptorBytes);
   transfers_.push_back({transfer.cookie, transfer.bytes, transfer.stream});
+  later_bytes_ += transfer.bytes;
   ++posted_;
   return {};
 }
@@ -77,6 +83,9 @@ Status Ring::post(const Transfer& transfer) {
 void Ring::ring_bell(Bell bell) {
   if (rung_ == posted_ || failed_) return;
   rung_ = posted_;
+  known_bytes_ += later_bytes_;
+  later_bytes_ = 0;
+  later_ = false;
   std::array<std::byte, kBellStride> line{};
   const std::uint32_t tail = posted_ & 0xFFFF;
   std::memcpy(line.data() + kTailOffset, &tail, sizeof tail);
@@ -88,6 +97,16 @@ void Ring::ring_bell(Bell bell) {
   const std::size_t last = (posted_ - 1) & ((1U << places_.bits) - 1);
   std::memcpy(line.data(), places_.descriptors.bytes.data() + last * kDescriptorBytes, kDescriptorBytes);
   device_.write_line(kBellBar, at, line);
+}
+
+bool Ring::bell_is_due() const noexcept {
+  const std::uint32_t later = posted_ - rung_, known = rung_ - told_;
+  return known_bytes_ < places_.plenty || later >= kMostLater || later * kKnownShare >= known;
+}
+
+void Ring::ring_bell_in_time() {
+  later_ = rung_ != posted_ && !failed_;
+  if (later_ && bell_is_due()) ring_bell();
 }
 
 std::uint64_t Ring::status_now() const noexcept { return load64(places_.status.bytes.data()); }
@@ -116,6 +135,7 @@ std::size_t Ring::poll(std::span<Done> into) {
   const auto done = static_cast<std::uint32_t>(now);
   for (; count < into.size() && told_ != done && !transfers_.empty(); ++told_, ++count, transfers_.pop_front()) {
     const Kept& kept = transfers_.front();
+    known_bytes_ -= kept.bytes;
     into[count] = {.cookie = kept.cookie, .error = Error::kNone, .bytes = kept.bytes, .end_of_packet = false};
     if (!kept.stream || !to_host()) continue;
     const StatusWord packet = entry(told_);
@@ -124,6 +144,7 @@ std::size_t Ring::poll(std::span<Done> into) {
     // It is posted before the status word: another lap's is none.
     if (packet.count != told_ + 1) into[count].error = Error::kMalformed;
   }
+  if (later_) ring_bell_in_time();
   const auto error = static_cast<Error>(now >> 32 & 7);
   if (error == Error::kNone || failed_ || told_ != done || transfers_.empty() || count == into.size()) return count;
   // A ring that has stopped writes its status word no more: what is behind the first half fits it.
@@ -136,6 +157,8 @@ std::size_t Ring::poll(std::span<Done> into) {
 }
 
 bool Ring::wait(std::chrono::nanoseconds most, bool by_interrupt) {
+  // What is waited for may be among those that no doorbell told of.
+  if (later_) ring_bell();
   const auto end = device_.now() + most;
   while (!has_news()) {
     const auto now = device_.now();
@@ -187,11 +210,31 @@ Status Ring::recover() {
   return {};
 }
 
+Result<std::chrono::nanoseconds> Ring::time_refusal(Bell bell) {
+  if (outstanding() != 0 || failed_)
+    return Status(StatusCode::kFailedPrecondition, fmt::format("ring {} has transfers outstanding", number_));
+  const Descriptor nothing{};
+  const std::size_t place = posted_ & ((1U << places_.bits) - 1);
+  std::memcpy(places_.descriptors.bytes.data() + place * kDescriptorBytes, &nothing, kDescriptorBytes);
+  ++posted_;
+  const auto begin = device_.now();
+  ring_bell(bell);
+  while (!has_news()) {
+    if (device_.now() - begin >= kSettleTime)
+      return Status(StatusCode::kDeadlineExceeded, fmt::format("ring {} does not refuse an empty descriptor", number_));
+    device_.pause(kLookStep);
+  }
+  const auto took = device_.now() - begin;
+  WHERRY_TRY(recover());
+  return took;
+}
+
 void Ring::forget() {
   for (const Kept& kept : transfers_) void_.push_back(kept.cookie);
   transfers_.clear();
   posted_ = told_ = rung_ = 0;
-  failed_ = false;
+  known_bytes_ = later_bytes_ = 0;
+  failed_ = later_ = false;
   std::memset(places_.status.bytes.data(), 0, places_.status.bytes.size());
   std::memset(places_.packets.bytes.data(), 0, places_.packets.bytes.size());
 }

@@ -46,7 +46,8 @@ class Ring {
     pci::DmaMemory descriptors, packets;  ///< packets: none of a ring to the card
     pci::DmaMemory status;                ///< its own status word
     unsigned bits = 8;
-    int eventfd = -1;  ///< -1: polled only
+    int eventfd = -1;          ///< -1: polled only
+    std::uint32_t plenty = 0;  ///< see EngineOptions
   };
   Ring(pci::Device& device, unsigned number, const Places& places);
   Ring(const Ring&) = delete;
@@ -60,6 +61,10 @@ class Ring {
   Status post(const Transfer& transfer);
   /// Tells the engine of all that was posted. Nothing happens if it knows.
   void ring_bell(Bell bell = Bell::kTail);
+  /// The same, but while the engine knows of plenty to do it may leave the doorbell for later: one doorbell and one
+  /// read then bring several descriptors, and the link carries less beside data. poll() rings in time what was left,
+  /// wait() at once; nothing else does.
+  void ring_bell_in_time();
   /// What is done, in the order of posting. After a failure: the transfer that failed, once; those behind it after
   /// recover(), as kReset.
   [[nodiscard]] std::size_t poll(std::span<Done> into);
@@ -91,8 +96,12 @@ class Ring {
   void forget();
   [[nodiscard]] std::uint64_t status_now() const noexcept;
   [[nodiscard]] bool has_news() const noexcept;
+  [[nodiscard]] bool bell_is_due() const noexcept;
   [[nodiscard]] StatusWord entry(std::uint32_t count) const noexcept;
   void control(bool run, bool reset);
+  /// From the doorbell to the status word that refuses a descriptor of no bytes; the ring is reset then. Errors: see
+  /// Engine::measure_read().
+  Result<std::chrono::nanoseconds> time_refusal(Bell bell);
   Status settle(std::uint32_t mask, std::uint32_t wanted, const char* what);
 
   pci::Device& device_;
@@ -101,6 +110,8 @@ class Ring {
   std::size_t capacity_;
   std::uint32_t posted_ = 0;  ///< since the ring's reset; posted - told = transfers_.size()
   std::uint32_t told_ = 0, rung_ = 0;
+  std::uint64_t known_bytes_ = 0, later_bytes_ = 0;  ///< of transfers that are rung and not told; that are not rung
+  bool later_ = false;                               ///< ring_bell_in_time() left them
   std::uint32_t moderation_;
   bool failed_ = false;
   struct Kept {

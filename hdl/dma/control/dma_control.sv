@@ -32,11 +32,13 @@ module dma_control
     input wire stream_valid_i,
     input wire [1:0] stream_channel_i,
 
-    input  wire function_t function_i,
-    input  wire            flr_i,
-    output logic           flr_done_o,
+    input  wire function_t       function_i,
+    input  wire                  flr_i,
+    output logic                 flr_done_o,
     /// The function is under reset: the data part is to stop, too.
-    output logic           stop_o,
+    output logic                 stop_o,
+    /// Place that the data part's reads leave free: see dma_h2c_cutter.
+    output logic           [7:0] reserve_o,
 
     `STREAM_RECEIVER(s_bell, bell_t)
 

@@ -31,6 +31,7 @@ module dma_control_registers
     output setting_t    setting_o,
     output logic [63:9] status_base_o,
     output logic [ 7:0] pace_o,
+    output logic [ 7:0] reserve_o,
 
     input wire function_t function_i,
     input wire each_t     run_i,
@@ -140,10 +141,11 @@ module dma_control_registers
     setting_o.data         <= kept_data;
     if (keeps) begin
       case (kept_word)
-        StatusLowWord:  status_base_o[31:9] <= kept_data[31:9];
-        StatusHighWord: status_base_o[63:32] <= kept_data;
-        StatusPaceWord: pace_o <= kept_data[7:0];
-        default:        ;
+        StatusLowWord:   status_base_o[31:9] <= kept_data[31:9];
+        StatusHighWord:  status_base_o[63:32] <= kept_data;
+        StatusPaceWord:  pace_o <= kept_data[7:0];
+        ReadReserveWord: reserve_o <= kept_data[7:0];
+        default:         ;
       endcase
     end
     if (rst_i) begin

@@ -34,6 +34,8 @@ module dma_data
     input wire [2:0] mps_i,
     /// In ticks of 2^TickBits cycles; 0: reads never time out.
     input wire [6:0] timeout_i,
+    /// See dma_h2c_cutter.
+    input wire [7:0] reserve_i,
 
     `STREAM_RECEIVER(s_h2c, turn_t)
     `STREAM_SENDER(m_h2c_done, done_t)

@@ -32,6 +32,8 @@ module dma_h2c
     input wire rst_i,
     input wire stop_i,
     input wire [2:0] mrrs_i,
+    /// See dma_h2c_cutter.
+    input wire [7:0] reserve_i,
 
     `STREAM_RECEIVER(s_turn, turn_t)
     `STREAM_SENDER(m_done, done_t)

@@ -7,7 +7,8 @@
 ///
 /// Behaviour: a piece lies within a multiple of MRRS, and so within a page. It goes when there is a tag and when the ring has room for the longest
 /// piece, so no completion ever finds its place taken. A turn's bytes lie in the ring as in the card's lines: its first byte is in lane
-/// card[5:0] of a fresh line, so lines are what AXI writes. With stream it is lane 0.
+/// card[5:0] of a fresh line, so lines are what AXI writes. With stream it is lane 0. Less than half of the ring may stay free (reserve_i): what is asked for
+/// beyond the link's rate times its round trip waits in the host's queue, and descriptors and doorbells wait behind it.
 /// Throughput: a piece in two cycles: no turn comes sooner.
 /// Cuts: valid and payload of turns; all of reads.
 /// Latency: from a turn to its first read 1 cycle.
@@ -25,6 +26,8 @@ module dma_h2c_cutter
 
     /// Of PCIe's device control register: 128 bytes << mrrs_i, at most 5. It may change between turns.
     input wire [2:0] mrrs_i,
+    /// 1/512 of the ring each that stay free; it may change at any time.
+    input wire [7:0] reserve_i,
 
     `STREAM_RECEIVER(s, turn_t)
 
@@ -72,7 +75,7 @@ module dma_h2c_cutter
   // The line after those that are taken, and the lane after the last byte.
   logic [LineBits-1:0] next_q;
   logic [5:0] lane_q, here;
-  logic [LineBits:0] free_q;
+  logic [LineBits:0] free_q, needed_q;
   logic [12:0] reach;
   logic [6:0] touched, fresh;
   assign here    = first ? lane : lane_q;
@@ -94,9 +97,10 @@ module dma_h2c_cutter
       next_q <= next_q + LineBits'(fresh);
       lane_q <= reach[5:0];
     end
-    free_q <= free_q - (go ? (LineBits + 1)'(fresh) : '0) + (LineBits + 1)'(free_i);
+    free_q   <= free_q - (go ? (LineBits + 1)'(fresh) : '0) + (LineBits + 1)'(free_i);
     // A cycle late, and never wrong: after a piece there is a cycle without one, since the register before the requester is full.
-    room_q <= free_q >= (LineBits + 1)'(8'd2 << mrrs_i) + 1'b1;
+    room_q   <= free_q >= needed_q;
+    needed_q <= (LineBits + 1)'(8'd2 << mrrs_i) + (LineBits + 1)'({reserve_i, LineBits'(0)} >> 9) + 1'b1;
     if (rst_i) begin
       next_q <= '0;
       lane_q <= '0;

@@ -14,7 +14,7 @@ package dma_registers_pkg;
   localparam logic [31:0] IdReset = 32'h57444d41;
   /// ro: of this register map, of the descriptors and of the doorbells
   localparam logic [11:0] EngineVersionOffset = 12'h004;
-  localparam logic [31:0] EngineVersionReset = 32'h00010000;
+  localparam logic [31:0] EngineVersionReset = 32'h00010001;
   localparam int unsigned EngineVersionMajorLow = 16;  // differs where software must differ
   localparam int unsigned EngineVersionMajorBits = 16;
   localparam int unsigned EngineVersionMinorLow = 0;  // grows with additions
@@ -48,6 +48,9 @@ package dma_registers_pkg;
   /// rw: cycles at least between two status words, of any rings
   localparam logic [11:0] StatusPaceOffset = 12'h020;
   localparam logic [31:0] StatusPaceReset = 32'h00000008;
+  /// rw: parts of 1/512 of the place for data to the card that stay free. Less is asked for ahead, so less waits in the host's queue, where descriptors and doorbells wait behind it. May be changed at any time
+  localparam logic [11:0] ReadReserveOffset = 12'h024;
+  localparam logic [31:0] ReadReserveReset = 32'h00000000;
   /// rw: of a ring
   localparam logic [11:0] RingControlOffset = 12'h200;
   localparam int unsigned RingControlCount = 8;
@@ -144,6 +147,7 @@ package dma_registers_pkg;
   localparam word_t StatusLowWord = 9'h06;
   localparam word_t StatusHighWord = 9'h07;
   localparam word_t StatusPaceWord = 9'h08;
+  localparam word_t ReadReserveWord = 9'h09;
   localparam word_t RingControlWord = 9'h80;
   localparam word_t RingStateWord = 9'h81;
   localparam word_t RingLowWord = 9'h82;
@@ -238,7 +242,7 @@ package dma_registers_pkg;
   /// It can be written.
   function automatic logic is_written(word_t word);
     case (word) inside
-      [9'h06 : 9'h08], 9'h80, [9'h82 : 9'h86], 9'h90, [9'h92 : 9'h96], 9'ha0, [9'ha2 : 9'ha6], 9'hb0, [9'hb2 : 9'hb6], 9'hc0, [9'hc2 : 9'hc6], 9'hd0, [9'hd2 : 9'hd6], 9'he0, [9'he2 : 9'he6], 9'hf0, [9'hf2 : 9'hf6], [9'h100 : 9'h11f]:
+      [9'h06 : 9'h09], 9'h80, [9'h82 : 9'h86], 9'h90, [9'h92 : 9'h96], 9'ha0, [9'ha2 : 9'ha6], 9'hb0, [9'hb2 : 9'hb6], 9'hc0, [9'hc2 : 9'hc6], 9'hd0, [9'hd2 : 9'hd6], 9'he0, [9'he2 : 9'he6], 9'hf0, [9'hf2 : 9'hf6], [9'h100 : 9'h11f]:
       return 1'b1;
       default: return 1'b0;
     endcase
@@ -247,7 +251,7 @@ package dma_registers_pkg;
   function automatic logic [31:0] bits_of(word_t word);
     case (word) inside
       9'h103, 9'h107, 9'h10b, 9'h10f, 9'h113, 9'h117, 9'h11b, 9'h11f: return 32'h00000001;
-      9'h08: return 32'h000000ff;
+      [9'h08 : 9'h09]: return 32'h000000ff;
       9'h80, 9'h90, 9'ha0, 9'hb0, 9'hc0, 9'hd0, 9'he0, 9'hf0: return 32'h00001f01;
       9'h86, 9'h96, 9'ha6, 9'hb6, 9'hc6, 9'hd6, 9'he6, 9'hf6: return 32'hffff00ff;
       9'h82, 9'h84, 9'h92, 9'h94, 9'ha2, 9'ha4, 9'hb2, 9'hb4, 9'hc2, 9'hc4, 9'hd2, 9'hd4, 9'he2, 9'he4, 9'hf2, 9'hf4:
@@ -263,7 +267,7 @@ package dma_registers_pkg;
       9'h86, 9'h96, 9'ha6, 9'hb6, 9'hc6, 9'hd6, 9'he6, 9'hf6, 9'h103, 9'h107, 9'h10b, 9'h10f, 9'h113, 9'h117, 9'h11b, 9'h11f:
       return 32'h00000001;
       9'h08: return 32'h00000008;
-      9'h01: return 32'h00010000;
+      9'h01: return 32'h00010001;
       9'h00: return 32'h57444d41;
       default: return '0;
     endcase

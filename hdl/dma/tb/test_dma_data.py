@@ -28,7 +28,8 @@ def lanes_of(dut: Any, seed: int) -> tuple[Bench, list[Lane]]:
     bench = Bench(dut, seed)
     lanes = [Lane(bench, name) for name in INSTANCES]
     for lane in lanes:
-        lane.configure(bench.random.randrange(6), bench.random.randrange(3), timeout=0)
+        mrrs, mps = bench.random.randrange(6), bench.random.randrange(3)
+        lane.configure(mrrs, mps, timeout=0, reserve=bench.random.choice((0, 100, 255)))
     return bench, lanes
 
 

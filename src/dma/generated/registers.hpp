@@ -19,7 +19,7 @@ inline constexpr std::uint32_t kIdOffset = 0x0;
 inline constexpr std::uint32_t kIdReset = 0x57444d41;
 /// ro: of this register map, of the descriptors and of the doorbells
 inline constexpr std::uint32_t kEngineVersionOffset = 0x4;
-inline constexpr std::uint32_t kEngineVersionReset = 0x10000;
+inline constexpr std::uint32_t kEngineVersionReset = 0x10001;
 inline constexpr Bits kEngineVersionMajor{16, 16};  ///< differs where software must differ
 inline constexpr Bits kEngineVersionMinor{0, 16};   ///< grows with additions
 /// ro: what this engine was built for; its value is a parameter's
@@ -41,6 +41,9 @@ inline constexpr std::uint32_t kStatusHighOffset = 0x1c;
 /// rw: cycles at least between two status words, of any rings
 inline constexpr std::uint32_t kStatusPaceOffset = 0x20;
 inline constexpr std::uint32_t kStatusPaceReset = 0x8;
+/// rw: parts of 1/512 of the place for data to the card that stay free. Less is asked for ahead, so less waits in the
+/// host's queue, where descriptors and doorbells wait behind it. May be changed at any time
+inline constexpr std::uint32_t kReadReserveOffset = 0x24;
 /// rw: of a ring
 inline constexpr std::uint32_t kRingControlCount = 8;
 [[nodiscard]] constexpr std::uint32_t ring_control_offset(std::uint32_t index) noexcept { return 0x200 + 64 * index; }

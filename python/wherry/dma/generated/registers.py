@@ -7,7 +7,7 @@ from wherry.registers import Bits, Register
 BYTES = 4096
 REGISTERS = {
     "id": Register(0x0, "ro", 0x57444D41, 1, 4, False, {}),
-    "engine_version": Register(0x4, "ro", 0x10000, 1, 4, False, {"major": Bits(16, 16), "minor": Bits(0, 16)}),
+    "engine_version": Register(0x4, "ro", 0x10001, 1, 4, False, {"major": Bits(16, 16), "minor": Bits(0, 16)}),
     "capability": Register(0x8, "ro", 0x0, 1, 4, False, {"channels": Bits(0, 4), "ahead_bits": Bits(4, 4)}),
     "function_state": Register(
         0x10,
@@ -21,6 +21,7 @@ REGISTERS = {
     "status_low": Register(0x18, "rw", 0x0, 1, 4, False, {"address": Bits(9, 23)}),
     "status_high": Register(0x1C, "rw", 0x0, 1, 4, False, {}),
     "status_pace": Register(0x20, "rw", 0x8, 1, 4, False, {}),
+    "read_reserve": Register(0x24, "rw", 0x0, 1, 4, False, {}),
     "ring_control": Register(
         0x200, "rw", 0x0, 8, 64, False, {"run": Bits(0, 1), "reset": Bits(1, 1), "ring_bits": Bits(8, 5)}
     ),

@@ -261,6 +261,9 @@ class DmaRate:
     status_words: float
     """Of a transfer."""
     cycles: int
+    bound_with_dllps_gbytes_per_s: float | None = None
+    """The bound, less the acknowledgements and credits that no host can leave out. None: of an older program."""
+    share_with_dllps: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
