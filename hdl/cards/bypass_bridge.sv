@@ -49,7 +49,7 @@ module bypass_bridge
   logic axi_rst_q, rst;
   always_ff @(posedge axi_clk_i) axi_rst_q <= !axi_rst_ni;
 
-  axi_pkg::axi_req_t  host_req;
+  axi_pkg::axi_req_t host_req;
   axi_pkg::axi_resp_t host_resp;
   tail_req_t far_tail_req;
   tail_resp_t far_tail_resp;
@@ -121,9 +121,9 @@ module bypass_bridge
       .lite_resp_t(bypass_axil_resp_t)
   ) i_registers (
       .clk_i,
-      .rst_i      (rst),
-      .s_axi_req  (bar_req[1]),
-      .s_axi_resp (bar_resp[1]),
+      .rst_i     (rst),
+      .s_axi_req (bar_req[1]),
+      .s_axi_resp(bar_resp[1]),
       .m_axil_req,
       .m_axil_resp
   );

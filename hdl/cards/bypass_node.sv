@@ -40,12 +40,12 @@ module bypass_node
     parameter int unsigned HostBeats     = 4096
 ) (
     // The bridge: 512 bits, 64-bit addresses, 4 bits of id.
-    input  wire             axi_clk_i,
-    input  wire             axi_rst_ni,
-    input  wire axi_req_t   s_pcie_req,
-    output axi_resp_t       s_pcie_resp,
-    output axi_req_t        m_pcie_req,
-    input  wire axi_resp_t  m_pcie_resp,
+    input  wire            axi_clk_i,
+    input  wire            axi_rst_ni,
+    input  wire axi_req_t  s_pcie_req,
+    output axi_resp_t      s_pcie_resp,
+    output axi_req_t       m_pcie_req,
+    input  wire axi_resp_t m_pcie_resp,
 
     // To and from the function: see bypass_core.
     `AXIS_TRANSMITTER(m_rx, 512, 48)
@@ -71,12 +71,14 @@ module bypass_node
   logic bridge_rst_n, rst;
   axi_req_t in_req, out_req;
   axi_resp_t in_resp, out_resp;
-  bypass_axil_req_t  register_req;
+  bypass_axil_req_t register_req;
   bypass_axil_resp_t register_resp;
-  window_req_t  window_req;
+  window_req_t window_req;
   window_resp_t window_resp;
-  tail_req_t  tail_req;
+  tail_req_t tail_req;
+  // verilator lint_off UNUSEDSIGNAL  // nothing is read there
   tail_resp_t tail_resp;
+  // verilator lint_on UNUSEDSIGNAL
   bypass_bridge #(
       .Crossing(Crossing)
   ) i_bridge (
@@ -135,7 +137,7 @@ module bypass_node
     always_ff @(posedge clk_i) rest_rst_q <= rest_rst;
 
     // Until all is over what the IP asks waits, and what it has forgotten is taken and thrown away.
-    assign deaf         = !axi_rst_ni || !done || stop || closed || rst;
+    assign deaf = !axi_rst_ni || !done || stop || closed || rst;
     always_comb begin
       in_req      = s_pcie_req;
       s_pcie_resp = in_resp;
