@@ -13,7 +13,7 @@ namespace wherry::bypass {
 namespace {
 
 using namespace std::chrono_literals;
-namespace reg = bypass_functions::registers;
+namespace functions_reg = bypass_functions::registers;
 
 constexpr auto kBuildLimit = 100ms;  // of the filter's table: 8192 cycles are 33 us
 constexpr std::array<std::string_view, 7> kNames{"none",      "echo",    "reflect",  "filter",
@@ -24,40 +24,40 @@ constexpr std::uint32_t kToNobody = 0, kToEcho = 1, kToChecker = 2, kToElsewhere
 
 // Ethernet, ARP, IPv4 and what is in it, by the first byte (IEEE 802.3, RFC 826, 791, 768).
 constexpr std::size_t kAtType = 12, kAtIp = 14, kAtFragment = 20, kAtProtocol = 23, kAtPort = 36;
-constexpr std::uint16_t kIpv4 = 0x0800, kArp = 0x0806;
+constexpr std::uint16_t kEthertypeIpv4 = 0x0800, kEthertypeArp = 0x0806;
 /// For experiments within a network (IEEE 802, 9.2.4): nobody else answers a generated frame.
 constexpr std::uint16_t kExperimental = 0x88B5;
 constexpr std::uint8_t kNoOptions = 0x45, kIcmp = 1, kTcp = 6, kUdp = 17;
 constexpr std::uint32_t kShortestGenerated = 60, kLongestGenerated = 9728;
 
-struct NamedCounter {
+struct FunctionCounter {
   std::string_view name;
   std::uint32_t offset;
 };
-constexpr std::array kCounters{
-    NamedCounter{"echo_arp", reg::kEchoArpOffset},
-    NamedCounter{"echo_icmp", reg::kEchoIcmpOffset},
-    NamedCounter{"echo_udp", reg::kEchoUdpOffset},
-    NamedCounter{"echo_fragments", reg::kEchoFragmentsOffset},
-    NamedCounter{"echo_reflected", reg::kEchoReflectedOffset},
-    NamedCounter{"echo_other", reg::kEchoOtherOffset},
-    NamedCounter{"echo_malformed", reg::kEchoMalformedOffset},
-    NamedCounter{"as_they_are", reg::kAsTheyAreOffset},
-    NamedCounter{"filter_missed", reg::kFilterMissedOffset},
-    NamedCounter{"discarded", reg::kDiscardedOffset},
+constexpr std::array kFunctionCounters{
+    FunctionCounter{"echo_arp", functions_reg::kEchoArpOffset},
+    FunctionCounter{"echo_icmp", functions_reg::kEchoIcmpOffset},
+    FunctionCounter{"echo_udp", functions_reg::kEchoUdpOffset},
+    FunctionCounter{"echo_fragments", functions_reg::kEchoFragmentsOffset},
+    FunctionCounter{"echo_reflected", functions_reg::kEchoReflectedOffset},
+    FunctionCounter{"echo_other", functions_reg::kEchoOtherOffset},
+    FunctionCounter{"echo_malformed", functions_reg::kEchoMalformedOffset},
+    FunctionCounter{"as_they_are", functions_reg::kAsTheyAreOffset},
+    FunctionCounter{"filter_missed", functions_reg::kFilterMissedOffset},
+    FunctionCounter{"discarded", functions_reg::kDiscardedOffset},
 };
 /// Of generator and checker: none of them is there without.
 constexpr std::array kCheckCounters{
-    NamedCounter{"generated", reg::kGeneratedOffset},
-    NamedCounter{"generator_behind", reg::kGeneratorBehindOffset},
-    NamedCounter{"checked", reg::kCheckedOffset},
-    NamedCounter{"check_foreign", reg::kCheckForeignOffset},
-    NamedCounter{"check_skipped", reg::kCheckSkippedOffset},
-    NamedCounter{"check_late", reg::kCheckLateOffset},
-    NamedCounter{"check_duplicates", reg::kCheckDuplicatesOffset},
-    NamedCounter{"check_wrong", reg::kCheckWrongOffset},
-    NamedCounter{"latency_least", reg::kLatencyLeastOffset},
-    NamedCounter{"latency_most", reg::kLatencyMostOffset},
+    FunctionCounter{"generated", functions_reg::kGeneratedOffset},
+    FunctionCounter{"generator_behind", functions_reg::kGeneratorBehindOffset},
+    FunctionCounter{"checked", functions_reg::kCheckedOffset},
+    FunctionCounter{"check_foreign", functions_reg::kCheckForeignOffset},
+    FunctionCounter{"check_skipped", functions_reg::kCheckSkippedOffset},
+    FunctionCounter{"check_late", functions_reg::kCheckLateOffset},
+    FunctionCounter{"check_duplicates", functions_reg::kCheckDuplicatesOffset},
+    FunctionCounter{"check_wrong", functions_reg::kCheckWrongOffset},
+    FunctionCounter{"latency_least", functions_reg::kLatencyLeastOffset},
+    FunctionCounter{"latency_most", functions_reg::kLatencyMostOffset},
 };
 
 template <typename Number>
@@ -93,10 +93,12 @@ std::uint32_t word_of(const std::uint8_t* bytes) {
 
 std::uint32_t control_of(const FunctionSetup& setup) {
   if (setup.function == Function::kEcho)
-    return reg::kEchoControlUdpPort.set(
-        reg::kEchoControlArp.mask() | reg::kEchoControlIcmp.mask() | reg::kEchoControlUdp.mask(), setup.udp_port);
+    return functions_reg::kEchoControlUdpPort.set(functions_reg::kEchoControlArp.mask() |
+                                                      functions_reg::kEchoControlIcmp.mask() |
+                                                      functions_reg::kEchoControlUdp.mask(),
+                                                  setup.udp_port);
   const bool back = setup.function == Function::kReflect || setup.function == Function::kFilter;
-  return back ? reg::kEchoControlReflect.mask() : 0;
+  return back ? functions_reg::kEchoControlReflect.mask() : 0;
 }
 
 std::uint32_t receive_of(Function function, bool in_place) {
@@ -116,7 +118,8 @@ std::uint32_t receive_of(Function function, bool in_place) {
     }
     return kToNobody;
   }();
-  return reg::kReceiveInPlace.set(reg::kReceiveStream.set(0, stream), in_place && stream == kToEcho ? 1 : 0);
+  return functions_reg::kReceiveInPlace.set(functions_reg::kReceiveStream.set(0, stream),
+                                            in_place && stream == kToEcho ? 1 : 0);
 }
 
 }  // namespace
@@ -144,11 +147,11 @@ Result<FilterRule> parse_filter_rule(std::string_view text) {
   rule.pass = action == "pass";
   const bool has_port = !text.empty();
   if (what == "arp") {
-    compare_word(rule, kAtType, kArp);
+    compare_word(rule, kAtType, kEthertypeArp);
   } else if (what == "ip") {
-    compare_word(rule, kAtType, kIpv4);
+    compare_word(rule, kAtType, kEthertypeIpv4);
   } else if (what == "icmp" || what == "tcp" || what == "udp") {
-    compare_word(rule, kAtType, kIpv4);
+    compare_word(rule, kAtType, kEthertypeIpv4);
     compare(rule, kAtIp, kNoOptions);
     compare(rule, kAtProtocol, what == "icmp" ? kIcmp : what == "tcp" ? kTcp : kUdp);
   } else if (what != "all") {
@@ -201,12 +204,13 @@ Status check_function(const FunctionSetup& setup, bool in_place) {
   if (setup.function != Function::kFilter && !setup.rules.empty())
     return wrong(fmt::format("{} has no rules: they are for filter", name));
   if (setup.function == Function::kGenerator) {
-    if (setup.generator.to == EthernetAddress{}) return wrong("the generator needs an Ethernet address to send to: --to");
+    if (setup.generator.to == EthernetAddress{})
+      return wrong("the generator needs an Ethernet address to send to: --to");
     if (setup.generator.bytes < kShortestGenerated || setup.generator.bytes > kLongestGenerated)
-      return wrong(fmt::format("generated frames of {} bytes: want {} to {}", setup.generator.bytes,
-                               kShortestGenerated, kLongestGenerated));
+      return wrong(fmt::format("generated frames of {} bytes: want {} to {}", setup.generator.bytes, kShortestGenerated,
+                               kLongestGenerated));
   }
-  const std::uint32_t stream = reg::kReceiveStream.get(receive_of(setup.function, false));
+  const std::uint32_t stream = functions_reg::kReceiveStream.get(receive_of(setup.function, false));
   if (in_place && (stream == kToChecker || stream == kToElsewhere))
     return wrong(fmt::format("{} wants whole frames, of which it gets the first 64 bytes with --in-place", name));
   return {};
@@ -214,20 +218,22 @@ Status check_function(const FunctionSetup& setup, bool in_place) {
 
 Result<Functions> Functions::open(CardAccess& access) {
   Functions functions(access);
-  const std::uint32_t id = functions.read(reg::kIdOffset);
+  const std::uint32_t id = functions.read(functions_reg::kIdOffset);
   if (id == ~std::uint32_t{0}) return Status(StatusCode::kUnavailable, "the card does not answer");
-  if (id != reg::kIdReset)
+  if (id != functions_reg::kIdReset)
     return Status(StatusCode::kNotFound,
                   fmt::format("the card has no functions behind its core: register {:#x} reads {:#010x}, want {:#010x}",
-                              kFunctionRegisters, id, reg::kIdReset));
-  const std::uint32_t major = reg::kFunctionsVersionMajor.get(functions.read(reg::kFunctionsVersionOffset));
-  if (const std::uint32_t want = reg::kFunctionsVersionMajor.get(reg::kFunctionsVersionReset); major != want)
+                              kFunctionRegisters, id, functions_reg::kIdReset));
+  const std::uint32_t major =
+      functions_reg::kFunctionsVersionMajor.get(functions.read(functions_reg::kFunctionsVersionOffset));
+  if (const std::uint32_t want = functions_reg::kFunctionsVersionMajor.get(functions_reg::kFunctionsVersionReset);
+      major != want)
     return Status(
         StatusCode::kVersionMismatch,
         fmt::format("the registers of the card's functions have version {}, this program knows {}", major, want));
-  const std::uint32_t capability = functions.read(reg::kCapabilityOffset);
-  functions.rules_ = reg::kCapabilityRules.get(capability);
-  functions.has_generator_ = reg::kCapabilityGenerator.get(capability) != 0;
+  const std::uint32_t capability = functions.read(functions_reg::kCapabilityOffset);
+  functions.rules_ = functions_reg::kCapabilityRules.get(capability);
+  functions.has_generator_ = functions_reg::kCapabilityGenerator.get(capability) != 0;
   return functions;
 }
 
@@ -235,9 +241,8 @@ Result<Functions> Functions::open(CardAccess& access) {
 Status Functions::write(std::uint32_t offset, std::uint32_t value) {
   access_->write(kFunctionRegisters + offset, value);
   if (const std::uint32_t back = read(offset); back != value)
-    return {StatusCode::kUnavailable,
-            fmt::format("the card does not take register {:#x}: wrote {:#x}, reads {:#x}", kFunctionRegisters + offset,
-                        value, back)};
+    return {StatusCode::kUnavailable, fmt::format("the card does not take register {:#x}: wrote {:#x}, reads {:#x}",
+                                                  kFunctionRegisters + offset, value, back)};
   return {};
 }
 
@@ -254,68 +259,74 @@ Status Functions::configure(const FunctionSetup& setup, const EthernetAddress& m
 
   WHERRY_TRY(stop());
   const std::uint32_t low = std::uint32_t{mac[2]} << 24 | mac[3] << 16 | mac[4] << 8 | mac[5];
-  WHERRY_TRY(write(reg::kEchoMacLowOffset, low));
-  WHERRY_TRY(write(reg::kEchoMacHighOffset, std::uint32_t{mac[0]} << 8 | mac[1]));
-  WHERRY_TRY(write(reg::kEchoIpOffset, setup.ip.value_or(0)));
-  WHERRY_TRY(write(reg::kEchoControlOffset, control_of(setup)));
+  WHERRY_TRY(write(functions_reg::kEchoMacLowOffset, low));
+  WHERRY_TRY(write(functions_reg::kEchoMacHighOffset, std::uint32_t{mac[0]} << 8 | mac[1]));
+  WHERRY_TRY(write(functions_reg::kEchoIpOffset, setup.ip.value_or(0)));
+  WHERRY_TRY(write(functions_reg::kEchoControlOffset, control_of(setup)));
   WHERRY_TRY(write_rules(setup.rules));
   generator_ = 0;
   if (setup.function == Function::kGenerator) WHERRY_TRY(write_generator(setup.generator, mac));
-  if (setup.function == Function::kGenerator) generator_ = reg::kGeneratorEnable.set(0, 1);
-  access_->write(kFunctionRegisters + reg::kControlOffset, reg::kControlClearCounters.set(0, 1));
+  if (setup.function == Function::kGenerator) generator_ = functions_reg::kGeneratorEnable.set(0, 1);
+  access_->write(kFunctionRegisters + functions_reg::kControlOffset, functions_reg::kControlClearCounters.set(0, 1));
   receive_ = receive_of(setup.function, in_place);
   return {};
 }
 
 Status Functions::write_rules(const std::vector<FilterRule>& rules) {
   if (rules_ == 0) return {};
-  for (std::uint32_t i = 0; i < rules_; ++i) WHERRY_TRY(write(reg::filter_rule_offset(i), 0));
-  WHERRY_TRY(write(reg::kFilterDefaultOffset, reg::kFilterDefaultDrop.set(0, rules.empty() ? 0 : 1)));
+  for (std::uint32_t i = 0; i < rules_; ++i) WHERRY_TRY(write(functions_reg::filter_rule_offset(i), 0));
+  WHERRY_TRY(
+      write(functions_reg::kFilterDefaultOffset, functions_reg::kFilterDefaultDrop.set(0, rules.empty() ? 0 : 1)));
   if (rules.empty()) return {};
   constexpr std::uint32_t kWords = kFilteredBytes / 4;
   for (std::uint32_t i = 0; i < rules.size(); ++i) {
     for (std::uint32_t word = 0; word < kWords; ++word) {
-      WHERRY_TRY(write(reg::filter_match_offset(kWords * i + word), word_of(&rules[i].match.at(std::size_t{4} * word))));
-      WHERRY_TRY(write(reg::filter_mask_offset(kWords * i + word), word_of(&rules[i].mask.at(std::size_t{4} * word))));
+      WHERRY_TRY(write(functions_reg::filter_match_offset(kWords * i + word),
+                       word_of(&rules[i].match.at(std::size_t{4} * word))));
+      WHERRY_TRY(write(functions_reg::filter_mask_offset(kWords * i + word),
+                       word_of(&rules[i].mask.at(std::size_t{4} * word))));
     }
   }
-  access_->write(kFunctionRegisters + reg::kControlOffset, reg::kControlBuildFilter.set(0, 1));
-  for (auto waited = 0us; reg::kFilterStateBuilding.get(read(reg::kFilterStateOffset)) != 0; waited += 100us) {
+  access_->write(kFunctionRegisters + functions_reg::kControlOffset, functions_reg::kControlBuildFilter.set(0, 1));
+  for (auto waited = 0us; functions_reg::kFilterStateBuilding.get(read(functions_reg::kFilterStateOffset)) != 0;
+       waited += 100us) {
     if (waited >= kBuildLimit) return {StatusCode::kUnavailable, "the card does not come to an end with its filter"};
     access_->pause(100us);
   }
   for (std::uint32_t i = 0; i < rules.size(); ++i)
-    WHERRY_TRY(write(reg::filter_rule_offset(i),
-                     reg::kFilterRuleDrop.set(reg::kFilterRuleEnable.set(0, 1), rules[i].pass ? 0 : 1)));
+    WHERRY_TRY(
+        write(functions_reg::filter_rule_offset(i),
+              functions_reg::kFilterRuleDrop.set(functions_reg::kFilterRuleEnable.set(0, 1), rules[i].pass ? 0 : 1)));
   return {};
 }
 
 Status Functions::write_generator(const GeneratorSetup& setup, const EthernetAddress& mac) {
-  std::array<std::uint8_t, std::size_t{4} * reg::kGeneratorHeaderCount> header{};
+  std::array<std::uint8_t, std::size_t{4} * functions_reg::kGeneratorHeaderCount> header{};
   std::ranges::copy(setup.to, header.begin());
   std::ranges::copy(mac, header.begin() + setup.to.size());
   header.at(kAtType) = kExperimental >> 8;
   header.at(kAtType + 1) = kExperimental & 0xFF;
-  for (std::uint32_t word = 0; word < reg::kGeneratorHeaderCount; ++word)
-    WHERRY_TRY(write(reg::generator_header_offset(word), word_of(&header.at(std::size_t{4} * word))));
-  WHERRY_TRY(write(reg::kGeneratorBytesOffset, setup.bytes));
-  WHERRY_TRY(write(reg::kGeneratorIntervalOffset, setup.interval));
-  return write(reg::kGeneratorCountOffset, setup.count);
+  for (std::uint32_t word = 0; word < functions_reg::kGeneratorHeaderCount; ++word)
+    WHERRY_TRY(write(functions_reg::generator_header_offset(word), word_of(&header.at(std::size_t{4} * word))));
+  WHERRY_TRY(write(functions_reg::kGeneratorBytesOffset, setup.bytes));
+  WHERRY_TRY(write(functions_reg::kGeneratorIntervalOffset, setup.interval));
+  return write(functions_reg::kGeneratorCountOffset, setup.count);
 }
 
 Status Functions::start() {
-  WHERRY_TRY(write(reg::kReceiveOffset, receive_));
-  return write(reg::kGeneratorOffset, generator_);
+  WHERRY_TRY(write(functions_reg::kReceiveOffset, receive_));
+  return write(functions_reg::kGeneratorOffset, generator_);
 }
 
 Status Functions::stop() {
-  WHERRY_TRY(write(reg::kGeneratorOffset, 0));
-  return write(reg::kReceiveOffset, 0);
+  WHERRY_TRY(write(functions_reg::kGeneratorOffset, 0));
+  return write(functions_reg::kReceiveOffset, 0);
 }
 
 Function Functions::running() const {
-  if (has_generator_ && reg::kGeneratorEnable.get(read(reg::kGeneratorOffset)) != 0) return Function::kGenerator;
-  switch (reg::kReceiveStream.get(read(reg::kReceiveOffset))) {
+  if (has_generator_ && functions_reg::kGeneratorEnable.get(read(functions_reg::kGeneratorOffset)) != 0)
+    return Function::kGenerator;
+  switch (functions_reg::kReceiveStream.get(read(functions_reg::kReceiveOffset))) {
     case kToEcho:
       break;
     case kToChecker:
@@ -326,20 +337,20 @@ Function Functions::running() const {
       return Function::kNone;
   }
   for (std::uint32_t i = 0; i < rules_; ++i)
-    if (reg::kFilterRuleEnable.get(read(reg::filter_rule_offset(i))) != 0) return Function::kFilter;
-  const bool reflects = reg::kEchoControlReflect.get(read(reg::kEchoControlOffset)) != 0;
+    if (functions_reg::kFilterRuleEnable.get(read(functions_reg::filter_rule_offset(i))) != 0) return Function::kFilter;
+  const bool reflects = functions_reg::kEchoControlReflect.get(read(functions_reg::kEchoControlOffset)) != 0;
   return reflects ? Function::kReflect : Function::kEcho;
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> Functions::counters() const {
   std::vector<std::pair<std::string, std::uint64_t>> found;
-  for (const NamedCounter& one : kCounters) found.emplace_back(one.name, read(one.offset));
+  for (const FunctionCounter& one : kFunctionCounters) found.emplace_back(one.name, read(one.offset));
   for (std::uint32_t i = 0; i < rules_; ++i)
-    found.emplace_back(fmt::format("filter_hits[{}]", i), read(reg::filter_hits_offset(i)));
+    found.emplace_back(fmt::format("filter_hits[{}]", i), read(functions_reg::filter_hits_offset(i)));
   if (!has_generator_) return found;
-  for (const NamedCounter& one : kCheckCounters) found.emplace_back(one.name, read(one.offset));
-  const std::uint64_t low = read(reg::latency_sum_offset(0));  // latches the high word
-  found.emplace_back("latency_sum", low | std::uint64_t{read(reg::latency_sum_offset(1))} << 32);
+  for (const FunctionCounter& one : kCheckCounters) found.emplace_back(one.name, read(one.offset));
+  const std::uint64_t low = read(functions_reg::latency_sum_offset(0));  // latches the high word
+  found.emplace_back("latency_sum", low | std::uint64_t{read(functions_reg::latency_sum_offset(1))} << 32);
   return found;
 }
 

@@ -69,10 +69,14 @@ TEST(FilterRules, EachKind_ExpectItsFramesAndNoOthers) {
     std::string_view text;
     bool arp, icmp, tcp80, udp53, later, options;
   } kinds[] = {
-      {"pass:all", true, true, true, true, true, true},        {"pass:arp", true, false, false, false, false, false},
-      {"drop:ip", false, true, true, true, true, true},        {"drop:icmp", false, true, false, false, false, false},
-      {"pass:tcp", false, false, true, false, false, false},   {"pass:udp", false, false, false, true, true, false},
-      {"pass:udp:53", false, false, false, true, false, false}, {"pass:tcp:53", false, false, false, false, false, false},
+      {"pass:all", true, true, true, true, true, true},
+      {"pass:arp", true, false, false, false, false, false},
+      {"drop:ip", false, true, true, true, true, true},
+      {"drop:icmp", false, true, false, false, false, false},
+      {"pass:tcp", false, false, true, false, false, false},
+      {"pass:udp", false, false, false, true, true, false},
+      {"pass:udp:53", false, false, false, true, false, false},
+      {"pass:tcp:53", false, false, false, false, false, false},
   };
   for (const auto& kind : kinds) {
     SCOPED_TRACE(kind.text);
@@ -93,8 +97,8 @@ TEST(FilterRules, DoNotFragmentAndMoreFragments_ExpectPortsCompared) {
 }
 
 TEST(FilterRules, WrongText_ExpectInvalidArgumentAndTheText) {
-  for (const std::string_view text :
-       {"", "pass", "pass:", "keep:arp", "pass:arp:1", "pass:udp:", "pass:udp:x", "pass:udp:65536", "pass:udp:7:8", "pass:all:1"}) {
+  for (const std::string_view text : {"", "pass", "pass:", "keep:arp", "pass:arp:1", "pass:udp:", "pass:udp:x",
+                                      "pass:udp:65536", "pass:udp:7:8", "pass:all:1"}) {
     const auto found = parse_filter_rule(text);
     if (text == "pass:udp:") continue;  // no port is any port
     ASSERT_FALSE(found) << text;
@@ -106,8 +110,8 @@ TEST(FilterRules, WrongText_ExpectInvalidArgumentAndTheText) {
 TEST(Addresses, RightAndWrong_ExpectBytesOrInvalidArgument) {
   EXPECT_EQ(*parse_ethernet_address("02:11:22:33:44:55"), kMac);
   EXPECT_EQ(*parse_ipv4_address("10.0.1.255"), 0x0A0001FFU);
-  for (const std::string_view text : {"", "02:11:22:33:44", "02:11:22:33:44:5", "02:11:22:33:44:55:66", "02:11:22:33:44:55:",
-                                      "02-11-22-33-44-55", "02:11:22:33:44:5g"})
+  for (const std::string_view text : {"", "02:11:22:33:44", "02:11:22:33:44:5", "02:11:22:33:44:55:66",
+                                      "02:11:22:33:44:55:", "02-11-22-33-44-55", "02:11:22:33:44:5g"})
     EXPECT_FALSE(parse_ethernet_address(text)) << text;
   for (const std::string_view text : {"", "10.0.0", "10.0.0.256", "10.0.0.1.", "10.0.0.1.2", "10..0.1", "ten.0.0.1"})
     EXPECT_FALSE(parse_ipv4_address(text)) << text;
@@ -153,8 +157,8 @@ TEST(Functions, Echo_ExpectItsRegistersAndThatItRunsFromStartToStop) {
 TEST(Functions, Filter_ExpectRulesBuiltBeforeTheyAreEnabledAndAllElseDropped) {
   Bench bench;
   Functions functions = bench.open();
-  ASSERT_TRUE(functions.configure({.function = Function::kFilter, .rules = {rule("drop:udp:53"), rule("pass:ip")}}, kMac,
-                                  false));
+  ASSERT_TRUE(functions.configure({.function = Function::kFilter, .rules = {rule("drop:udp:53"), rule("pass:ip")}},
+                                  kMac, false));
   ASSERT_TRUE(functions.start());
   EXPECT_EQ(functions.running(), Function::kFilter);
   EXPECT_EQ(bench.at(0x010), 1U);

@@ -30,7 +30,7 @@ struct UpOptions {
   std::uint32_t pairs = 1;           ///< queue pairs
   bool allow_detour = false;         ///< go on although traffic passes the root complex, if the pre-flight test says so
   bool preflight = true;
-  std::uint64_t seed = 0;  ///< of the pre-flight test's frames
+  std::uint64_t seed = 0;                   ///< of the pre-flight test's frames
   std::optional<FunctionSetup> function{};  ///< that is switched on; none: the functions' registers stay as they are
 };
 
