@@ -46,7 +46,11 @@ module bypass_bridge
 
   // ---- clocks and resets
 
-  logic axi_rst_q, rst;
+  // An initial value is meant: in the first cycle after the FPGA's configuration all is in reset.
+  // verilator lint_off PROCASSINIT
+  logic axi_rst_q = 1'b1;
+  // verilator lint_on PROCASSINIT
+  logic rst;
   always_ff @(posedge axi_clk_i) axi_rst_q <= !axi_rst_ni;
 
   axi_pkg::axi_req_t host_req;
