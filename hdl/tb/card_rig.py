@@ -52,7 +52,9 @@ def top(*names: str) -> str:
     text += "  assign s_axi_resp = in_resp; assign m_pcie_req = out_req;\n"
     text += f"  bypass_node #({passed}) dut (.clk_i(core_clk_i), .axi_clk_i(clk_i), .axi_rst_ni(!rst_i),\n"
     text += "    .s_pcie_req(axi_pkg::axi_req_t'(s_axi_req)), .s_pcie_resp(in_resp), .m_pcie_req(out_req),\n"
-    text += "    .m_pcie_resp(axi_pkg::axi_resp_t'(m_pcie_resp)), .m_memory_req(m_axi_req), .m_memory_resp(m_axi_resp),\n"
+    text += (
+        "    .m_pcie_resp(axi_pkg::axi_resp_t'(m_pcie_resp)), .m_memory_req(m_axi_req), .m_memory_resp(m_axi_resp),\n"
+    )
     text += "    .memory_ready_i(1'b1));\nendmodule\n"
     text += "module top (input wire clk_i, input wire rst_i, input wire axil_aclk);\n"
     for name in names:

@@ -59,7 +59,7 @@ async def the_function_is_chosen_while_frames_come(dut: Any) -> None:
     await rig.functions.write("receive", OUTSIDE)
     await rig.pass_all(6, 1514, 60_000)
     await rig.functions.write("receive", ECHO)
-    rig.arrive(frame := bytes.fromhex("020000000001" "02000000000a") + rig.random_frame(60))
+    rig.arrive(frame := bytes.fromhex("02000000000102000000000a") + rig.random_frame(60))
     await rig.functions.write("echo_control", 1 << 4)  # reflect
     await rig.bench.until(lambda: bool(rig.nic.sent[0]))
     assert rig.nic.sent[0] == [frame[6:12] + frame[:6] + frame[12:]]
