@@ -73,6 +73,8 @@ class CardBench(TwoClocks):
         super().__init__(dut, seed)
         self.lasting: list[Agent] = []
         self._in_reset = self.pin(scope, "rst_o")
+        kv = getattr(scope.dut, "gen_kv", None)
+        self._deaf = self._in_reset if kv is None else self.pin(kv, "deaf")
 
     async def reset(self, cycles: int = IN_RESET) -> None:
         """Until the function's is over."""
@@ -84,7 +86,7 @@ class CardBench(TwoClocks):
         await self.cycle(cycles * self.ratio)
         self._reset.set(0)
         await self.cycle(SETTLES * self.ratio)
-        await self.until(lambda: not self._in_reset.get())
+        await self.until(lambda: not self._deaf.get() and not self._in_reset.get())
         self.agents = agents
 
 

@@ -100,7 +100,7 @@ async def the_choice_is_made_at_run_time(dut: Any) -> None:
 
 @cocotb.test()
 async def a_reset_in_mid_flight_leaves_nothing(dut: Any) -> None:
-    """At any moment, as streams and in place, with the generator on: afterwards nothing comes out, and what is set up anew answers."""
+    """At any moment, as streams and in place, with the generator on; what is set up anew answers."""
     rig = FunctionsRig(dut, "two", seed=4, **QUEUES)
     draw = rig.bench.random
     for turn in range(6):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_kv in bypass_node, as bypass_kv_card has it, with a NIC written from the datasheets: requests and pings come by it, and
-their answers leave by it. Host and NIC reach it by the bridge's one port."""
+"""bypass_kv in bypass_node, as bypass_kv_card has it, with a NIC written from the datasheets: requests and pings come
+by it, and their answers leave by it. Host and NIC reach it by the bridge's one port."""
 
 from __future__ import annotations
 
@@ -186,8 +186,8 @@ async def in_place_the_functions_answer_alone(dut: Any) -> None:
 
 @cocotb.test()
 async def a_reset_in_mid_flight_leaves_memory_whole(dut: Any) -> None:
-    """At any moment, while values of several bursts are written: memory, which no reset reaches, gets whole bursts only, which its model
-    minds, and owes nothing when the reset ends. Afterwards the node is in no epoch, and begins anew."""
+    """At any moment, while values of several bursts are written: memory, which no reset reaches, gets whole bursts
+    only, which its model minds, and owes nothing when the reset ends. Afterwards the node is in no epoch, and begins anew."""
     node = await begun(dut, "ixgbe", 5)
     draw = node.bench.random
     cut_short = 0
@@ -199,7 +199,7 @@ async def a_reset_in_mid_flight_leaves_memory_whole(dut: Any) -> None:
         cut_short += any(memory.reads or memory.writes or memory.aw.items for memory in node.card.memories)
         await node.card.restart("ixgbe")
         for memory in node.card.memories:
-            assert not (memory.reads or memory.writes or memory.aw.items or memory.w.items)
+            assert not any((memory.reads, memory.writes, memory.aw.items, memory.w.items))
         node.sent.clear()
         node.foreign.clear()
         assert await node.read("epoch") == 0

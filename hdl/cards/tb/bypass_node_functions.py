@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_node with the functions, as bypass_functions_card has it: what a NIC writes at the bridge's port is answered there."""
+"""bypass_node with the functions, as bypass_functions_card has it: what a NIC writes at the bridge is answered."""
 
 from __future__ import annotations
 
