@@ -187,7 +187,7 @@ async def in_place_the_functions_answer_alone(dut: Any) -> None:
 @cocotb.test()
 async def a_reset_in_mid_flight_leaves_memory_whole(dut: Any) -> None:
     """At any moment, while values of several bursts are written: memory, which no reset reaches, gets whole bursts
-    only, which its model minds, and owes nothing when the reset ends. Afterwards the node is in no epoch, and begins anew."""
+    only, which its model minds, and owes nothing when the reset ends. Then the node begins anew."""
     node = await begun(dut, "ixgbe", 5)
     draw = node.bench.random
     cut_short = 0
