@@ -6,7 +6,7 @@
 ///
 /// Behaviour: what is written is kept in block RAM, from which it is read, and what blocks need in flip-flops besides. A write that is not of a whole
 /// word changes nothing (SLVERR).
-/// Latency: address (and data) in to response 5 cycles, after those in which the file gets its reset values, or the counters are cleared (bypass_register_file).
+/// Latency: address (and data) in to response 6 cycles, but see bypass_register_file; after a clear, when the counters are 0.
 /// settings_o changes with the response of a write.
 /// Reset: all registers are as docs/bypass-registers.md has them, within 515 cycles; settings_o at once.
 /// Requirements: none.
