@@ -371,6 +371,12 @@ package bypass_pkg;
     logic [8:0]  word;
     logic [31:0] data;
   } register_write_t;
+  /// What the word of an access has, and the reset value of that which is filled.
+  typedef struct packed {
+    logic        writable;
+    logic [31:0] bits;
+    logic [31:0] reset;
+  } register_word_t;
   /// Words get their reset values.
   typedef struct packed {
     logic       valid;

@@ -68,16 +68,16 @@ module bypass_functions_registers
   always_ff @(posedge clk_i) is_bin_q <= is_bin;
 
   localparam capability_t Capability = '{reserved_6: '0, kv: Kv, generator: Generator, rules: 4'(Rules)};
+  register_word_t about;
+  assign about = '{
+          writable: !is_bin && is_written(word),
+          bits: bits_of(word),
+          reset: fill.word == CapabilityWord ? Capability : reset_of(fill.word)
+      };
   bypass_register_file i_file (
       .*,
-      .access_o   (access),
-      .written_o  (written),
-      .fill_o     (fill),
       .filed_o    (filed),
       .busy_i     (clearing),
-      .may_write_i(!is_bin && is_written(word)),
-      .bits_i     (bits_of(word)),
-      .reset_i    (fill.word == CapabilityWord ? Capability : reset_of(fill.word)),
       .read_data_i(read_data),
       .other_i    ({1'b1, rules_i.word})
   );

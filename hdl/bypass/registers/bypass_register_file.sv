@@ -4,12 +4,12 @@
 
 /// What blocks of registers have in common: accesses one at a time, and a file in block RAM from which is read what was written.
 ///
-/// Behaviour: an access begins with access_o.starts, and lasts Cycles + 1 cycles, in which its other fields stay. A whole word that may be written is kept
-/// (written_o). A write that is not of a whole word changes nothing (SLVERR). After a reset each word of the file gets its reset value.
+/// Behaviour: an access begins with access.starts, and lasts Cycles + 1 cycles, in which its other fields stay. A whole word that may be written is kept
+/// (written). A write that is not of a whole word changes nothing (SLVERR). After a reset each word of the file gets its reset value.
 /// Latency: address (and data) in to response 3 + Cycles cycles, but in the 512 after a reset, and while busy_i.
 /// Paths: none.
 /// Reset: the file is filled anew.
-/// Requirements: may_write_i and bits_i are those of access_o.address, reset_i that of fill_o; read_data_i is there with access_o.ends.
+/// Requirements: `about` is what its fields say; read_data_i is there with access.ends.
 module bypass_register_file
   import bypass_pkg::*;
 #(
@@ -26,18 +26,16 @@ module bypass_register_file
     // verilator lint_on UNUSEDSIGNAL
     output bypass_axil_resp_t     s_axil_resp,
 
-    output register_access_t        access_o,
-    output register_write_t         written_o,
-    output register_fill_t          fill_o,
+    output register_access_t        access,
+    output register_write_t         written,
+    output register_fill_t          fill,
     output logic             [31:0] filed_o,
 
-    input wire        busy_i,
-    input wire        may_write_i,
-    input wire [31:0] bits_i,
-    input wire [31:0] reset_i,
-    input wire [31:0] read_data_i,
+    input wire                        busy_i,
+    input wire register_word_t        about,
+    input wire                 [31:0] read_data_i,
     /// The word that is read while no access begins; filed_o has a word a cycle later.
-    input wire [ 8:0] other_i
+    input wire                 [ 8:0] other_i
 );
 
   if (AddressWidth < 11 || AddressWidth > 16 || Cycles < 2 || Cycles > 3) begin : gen_check
@@ -67,8 +65,8 @@ module bypass_register_file
   logic [Cycles-2:0] waits_q;  // its cycles after the first one
   logic [8:0] word;
   assign word = address[10:2];
-  assign starts = (write || read) && waits_q == '0 && !done_q && !fill_o.valid && !busy_i;
-  assign access_o = '{
+  assign starts = (write || read) && waits_q == '0 && !done_q && !fill.valid && !busy_i;
+  assign access = '{
           starts: starts,
           second: waits_q[0],
           ends: waits_q[Cycles-2],
@@ -81,20 +79,20 @@ module bypass_register_file
   assign unused_address = ^address[1:0];
 
   always_ff @(posedge clk_i) begin
-    waits_q         <= (Cycles - 1)'({waits_q, starts});
-    done_q          <= access_o.ends;
-    written_o.valid <= starts && access_o.write && may_write_i;
-    written_o.word  <= word;
-    written_o.data  <= write_data & bits_i;
-    refused_q       <= write && strobe != '1;
-    read_data_q     <= read_data_i;
-    if (fill_o.valid) fill_o.word <= fill_o.word + 1'b1;
-    if (fill_o.word == '1) fill_o.valid <= 1'b0;
+    waits_q       <= (Cycles - 1)'({waits_q, starts});
+    done_q        <= access.ends;
+    written.valid <= starts && access.write && about.writable;
+    written.word  <= word;
+    written.data  <= write_data & about.bits;
+    refused_q     <= write && strobe != '1;
+    read_data_q   <= read_data_i;
+    if (fill.valid) fill.word <= fill.word + 1'b1;
+    if (fill.word == '1) fill.valid <= 1'b0;
     if (rst_i) begin
-      waits_q         <= '0;
-      done_q          <= 1'b0;
-      written_o.valid <= 1'b0;
-      fill_o          <= '{valid: 1'b1, word: '0};
+      waits_q       <= '0;
+      done_q        <= 1'b0;
+      written.valid <= 1'b0;
+      fill          <= '{valid: 1'b1, word: '0};
     end
   end
 
@@ -103,9 +101,9 @@ module bypass_register_file
       .Depth(512)
   ) i_file (
       .*,
-      .write_i(fill_o.valid || written_o.valid),
-      .write_address_i(fill_o.valid ? fill_o.word : written_o.word),
-      .write_data_i(fill_o.valid ? reset_i : written_o.data),
+      .write_i(fill.valid || written.valid),
+      .write_address_i(fill.valid ? fill.word : written.word),
+      .write_data_i(fill.valid ? about.reset : written.data),
       .read_i(1'b1),
       .read_address_i(starts ? word : other_i),
       .read_data_o(filed_o)

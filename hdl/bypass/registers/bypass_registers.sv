@@ -79,19 +79,19 @@ module bypass_registers
       rx_ring_bits: 4'(Config.rx_bits),
       queue_bits: 4'(Config.queue_bits)
   };
+  register_word_t about;
+  assign about = '{
+          writable: exists && is_written(word) && there,
+          bits: bits_of(word),
+          reset: fill.word == CapabilityWord ? Capability : reset_of(fill.word)
+      };
   bypass_register_file #(
       .AddressWidth(16),
       .Cycles(3)
   ) i_file (
       .*,
-      .access_o   (access),
-      .written_o  (written),
-      .fill_o     (fill),
       .filed_o    (filed),
       .busy_i     (clearing),
-      .may_write_i(exists && is_written(word) && there),
-      .bits_i     (bits_of(word)),
-      .reset_i    (fill.word == CapabilityWord ? Capability : reset_of(fill.word)),
       .read_data_i(read_data),
       .other_i    (word)
   );
