@@ -156,14 +156,17 @@ module bypass_echo_proof
   `ASSERT(judged_after_it_came, !event_o || judged_q != came_q, "a frame is judged that has not come")
   `ASSERT(sent_after_it_was_judged, !m_tx_valid || sent_q != to_send_q, "more frames leave than are answered")
   `ASSERT(told_after_it_was_judged, !m_verdict_valid || told_q != to_tell_q, "more verdicts than frames in place")
-  `ASSERT(
-      nothing_lost,
-      dut.valid1_q || dut.valid2_q || dut.out_valid || (judged_q == came_q && told_q == to_tell_q && (sent_q == to_send_q || (beat_q != '0 && 2'(sent_q + 1'b1) == to_send_q))),
-      "a frame came, and neither left nor was counted")
-  `ASSERT(
-      beats_kept,
-      !mine || out_beat_q[1] || (m_payload.keep == mine_q[out_beat_q[0]].keep && m_payload.last == mine_q[out_beat_q[0]].last && m_payload.user == mine_q[out_beat_q[0]].user),
-      "a frame's length or pair changes")
+  logic holds_one, under_way, same;  // in the cell; a frame that has not come to its end; a beat as it came
+  bypass_axis_t mine_came;
+  assign holds_one = dut.valid1_q || dut.valid2_q || dut.out_valid;
+  assign under_way = beat_q != '0 && 2'(sent_q + 1'b1) == to_send_q;
+  assign mine_came = mine_q[out_beat_q[0]];
+  assign same = m_payload.keep == mine_came.keep && m_payload.last == mine_came.last
+      && m_payload.user == mine_came.user;
+  `ASSERT(nothing_uncounted, holds_one || judged_q == came_q, "a frame came, and was not counted")
+  `ASSERT(nothing_lost, holds_one || sent_q == to_send_q || under_way, "a frame was answered, and did not leave")
+  `ASSERT(no_verdict_lost, holds_one || told_q == to_tell_q, "a frame in place has no verdict")
+  `ASSERT(beats_kept, !mine || out_beat_q[1] || same, "a frame's length or pair changes")
   `ASSERT(first_beat_right, !mine || out_beat_q != '0 || m_payload.data == answer, "an answer has wrong fields")
   `ASSERT(later_beats_kept, !mine || out_beat_q != 2'd1 || m_payload.data == mine_q[1].data,
           "bytes behind the first 64 change")
