@@ -67,6 +67,7 @@ PROOFS = [
     Proof("dma_requester", bound=8, induction=2, flat=True),
     Proof("bypass_post", bound=9, induction=0, flat=True),
     Proof("bypass_verdicts", bound=9, induction=0),
+    Proof("bypass_echo", bound=7, induction=0),
     Proof("dma_turns", {"Fair": 0}, bound=10, induction=3),
     Proof("dma_turns", {"Fair": 1}, bound=6, induction=3),
     Proof("dma_teller", bound=6, induction=3),

@@ -353,6 +353,36 @@ package bypass_pkg;
     logic       outside_read;
   } events_t;
 
+  // ---- between bypass_register_file and the blocks of registers
+
+  /// An access: in its first cycle, in the one after, and in that in which what it reads must be there; a write is of a whole word.
+  typedef struct packed {
+    logic        starts;
+    logic        second;
+    logic        ends;
+    logic        read;
+    logic        write;
+    logic [15:0] address;
+    logic [31:0] data;
+  } register_access_t;
+  /// A word is written, in an access's second cycle; `word` is the access's with a read, too.
+  typedef struct packed {
+    logic        valid;
+    logic [8:0]  word;
+    logic [31:0] data;
+  } register_write_t;
+  /// What the word of an access has, and the reset value of that which is filled.
+  typedef struct packed {
+    logic        writable;
+    logic [31:0] bits;
+    logic [31:0] reset;
+  } register_word_t;
+  /// Words get their reset values.
+  typedef struct packed {
+    logic       valid;
+    logic [8:0] word;
+  } register_fill_t;
+
   // verilator lint_on UNUSEDSIGNAL
   // verilator lint_on UNUSEDPARAM
 

@@ -2,39 +2,38 @@
 `default_nettype none
 `include "axi.svh"
 
-/// The bypass core at a PCIe bridge that speaks AXI4: docs/cards.md.
+/// A PCIe bridge that speaks AXI4 on one side, a bypass core on the other: docs/cards.md.
 ///
-/// Behaviour: what the host and the NIC ask of the card (s_axi_*, BARs as axi_demux's regions below) goes to the core's window or to its registers; all else is
-/// answered with DECERR. Tail pointers go out as writes of one beat (m_axi_*), whose addresses are bus addresses. Streams are the core's, in the core's clock.
+/// Behaviour: what the host and the NIC ask of the card (s_pcie, BARs as axi_demux's regions below) goes to the core's window or to its registers; all else is
+/// answered with DECERR. Tail pointers go out as writes of one beat (m_pcie), whose addresses are bus addresses.
 /// Accesses of registers of more than 4 bytes are cut into words; they hold up answers to later accesses of the window, so that all come in order.
-/// Latency: the core's, and for the window 1 cycle each way (axi_cut); with Crossing that of cdc_fifo each way; for tails 1, or cdc_fifo's and 1.
-/// Reset: axi_rst_ni, synchronous with axi_clk_i, resets both sides; rst_o is the core's, for the function behind it.
-/// Requirements: without Crossing clk_i is axi_clk_i. INCR bursts. Those of bypass_core.
+/// Latency: for the window 1 cycle each way (axi_cut); with Crossing that of cdc_fifo each way; for tails 1, or cdc_fifo's and 1.
+/// Reset: axi_rst_ni, synchronous with axi_clk_i, resets both sides; rst_o is that of the core and of what is behind it.
+/// Requirements: without Crossing clk_i is axi_clk_i. INCR bursts. Nothing is read at s_tail.
 /// Clock crossing: by axi_cdc and reset_sync.
 module bypass_bridge
   import bypass_pkg::*;
 #(
     /// clk_i is not axi_clk_i.
-    parameter bit          Crossing   = 1'b0,
-    /// Of bypass_core.
-    parameter int unsigned QueueBits  = 0,
-    parameter int unsigned RxRingBits = 8,
-    parameter int unsigned TxRingBits = 9,
-    parameter int unsigned PackBits   = 9
+    parameter bit Crossing = 1'b0
 ) (
     // The bridge: 512 bits, 64-bit addresses, 4 bits of id.
     input  wire                     axi_clk_i,
     input  wire                     axi_rst_ni,
-    input  wire axi_pkg::axi_req_t  s_axi_req,
-    output axi_pkg::axi_resp_t      s_axi_resp,
-    output axi_pkg::axi_req_t       m_axi_req,
-    input  wire axi_pkg::axi_resp_t m_axi_resp,
+    input  wire axi_pkg::axi_req_t  s_pcie_req,
+    output axi_pkg::axi_resp_t      s_pcie_resp,
+    output axi_pkg::axi_req_t       m_pcie_req,
+    input  wire axi_pkg::axi_resp_t m_pcie_resp,
 
-    // To and from the function: see bypass_core.
-    `AXIS_TRANSMITTER(m_rx, 512, 48)
-    `AXIS_RECEIVER(s_tx, 512, 48)
-    `AXIS_TRANSMITTER(m_head, 512, 48)
-    `AXIS_RECEIVER(s_verdict, 512, 48)
+    // The core: its registers, its window and its tails.
+    output bypass_axil_req_t       m_axil_req,
+    input  wire bypass_axil_resp_t m_axil_resp,
+    output window_req_t            m_window_req,
+    // verilator lint_off UNUSEDSIGNAL  // identifiers
+    input  wire window_resp_t      m_window_resp,
+    // verilator lint_on UNUSEDSIGNAL
+    input  wire tail_req_t         s_tail_req,
+    output tail_resp_t             s_tail_resp,
 
     output logic rst_o,
     input  wire  clk_i
@@ -47,15 +46,17 @@ module bypass_bridge
 
   // ---- clocks and resets
 
-  logic axi_rst_q, rst;
+  // An initial value is meant: in the first cycle after the FPGA's configuration all is in reset.
+  // verilator lint_off PROCASSINIT
+  logic axi_rst_q = 1'b1;
+  // verilator lint_on PROCASSINIT
+  logic rst;
   always_ff @(posedge axi_clk_i) axi_rst_q <= !axi_rst_ni;
 
-  axi_pkg::axi_req_t  host_req;
+  axi_pkg::axi_req_t host_req;
   axi_pkg::axi_resp_t host_resp;
-  tail_req_t tail_req, far_tail_req;
-  // verilator lint_off UNUSEDSIGNAL  // nothing is read there
-  tail_resp_t tail_resp, far_tail_resp;
-  // verilator lint_on UNUSEDSIGNAL
+  tail_req_t far_tail_req;
+  tail_resp_t far_tail_resp;
   if (Crossing) begin : gen_crossing
     reset_sync i_reset (
         .clk_i,
@@ -65,8 +66,8 @@ module bypass_bridge
     axi_cdc i_host (
         .s_clk_i   (axi_clk_i),
         .s_rst_i   (axi_rst_q),
-        .s_axi_req,
-        .s_axi_resp,
+        .s_axi_req (s_pcie_req),
+        .s_axi_resp(s_pcie_resp),
         .m_clk_i   (clk_i),
         .m_rst_i   (rst),
         .m_axi_req (host_req),
@@ -78,8 +79,8 @@ module bypass_bridge
     ) i_tails (
         .s_clk_i   (clk_i),
         .s_rst_i   (rst),
-        .s_axi_req (tail_req),
-        .s_axi_resp(tail_resp),
+        .s_axi_req (s_tail_req),
+        .s_axi_resp(s_tail_resp),
         .m_clk_i   (axi_clk_i),
         .m_rst_i   (axi_rst_q),
         .m_axi_req (far_tail_req),
@@ -92,13 +93,13 @@ module bypass_bridge
     ) i_host (
         .clk_i,
         .rst_i     (rst),
-        .s_axi_req,
-        .s_axi_resp,
+        .s_axi_req (s_pcie_req),
+        .s_axi_resp(s_pcie_resp),
         .m_axi_req (host_req),
         .m_axi_resp(host_resp)
     );
-    assign far_tail_req = tail_req;
-    assign tail_resp    = far_tail_resp;
+    assign far_tail_req = s_tail_req;
+    assign s_tail_resp  = far_tail_resp;
   end
   assign rst_o = rst;
 
@@ -119,25 +120,21 @@ module bypass_bridge
       .m_axi_resp(bar_resp)
   );
 
-  bypass_axil_req_t  register_req;
-  bypass_axil_resp_t register_resp;
   axi_to_lite #(
       .lite_req_t (bypass_axil_req_t),
       .lite_resp_t(bypass_axil_resp_t)
   ) i_registers (
       .clk_i,
-      .rst_i      (rst),
-      .s_axi_req  (bar_req[1]),
-      .s_axi_resp (bar_resp[1]),
-      .m_axil_req (register_req),
-      .m_axil_resp(register_resp)
+      .rst_i     (rst),
+      .s_axi_req (bar_req[1]),
+      .s_axi_resp(bar_resp[1]),
+      .m_axil_req,
+      .m_axil_resp
   );
 
   // The core has its own widths of address and id.
-  window_req_t  window_req;
-  window_resp_t window_resp;
   always_comb begin
-    window_req.aw = '{
+    m_window_req.aw = '{
         id: '0,
         addr: offset_t'(bar_req[0].aw.addr),
         len: bar_req[0].aw.len,
@@ -146,11 +143,11 @@ module bypass_bridge
         cache: bar_req[0].aw.cache,
         prot: bar_req[0].aw.prot
     };
-    window_req.aw_valid = bar_req[0].aw_valid;
-    window_req.w = bar_req[0].w;
-    window_req.w_valid = bar_req[0].w_valid;
-    window_req.b_ready = bar_req[0].b_ready;
-    window_req.ar = '{
+    m_window_req.aw_valid = bar_req[0].aw_valid;
+    m_window_req.w = bar_req[0].w;
+    m_window_req.w_valid = bar_req[0].w_valid;
+    m_window_req.b_ready = bar_req[0].b_ready;
+    m_window_req.ar = '{
         id: '0,
         addr: offset_t'(bar_req[0].ar.addr),
         len: bar_req[0].ar.len,
@@ -159,40 +156,18 @@ module bypass_bridge
         cache: bar_req[0].ar.cache,
         prot: bar_req[0].ar.prot
     };
-    window_req.ar_valid = bar_req[0].ar_valid;
-    window_req.r_ready = bar_req[0].r_ready;
+    m_window_req.ar_valid = bar_req[0].ar_valid;
+    m_window_req.r_ready = bar_req[0].r_ready;
   end
   assign bar_resp[0] = '{
-          aw_ready: window_resp.aw_ready,
-          w_ready: window_resp.w_ready,
-          b: '{id: '0, resp: window_resp.b.resp},
-          b_valid: window_resp.b_valid,
-          ar_ready: window_resp.ar_ready,
-          r: '{id: '0, data: window_resp.r.data, resp: window_resp.r.resp, last: window_resp.r.last},
-          r_valid: window_resp.r_valid
+          aw_ready: m_window_resp.aw_ready,
+          w_ready: m_window_resp.w_ready,
+          b: '{id: '0, resp: m_window_resp.b.resp},
+          b_valid: m_window_resp.b_valid,
+          ar_ready: m_window_resp.ar_ready,
+          r: '{id: '0, data: m_window_resp.r.data, resp: m_window_resp.r.resp, last: m_window_resp.r.last},
+          r_valid: m_window_resp.r_valid
       };
-  logic unused_id;
-  assign unused_id         = ^{window_resp.b.id, window_resp.r.id};
-
-  // ---- the core
-
-  assign tail_req.ar       = '0;
-  assign tail_req.ar_valid = 1'b0;
-  assign tail_req.r_ready  = 1'b1;
-  // verilog_lint: waive-start module-port
-  bypass_core #(
-      .QueueBits (QueueBits),
-      .RxRingBits(RxRingBits),
-      .TxRingBits(TxRingBits),
-      .PackBits  (PackBits)
-  ) i_core (
-      .*,
-      .rst_i(rst),
-      `AXI_LITE_PORTS(s_axil, register_req, register_resp),
-      `AXI_PORTS(s_axi, window_req, window_resp),
-      `AXI_LITE_WRITER_PORTS(m_axil, tail_req, tail_resp)
-  );
-  // verilog_lint: waive-stop module-port
 
   // ---- tails
 
@@ -204,8 +179,8 @@ module bypass_bridge
       .rst_i      (axi_rst_q),
       .s_axil_req (far_tail_req),
       .s_axil_resp(far_tail_resp),
-      .m_axi_req,
-      .m_axi_resp
+      .m_axi_req  (m_pcie_req),
+      .m_axi_resp (m_pcie_resp)
   );
 
 endmodule

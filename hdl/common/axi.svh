@@ -15,7 +15,7 @@
 //   `AXI_LITE_SUBORDINATE(prefix, AddressWidth, DataWidth) in a top's list of ports, before others and without a comma, which it
 //                                                        brings: the flat ports of a subordinate; _OF_WORDS has no strobes
 //   `AXI_LITE_WRITER(prefix, AddressWidth, DataWidth)    the same: those of a manager that only writes, and `AXI_LITE_WRITER_TO_FLAT
-//   `AXI_SUBORDINATE(prefix, AddressWidth, DataWidth, IdWidth)
+//   `AXI_SUBORDINATE(prefix, AddressWidth, DataWidth, IdWidth), `AXI_MANAGER and `AXI_LITE_MANAGER
 //   `AXI3_MANAGER(prefix, n, AddressWidth, DataWidth)    the same: those of n managers, which are arrays
 //   `AXIS_RECEIVER(prefix, DataWidth, UserWidth), `AXIS_TRANSMITTER(prefix, DataWidth, UserWidth)
 //   `AXI3_NETS(prefix, n, AddressWidth, DataWidth)       such arrays
@@ -314,6 +314,35 @@
   output logic [(IdWidth)-1:0] prefix``_rid, \
   output logic                 prefix``_rlast, \
   `AXI_LITE_SUBORDINATE(prefix, AddressWidth, DataWidth)
+
+`define AXI_LITE_MANAGER(prefix, AddressWidth, DataWidth) \
+  output logic [(AddressWidth)-1:0] prefix``_araddr, \
+  output logic                      prefix``_arvalid, \
+  input  wire                       prefix``_arready, \
+  input  wire  [(DataWidth)-1:0]    prefix``_rdata, \
+  input  wire  [1:0]                prefix``_rresp, \
+  input  wire                       prefix``_rvalid, \
+  output logic                      prefix``_rready, \
+  `AXI_LITE_WRITER(prefix, AddressWidth, DataWidth)
+
+`define AXI_MANAGER(prefix, AddressWidth, DataWidth, IdWidth) \
+  output logic [(IdWidth)-1:0] prefix``_awid, \
+  output logic [7:0]           prefix``_awlen, \
+  output logic [2:0]           prefix``_awsize, \
+  output logic [1:0]           prefix``_awburst, \
+  output logic [3:0]           prefix``_awcache, \
+  output logic [2:0]           prefix``_awprot, \
+  output logic                 prefix``_wlast, \
+  input  wire  [(IdWidth)-1:0] prefix``_bid, \
+  output logic [(IdWidth)-1:0] prefix``_arid, \
+  output logic [7:0]           prefix``_arlen, \
+  output logic [2:0]           prefix``_arsize, \
+  output logic [1:0]           prefix``_arburst, \
+  output logic [3:0]           prefix``_arcache, \
+  output logic [2:0]           prefix``_arprot, \
+  input  wire  [(IdWidth)-1:0] prefix``_rid, \
+  input  wire                  prefix``_rlast, \
+  `AXI_LITE_MANAGER(prefix, AddressWidth, DataWidth)
 
 `define AXI3_MANAGER(prefix, n, AddressWidth, DataWidth) \
   output logic [(n)-1:0][(AddressWidth)-1:0]  prefix``_awaddr, \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tops with network functions behind the bypass core, between a NIC and their set-up program."""
+"""bypass_functions between a NIC and its set-up program."""
 
 from __future__ import annotations
 
@@ -56,23 +56,20 @@ class FunctionRegisters:
 
 
 class FunctionsRig(Rig):
-    """Around bypass_functions, or, without streams to elsewhere, bypass_kv."""
+    """Around bypass_functions."""
 
-    def __init__(self, dut: Any, name: str, *, streams: bool = True, **options: int) -> None:
-        self.has_streams = streams
+    def __init__(self, dut: Any, name: str, **options: int) -> None:
         super().__init__(dut, name, **options)
         self.functions = FunctionRegisters(self.registers)
 
     def _streams(self) -> None:
-        if self.has_streams:
-            self.rx, self.tx = self.sink("m_rx"), self.source("s_tx")
-            self.received = Frames(self.rx)
+        self.rx, self.tx = self.sink("m_rx"), self.source("s_tx")
+        self.received = Frames(self.rx)
 
     async def begin(self, kind: str, host: Host, receive: int, *, in_place: bool = False) -> None:
         """Reset; the NIC runs, and functions are set up."""
         await self.bench.reset()
-        if self.has_streams:
-            self.received.forget()
+        self.received.forget()
         self.nic.format = FORMATS[kind]
         self.nic.restart()
         await self.functions.set_up(host, receive)

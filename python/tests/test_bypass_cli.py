@@ -161,6 +161,15 @@ def test_the_command_line_passes_words_and_status_on(tmp_path: Path) -> None:
     assert command("up", "--frame-bytes", "12").returncode == 2
     assert command("up", "--pairs", "17").returncode == 2
     assert subprocess.run([programs.host(), "up", "--pairs", "0"], capture_output=True, check=False).returncode == 2
+    for wrong in (
+        ("--function", "kv"),
+        ("--function", "echo"),
+        ("--function", "filter", "--rule", "pass:arp:1"),
+        ("--ip", "1.2.3.4"),
+    ):
+        refused = command("up", *wrong, "--directory", str(tmp_path))
+        assert refused.returncode == 2, wrong
+    assert "--function" in refused.stderr
     nothing = command("status", "--directory", str(tmp_path))
     assert nothing.returncode == 3
     assert "wherry bypass up" in nothing.stderr

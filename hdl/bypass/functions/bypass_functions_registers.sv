@@ -51,69 +51,35 @@ module bypass_functions_registers
 
   // ---- an access
 
-  logic write, read, done_q, refused_q;
-  logic [11:0] address;
-  logic [31:0] write_data, read_data_q;
-  logic [3:0] strobe;
-  axi_lite_registers #(
-      .axi_req_t(bypass_axil_req_t),
-      .axi_resp_t(bypass_axil_resp_t),
-      .AddressWidth(12)
-  ) i_bus (
-      .*,
-      .write_o(write),
-      .read_o(read),
-      .address_o(address),
-      .write_data_o(write_data),
-      .write_strobe_o(strobe),
-      .done_i(done_q),
-      .read_data_i(read_data_q),
-      .error_i(refused_q)
-  );
-  logic unused_address;
-  assign unused_address = ^address[1:0];
-
-  logic fills_q, clearing, starts, second_q, kept_q, is_bin, is_bin_q;
-  word_t word, word_q, fill_q;
-  logic [31:0] data_q;
-  assign is_bin = address[11];
-  assign word   = address[10:2];
-  assign starts = (write || read) && !second_q && !done_q && !fills_q && !clearing;
-
-  always_ff @(posedge clk_i) begin
-    second_q  <= starts;
-    done_q    <= second_q;
-    word_q    <= word;
-    is_bin_q  <= is_bin;
-    kept_q    <= starts && write && strobe == '1 && !is_bin && is_written(word);
-    data_q    <= write_data & bits_of(word);
-    refused_q <= write && strobe != '1;
-    if (fills_q) fill_q <= fill_q + 1'b1;
-    if (fill_q == '1) fills_q <= 1'b0;
-    if (rst_i) begin
-      second_q <= 1'b0;
-      done_q   <= 1'b0;
-      kept_q   <= 1'b0;
-      fills_q  <= 1'b1;
-      fill_q   <= '0;
-    end
-  end
-
-  // ---- the file
+  // verilator lint_off UNUSEDSIGNAL  // the lowest bits of the address
+  register_access_t access;
+  // verilator lint_on UNUSEDSIGNAL
+  register_write_t  written;
+  register_fill_t   fill;
+  logic clearing, starts, kept, is_bin, is_bin_q;
+  word_t word, word_q;
+  logic [31:0] data_q, filed, read_data;
+  assign starts = access.starts;
+  assign is_bin = access.address[11];
+  assign word   = access.address[10:2];
+  assign kept   = written.valid;
+  assign word_q = written.word;
+  assign data_q = written.data;
+  always_ff @(posedge clk_i) is_bin_q <= is_bin;
 
   localparam capability_t Capability = '{reserved_6: '0, kv: Kv, generator: Generator, rules: 4'(Rules)};
-  logic [31:0] filed;
-  simple_dual_port_ram #(
-      .Width(32),
-      .Depth(512)
-  ) i_file (
+  register_word_t about;
+  assign about = '{
+          writable: !is_bin && is_written(word),
+          bits: bits_of(word),
+          reset: fill.word == CapabilityWord ? Capability : reset_of(fill.word)
+      };
+  bypass_register_file i_file (
       .*,
-      .write_i(fills_q || kept_q),
-      .write_address_i(fills_q ? fill_q : word_q),
-      .write_data_i(!fills_q ? data_q : fill_q == CapabilityWord ? Capability : reset_of(fill_q)),
-      .read_i(1'b1),
-      .read_address_i(starts ? word : {1'b1, rules_i.word}),
-      .read_data_o(filed)
+      .filed_o    (filed),
+      .busy_i     (clearing),
+      .read_data_i(read_data),
+      .other_i    ({1'b1, rules_i.word})
   );
   logic build_q;
   assign rules_o = '{build: build_q, taken: starts, word: filed};
@@ -158,8 +124,8 @@ module bypass_functions_registers
   // ---- reads
 
   filter_state_t filter_state;
-  logic [31:0] read_data, sum_q;
-  assign filter_state = '{reserved_1: '0, building: rules_i.building || fills_q};
+  logic [31:0] sum_q;
+  assign filter_state = '{reserved_1: '0, building: rules_i.building || fill.valid};
   assign bin_o        = '{read: starts, bin: word};
   always_comb begin
     read_data = filed;
@@ -185,20 +151,20 @@ module bypass_functions_registers
     if (is_bin_q) read_data = bin_i;
   end
   always_ff @(posedge clk_i) begin
-    read_data_q <= read_data;
-    if (second_q && read && !is_bin_q && word_q == LatencySumWord) sum_q <= counts_i.of_checker.latency_sum[63:32];
+    if (access.ends && access.read && !is_bin_q && word_q == LatencySumWord)
+      sum_q <= counts_i.of_checker.latency_sum[63:32];
   end
 
   // ---- writes
 
   control_t control;
   logic acts;
-  assign control = control_t'(write_data);
-  assign acts    = starts && write && strobe == '1 && !is_bin && word == ControlWord;
+  assign control = control_t'(access.data);
+  assign acts    = starts && access.write && !is_bin && word == ControlWord;
   always_ff @(posedge clk_i) begin
     clear_o <= acts && control.clear_counters;
     // The table is built when the file has its reset values, too.
-    build_q <= (acts && control.build_filter) || (fills_q && fill_q == '1);
+    build_q <= (acts && control.build_filter) || (fill.valid && fill.word == '1);
     if (rst_i) begin
       clear_o <= 1'b0;
       build_q <= 1'b0;
@@ -219,7 +185,7 @@ module bypass_functions_registers
   assign generator    = generator_t'(data_q);
 
   always_ff @(posedge clk_i) begin
-    if (kept_q) begin
+    if (kept) begin
       case (word_q)
         ReceiveWord: begin
           settings_o.stream   <= target_e'(receive.stream);

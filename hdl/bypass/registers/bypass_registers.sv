@@ -6,7 +6,7 @@
 ///
 /// Behaviour: what is written is kept in block RAM, from which it is read, and what blocks need in flip-flops besides. A write that is not of a whole
 /// word changes nothing (SLVERR).
-/// Latency: address (and data) in to response 5 cycles, after those in which the file gets its reset values, or the counters are cleared.
+/// Latency: address (and data) in to response 6 cycles, but see bypass_register_file; after a clear, when the counters are 0.
 /// settings_o changes with the response of a write.
 /// Reset: all registers are as docs/bypass-registers.md has them, within 515 cycles; settings_o at once.
 /// Requirements: none.
@@ -43,70 +43,34 @@ module bypass_registers
     $fatal(1, "registers have moved: look at the words in %m");
   end
 
-  // ---- an access: its address, the words that are there, what is read
+  // ---- an access; registers of queues have the queue's number in the middle
 
-  logic write, read, done, refused_q;
-  logic [15:0] address;
-  logic [31:0] write_data, read_data_q;
-  logic [3:0] strobe;
-  axi_lite_registers #(
-      .axi_req_t(bypass_axil_req_t),
-      .axi_resp_t(bypass_axil_resp_t),
-      .AddressWidth(16)
-  ) i_bus (
-      .*,
-      .write_o(write),
-      .read_o(read),
-      .address_o(address),
-      .write_data_o(write_data),
-      .write_strobe_o(strobe),
-      .done_i(done),
-      .read_data_i(read_data_q),
-      .error_i(refused_q)
-  );
-
-  // Registers of queues have the queue's number in the middle.
   typedef logic [3:0] place_t;  // of a queue's words
 
-  logic fills_q, clearing, second_q, third_q, done_q, starts, exists, kept, exists_q, is_counter_q, is_queue_q, kept_q;
-  word_t word, fill_q;
+  // verilator lint_off UNUSEDSIGNAL  // the lowest bits of the address; that the file is filled
+  register_access_t access;
+  register_fill_t   fill;
+  // verilator lint_on UNUSEDSIGNAL
+  register_write_t  written;
+  logic clearing, exists, kept, there, exists_q, is_counter_q, is_queue_q;
+  word_t word, word_q;
   queue_t queue_q;
   place_t place_q;
-  logic [31:0] data_q;
-  assign word   = address[10:2];
-  assign exists = address[15:11] == '0;
-  assign starts = (write || read) && !second_q && !third_q && !done_q && !fills_q && !clearing;
-  assign done   = done_q;
-  assign kept   = write && exists && strobe == '1 && is_written(word);
-
-  logic unused_address;
-  assign unused_address = ^address[1:0];
+  logic [31:0] data_q, filed, read_data;
+  assign word   = access.address[10:2];
+  assign exists = access.address[15:11] == '0;
+  assign there  = !word[8] || 32'(word[7:4]) < Queues;
+  assign kept   = written.valid;
+  assign word_q = written.word;
+  assign data_q = written.data;
 
   always_ff @(posedge clk_i) begin
-    second_q     <= starts;
-    third_q      <= second_q;
-    done_q       <= third_q;
     exists_q     <= exists;
     is_counter_q <= word[8:5] == RxInWord[8:5];
     is_queue_q   <= word[8] && 32'(word[7:4]) < Queues;
     queue_q      <= word[7:4];
     place_q      <= word[3:0];
-    kept_q       <= kept && starts && (!word[8] || 32'(word[7:4]) < Queues);
-    data_q       <= write_data & bits_of(word);
-    refused_q    <= write && strobe != '1;
-    if (fills_q) fill_q <= fill_q + 1'b1;
-    if (fill_q == '1) fills_q <= 1'b0;
-    if (rst_i) begin
-      second_q <= 1'b0;
-      third_q  <= 1'b0;
-      done_q   <= 1'b0;
-      kept_q   <= 1'b0;
-      fills_q  <= 1'b1;
-      fill_q   <= '0;
-    end
   end
-
-  // ---- the file
 
   localparam capability_t Capability = '{
       reserved_16: '0,
@@ -115,25 +79,26 @@ module bypass_registers
       rx_ring_bits: 4'(Config.rx_bits),
       queue_bits: 4'(Config.queue_bits)
   };
-  word_t word_q;
-  logic [31:0] filed;
-  always_ff @(posedge clk_i) word_q <= word;
-  simple_dual_port_ram #(
-      .Width(32),
-      .Depth(512)
+  register_word_t about;
+  assign about = '{
+          writable: exists && is_written(word) && there,
+          bits: bits_of(word),
+          reset: fill.word == CapabilityWord ? Capability : reset_of(fill.word)
+      };
+  bypass_register_file #(
+      .AddressWidth(16),
+      .Cycles(3)
   ) i_file (
       .*,
-      .write_i(fills_q || kept_q),
-      .write_address_i(fills_q ? fill_q : word_q),
-      .write_data_i(!fills_q ? data_q : fill_q == CapabilityWord ? Capability : reset_of(fill_q)),
-      .read_i(starts),
-      .read_address_i(word),
-      .read_data_o(filed)
+      .filed_o    (filed),
+      .busy_i     (clearing),
+      .read_data_i(read_data),
+      .other_i    (word)
   );
 
   // ---- what is read from elsewhere
 
-  logic [31:0] counter, state_q, read_data;
+  logic [31:0] counter, state_q;
   logic [63:0] cycles_q;
   logic [31:0] upper_q;  // as it was when the lower half was read
   queue_state_t state;
@@ -157,10 +122,9 @@ module bypass_registers
     if (!exists_q) read_data = '0;
   end
   always_ff @(posedge clk_i) begin
-    cycles_q    <= cycles_q + 1'b1;
-    state_q     <= state;
-    read_data_q <= read_data;
-    if (third_q && read && word_q == CyclesWord) upper_q <= cycles_q[63:32];
+    cycles_q <= cycles_q + 1'b1;
+    state_q  <= state;
+    if (access.ends && access.read && word_q == CyclesWord) upper_q <= cycles_q[63:32];
     if (rst_i) cycles_q <= '0;
   end
   assign time_o = cycles_q[23:0];
@@ -169,9 +133,9 @@ module bypass_registers
 
   control_t control;
   logic clear_q;
-  assign control = control_t'(write_data);
+  assign control = control_t'(access.data);
   always_ff @(posedge clk_i) begin
-    clear_q <= kept && starts && word == ControlWord && control.clear_counters;
+    clear_q <= access.starts && access.write && exists && word == ControlWord && control.clear_counters;
     if (rst_i) clear_q <= 1'b0;
   end
   logic unused_control;
@@ -189,7 +153,7 @@ module bypass_registers
   assign queue_control = queue_control_t'(data_q);
 
   always_ff @(posedge clk_i) begin
-    if (kept_q) begin
+    if (kept) begin
       case (word_q)
         BaseLowWord:     settings_o.base[31:WindowBits] <= data_q[31:WindowBits];
         BaseHighWord:    settings_o.base[63:32] <= data_q;
@@ -248,14 +212,14 @@ module bypass_registers
   end
 
   logic is_tail;
-  assign is_tail      = kept_q && is_queue_q && place_q >= RxTailLowWord[3:0];
+  assign is_tail      = kept && is_queue_q && place_q >= RxTailLowWord[3:0];
   assign tail_write_o = is_tail ? {place_q[0], !place_q[0]} : '0;
   assign tail_ring_o  = RingBits'({queue_q, place_q[2]});
   assign tail_data_o  = data_q;
 
   bypass_counters i_counters (
       .*,
-      .read_i      (second_q),
+      .read_i      (access.second),
       .read_index_i(word_q[4:0]),
       .read_data_o (counter),
       .clear_i     (clear_q),

@@ -98,5 +98,34 @@ async def the_choice_is_made_at_run_time(dut: Any) -> None:
     assert not rig.received.update()
 
 
+@cocotb.test()
+async def a_reset_in_mid_flight_leaves_nothing(dut: Any) -> None:
+    """At any moment, as streams and in place, with the generator on; what is set up anew answers."""
+    rig = FunctionsRig(dut, "two", seed=4, **QUEUES)
+    draw = rig.bench.random
+    for turn in range(6):
+        in_place = bool(turn % 2)
+        await rig.begin("ixgbe", Host(reflect=True), ECHO | IN_PLACE, in_place=in_place)
+        await rig.functions.write("generator", 1)
+        for _ in range(20):
+            rig.arrive(asking(draw, 1500), draw.randrange(2))
+        await rig.bench.cycle(draw.randint(10, 300))
+        await rig.bench.reset()
+        rig.nic.restart()
+        await rig.bench.cycle(200)
+        assert not any(rig.nic.sent)
+        assert not rig.tails.log
+        assert await rig.functions.counters() == {}
+        assert await rig.counters() == {}
+        await rig.begin("igb", Host(), ECHO | IN_PLACE, in_place=in_place)
+        asked = [asking(draw, 700) for _ in range(12)]
+        for frame in asked:
+            rig.arrive(frame)
+        answered = [(f, o) for f, o in ((f, fate(f, Host())) for f in asked) if o.reply is not None]
+        await rig.bench.until(lambda: len(rig.nic.sent[0]) == len(answered))  # noqa: B023
+        for (frame, opinion), found in zip(answered, rig.nic.sent[0], strict=True):
+            check(frame, found, opinion)
+
+
 def test_bypass_functions() -> None:
     simulate(__file__, text=TOP, sources=PACKAGES)

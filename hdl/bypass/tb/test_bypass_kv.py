@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_kv with a NIC written from the datasheets: requests and pings come by it, and their answers leave by it."""
+"""bypass_kv in bypass_node, as bypass_kv_card has it, with a NIC written from the datasheets: requests and pings come
+by it, and their answers leave by it. Host and NIC reach it by the bridge's one port."""
 
 from __future__ import annotations
 
@@ -7,23 +8,18 @@ from typing import Any
 
 import cocotb
 import kv_core_rig as kv
-from axi_memory import Bytes, Memory
 from bypass_cores import PACKAGES
 from bypass_formats import FORMATS
 from bypass_nic import Habits
+from card_rig import CardRig, top
 from echo_model import Fate, Host, asking, check, fate
-from functions_rig import ECHO, IN_PLACE, FunctionsRig
+from functions_rig import ECHO, IN_PLACE
 from kv_core_rig import ME, NO_SUCH_KEY, OK, PEERS, READ, WRITE, Kv, in_turn
 from scapy.layers.inet import ICMP, IP
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 from simulate import simulate
 
-TOP = """
-module top (input wire clk_i, input wire rst_i);
-  bypass_kv #(.QueueBits(1), .RxRingBits(5), .TxRingBits(5), .LineCacheBits(4), .HostBeats(256)) node (.clk_i, .rst_i);
-endmodule
-"""
 KV_REGISTERS = 0xC000
 NODE_MAC = ":".join(f"{PEERS[ME] >> 48 >> 8 * i & 0xFF:02x}" for i in reversed(range(6)))
 NODE_IP = ".".join(str(PEERS[ME] >> 16 >> 8 * i & 0xFF) for i in reversed(range(4)))
@@ -35,10 +31,8 @@ class Node(kv.Rig):
     """What kv_core_rig does with a core, through the bypass core and a NIC."""
 
     def __init__(self, dut: Any, seed: int = 1) -> None:
-        self.card = FunctionsRig(dut, "node", streams=False, queue_bits=1, rx_bits=5, tx_bits=5, seed=seed)
+        self.card = CardRig(dut, "node", seed=seed)
         self.bench, self.node = self.card.bench, ME
-        self.content = Bytes(lambda address: (0x5A << 248) | address)
-        self.memories = [Memory(self.bench, self.card.scope, self.content, i) for i in range(2)]
         self.sent: list[tuple[int, Kv]] = []
         self.foreign: list[bytes] = []
         self.begun: list[int] = []
@@ -80,13 +74,18 @@ class Node(kv.Rig):
 async def begun(dut: Any, kind: str, seed: int, *, in_place: bool = False) -> Node:
     """A node alone in its epoch, behind that NIC."""
     node = Node(dut, seed)
+    await begin(node, kind, in_place=in_place)
+    return node
+
+
+async def begin(node: Node, kind: str, *, in_place: bool = False) -> None:
+    """The same after a reset of the link."""
     node.card.nic.format = FORMATS[kind]
     await node.begin()
     node.card.nic.restart()
     await node.card.functions.set_up(HOST, ECHO | IN_PLACE)
     await node.card.set_up(in_place=in_place)
     await node.enter(1, [ME], in_turn([ME]))
-    return node
 
 
 @cocotb.test()
@@ -185,5 +184,35 @@ async def in_place_the_functions_answer_alone(dut: Any) -> None:
     assert not node.sent
 
 
+@cocotb.test()
+async def a_reset_in_mid_flight_leaves_memory_whole(dut: Any) -> None:
+    """At any moment, while values of several bursts are written: memory, which no reset reaches, gets whole bursts
+    only, which its model minds, and owes nothing when the reset ends. Then the node begins anew."""
+    node = await begun(dut, "ixgbe", 5)
+    draw = node.bench.random
+    cut_short = 0
+    for turn in range(6):
+        for i in range(16):
+            node.give(Kv(WRITE, epoch=1, client=2, request=100 * turn + i, key=i, value=draw.randbytes(1024)))
+            node.card.arrive(asking(draw, 900), i % 2)
+        await node.bench.cycle(draw.randint(50, 500))
+        cut_short += any(memory.reads or memory.writes or memory.aw.items for memory in node.card.memories)
+        await node.card.restart("ixgbe")
+        for memory in node.card.memories:
+            assert not any((memory.reads, memory.writes, memory.aw.items, memory.w.items))
+        node.sent.clear()
+        node.foreign.clear()
+        assert await node.read("epoch") == 0
+        await node.bench.cycle(300)
+        assert not node.sent
+        assert not node.foreign
+        await begin(node, "ixgbe")
+        asked = Kv(WRITE, epoch=1, client=1, request=1, key=turn, value=b"whole" * 100)
+        assert (await node.reply(asked)).status == OK
+        answer = await node.reply(Kv(READ, client=3, request=turn, key=turn))
+        assert (answer.status, answer.value) == (OK, b"whole" * 100)
+    assert cut_short >= 2, "no reset came while memory was asked"
+
+
 def test_bypass_kv() -> None:
-    simulate(__file__, text=TOP, sources=PACKAGES)
+    simulate(__file__, text=top("node"), sources=PACKAGES)

@@ -144,6 +144,8 @@ module bypass_tx_input
   assign may_read_o = offset < posted;
 
   `ASSERT(free_is_posted, !free_i || free_q != start_q, "a line is given back that no frame has")
+  `ASSERT_NEXT(beat_stays, s_valid && !s_ready, s_valid && s_payload == $past(s_payload),
+               "a beat changed before it was taken")
   `ASSERT(keep_is_full, !(s_valid && s_ready) || (s_payload.last ? s_payload.keep[0] : s_payload.keep == '1),
           "a beat is not full")
   `ASSERT(keep_has_no_gap, !(s_valid && s_ready) || (s_payload.keep & (s_payload.keep + 1'b1)) == '0,

@@ -110,6 +110,10 @@ module bypass_verdicts
     events_o.verdict_drop = judged && !s_verdict_payload.user[0];
   end
 
+  logic waits;
+  assign waits = s_verdict_valid && !s_verdict_ready;
+  `ASSERT_NEXT(verdict_stays, waits, s_verdict_valid && s_verdict_payload == $past(s_verdict_payload),
+               "a verdict changed before it was taken")
   `ASSERT(verdict_for_a_frame, !(s_verdict_valid && !here), "a verdict for no frame")
 
 endmodule

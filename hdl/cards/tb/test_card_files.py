@@ -8,6 +8,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import hdl_tools
 import pytest
 from simulate import ROOT
 
@@ -15,6 +16,9 @@ SHELL = ROOT / "hdl" / "cards" / "shell"
 HERE = Path(__file__).parent
 CARDS = {"au50": "xcu50-fsvh2104-2-e", "au55c": "xcu55c-fsvh2892-2L-e"}
 PACKAGES = ["axi_pkg", "bypass_registers_pkg", "bypass_pkg", "bypass_functions_registers_pkg", "bypass_functions_pkg"]
+PACKAGES += ["kv_frame_pkg", "kv_registers_pkg", "kv_core_pkg", "kv_engine_pkg", "kv_recovery_pkg", "kv_memory_pkg"]
+PACKAGES += ["kv_tx_pkg"]
+TOPS = {"functions": ("bypass_functions_card", list(CARDS)), "kv": ("bypass_kv_card", ["au55c"])}
 
 
 def tcl(script: str, *arguments: str) -> list[str]:
@@ -23,6 +27,15 @@ def tcl(script: str, *arguments: str) -> list[str]:
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     return result.stdout.splitlines()
+
+
+def ports_of(module: str) -> dict[str, str]:
+    """Each port of a module of hdl/cards, and its direction, with macros expanded."""
+    path = next((ROOT / "hdl" / "cards").rglob(f"{module}.sv"))
+    command = [str(hdl_tools.VERILATOR), "-E", "-P", *(f"-I{folder}" for folder in hdl_tools.folders()), str(path)]
+    text = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    header = text[text.index(f"module {module}") :].partition(");")[0]
+    return {name: way for way, name in re.findall(r"(input|output)\s+(?:wire|logic)\s+(?:\[[^\]]*\]\s*)?(\w+)", header)}
 
 
 def find(said: list[str], start: str) -> str:
@@ -47,9 +60,10 @@ def test_tcl_reads_what_the_card_is_made_of(board: str) -> None:
     assert len(set(files)) == len(files)
     assert [path.stem for path in files[: len(PACKAGES)]] == PACKAGES
     assert not [path for path in files[len(PACKAGES) :] if path.stem.endswith("_pkg")]
-    wanted = {path for path in (ROOT / "hdl" / "bypass").rglob("*.sv") if not {"tb", "formal"} & set(path.parts)}
-    assert wanted - set(files) == {ROOT / "hdl" / "bypass" / "bypass_kv.sv"}, "which takes hdl/kv, too"
-    assert {"bypass_card", "bypass_bridge", "axi_cdc"} <= {path.stem for path in files}
+    there = {ROOT / path for path in hdl_tools.files("*.sv")}
+    used = {path for path in there if {"bypass", "kv", "cards", "common"} & set(path.parts) and "ip" not in path.parts}
+    box = {ROOT / "hdl" / "opennic" / f"kv_box_{name}.sv" for name in ("hbm", "reset", "watch")}
+    assert set(files) == used | box
     assert not {"tb", "formal", "ip"} & {part for path in files for part in path.relative_to(ROOT).parts}
     assert "-mode out_of_context" in find(said, "synth_design -top bypass_card")
     assert not any(line.startswith("write_bitstream") for line in said)
@@ -66,7 +80,27 @@ def test_tcl_builds_a_users_top(board: str, tmp_path: Path) -> None:
     assert find(said, "write_bitstream").endswith(f"my_top_{board}.bit")
 
 
+@pytest.mark.parametrize("kind", TOPS)
+def test_tcl_builds_the_tops_that_are_whole(kind: str) -> None:
+    """Their ports are the pins that the constraints place, but for those that the IP places; their IPs are made."""
+    top, boards = TOPS[kind]
+    pins = set(ports_of(top))
+    lanes = {"pcie_rx_p_i", "pcie_rx_n_i", "pcie_tx_p_o", "pcie_tx_n_o"}
+    assert lanes < pins
+    for board in boards:
+        said = tcl("build_card.tcl", board, kind)
+        assert find(said, "synth_design").startswith(f"synth_design -top {top} -part {CARDS[board]}")
+        assert find(said, "write_bitstream").endswith(f"{top}_{board}.bit")
+        shell = [Path(line.split()[-1]) for line in said if line.startswith("read_xdc") and str(SHELL) in line]
+        placed = [line for path in shell for line in tcl(path.name) if "PACKAGE_PIN" in line]
+        assert sorted(re.findall(r"get_ports/(\w+)", " ".join(placed))) == sorted(pins - lanes)
+        made = [line.split()[-1] for line in said if line.startswith("create_ip")]
+        assert made == ["bypass_pcie_ip"] + (["kv_hbm_ip"] if kind == "kv" else [])
+
+
 def test_tcl_refuses_other_cards() -> None:
+    with pytest.raises(AssertionError, match="HBM of an Alveo U55C"):
+        tcl("build_card.tcl", "au50", "kv")
     with pytest.raises(AssertionError, match="The card must be one of"):
         tcl("build_card.tcl", "au280")
 
@@ -98,20 +132,9 @@ def test_the_bridge_is_what_the_rtl_takes_it_for(board: str) -> None:
     assert int(found["axibar_highaddr_0"], 16) == (1 << 64) - 1
 
 
-@pytest.mark.parametrize("board", CARDS)
-def test_constraints_name_the_cards_pins(board: str) -> None:
-    said = tcl(f"{board}.xdc")
-    ports = {port for line in said for port in re.findall(r"get_ports/(\w+)", line)}
-    text = (ROOT / "hdl" / "cards" / "bypass_card.sv").read_text()
-    pins = {"pcie_refclk_p_i", "pcie_refclk_n_i", "pcie_perst_ni"}
-    assert ports == pins | {"hbm_cattrip_o"}
-    assert all(re.search(rf"input\s+wire\s+{pin}\b", text) for pin in pins)
-
-
 def test_the_stand_in_has_the_ports_of_the_product_guide() -> None:
     """PG194, AXI Master Interface and AXI Slave Interface: names with the suffix b of this IP, each direction."""
-    text = (ROOT / "hdl" / "cards" / "ip" / "bypass_pcie_ip.sv").read_text()
-    ports = {name: way for way, name in re.findall(r"(input|output)\s+(?:wire|logic)\s+(?:\[[^\]]*\]\s*)?(\w+)", text)}
+    ports = ports_of("bypass_pcie_ip")
     master = {"aw": "id addr len size burst prot valid lock cache", "w": "data strb last valid", "b": "ready"}
     master |= {"ar": "id addr len size burst prot valid lock cache", "r": "ready"}
     back = {"aw": "ready", "w": "ready", "b": "id resp valid", "ar": "ready", "r": "id data resp last valid"}

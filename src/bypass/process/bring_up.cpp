@@ -63,6 +63,7 @@ Status BringUp::go_on() const {
 }
 
 Status BringUp::open() {
+  if (options_.function) WHERRY_TRY(check_function(*options_.function, options_.in_place));
   WHERRY_TRY(check_path());
   WHERRY_TRY(take());
   WHERRY_TRY(go_on());
@@ -182,6 +183,10 @@ Status BringUp::hand_over() {
                                                     .frame_bytes = options_.frame_bytes,
                                                     .pairs = options_.pairs,
                                                     .through_root = report_.path.route != Route::kDirect}));
+  if (options_.function) {
+    WHERRY_ASSIGN(functions_, Functions::open(*access_));
+    WHERRY_TRY(functions_->configure(*options_.function, nic_->mac(), options_.in_place));
+  }
   const CardShape& shape = card_->shape();
   WHERRY_TRY(nic_->start({.rings = {.rx = window + kRxRings,
                                     .tx = window + kTxRings,
@@ -209,7 +214,7 @@ Status BringUp::hand_over() {
       registers_->pause(1ms);
     }
   }
-  return {};
+  return functions_ ? functions_->start() : Status();
 }
 
 Status BringUp::end() {
@@ -217,6 +222,10 @@ Status BringUp::end() {
   const auto keep = [&](const Status& status) {
     if (!status && first.ok()) first = status;
   };
+  if (functions_) {
+    keep(functions_->stop());
+    functions_.reset();
+  }
   // The card stops to ask before the NIC stops to answer; then nobody can reach the other, and both go back.
   if (started_) {
     started_ = false;

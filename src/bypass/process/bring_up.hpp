@@ -8,9 +8,11 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "bypass/card.hpp"
+#include "bypass/functions.hpp"
 #include "bypass/nic/nic.hpp"
 #include "bypass/path.hpp"
 #include "bypass/process/preflight.hpp"
@@ -28,7 +30,8 @@ struct UpOptions {
   std::uint32_t pairs = 1;           ///< queue pairs
   bool allow_detour = false;         ///< go on although traffic passes the root complex, if the pre-flight test says so
   bool preflight = true;
-  std::uint64_t seed = 0;  ///< of the pre-flight test's frames
+  std::uint64_t seed = 0;                   ///< of the pre-flight test's frames
+  std::optional<FunctionSetup> function{};  ///< that is switched on; none: the functions' registers stay as they are
 };
 
 /// Tests put models in their places.
@@ -99,6 +102,7 @@ class BringUp {
   std::unique_ptr<CardAccess> access_;
   std::unique_ptr<Nic> nic_;
   std::unique_ptr<Card> card_;
+  std::optional<Functions> functions_;  ///< while ours runs
   bool started_ = false;
 };
 

@@ -176,6 +176,65 @@ TEST(BringUp, SeveralPairs_ExpectEachAtItsRingsAndTails) {
   bench.expect_given_back();
 }
 
+TEST(BringUp, AFunction_ExpectItOnWhileTheCardDrivesTheNic) {
+  Bench bench;
+  bench.card.has_functions = true;
+  bench.options.function = FunctionSetup{.function = Function::kEcho, .ip = 0x0A000002};
+  std::vector<std::uint32_t> receive;  // as the card begins to run
+  const auto post = bench.card.post;
+  bench.card.post = [&](std::uint64_t to, std::uint32_t value) {
+    receive.push_back(bench.card.value(0x8010));
+    post(to, value);
+  };
+  {
+    auto up = bench.begin();
+    ASSERT_TRUE(up) << up.status().message();
+    EXPECT_EQ(receive, std::vector<std::uint32_t>{0});
+    EXPECT_EQ(bench.card.value(0x8010), 1U);
+    EXPECT_EQ(bench.card.value(0x8028), 0x0A000002U);
+    const MacAddress mac = (*up)->nic().mac();
+    EXPECT_EQ(bench.card.value(0x8024), std::uint32_t{mac[0]} << 8 | mac[1]);
+    EXPECT_TRUE((*up)->end());
+  }
+  EXPECT_EQ(bench.card.value(0x8010), 0U) << "a function goes on";
+  bench.expect_given_back();
+}
+
+TEST(BringUp, NoFunctionAsked_ExpectTheirRegistersAsTheyAre) {
+  Bench bench;
+  bench.card.has_functions = true;
+  bench.card.set(0x8010, 1);
+  {
+    auto up = bench.begin();
+    ASSERT_TRUE(up) << up.status().message();
+    EXPECT_TRUE((*up)->end());
+  }
+  EXPECT_EQ(bench.card.value(0x8010), 1U);
+  bench.expect_given_back();
+}
+
+TEST(BringUp, AFunctionThatTheCardHasNot_ExpectEverythingGivenBack) {
+  for (const bool without_functions : {true, false}) {
+    Bench bench;
+    bench.card.has_functions = !without_functions;
+    bench.card.stuck = 0x8010;  // it does not take what it is told
+    bench.options.function = FunctionSetup{.function = Function::kReflect};
+    const auto up = bench.begin();
+    ASSERT_FALSE(up);
+    EXPECT_EQ(up.status().code(), without_functions ? StatusCode::kNotFound : StatusCode::kUnavailable);
+    bench.expect_given_back();
+  }
+}
+
+TEST(BringUp, AFunctionWithoutItsAddress_ExpectNothingTaken) {
+  Bench bench;
+  bench.options.function = FunctionSetup{.function = Function::kEcho};
+  const auto up = bench.begin();
+  ASSERT_FALSE(up);
+  EXPECT_EQ(up.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(bench.kernel->log.empty()) << "something was taken";
+}
+
 TEST(BringUp, MorePairsThanTheCardHas_ExpectInvalidArgumentAndEverythingGivenBack) {
   Bench bench;
   bench.options.pairs = 2;

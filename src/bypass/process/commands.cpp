@@ -13,6 +13,7 @@
 
 #include "base/clock.hpp"
 #include "base/error_line.hpp"
+#include "base/try.hpp"
 #include "bypass/process/status_server.hpp"
 #include "bypass/process/text.hpp"
 
@@ -86,6 +87,10 @@ std::string status_text(BringUp& up) {
   } else {
     document["error"] = counters.status().message();
   }
+  if (const auto functions = Functions::open(up.card().access())) {
+    document["function"] = {{"name", name_of(functions->running())}, {"counters", ordered_json::object()}};
+    for (const auto& [name, value] : functions->counters()) document["function"]["counters"][name] = value;
+  }
   return document.dump(2) + "\n";
 }
 
@@ -97,9 +102,16 @@ void show_status(const std::string& text) {
       "NIC {}, card {}, process {}: {}, link {}\n", document.value("nic", ""), document.value("card", ""),
       document.value("pid", 0), document.value("running", false) ? "runs" : "does not run",
       link.value("up", false) ? fmt::format("up at {} Mbit/s", link.value("mbits", 0)) : std::string("down")));
-  const ordered_json counters = document.value("counters", ordered_json::object());
-  for (const auto& [name, value] : counters.items())
-    if (value.is_number_unsigned() && value != 0) print(fmt::format("  {:16} {}\n", name, value.get<std::uint64_t>()));
+  const auto show = [](const ordered_json& counters) {
+    for (const auto& [name, value] : counters.items())
+      if (value.is_number_unsigned() && value != 0)
+        print(fmt::format("  {:16} {}\n", name, value.get<std::uint64_t>()));
+  };
+  show(document.value("counters", ordered_json::object()));
+  if (const ordered_json function = document.value("function", ordered_json()); function.is_object()) {
+    print(fmt::format("function {}\n", function.value("name", "")));
+    show(function.value("counters", ordered_json::object()));
+  }
   if (document.contains("error")) say(fmt::format("wherry-bypass: {}", document.value("error", "")));
 }
 
@@ -157,7 +169,34 @@ int run_probe(const CommandOptions& options, const std::atomic<bool>& stop) {
   return finish(options, tree, candidates, report, done);
 }
 
+Result<std::optional<FunctionSetup>> function_of(const FunctionWords& words, bool in_place) {
+  if (words.name.empty()) {
+    if (words.ip.empty() && words.to.empty() && words.rules.empty()) return std::optional<FunctionSetup>();
+    return Status(StatusCode::kInvalidArgument, "--ip, --to and --rule are for a function: name it by --function");
+  }
+  FunctionSetup setup;
+  const auto function = function_of(words.name);
+  if (!function) return Status(StatusCode::kInvalidArgument, fmt::format("no function is called '{}'", words.name));
+  setup.function = *function;
+  setup.udp_port = words.udp_port;
+  setup.generator = {.bytes = words.bytes, .interval = words.interval, .count = words.count};
+  if (!words.ip.empty()) {
+    WHERRY_ASSIGN(setup.ip, parse_ipv4_address(words.ip));
+  }
+  if (!words.to.empty()) {
+    WHERRY_ASSIGN(setup.generator.to, parse_ethernet_address(words.to));
+  }
+  for (const std::string& text : words.rules) {
+    WHERRY_ASSIGN(const FilterRule rule, parse_filter_rule(text));
+    setup.rules.push_back(rule);
+  }
+  WHERRY_TRY(check_function(setup, in_place));
+  return std::optional(std::move(setup));
+}
+
 int run_up(const CommandOptions& options, const std::atomic<bool>& stop) {
+  auto function = function_of(options.function, options.up.in_place);
+  if (!function) return fail(function.status());
   const auto found = choose_pair(options);
   if (const int* status = std::get_if<int>(&found)) return *status;
   const auto& [tree, candidates, nic, card] = std::get<Chosen>(found);
@@ -165,6 +204,7 @@ int run_up(const CommandOptions& options, const std::atomic<bool>& stop) {
   up.nic = nic;
   up.card = card;
   up.sysfs = options.sysfs;
+  up.function = *std::move(function);
   UpReport report;
   auto running = BringUp::begin(linux_parts(options.directory), tree, up, stop, report);
   if (!running) return finish(options, tree, candidates, report, running.status());

@@ -3,11 +3,24 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "bypass/process/bring_up.hpp"
 
 namespace wherry::bypass {
+
+/// As they were written.
+struct FunctionWords {
+  std::string name, ip, to;
+  std::vector<std::string> rules;
+  std::uint16_t udp_port = FunctionSetup{}.udp_port;
+  std::uint32_t bytes = GeneratorSetup{}.bytes, interval = GeneratorSetup{}.interval, count = 0;
+};
+/// None, if none is named. kInvalidArgument: something in it is wrong, or missing.
+Result<std::optional<FunctionSetup>> function_of(const FunctionWords& words, bool in_place);
 
 struct CommandOptions {
   std::string nic, card;  ///< addresses; empty: the only one
@@ -16,6 +29,7 @@ struct CommandOptions {
   bool move = false;  ///< of probe
   std::string sysfs = "/sys";
   UpOptions up{};
+  FunctionWords function{};
 };
 
 int run_probe(const CommandOptions& options, const std::atomic<bool>& stop);

@@ -50,6 +50,20 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   up->add_flag("--allow-detour", options.up.allow_detour,
                "go on although traffic passes the root complex, if the pre-flight test finds that it arrives");
+  FunctionWords& function = options.function;
+  up->add_option("--function", function.name, "what the card does with frames: docs/bypass-functions.md")
+      ->check(CLI::IsMember(function_names()));
+  up->add_option("--ip", function.ip, "of echo: the IPv4 address that it answers for");
+  up->add_option("--udp-port", function.udp_port, "of echo")->capture_default_str();
+  up->add_option("--rule", function.rules,
+                 "of filter: pass or drop, then all, arp, ip, icmp, tcp[:PORT] or udp[:PORT]; the first that matches "
+                 "decides, else a frame is dropped")
+      ->allow_extra_args(false);
+  up->add_option("--to", function.to, "of the generator: the Ethernet address that it sends to");
+  up->add_option("--bytes", function.bytes, "of a generated frame, without FCS")->capture_default_str();
+  up->add_option("--interval", function.interval, "from one generated frame to the next, in 1/65536 cycles")
+      ->capture_default_str();
+  up->add_option("--count", function.count, "generated frames; 0: without an end")->capture_default_str();
   up->add_flag("!--no-preflight", options.up.preflight, "do not move data first");
   wherry::parse_command_line(app, argc, argv);
 

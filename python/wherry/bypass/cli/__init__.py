@@ -107,6 +107,36 @@ def up(
         ),
     ] = False,
     preflight: Annotated[bool, typer.Option("--preflight/--no-preflight", help="Move data first.")] = True,
+    function: Annotated[
+        str,
+        typer.Option(
+            metavar="none|echo|reflect|filter|generator|checker|elsewhere",
+            help="What the card does with frames. Default: what its registers say.",
+        ),
+    ] = "",
+    ip: Annotated[
+        str, typer.Option("--ip", metavar="ADDRESS", help="Of echo: the IPv4 address that it answers for.")
+    ] = "",
+    udp_port: Annotated[int, typer.Option(min=0, max=65535, help="Of echo.")] = 7,
+    rules: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rule",
+            metavar="RULE",
+            help="Of filter, several times: pass or drop, then all, arp, ip, icmp, tcp[:PORT] or udp[:PORT], as in "
+            "pass:udp:53. The first that matches decides; a frame that none matches is dropped.",
+        ),
+    ] = None,
+    to: Annotated[
+        str, typer.Option("--to", metavar="MAC", help="Of generator: the Ethernet address that it sends to.")
+    ] = "",
+    generated_bytes: Annotated[
+        int, typer.Option("--bytes", min=60, max=9728, help="Of a generated frame, without FCS.")
+    ] = 60,
+    interval: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, help="From one generated frame to the next, in 1/65536 cycles of 4 ns.")
+    ] = 16 * 65536,
+    count: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Generated frames. 0: without an end.")] = 0,
     as_json: JsonOption = False,
     directory: DirectoryOption = DIRECTORY,
 ) -> None:
@@ -114,14 +144,25 @@ def up(
 
     The process stays, and does nothing: it may be stopped (SIGSTOP), and traffic goes on. Needs root and an IOMMU.
 
-    Example:
+    --function switches on what is built in behind the card's core, and reads back that it is on.
+
+    Examples:
 
       sudo wherry bypass up --nic 0000:03:00.0 --card 0000:04:00.0
+
+      sudo wherry bypass up --function echo --ip 10.0.0.2
+
+      sudo wherry bypass up --function filter --rule drop:udp:53 --rule pass:ip
     """
     words = _words(nic, card, directory, as_json)
     flags = {"--promiscuous": promiscuous, "--in-place": in_place, "--allow-detour": allow_detour}
     words += [flag for flag, wanted in flags.items() if wanted]
     words += ["--frame-bytes", str(frame_bytes), "--pairs", str(pairs)] + ([] if preflight else ["--no-preflight"])
+    for name, value in (("--function", function), ("--ip", ip), ("--to", to)):
+        words += [name, value] if value else []
+    words += [word for rule in rules or () for word in ("--rule", rule)]
+    numbers = {"--udp-port": udp_port, "--bytes": generated_bytes, "--interval": interval, "--count": count}
+    words += [word for name, number in numbers.items() for word in (name, str(number))]
     _run("up", words)
 
 
