@@ -296,6 +296,7 @@ def page(spec: Personalities, source: str) -> str:
         "A value is *given* by a datasheet or driver, *chosen* by this project, *fitted* to a published measurement",
         "(f), or a *guess* (g): no source was found. Sources: DPDK 26.11-rc0 under drivers/net/intel, Linux under",
         "drivers/net/ethernet/intel, and datasheets by section.\n",
+        f"A personality is one family of cards. There are {len(spec.personalities)} families.\n",
         "| personality | cards | driver | hand-over | link, Gbit/s |\n|---|---|---|---|---|",
     ]
     for p in spec.personalities:

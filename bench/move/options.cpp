@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/command_line.hpp"
 #include "base/cpu.hpp"
 
 namespace wherry::bench {
@@ -55,11 +56,7 @@ Options parse_command_line(int argc, char** argv) {
   app.add_option("--app-core", options.app_core, "core of the application")->capture_default_str();
   app.add_option("--agent-core", options.agent_core, "core of the agent, and of the Flight server")
       ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    std::exit(app.exit(error));
-  }
+  wherry::parse_command_line(app, argc, argv);
   return options;
 }
 

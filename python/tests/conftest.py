@@ -469,6 +469,9 @@ def bypass_document() -> dict[str, Any]:
             },
         },
         "results": {
+            "rtl_core": [
+                {"clock_mhz": 250, "queue_pairs": 1, "slots": 256, "tx_descriptors": 512, "pack_bytes": 32768}
+            ],
             "rtl_rates": [
                 {"name": f"rate_{size}b_{mbits // 1000}g_{way}", "mbits": mbits, "size": size, "way": way,
                  "nic": "ice", "card_link": "gen3x16", "mpps": 14.88,
@@ -540,7 +543,8 @@ def bypass_document() -> dict[str, Any]:
                 {"name": "ring", "value": 64.0, "unit": "descriptors", "mark": "given", "source": "IV"},
             ],
             "resources": [
-                {"name": name, "lut": 4000, "lutram": 800, "ff": 3000, "bram36": 16.0, "uram": 15, "levels": 8}
+                {"name": name, "parameters": "", "lut": 4000, "lutram": 800, "ff": 3000, "bram36": 16.0, "uram": 15,
+                 "levels": 8}
                 for name in ("bypass_port", "bypass_core")
             ],
             "qemu": [

@@ -22,7 +22,7 @@ from wherry import cli, report
 from wherry.bench import load
 from wherry.bench.schema import keys
 from wherry.bypass import programs
-from wherry.bypass.bench import bars, hardware
+from wherry.bypass.bench import bars, hardware, schema
 from wherry.bypass.bench import run as bench_bypass
 from wherry.bypass.bench.jobs import Job, run_jobs
 from wherry.bypass.bench.schema import BypassBench, BypassResults
@@ -68,6 +68,7 @@ def rtl_document(**figures: float) -> Document:
     return {
         "schema": "wherry.bypass_rtl_bench/1",
         "versions": {"verilator": "5.48"},
+        "core": {"clock_mhz": 250, "queue_pairs": 1, "rx_entries": 256, "tx_entries": 512, "pack_bytes": 32768},
         "rows": [
             row("rate_64b_10g_stream", "rates", "switch", 64, 0),
             row("intel_300b_10g_stream", "latency", "intel_xeon_4110", 300, 4),
@@ -133,7 +134,8 @@ def test_errors_of_the_models_against_numbers_done_by_hand() -> None:
 
 def test_bars_of_resources() -> None:
     table = [
-        {"name": name, "lut": lut, "lutram": 10, "ff": 5, "bram36": 1, "bram18": 31, "uram": 15, "depth": depth}
+        {"name": name, "parameters": {}, "lut": lut, "lutram": 10, "ff": 5, "bram36": 1, "bram18": 31,
+         "uram": 15, "depth": depth}
         for name, lut, depth in (("bypass_expand", 250, 2), ("bypass_decode", 187, 9), ("bypass_core", 4087, 8),
                                  ("kv_core", 9000, 20))
     ]  # fmt: skip
@@ -251,7 +253,10 @@ def state_of(pid: int) -> str:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_the_end_of_the_command_ends_all_programs(tmp_path: Path, number: signal.Signals) -> None:
+def test_the_end_of_the_command_ends_all_programs(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, number: signal.Signals
+) -> None:
+    scratch = tmp_path_factory.mktemp("scratch")
     for name in ("host_bypassing_bench", "bypass_rtl_bench"):
         script(tmp_path / name, f"import os\nopen({str(tmp_path / name)!r} + '.pid', 'w').write(str(os.getpid()))\n"
                "time.sleep(600)")  # fmt: skip
@@ -264,18 +269,35 @@ def test_the_end_of_the_command_ends_all_programs(tmp_path: Path, number: signal
     )
     cores = sorted(os.sched_getaffinity(0))
     with subprocess.Popen(
-        [sys.executable, "-c", runs], stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
+        [sys.executable, "-c", runs], stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env=os.environ | {"TMPDIR": str(scratch)},
+    ) as process:  # fmt: skip
         started = [tmp_path / f"{name}.pid" for name in ("bypass_rtl_bench", "host_bypassing_bench")[: len(cores)]]
         assert eventually(lambda: all(file.is_file() and file.read_text() for file in started))
         pids = [int(file.read_text()) for file in started]
+        assert list(scratch.iterdir()), "where the programs' results go"
         os.kill(process.pid, number)
         _, said = process.communicate(timeout=60)
         assert process.returncode == (130 if number == signal.SIGINT else -number), said
     for pid in pids:  # they are no children of ours: whoever inherits them may leave them as zombies for a while
         assert eventually(lambda pid=pid: state_of(pid) in ("gone", "Z"))
     assert not (tmp_path / "b.json").exists()
+    assert eventually(lambda: not list(scratch.iterdir())), "no folder is left"
     assert "Traceback" not in said
+
+
+def test_ctrl_c_ends_a_program_that_is_stopped(tmp_path: Path) -> None:
+    program = script(tmp_path / "program", f"import os\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+                     "time.sleep(600)")  # fmt: skip
+    runs = f"from wherry.bench import program; program.wait_for(program.start([{str(program)!r}]))"
+    with subprocess.Popen([sys.executable, "-c", runs], stderr=subprocess.DEVNULL, start_new_session=True) as process:
+        assert eventually(lambda: (tmp_path / "pid").is_file() and (tmp_path / "pid").read_text())
+        pid = int((tmp_path / "pid").read_text())
+        os.kill(pid, signal.SIGSTOP)
+        assert eventually(lambda: state_of(pid) == "T")
+        os.kill(process.pid, signal.SIGINT)
+        process.wait(60)
+    assert eventually(lambda: state_of(pid) in ("gone", "Z"))
 
 
 # ---- the models themselves
@@ -293,6 +315,28 @@ def test_models_against_the_paper(tmp_path: Path) -> None:
     assert rows["one_fetch", 1].latency_us < rows["one_fetch", 8].latency_us < rows["one_fetch", 16].latency_us
     assert {row.mark for row in bench.results.constants} <= {"given", "chosen", "fitted"}
     assert "Tail writes by batches" in report.build([file])
+
+
+def defaults_of_the_core() -> dict[str, int]:
+    """As bypass_core.sv has its parameters."""
+    root = paths.repository()
+    assert root is not None
+    text = (root / "hdl" / "bypass" / "bypass_core.sv").read_text()
+    return {name: int(value) for name, value in re.findall(r"parameter int unsigned (\w+) *= (\d+)", text)}
+
+
+def test_rates_and_resources_are_of_one_core(tmp_path: Path) -> None:
+    file = tmp_path / "b.json"
+    bench = bench_bypass.run(file, quick=True, only=["rtl_cycles", "resources"], progress=QUIET)
+    assert isinstance(bench, BypassBench)
+    bits = defaults_of_the_core()
+    core = bench.results.rtl_core[0]
+    assert core.queue_pairs == 2 ** bits["QueueBits"]
+    assert (core.slots, core.tx_descriptors) == (2 ** bits["RxRingBits"], 2 ** bits["TxRingBits"])
+    assert core.pack_bytes == 64 * 2 ** bits["PackBits"]
+    assert next(row for row in bench.results.resources if row.name == "bypass_core").parameters == ""
+    assert schema.basis_of("rx_cycles", bench.results).uses.endswith(f"a core of {core.slots} slots")
+    assert f"the defaults ({core.slots} slots)" in schema.basis_of("luts_total", bench.results).uses
 
 
 def test_documentation_names_every_key_and_bar() -> None:

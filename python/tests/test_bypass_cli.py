@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -14,9 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jobs import built
+from jobs import built, eventually
 
 from wherry.bypass import programs
+from wherry.system import paths
 
 WINDOW = 0x38_0000_0000
 
@@ -85,10 +87,25 @@ class Machine:
             (place / "iommu_group").symlink_to(group_place)
 
 
-def probe(sysfs: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def program(name: str, sysfs: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """The program itself: the command line does not offer another /sys."""
-    command = [built("wherry-bypass"), "probe", "--sysfs", str(sysfs), *words]
+    command = [built("wherry-bypass"), name, "--sysfs", str(sysfs), "--directory", str(sysfs / "run"), *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def probe(sysfs: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Of the commands, the one that changes nothing."""
+    return program("probe", sysfs, *words)
+
+
+def answer(done: subprocess.CompletedProcess[str], command: str, status: int, cause: str) -> dict[str, Any]:
+    """What --json printed, which begins alike whatever comes of a command; docs/bypass-host.md, "For programs"."""
+    document: dict[str, Any] = json.loads(done.stdout)
+    assert list(document)[:4] == ["command", "exit_status", "cause", "error"], document
+    assert done.returncode == status, done.stderr
+    assert [document[key] for key in ("command", "exit_status", "cause")] == [command, status, cause]
+    assert (document["error"] is None) == (status == 0)
+    return document
 
 
 def verdict(sysfs: Path) -> tuple[int, dict[str, Any]]:
@@ -145,13 +162,64 @@ def test_a_small_card_is_none(tmp_path: Path) -> None:
 
 def test_wrong_words_end_with_2(tmp_path: Path) -> None:
     sysfs = Machine(tmp_path).build()
-    for words in (("--nic", "eth0"), ("--nic", "0000:09:00.0"), ("--card", "0000:03:00.8")):
+    for words in (("--nic", "eth0"), ("--card", "0000:03:00.8")):
         assert probe(sysfs, *words).returncode == 2, words
 
 
-def command(*words: str) -> subprocess.CompletedProcess[str]:
-    """`wherry bypass`, with the program of this build."""
-    environment = os.environ | {"WHERRY_BYPASS": built("wherry-bypass")}
+NOT_THERE, KNOWN, OTHER = "0000:09:00.0", "0000:03:00.0", "0000:04:00.0"
+"""In Machine: no function, the NIC, the card."""
+
+
+def test_what_is_not_there_ends_with_3_and_says_so_to_programs(tmp_path: Path) -> None:
+    sysfs = Machine(tmp_path).build()
+    for name in ("probe", "up", "status", "down"):
+        document = answer(program(name, sysfs, "--nic", NOT_THERE, "--json"), name, 3, "no_hardware")
+        assert NOT_THERE in document["error"]
+    for name in ("probe", "up"):
+        document = answer(program(name, sysfs, "--card", NOT_THERE, "--json"), name, 3, "no_hardware")
+        assert document["nics"][0]["address"] == KNOWN, "what there is"
+        document = answer(program(name, sysfs, "--nic", OTHER, "--json"), name, 3, "no_hardware")
+        assert "is not a NIC that bypass knows" in document["error"]
+        answer(program(name, tmp_path / "nothing", "--json"), name, 3, "no_hardware")
+
+
+def test_programs_are_answered_alike_whatever_comes_of_a_command(tmp_path: Path) -> None:
+    sysfs = Machine(tmp_path / "sys").build()
+    assert answer(program("probe", sysfs, "--json"), "probe", 0, "none")["path"]["route"] == "direct"
+    redirected = Machine(tmp_path / "acs", acs=0x1D).build()
+    for name in ("probe", "up"):
+        document = answer(program(name, redirected, "--json"), name, 11, "acs_redirect")
+        assert document["error"] == document["verdict"]["what"]
+    for name in ("probe", "up", "status", "down"):
+        answer(program(name, sysfs, "--nic", "eth0", "--json"), name, 2, "wrong_command_line")
+    assert answer(program("status", sysfs, "--json"), "status", 3, "no_hardware")["driven"] == []
+    for words in ((), ("--nic", KNOWN)):
+        assert answer(program("down", sysfs, "--json", *words), "down", 0, "none")["given_back"] == []
+    record = sysfs / "run" / f"{KNOWN}.json"
+    record.parent.mkdir()
+    record.write_text("{}")
+    for name in ("status", "down"):
+        assert str(record) in answer(program(name, sysfs, "--nic", KNOWN, "--json"), name, 1, "failed")["error"]
+    record.write_text(json.dumps({"pid": 1 << 22, "started": 1, "nic": KNOWN, "card": OTHER, "lent": []}))
+    document = answer(program("status", sysfs, "--json"), "status", 1, "failed")
+    assert [(one["nic"], one["error"]) for one in document["driven"]] == [(KNOWN, document["error"])]
+    document = answer(program("down", sysfs, "--json"), "down", 0, "none")
+    assert document["given_back"] == [{"nic": KNOWN, "card": OTHER, "driver": "", "error": None, "mended": []}]
+
+
+def test_a_program_that_cannot_be_started_is_an_answer_too(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.write_bytes(b"\x7fELF")
+    broken.chmod(0o755)
+    for name in ("probe", "up", "status", "down"):
+        for path in (broken, tmp_path / "nothing"):
+            document = answer(command(name, "--json", of=str(path)), name, 1, "failed")
+            assert str(path) in document["error"]
+
+
+def command(*words: str, of: str = "") -> subprocess.CompletedProcess[str]:
+    """`wherry bypass`, with the program of this build, or another."""
+    environment = os.environ | {"WHERRY_BYPASS": of or built("wherry-bypass")}
     whole = [sys.executable, "-m", "wherry", "bypass", *words]
     return subprocess.run(whole, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
@@ -201,3 +269,31 @@ def test_ctrl_c_ends_the_program_and_the_command(tmp_path: Path) -> None:
         time.sleep(0.2)
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(60) == 0
+
+
+def test_ctrl_c_ends_a_program_that_was_stopped(tmp_path: Path) -> None:
+    """`up` may be stopped, and Ctrl-C still gives both back."""
+    sleeper = tmp_path / "sleeper"
+    sleeper.write_text("#!/bin/sh\ntrap 'exit 0' INT\necho $$\nwhile :; do sleep 0.1; done\n")
+    sleeper.chmod(0o755)
+    whole = [sys.executable, "-m", "wherry", "bypass", "up"]
+    environment = os.environ | {"WHERRY_BYPASS": str(sleeper)}
+    with subprocess.Popen(whole, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        os.kill(pid, signal.SIGSTOP)
+        assert eventually(lambda: " T " in Path(f"/proc/{pid}/stat").read_text())
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(60) == 0
+
+
+def test_documentation_names_every_status_and_cause() -> None:
+    root = paths.repository()
+    assert root is not None
+    page = (root / "docs" / "bypass-host.md").read_text()
+    causes = (root / "src" / "bypass" / "cause.hpp").read_text()
+    names = re.findall(r'return "(\w+)"', causes)
+    assert len(names) == len(re.findall(r"^  k\w+ = \d+,", causes, re.MULTILINE)) > 10
+    assert not [name for name in [*names, "failed", "wrong_command_line"] if f"`{name}`" not in page]
+    for status in (1, 2, *re.findall(r"^  k\w+ = (\d+),", causes, re.MULTILINE)):
+        assert f"\n| {status} |" in page, status

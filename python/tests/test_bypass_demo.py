@@ -89,6 +89,7 @@ class Place:
         assert done.returncode == 0, done.stdout + done.stderr
         assert json.loads(done.stderr.splitlines()[-1]) == {"right": PINGS, "found": KEYS}
         figures: dict[str, Any] = json.loads(done.stdout)
+        assert [figures.pop(key) for key in ("command", "exit_status", "cause", "error")] == ["demo", 0, "none", None]
         return figures
 
     def processes(self) -> list[int]:
@@ -203,10 +204,33 @@ def test_ended_by_a_signal_expect_nothing_left(place: Place, number: signal.Sign
         assert "the host made 0 register accesses" in rest
 
 
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("who", ["card", "NIC"])
+def test_ctrl_c_while_a_child_is_stopped_expect_the_same_end(place: Place, who: str) -> None:
+    with subprocess.Popen(
+        place.command("--core", "twin"), env=place.environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        pid = 0
+        for line in process.stdout:
+            if line.startswith(who):
+                pid = int(line.partition(", pid ")[2].partition(";")[0])
+            if "end   Ctrl-C" in line:
+                break
+        os.kill(pid, signal.SIGSTOP)
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "the host made 0 register accesses" in rest
+
+
 def test_qemu_is_missing_expect_what_to_install(place: Place) -> None:
     done = place.run("--core", "twin", "--qemu", "/no/such/qemu")
     assert done.returncode == 1
     assert "install Debian's package qemu-system-x86" in done.stderr
+    said = json.loads(place.run("--core", "twin", "--qemu", "/no/such/qemu", "--json").stdout)
+    assert "install Debian's package qemu-system-x86" in said.pop("error")
+    assert said == {"command": "demo", "exit_status": 1, "cause": "failed"}
 
 
 def test_no_namespaces_expect_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

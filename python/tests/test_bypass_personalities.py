@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import re
+
 from wherry.bypass.generated import personalities
+from wherry.system import paths
 
 
 def test_tail_registers_are_those_of_the_drivers() -> None:
@@ -15,6 +18,30 @@ def test_tail_registers_are_those_of_the_drivers() -> None:
     assert tails["i40e"] == (0x128000, 0x108000)  # I40E_QRX_TAIL(0), I40E_QTX_TAIL(0)
     assert tails["ice"] == (0x290000, 0x2C0000)  # QRX_TAIL(0), QTX_COMM_DBELL(0)
     assert tails["iavf"] == (0x2000, 0x0)  # IAVF_QRX_TAIL1(0), IAVF_QTX_TAIL1(0)
+
+
+WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+         "thirteen", "fourteen", "fifteen", "sixteen"]  # fmt: skip
+
+
+def number(word: str) -> int:
+    """ "12", "twelve"."""
+    return int(word) if word.isdigit() else WORDS.index(word.lower()) + 1
+
+
+def test_pages_count_as_many_families_as_the_table_has() -> None:
+    root = paths.repository()
+    assert root is not None
+    count = rf"({'|'.join(WORDS)}|\d+)"
+    said = re.compile(rf"\b{count} (?:of the {count} )?(?:NIC )?(?:families|personalities)\b", re.IGNORECASE)
+    found = 0
+    for page in (root / "README.md", *sorted((root / "docs").glob("*.md"))):
+        for match in said.finditer(" ".join(page.read_text().split())):
+            some, every = match[1], match[2] or match[1]
+            assert number(every) == len(personalities.PERSONALITIES), f"{page.name}: {match[0]}"
+            assert number(some) <= number(every), f"{page.name}: {match[0]}"
+            found += 1
+    assert found >= 6, "the pages count them no more: this test looks for nothing"
 
 
 def test_every_device_has_a_personality() -> None:

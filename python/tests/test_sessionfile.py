@@ -5,6 +5,8 @@ import fcntl
 import grp
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -196,6 +198,16 @@ def test_default_path_follows_the_environment() -> None:
     assert sessionfile.session_path({"WHERRY_SESSION": "/a/b.json", "XDG_RUNTIME_DIR": "/run/1"}) == Path("/a/b.json")
     assert sessionfile.session_path({"XDG_RUNTIME_DIR": "/run/1"}) == Path("/run/1/wherry/agent.json")
     assert sessionfile.session_path({}) == Path(f"/tmp/wherry-{os.getuid()}/agent.json")
+
+
+@pytest.mark.may_lack  # not every machine allows user namespaces
+def test_default_path_in_a_user_namespace_is_that_of_the_user_outside() -> None:
+    enter = ["unshare", "--user", f"--map-user={os.getuid() + 5}"]
+    if subprocess.run([*enter, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("this machine allows no user namespaces")
+    text = "import os; from wherry.session import sessionfile; print(os.getuid(), sessionfile.session_path({}))"
+    done = subprocess.run([*enter, sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(os.getuid() + 5), f"/tmp/wherry-{os.getuid()}/agent.json"]
 
 
 def test_programs_are_found_where_the_environment_says(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ struct Run {
 /// Without FCS. The paper's 300 bytes are without it (Table II: 300 bytes of payload on PCIe), as is 1514.
 [[nodiscard]] std::uint32_t frame_bytes(std::uint32_t bytes) noexcept;
 
-/// Packets a second that a link carries both ways, by what a packet must move: docs/bypass-bench.md, Bounds.
+/// Packets a second that a link carries both ways, by what a packet must move: docs/bypass-rtl.md, Bounds.
 struct LinkBound {
   double to_card = 0, from_card = 0;
   [[nodiscard]] double least() const noexcept { return to_card < from_card ? to_card : from_card; }

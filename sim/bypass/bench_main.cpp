@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // bypass_rtl_bench: what the Verilated bypass core carries beside NIC models in a simulated PCIe fabric. Every figure
-// is of a simulation; docs/bypass-bench.md says of what. `wherry bench bypass` makes its report of it.
+// is of a simulation; docs/bypass-rtl.md says of what. `wherry bench bypass` makes its report of it.
 //
 // The JSON (schema "wherry.bypass_rtl_bench/1"):
 //   schema, versions.verilator, seed, quick, simulated (true)
@@ -58,8 +58,8 @@ void on_signal(int) { interrupted = true; }
 
 int main(int argc, char** argv) {
   using namespace wherry::sim;
-  CLI::App app{
-      "Measures the Verilated bypass core beside NIC models in a simulated PCIe fabric (docs/bypass-bench.md)"};
+  CLI::App app{"Measures the Verilated bypass core beside NIC models in a simulated PCIe fabric (docs/bypass-rtl.md)",
+               "bypass_rtl_bench"};
   std::string file;
   bench::Settings settings;
   settings.interrupted = &interrupted;
@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
 
   const auto wanted = [&](const std::string& name, const std::string& group) {
     return settings.only.empty() ? group != "soak" : std::ranges::any_of(settings.only, [&](const std::string& one) {
-      return one == group || name.starts_with(one);
+      return group.starts_with(one) || name.starts_with(one);
     });
   };
   const bench::Json core = bench::core_shape();
@@ -88,6 +88,9 @@ int main(int argc, char** argv) {
     auto added = (*more)(settings);
     runs.insert(runs.end(), added.begin(), added.end());
   }
+  std::vector<std::string> known{"rates", "latency", "curve", "overload", "cycles", "soak"};
+  for (const bench::Run& run : runs) known.push_back(run.name);
+  wherry::refuse_unknown(app, "--only", settings.only, known);
   std::erase_if(runs, [&](const bench::Run& run) { return !wanted(run.name, run.group); });
 
   bench::Json rows = bench::Json::array();

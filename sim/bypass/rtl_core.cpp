@@ -9,7 +9,6 @@
 #endif
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 #include <cstring>
 
@@ -21,10 +20,6 @@ namespace {
 constexpr std::uint64_t kResetCycles = 8;
 /// Longer than any access: the file of registers is filled after a reset in 515 (bypass_registers.sv).
 constexpr std::uint64_t kLongestAccess = 100'000;
-constexpr unsigned kWordSize = 2;          ///< of 4
-constexpr unsigned kNarrowestFull = 5;     ///< what is aligned and of at most 32 bytes goes as one beat of its own size
-constexpr std::uint32_t kBoundary = 4096;  ///< no burst crosses it (AXI4, A3.4.1)
-constexpr std::uint8_t kAllStrobes = 0xF;
 
 std::byte* bytes_of(VlWide<16>& wide) { return reinterpret_cast<std::byte*>(wide.m_storage); }
 
@@ -68,10 +63,7 @@ void RtlCore::reset() {
   Vbypass_core& c = *pins_->core;
   window_.reset();
   pins_->registers = {};
-  tail_addresses_.clear();
-  tail_values_.clear();
-  tails_.clear();
-  tails_unanswered_ = 0;
+  tails_.reset();
   frame_ = {};
   frames_.clear();
   to_send_.clear();
@@ -107,7 +99,7 @@ void RtlCore::cycle() {
   pins_->context.time(now_);  // what messages show
   window_.drive(c, pauses_, now_);
   pins_->registers.drive(*pins_->core);
-  drive_tails();
+  tails_.drive(c, pauses_);
   drive_function();
   c.clk_i = 0;
   c.eval();  // what depends on inputs without a clock
@@ -152,46 +144,21 @@ void RtlCore::read_burst(const AxiBurst& burst, std::span<std::byte> data) {
   window_.pop_answer();
 }
 
-namespace {
-
-/// AxSIZE of an access that is one beat of its own size; 6 if it is none.
-unsigned narrow_size(std::uint32_t offset, std::size_t bytes) {
-  if (!std::has_single_bit(bytes) || offset % bytes != 0) return kLineSize;
-  const auto size = static_cast<unsigned>(std::countr_zero(bytes));
-  return size <= kNarrowestFull ? size : kLineSize;
-}
-
-std::uint32_t to_boundary(std::uint32_t offset, std::size_t bytes) {
-  return static_cast<std::uint32_t>(std::min<std::size_t>(bytes, kBoundary - offset % kBoundary));
-}
-
-}  // namespace
-
 void RtlCore::write(std::uint32_t offset, std::span<const std::byte> data) {
   while (!data.empty()) {
-    const std::uint32_t count = to_boundary(offset, data.size());
-    write_burst({.offset = offset, .bytes = count, .size = narrow_size(offset, count)}, data.first(count));
-    offset += count;
-    data = data.subspan(count);
+    const AxiBurst burst = first_write(offset, data.size());
+    write_burst(burst, data.first(burst.bytes));
+    offset += burst.bytes;
+    data = data.subspan(burst.bytes);
   }
 }
 
-/// The core takes a beat that is read for what the NIC has now: no beat may have more than was asked for. What ends
-/// within a line is read by words.
 void RtlCore::read(std::uint32_t offset, std::span<std::byte> data) {
   while (!data.empty()) {
-    std::uint32_t count = to_boundary(offset, data.size());
-    unsigned size = narrow_size(offset, count);
-    const std::uint32_t rest = (offset + count) % kLineBytes;
-    if (size == kLineSize && rest != 0) {
-      if (rest < count)
-        count -= rest;
-      else
-        size = kWordSize;
-    }
-    read_burst({.offset = offset, .bytes = count, .size = size}, data.first(count));
-    offset += count;
-    data = data.subspan(count);
+    const AxiBurst burst = first_read(offset, data.size());
+    read_burst(burst, data.first(burst.bytes));
+    offset += burst.bytes;
+    data = data.subspan(burst.bytes);
   }
 }
 
@@ -233,36 +200,11 @@ void RtlCore::write_register(std::uint32_t offset, std::uint32_t value) {
 
 // ---- tails
 
-void RtlCore::drive_tails() {
-  Vbypass_core& c = *pins_->core;
-  c.m_axil_awready = pauses_() ? 0 : 1;
-  c.m_axil_wready = pauses_() ? 0 : 1;
-  c.m_axil_bvalid = tails_unanswered_ > 0 ? 1 : 0;
-  c.m_axil_bresp = 0;
-}
-
 void RtlCore::sample_tails() {
-  const Vbypass_core& c = *pins_->core;
-  if (c.m_axil_bvalid != 0 && c.m_axil_bready != 0) --tails_unanswered_;
-  if (c.m_axil_awvalid != 0 && c.m_axil_awready != 0) tail_addresses_.push_back(c.m_axil_awaddr);
-  if (c.m_axil_wvalid != 0 && c.m_axil_wready != 0) {
-    if (c.m_axil_wstrb != kAllStrobes) fail(fmt::format("a tail is written with strobes {:#x}", c.m_axil_wstrb));
-    tail_values_.push_back(c.m_axil_wdata);
-  }
-  if (tail_addresses_.empty() || tail_values_.empty()) return;
+  if (const std::string broken = tails_.sample(*pins_->core); !broken.empty()) fail(broken);
+  if (!tails_.came()) return;
   moved_ = moments_.tail = now_;
-  moments_.tail_address = tail_addresses_.front();
-  tails_.push_back({tail_addresses_.front(), tail_values_.front()});
-  tail_addresses_.pop_front();
-  tail_values_.pop_front();
-  ++tails_unanswered_;
-}
-
-std::optional<TailWrite> RtlCore::take_tail() {
-  if (tails_.empty()) return std::nullopt;
-  const TailWrite first = tails_.front();
-  tails_.pop_front();
-  return first;
+  moments_.tail_address = tails_.came()->address;
 }
 
 // ---- the function's side

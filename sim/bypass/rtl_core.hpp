@@ -17,6 +17,7 @@
 
 #include "sim/bypass/card.hpp"
 #include "sim/bypass/rtl_window.hpp"
+#include "sim/bypass/tail_port.hpp"
 
 namespace wherry::sim {
 
@@ -64,8 +65,8 @@ class RtlCore {
   [[nodiscard]] std::optional<std::uint32_t> register_data() const noexcept;
 
   /// At m_axil, in order.
-  std::optional<TailWrite> take_tail();
-  void forget_tails() { tails_.clear(); }
+  std::optional<TailWrite> take_tail() { return tails_.take(); }
+  void forget_tails() { tails_.forget(); }
 
   /// At m_rx.
   std::optional<Frame> take_frame();
@@ -116,7 +117,6 @@ class RtlCore {
   struct Pins;
 
   void sample_window();
-  void drive_tails();
   void sample_tails();
   void drive_function();
   void drive_send();
@@ -134,10 +134,7 @@ class RtlCore {
   RtlWindow window_;
   Moments moments_;
   std::uint64_t now_ = 0, moved_ = 0;
-  std::deque<std::uint64_t> tail_addresses_;
-  std::deque<std::uint32_t> tail_values_;
-  std::uint32_t tails_unanswered_ = 0;
-  std::deque<TailWrite> tails_;
+  TailPort tails_;
   Frame frame_;  ///< as far as it has come
   std::deque<Frame> frames_;
   std::deque<Frame> to_send_;

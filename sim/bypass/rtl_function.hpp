@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Verilated bypass core as a PCIe function: BAR 0 its registers, BAR 2 its window, tails as posted writes. Between
-// TLPs and AXI stands the model of a vendor's bridge. docs/bypass-bench.md
+// TLPs and AXI stands the model of a vendor's bridge. docs/bypass-rtl.md
 //
 // Time: the core has a clock of 4 ns, whose edges are events. It stops when nothing has passed at any port of the core
 // for longer than its timers run, and goes on with what arrives: no edge that matters is left out. (The core's own

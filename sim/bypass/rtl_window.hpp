@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manager at s_axi of the Verilated bypass core: bursts that wait, of which a beat goes each way in a cycle.
+// The manager at s_axi of a Verilated core that has bypass's window: bursts that wait, of which a beat goes each way in
+// a cycle.
 //
 // Writes and reads do not wait for each other. Addresses, data of writes, answers and data of reads each go in the
 // order of the calls, as the core answers (axi_port.sv); any number may wait. One thread.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,9 +18,8 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "sim/bypass/layout.hpp"
 #include "sim/nic/fifo.hpp"
-
-class Vbypass_core;
 
 namespace wherry::sim {
 
@@ -36,6 +39,12 @@ struct AxiBurst {
 }
 
 inline constexpr unsigned kLineSize = 6;  ///< AxSIZE of 64 bytes
+
+/// The first burst of an access to exactly these bytes; what is left of them begins behind it.
+[[nodiscard]] AxiBurst first_write(std::uint32_t offset, std::size_t bytes) noexcept;
+/// The same of a read. The core takes a beat that is read for what the NIC has now: no beat has more than was asked
+/// for. What ends within a line is read by words.
+[[nodiscard]] AxiBurst first_read(std::uint32_t offset, std::size_t bytes) noexcept;
 
 /// Whether something comes a cycle later: a chance in a million, by a seed.
 class Pauses {
@@ -75,9 +84,11 @@ class RtlWindow {
   [[nodiscard]] const std::optional<std::uint32_t>& write_ended() const noexcept { return write_ended_; }
 
   /// A cycle: drive() before the clock's edge, sample() after the evaluation. `now`: the cycle, for what has no strobe.
-  void drive(Vbypass_core& core, Pauses& pauses, std::uint64_t now);
+  template <class Core>
+  void drive(Core& core, Pauses& pauses, std::uint64_t now);
   /// A sentence on the rule of AXI that the core broke; empty: none. `moved`: something passed.
-  [[nodiscard]] std::string sample(const Vbypass_core& core, bool& moved);
+  template <class Core>
+  [[nodiscard]] std::string sample(const Core& core, bool& moved);
   /// The core was reset: forgets everything.
   void reset();
 
@@ -94,7 +105,10 @@ class RtlWindow {
     std::uint32_t beat = 0;
     bool failed = false;
   };
-  [[nodiscard]] std::string sample_read(const Vbypass_core& core);
+  /// Bursts take identifiers in turn.
+  static constexpr std::uint8_t id_of(std::uint64_t number) { return static_cast<std::uint8_t>(number % 64); }
+  template <class Core>
+  [[nodiscard]] std::string sample_read(const Core& core);
 
   nic::Fifo<Write> writes_;
   std::size_t aw_taken_ = 0, w_taken_ = 0;  ///< of writes_: address, or all data, gone
@@ -105,5 +119,94 @@ class RtlWindow {
   bool aw_offered_ = false, w_offered_ = false, ar_offered_ = false;
   std::optional<std::uint32_t> write_ended_;
 };
+
+/// `Core` is Verilator's class.
+template <class Core>
+void RtlWindow::drive(Core& c, Pauses& pauses, std::uint64_t now) {
+  constexpr std::uint8_t kIncr = 1;
+  c.s_axi_awvalid = c.s_axi_wvalid = c.s_axi_arvalid = 0;
+  c.s_axi_bready = pauses() ? 0 : 1;
+  c.s_axi_rready = pauses() ? 0 : 1;
+  if (aw_taken_ < writes_.size() && (aw_offered_ = aw_offered_ || !pauses())) {
+    const AxiBurst& burst = writes_[aw_taken_].burst;
+    c.s_axi_awvalid = 1;
+    c.s_axi_awid = id_of(addresses_);
+    c.s_axi_awaddr = burst.offset;
+    c.s_axi_awlen = static_cast<std::uint8_t>(burst.beats() - 1);
+    c.s_axi_awsize = static_cast<std::uint8_t>(burst.size);
+    c.s_axi_awburst = kIncr;
+  }
+  if (w_taken_ < writes_.size() && (w_offered_ = w_offered_ || !pauses())) {
+    const Write& w = writes_[w_taken_];
+    const auto [from, to] = w.burst.beat(w.beat);
+    auto* const data = reinterpret_cast<std::byte*>(c.s_axi_wdata.m_storage);
+    std::memset(data, static_cast<int>(now & 0xFF), kLineBytes);  // what has no strobe
+    std::memcpy(data + from % kLineBytes, w.data.data() + (from - w.burst.offset), to - from);
+    c.s_axi_wstrb = low_ones(to - from) << from % kLineBytes;
+    c.s_axi_wlast = w.beat + 1 == w.burst.beats() ? 1 : 0;
+    c.s_axi_wvalid = 1;
+  }
+  if (ar_taken_ < reads_.size() && (ar_offered_ = ar_offered_ || !pauses())) {
+    const AxiBurst& burst = reads_[ar_taken_].burst;
+    c.s_axi_arvalid = 1;
+    c.s_axi_arid = id_of(read_number_ + ar_taken_);
+    c.s_axi_araddr = burst.offset;
+    c.s_axi_arlen = static_cast<std::uint8_t>(burst.beats() - 1);
+    c.s_axi_arsize = static_cast<std::uint8_t>(burst.size);
+    c.s_axi_arburst = kIncr;
+  }
+}
+
+template <class Core>
+std::string RtlWindow::sample(const Core& c, bool& moved) {
+  write_ended_.reset();
+  if (c.s_axi_awvalid != 0 && c.s_axi_awready != 0) {
+    ++aw_taken_;
+    ++addresses_;
+    aw_offered_ = false;
+    moved = true;
+  }
+  if (c.s_axi_wvalid != 0 && c.s_axi_wready != 0) {
+    Write& w = writes_[w_taken_];
+    w_offered_ = false;
+    moved = true;
+    if (++w.beat == w.burst.beats()) {
+      write_ended_ = w.burst.offset;
+      ++w_taken_;
+    }
+  }
+  for (; aw_taken_ > 0 && w_taken_ > 0; --aw_taken_, --w_taken_) writes_.pop_front();
+  if (c.s_axi_bvalid != 0 && c.s_axi_bready != 0) {
+    if (answered_ == addresses_ || c.s_axi_bid != id_of(answered_))
+      return fmt::format("B has identifier {}, which no write waits for", c.s_axi_bid);
+    ++answered_;
+    if (c.s_axi_bresp != 0) ++failed_;
+    moved = true;
+  }
+  if (c.s_axi_arvalid != 0 && c.s_axi_arready != 0) {
+    ++ar_taken_;
+    ar_offered_ = false;
+    moved = true;
+  }
+  if (c.s_axi_rvalid == 0 || c.s_axi_rready == 0) return {};
+  moved = true;
+  return sample_read(c);
+}
+
+template <class Core>
+std::string RtlWindow::sample_read(const Core& c) {
+  if (ended_ == ar_taken_ || c.s_axi_rid != id_of(read_number_ + ended_))
+    return fmt::format("R has identifier {}, which no read waits for", c.s_axi_rid);
+  Read& r = reads_[ended_];
+  const auto [from, to] = r.burst.beat(r.beat);
+  const auto* const data = reinterpret_cast<const std::byte*>(c.s_axi_rdata.m_storage);
+  std::memcpy(r.data.data() + (from - r.burst.offset), data + from % kLineBytes, to - from);
+  r.failed = r.failed || c.s_axi_rresp != 0;
+  ++r.beat;
+  if ((c.s_axi_rlast != 0) != (r.beat == r.burst.beats()))
+    return fmt::format("RLAST is {} with beat {} of {}", c.s_axi_rlast, r.beat, r.burst.beats());
+  if (c.s_axi_rlast != 0) ++ended_;
+  return {};
+}
 
 }  // namespace wherry::sim

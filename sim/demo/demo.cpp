@@ -114,6 +114,7 @@ class Demo {
 
   Status end() {
     if (!host_->ready()) return {};
+    machine_->resume();
     WHERRY_TRY(settle());
     observe();
     host_->resume();

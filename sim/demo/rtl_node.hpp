@@ -3,7 +3,7 @@
 // that runs when it is told to. A broken rule, be it one of the RTL's assertions or of AXI, ends the process with a
 // sentence.
 //
-// One access to the window at a time, in beats of at most 64 bytes: QEMU's NICs make no larger ones. One thread.
+// One access to the window at a time. One thread.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,8 @@
 #include <string>
 
 #include "sim/bypass/card.hpp"
+#include "sim/bypass/rtl_window.hpp"
+#include "sim/bypass/tail_port.hpp"
 #include "sim/hbm.hpp"
 
 namespace wherry::sim {
@@ -39,7 +41,7 @@ class RtlNode {
   std::uint32_t read_register(std::uint32_t offset);
   void write_register(std::uint32_t offset, std::uint32_t value);
   /// At m_axil, in order.
-  std::optional<TailWrite> take_tail();
+  std::optional<TailWrite> take_tail() { return tails_.take(); }
 
   [[noreturn]] void fail(const std::string& why) const;
 
@@ -48,13 +50,11 @@ class RtlNode {
 
   void sample_window();
   void sample_tails();
-  void await(const bool& done, const char* what, std::uint32_t offset);
 
   std::uint64_t now_ = 0, moved_ = 0;
-  std::deque<std::uint64_t> tail_addresses_;
-  std::deque<std::uint32_t> tail_values_;
-  std::deque<TailWrite> tails_;
-  std::uint32_t tails_unanswered_ = 0;
+  Pauses pauses_{0, 0};  ///< none
+  RtlWindow window_;
+  TailPort tails_;
   kv::rtl::HbmContent content_;
   std::deque<kv::rtl::HbmPort> ports_;
   std::unique_ptr<Pins> pins_;

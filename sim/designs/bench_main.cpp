@@ -23,7 +23,8 @@ int main(int argc, char** argv) {
   app.add_option("--json", file, "where the results go; default: standard output");
   std::vector<std::string> parts;
   app.add_flag("--quick", quick, "fewer sizes and channels, no polling");
-  app.add_option("--part", parts, "figures, turns, interconnect, linux, firmwares; may be given several times");
+  app.add_option("--part", parts, "figures, turns, interconnect, linux, firmwares; may be given several times")
+      ->check(CLI::IsMember({"figures", "turns", "interconnect", "linux", "firmwares"}));
   wherry::parse_command_line(app, argc, argv);
   const std::clock_t begin = std::clock();
   const auto seconds = [begin] { return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC; };

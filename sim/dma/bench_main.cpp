@@ -109,7 +109,8 @@ Json row_of(const Named& named, const RateResult& found) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Measures the Verilated data part of the DMA engine beside a model of a PCIe link (docs/dma-data.md)"};
+  CLI::App app{"Measures the Verilated data part of the DMA engine beside a model of a PCIe link (docs/dma-data.md)",
+               "dma_data_bench"};
   std::string file;
   std::vector<std::string> only;
   std::uint64_t soak_bytes = 0, seeds = 40, seed = 1;
@@ -119,6 +120,10 @@ int main(int argc, char** argv) {
   app.add_option("--seeds", seeds, "of the soak");
   app.add_option("--seed", seed, "the first of the soak");
   wherry::parse_command_line(app, argc, argv);
+  const std::vector<Named> runs = rate_runs();
+  std::vector<std::string> known;
+  for (const Named& named : runs) known.push_back(named.name);
+  wherry::refuse_unknown(app, "--only", only, known);
   Json out{{"schema", "wherry.dma_data_bench/1"}, {"simulated", true}, {"rates", Json::array()}};
   bool good = true;
   if (soak_bytes != 0) {
@@ -147,7 +152,7 @@ int main(int argc, char** argv) {
                    {"failed", all.failed}, {"faults", all.faults},       {"resets", all.resets},
                    {"cycles", all.cycles}, {"timed_out", all.timed_out}, {"cpu_s", cpu}};
   } else {
-    for (const Named& named : rate_runs()) {
+    for (const Named& named : runs) {
       if (!only.empty() &&
           std::ranges::none_of(only, [&](const std::string& one) { return named.name.starts_with(one); }))
         continue;

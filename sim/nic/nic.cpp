@@ -75,8 +75,10 @@ void Nic::Out::on_frame(std::span<const std::byte> frame, bool fcs_good) {
 }
 
 void Nic::on_room() {
+  transmit_first_ = !transmit_first_;
+  if (transmit_first_) transmit_.resume();
   receive_.resume();
-  transmit_.resume();
+  if (!transmit_first_) transmit_.resume();
 }
 
 void Nic::on_reset(pcie::ResetKind kind) {

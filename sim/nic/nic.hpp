@@ -93,6 +93,7 @@ class Nic final : public pcie::Function, public WireEnd {
   WireEnd* peer_ = nullptr;
   bool link_up_ = true;
   bool loopback_ = false;
+  bool transmit_first_ = false;                                 ///< had the port's room first the last time
   std::unordered_map<std::uint32_t, std::uint32_t> registers_;  ///< those that only keep what is written
 };
 

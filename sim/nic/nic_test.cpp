@@ -2,6 +2,8 @@
 // What concerns both halves: registers, resets, loopback, bus mastering, RSS, the wire's arithmetic.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "sim/nic/rss.hpp"
 #include "sim/nic/testing.hpp"
 
@@ -259,6 +261,33 @@ TEST(Nic, RingThatThePersonalityDoesNotAllow_ExpectRefused) {
   EXPECT_FALSE(bench.nic.start_rx(0, Bench::kRx, 64, 2000).ok());
   EXPECT_FALSE(bench.nic.start_rx(0, Bench::kRx, 8192, 2048).ok());
   EXPECT_TRUE(bench.nic.start_rx(0, Bench::kRx, 8160, 2048).ok());
+}
+
+TEST(Nic, RoomForOneAtATime_ExpectNeitherReceptionNorTransmissionStarves) {
+  constexpr std::uint32_t kFrames = 16;
+  Bench bench("ixgbe");
+  bench.start_rx();
+  bench.start_tx();
+  bench.tail(false, 2 * kFrames);
+  bench.port.answer_all();
+  for (std::uint32_t i = 0; i < kFrames; ++i) bench.put_tx(i, 300);
+  bench.tail(true, kFrames);
+  bench.port.room = 0;
+  bench.port.answer_all();  // the descriptors are on the chip; no frame can be asked for
+  bench.port.hold_reads = true;
+  for (std::uint32_t i = 0; i < kFrames; ++i) bench.arrive(i, 300);
+  bench.queue.run();
+  const auto asked = [&bench] {
+    return std::ranges::count_if(bench.port.seen, [](const auto& read) { return read.address >= Bench::kBuffers; });
+  };
+  ASSERT_EQ(bench.nic.counters().delivered, 0U);
+  ASSERT_EQ(asked(), 0);
+  for (std::uint32_t turn = 0; turn < kFrames; ++turn) {
+    bench.port.room = 1;
+    bench.nic.on_room();
+  }
+  EXPECT_EQ(bench.nic.counters().delivered, kFrames / 2);
+  EXPECT_EQ(asked(), kFrames / 2);
 }
 
 TEST(Nic, FunctionOptions_ExpectTailsInsideTheBarAndTagsOfThePersonality) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "bypass/descriptor.hpp"
@@ -25,9 +26,10 @@ class HandPort final : public pcie::Port {
   explicit HandPort(pcie::Function& function) : function_(function) {}
 
   // Test's side.
-  bool hold_reads = false;    ///< reads wait in `reads` for answer()
-  std::uint32_t refuse = 0;   ///< so many try_write() and try_read() say no
-  std::vector<Write> writes;  ///< in order
+  bool hold_reads = false;            ///< reads wait in `reads` for answer()
+  std::uint32_t refuse = 0;           ///< so many try_write() and try_read() say no
+  std::optional<std::uint32_t> room;  ///< so many of both say yes, and then no
+  std::vector<Write> writes;          ///< in order
   std::vector<pcie::ReadRequest> reads;
   std::vector<pcie::ReadRequest> seen;  ///< all that were ever accepted
   void poke(std::uint64_t address, std::span<const std::byte> data) {
@@ -68,12 +70,12 @@ class HandPort final : public pcie::Port {
     poke(address, data);
   }
   bool try_write(std::uint64_t address, std::span<const std::byte> data, pcie::Attributes attributes) override {
-    if (refuse != 0) return --refuse, false;
+    if (!takes_one()) return false;
     post_write(address, data, attributes);
     return true;
   }
   bool try_read(const pcie::ReadRequest& request) override {
-    if (refuse != 0) return --refuse, false;
+    if (!takes_one()) return false;
     post_read(request);
     return true;
   }
@@ -107,6 +109,13 @@ class HandPort final : public pcie::Port {
   void reset() override {}
 
  private:
+  bool takes_one() {
+    if (refuse != 0) return --refuse, false;
+    if (room && *room == 0) return false;
+    if (room) --*room;
+    return true;
+  }
+
   pcie::Function& function_;
   std::map<std::uint64_t, std::byte> memory_;
   bool master_ = true;

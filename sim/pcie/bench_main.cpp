@@ -3,12 +3,13 @@
 // std::priority_queue.
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include <CLI/CLI.hpp>
 #include <ctime>
 #include <queue>
 #include <string>
 #include <vector>
 
+#include "base/command_line.hpp"
 #include "base/random.hpp"
 #include "sim/pcie/paper_traffic.hpp"
 
@@ -94,11 +95,11 @@ double hold_standard(std::size_t pending, std::uint64_t events) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::uint64_t packets = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1'000'000;
-  if (packets == 0) {
-    fmt::print(stderr, "usage: pcie_bench [PACKETS]\n");
-    return 2;
-  }
+  CLI::App app{"Measures the model of PCIe: what a packet costs in events and in time (docs/pcie-model.md)",
+               "pcie_bench"};
+  std::uint64_t packets = 1'000'000;
+  app.add_option("packets", packets, "of each row")->check(CLI::PositiveNumber)->capture_default_str();
+  wherry::parse_command_line(app, argc, argv);
   const Scenario scenarios[] = {
       {"switch, 300 B at 10 Gbit/s", ideal_root(), true, 300, 259'200 * kPicosecond, 0},
       {"switch, 64 B at 4.9 Mpackets/s", ideal_root(), true, 64, 204 * kNanosecond, 0},

@@ -98,6 +98,10 @@ bool ChildProcess::running() {
   return false;
 }
 
+void ChildProcess::resume() const noexcept {
+  if (pid_ > 0) ::kill(pid_, SIGCONT);
+}
+
 int ChildProcess::wait() {
   if (pid_ >= 0 && status_ == -1)
     while (::waitpid(pid_, &status_, 0) < 0 && errno == EINTR) continue;

@@ -35,6 +35,8 @@ class ChildProcess {
   /// What it wrote to standard output and standard error, at most the last 4 KiB.
   [[nodiscard]] std::string said() const;
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+  /// It goes on, if somebody has stopped it (SIGSTOP).
+  void resume() const noexcept;
 
  private:
   void kill_and_wait() noexcept;

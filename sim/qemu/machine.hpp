@@ -80,6 +80,8 @@ class Machine final : public Cable {
   [[nodiscard]] const std::string& version() const noexcept { return version_; }
   [[nodiscard]] const SendLimits& send_limits() const noexcept { return limits_; }
   [[nodiscard]] pid_t pid() const noexcept { return process_.pid(); }
+  /// QEMU goes on, if somebody has stopped it.
+  void resume() const noexcept { process_.resume(); }
 
   /// The cable in or out, at the NIC.
   Status set_link(bool up);

@@ -76,7 +76,10 @@ Status set(Parameters& parameters, std::string_view assignment) {
     parameters.*parameter.member = value;
     return ok_status();
   }
-  return Status(StatusCode::kInvalidArgument, fmt::format("{}: no such parameter", name));
+  std::string known;
+  for (const Parameter& parameter : kParameters)
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", parameter.name);
+  return Status(StatusCode::kInvalidArgument, fmt::format("{}: no such parameter; known are {}", name, known));
 }
 
 }  // namespace wherry::sim::shell

@@ -2,7 +2,12 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/error_line.hpp"
 
 namespace wherry {
 
@@ -15,6 +20,19 @@ inline void parse_command_line(CLI::App& app, int count, const char* const* valu
     app.parse(count, values);
   } catch (const CLI::ParseError& error) {
     std::exit(app.exit(error) == 0 ? 0 : kWrongCommandLine);
+  }
+}
+
+/// Of names of which the user gives beginnings: ends the process with kWrongCommandLine, and a list of the names, if a
+/// word begins none of them. `option`: "--only", for the message.
+inline void refuse_unknown(const CLI::App& app, const std::string& option, const std::vector<std::string>& words,
+                           const std::vector<std::string>& names) {
+  for (const std::string& word : words) {
+    if (std::ranges::any_of(names, [&](const std::string& name) { return name.starts_with(word); })) continue;
+    std::string known;
+    for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
+    error_line(app.get_name() + ": " + option + " " + word + ": unknown. Known are, by their beginnings: " + known);
+    std::exit(kWrongCommandLine);
   }
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/secure_directory.hpp"
+#include "base/user.hpp"
 
 namespace wherry::fabric {
 namespace {
@@ -62,7 +63,7 @@ std::size_t remove_abandoned_segments(const Fd& parent) {
 }
 
 std::shared_ptr<const SegmentDirectory> SegmentDirectory::make(const std::string& shared_memory) {
-  const std::string place = fmt::format("{}/wherry-{}", shared_memory, getuid());
+  const std::string place = fmt::format("{}/wherry-{}", shared_memory, user_outside());
   struct stat info{};
   if (::stat(shared_memory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return nullptr;
   auto parent = secure_directory(place, 0700, "");

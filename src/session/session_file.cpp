@@ -27,6 +27,7 @@
 #include "base/fd.hpp"
 #include "base/secure_directory.hpp"
 #include "base/try.hpp"
+#include "base/user.hpp"
 #include "base/version.hpp"
 
 namespace wherry {
@@ -59,7 +60,7 @@ constexpr const char* kRemedy = "name another session file, for example with $WH
 std::string unnamed_session_file() {
   if (const char* dir = std::getenv("XDG_RUNTIME_DIR"); dir != nullptr && *dir != 0)
     return fmt::format("{}/wherry/agent.json", dir);
-  return fmt::format("/tmp/wherry-{}/agent.json", getuid());
+  return fmt::format("/tmp/wherry-{}/agent.json", user_outside());
 }
 
 /// Whether the file says that it is meant for the group that it belongs to.

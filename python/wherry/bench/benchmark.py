@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic
@@ -72,6 +73,15 @@ class Benchmark(Generic[Kind]):
     def wait_for(self, process: subprocess.Popen[Any]) -> int:
         """Its exit status. After Ctrl-C it is given the time to end what it has started."""
         return program.wait_for(process)
+
+    def end(self, *processes: subprocess.Popen[Any]) -> None:
+        """Asks all of them to end, also those that are stopped, and waits; who takes too long is killed."""
+        program.end(*processes)
+
+    def scratch_directory(self, base: str | None = None) -> AbstractContextManager[Path]:
+        """A private directory, which goes when the block ends, and when the process does, by kill -9, too. `base`:
+        where; None: where temporary files are. Raises Error."""
+        return program.scratch_directory(base)
 
     @property
     def published(self) -> dict[str, dict[str, Any]]:

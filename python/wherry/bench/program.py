@@ -14,7 +14,8 @@ from typing import Any
 
 from wherry.bench.schema import SCHEMA, read_json
 from wherry.errors import BenchError
-from wherry.system import built, ends_with_us, replacing, this_machine
+from wherry.system import ask_to_end, built, ends_with_us, replacing, this_machine, wait_for_end
+from wherry.system import scratch_directory as scratch_directory
 from wherry.version import VERSION
 
 
@@ -39,9 +40,16 @@ def wait_for(process: subprocess.Popen[Any]) -> int:
     try:
         return process.wait()
     except KeyboardInterrupt:  # the terminal has sent it to the program, too; otherwise it is ended here
-        process.terminate()
-        process.wait()
+        end(process)
         raise
+
+
+def end(*processes: subprocess.Popen[Any]) -> None:
+    """Asks all of them to end, also those that are stopped, and waits; who takes too long is killed."""
+    for process in processes:
+        ask_to_end(process)
+    for process in processes:
+        wait_for_end(process)
 
 
 def document_of(name: str, pinning: Mapping[str, int], repetitions: int) -> dict[str, Any]:

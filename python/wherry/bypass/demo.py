@@ -190,10 +190,20 @@ class Demo:
         """The NIC is given back; the last report, if there is one. Raises Unavailable when that fails."""
         output = self._process.stdout
         assert output is not None
-        os.kill(self._process.pid, signal.SIGTERM)
-        os.set_blocking(output.fileno(), True)
-        lines = [line for line in output.read().split(b"\n") if line.startswith(b"{") and line.endswith(b"}")]
-        status = self._wait(GRACE_S)
+        for number in (signal.SIGTERM, signal.SIGCONT):  # a process that is stopped takes the first after the second
+            os.kill(self._process.pid, number)
+        os.set_blocking(output.fileno(), False)
+        text = b""
+        deadline = time.monotonic() + GRACE_S
+        with selectors.DefaultSelector() as selector:
+            selector.register(output, selectors.EVENT_READ)
+            while selector.select(max(0.0, deadline - time.monotonic())):
+                part = output.read()
+                if part == b"":
+                    break
+                text += part or b""
+        lines = [line for line in text.split(b"\n") if line.startswith(b"{") and line.endswith(b"}")]
+        status = self._wait(max(0.0, deadline - time.monotonic()))
         if status != 0:
             why = self._why() if status is not None else "it does not end"
             raise Unavailable(f"the NIC could not be given back: {why}")

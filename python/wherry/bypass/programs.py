@@ -3,16 +3,24 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
 from wherry.errors import NotFound
-from wherry.system import built, repository, wherry_bypass
+from wherry.system import built, doing, repository, wherry_bypass
 
 
 def host() -> Path:
     """What `wherry bypass` runs."""
     return wherry_bypass()
+
+
+def start_host(command: str, *words: str | Path) -> subprocess.Popen[bytes]:
+    """Starts it, with our standard streams. Raises Error."""
+    program = host()
+    with doing(f"cannot start {program}"):
+        return subprocess.Popen([program, command, *words])
 
 
 def model_bench() -> Path:

@@ -3,11 +3,17 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from wherry.errors import NotFound
-from wherry.system import built, peer_program, repository, wherry_kv
+from wherry.system import built, ends_with_us, peer_program, repository, wherry_kv
+
+
+def finished(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """A program that has run to its end; it ends with us, however that is."""
+    return subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=ends_with_us())
 
 
 def node(cluster: Path, number: int, *options: str) -> list[str]:

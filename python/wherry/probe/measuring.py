@@ -5,17 +5,14 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from wherry.errors import BenchError
 from wherry.probe.lines import End, Failed, Figures, Line, PathLine, Progress, RowLine, Start, Wrong, parse, paths_of
 from wherry.probe.schema import SCHEMA, MeasuredPath, ProbeRun, Row, Settings, Trouble, now, trouble_of
-from wherry.system import built, ends_with_us, how_it_ended, wherry_probe
+from wherry.system import ask_to_end, built, ends_with_us, how_it_ended, scratch_directory, wherry_probe
 
 WRONG_DATA, NOTHING, STOPPED = 1, 2, 130
 """Exit statuses of the program, and of `wherry probe run`."""
@@ -39,7 +36,7 @@ def lines_of(words: Sequence[str]) -> Iterator[Line]:
                 silent = False
         except BaseException:
             # After Ctrl-C a terminal has told the program, too. Its children end with it.
-            process.send_signal(signal.SIGTERM)
+            ask_to_end(process)
             raise
         status = process.wait()
     if status not in (0, WRONG_DATA, NOTHING, STOPPED):
@@ -140,11 +137,18 @@ def measure(
     return collector.run(quick=quick, twice=twice, only=only)
 
 
+def _finished(line: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """A program that has run to its end, or ends with us."""
+    return subprocess.run(
+        line, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, preexec_fn=ends_with_us()
+    )
+
+
 def simulate_shell(values: Mapping[str, int] | None = None) -> dict[str, Any]:
     """What shell_bench writes, with other values of some parameters. Raises BenchError; NotFound: it was not built."""
     program = built("sim/shell", "shell_bench")
     words = [word for name, value in (values or {}).items() for word in ("--set", f"{name}={value}")]
-    done = subprocess.run([str(program), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = _finished([str(program), *words])
     if done.returncode:
         raise BenchError(f"shell_bench {how_it_ended(done.returncode)}: {done.stderr.strip() or 'it said nothing'}")
     found: dict[str, Any] = json.loads(done.stdout)
@@ -154,11 +158,9 @@ def simulate_shell(values: Mapping[str, int] | None = None) -> dict[str, Any]:
 def measure_dma() -> dict[str, Any]:
     """Runs dma_card_bench, the DMA engine in simulation. Raises NotFound when it was not built; BenchError."""
     program = built("sim/card", "dma_card_bench")
-    with tempfile.TemporaryDirectory(prefix="wherry-dma-") as folder:
-        file = Path(folder) / "dma.json"
-        done = subprocess.run(
-            [str(program), "--json", str(file)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-        )
+    with scratch_directory() as folder:
+        file = folder / "dma.json"
+        done = _finished([str(program), "--json", str(file)])
         if done.returncode:
             raise BenchError(f"{program} failed (exit status {done.returncode}): {done.stderr.strip()[-400:]}")
         document: dict[str, Any] = json.loads(file.read_text())

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,11 +92,11 @@ class Advice:
 
 def run(job: launcher.Job, calibration: Calibration) -> tuple[int, Advice | None]:
     """Runs the job: its exit status, and the advice unless that is not 0. Raises Error where there is none to give."""
-    with tempfile.TemporaryDirectory(prefix="wherry-advise-") as directory:
-        status = launcher.run(dataclasses.replace(job, statistics=Path(directory)))
+    with launcher.scratch_directory() as directory:
+        status = launcher.run(dataclasses.replace(job, statistics=directory))
         if status != 0:
             return status, None
-        ranks = gather(Path(directory), job)
+        ranks = gather(directory, job)
     plan = plan_cores(job.placement, job.nodes, job.ranks_per_node, parse_cores(job.cores))
     alone = len(set().union(*plan.ranks)) == job.ranks
     return 0, conclude(job.program, ranks, calibration, alone=alone)

@@ -19,7 +19,7 @@ from typing import Any
 
 from wherry.errors import Error, InvalidArgument, NotFound
 from wherry.route import programs
-from wherry.system import Advice, Profile, find_profile, load_profile, this_machine, write_profile
+from wherry.system import Advice, Profile, ends_with_us, find_profile, load_profile, this_machine, write_profile
 
 TOUCHES = (0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2.5, 4, 8, 16)
 """Cache lines that the handler of a message touches: the points of the curve. A line a message is a ratio of 4."""
@@ -236,7 +236,9 @@ def _run_kernel(placement: str, cores: Sequence[int], quick: bool) -> dict[str, 
     command = [sys.executable, "-m", "wherry.cli", "run", "--nodes", "2", "--placement", placement, "--timeout", "60"]
     command += ["--cores", PLACEMENTS[placement].format(*cores), "--", str(programs.balance())]
     command += ["--touches", *map(str, TOUCHES), *(["--messages", "4e5", "--table", "64"] if quick else [])]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, preexec_fn=ends_with_us()
+    )
     for line in done.stdout.splitlines():
         if '"points"' in line and done.returncode == 0:
             found: dict[str, Any] = json.loads(line[line.index("{") :])

@@ -24,6 +24,7 @@ from wherry.route import bootstrap
 from wherry.route.pinning import Pinning, parse_cores, plan_cores
 from wherry.session import START_TIMEOUT_S, agent_command, load_session
 from wherry.system import Lines, Network, Process, Profile, Workspace, exit_status, find_profile, how_it_ended
+from wherry.system import scratch_directory as scratch_directory
 
 KNOWN_ROUTE_VARIABLES = (
     "WHERRY_ROUTE_BETWEEN",

@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     from wherry.system.processes import Lines as Lines
     from wherry.system.processes import Process as Process
     from wherry.system.processes import Workspace as Workspace
+    from wherry.system.processes import ask_to_end as ask_to_end
     from wherry.system.processes import ends_with_us as ends_with_us
     from wherry.system.processes import exit_status as exit_status
     from wherry.system.processes import how_it_ended as how_it_ended
     from wherry.system.processes import inherited as inherited
+    from wherry.system.processes import scratch_directory as scratch_directory
+    from wherry.system.processes import wait_for_end as wait_for_end
     from wherry.system.profile import Advice as Advice
     from wherry.system.profile import Profile as Profile
     from wherry.system.profile import default_profile_file as default_profile_file
@@ -73,10 +76,13 @@ if not TYPE_CHECKING:  # so that a checker of types knows which names there are
                 "Lines",
                 "Process",
                 "Workspace",
+                "ask_to_end",
                 "ends_with_us",
                 "exit_status",
                 "how_it_ended",
                 "inherited",
+                "scratch_directory",
+                "wait_for_end",
             ),
             "wherry.system.ports": ("free_ports",),
             "wherry.system.profile": (

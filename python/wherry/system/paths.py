@@ -98,8 +98,24 @@ def peer_program(name: str, environment: Mapping[str, str] | None = None) -> Pat
 
 
 def runtime_directory(environment: Mapping[str, str] | None = None) -> Path:
-    """Where the user's running things are known by name: $XDG_RUNTIME_DIR/wherry or /tmp/wherry-<uid>."""
+    """Where the user's running things are known by name: $XDG_RUNTIME_DIR/wherry or /tmp/wherry-<uid>.
+
+    <uid>: that outside of a user namespace, in which everybody may be 0, as root is (src/base/user.hpp).
+    """
     environment = os.environ if environment is None else environment
     if environment.get("XDG_RUNTIME_DIR"):
         return Path(environment["XDG_RUNTIME_DIR"]) / "wherry"
-    return Path(f"/tmp/wherry-{os.getuid()}")
+    return Path(f"/tmp/wherry-{_user_outside()}")
+
+
+def _user_outside() -> int:
+    mine = os.getuid()
+    try:
+        lines = Path("/proc/self/uid_map").read_text().splitlines()
+    except OSError:
+        return mine
+    for line in lines:
+        first, outside, count = (int(word) for word in line.split())
+        if first <= mine < first + count:
+            return outside + mine - first
+    return mine

@@ -12,9 +12,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from wherry.errors import Unavailable
 from wherry.system.os_errors import doing
@@ -61,15 +62,19 @@ def inherited() -> list[int]:
 
 
 class Workspace:
-    """A private directory for sockets, session files and logs; and somebody who sweeps up if the launcher is killed."""
+    """A private directory for sockets, session files, logs and results. A process beside this one removes it after
+    kill -9, too."""
 
-    def __init__(self) -> None:
-        # A unix socket's path has 107 bytes at most.
-        base = tempfile.gettempdir() if len(tempfile.gettempdir()) < 70 else "/tmp"
+    def __init__(self, base: str | None = None) -> None:
+        """`base`: where it is made; None: the place for temporary files, if a socket's path fits there. Raises
+        Error."""
+        if base is None:  # a unix socket's path has 107 bytes at most
+            base = tempfile.gettempdir() if len(tempfile.gettempdir()) < 70 else "/tmp"
         self.directory = Path(base).absolute() / f"wherry-run-{secrets.token_hex(6)}"
-        with doing("no directory for the job's sockets and logs"):
+        with doing(f"no directory for temporary files in {base}"):
             self._sweeper = subprocess.Popen(
-                ["sh", "-c", _SWEEPER, "wherry-run-sweeper", str(self.directory)],
+                ["/bin/sh", "-c", _SWEEPER, "wherry-run-sweeper", str(self.directory)],
+                env={"PATH": os.defpath},  # whatever ours is
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -79,7 +84,7 @@ class Workspace:
         assert self._sweeper.stderr is not None
         if self._sweeper.stdout.readline() != b"made\n":
             _, said = self._sweeper.communicate()
-            raise Unavailable(f"no directory for the job's sockets and logs: {said.decode(errors='replace').strip()}")
+            raise Unavailable(f"no directory for temporary files: {said.decode(errors='replace').strip()}")
         self._sweeper.stdout.close()
         self._sweeper.stderr.close()
         self._sweeper.stdout = self._sweeper.stderr = None
@@ -103,6 +108,16 @@ class Workspace:
             pass  # somebody has killed it
 
 
+@contextmanager
+def scratch_directory(base: str | None = None) -> Iterator[Path]:
+    """A private directory, which goes when the block ends, and when the process does, by kill -9, too. Raises Error."""
+    workspace = Workspace(base or tempfile.gettempdir())
+    try:
+        yield workspace.directory
+    finally:
+        workspace.close()
+
+
 def ends_with_us() -> Callable[[], None]:
     """For subprocess' preexec_fn: the program is told to end (SIGTERM) when the thread that starts it ends, by kill -9,
     too. Its own children are its own affair."""
@@ -114,6 +129,25 @@ def ends_with_us() -> Callable[[], None]:
             os._exit(1)
 
     return before
+
+
+PATIENCE_S = 30.0
+"""Until a program that was asked to end is killed."""
+
+
+def ask_to_end(process: subprocess.Popen[Any]) -> None:
+    """SIGTERM. A program that is stopped (SIGSTOP, Ctrl-Z) takes it only when it goes on."""
+    process.terminate()
+    process.send_signal(signal.SIGCONT)
+
+
+def wait_for_end(process: subprocess.Popen[Any], seconds: float = PATIENCE_S) -> None:
+    """After ask_to_end(): waits, and kills it if it takes longer."""
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 class Process:

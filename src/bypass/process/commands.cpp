@@ -14,6 +14,7 @@
 #include "base/clock.hpp"
 #include "base/error_line.hpp"
 #include "base/try.hpp"
+#include "bypass/process/answer.hpp"
 #include "bypass/process/status_server.hpp"
 #include "bypass/process/text.hpp"
 
@@ -24,28 +25,22 @@ using namespace std::chrono_literals;
 using nlohmann::ordered_json;
 
 constexpr auto kEndLimit = 30s;  // of a process that is to give back: resets, and a kernel driver's probe
-constexpr int kFailed = 1, kWrongCall = 2;
 
 void print(const std::string& text) { (void)std::fwrite(text.data(), 1, text.size(), stdout); }
+void print_answer(const ordered_json& answer) { print(answer.dump(2) + "\n"); }
 void say(const std::string& text) { error_line(text); }
 
 int status_of(const Status& status) { return status.code() == StatusCode::kInvalidArgument ? kWrongCall : kFailed; }
 
-int fail(const Status& status) {
-  say(fmt::format("wherry-bypass: {}", status.message()));
-  return status_of(status);
+/// Says why, to people and, if asked for, to programs: what the command found is not known.
+int fail(const CommandOptions& options, std::string_view command, int status, const std::string& sentence) {
+  if (options.json) print_answer(answer_of({.command = command, .status = status, .error = sentence}));
+  say(fmt::format("wherry-bypass: {}", sentence));
+  return status;
 }
 
-/// What a machine without it says.
-int no_hardware(const CommandOptions& options, const pci::PciTree& tree, const Candidates& candidates,
-                const std::string& what) {
-  const std::string sentence = fmt::format("{}: bypass needs a NIC that it drives and an FPGA card.", what);
-  if (options.json)
-    print(report_json(tree, candidates, nullptr, sentence));
-  else
-    print(candidates_text(tree, candidates));
-  say(fmt::format("wherry-bypass: {}", sentence));
-  return static_cast<int>(Cause::kNoHardware);
+int fail(const CommandOptions& options, std::string_view command, const Status& status) {
+  return fail(options, command, status_of(status), status.message());
 }
 
 /// The machine, and the NIC and the card of it that are meant.
@@ -55,64 +50,77 @@ struct Chosen {
   pci::BusAddress nic{}, card{};
 };
 
+/// A NIC that was named and that is none of ours. kNotFound.
+Status known_nic(const pci::PciTree& tree, const Result<pci::BusAddress>& nic) {
+  if (!nic) return nic.status();
+  const pci::PciFunction* function = tree.find(*nic);
+  if (function != nullptr && personality_of(function->vendor, function->device) != nullptr) return {};
+  return {StatusCode::kNotFound, fmt::format("{} is not a NIC that bypass knows", nic->text())};
+}
+
 /// Or an exit status, when the reason has been printed.
-std::variant<Chosen, int> choose_pair(const CommandOptions& options) {
+std::variant<Chosen, int> choose_pair(const CommandOptions& options, std::string_view command) {
   auto tree = pci::PciTree::read(options.sysfs);
-  if (!tree) {
-    say(fmt::format("wherry-bypass: {}", tree.status().message()));
-    return static_cast<int>(Cause::kNoHardware);
-  }
+  if (!tree) return fail(options, command, static_cast<int>(Cause::kNoHardware), tree.status().message());
   Candidates candidates = find_candidates(*tree);
   const auto nic = choose(*tree, candidates.nics, options.nic, "NIC that is known");
   const auto card = choose(*tree, candidates.cards, options.card, "FPGA card with a window of 8 MiB");
-  if (nic && card) return Chosen{*std::move(tree), std::move(candidates), *nic, *card};
-  const Status why = nic ? card.status() : nic.status();
-  if (why.code() == StatusCode::kNotFound) return no_hardware(options, *tree, candidates, why.message());
-  if (!options.json) print(candidates_text(*tree, candidates));
-  return fail(why);
+  const Status known = known_nic(*tree, nic);
+  if (known && card) return Chosen{*std::move(tree), std::move(candidates), *nic, *card};
+  const Status& why = known ? card.status() : known;
+  Outcome outcome{.command = command, .status = status_of(why), .error = why.message()};
+  if (why.code() == StatusCode::kNotFound) {
+    outcome.status = static_cast<int>(Cause::kNoHardware);
+    outcome.error += ": bypass needs a NIC that it drives and an FPGA card.";
+  }
+  if (options.json)
+    print_answer(report_json(outcome, *tree, candidates, nullptr));
+  else
+    print(candidates_text(*tree, candidates));
+  say(fmt::format("wherry-bypass: {}", outcome.error));
+  return outcome.status;
 }
 
-std::string status_text(BringUp& up) {
-  ordered_json document{{"pid", getpid()},
-                        {"nic", up.options().nic.text()},
-                        {"card", up.options().card.text()},
-                        {"personality", up.nic().personality().name},
-                        {"mac", text_of(up.nic().mac())}};
+/// Of a card that drives a NIC. `error`: why the counters are not there; null: they are.
+ordered_json driven_by(BringUp& up) {
   const Link link = up.nic().link();
-  document["link"] = {{"up", link.up}, {"mbits", link.mbits}};
-  document["running"] = up.card().running();
+  ordered_json driven{{"nic", up.options().nic.text()},
+                      {"card", up.options().card.text()},
+                      {"pid", getpid()},
+                      {"error", nullptr},
+                      {"personality", up.nic().personality().name},
+                      {"mac", text_of(up.nic().mac())},
+                      {"link", {{"up", link.up}, {"mbits", link.mbits}}},
+                      {"running", up.card().running()}};
   if (const auto counters = up.card().counters()) {
-    document["counters"] = ordered_json::object();
-    for (const Counter& counter : *counters) document["counters"][std::string(counter.name)] = counter.value;
+    driven["counters"] = ordered_json::object();
+    for (const Counter& counter : *counters) driven["counters"][std::string(counter.name)] = counter.value;
   } else {
-    document["error"] = counters.status().message();
+    driven["error"] = counters.status().message();
   }
   if (const auto functions = Functions::open(up.card().access())) {
-    document["function"] = {{"name", name_of(functions->running())}, {"counters", ordered_json::object()}};
-    for (const auto& [name, value] : functions->counters()) document["function"]["counters"][name] = value;
+    ordered_json counted = ordered_json::object();
+    for (const auto& [name, value] : functions->counters()) counted[name] = value;
+    driven["function"] = {{"name", name_of(functions->running())}, {"counters", std::move(counted)}};
   }
-  return document.dump(2) + "\n";
+  return driven;
 }
 
-void show_status(const std::string& text) {
-  const ordered_json document = ordered_json::parse(text, nullptr, false);
-  if (!document.is_object()) return print(text);
-  const ordered_json link = document.value("link", ordered_json::object());
-  print(fmt::format(
-      "NIC {}, card {}, process {}: {}, link {}\n", document.value("nic", ""), document.value("card", ""),
-      document.value("pid", 0), document.value("running", false) ? "runs" : "does not run",
-      link.value("up", false) ? fmt::format("up at {} Mbit/s", link.value("mbits", 0)) : std::string("down")));
-  const auto show = [](const ordered_json& counters) {
+void show(const ordered_json& driven) {
+  const ordered_json link = driven.value("link", ordered_json::object());
+  print(fmt::format("NIC {}, card {}, process {}: {}, link {}\n", driven.value("nic", ""), driven.value("card", ""),
+                    driven.value("pid", 0), driven.value("running", false) ? "runs" : "does not run",
+                    link.value("up", false) ? fmt::format("up at {} Mbit/s", link.value("mbits", 0)) : "down"));
+  const auto show_counters = [](const ordered_json& counters) {
     for (const auto& [name, value] : counters.items())
       if (value.is_number_unsigned() && value != 0)
         print(fmt::format("  {:16} {}\n", name, value.get<std::uint64_t>()));
   };
-  show(document.value("counters", ordered_json::object()));
-  if (const ordered_json function = document.value("function", ordered_json()); function.is_object()) {
+  show_counters(driven.value("counters", ordered_json::object()));
+  if (const ordered_json function = driven.value("function", ordered_json()); function.is_object()) {
     print(fmt::format("function {}\n", function.value("name", "")));
-    show(function.value("counters", ordered_json::object()));
+    show_counters(function.value("counters", ordered_json::object()));
   }
-  if (document.contains("error")) say(fmt::format("wherry-bypass: {}", document.value("error", "")));
 }
 
 /// The records that are meant: of the NIC named, or all.
@@ -128,25 +136,72 @@ Result<std::vector<Record>> records_meant(const CommandOptions& options, const R
   return records;
 }
 
-int finish(const CommandOptions& options, const pci::PciTree& tree, const Candidates& candidates,
-           const UpReport& report, const Status& done) {
+int finish(const CommandOptions& options, std::string_view command, const pci::PciTree& tree,
+           const Candidates& candidates, const UpReport& report, const Status& done) {
   const Finding finding = verdict(report);
+  Outcome outcome{.command = command, .status = static_cast<int>(finding.cause), .error = finding.what};
+  if (!done) {
+    if (report.finding.cause == Cause::kNone) outcome.status = status_of(done);
+    outcome.error = done.message();
+  }
   if (options.json) {
-    print(report_json(tree, candidates, &report, done ? "" : done.message()));
+    print_answer(report_json(outcome, tree, candidates, &report));
   } else {
     print(path_text(tree, report.path));
     if (report.moved) print(fmt::format("\n{}", preflight_text(report.preflight)));
     for (const std::string& note : report.notes) print(fmt::format("\n{}\n", note));
-    if (!done && done.message() != finding.what) say(fmt::format("wherry-bypass: {}", done.message()));
   }
-  if (!done && report.finding.cause == Cause::kNone) return status_of(done);
-  return static_cast<int>(finding.cause);
+  if (!done && (options.json || done.message() != finding.what)) say(fmt::format("wherry-bypass: {}", done.message()));
+  return outcome.status;
+}
+
+/// What the process that drives a record's NIC says; if it says nothing, `error` tells why, and helps.
+ordered_json ask(const Record& record, const RecordStore& store) {
+  ordered_json driven{
+      {"nic", record.nic.text()}, {"card", record.card.text()}, {"pid", record.pid}, {"error", nullptr}};
+  if (!RecordStore::alive(record)) {
+    driven["error"] =
+        fmt::format("process {} of NIC {} has ended without giving it back: `wherry bypass down` mends that",
+                    record.pid, record.nic.text());
+    return driven;
+  }
+  const auto text = ask_status(store.socket_of(record.nic), 2s);
+  if (!text) {
+    driven["error"] = text.status().message();
+    return driven;
+  }
+  ordered_json said = ordered_json::parse(*text, nullptr, false);
+  if (said.is_object() && said.contains("error")) return said;
+  driven["error"] = fmt::format("process {} of NIC {} says what cannot be understood", record.pid, record.nic.text());
+  return driven;
+}
+
+/// Ends the process that drives a record's NIC, and mends what it has left. Sentences on what was mended.
+Result<std::vector<std::string>> give_back(const Record& record, const RecordStore& store,
+                                           const pci::Binding& binding) {
+  if (RecordStore::alive(record)) {
+    // A stopped process takes the signal once it goes on.
+    ::kill(record.pid, SIGTERM);
+    ::kill(record.pid, SIGCONT);
+    const Deadline deadline(kEndLimit);
+    while (RecordStore::alive(record) && !deadline.passed()) std::this_thread::sleep_for(20ms);
+    if (RecordStore::alive(record))
+      return Status(StatusCode::kDeadlineExceeded, fmt::format("process {} does not end", record.pid));
+  }
+  WHERRY_ASSIGN(const auto left, store.read(record.nic));
+  if (!left) return std::vector<std::string>();
+  return store.mend(*left, binding);  // it was killed, or could not give back all
+}
+
+/// "no card drives a NIC", or the NIC that was named.
+std::string nothing_driven(const CommandOptions& options) {
+  return options.nic.empty() ? "no card drives a NIC" : fmt::format("no card drives the NIC {}", options.nic);
 }
 
 }  // namespace
 
 int run_probe(const CommandOptions& options, const std::atomic<bool>& stop) {
-  const auto found = choose_pair(options);
+  const auto found = choose_pair(options, "probe");
   if (const int* status = std::get_if<int>(&found)) return *status;
   const auto& [tree, candidates, nic, card] = std::get<Chosen>(found);
   UpReport report;
@@ -160,13 +215,13 @@ int run_probe(const CommandOptions& options, const std::atomic<bool>& stop) {
     done = BringUp::probe(linux_parts(options.directory), tree, up, stop, report);
   } else {
     auto path = judge_path(tree, nic, card);
-    if (!path) return fail(path.status());
+    if (!path) return fail(options, "probe", path.status());
     report.path = *std::move(path);
     report.notes.emplace_back(
         "No data was moved. `wherry bypass probe --move`, as root, takes the NIC from its driver for a "
         "second, and moves some.");
   }
-  return finish(options, tree, candidates, report, done);
+  return finish(options, "probe", tree, candidates, report, done);
 }
 
 Result<std::optional<FunctionSetup>> function_of(const FunctionWords& words, bool in_place) {
@@ -196,8 +251,8 @@ Result<std::optional<FunctionSetup>> function_of(const FunctionWords& words, boo
 
 int run_up(const CommandOptions& options, const std::atomic<bool>& stop) {
   auto function = function_of(options.function, options.up.in_place);
-  if (!function) return fail(function.status());
-  const auto found = choose_pair(options);
+  if (!function) return fail(options, "up", function.status());
+  const auto found = choose_pair(options, "up");
   if (const int* status = std::get_if<int>(&found)) return *status;
   const auto& [tree, candidates, nic, card] = std::get<Chosen>(found);
   UpOptions up = options.up;
@@ -207,91 +262,98 @@ int run_up(const CommandOptions& options, const std::atomic<bool>& stop) {
   up.function = *std::move(function);
   UpReport report;
   auto running = BringUp::begin(linux_parts(options.directory), tree, up, stop, report);
-  if (!running) return finish(options, tree, candidates, report, running.status());
-  if (options.json)
-    print(status_text(**running));
-  else
+  if (!running) return finish(options, "up", tree, candidates, report, running.status());
+  if (options.json) {
+    ordered_json answer = report_json({.command = "up", .status = 0, .error = {}}, tree, candidates, &report);
+    answer["driven"] = ordered_json::array({driven_by(**running)});
+    print_answer(answer);
+  } else {
     print(fmt::format(
         "{}{}The card {} drives the NIC {}. This process may be stopped (SIGSTOP) and not ended: Ctrl-C, or "
         "`wherry bypass down`, gives both back.\n",
         path_text(tree, report.path), report.moved ? preflight_text(report.preflight) : "", card.text(), nic.text()));
+  }
   for (const std::string& note : report.notes) say(note);
   (void)std::fflush(stdout);
   const std::string socket = RecordStore(options.directory).socket_of(nic);
-  Status served = serve_status(socket, [&] { return status_text(**running); }, stop);
+  Status served = serve_status(socket, [&] { return driven_by(**running).dump(2) + "\n"; }, stop);
   Status ended = (*running)->end();
-  if (!served) return fail(served);
-  if (!ended) return fail(ended);
+  if (!served) return fail(options, "up", served);
+  if (!ended) return fail(options, "up", ended);
   return 0;
 }
 
 int run_status(const CommandOptions& options) {
   const RecordStore store(options.directory);
   const auto records = records_meant(options, store);
-  if (!records) return fail(records.status());
+  if (!records) return fail(options, "status", records.status());
+  Outcome outcome{.command = "status", .status = 0, .error = {}};
+  ordered_json all = ordered_json::array();
   if (records->empty()) {
-    say("wherry-bypass: no card drives a NIC: `wherry bypass up` starts one");
-    return static_cast<int>(Cause::kNoHardware);
+    outcome.status = static_cast<int>(Cause::kNoHardware);
+    outcome.error = nothing_driven(options) + ": `wherry bypass up` starts one";
+    say(fmt::format("wherry-bypass: {}", outcome.error));
   }
-  int worst = 0;
   for (const Record& record : *records) {
-    if (!RecordStore::alive(record)) {
-      say(fmt::format(
-          "wherry-bypass: process {} of NIC {} has ended without giving it back: `wherry bypass down` mends that",
-          record.pid, record.nic.text()));
-      worst = kFailed;
-      continue;
+    ordered_json driven = ask(record, store);
+    if (!options.json && driven.contains("running")) show(driven);
+    if (driven["error"].is_string()) {
+      const std::string why = driven["error"].get<std::string>();
+      say(fmt::format("wherry-bypass: {}", why));
+      outcome.status = kFailed;
+      if (outcome.error.empty()) outcome.error = why;
     }
-    const auto text = ask_status(store.socket_of(record.nic), 2s);
-    if (!text) {
-      worst = fail(text.status());
-      continue;
-    }
-    if (options.json)
-      print(*text);
-    else
-      show_status(*text);
+    all.push_back(std::move(driven));
   }
-  return worst;
+  if (options.json) {
+    ordered_json answer = answer_of(outcome);
+    answer["driven"] = std::move(all);
+    print_answer(answer);
+  }
+  return outcome.status;
 }
 
 int run_down(const CommandOptions& options) {
   const RecordStore store(options.directory);
   const auto records = records_meant(options, store);
-  if (!records) return fail(records.status());
-  if (records->empty()) say("nothing to do: no card drives a NIC");
-  int worst = 0;
+  if (!records) return fail(options, "down", records.status());
+  Outcome outcome{.command = "down", .status = 0, .error = {}};
+  ordered_json all = ordered_json::array();
+  if (records->empty()) {
+    // A NIC that is not driven needs nothing. One that is not there was not meant.
+    const auto nic = pci::parse_bus_address(options.nic);
+    const auto tree = pci::PciTree::read(options.sysfs);
+    if (nic && !(tree && tree->find(*nic) != nullptr))
+      return fail(options, "down", static_cast<int>(Cause::kNoHardware),
+                  fmt::format("this machine has no PCI function {}, and {}", nic->text(), nothing_driven(options)));
+    if (!options.json) say(fmt::format("nothing to do: {}", nothing_driven(options)));
+  }
   const pci::Binding binding(pci::linux_kernel(), options.sysfs);
   for (const Record& record : *records) {
-    if (RecordStore::alive(record)) {
-      // A stopped process takes the signal once it goes on.
-      ::kill(record.pid, SIGTERM);
-      ::kill(record.pid, SIGCONT);
-      const Deadline deadline(kEndLimit);
-      while (RecordStore::alive(record) && !deadline.passed()) std::this_thread::sleep_for(20ms);
-      if (RecordStore::alive(record)) {
-        worst = fail({StatusCode::kDeadlineExceeded, fmt::format("process {} does not end", record.pid)});
-        continue;
-      }
-    }
-    const auto left = store.read(record.nic);
-    if (!left) {
-      worst = fail(left.status());
-      continue;
-    }
-    if (left->has_value()) {  // it was killed, or could not give back all
-      const auto mended = store.mend(**left, binding);
-      if (!mended) {
-        worst = fail(mended.status());
-        continue;
-      }
-      for (const std::string& line : *mended) print(line + "\n");
-    }
+    const auto mended = give_back(record, store, binding);
     const std::string driver = binding.driver_of(record.nic);
-    print(fmt::format("{} has {} again\n", record.nic.text(),
-                      driver.empty() ? "no driver" : fmt::format("driver {}", driver)));
+    ordered_json one{{"nic", record.nic.text()}, {"card", record.card.text()}, {"driver", driver}, {"error", nullptr}};
+    if (mended) {
+      one["mended"] = *mended;
+    } else {
+      one["error"] = mended.status().message();
+      say(fmt::format("wherry-bypass: {}", mended.status().message()));
+      outcome.status = kFailed;
+      if (outcome.error.empty()) outcome.error = mended.status().message();
+    }
+    if (mended && !options.json) {
+      for (const std::string& line : *mended) print(line + "\n");
+      print(fmt::format("{} has {} again\n", record.nic.text(),
+                        driver.empty() ? "no driver" : fmt::format("driver {}", driver)));
+    }
+    all.push_back(std::move(one));
   }
-  return worst;
+  if (options.json) {
+    ordered_json answer = answer_of(outcome);
+    answer["given_back"] = std::move(all);
+    print_answer(answer);
+  }
+  return outcome.status;
 }
 
 }  // namespace wherry::bypass

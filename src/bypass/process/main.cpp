@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
     command->add_option("--card", options.card, "its PCI address; default: the only Xilinx function with a window");
     command->add_option("--seed", options.up.seed, "of what the pre-flight test's frames hold")->capture_default_str();
   }
-  for (CLI::App* const command : {probe, up, status})
+  for (CLI::App* const command : {probe, up, status, down})
     command->add_flag("--json", options.json, "one object, for programs");
   probe->add_flag("--move", options.move,
                   "take the NIC from its driver for a second, and move frames through it; needs root");

@@ -97,7 +97,7 @@ Result<pci::BusAddress> choose(const pci::PciTree& tree, const std::vector<const
     auto at = pci::parse_bus_address(named_one);
     if (!at) return at;
     if (tree.find(*at) == nullptr)
-      return Status(StatusCode::kInvalidArgument, fmt::format("this machine has no PCI function {}", at->text()));
+      return Status(StatusCode::kNotFound, fmt::format("this machine has no PCI function {}", at->text()));
     return at;
   }
   if (candidates.empty()) return Status(StatusCode::kNotFound, fmt::format("this machine has no {}", what));
@@ -169,9 +169,9 @@ Finding verdict(const UpReport& report) {
   return report.path.findings.empty() ? Finding{} : report.path.findings.front();
 }
 
-std::string report_json(const pci::PciTree& tree, const Candidates& candidates, const UpReport* report,
-                        const std::string& error) {
-  ordered_json document;
+ordered_json report_json(const Outcome& outcome, const pci::PciTree& tree, const Candidates& candidates,
+                         const UpReport* report) {
+  ordered_json document = answer_of(outcome);
   document["nics"] = ordered_json::array();
   document["cards"] = ordered_json::array();
   for (const pci::PciFunction* nic : candidates.nics) document["nics"].push_back(function_json(*nic));
@@ -205,8 +205,7 @@ std::string report_json(const pci::PciTree& tree, const Candidates& candidates, 
     document["notes"] = report->notes;
     document["verdict"] = finding_json(verdict(*report));
   }
-  if (!error.empty()) document["error"] = error;
-  return document.dump(2) + "\n";
+  return document;
 }
 
 }  // namespace wherry::bypass

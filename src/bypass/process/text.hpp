@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bypass/path.hpp"
+#include "bypass/process/answer.hpp"
 #include "bypass/process/bring_up.hpp"
 
 namespace wherry::bypass {
@@ -18,7 +19,8 @@ struct Candidates {
 inline constexpr std::uint16_t kXilinx = 0x10EE;
 Candidates find_candidates(const pci::PciTree& tree);
 
-/// The NIC or card that was named, or the only one there is. kNotFound: there is none; kInvalidArgument: several.
+/// The NIC or card that was named, or the only one there is. kNotFound: there is none, or not what was named;
+/// kInvalidArgument: several, or a name that is not an address.
 Result<pci::BusAddress> choose(const pci::PciTree& tree, const std::vector<const pci::PciFunction*>& candidates,
                                const std::string& named, const std::string& what);
 
@@ -28,9 +30,9 @@ std::string describe(const pci::PciFunction& function);
 std::string candidates_text(const pci::PciTree& tree, const Candidates& candidates);
 std::string path_text(const pci::PciTree& tree, const PathReport& report);
 std::string preflight_text(const PreflightReport& report);
-/// For programs: one object, with a "\n".
-std::string report_json(const pci::PciTree& tree, const Candidates& candidates, const UpReport* report,
-                        const std::string& error);
+/// For programs: the answer, and what was found. `report`: nullptr, if it did not come to one.
+nlohmann::ordered_json report_json(const Outcome& outcome, const pci::PciTree& tree, const Candidates& candidates,
+                                   const UpReport* report);
 /// The exit status of a report: its finding, or that of its path that decides; 0.
 Finding verdict(const UpReport& report);
 

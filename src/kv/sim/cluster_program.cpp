@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/try.hpp"
 #include "kv/sim/failover_testing.hpp"
@@ -54,20 +55,33 @@ struct Arguments {
   double retry_cap_ms = 100;
 };
 
-bool set_fault(const std::string& name, sim::ClusterOptions& options) {
+std::vector<std::string> fault_names() {
+  std::vector<std::string> names(wherry::kv::kNodeFaultNames.begin(), wherry::kv::kNodeFaultNames.end());
+  names.insert(names.end(), kKeeperFaults.begin() + 1, kKeeperFaults.end());  // both begin with "none"
+  names.emplace_back("trust_lanes");
+  return names;
+}
+
+std::vector<std::string> trouble_names() {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < sim::Trouble::kKinds; ++i)
+    names.emplace_back(name_of(static_cast<sim::Trouble::Kind>(i)));
+  return names;
+}
+
+/// Precondition: it is one of fault_names().
+void set_fault(const std::string& name, sim::ClusterOptions& options) {
   if (const auto fault = wherry::kv::node_fault_named(name)) {
     options.node_faults = {*fault};
-    return true;
+    return;
   }
-  const auto* const keeper = std::ranges::find(kKeeperFaults, name);
   if (name == "trust_lanes") {  // two clients on one lane, by the rule that had them believe each other's answers
     options.client.trust_lanes = true;
     options.lanes = sim::LanesOf::shared;
-    return true;
+    return;
   }
-  if (keeper == kKeeperFaults.end()) return false;
+  const auto* const keeper = std::ranges::find(kKeeperFaults, name);
   options.keeper_fault = static_cast<KeeperFault>(keeper - kKeeperFaults.begin());
-  return true;
 }
 
 constexpr std::array<std::string_view, 3> kFaultIn{"all", "cores", "software"};
@@ -236,13 +250,12 @@ int wherry::kv::sim::run_cluster_program(int count, char** values, MachineFactor
   app.add_option("--loss", options.link.loss, "of a frame, in parts per million");
   app.add_option("--duplicate", options.link.duplicate, "likewise");
   app.add_option("--late", options.link.late, "likewise");
-  app.add_option("--fault", arguments.fault, "a breach of the protocol, by its name in NodeFault or KeeperFault");
+  app.add_option("--fault", arguments.fault, "a breach of the protocol, by its name in NodeFault or KeeperFault")
+      ->check(CLI::IsMember(fault_names()));
   if (options.hardware)
     app.add_option("--fault-in", arguments.fault_in, "which nodes have it: all, cores or software")
         ->check(CLI::IsMember(std::vector<std::string>(kFaultIn.begin(), kFaultIn.end())));
-  app.add_option("--trouble", arguments.trouble, "nothing else goes wrong")->check([](const std::string& name) {
-    return sim::trouble_named(name) ? std::string() : "there is no trouble " + name;
-  });
+  app.add_option("--trouble", arguments.trouble, "nothing else goes wrong")->check(CLI::IsMember(trouble_names()));
   app.add_option("--out", arguments.folder, "for histories")->check(CLI::ExistingDirectory);
   app.add_option("--pcap", arguments.pcap, "what passed over the network; with one seed");
   app.add_flag(
@@ -257,10 +270,7 @@ int wherry::kv::sim::run_cluster_program(int count, char** values, MachineFactor
   app.add_option("--retry-cap-ms", arguments.retry_cap_ms, "a client's longest timeout, with --failover");
   wherry::parse_command_line(app, count, values);
   if (arguments.failover) return failover(arguments);
-  if (!set_fault(arguments.fault, options)) {
-    fmt::print(stderr, "there is no fault {}\n", arguments.fault);
-    return EXIT_FAILURE;
-  }
+  set_fault(arguments.fault, options);
   if (!set_fault_in(arguments.fault_in, arguments.fault, options)) {
     fmt::print(stderr, "--fault-in {}: the fault {} cannot be put into these nodes alone\n", arguments.fault_in,
                arguments.fault);

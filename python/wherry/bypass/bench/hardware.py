@@ -38,7 +38,15 @@ def rtl_rows(document: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
             found.setdefault(names[row["group"]], []).append(make[row["group"]](row))
         elif row["group"] == "cycles":
             found["rtl_cycles"] = _rtl_cycles(row)
+    found["rtl_core"] = [_rtl_core(document["core"])]
     return found
+
+
+def _rtl_core(core: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "clock_mhz": core["clock_mhz"], "queue_pairs": core["queue_pairs"], "slots": core["rx_entries"],
+        "tx_descriptors": core["tx_entries"], "pack_bytes": core["pack_bytes"],
+    }  # fmt: skip
 
 
 def _rtl_rate(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,6 +160,7 @@ def resource_rows(table: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [
         {
             "name": row["name"],
+            "parameters": ", ".join(f"{name} = {value}" for name, value in row["parameters"].items()),
             **{key: row[key] for key in ("lut", "lutram", "ff", "uram")},
             "bram36": row["bram36"] + row["bram18"] / 2,
             "levels": row["depth"],

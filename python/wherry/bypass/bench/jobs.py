@@ -14,8 +14,6 @@ from wherry.bypass.bench.schema import BENCHMARK
 from wherry.errors import BenchError
 
 Say = Callable[[str], None]
-PATIENCE_S = 10.0
-"""Until a program that was asked to end is killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +94,4 @@ def _outcome(one: _Running) -> Path | BenchError:
 
 def _end(running: Sequence[_Running]) -> None:
     """A terminal's Ctrl-C has reached them, too."""
-    for one in running:
-        one.process.terminate()
-    for one in running:
-        try:
-            one.process.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            one.process.kill()
-            one.process.wait()
+    BENCHMARK.end(*(one.process for one in running))

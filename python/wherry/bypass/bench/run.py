@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -123,10 +122,10 @@ def run(
         progress.print(text, markup=False)
 
     collector = Collector(say)
-    with tempfile.TemporaryDirectory(prefix="wherry-bench-") as directory:
-        _simulate(collector, wanted, quick, Path(directory), say)
+    with BENCHMARK.scratch_directory() as directory:
+        _simulate(collector, wanted, quick, directory, say)
         if "qemu" in wanted:
-            _qemu(collector, quick, Path(directory), say)
+            _qemu(collector, quick, directory, say)
     if "resources" in wanted:
         _resources(collector)
     for name, file, use in (("guest", guest, collector.add_guest), ("kv", kv, collector.add_kv)):

@@ -60,6 +60,19 @@ class RtlRate:
 
 
 @dataclass(frozen=True, slots=True)
+class RtlCore:
+    """Which core was simulated: bypass_core by its defaults, of which `resources` has the same core."""
+
+    clock_mhz: int
+    queue_pairs: int
+    slots: int
+    """Of 2 KiB: receive descriptors."""
+    tx_descriptors: int
+    pack_bytes: int
+    """Of the packed transmit buffer."""
+
+
+@dataclass(frozen=True, slots=True)
 class RtlLatency:
     """Our core, 300 bytes at 10 Gbit/s line rate."""
 
@@ -243,6 +256,8 @@ class Resources:
     """One block, by Yosys for UltraScale+."""
 
     name: str
+    parameters: str
+    """Those that differ from the block's defaults: "RxRingBits = 8"; nothing: none."""
     lut: int
     lutram: int
     ff: int
@@ -294,6 +309,7 @@ class KvBehind:
 class BypassResults:
     """The figures, by experiment; what was not run is empty."""
 
+    rtl_core: list[RtlCore] = rows("Our core, simulated RTL: its size")
     rtl_rates: list[RtlRate] = rows("Our core, simulated RTL: both directions at line rate")
     rtl_latency: list[RtlLatency] = rows("Our core, simulated RTL: 300 bytes at 10 Gbit/s")
     rtl_curves: list[RtlPoint] = rows("Our core, simulated RTL: latency and loss by rate (figure 8)")
@@ -345,7 +361,7 @@ _USES = [
     (r"model_error_switch_latency", "latency mean_us, both, one_fetch, per cent. Modelled"),
     (r"model_error_tcp_goodput", "tcp goodput_gbps, switch, per cent. Modelled"),
     (r"personality_luts", "resources: bypass_expand + bypass_decode, LUT + LUTRAM"),
-    (r"luts_total", "resources of bypass_core (one pair, 10 Gbit/s), LUT + LUTRAM"),
+    (r"luts_total", "resources of bypass_core, LUT + LUTRAM"),
     (r"(uram|bram36)_total", "resources of bypass_core; a BRAM18 counts half"),
     (r"lut_levels_max", "resources, the longest path of all blocks"),
     (r"qemu_frames_wrong_.+", "qemu wrong + lost, where nothing happens to the NIC"),
@@ -369,7 +385,18 @@ def basis_of(bar: str, results: BypassResults) -> Basis:
         beside = ", ".join(f"of {row.frames} frames, {row.qemu}" for row in results.qemu if row.nic == nic)
     elif bar == "kv_behind_bypass":
         beside = ", ".join(f"read {row.read_us:.3g} us; kv's own {row.kv_read_us:.3g} us" for row in results.kv)
-    return Basis(next((uses for name, uses in _USES if re.fullmatch(name, bar)), ""), beside)
+    uses = next((uses for name, uses in _USES if re.fullmatch(name, bar)), "")
+    return Basis(uses + _size_of(uses, results), beside)
+
+
+def _size_of(uses: str, results: BypassResults) -> str:
+    """Of the core that the bar is of: that of its own program, or the synthesised one."""
+    if uses.startswith("rtl_"):
+        return "".join(f"; a core of {one.slots} slots" for one in results.rtl_core[:1])
+    if uses.startswith("resources of bypass_core"):
+        core = next((row for row in results.resources if row.name == "bypass_core"), None)
+        return "" if core is None else f"; its parameters: {core.parameters or 'the defaults (256 slots)'}"
+    return ""
 
 
 def _other_reading(found: list[float], published: float) -> str:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,7 +36,10 @@ NicOption = Annotated[
 CardOption = Annotated[
     str, typer.Option("--card", metavar="ADDRESS", help="Its PCI address. Default: the only Xilinx card with a window.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object, for programs.")]
+JsonOption = Annotated[
+    bool,
+    typer.Option("--json", help="One JSON object, for programs, also when the command fails (docs/bypass-host.md)."),
+]
 DirectoryOption = Annotated[
     Path, typer.Option("--directory", metavar="DIR", help="Where `up` writes down what it has taken.")
 ]
@@ -46,15 +49,17 @@ DIRECTORY = Path("/run/wherry-bypass")
 def _run(command: str, words: Sequence[str | Path]) -> None:
     """Runs the host's program, which writes the result; its exit status is ours. Ctrl-C reaches it by itself."""
     from wherry.bypass import programs
+    from wherry.bypass.answers import failing_answer
 
-    sys.stdout.flush()
-    process = subprocess.Popen([programs.host(), command, *words])
+    with failing_answer(command, "--json" in words):
+        sys.stdout.flush()
+        process = programs.start_host(command, *words)
     while True:
         try:
             status = process.wait()
             break
         except KeyboardInterrupt:
-            continue
+            process.send_signal(signal.SIGCONT)  # one that is stopped takes the terminal's Ctrl-C only now
     raise typer.Exit(130 if status == -2 else status if status >= 0 else 1)
 
 
@@ -176,14 +181,14 @@ def status(nic: NicOption = "", as_json: JsonOption = False, directory: Director
     _run("status", _words(nic, "", directory, as_json))
 
 
-def down(nic: NicOption = "", directory: DirectoryOption = DIRECTORY) -> None:
+def down(nic: NicOption = "", as_json: JsonOption = False, directory: DirectoryOption = DIRECTORY) -> None:
     """Give the NIC back to its kernel driver. After a killed `up`, too.
 
     Example:
 
       wherry bypass down
     """
-    _run("down", _words(nic, "", directory, False))
+    _run("down", _words(nic, "", directory, as_json))
 
 
 def bench(

@@ -20,7 +20,7 @@ from wherry.cli import out, progress
 if TYPE_CHECKING:
     from rich.live import Live
 
-    from wherry.bypass.demo import Demo, Report
+    from wherry.bypass.demo import Demo, DemoOptions, Report
 
 MS = 1e6
 """Nanoseconds."""
@@ -68,7 +68,10 @@ def demo(
         bool, typer.Option("--host-runs", help="Do not stop the host's process once everything is set up.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the last figures as one JSON object, and nothing else.")
+        bool,
+        typer.Option(
+            "--json", help="Print the last figures, or why there are none, as one JSON object, and nothing else."
+        ),
     ] = False,
 ) -> None:
     """A commodity NIC answers ping and key-value requests, driven by the RTL of the card, with no host in the path.
@@ -96,24 +99,36 @@ def demo(
     for option, value, values in (("--core", core, ("rtl", "twin")), ("--nic", nic, ("e1000e", "igb"))):
         if value not in values:
             raise typer.BadParameter(f"{option} {value}: want {' or '.join(values)}")
-    from wherry.bypass.demo import Demo, DemoOptions
+    from wherry.bypass.answers import answer, failing_answer
+    from wherry.bypass.demo import DemoOptions
 
     options = DemoOptions(nic=nic, core=core, qemu=qemu, here=here, host_runs=host_runs)
+    with failing_answer("demo", as_json):
+        status, final = _demonstrate(options, list(command or ()), seconds, as_json)
+    if as_json:
+        error = f"the command ended with status {status}" if status else None
+        print(json.dumps(answer("demo", status, error) | (final or {})))
+    elif final is not None:
+        out().print(_verdict(final), markup=False)
+    raise typer.Exit(status)
+
+
+def _demonstrate(
+    options: DemoOptions, command: list[str], seconds: float | None, silent: bool
+) -> tuple[int, Report | None]:
+    """The exit status, and the last figures, if there are any."""
+    from wherry.bypass.demo import Demo
+
     status = 0
     with _ended_by_signals(), Demo(options) as running:
         last: Report | None = None
         try:
-            for report in _shown(running, list(command or ()), seconds, as_json):
+            for report in _shown(running, command, seconds, silent):
                 last = report
         except KeyboardInterrupt:
-            status = 0 if last is None or command is None else 130
+            status = 130 if last is not None and command else 0
         status = running.status if running.status is not None else status
-        final = running.end() or last
-    if as_json and final is not None:
-        print(json.dumps(final))
-    elif final is not None:
-        out().print(_verdict(final), markup=False)
-    raise typer.Exit(status)
+        return status, running.end() or last
 
 
 def _shown(running: Demo, command: list[str], seconds: float | None, silent: bool) -> Iterator[Report]:

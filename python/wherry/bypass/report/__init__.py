@@ -25,6 +25,11 @@ CHAPTERS = {"bypass": chapter}
 
 def _facts(bench: BypassBench) -> dict[str, object]:
     facts: dict[str, object] = {"hardware": "none: our core is simulated RTL, the paper's and all NICs are models"}
+    for core in bench.results.rtl_core[:1]:
+        facts["our core"] = (
+            f"{core.queue_pairs} queue pair, {core.slots} slots, {core.tx_descriptors} transmit descriptors, "
+            f"{core.pack_bytes >> 10} KiB of packed buffer; simulated, and by Yosys"
+        )
     if bench.not_measured:
         facts["not measured"] = "; ".join(f"{name}: {why}" for name, why in bench.not_measured.items())
     if bench.not_run:

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +18,12 @@ SECTIONS = ("rtl_latency", "line_rate")
 
 def run_simulation(document: dict[str, Any], wanted: set[str], quick: bool) -> None:
     """`rtl_latency` and `line_rate`. Raises NotFound: the harness was not built; BenchError: it fails."""
-    with tempfile.TemporaryDirectory(prefix="wherry-bench-") as directory:
-        file = Path(directory) / "rtl.json"
+    with BENCHMARK.scratch_directory() as directory:
+        file = directory / "rtl.json"
         words = ["--json", str(file), *(["--quick"] if quick else [])]
         program, *words = rtl_bench(*words, "--only", ",".join(name for name in SECTIONS if name in wanted))
         try:
-            status = subprocess.run([program, *words], stdin=subprocess.DEVNULL, check=False).returncode
+            status = BENCHMARK.wait_for(BENCHMARK.start([program, *words]))
         except OSError as error:
             raise BenchError(f"{program}: {error.strerror}") from None
         if status:

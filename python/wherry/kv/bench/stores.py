@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import tempfile
 import time
 import urllib.request
 from abc import ABC, abstractmethod
@@ -20,6 +19,7 @@ from typing import Any
 from wherry.errors import BenchError
 from wherry.kv import network, programs
 from wherry.kv.bench.processes import Processes, how_it_ended
+from wherry.kv.bench.schema import BENCHMARK
 from wherry.version import VERSION
 
 KEYS = 1000
@@ -59,8 +59,8 @@ def placements(a: int, b: int) -> list[Placement]:
 def memory_directory() -> Iterator[Path]:
     """In memory, where there is such a place: stores that write files are not measured by the disk."""
     base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="wherry-bench-", dir=base) as directory:
-        yield Path(directory)
+    with BENCHMARK.scratch_directory(base) as directory:
+        yield directory
 
 
 class Store(ABC):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import enum
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -129,7 +128,7 @@ def load(
     command += ["--xdp", xdp] if xdp else []
     command += (["--spin"] if spin else []) + ([] if fill else ["--no-fill"])
     with running.reached(where):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = programs.finished(command)
     if done.returncode != 0:
         raise Error(done.stderr.strip().removeprefix("kv_load: ") or f"kv_load ended with status {done.returncode}")
     if as_json:

@@ -7,9 +7,7 @@ caches.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 from wherry.errors import BenchError
@@ -30,8 +28,8 @@ LAST, FLUSHED = "last level", "flushed"
 
 def run_cache(results: ProbeResults, quick: bool, say: Callable[[str], None]) -> dict[str, int]:
     """Fills the rows, and returns which thread had which core. Raises NotFound: not built; BenchError."""
-    with tempfile.TemporaryDirectory(prefix="wherry-bench-") as directory:
-        measured, simulated = Path(directory) / "measured.json", Path(directory) / "simulated.json"
+    with BENCHMARK.scratch_directory() as directory:
+        measured, simulated = directory / "measured.json", directory / "simulated.json"
         BENCHMARK.run_program("bench_probe_cache", measured, quick=quick, more=[])
         BENCHMARK.run_program("route_trace", simulated, quick=quick, more=[])
         said, traffic = BENCHMARK.read(measured), BENCHMARK.read(simulated)

@@ -8,10 +8,8 @@ alike. A ratio is of one round. Several processes, one after the other, since wh
 from __future__ import annotations
 
 import statistics
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from wherry.errors import BenchError
@@ -95,12 +93,12 @@ def gain_of(service: Literal["move", "route"], kind: str, size: int, rows: Seque
 def gains(settings: Sequence[rules.Setting], *, quick: bool, say: Callable[[str], None]) -> Gains:
     """Runs the programs. Raises BenchError, NotFound."""
     rows = []
-    with tempfile.TemporaryDirectory(prefix="wherry-gains-") as directory:
+    with BENCHMARK.scratch_directory() as directory:
         for service, program in PROGRAMS.items():
             documents = []
             for number in range(2 if quick else PROCESSES):
                 say(f"  {program}, process {number + 1}")
-                file = Path(directory, f"{program}-{number}.json")
+                file = directory / f"{program}-{number}.json"
                 BENCHMARK.run_program(program, file, quick=True, more=["--only", "profile", *words(settings, service)])
                 documents.append(BENCHMARK.read(file))
             rows += rows_of(service, documents)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -162,8 +161,8 @@ class _Bench:
     def simulate(self) -> dict[str, dict[str, Any]]:
         """The experiment `designs`; its bars."""
         self._say("four FPGA designs of paper 000, simulated: a minute or two")
-        with tempfile.TemporaryDirectory(prefix="wherry-designs-") as folder:
-            file = Path(folder) / "designs.json"
+        with BENCHMARK.scratch_directory() as folder:
+            file = folder / "designs.json"
             BENCHMARK.run_program("designs_bench", file, quick=False, more=(), folder="sim/designs")
             found = designs.read(BENCHMARK.read(file))
         self.results.designs.extend(found.points)

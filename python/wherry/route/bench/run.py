@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -59,8 +58,8 @@ def run(
     for peer in peers:
         more += ["--peer", peer]
     json_file.parent.mkdir(parents=True, exist_ok=True)  # or say now that it cannot be
-    with tempfile.TemporaryDirectory(prefix="wherry-bench-") as directory:
-        said = Path(directory) / "route.json"
+    with BENCHMARK.scratch_directory() as directory:
+        said = directory / "route.json"
         BENCHMARK.run_program("bench_route", said, quick=quick, more=more)
         document: dict[str, Any] = BENCHMARK.read(said)
     if "applications" in wanted:
@@ -79,9 +78,8 @@ def _run_once(app: str, placement: str, arguments: Sequence[str], directory: Pat
     words = ["--nodes", "2", "--placement", placement, "--cores", ",".join(map(str, cores))]
     words += ["--statistics", str(directory)]
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(
+        process = BENCHMARK.start(
             [sys.executable, "-m", "wherry.cli", "run", *words, "--", str(programs.application(app)), *arguments],
-            stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=errors,
         )
@@ -116,13 +114,13 @@ def memory_to_communication(app: str, directory: Path, *, alone: bool) -> dict[s
 def _applications(document: dict[str, Any], quick: bool, progress: Console) -> None:
     results = document["results"]
     link = next(row["gbps"] for row in results["link"] if row["placement"] == "host")
-    with tempfile.TemporaryDirectory(prefix="wherry-bench-") as directory:
+    with BENCHMARK.scratch_directory() as directory:
         for app, how in APPLICATIONS.items():
             words = [word.format(n=1 if quick else 4) for word in how.arguments]
             runs: dict[str, list[dict[str, Any]]] = {placement: [] for placement in PLACEMENTS}
             for _ in range(document["repetitions"]):
                 for placement, of in runs.items():
-                    of.append(_run_once(app, placement, words, Path(directory)))
+                    of.append(_run_once(app, placement, words, directory))
             if len({one["checksum"] for of in runs.values() for one in of}) != 1:
                 raise BenchError(f"{app} comes to different results in different placements")
             row, speedups = _application_row(app, how, words, runs, link)
