@@ -34,6 +34,22 @@ Status complete(Sink& sink, const detail::SessionCore& core) {
   return ok_status();
 }
 
+Status closed(const detail::StreamCore& stream) {
+  return {StatusCode::kFailedPrecondition, fmt::format("stream '{}' is closed", stream.options.name)};
+}
+
+Status check_count(std::span<const std::span<const std::byte>> buffers) {
+  if (buffers.size() <= move::kMaxOffloadBuffers) return ok_status();
+  return {StatusCode::kInvalidArgument,
+          fmt::format("{} buffers in one offload: at most {}", buffers.size(), move::kMaxOffloadBuffers)};
+}
+
+void fill(move::FlatOffload& flat, std::span<const std::span<const std::byte>> buffers) {
+  flat.clear();
+  for (const auto& buffer : buffers)
+    flat.buffers.push_back({reinterpret_cast<std::uint64_t>(buffer.data()), buffer.size(), 0, 0, 0});
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------- Stream
@@ -45,7 +61,7 @@ Result<Stream> Stream::open(Session& session, const StreamOptions& options, cons
                   fmt::format("stream name '{}': want 1 to 255 of A-Z a-z 0-9 . _ -", options.name.substr(0, 64)));
   }
   WHERRY_TRY(move::check_schema_metadata(options.schema_metadata));
-  auto stream = std::make_unique<detail::StreamCore>();
+  auto stream = std::shared_ptr<detail::StreamCore>(new detail::StreamCore);  // not make_shared: see InHotMemory
   stream->session = &core;
   stream->options = options;
   stream->schema = schema;
@@ -58,7 +74,7 @@ Result<Stream> Stream::open(Session& session, const StreamOptions& options, cons
   return Stream(std::move(stream));
 }
 
-Stream::Stream(std::unique_ptr<detail::StreamCore> core) noexcept : core_(std::move(core)) {}
+Stream::Stream(std::shared_ptr<detail::StreamCore> core) noexcept : core_(std::move(core)) {}
 Stream::Stream(Stream&&) noexcept = default;
 Stream& Stream::operator=(Stream&& other) noexcept {
   std::swap(core_, other.core_);
@@ -70,7 +86,7 @@ Stream::~Stream() {
 
 Result<Ticket> Stream::post(std::span<const Column> columns, const OffloadOptions& options) {
   detail::StreamCore& s = *core_;
-  if (!s.open) return Status(StatusCode::kFailedPrecondition, fmt::format("stream '{}' is closed", s.options.name));
+  if (!s.open) return closed(s);
   if (s.options.strategy == Strategy::kRaw)
     return Status(StatusCode::kInvalidArgument, "a raw stream has no columns: use post_raw");
   prefetch_for_writing(&s, sizeof s);
@@ -93,19 +109,45 @@ Result<Ticket> Stream::post(std::span<const Column> columns, const OffloadOption
 
 Result<Ticket> Stream::post_raw(std::span<const std::span<const std::byte>> buffers, const OffloadOptions& options) {
   detail::StreamCore& s = *core_;
-  if (!s.open) return Status(StatusCode::kFailedPrecondition, fmt::format("stream '{}' is closed", s.options.name));
+  if (!s.open) return closed(s);
   if (s.options.strategy != Strategy::kRaw)
     return Status(StatusCode::kInvalidArgument, "only a raw stream takes buffers without columns: use post");
-  if (buffers.size() > move::kMaxOffloadBuffers) {
-    return Status(StatusCode::kInvalidArgument,
-                  fmt::format("{} buffers in one offload: at most {}", buffers.size(), move::kMaxOffloadBuffers));
-  }
-  s.flat.clear();
-  for (const auto& buffer : buffers)
-    s.flat.buffers.push_back({reinterpret_cast<std::uint64_t>(buffer.data()), buffer.size(), 0, 0, 0});
+  WHERRY_TRY(check_count(buffers));
+  fill(s.flat, buffers);
   WHERRY_ASSIGN(auto ticket, move::post(*s.session, s.id, buffers.size(), s.flat, s.hints, options));
   ++s.posted;
   return Ticket(s.session, ticket);
+}
+
+Result<Step> Stream::bind(std::span<const Column> columns) {
+  detail::StreamCore& s = *core_;
+  if (!s.open) return closed(s);
+  if (s.options.strategy == Strategy::kRaw)
+    return Status(StatusCode::kInvalidArgument, "a raw stream has no columns: use bind_raw");
+  auto step = std::make_unique<detail::StepCore>();
+  WHERRY_TRY(move::flatten(s.schema, s.plan, columns, step->bound.flat));
+  step->bound.flat.roots.clear();
+  step->bound.rows = static_cast<std::uint64_t>(columns.front().length);
+  return bound(std::move(step));
+}
+
+Result<Step> Stream::bind_raw(std::span<const std::span<const std::byte>> buffers) {
+  detail::StreamCore& s = *core_;
+  if (!s.open) return closed(s);
+  if (s.options.strategy != Strategy::kRaw)
+    return Status(StatusCode::kInvalidArgument, "only a raw stream takes buffers without columns: use bind");
+  WHERRY_TRY(check_count(buffers));
+  if (buffers.empty()) return Status(StatusCode::kInvalidArgument, "bind_raw: want at least one buffer");
+  auto step = std::make_unique<detail::StepCore>();
+  fill(step->bound.flat, buffers);
+  step->bound.rows = buffers.size();
+  return bound(std::move(step));
+}
+
+Result<Step> Stream::bound(std::unique_ptr<detail::StepCore> step) {
+  WHERRY_TRY(move::bind(*core_->session, step->bound));
+  step->stream = core_;
+  return Step(std::move(step));
 }
 
 Status Stream::close() {
@@ -120,6 +162,40 @@ Status Stream::close() {
 
 const std::string& Stream::name() const noexcept { return core_->options.name; }
 const Schema& Stream::schema() const noexcept { return core_->schema; }
+
+// ---------------------------------------------------------------- Step
+
+Step::Step(std::unique_ptr<detail::StepCore> core) noexcept : core_(std::move(core)) {}
+Step::Step(Step&&) noexcept = default;
+Step& Step::operator=(Step&& other) noexcept {
+  std::swap(core_, other.core_);
+  return *this;
+}
+Step::~Step() { release(); }
+
+void Step::release() noexcept {
+  if (core_) core_->stream->session->drop_hold(core_->bound.hold);
+  core_.reset();
+}
+
+Result<Ticket> Step::post(const OffloadOptions& options) {
+  if (!core_) return Status(StatusCode::kFailedPrecondition, "the step was released: bind it again");
+  detail::StepCore& step = *core_;
+  detail::StreamCore& stream = *step.stream;
+  prefetch_for_writing(&step, sizeof step);
+  prefetch_for_writing(&stream, sizeof stream);
+  prefetch_for_writing(stream.session, sizeof *stream.session);
+  prefetch_hot_code();
+  stream.session->prefetch_for({}, sizeof(move::OffloadHeader));
+  if (!stream.open) return closed(stream);
+  WHERRY_ASSIGN(auto ticket, move::post(*stream.session, stream.id, step.bound, options));
+  ++stream.posted;
+  return Ticket(stream.session, ticket);
+}
+
+std::size_t Step::in_flight() const noexcept {
+  return core_ ? core_->stream->session->hold_in_flight(core_->bound.hold) : 0;
+}
 
 // ---------------------------------------------------------------- Ticket
 

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "base/hot_memory.hpp"
+#include "move/client/post.hpp"
 #include "move/flatten.hpp"
 #include "move/plan.hpp"
 #include "session/session_core.hpp"
@@ -24,6 +26,13 @@ class StreamCore : public InHotMemory {
   std::uint64_t posted = 0;
   std::size_t last_message_bytes = 0;
   bool open = true;
+};
+
+/// What a Step handle holds.
+class StepCore : public InHotMemory {
+ public:
+  std::shared_ptr<StreamCore> stream;
+  move::Bound bound;
 };
 
 }  // namespace wherry::detail

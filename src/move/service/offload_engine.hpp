@@ -33,7 +33,7 @@ struct MoveOptions {
   /// Without a root there are no files: clients are not all of the agent's user, who could then make them write as it.
   bool sink_needs_root = false;
   /// What one client may have queued or in flight, in offloads, whatever it asks for; and in bytes that their lists of
-  /// buffers take here (one offload may always be queued).
+  /// buffers take here (one offload may always be queued). The lists of steps that it bound may take as much again.
   std::uint32_t max_offloads_per_session = 4096;
   std::uint64_t max_queued_bytes_per_session = std::uint64_t{64} << 20;
   /// Bytes of one client's messages that have arrived and wait for the engine's turn (one may always).
@@ -78,6 +78,9 @@ class OffloadEngine {
   void take(ClientState& client, ByteView message);
   void activate(StreamState& stream);
   Status learn_regions(ClientState& client);
+  Status use_binding(ClientState& client, const StreamState& stream);
+  static void forget_binding(ClientState& client, std::uint32_t id);
+  static void forget_bindings(ClientState& client, const StreamState& stream);
   static void free_regions(ClientState& client);
   Status admit(ClientState& client, StreamState& stream, Offload& offload);
   bool try_start(StreamState& stream, Offload& offload);

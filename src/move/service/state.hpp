@@ -94,7 +94,19 @@ struct OffloadEngine::ClientState {
     RegionState region;
     std::uint64_t until = 0;  ///< offloads that started later do not use it
   };
+  /// Buffers that the client posts again and again: OffloadHeader::binding.
+  struct Binding {
+    std::uint32_t stream = 0;
+    std::uint64_t rows = 0;
+    std::vector<NodeRef> nodes;
+    std::vector<BufferRef> buffers;
+    [[nodiscard]] std::uint64_t bytes() const noexcept {
+      return sizeof(Binding) + 64 + nodes.size() * sizeof(NodeRef) + buffers.size() * sizeof(BufferRef);
+    }
+  };
   session::Client* handle = nullptr;
+  std::unordered_map<std::uint32_t, Binding> bindings;
+  std::uint64_t binding_bytes = 0;
   std::unordered_map<std::uint32_t, RegionState> regions;
   std::deque<DroppedRegion> dropped;  ///< forgotten by the client, or replaced; freed when no get can be using them
   std::uint64_t region_bytes = 0;     ///< of both

@@ -136,6 +136,7 @@ void OffloadEngine::retire(StreamState& stream) {
   catalogue_.close(stream.info->name);
   stream.info->files.reset();
   if (stream.active) std::erase(active_, &stream);
+  forget_bindings(*stream.client, stream);
   stream.client->streams.erase(stream.info->id);
 }
 
