@@ -213,6 +213,10 @@ typedef struct wherry_stream_options {
   int32_t when_full;     ///< wherry_when_full
   int32_t sink_format;   ///< wherry_sink_format
   int32_t reserved;      ///< 0
+  /// A stream in parts: several sessions open it, each with its own part, 0 to parts - 1. What all of them post with one
+  /// tag is a step, which readers see whole or not at all. parts 0: none.
+  uint32_t part;
+  uint32_t parts;
 } wherry_stream_options;
 
 /// As wherry_session_options_init. `name` has no default.

@@ -150,13 +150,12 @@ def _limited(source: reader.StreamReader, limit: int | None) -> Iterator[tuple[r
     for frame in source:
         if frame.skipped:
             note(f"wherry: {frame.skipped} frames before frame {frame.sequence} were gone before they could be read")
-        if left is None:
-            yield frame, frame.batch
-            continue
-        yield frame, frame.batch.slice(0, left)
-        left -= min(left, frame.batch.num_rows)
-        if left == 0:
-            return
+        for batch in frame.batches:  # one a part
+            yield frame, batch if left is None else batch.slice(0, left)
+            if left is not None:
+                left -= min(left, batch.num_rows)
+                if left == 0:
+                    return
 
 
 def _write_arrow(batches: Iterator[tuple[reader.Frame, Any]], output: Path | None) -> None:
@@ -205,9 +204,9 @@ def _write_table(batches: Iterator[tuple[reader.Frame, Any]], output: Path | Non
     console = Console(file=file, highlight=False)
     try:
         for frame, batch in batches:
-            table = Table(
-                title=f"frame {frame.sequence}, tag {frame.tag}: {frame.rows} rows", title_justify="left", box=None
-            )
+            of = "" if len(frame.batches) == 1 else f" in {len(frame.batches)} parts"
+            title = f"frame {frame.sequence}, tag {frame.tag}: {frame.rows} rows{of}"
+            table = Table(title=title, title_justify="left", box=None)
             for field in batch.schema:
                 table.add_column(f"{field.name}\n[dim]{str(field.type).replace('[', '(').replace(']', ')')}[/dim]")
             for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):

@@ -38,6 +38,19 @@ Status closed(const detail::StreamCore& stream) {
   return {StatusCode::kFailedPrecondition, fmt::format("stream '{}' is closed", stream.options.name)};
 }
 
+/// A part that goes back would wait for steps that are over.
+Status check_tag(const detail::StreamCore& stream, std::uint64_t tag) {
+  if (stream.options.parts == 0 || stream.posted == 0 || tag > stream.last_tag) return ok_status();
+  return {StatusCode::kInvalidArgument,
+          fmt::format("part {} of stream '{}': tag {} after tag {}: a part posts each step once, and its tags rise",
+                      stream.options.part, stream.options.name, tag, stream.last_tag)};
+}
+
+void note_posted(detail::StreamCore& stream, std::uint64_t tag) noexcept {
+  ++stream.posted;
+  stream.last_tag = tag;
+}
+
 Status check_count(std::span<const std::span<const std::byte>> buffers) {
   if (buffers.size() <= move::kMaxOffloadBuffers) return ok_status();
   return {StatusCode::kInvalidArgument,
@@ -61,6 +74,7 @@ Result<Stream> Stream::open(Session& session, const StreamOptions& options, cons
                   fmt::format("stream name '{}': want 1 to 255 of A-Z a-z 0-9 . _ -", options.name.substr(0, 64)));
   }
   WHERRY_TRY(move::check_schema_metadata(options.schema_metadata));
+  WHERRY_TRY(move::check_parts(options));
   auto stream = std::shared_ptr<detail::StreamCore>(new detail::StreamCore);  // not make_shared: see InHotMemory
   stream->session = &core;
   stream->options = options;
@@ -89,6 +103,7 @@ Result<Ticket> Stream::post(std::span<const Column> columns, const OffloadOption
   if (!s.open) return closed(s);
   if (s.options.strategy == Strategy::kRaw)
     return Status(StatusCode::kInvalidArgument, "a raw stream has no columns: use post_raw");
+  WHERRY_TRY(check_tag(s, options.tag));
   prefetch_for_writing(&s, sizeof s);
   prefetch_for_writing(s.session, sizeof *s.session);
   prefetch_hot_code();
@@ -102,7 +117,7 @@ Result<Ticket> Stream::post(std::span<const Column> columns, const OffloadOption
   WHERRY_TRY(move::flatten(s.schema, s.plan, columns, s.flat));
   const std::uint64_t rows = static_cast<std::uint64_t>(columns.front().length);
   WHERRY_ASSIGN(auto ticket, move::post(*s.session, s.id, rows, s.flat, s.hints, options));
-  ++s.posted;
+  note_posted(s, options.tag);
   s.last_message_bytes = move::offload_bytes(s.flat, {}, {});
   return Ticket(s.session, ticket);
 }
@@ -112,10 +127,11 @@ Result<Ticket> Stream::post_raw(std::span<const std::span<const std::byte>> buff
   if (!s.open) return closed(s);
   if (s.options.strategy != Strategy::kRaw)
     return Status(StatusCode::kInvalidArgument, "only a raw stream takes buffers without columns: use post");
+  WHERRY_TRY(check_tag(s, options.tag));
   WHERRY_TRY(check_count(buffers));
   fill(s.flat, buffers);
   WHERRY_ASSIGN(auto ticket, move::post(*s.session, s.id, buffers.size(), s.flat, s.hints, options));
-  ++s.posted;
+  note_posted(s, options.tag);
   return Ticket(s.session, ticket);
 }
 
@@ -188,8 +204,9 @@ Result<Ticket> Step::post(const OffloadOptions& options) {
   prefetch_hot_code();
   stream.session->prefetch_for({}, sizeof(move::OffloadHeader));
   if (!stream.open) return closed(stream);
+  WHERRY_TRY(check_tag(stream, options.tag));
   WHERRY_ASSIGN(auto ticket, move::post(*stream.session, stream.id, step.bound, options));
-  ++stream.posted;
+  note_posted(stream, options.tag);
   return Ticket(stream.session, ticket);
 }
 

@@ -52,7 +52,7 @@ static_assert(WHERRY_SINK_PARQUET == static_cast<int>(wherry::Sink::Format::kPar
 // Size of each struct in its first version: smaller ones were never initialised. When a field is appended, these stay.
 constexpr std::size_t kStreamOptionsFirst = 72;
 constexpr std::size_t kPostOptionsFirst = 32;
-static_assert(sizeof(wherry_stream_options) == 72 && sizeof(wherry_post_options) == 32);
+static_assert(sizeof(wherry_stream_options) == 80 && sizeof(wherry_post_options) == 32);
 // These cannot grow within one WHERRY_ABI_VERSION.
 static_assert(sizeof(wherry_field) == 24 && sizeof(wherry_column) == 32);
 static_assert(sizeof(wherry_ticket) == 16 && sizeof(wherry_buffer) == 16);
@@ -83,6 +83,8 @@ Result<wherry::StreamOptions> stream_options(const wherry_stream_options* given)
   WHERRY_TRY(take_enum(o.sink_format, wherry::Sink::Format::kParquet, "sink_format", out.sink.format));
   out.retention.frames = o.keep_frames;
   out.retention.bytes = o.keep_bytes;
+  out.part = o.part;
+  out.parts = o.parts;
   if (o.sink_directory != nullptr) out.sink.directory = o.sink_directory;
   out.announced_bytes.assign(o.announced_bytes, o.announced_bytes + o.announced_count);
   return out;

@@ -31,13 +31,26 @@ Status describe(std::uint64_t ticket, StatusCode code, std::uint64_t detail) {
               fmt::format("offload {}: the agent refused the request at buffer {}; its log says why", ticket, detail)};
     case StatusCode::kNotFound:
       return {code, fmt::format("offload {}: the stream was closed", ticket)};
+    case StatusCode::kUnavailable:
+      if (detail == 0) break;
+      return {code, fmt::format("offload {}: its step cannot become complete: part {} of the stream has gone or was "
+                                "closed (the agent's log says when); open that part again, or close this one",
+                                ticket, detail - 1)};
     case StatusCode::kFailedPrecondition:
+      if (detail == kStepIsOver)
+        return {code, fmt::format("offload {}: the step of its tag, or a later one, is complete already", ticket)};
+      if (detail != 0) {
+        return {code, fmt::format("offload {}: its step cannot become complete: part {} of the stream has gone on to a "
+                                  "later tag",
+                                  ticket, detail - 1)};
+      }
       return {code, fmt::format("offload {}: the agent does not know the step, whose first post it refused: bind it "
                                 "again",
                                 ticket)};
     default:
-      return {code, fmt::format("offload {} failed: {}", ticket, wherry::to_string(code))};
+      break;
   }
+  return {code, fmt::format("offload {} failed: {}", ticket, wherry::to_string(code))};
 }
 
 /// A stream that was opened after all, when nobody waited for it any more.
@@ -52,7 +65,7 @@ void close_again(detail::SessionCore& session, const session::Response& opened) 
 }  // namespace
 
 Result<std::uint32_t> open_stream(detail::SessionCore& session, OpenRequest request) {
-  std::string name = fmt::format("move open {}", request.options.name);
+  std::string name = fmt::format("move open {} {}", request.options.name, request.options.part);
   request.again = session.recall(name);
   // Late answers that come meanwhile make requests of their own.
   const std::uint64_t number = session.last_request() + 1;

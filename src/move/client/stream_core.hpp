@@ -24,6 +24,7 @@ class StreamCore : public InHotMemory {
   move::FlatOffload flat;          ///< reused
   HotVector<std::uint32_t> hints;  ///< per buffer: the region that held it last time
   std::uint64_t posted = 0;
+  std::uint64_t last_tag = 0;  ///< of the latest post
   std::size_t last_message_bytes = 0;
   bool open = true;
 };

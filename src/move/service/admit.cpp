@@ -71,8 +71,18 @@ void OffloadEngine::take(ClientState& client, ByteView message) {
   }
   if (header.binding != 0) {
     if (const Status known = use_binding(client, stream); !known) {
-      return refuse(known.code(), limit_detail(Limit::kQueuedBytes, options_.max_queued_bytes_per_session));
+      const bool full = known.code() == StatusCode::kResourceExhausted;
+      return refuse(known.code(),
+                    full ? limit_detail(Limit::kQueuedBytes, options_.max_queued_bytes_per_session) : 0);
     }
+  }
+  if (stream.dataset != nullptr) {
+    if (stream.received > 1 && header.tag <= stream.last_tag) {
+      spdlog::warn("stream '{}', part {}: tag {} after tag {}", stream.info->name, stream.part, header.tag,
+                   stream.last_tag);
+      return refuse(StatusCode::kInvalidArgument, 0);
+    }
+    stream.last_tag = header.tag;
   }
   if (draining_) return refuse(StatusCode::kUnavailable, 0);
   const std::uint64_t queued_bytes = Offload::bytes_of(header.node_count, header.buffer_count);
@@ -176,7 +186,7 @@ void OffloadEngine::forget_binding(ClientState& client, std::uint32_t id) {
 
 void OffloadEngine::forget_bindings(ClientState& client, const StreamState& stream) {
   std::erase_if(client.bindings, [&](const auto& entry) {
-    if (entry.second.stream != stream.info->id) return false;
+    if (entry.second.stream != stream.id) return false;
     client.binding_bytes -= entry.second.bytes();
     return true;
   });
@@ -229,7 +239,7 @@ std::uint64_t OffloadEngine::StreamState::shape_of(std::span<const NodeRef> node
   for (const NodeRef& node : nodes) {
     if (node.null_count < 0) return 0;  // the metadata will hold what is counted later
   }
-  return std::uint64_t{info->id} << 32 | shape;
+  return std::uint64_t{id} << 32 | shape;
 }
 
 /// Checks the message against its stream and copies what must outlive it.

@@ -42,6 +42,8 @@ struct MoveOptions {
   std::uint64_t max_region_bytes_per_session = std::uint64_t{64} << 20;
 };
 
+class Dataset;
+
 class OffloadEngine {
  public:
   OffloadEngine(MoveOptions options, std::shared_ptr<Arena> arena, Catalogue& catalogue);
@@ -66,7 +68,17 @@ class OffloadEngine {
   struct ClientState;
 
   Result<Bytes> open_stream(ClientState& client, ByteView payload);
-  const StreamState* opened_before(ClientState& client, const std::string& name, ByteView opened_with);
+  const StreamState* opened_before(ClientState& client, const StreamOptions& options, ByteView opened_with);
+  Result<std::shared_ptr<const StreamInfo>> make_info(const OpenRequest& request);
+  Status open_new(ClientState& client, std::unique_ptr<StreamState> made, OpenRequest request);
+  Status open_part(ClientState& client, std::unique_ptr<StreamState> made);
+  static std::string owner(const ClientState& client);
+  bool left_behind(Dataset& dataset, const OpenRequest& request);
+  bool end_idle_dataset();
+  void end_stream(StreamState& stream, bool gone);
+  void end_dataset(Dataset& dataset);
+  void note_dataset(const Dataset& dataset);
+  [[nodiscard]] bool may_run_ahead(const StreamState& stream, const Offload& offload) const;
   void prepare_memory(const StreamInfo& info, std::uint64_t announced);
   bool warm_up();
   Result<Bytes> close_stream(ClientState& client, ByteView payload);
@@ -102,6 +114,7 @@ class OffloadEngine {
   std::shared_ptr<Arena> arena_;
   Catalogue& catalogue_;
   std::unordered_map<std::uint64_t, std::unique_ptr<ClientState>> clients_;
+  std::unordered_map<std::string, std::shared_ptr<Dataset>> datasets_;  ///< that have not ended
   std::vector<StreamState*> active_;             ///< streams whose queue is not empty
   std::vector<std::unique_ptr<Offload>> spare_;  ///< reused, so that a warm offload allocates little
   std::vector<std::unique_ptr<Offload>> lost_;   ///< of ended sessions, with gets that never reported
@@ -118,7 +131,7 @@ class OffloadEngine {
 
   struct Counters {
     std::uint64_t offloads = 0, failed = 0, bytes = 0, refused = 0, busy = 0, gets = 0, mapped_copies = 0,
-                  transfer_ns = 0;
+                  transfer_ns = 0, steps = 0, ended_discarded = 0;  ///< of steps: complete; given up by datasets that ended
   } counters_;
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fabric/fabric.hpp"
+#include "move/service/dataset.hpp"
 #include "move/service/offload_engine.hpp"
 
 namespace wherry::move {
@@ -60,7 +61,11 @@ struct OffloadEngine::Offload {
 };
 
 struct OffloadEngine::StreamState {
+  std::uint32_t id = 0;  ///< for the client
   std::shared_ptr<const StreamInfo> info;
+  std::shared_ptr<Dataset> dataset;  ///< null: the stream has no parts; then info is its own
+  std::uint32_t part = 0;
+  std::uint64_t last_tag = 0;  ///< of the latest offload, with a dataset
   ClientState* client = nullptr;
   std::deque<std::unique_ptr<Offload>> queue;  ///< in the order in which they were posted, which is the order of frames
   std::uint64_t next_sequence = 0;
