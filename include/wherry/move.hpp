@@ -70,8 +70,8 @@ struct StreamOptions {
   /// Sizes, in bytes (of all buffers of an offload), of the offloads to come: the agent prepares destination memory for
   /// each (paper 004 II-B), in its spare time from now on; what arrives earlier meets colder memory, and does not wait.
   std::vector<std::uint64_t> announced_bytes;
-  /// A stream in parts: several sessions (the ranks of a parallel job, say) open it, each with its own `part`, from 0 to
-  /// `parts` - 1. What all of them post with one tag is a step, which readers see whole or not at all. 0: no parts.
+  /// A stream in parts: several sessions (the ranks of a parallel job, say) open it, each with its own `part`, from 0
+  /// to `parts` - 1. What all of them post with one tag is a step, which readers see whole or not at all. 0: no parts.
   /// See docs/move.md.
   std::uint32_t part = 0, parts = 0;
   /// Of the schema itself, as Field::metadata is of a field; readers get it with every frame. pandas' index is in
@@ -135,8 +135,9 @@ class WHERRY_API Step {
   Step& operator=(const Step&) = delete;
   ~Step();
 
-  /// As Stream::post, by whose rules it also goes while earlier posts are in flight: each is a frame of its own, and the
-  /// buffers may be changed when the last is ready. kFailedPrecondition: the stream is closed, or the step released.
+  /// As Stream::post, by whose rules it also goes while earlier posts are in flight: each is a frame of its own, and
+  /// the buffers may be changed when the last is ready. kFailedPrecondition: the stream is closed, or the step
+  /// released.
   Result<Ticket> post(const OffloadOptions& options);
   Result<Ticket> post(std::uint64_t tag = 0) { return post(OffloadOptions{.tag = tag}); }
   /// Posts of this step that are not complete.

@@ -213,8 +213,8 @@ typedef struct wherry_stream_options {
   int32_t when_full;     ///< wherry_when_full
   int32_t sink_format;   ///< wherry_sink_format
   int32_t reserved;      ///< 0
-  /// A stream in parts: several sessions open it, each with its own part, 0 to parts - 1. What all of them post with one
-  /// tag is a step, which readers see whole or not at all. parts 0: none.
+  /// A stream in parts: several sessions open it, each with its own part, 0 to parts - 1. What all of them post with
+  /// one tag is a step, which readers see whole or not at all. parts 0: none.
   uint32_t part;
   uint32_t parts;
 } wherry_stream_options;
@@ -322,13 +322,13 @@ WHERRY_NODISCARD WHERRY_API int wherry_stream_bind_arrow(wherry_stream* stream, 
 WHERRY_NODISCARD WHERRY_API int wherry_stream_bind_raw(wherry_stream* stream, const wherry_buffer* buffers,
                                                        size_t count, wherry_step** step, wherry_error* error);
 
-/// As wherry_stream_post, by whose rules it also goes while earlier posts are in flight. WHERRY_FAILED_PRECONDITION: the
-/// stream is closed.
+/// As wherry_stream_post, by whose rules it also goes while earlier posts are in flight. WHERRY_FAILED_PRECONDITION:
+/// the stream is closed.
 WHERRY_NODISCARD WHERRY_API int wherry_step_post(wherry_step* step, const wherry_post_options* options,
                                                  wherry_ticket* ticket, wherry_error* error);
 
-/// What is in flight goes on: its buffers must stay unchanged until the tickets are ready. Does not block; the handle is
-/// gone.
+/// What is in flight goes on: its buffers must stay unchanged until the tickets are ready. Does not block; the handle
+/// is gone.
 WHERRY_API int wherry_step_release(wherry_step* step, wherry_error* error);
 
 /// *ready becomes 1 once the source memory may be reused (or the offload failed), 0 before. Reads one word that the

@@ -263,8 +263,8 @@ class PyStream {
 /// The arguments of Session.open_stream().
 StreamOptions stream_options(const std::string& name, const std::string& strategy, std::uint64_t keep_frames,
                              std::uint64_t keep_bytes, const std::string& when_full, const std::string& sink_dir,
-                             const std::string& sink_format, const std::vector<std::uint64_t>& announce, std::uint32_t part,
-                             std::uint32_t parts) {
+                             const std::string& sink_format, const std::vector<std::uint64_t>& announce,
+                             std::uint32_t part, std::uint32_t parts) {
   StreamOptions options;
   options.name = name;
   options.strategy = value_or_raise(parse_strategy(strategy));

@@ -56,9 +56,8 @@ TEST_P(Steps, PostedWithOtherValuesEachTime_ExpectEachFrameToHoldThem) {
   std::vector<double> x(1000);  // nobody registered it
   std::vector<float> y(3 * 1000);
   auto region = session_.register_memory(y.data(), y.size() * sizeof(float));
-  auto stream =
-      Stream::open(session_, {.name = "s"},
-                   {field<double>("x"), fixed_size_list("y", 3, field<float>("item")), field<double>("z")});
+  auto stream = Stream::open(session_, {.name = "s"},
+                             {field<double>("x"), fixed_size_list("y", 3, field<float>("item")), field<double>("z")});
   ASSERT_TRUE(stream);
   auto step = stream->bind({Column(x), Column::fixed_list<3>(y), Column(memory->as<double>())});
   ASSERT_TRUE(step) << step.status().message();

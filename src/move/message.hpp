@@ -29,9 +29,9 @@ struct OffloadHeader {
   std::uint32_t buffer_count = 0;
   std::uint32_t dropped_count = 0;
   std::uint32_t region_count = 0;
-  /// Other than 0: a number of the client's for these nodes and buffers, of the numbers of regions. A message that lists
-  /// any says what the number means from now on; one that lists none means what the last one said, rows included. The
-  /// number is forgotten when it is listed among the dropped regions, and with its stream.
+  /// Other than 0: a number of the client's for these nodes and buffers, of the numbers of regions. A message that
+  /// lists any says what the number means from now on; one that lists none means what the last one said, rows included.
+  /// The number is forgotten when it is listed among the dropped regions, and with its stream.
   std::uint32_t binding = 0;
 };
 static_assert(sizeof(OffloadHeader) == 64);

@@ -52,7 +52,7 @@ class SessionCore final : public session::Connection, public InHotMemory {
     std::uint32_t held = 0;       ///< buffers of holds that name it
     bool used = false;            ///< this entry of the table is taken
     bool automatic = false;  ///< of memory that nobody registered: valid only while an offload holds a registration
-    bool orphaned = false;  ///< its owner gave it up while it was read or held: it goes with the last that does either
+    bool orphaned = false;   ///< its owner gave it up while it was read or held: it goes with the last that does either
     std::uint64_t announced = 0;  ///< the ticket whose message told the agent its key; 0: none
     Bytes key;
     fabric::Region handle;  ///< automatic entries: none, tickets hold theirs

@@ -128,8 +128,8 @@ void SessionCore::free_if_done(std::uint32_t index) {
 Result<std::uint32_t> SessionCore::add_hold(std::span<const std::pair<std::uint64_t, std::uint64_t>> buffers,
                                             HotVector<std::uint32_t>& hints) {
   if (inherited() || closed() || agent_gone()) return broken_;
-  auto index = static_cast<std::uint32_t>(
-      std::ranges::find_if(holds_, [](const Hold& hold) { return !hold.used; }) - holds_.begin());
+  auto index = static_cast<std::uint32_t>(std::ranges::find_if(holds_, [](const Hold& hold) { return !hold.used; }) -
+                                          holds_.begin());
   if (index == holds_.size()) holds_.emplace_back();
   Hold& hold = holds_[index];
   hold = {};

@@ -303,8 +303,7 @@ int wherry_stream_bind_arrow(wherry_stream* stream, const struct ArrowArray* bat
                              wherry_error* error) {
   return bind(stream, step, error, [&]() -> Result<wherry::Step> {
     if (batch == nullptr) return is_null("batch");
-    if (!stream->raw)
-      WHERRY_TRY(wherry::move::columns_from_c_array(stream->stream.schema(), *batch, stream->tree));
+    if (!stream->raw) WHERRY_TRY(wherry::move::columns_from_c_array(stream->stream.schema(), *batch, stream->tree));
     return stream->stream.bind(stream->tree.columns());  // which refuses a raw stream
   });
 }

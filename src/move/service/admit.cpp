@@ -72,8 +72,7 @@ void OffloadEngine::take(ClientState& client, ByteView message) {
   if (header.binding != 0) {
     if (const Status known = use_binding(client, stream); !known) {
       const bool full = known.code() == StatusCode::kResourceExhausted;
-      return refuse(known.code(),
-                    full ? limit_detail(Limit::kQueuedBytes, options_.max_queued_bytes_per_session) : 0);
+      return refuse(known.code(), full ? limit_detail(Limit::kQueuedBytes, options_.max_queued_bytes_per_session) : 0);
     }
   }
   if (stream.dataset != nullptr) {

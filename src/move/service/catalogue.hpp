@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frames that the agent holds, by stream (of a stream in parts: steps, by their first frame): published by the data thread, read by Flight, by processes on the same
-// machine and by the file sink. Thread-safe. One mutex, taken once per frame and by readers; nobody holds it while
-// bytes move.
+// The frames that the agent holds, by stream (of a stream in parts: steps, by their first frame): published by the data
+// thread, read by Flight, by processes on the same machine and by the file sink. Thread-safe. One mutex, taken once per
+// frame and by readers; nobody holds it while bytes move.
 #pragma once
 
 #include <chrono>
@@ -103,7 +103,7 @@ class Catalogue {
   struct Held {
     FramePtr frame;
     bool read = false;
-    std::uint64_t age = 0;  ///< smaller: published earlier, whatever the stream
+    std::uint64_t age = 0;           ///< smaller: published earlier, whatever the stream
     std::vector<bool> parts_read{};  ///< one a part, once one of several has been read
   };
   struct RoomHook;

@@ -47,7 +47,8 @@ Status Dataset::check_agrees(const OpenRequest& request) const {
     return differ("the number of columns", request.schema.size(), agreed_.schema.size());
   for (std::size_t i = 0; i < request.schema.size(); ++i) {
     const Field &here = request.schema[i], &there = agreed_.schema[i];
-    if (here.name != there.name) return differ(fmt::format("column {}", i), "'" + here.name + "'", "'" + there.name + "'");
+    if (here.name != there.name)
+      return differ(fmt::format("column {}", i), "'" + here.name + "'", "'" + there.name + "'");
     if (here.format != there.format)
       return differ("the type of column '" + here.name + "'", "'" + here.format + "'", "'" + there.format + "'");
     if (encoded(here) != encoded(there))
@@ -62,9 +63,10 @@ Status Dataset::check_agrees(const OpenRequest& request) const {
 Status Dataset::open_part(std::uint32_t part, std::string owner) {
   Part& p = parts_[part];
   if (p.state == State::kOpen) {
-    return {StatusCode::kAlreadyExists, fmt::format("part {} of stream \"{}\" is open already, by {}: give each session "
-                                                    "a part of its own",
-                                                    part, info_->name, p.owner)};
+    return {StatusCode::kAlreadyExists,
+            fmt::format("part {} of stream \"{}\" is open already, by {}: give each session "
+                        "a part of its own",
+                        part, info_->name, p.owner)};
   }
   if (p.state == State::kAwaited)
     --awaited_;
@@ -103,13 +105,15 @@ Dataset::Blame Dataset::blame(std::uint32_t part, std::uint64_t tag) const noexc
   if (complete_ && tag <= *complete_) return {StatusCode::kFailedPrecondition, kStepIsOver};
   if (left_ == 0 && latest_ <= tag) return {};
   const auto step = pending_.find(tag);
+  Blame skipped;
   for (std::uint32_t other = 0; other < parts_.size(); ++other) {
     const Part& p = parts_[other];
     if (other == part || (step != pending_.end() && step->second.frames[other] != nullptr)) continue;
-    if (p.state == State::kGone || p.state == State::kClosed) return {StatusCode::kUnavailable, other + std::uint64_t{1}};
-    if (p.reached && *p.reached > tag) return {StatusCode::kFailedPrecondition, other + std::uint64_t{1}};
+    if (p.state == State::kGone || p.state == State::kClosed)
+      return {StatusCode::kUnavailable, other + std::uint64_t{1}};
+    if (p.reached && *p.reached > tag) skipped = {StatusCode::kFailedPrecondition, other + std::uint64_t{1}};
   }
-  return {};
+  return skipped;
 }
 
 Dataset::Added Dataset::add(std::uint32_t part, std::shared_ptr<Frame> frame) {

@@ -9,10 +9,11 @@ namespace wherry::move {
 
 Result<FlightTicket> parse_ticket(std::string_view bytes) {
   const auto wrong = [](const std::string& what) {
-    return Status(StatusCode::kInvalidArgument,
-                  "ticket: " + what +
-                      R"(; a ticket is a stream's name or {"stream": name, "from": 0, "until": m, "count": n, "part": k, )"
-                  R"("follow": false})");
+    return Status(
+        StatusCode::kInvalidArgument,
+        "ticket: " + what +
+            R"(; a ticket is a stream's name or {"stream": name, "from": 0, "until": m, "count": n, "part": k, )"
+            R"("follow": false})");
   };
   if (bytes.empty() || bytes.size() > 4096) return wrong(bytes.empty() ? "no bytes" : "more than 4096 bytes");
   FlightTicket ticket;

@@ -23,7 +23,6 @@ class SinkDirectory;    // sink_directory.hpp
 
 /// What every frame of a stream shares. Immutable after the stream was opened.
 struct StreamInfo {
-  std::uint32_t id = 0;
   std::string name;
   Strategy strategy = Strategy::kIpc;
   Schema schema;                ///< of a raw stream: one field "buffer" of large_binary
@@ -42,9 +41,9 @@ struct StreamInfo {
 
 /// How far the parts of a stream are.
 struct PartsStatus {
-  std::uint32_t parts = 0;                          ///< 0: the stream has none
-  std::uint32_t open = 0;                           ///< that are open for writing
-  std::uint64_t incomplete = 0, discarded = 0;      ///< steps: not complete yet; given up
+  std::uint32_t parts = 0;                      ///< 0: the stream has none
+  std::uint32_t open = 0;                       ///< that are open for writing
+  std::uint64_t incomplete = 0, discarded = 0;  ///< steps: not complete yet; given up
 };
 
 /// Immutable once published; shared by readers on any thread; its memory goes back to the arena with the last

@@ -196,13 +196,9 @@ bool LocalConnection::answer_next(const LocalRequest& request) {
     return send_error("stream \"" + request.stream + "\" has " + std::to_string(step.frames()) + " parts: no part " +
                       std::to_string(*request.part));
   }
-  Json reply = {{"ok", true},
-                {"what", "frame"},
-                {"lease", ++last_lease_},
-                {"sequence", step.sequence},
-                {"tag", step.tag},
-                {"skipped", next.skipped},
-                {"generation", next.generation}};
+  Json reply = {
+      {"ok", true},      {"what", "frame"},         {"lease", ++last_lease_},       {"sequence", step.sequence},
+      {"tag", step.tag}, {"skipped", next.skipped}, {"generation", next.generation}};
   const auto about = [](const Frame& frame) {
     return Json{{"rows", frame.rows},
                 {"offset", frame.extent.offset()},

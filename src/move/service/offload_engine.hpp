@@ -115,7 +115,7 @@ class OffloadEngine {
   Catalogue& catalogue_;
   std::unordered_map<std::uint64_t, std::unique_ptr<ClientState>> clients_;
   std::unordered_map<std::string, std::shared_ptr<Dataset>> datasets_;  ///< that have not ended
-  std::vector<StreamState*> active_;             ///< streams whose queue is not empty
+  std::vector<StreamState*> active_;                                    ///< streams whose queue is not empty
   std::vector<std::unique_ptr<Offload>> spare_;  ///< reused, so that a warm offload allocates little
   std::vector<std::unique_ptr<Offload>> lost_;   ///< of ended sessions, with gets that never reported
   std::deque<Extent> cold_;                      ///< announced, and not resident yet; warm_up() works them off
@@ -131,7 +131,8 @@ class OffloadEngine {
 
   struct Counters {
     std::uint64_t offloads = 0, failed = 0, bytes = 0, refused = 0, busy = 0, gets = 0, mapped_copies = 0,
-                  transfer_ns = 0, steps = 0, ended_discarded = 0;  ///< of steps: complete; given up by datasets that ended
+                  transfer_ns = 0, steps = 0,
+                  ended_discarded = 0;  ///< of steps: complete; given up by datasets that ended
   } counters_;
 };
 

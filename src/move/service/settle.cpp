@@ -92,8 +92,7 @@ void OffloadEngine::settle(StreamState& stream) {
     client.handle->count_moved(o->source_bytes);
     counters_.transfer_ns += frame->transfer_ns;
     // The host first: its buffers are free, whoever reads the frame.
-    client.handle->complete(o->ticket, StatusCode::kOk,
-                            {.transfer_ns = frame->transfer_ns, .sequence = number});
+    client.handle->complete(o->ticket, StatusCode::kOk, {.transfer_ns = frame->transfer_ns, .sequence = number});
     if (whole != nullptr) catalogue_.publish(std::move(whole));
     if (spare_.size() < kSpareOffloads && o->queued_bytes <= kSpareBytes)
       attempt([&] { spare_.push_back(std::move(o)); });

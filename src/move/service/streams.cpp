@@ -163,8 +163,8 @@ bool OffloadEngine::left_behind(Dataset& dataset, const OpenRequest& request) {
 
 /// The stream that an unanswered request of this client opened, if it asked for the same. One with other options or
 /// another schema makes way.
-const OffloadEngine::StreamState* OffloadEngine::opened_before(ClientState& client,
-                                                               const StreamOptions& options, ByteView opened_with) {
+const OffloadEngine::StreamState* OffloadEngine::opened_before(ClientState& client, const StreamOptions& options,
+                                                               ByteView opened_with) {
   const auto it = std::ranges::find_if(client.streams, [&](const auto& entry) {
     const StreamState& stream = *entry.second;
     return stream.info->name == options.name && stream.part == options.part && stream.received == 0 && !stream.closing;
