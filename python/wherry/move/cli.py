@@ -88,6 +88,9 @@ def _streams_table(found: Sequence[reader.StreamStatus]) -> Table | str:
         table.caption, table.caption_justify = escape("\n".join(failed)), "left"
     for stream in found:
         state = "open" if stream.open else "ended"
+        if stream.parts:
+            state += f", {stream.open_parts} of {stream.parts} parts"
+            state += f", {stream.discarded_steps} steps discarded" if stream.discarded_steps else ""
         counts = (
             str(stream.held_frames),
             str(stream.total_frames),
