@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Teaches: many ranks, one dataset. Each rank is a process with a session of its own; it binds its arrays once, and posts
-them each step. A reader sees a step when all ranks have posted it, as one table."""
+"""Teaches: many ranks, one dataset. Each rank is a process with a session of its own; it binds its arrays once, and
+posts them each step. A reader sees a step when all ranks have posted it, as one table."""
 
 import multiprocessing
 import sys

@@ -223,8 +223,10 @@ def test_four_mpi_ranks_post_a_hundred_steps(make_agent: Any, victim: int) -> No
     steps, at, ranks = 100, 60, 4
     script = Path(__file__).with_name("parts_rank.py")
     run = subprocess.Popen(
-        [str(MPIEXEC), "-disable-auto-cleanup", "-n", str(ranks), sys.executable, str(script)]
-        + [str(agent.session_file), "particles", str(steps), str(victim), str(at)],
+        [
+            *(str(MPIEXEC), "-disable-auto-cleanup", "-n", str(ranks), sys.executable, str(script)),
+            *(str(agent.session_file), "particles", str(steps), str(victim), str(at)),
+        ],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     out, err = run.communicate(timeout=300)

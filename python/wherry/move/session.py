@@ -116,7 +116,7 @@ class Session:
             frame, "wait" only frames that somebody has read: nothing is lost, and offloads wait instead.
         sink_dir, sink_format: write every frame as an "arrow" or "parquet" file into a directory of the agent's.
         announce: sizes, in bytes, of the offloads to come; memory for them is prepared now.
-        part, parts: several sessions (MPI ranks, say) open the same stream, each with its own part, from 0 to parts - 1,
+        part, parts: several sessions (MPI ranks, say) open the same stream, each with its own part, 0 to parts - 1,
             and otherwise the same arguments. What all of them offload with one tag is a step; tags of a part rise.
             Readers see a step whole or not at all. See docs/move.md.
 

@@ -158,7 +158,9 @@ def basis_of(bar: str, results: Results) -> Basis:
     if match := re.fullmatch(r"python_call_us_(\d+)col_(warm|cold)", bar):
         state = match[2]
         named = [row for row in results.python if (row.columns, row.call) == (int(match[1]), "offload")]
-        beside = "".join(f"{state}_us of offload(), each array named: {getattr(row, state + '_us'):.3g} us" for row in named)
+        beside = "".join(
+            f"{state}_us of offload(), each array named: {getattr(row, state + '_us'):.3g} us" for row in named
+        )
         return Basis(f"python {state}_us of bound steps: heap memory, one in flight", beside)
     if bar == "host_us_size_spread":
         cold = [row.after_wait_p50_us for row in results.initiate if row.columns == 1]

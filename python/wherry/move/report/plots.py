@@ -9,7 +9,16 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from wherry.move.bench.schema import ApproachRow, Bandwidth, Buffers, Conversion, FlightRow, Initiate, Mapped, PythonCall
+from wherry.move.bench.schema import (
+    ApproachRow,
+    Bandwidth,
+    Buffers,
+    Conversion,
+    FlightRow,
+    Initiate,
+    Mapped,
+    PythonCall,
+)
 from wherry.report import (
     COLOURS,
     PUBLISHED,
