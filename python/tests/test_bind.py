@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 
 import numpy as np
@@ -62,7 +63,7 @@ def test_arrow_arrays_batches_and_raw_buffers(bench: Bench) -> None:
 def test_what_would_be_copied_is_refused(bench: Bench) -> None:
     cases = {
         "strides": (np.zeros(20)[::2], "copied"),
-        "byte order": (np.zeros(10, ">f8" if np.little_endian else "<f8"), "copied"),
+        "byte order": (np.zeros(10, ">f8" if sys.byteorder == "little" else "<f8"), "copied"),
         "booleans": (np.zeros(10, "?"), "converted"),
         "strings": (np.array(["a"] * 10), "converted"),
         "days": (np.zeros(10, "M8[D]"), "converted"),
@@ -82,17 +83,14 @@ def test_what_would_be_copied_is_refused(bench: Bench) -> None:
             stream.bind({"x": chunks["x"]})
         with pytest.raises(wherry.InvalidArgument, match="several chunks"):
             stream.bind(chunks.cast(stream.schema))
-        with pytest.raises(wherry.InvalidArgument, match="rows"):
+        with pytest.raises(wherry.InvalidArgument, match="not fixed_size_list"):
             stream.bind({"x": np.zeros((3, 2))})
         with pytest.raises(wherry.InvalidArgument, match="missing 'x'"):
             stream.bind({"y": np.zeros(3)})
 
 
 def test_the_step_keeps_its_arrays_and_they_cannot_be_resized(bench: Bench) -> None:
-    class Array(np.ndarray):  # which can be watched
-        pass
-
-    x = np.full(1000, 3.0).view(Array)
+    x = np.full(1000, 3.0)
     gone = weakref.ref(x)
     name = bench.name()
     stream = bench.session.stream(name, {"x": x})
@@ -117,11 +115,7 @@ def test_the_step_keeps_its_arrays_and_they_cannot_be_resized(bench: Bench) -> N
 
 def test_arrays_live_until_what_is_in_flight_has_arrived(bench: Bench) -> None:
     name = bench.name()
-
-    class Array(np.ndarray):
-        pass
-
-    x = np.full(1000, 5.0).view(Array)
+    x = np.full(1000, 5.0)
     gone = weakref.ref(x)
     stream = bench.session.stream(name, {"x": x})
     with stopped(bench.agent.process):
@@ -184,8 +178,10 @@ def test_stream_or_session_or_agent_ends(agent: Agent) -> None:
     stream = session.stream("s", {"x": x})
     step = stream.bind({"x": x})
     session.close()
-    with pytest.raises(wherry.FailedPrecondition, match="the session was closed"):
+    with pytest.raises(wherry.FailedPrecondition, match="is closed"):
         step.post(3)
+    with pytest.raises(wherry.FailedPrecondition, match="is closed"):
+        stream.bind({"x": x})
     with wherry.Session(str(agent.session_file)) as session:
         stream = session.stream("t", {"x": x})
         step = stream.bind({"x": x})

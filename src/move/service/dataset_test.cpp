@@ -209,7 +209,7 @@ TEST_F(DatasetTest, RequestsThatDiffer_ExpectTheDifferenceNamed) {
 TEST_F(DatasetTest, RandomPartsThatComeAndGo_ExpectEveryPublishedStepWholeAndNoMemoryLeft) {
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
-    const std::uint32_t parts = 1 + random() % 4;
+    const auto parts = static_cast<std::uint32_t>(1 + random() % 4);
     make(parts);
     std::vector<std::uint64_t> next(parts, 1);
     std::vector<bool> is_open(parts, true);
@@ -217,7 +217,7 @@ TEST_F(DatasetTest, RandomPartsThatComeAndGo_ExpectEveryPublishedStepWholeAndNoM
     std::uint64_t published = 0;
     std::uint64_t last = 0;
     for (int i = 0; i < 200; ++i) {
-      const std::uint32_t part = random() % parts;
+      const auto part = static_cast<std::uint32_t>(random() % parts);
       if (random() % 40 == 0 && is_open[part]) {
         dataset_->close_part(part, random() % 2 == 0);
         is_open[part] = false;
