@@ -182,13 +182,15 @@ def test_stream_or_session_or_agent_ends(agent: Agent) -> None:
         step.post(3)
     with pytest.raises(wherry.FailedPrecondition, match="is closed"):
         stream.bind({"x": x})
-    with wherry.Session(str(agent.session_file)) as session:
-        stream = session.stream("t", {"x": x})
-        step = stream.bind({"x": x})
-        step.post(1).wait(WAIT)
-        agent.process.kill()
-        agent.process.wait()
-        with pytest.raises(wherry.Unavailable):
-            step.post(2).wait(WAIT)
-        with pytest.raises(wherry.Unavailable):
-            step.post(3)
+    session = wherry.Session(str(agent.session_file))
+    stream = session.stream("t", {"x": x})
+    step = stream.bind({"x": x})
+    step.post(1).wait(WAIT)
+    agent.process.kill()
+    agent.process.wait()
+    with pytest.raises(wherry.Unavailable):
+        step.post(2).wait(WAIT)
+    with pytest.raises(wherry.Unavailable):
+        step.post(3)
+    with pytest.raises(wherry.Unavailable):
+        session.close()

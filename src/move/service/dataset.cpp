@@ -105,15 +105,22 @@ Dataset::Blame Dataset::blame(std::uint32_t part, std::uint64_t tag) const noexc
   if (complete_ && tag <= *complete_) return {StatusCode::kFailedPrecondition, kStepIsOver};
   if (left_ == 0 && latest_ <= tag) return {};
   const auto step = pending_.find(tag);
-  Blame skipped;
+  Blame other_cause;
   for (std::uint32_t other = 0; other < parts_.size(); ++other) {
     const Part& p = parts_[other];
     if (other == part || (step != pending_.end() && step->second.frames[other] != nullptr)) continue;
-    if (p.state == State::kGone || p.state == State::kClosed)
-      return {StatusCode::kUnavailable, other + std::uint64_t{1}};
-    if (p.reached && *p.reached > tag) skipped = {StatusCode::kFailedPrecondition, other + std::uint64_t{1}};
+    const std::uint64_t detail = other + std::uint64_t{1};
+    if (p.state == State::kGone || p.state == State::kClosed) {
+      if (!p.reached || *p.reached < tag) return {StatusCode::kUnavailable, detail};
+      // It came so far, but another part made an end of the step; unless it died on the way.
+      if (p.state == State::kGone) other_cause = {StatusCode::kUnavailable, detail};
+    }
+    if (other_cause.code == StatusCode::kOk && p.reached && *p.reached > tag)
+      other_cause = {StatusCode::kFailedPrecondition, detail};
+    if (other_cause.code == StatusCode::kOk && p.state == State::kClosed)
+      other_cause = {StatusCode::kUnavailable, detail};
   }
-  return skipped;
+  return other_cause;
 }
 
 Dataset::Added Dataset::add(std::uint32_t part, std::shared_ptr<Frame> frame) {

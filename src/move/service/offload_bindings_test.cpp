@@ -100,8 +100,9 @@ TEST_F(BindingsTest, SaidInAMessageThatIsRefused_ExpectItToBeCheckedEachTime) {
   FlatOffload wrong = doubles(source, 512);
   wrong.buffers[0].bytes = 8;  // not 512 rows
   post_bound(client, stream, 1, 9, wrong, {&news, 1});
+  EXPECT_EQ(outcome(client, 1), StatusCode::kInvalidArgument);
   post_bound(client, stream, 2, 9, {});
-  for (const std::uint64_t ticket : {1, 2}) EXPECT_EQ(outcome(client, ticket), StatusCode::kInvalidArgument);
+  EXPECT_EQ(outcome(client, 2), StatusCode::kInvalidArgument);
 }
 
 TEST_F(BindingsTest, MoreThanMayBeKept_ExpectTheRestToBeRefusedUntilSomeGo) {
