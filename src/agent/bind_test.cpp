@@ -47,7 +47,7 @@ class Steps : public testing::TestWithParam<Transport> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Transports, Steps, testing::Values(Transport::kShm, Transport::kTcp),
-                         [](const auto& info) { return std::string(to_string(info.param)); });
+                         [](const auto& each) { return std::string(to_string(each.param)); });
 
 TEST_P(Steps, PostedWithOtherValuesEachTime_ExpectEachFrameToHoldThem) {
   constexpr int kSteps = 5;
