@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import threading
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import wherry._native._core as _core
 from wherry import arguments
 from wherry.move.ticket import InFlight, Ticket, time_to_give_up
+
+if TYPE_CHECKING:
+    import wherry._native._core as _core
 
 
 class Step:

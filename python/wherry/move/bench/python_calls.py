@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-import wherry
 from wherry.move.bench.schema import PythonCall
+from wherry.move.session import Session
+from wherry.move.ticket import Ticket
 
 COLUMNS = (1, 4, 16)
 ROWS = 8192  # 64 KiB a column
@@ -33,7 +34,7 @@ def measure(document: dict[str, Any], *, quick: bool) -> None:
     try:
         os.sched_setaffinity(0, {cores[0]})  # the agent that is started takes another one
         gc.disable()
-        with wherry.Session(agent="embedded", name="bench_python", embedded_core=cores[-1]) as session:
+        with Session(agent="embedded", name="bench_python", embedded_core=cores[-1]) as session:
             document.setdefault("transports", session.info.transports)
             document.setdefault("one_sided", session.info.heap)
             rounds = 5 if quick else 11
@@ -45,14 +46,14 @@ def measure(document: dict[str, Any], *, quick: bool) -> None:
     document["results"]["python"] = [asdict(row) for row in rows]
 
 
-def _calls(session: wherry.Session, columns: int, rounds: int, bars: dict[str, Any]) -> list[PythonCall]:
+def _calls(session: Session, columns: int, rounds: int, bars: dict[str, Any]) -> list[PythonCall]:
     """Both ways take turns, round by round."""
     print(f"bench move: python: {columns} columns", file=sys.stderr, flush=True)
     data = {f"c{i}": np.full(ROWS, float(i)) for i in range(columns)}
     sweep = np.zeros(SWEEP_BYTES // 8)
     figures: dict[tuple[str, str], list[float]] = {}
     with session.stream(f"python-{columns}", data, strategy="ipc_page_aligned") as stream, stream.bind(data) as step:
-        ways: dict[str, Callable[[], wherry.Ticket]] = {"offload": lambda: stream.offload(data), "bind": step.post}
+        ways: dict[str, Callable[[], Ticket]] = {"offload": lambda: stream.offload(data), "bind": step.post}
         for way in ways.values():
             _times(way, 64, None)  # first calls meet cold destinations
         for _ in range(rounds):
@@ -75,7 +76,7 @@ def _calls(session: wherry.Session, columns: int, rounds: int, bars: dict[str, A
     ]
 
 
-def _times(call: Callable[[], wherry.Ticket], count: int, sweep: np.ndarray[Any, Any] | None) -> list[float]:
+def _times(call: Callable[[], Ticket], count: int, sweep: np.ndarray[Any, Any] | None) -> list[float]:
     """Microseconds of `count` calls, one in flight at a time; `sweep`: gone through before each."""
     times = []
     for _ in range(count):
