@@ -154,7 +154,7 @@ def test_arguments_are_those_of_offload(bench: Bench) -> None:
     x = np.zeros(10)
     name = bench.name()
     with bench.session.stream(name, {"x": x}) as stream, stream.bind({"x": x}) as step:
-        step.post(np.uint64(7), deadline=60, timeout=np.float32(1)).wait(WAIT)
+        step.post(np.uint64(7), deadline=60, timeout=np.float32(1)).wait(WAIT)  # type: ignore[arg-type]
         step.post((1 << 64) - 1).wait(WAIT)
         for tag in (-1, 1 << 64, 1.5, "x"):
             with pytest.raises(wherry.InvalidArgument, match="tag is"):
