@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,6 +70,10 @@ struct StreamOptions {
   /// Sizes, in bytes (of all buffers of an offload), of the offloads to come: the agent prepares destination memory for
   /// each (paper 004 II-B), in its spare time from now on; what arrives earlier meets colder memory, and does not wait.
   std::vector<std::uint64_t> announced_bytes;
+  /// A stream in parts: several sessions (the ranks of a parallel job, say) open it, each with its own `part`, from 0
+  /// to `parts` - 1. What all of them post with one tag is a step, which readers see whole or not at all. 0: no parts.
+  /// See docs/move.md.
+  std::uint32_t part = 0, parts = 0;
   /// Of the schema itself, as Field::metadata is of a field; readers get it with every frame. pandas' index is in
   /// there.
   std::string schema_metadata;
@@ -94,6 +99,7 @@ class WHERRY_API Ticket {
 
  private:
   friend class Stream;
+  friend class Step;
   Ticket(detail::SessionCore* core, std::uint64_t id) noexcept : core_(core), id_(id) {}
   detail::SessionCore* core_ = nullptr;
   std::uint64_t id_ = 0;
@@ -110,7 +116,40 @@ struct OffloadOptions {
 
 namespace detail {
 class StreamCore;
-}
+class StepCore;
+}  // namespace detail
+
+/// The same columns, to be posted again and again (as MPI's persistent requests): Stream::bind looked at them once, and
+/// memory that nobody registered is registered until the step goes. A post is one message of 64 bytes, however many
+/// columns there are; the agent knows the rest since the first one.
+///
+/// The buffers must stay where and as large as they are for as long as the step lives; their values may change whenever
+/// its tickets are ready. Memory of Session::allocate stays, although its owner is gone, until the step goes; a Region
+/// refuses to be unregistered (kFailedPrecondition). A buffer that was unmapped all the same fails the ticket
+/// (kSourceFault). Move-only; may outlive its stream, not its session.
+class WHERRY_API Step {
+ public:
+  Step(Step&&) noexcept;
+  Step& operator=(Step&&) noexcept;
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
+  ~Step();
+
+  /// As Stream::post, by whose rules it also goes while earlier posts are in flight: each is a frame of its own, and
+  /// the buffers may be changed when the last is ready. kFailedPrecondition: the stream is closed, or the step
+  /// released.
+  Result<Ticket> post(const OffloadOptions& options);
+  Result<Ticket> post(std::uint64_t tag = 0) { return post(OffloadOptions{.tag = tag}); }
+  /// Posts of this step that are not complete.
+  [[nodiscard]] std::size_t in_flight() const noexcept;
+  /// Ends it; what is in flight goes on, and its buffers must stay unchanged until then. Does not block. Idempotent.
+  void release() noexcept;
+
+ private:
+  friend class Stream;
+  explicit Step(std::unique_ptr<detail::StepCore> core) noexcept;
+  std::unique_ptr<detail::StepCore> core_;
+};
 
 /// Move-only; must not outlive its session. Closing (or destruction) ends the stream for its readers; kept frames stay
 /// readable.
@@ -138,14 +177,23 @@ class WHERRY_API Stream {
   /// For streams opened with Strategy::kRaw: any number of buffers, one row each.
   Result<Ticket> post_raw(std::span<const std::span<const std::byte>> buffers, const OffloadOptions& options = {});
 
+  /// Looks at the columns once, for posts without them: see Step. Errors as of post(), and kUnavailable.
+  Result<Step> bind(std::span<const Column> columns);
+  Result<Step> bind(std::initializer_list<Column> columns) {
+    return bind(std::span<const Column>(columns.begin(), columns.size()));
+  }
+  /// For streams opened with Strategy::kRaw: one buffer at least.
+  Result<Step> bind_raw(std::span<const std::span<const std::byte>> buffers);
+
   /// Ends the stream once its offloads are done: readers that follow it see the end. Blocks for one round trip.
   Status close();
   [[nodiscard]] const std::string& name() const noexcept;
   [[nodiscard]] const Schema& schema() const noexcept;
 
  private:
-  explicit Stream(std::unique_ptr<detail::StreamCore> core) noexcept;
-  std::unique_ptr<detail::StreamCore> core_;
+  explicit Stream(std::shared_ptr<detail::StreamCore> core) noexcept;
+  Result<Step> bound(std::unique_ptr<detail::StepCore> step);
+  std::shared_ptr<detail::StreamCore> core_;
 };
 
 }  // namespace wherry

@@ -213,6 +213,10 @@ typedef struct wherry_stream_options {
   int32_t when_full;     ///< wherry_when_full
   int32_t sink_format;   ///< wherry_sink_format
   int32_t reserved;      ///< 0
+  /// A stream in parts: several sessions open it, each with its own part, 0 to parts - 1. What all of them post with
+  /// one tag is a step, which readers see whole or not at all. parts 0: none.
+  uint32_t part;
+  uint32_t parts;
 } wherry_stream_options;
 
 /// As wherry_session_options_init. `name` has no default.
@@ -302,6 +306,30 @@ WHERRY_NODISCARD WHERRY_API int wherry_stream_post_arrow(wherry_stream* stream, 
 WHERRY_NODISCARD WHERRY_API int wherry_stream_post_raw(wherry_stream* stream, const wherry_buffer* buffers,
                                                        size_t count, const wherry_post_options* options,
                                                        wherry_ticket* ticket, wherry_error* error);
+
+/// The same columns, to be posted again and again (as MPI's persistent requests). Looked at once: a post is one message
+/// of 64 bytes, however many columns there are. Memory that nobody registered is registered until the step is released.
+/// The buffers must stay where and as large as they are until then, and be mapped; values may change whenever the
+/// step's tickets are ready. A step belongs to its session: release it before the session is closed.
+typedef struct wherry_step wherry_step;
+
+/// As wherry_stream_post, wherry_stream_post_arrow and wherry_stream_post_raw take their data, of which raw needs one
+/// buffer at least. Of an ArrowArray the buffers must stay until the step is released and its tickets are ready.
+WHERRY_NODISCARD WHERRY_API int wherry_stream_bind(wherry_stream* stream, const wherry_column* columns, size_t count,
+                                                   wherry_step** step, wherry_error* error);
+WHERRY_NODISCARD WHERRY_API int wherry_stream_bind_arrow(wherry_stream* stream, const struct ArrowArray* batch,
+                                                         wherry_step** step, wherry_error* error);
+WHERRY_NODISCARD WHERRY_API int wherry_stream_bind_raw(wherry_stream* stream, const wherry_buffer* buffers,
+                                                       size_t count, wherry_step** step, wherry_error* error);
+
+/// As wherry_stream_post, by whose rules it also goes while earlier posts are in flight. WHERRY_FAILED_PRECONDITION:
+/// the stream is closed.
+WHERRY_NODISCARD WHERRY_API int wherry_step_post(wherry_step* step, const wherry_post_options* options,
+                                                 wherry_ticket* ticket, wherry_error* error);
+
+/// What is in flight goes on: its buffers must stay unchanged until the tickets are ready. Does not block; the handle
+/// is gone.
+WHERRY_API int wherry_step_release(wherry_step* step, wherry_error* error);
 
 /// *ready becomes 1 once the source memory may be reused (or the offload failed), 0 before. Reads one word that the
 /// agent writes: no system call, any thread. Does not notice an agent's death: wherry_ticket_wait does.

@@ -81,6 +81,40 @@ bool same_type(const nb::dlpack::dtype& type, std::string_view format) {
   }
 }
 
+OffloadOptions options(std::uint64_t tag, double deadline) {
+  return {.tag = tag, .deadline = from_seconds(deadline), .wait_for_ticket = std::chrono::nanoseconds(0)};
+}
+
+/// Posts, and again while it would block, `timeout` seconds at most: here and not in the client, so that other threads
+/// run and Ctrl-C works meanwhile.
+template <typename Post>
+PyTicket admitted(const nb::object& owner, const std::string& stream, double timeout, const Post& post) {
+  Result<Ticket> ticket = post();
+  if (!ticket && ticket.status().is_would_block()) {
+    const auto again = [&](std::chrono::nanoseconds) {
+      ticket = post();
+      return Look{ticket.ok() || !ticket.status().is_would_block(), ticket.status()};
+    };
+    const Status s = wait_in_slices(timeout, kShortSlice, again, [] { return false; });
+    if (s.is_would_block()) {
+      raise({StatusCode::kWouldBlock, "stream '" + stream +
+                                          "': as many offloads are in flight as the session allows (max_tickets): "
+                                          "wait for one, or give a timeout"});
+    }
+  }
+  return {owner, value_or_raise(std::move(ticket))};
+}
+
+struct PyStep {
+  nb::object owner;
+  std::string stream;
+  Step step;
+
+  PyTicket post(std::uint64_t tag, double deadline, double timeout) {
+    return admitted(owner, stream, timeout, [&] { return step.post(options(tag, deadline)); });
+  }
+};
+
 class PyStream {
  public:
   PyStream(nb::object owner, Stream stream) : owner_(std::move(owner)), stream_(std::move(stream)) {}
@@ -88,6 +122,36 @@ class PyStream {
   /// Each column: a C-contiguous numpy array, or the pair of capsules that __arrow_c_array__ returns. The caller keeps
   /// them alive.
   PyTicket post(const nb::list& columns, std::uint64_t tag, double deadline, double timeout) {
+    take(columns);
+    return post_struct(parent_, tag, deadline, timeout);
+  }
+
+  /// The same for columns that are posted again and again: the caller keeps them alive, and in place.
+  PyStep bind(const nb::list& columns) {
+    take(columns);
+    return bind_struct(parent_);
+  }
+
+  PyTicket post_batch(const nb::capsule& array, std::uint64_t tag, double deadline, double timeout) {
+    return post_struct(batch_of(array), tag, deadline, timeout);
+  }
+  PyStep bind_batch(const nb::capsule& array) { return bind_struct(batch_of(array)); }
+
+  PyTicket post_raw(const nb::list& buffers, std::uint64_t tag, double deadline, double timeout) {
+    const auto spans = spans_of(buffers);
+    return admitted(owner_, stream_.name(), timeout, [&] { return stream_.post_raw(spans, options(tag, deadline)); });
+  }
+  PyStep bind_raw(const nb::list& buffers) {
+    return {owner_, stream_.name(), value_or_raise(stream_.bind_raw(spans_of(buffers)))};
+  }
+
+  /// With the GIL: another thread may use the session as soon as this one gives it away.
+  void close() { ok_or_raise(stream_.close()); }
+  [[nodiscard]] std::string name() const { return stream_.name(); }
+
+ private:
+  /// Views of the columns, under parent_.
+  void take(const nb::list& columns) {
     const Schema& schema = stream_.schema();
     const std::size_t n = columns.size();
     if (n != schema.size()) {
@@ -116,59 +180,28 @@ class PyStream {
                                                  " rows where the first column has " + std::to_string(rows)});
       }
     }
-    const void* no_validity = nullptr;
-    ArrowArray parent{};
-    parent.length = rows < 0 ? 0 : rows;
-    parent.release = borrowed;
-    parent.n_buffers = 1;
-    parent.buffers = &no_validity;
-    parent.n_children = static_cast<std::int64_t>(n);
-    parent.children = children_.data();
-    return post_struct(parent, tag, deadline, timeout);
+    parent_ = {};
+    parent_.length = rows < 0 ? 0 : rows;
+    parent_.release = borrowed;
+    parent_.n_buffers = 1;
+    parent_.buffers = &no_validity_;
+    parent_.n_children = static_cast<std::int64_t>(n);
+    parent_.children = children_.data();
   }
 
-  PyTicket post_batch(const nb::capsule& array, std::uint64_t tag, double deadline, double timeout) {
+  static const ArrowArray& batch_of(const nb::capsule& array) {
     auto* batch = static_cast<ArrowArray*>(PyCapsule_GetPointer(array.ptr(), "arrow_array"));
     if (batch == nullptr) throw nb::python_error();
-    return post_struct(*batch, tag, deadline, timeout);
+    return *batch;
   }
 
-  PyTicket post_raw(const nb::list& buffers, std::uint64_t tag, double deadline, double timeout) {
+  static std::vector<std::span<const std::byte>> spans_of(const nb::list& buffers) {
     std::vector<std::span<const std::byte>> spans;
     for (const nb::handle buffer : buffers) {
       const auto array = nb::cast<AnyArray>(buffer);
       spans.emplace_back(static_cast<const std::byte*>(array.data()), array.nbytes());
     }
-    return admitted(timeout, [&] { return stream_.post_raw(spans, options(tag, deadline)); });
-  }
-
-  /// With the GIL: another thread may use the session as soon as this one gives it away.
-  void close() { ok_or_raise(stream_.close()); }
-  [[nodiscard]] std::string name() const { return stream_.name(); }
-
- private:
-  static OffloadOptions options(std::uint64_t tag, double deadline) {
-    return {.tag = tag, .deadline = from_seconds(deadline), .wait_for_ticket = std::chrono::nanoseconds(0)};
-  }
-
-  /// Posts, and again while it would block, `timeout` seconds at most: here and not in the client, so that other
-  /// threads run and Ctrl-C works meanwhile.
-  template <typename Post>
-  PyTicket admitted(double timeout, const Post& post) {
-    Result<Ticket> ticket = post();
-    if (!ticket && ticket.status().is_would_block()) {
-      const auto again = [&](std::chrono::nanoseconds) {
-        ticket = post();
-        return Look{ticket.ok() || !ticket.status().is_would_block(), ticket.status()};
-      };
-      const Status s = wait_in_slices(timeout, kShortSlice, again, [] { return false; });
-      if (s.is_would_block()) {
-        raise({StatusCode::kWouldBlock, "stream '" + stream_.name() +
-                                            "': as many offloads are in flight as the session allows (max_tickets): "
-                                            "wait for one, or give offload() a timeout"});
-      }
-    }
-    return {owner_, value_or_raise(std::move(ticket))};
+    return spans;
   }
 
   static ArrowArray* from_numpy(nb::handle object, const Field& field, NumpyColumn& out) {
@@ -209,7 +242,13 @@ class PyStream {
 
   PyTicket post_struct(const ArrowArray& batch, std::uint64_t tag, double deadline, double timeout) {
     ok_or_raise(move::columns_from_c_array(stream_.schema(), batch, tree_));
-    return admitted(timeout, [&] { return stream_.post(tree_.columns(), options(tag, deadline)); });
+    return admitted(owner_, stream_.name(), timeout,
+                    [&] { return stream_.post(tree_.columns(), options(tag, deadline)); });
+  }
+
+  PyStep bind_struct(const ArrowArray& batch) {
+    ok_or_raise(move::columns_from_c_array(stream_.schema(), batch, tree_));
+    return {owner_, stream_.name(), value_or_raise(stream_.bind(tree_.columns()))};
   }
 
   nb::object owner_;
@@ -217,12 +256,15 @@ class PyStream {
   move::ColumnTree tree_;
   std::vector<NumpyColumn> numpy_;
   std::vector<ArrowArray*> children_;
+  const void* no_validity_ = nullptr;
+  ArrowArray parent_{};
 };
 
 /// The arguments of Session.open_stream().
 StreamOptions stream_options(const std::string& name, const std::string& strategy, std::uint64_t keep_frames,
                              std::uint64_t keep_bytes, const std::string& when_full, const std::string& sink_dir,
-                             const std::string& sink_format, const std::vector<std::uint64_t>& announce) {
+                             const std::string& sink_format, const std::vector<std::uint64_t>& announce,
+                             std::uint32_t part, std::uint32_t parts) {
   StreamOptions options;
   options.name = name;
   options.strategy = value_or_raise(parse_strategy(strategy));
@@ -239,6 +281,8 @@ StreamOptions stream_options(const std::string& name, const std::string& strateg
   else if (!sink_format.empty())
     raise({StatusCode::kInvalidArgument, "sink_format: want 'arrow' or 'parquet', not '" + sink_format + "'"});
   options.announced_bytes = announce;
+  options.part = part;
+  options.parts = parts;
   return options;
 }
 
@@ -260,7 +304,15 @@ void bind_move(nb::module_& m, nb::class_<PySession>& session) {
       .def_prop_ro("transfer_ns", [](const PyTicket& t) { return t.ticket.transfer_ns(); })
       .def_prop_ro("sequence", [](const PyTicket& t) { return t.ticket.sequence(); });
 
+  nb::class_<PyStep>(m, "Step")
+      .def("post", &PyStep::post, "tag"_a, "deadline"_a, "timeout"_a)
+      .def("in_flight", [](const PyStep& s) { return s.step.in_flight(); })
+      .def("release", [](PyStep& s) { s.step.release(); });
+
   nb::class_<PyStream>(m, "Stream")
+      .def("bind", &PyStream::bind, "columns"_a)
+      .def("bind_batch", &PyStream::bind_batch, "array"_a)
+      .def("bind_raw", &PyStream::bind_raw, "buffers"_a)
       .def("post", &PyStream::post, "columns"_a, "tag"_a, "deadline"_a, "timeout"_a)
       .def("post_batch", &PyStream::post_batch, "array"_a, "tag"_a, "deadline"_a, "timeout"_a)
       .def("post_raw", &PyStream::post_raw, "buffers"_a, "tag"_a, "deadline"_a, "timeout"_a)
@@ -271,9 +323,10 @@ void bind_move(nb::module_& m, nb::class_<PySession>& session) {
       "open_stream",
       [](nb::handle_t<PySession> self, const std::string& name, const nb::object& schema, const std::string& strategy,
          std::uint64_t keep_frames, std::uint64_t keep_bytes, const std::string& when_full, const std::string& sink_dir,
-         const std::string& sink_format, const std::vector<std::uint64_t>& announce) {
-        StreamOptions options =
-            stream_options(name, strategy, keep_frames, keep_bytes, when_full, sink_dir, sink_format, announce);
+         const std::string& sink_format, const std::vector<std::uint64_t>& announce, std::uint32_t part,
+         std::uint32_t parts) {
+        StreamOptions options = stream_options(name, strategy, keep_frames, keep_bytes, when_full, sink_dir,
+                                               sink_format, announce, part, parts);
         Schema fields;
         if (!schema.is_none()) {
           auto* c_schema = static_cast<ArrowSchema*>(PyCapsule_GetPointer(schema.ptr(), "arrow_schema"));
@@ -284,7 +337,7 @@ void bind_move(nb::module_& m, nb::class_<PySession>& session) {
                             value_or_raise(Stream::open(nb::cast<PySession&>(self).session, options, fields)));
       },
       "name"_a, "schema"_a.none(), "strategy"_a, "keep_frames"_a, "keep_bytes"_a, "when_full"_a, "sink_dir"_a,
-      "sink_format"_a, "announce"_a);
+      "sink_format"_a, "announce"_a, "part"_a, "parts"_a);
 }
 
 }  // namespace wherry::python

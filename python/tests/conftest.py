@@ -291,6 +291,10 @@ def move_document() -> dict[str, Any]:
                  "flight_cpu_us": 250.0, "cpu_ratio": 250.0}
                 for s in sizes
             ],
+            "python": [
+                {"columns": 16, "size": 1048576, "call": "offload", "warm_us": 60.5, "cold_us": 207.0},
+                {"columns": 16, "size": 1048576, "call": "bind", "warm_us": 3.5, "cold_us": 50.0},
+            ],
             "flight_16_columns": [
                 {"size": s, "move_gbps": 50.0, "flight_gbps": 25.0, "throughput_ratio": 2.0, "move_cpu_us": 2.0,
                  "flight_cpu_us": 240.0, "cpu_ratio": 120.0}

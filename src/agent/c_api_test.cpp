@@ -21,6 +21,7 @@ const char* c_session(const char* session_file);
 const char* c_plain(const char* session_file);
 const char* c_arrow(const char* session_file);
 const char* c_raw(const char* session_file);
+const char* c_steps(const char* session_file);
 const char* c_session_errors(const char* session_file);
 const char* c_memory_errors(const char* session_file);
 const char* c_stream_errors(const char* session_file);
@@ -148,6 +149,21 @@ TEST(CApi, RawBuffersArrive) {
   EXPECT_EQ(column.GetView(1), "");
 }
 
+TEST(CApi, BoundStepsArrive) {
+  ThreadAgent agent;
+  expect_success(c_steps(agent.session_file().c_str()));
+  const Batches plain = read_all(agent.agent(), "bound");
+  ASSERT_EQ(plain.size(), 3U);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(plain[static_cast<std::size_t>(i)]->num_rows(), 100);
+    const auto& x = static_cast<const arrow::DoubleArray&>(*plain[static_cast<std::size_t>(i)]->column(0));
+    for (int row = 0; row < 100; ++row) ASSERT_EQ(x.Value(row), 1000 * i + row);
+  }
+  const Batches raw = read_all(agent.agent(), "bound-raw");
+  ASSERT_EQ(raw.size(), 1U);
+  EXPECT_EQ(static_cast<const arrow::LargeBinaryArray&>(*raw[0]->column(0)).GetView(0), "hello");
+}
+
 TEST(CApi, EveryErrorIsANumberAndAText) {
   const ThreadAgent agent;
   expect_success(c_session_errors(agent.session_file().c_str()));
@@ -214,7 +230,7 @@ TEST(Exports, TheWholeCAbiAndTheMainCppCalls) {
   for (std::sregex_iterator at(text.begin(), text.end(), function), end; at != end; ++at, ++count) {
     EXPECT_TRUE(names.contains((*at)[1])) << (*at)[1];
   }
-  EXPECT_EQ(count, 25U);
+  EXPECT_EQ(count, 30U);
   EXPECT_TRUE(names.contains("wherry::Session::open(wherry::SessionOptions const&)"));
   EXPECT_TRUE(names.contains("wherry::Stream::close()"));
   EXPECT_TRUE(names.contains("wherry::route::Runtime::start(wherry::route::Options const&)"));

@@ -272,7 +272,7 @@ TEST_F(Memory, AnyAllocationOfAnotherThreadFails_ExpectThePageAndReadersToBeServ
     return answer;
   };
   const std::string page = "GET /metrics HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + agent_->token() + "\r\n\r\n";
-  const std::string hello = R"({"op":"hello","version":1,"token":")" + agent_->token() + "\"}\n";
+  const std::string hello = R"({"op":"hello","version":2,"token":")" + agent_->token() + "\"}\n";
   for (const long count : {1L, kAll}) {
     for (long n = 0; n < 90 && !HasFailure(); n += 3) {
       {

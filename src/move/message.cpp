@@ -121,6 +121,18 @@ bool valid_stream_name(std::string_view name) noexcept {
   return true;
 }
 
+Status check_parts(const StreamOptions& options) {
+  if (options.parts > kMaxParts) {
+    return {StatusCode::kInvalidArgument,
+            fmt::format("{} parts of one stream: want {} at most", options.parts, kMaxParts)};
+  }
+  if (options.part == 0 || options.part < options.parts) return ok_status();
+  return {StatusCode::kInvalidArgument,
+          options.parts == 0 ? fmt::format("part {} of a stream of which `parts` was not given", options.part)
+                             : fmt::format("part {} of {}: parts are numbered from 0 to {}", options.part,
+                                           options.parts, options.parts - 1)};
+}
+
 Status check_schema_metadata(std::string_view metadata) {
   if (metadata.empty() || metadata_bytes(metadata) == static_cast<std::int64_t>(metadata.size())) return ok_status();
   return {StatusCode::kInvalidArgument,
@@ -139,6 +151,8 @@ Bytes encode(const OpenRequest& m) {
   out.put_string(m.options.sink.directory);
   out.put(static_cast<std::uint32_t>(m.options.announced_bytes.size()));
   for (const std::uint64_t bytes : m.options.announced_bytes) out.put(bytes);
+  out.put(m.options.part);
+  out.put(m.options.parts);
   out.put_string(m.options.schema_metadata);
   encode_schema(m.schema, out);
   return std::move(out).take();
@@ -166,6 +180,9 @@ Result<OpenRequest> decode_open(ByteView bytes) {
                   fmt::format("{} announced sizes are over the limit of {}", announced, kMaxAnnounced));
   }
   for (unsigned i = 0; i < announced; ++i) m.options.announced_bytes.push_back(in.get<std::uint64_t>());
+  m.options.part = in.get<std::uint32_t>();
+  m.options.parts = in.get<std::uint32_t>();
+  WHERRY_TRY(check_parts(m.options));
   m.options.schema_metadata = in.get_string();
   WHERRY_TRY(check_schema_metadata(m.options.schema_metadata));
   if (!valid_stream_name(m.options.name)) {

@@ -29,7 +29,10 @@ struct OffloadHeader {
   std::uint32_t buffer_count = 0;
   std::uint32_t dropped_count = 0;
   std::uint32_t region_count = 0;
-  std::uint32_t reserved = 0;
+  /// Other than 0: a number of the client's for these nodes and buffers, of the numbers of regions. A message that
+  /// lists any says what the number means from now on; one that lists none means what the last one said, rows included.
+  /// The number is forgotten when it is listed among the dropped regions, and with its stream.
+  std::uint32_t binding = 0;
 };
 static_assert(sizeof(OffloadHeader) == 64);
 
@@ -88,6 +91,11 @@ constexpr std::uint64_t limit_detail(Limit limit, std::uint64_t allowed) noexcep
 /// The limit in words, and what to do.
 std::string limit_text(std::uint64_t detail);
 
+/// CompletionRecord::detail of a part's offload that failed because of its step: the number of the part at fault, plus
+/// one. kUnavailable: it has gone, or was closed; kFailedPrecondition: it has come to a later tag, or (kStepIsOver) the
+/// step is complete already, or older than the latest that is.
+inline constexpr std::uint64_t kStepIsOver = ~std::uint64_t{0};
+
 /// Request "open": answered with the stream's id (u32).
 struct OpenRequest {
   StreamOptions options;
@@ -101,6 +109,9 @@ Bytes encode(const OpenRequest& m);
 /// kProtocol for garbage, kInvalidArgument for a bad name or absurd announcements.
 Result<OpenRequest> decode_open(ByteView in);
 
+inline constexpr std::uint32_t kMaxParts = 4096;  ///< of one stream
+/// kInvalidArgument for a part that is none of `parts`.
+Status check_parts(const StreamOptions& options);
 /// kInvalidArgument for what is not key/value pairs as the C data interface encodes them.
 Status check_schema_metadata(std::string_view metadata);
 /// Whether `name` is 1 to 255 of [A-Za-z0-9._-] and not "." or "..".

@@ -30,7 +30,7 @@ namespace wherry::session {
 
 inline constexpr std::uint32_t kMagic = 0x59524857;  // "WHRY"
 /// Raised with every change of a control or data message. Client and agent must be of one version.
-inline constexpr std::uint32_t kProtocolVersion = 5;
+inline constexpr std::uint32_t kProtocolVersion = 6;
 inline constexpr unsigned kPingMessage = 0;  ///< active message ids: 0 is the fabric's, services take 1 and up
 
 enum class ControlType : std::uint16_t {

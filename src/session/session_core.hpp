@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/hot.hpp"
@@ -29,6 +30,7 @@
 namespace wherry::detail {
 
 inline constexpr std::uint32_t kNoRegion = ~0U;
+inline constexpr std::uint32_t kNoHold = ~0U;
 inline constexpr std::size_t kAutomaticRegions = 1024;  ///< remembered, although nobody registered them
 
 using session::FabricLock;
@@ -47,9 +49,10 @@ class SessionCore final : public session::Connection, public InHotMemory {
     std::uint64_t base = 0, size = 0;
     std::uint32_t id = 0;         ///< on the wire; never reused
     std::uint32_t in_flight = 0;  ///< buffers of tickets that read it
+    std::uint32_t held = 0;       ///< buffers of holds that name it
     bool used = false;            ///< this entry of the table is taken
     bool automatic = false;  ///< of memory that nobody registered: valid only while an offload holds a registration
-    bool orphaned = false;   ///< its owner gave it up while it was read: it goes with the last ticket that reads it
+    bool orphaned = false;   ///< its owner gave it up while it was read or held: it goes with the last that does either
     std::uint64_t announced = 0;  ///< the ticket whose message told the agent its key; 0: none
     Bytes key;
     fabric::Region handle;  ///< automatic entries: none, tickets hold theirs
@@ -72,6 +75,30 @@ class SessionCore final : public session::Connection, public InHotMemory {
   /// progress thread.
   Result<std::uint32_t> add_region(Result<fabric::Region> made);
 
+  struct Slot;
+
+  // ---- memory that is posted again and again
+  /// Buffers whose regions stay registered from add_hold() to drop_hold(), and which any number of tickets read. A
+  /// ticket counts the hold as one, however many buffers it has.
+  struct Hold {
+    std::uint32_t id = 0;         ///< of the numbers of regions; for the service's message, never used again
+    std::uint32_t in_flight = 0;  ///< tickets
+    bool used = false;
+    bool orphaned = false;             ///< given up while in flight: it goes with its last ticket
+    HotVector<std::uint32_t> regions;  ///< indices, one a buffer that is not empty
+    std::vector<std::uint32_t> own;    ///< of these, those that add_hold() registered
+  };
+  /// `hints`: one a buffer; set to its region, where it is not empty. The index of the hold.
+  /// kUnavailable, or why memory cannot be registered.
+  Result<std::uint32_t> add_hold(std::span<const std::pair<std::uint64_t, std::uint64_t>> buffers,
+                                 HotVector<std::uint32_t>& hints);
+  /// No ticket is posted with it any more. Does not wait: what is in flight keeps the regions.
+  void drop_hold(std::uint32_t index);
+  [[nodiscard]] std::uint32_t hold_id(std::uint32_t index) const noexcept { return holds_[index].id; }
+  /// The operation reads what the hold names. One hold a ticket.
+  void reads_hold(Slot& slot, std::uint32_t index) noexcept;
+  [[nodiscard]] std::uint32_t hold_in_flight(std::uint32_t index);
+
   // ---- posting
   /// What a ticket's failure means, in the words of the service that posted it. `code` and `detail`: as in its
   /// CompletionRecord.
@@ -84,6 +111,7 @@ class SessionCore final : public session::Connection, public InHotMemory {
     HotVector<std::uint32_t> regions;  ///< indices, each counted in in_flight
     std::vector<fabric::Region> temporary;
     Describe describe = nullptr;
+    std::uint32_t hold = kNoHold;
   };
   /// Starts to fetch what posting will need for these buffers.
   void prefetch_for(std::span<const std::uint32_t> hints, std::size_t message_bytes) noexcept {
@@ -104,6 +132,8 @@ class SessionCore final : public session::Connection, public InHotMemory {
   /// (kNoRegion: nowhere); set to where it is.
   [[gnu::always_inline]] Result<std::uint32_t> reads(Slot& slot, std::uint64_t address, std::uint64_t bytes,
                                                      std::uint32_t& hint);
+  /// The same where the region is known: of a hold, by its hints.
+  std::uint32_t reads_region(Slot& slot, std::uint32_t index);
   /// Regions that the message must tell the agent of: it has not heard of them yet.
   [[nodiscard]] std::span<const session::NewRegion> announcements() const noexcept { return announcements_; }
   /// Ids that the agent may forget, `most` at most; posted() is told how many of them the message named.
@@ -142,6 +172,8 @@ class SessionCore final : public session::Connection, public InHotMemory {
   WHERRY_HOT Result<std::uint32_t> resolve(std::uint64_t address, std::uint64_t bytes, std::uint32_t& hint, Slot& slot);
   Result<std::uint32_t> register_temporarily(std::uint64_t address, std::uint64_t bytes, Slot& slot);
   void free_region(std::uint32_t index);
+  void free_if_done(std::uint32_t index);
+  void free_hold(std::uint32_t index);
   std::uint32_t free_entry();
   WHERRY_HOT void limit_automatic();
   WHERRY_HOT void let_go(Slot& slot);
@@ -161,6 +193,7 @@ class SessionCore final : public session::Connection, public InHotMemory {
   void note_unsent() override;
 
   HotVector<RegionEntry> regions_;
+  HotVector<Hold> holds_;
   std::uint32_t next_region_id_ = 1;
   std::vector<std::uint32_t> registered_;                            ///< entries that somebody registered
   std::unordered_multimap<std::uint64_t, std::uint32_t> automatic_;  ///< the others, by address
@@ -183,6 +216,10 @@ class SessionCore final : public session::Connection, public InHotMemory {
 inline Result<std::uint32_t> SessionCore::reads(Slot& slot, std::uint64_t address, std::uint64_t bytes,
                                                 std::uint32_t& hint) {
   WHERRY_ASSIGN(const std::uint32_t index, resolve(address, bytes, hint, slot));
+  return reads_region(slot, index);
+}
+
+inline std::uint32_t SessionCore::reads_region(Slot& slot, std::uint32_t index) {
   RegionEntry& region = regions_[index];
   ++region.in_flight;
   slot.regions.push_back(index);
@@ -191,6 +228,11 @@ inline Result<std::uint32_t> SessionCore::reads(Slot& slot, std::uint64_t addres
     announcements_.push_back({region.id, region.base, region.size, region.key});
   }
   return region.id;
+}
+
+inline void SessionCore::reads_hold(Slot& slot, std::uint32_t index) noexcept {
+  slot.hold = index;
+  ++holds_[index].in_flight;
 }
 
 /// Into the mailbox where there is one. What is too large for it goes over the fabric; an empty record in the mailbox

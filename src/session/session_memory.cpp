@@ -63,6 +63,9 @@ Status SessionCore::remove_region(std::uint32_t index) {
   if (inherited()) return broken_;
   if (regions_[index].in_flight != 0) reap();
   RegionEntry& region = regions_[index];
+  if (region.held != 0) {
+    return {StatusCode::kFailedPrecondition, "a bound step reads this memory: release the step first"};
+  }
   if (region.in_flight != 0 && !agent_gone()) {
     const auto reads = [&](const Slot& slot) { return std::ranges::find(slot.regions, index) != slot.regions.end(); };
     return {StatusCode::kFailedPrecondition,
@@ -79,8 +82,12 @@ void SessionCore::remove_region_waiting(std::uint32_t index, std::chrono::nanose
   const Deadline deadline(patience);
   Patience pause;
   while (!remove_region(index)) {
+    RegionEntry& region = regions_[index];
+    if (region.held != 0) {  // as long as its step: its owner knows, and nothing is wrong
+      region.orphaned = true;
+      return;
+    }
     if (deadline.passed()) {
-      RegionEntry& region = regions_[index];
       region.orphaned = true;
       // Not fmt::print, which throws where standard error is closed: this runs in destructors.
       std::fputs(
@@ -100,11 +107,79 @@ void SessionCore::remove_region_waiting(std::uint32_t index, std::chrono::nanose
 void SessionCore::let_go(Slot& slot) {
   const FabricLock lock(fabric_mutex_, shared());
   for (const std::uint32_t index : slot.regions) {
-    RegionEntry& region = regions_[index];
-    if (--region.in_flight == 0 && region.orphaned) free_region(index);
+    --regions_[index].in_flight;
+    free_if_done(index);
   }
   slot.regions.clear();
   slot.temporary.clear();
+  if (slot.hold == kNoHold) return;
+  const std::uint32_t index = std::exchange(slot.hold, kNoHold);
+  Hold& hold = holds_[index];
+  if (--hold.in_flight == 0 && hold.orphaned) free_hold(index);
+}
+
+void SessionCore::free_if_done(std::uint32_t index) {
+  const RegionEntry& region = regions_[index];
+  if (region.orphaned && region.in_flight == 0 && region.held == 0) free_region(index);
+}
+
+// ---------------------------------------------------------------- holds
+
+Result<std::uint32_t> SessionCore::add_hold(std::span<const std::pair<std::uint64_t, std::uint64_t>> buffers,
+                                            HotVector<std::uint32_t>& hints) {
+  if (inherited() || closed() || agent_gone()) return broken_;
+  auto index = static_cast<std::uint32_t>(std::ranges::find_if(holds_, [](const Hold& hold) { return !hold.used; }) -
+                                          holds_.begin());
+  if (index == holds_.size()) holds_.emplace_back();
+  Hold& hold = holds_[index];
+  hold = {};
+  hold.used = true;
+  hold.id = next_region_id_++;
+  hints.assign(buffers.size(), kNoRegion);
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const auto [address, bytes] = buffers[i];
+    if (bytes == 0) continue;
+    const auto known = std::ranges::find_if(
+        registered_, [&](std::uint32_t region) { return regions_[region].offers(address, bytes); });
+    if (known != registered_.end()) {
+      hints[i] = *known;
+    } else {
+      auto made = register_memory(reinterpret_cast<void*>(address), bytes);
+      if (!made) {
+        drop_hold(index);
+        return made;
+      }
+      hints[i] = *made;
+      hold.own.push_back(*made);
+    }
+    ++regions_[hints[i]].held;
+    hold.regions.push_back(hints[i]);
+  }
+  return index;
+}
+
+void SessionCore::drop_hold(std::uint32_t index) {
+  if (inherited()) return;  // the parent's
+  if (holds_[index].in_flight != 0) reap();
+  const FabricLock lock(fabric_mutex_, shared());
+  if (holds_[index].in_flight == 0) return free_hold(index);
+  holds_[index].orphaned = true;
+}
+
+std::uint32_t SessionCore::hold_in_flight(std::uint32_t index) {
+  if (holds_[index].in_flight != 0 && !inherited()) reap();
+  return holds_[index].in_flight;
+}
+
+/// Under the fabric lock.
+void SessionCore::free_hold(std::uint32_t index) {
+  const Hold hold = std::exchange(holds_[index], Hold());
+  dropped_.push_back(hold.id);
+  for (const std::uint32_t region : hold.own) regions_[region].orphaned = true;
+  for (const std::uint32_t region : hold.regions) {
+    --regions_[region].held;
+    free_if_done(region);
+  }
 }
 
 Result<std::uint32_t> SessionCore::resolve(std::uint64_t address, std::uint64_t bytes, std::uint32_t& hint,

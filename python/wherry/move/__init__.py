@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from wherry.move.reader import open as open
     from wherry.move.reader import streams as streams
     from wherry.move.session import Session as Session
+    from wherry.move.stream import Step as Step
     from wherry.move.stream import Stream as Stream
     from wherry.move.ticket import Ticket as Ticket
 
@@ -26,7 +27,7 @@ if not TYPE_CHECKING:  # so that a checker of types knows which names there are
             "wherry.move.flight": ("flight_client", "flight_frames"),
             "wherry.move.reader": ("Frame", "StreamReader", "StreamStatus", "open", "streams"),
             "wherry.move.session": ("Session",),
-            "wherry.move.stream": ("Stream",),
+            "wherry.move.stream": ("Step", "Stream"),
             "wherry.move.ticket": ("Ticket",),
         },
     )

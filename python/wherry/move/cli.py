@@ -154,6 +154,9 @@ def _streams_table(found: Sequence[reader.StreamStatus]) -> Table | str:
         table.caption, table.caption_justify = escape("\n".join(failed)), "left"
     for stream in found:
         state = "open" if stream.open else "ended"
+        if stream.parts:
+            state += f", {stream.open_parts} of {stream.parts} parts"
+            state += f", {stream.discarded_steps} steps discarded" if stream.discarded_steps else ""
         counts = (
             str(stream.held_frames),
             str(stream.total_frames),
@@ -217,13 +220,12 @@ def _limited(source: reader.StreamReader, limit: int | None) -> Iterator[tuple[r
         if frame.skipped:
             lost = f"{counted(frame.skipped, 'frame')} before frame {frame.sequence}"
             note(f"wherry: {lost} {'was' if frame.skipped == 1 else 'were'} gone before being read")
-        if left is None:
-            yield frame, frame.batch
-            continue
-        yield frame, frame.batch.slice(0, left)
-        left -= min(left, frame.batch.num_rows)
-        if left == 0:
-            return
+        for batch in frame.batches:  # one a part
+            yield frame, batch if left is None else batch.slice(0, left)
+            if left is not None:
+                left -= min(left, batch.num_rows)
+                if left == 0:
+                    return
 
 
 def _write_arrow(batches: Iterator[tuple[reader.Frame, Any]], output: Path | None) -> None:
@@ -273,7 +275,8 @@ def _write_table(batches: Iterator[tuple[reader.Frame, Any]], output: Path | Non
     try:
         for frame, batch in batches:
             # Not the table's title, which would break at the table's width.
-            console.print(f"frame {frame.sequence}, tag {frame.tag}: {counted(frame.rows, 'row')}", soft_wrap=True)
+            of = "" if len(frame.batches) == 1 else f" in {len(frame.batches)} parts"
+            console.print(f"frame {frame.sequence}, tag {frame.tag}: {counted(frame.rows, 'row')}{of}", soft_wrap=True)
             table = Table(box=None)
             for field in batch.schema:
                 table.add_column(f"{field.name}\n[dim]{str(field.type).replace('[', '(').replace(']', ')')}[/dim]")

@@ -88,6 +88,21 @@ def as_column(name: str, value: Any, wanted: pa.DataType | None = None) -> np.nd
     raise InvalidArgument(f"column '{name}': a {type(value).__name__} is neither a numpy array nor an Arrow array")
 
 
+def check_in_place(name: str, given: Any, taken: np.ndarray[Any, Any] | pa.Array) -> None:
+    """InvalidArgument unless `taken`, made of `given`, is the same memory, or memory that nobody changes."""
+    if isinstance(given, np.ndarray):
+        same = isinstance(taken, np.ndarray) and taken.ctypes.data == given.ctypes.data
+        if same or (isinstance(taken, np.ndarray) and taken.nbytes == 0):
+            return
+        how = "converted" if isinstance(taken, pa.Array) else "copied"
+        raise InvalidArgument(
+            f"{name}: this {given.dtype} array would be {how} first, and later posts would not see its changes: bind a "
+            "C-contiguous array of a type that Arrow has as it is, or offload() it each time"
+        )
+    if isinstance(given, list | tuple) or (isinstance(given, pa.ChunkedArray) and given.num_chunks != 1):
+        raise InvalidArgument(f"{name}: a {type(given).__name__} would be copied: bind a numpy array or an Arrow array")
+
+
 def _one_chunk(name: str, value: pa.ChunkedArray) -> pa.Array:
     if value.num_chunks == 1:
         return value.chunk(0)

@@ -21,7 +21,7 @@ from wherry.errors import Error, FailedPrecondition, PermissionDenied, ResourceE
 from wherry.session import Agent as Agent
 from wherry.session import locate
 
-_VERSION = 1  # of the local reader's protocol
+_VERSION = 2  # of the local reader's protocol
 REPLY_TIMEOUT_S = 10.0
 """Beyond the wait that the request itself asks for."""
 _MAX_REPLY = 1 << 24

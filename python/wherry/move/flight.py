@@ -38,10 +38,13 @@ def flight_frames(
     follow: bool = True,
     from_sequence: int = 0,
     count: int | None = None,
+    part: int | None = None,
 ) -> Iterator[tuple[dict[str, Any], pa.RecordBatch]]:
     """Yields (metadata, batch) for each frame of stream `name`, in order; at most `count` of them.
 
     metadata: {"sequence", "tag", "rows", "skipped", "transfer_ns", "source_bytes"}. The batch is the client's own copy.
+    A step of a stream in parts comes as one batch a part, in their order, whose metadata have the further keys "part"
+    and "parts", and "rows" are the part's; `part`: that one alone.
     A frame of more than 1 GiB comes as several batches, whose metadata have a further key "first_row".
     Raises PermissionDenied, NotFound; Unavailable when it cannot be reached; ResourceExhausted when other readers hold
     all that readers may (agent.reader_budget) for 10 s; DeadlineExceeded after the options' timeout; Error when it
@@ -56,6 +59,8 @@ def flight_frames(
     }
     if count is not None:
         wanted["count"] = count
+    if part is not None:
+        wanted["part"] = arguments.number("part", part, 0, arguments.U64)
     ticket = flight.Ticket(json.dumps(wanted).encode())
     try:
         stream = client.do_get(ticket, options)

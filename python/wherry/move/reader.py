@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 
 from wherry import arguments
-from wherry.errors import DeadlineExceeded, Error, NotFound
+from wherry.errors import DeadlineExceeded, Error, FailedPrecondition, NotFound
 from wherry.move.connection import REPLY_TIMEOUT_S, Agent, Connection, Lease
 
 _SLICE_MS = 50  # a wait for the next frame is cut into slices, so that releases by other threads get through
@@ -53,14 +53,23 @@ class StreamStatus:
     """Frames that did not become a file, though the stream has a sink."""
     sink_error: str
     """Why the first of them did not; empty: all did."""
+    parts: int = 0
+    """Of a stream in parts; 0: it has none."""
+    open_parts: int = 0
+    """Parts that are open for writing."""
+    incomplete_steps: int = 0
+    """Steps that wait for parts."""
+    discarded_steps: int = 0
+    """Steps that were given up, since a part will not come: it has gone, or left them out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One offload, in the agent's memory."""
+    """One offload, or the step of a stream in parts, in the agent's memory."""
 
-    batch: pa.RecordBatch
-    """Shape (rows, fields). Read-only views; valid as long as any of them lives, also after the reader was closed."""
+    batches: tuple[pa.RecordBatch, ...]
+    """One a part; of a stream without parts, and when the reader wants one part, one. Shape (rows, fields). Read-only
+    views; valid as long as any of them lives, also after the reader was closed."""
     sequence: int
     """0, 1, ... within the stream."""
     tag: int
@@ -69,9 +78,21 @@ class Frame:
     skipped: int
     """Frames that were evicted before this reader came to them, directly before this one."""
     transfer_ns: int
-    """First get issued to last byte in place, on the agent's clock."""
+    """First get issued to last byte in place, on the agent's clock; of a step, the slowest part's."""
     source_bytes: int
     """Moved from the host."""
+
+    @property
+    def batch(self) -> pa.RecordBatch:
+        """The only batch. Raises FailedPrecondition for a step of several parts, which no one batch holds."""
+        if len(self.batches) != 1:
+            raise FailedPrecondition(f"a step of {len(self.batches)} parts is not one batch: take table, or batches")
+        return self.batches[0]
+
+    @property
+    def table(self) -> pa.Table:
+        """All batches as one table, without a copy: one chunk a part."""
+        return pa.Table.from_batches(self.batches)
 
 
 class StreamReader:
@@ -88,11 +109,13 @@ class StreamReader:
         follow: bool = True,
         from_sequence: int = 0,
         timeout: float | None = None,
+        part: int | None = None,
     ) -> None:
         self.name = arguments.text("name", name)
         self.follow = bool(follow)
         self.timeout = None if timeout is None else arguments.seconds("timeout", timeout, 0)
         self.next_sequence = arguments.number("from_sequence", from_sequence, 0, arguments.U64)
+        self.part = None if part is None else arguments.number("part", part, 0, arguments.U64)
         self._generation: int | None = None  # of the stream that was read: another one may take over its name
         self._ended = False
         self._connection = Connection(agent, REPLY_TIMEOUT_S)
@@ -129,6 +152,8 @@ class StreamReader:
             question = {"op": "next", "stream": self.name, "sequence": self.next_sequence, "timeout_ms": wait_ms}
             if self._generation is not None:
                 question["generation"] = self._generation
+            if self.part is not None:
+                question["part"] = self.part
             reply = self._connection.request(question, wait_ms / 1000)
             what = reply.get("what")
             if what == "frame":
@@ -148,20 +173,15 @@ class StreamReader:
         connection = self._connection
         try:
             lease = Lease(connection, int(reply["lease"]))  # from here on, given back whatever happens
-            offset, size = int(reply["offset"]), int(reply["bytes"])
-            if offset < 0 or size < 0 or offset + size > connection.arena_bytes:
-                raise Error(f"a frame at {offset}, {size} bytes, is outside of the {connection.arena_bytes} mapped")
-            memory = pa.foreign_buffer(connection.address + offset, size, base=lease)
-            with pa.ipc.open_stream(pa.BufferReader(memory)) as stream:
-                batch = stream.read_next_batch()
+            parts = reply.get("parts", [reply])
             frame = Frame(
-                batch=batch,
+                batches=tuple(self._batch(part, lease) for part in parts),
                 sequence=int(reply["sequence"]),
                 tag=int(reply["tag"]),
-                rows=int(reply["rows"]),
+                rows=sum(int(part["rows"]) for part in parts),
                 skipped=int(reply["skipped"]),
-                transfer_ns=int(reply["transfer_ns"]),
-                source_bytes=int(reply["source_bytes"]),
+                transfer_ns=max(int(part["transfer_ns"]) for part in parts),
+                source_bytes=sum(int(part["source_bytes"]) for part in parts),
             )
         except (pa.ArrowException, OSError, StopIteration) as error:  # before ValueError, which ArrowInvalid is
             where = f"frame {reply.get('sequence')} of {self.name!r}"
@@ -171,6 +191,16 @@ class StreamReader:
         self.next_sequence = frame.sequence + 1
         self._generation = reply.get("generation")
         return frame
+
+    def _batch(self, where: dict[str, Any], lease: Lease) -> pa.RecordBatch:
+        """The batch at that place of the arena."""
+        connection = self._connection
+        offset, size = int(where["offset"]), int(where["bytes"])
+        if offset < 0 or size < 0 or offset + size > connection.arena_bytes:
+            raise Error(f"a frame at {offset}, {size} bytes, is outside of the {connection.arena_bytes} mapped")
+        memory = pa.foreign_buffer(connection.address + offset, size, base=lease)
+        with pa.ipc.open_stream(pa.BufferReader(memory)) as stream:
+            return stream.read_next_batch()
 
     def close(self) -> None:
         """Ends the iteration, and leaves the agent as soon as no frame is in use any more. Idempotent."""
@@ -193,16 +223,18 @@ def open(
     follow: bool = True,
     from_sequence: int = 0,
     timeout: float | None = None,
+    part: int | None = None,
 ) -> StreamReader:
     """Opens stream `name` for reading without a copy, on the agent's machine.
 
     follow: wait for frames to come until the stream ends; False: stop after those that the agent holds now.
     from_sequence: the first frame wanted; older ones are not read, and evicted ones are counted in Frame.skipped.
     timeout: seconds that the iteration waits for one frame, None for ever; then DeadlineExceeded.
+    part: of a stream in parts, of each step that part alone; None: all of it, as Frame.batches and Frame.table.
 
     Raises NotFound (no agent, no such stream), Unavailable, PermissionDenied, VersionMismatch, Error.
     """
-    return StreamReader(name, agent, follow=follow, from_sequence=from_sequence, timeout=timeout)
+    return StreamReader(name, agent, follow=follow, from_sequence=from_sequence, timeout=timeout, part=part)
 
 
 def streams(agent: Agent = None) -> list[StreamStatus]:
@@ -219,7 +251,7 @@ def _list(connection: Connection, only: str = "") -> list[StreamStatus]:
     reply = connection.request({"op": "list", "stream": only} if only else {"op": "list"})
     names = StreamStatus.__dataclass_fields__
     try:
-        found = [StreamStatus(**{name: entry[name] for name in names}) for entry in reply["streams"]]
+        found = [StreamStatus(**{name: entry[name] for name in names if name in entry}) for entry in reply["streams"]]
     except (KeyError, TypeError) as error:
         raise Error(f"the agent's list of streams cannot be used: {error!r}") from None
     return sorted(found, key=lambda stream: stream.name)

@@ -105,6 +105,8 @@ class Session:
         sink_dir: str | os.PathLike[str] | None = None,
         sink_format: str | None = None,
         announce: Sequence[int] = (),
+        part: int | None = None,
+        parts: int | None = None,
     ) -> Stream:
         """Opens a stream for writing.
 
@@ -114,12 +116,17 @@ class Session:
             frame, "wait" only frames that somebody has read: nothing is lost, and offloads wait instead.
         sink_dir, sink_format: write every frame as an "arrow" or "parquet" file into a directory of the agent's.
         announce: sizes, in bytes, of the offloads to come; memory for them is prepared now.
+        part, parts: several sessions (MPI ranks, say) open the same stream, each with its own part, 0 to parts - 1,
+            and otherwise the same arguments. What all of them offload with one tag is a step; tags of a part rise.
+            Readers see a step whole or not at all. See docs/move.md.
 
         Raises AlreadyExists, InvalidArgument, Unsupported (a type that Wherry does not move, by name), Unavailable.
         """
         core = self._live
         if (sink_dir is None) != (sink_format is None):
             raise InvalidArgument("sink_dir and sink_format go together: give both or none")
+        if (part is None) != (parts is None):
+            raise InvalidArgument("part and parts go together: give both or none")
         arrow: pa.Schema | None = None
         if strategy == "raw":
             if schema is not None:
@@ -138,6 +145,8 @@ class Session:
             "" if sink_dir is None else arguments.path("sink_dir", sink_dir),
             arguments.text("sink_format", sink_format or ""),
             arguments.numbers("announce", announce, 0, arguments.U64),
+            0 if part is None else arguments.number("part", part, 0, (1 << 32) - 1),
+            0 if parts is None else arguments.number("parts", parts, 1, (1 << 32) - 1),
         )
         assert self._open is not None
         stream = Stream(opened, arrow, self._open[1])

@@ -15,7 +15,7 @@ import wherry._native._core as _core
 from wherry import arguments
 from wherry.errors import InvalidArgument
 from wherry.move import columns
-from wherry.move.ticket import InFlight, Ticket
+from wherry.move.ticket import InFlight, Ticket, time_to_give_up
 
 _BUFFERS = bytes | bytearray | memoryview
 
@@ -60,11 +60,9 @@ class Stream:
         Raises WouldBlock, InvalidArgument, Unsupported, Unavailable.
         """
         self._in_flight.forget_finished()
-        if deadline is not None and not (limit := arguments.seconds("deadline", deadline)) > 0:
-            raise InvalidArgument(f"deadline is {deadline}: want seconds, more than 0, or None")
         options = (
             arguments.number("tag", tag, 0, arguments.U64),
-            0.0 if deadline is None else limit,
+            0.0 if deadline is None else time_to_give_up(deadline),
             arguments.seconds("timeout", timeout),
         )
         sources: Any
@@ -73,11 +71,10 @@ class Stream:
             with self._turn:
                 core = self._core.post_raw(sources, *options)
         elif isinstance(data, Mapping):
-            self._check_names(list(data))
-            sources = [self._column(field, data[field.name]) for field in self._schema]
-            columns = [v if isinstance(v, np.ndarray) else v.__arrow_c_array__() for v in sources]
+            sources = self._columns(data)
+            given = [v if isinstance(v, np.ndarray) else v.__arrow_c_array__() for v in sources]
             with self._turn:
-                core = self._core.post(columns, *options)
+                core = self._core.post(given, *options)
         else:
             sources = self._one_batch(data)
             with self._turn:
@@ -85,6 +82,38 @@ class Stream:
         ticket = Ticket(core, sources)
         self._in_flight.add(ticket)
         return ticket
+
+    def bind(self, data: Any) -> Step:
+        """Looks at the columns once, for posts that do not name them again: `step = bind(data); step.post(tag)`.
+
+        data: as offload() takes it. Refused is what offload() would copy or convert first, since later posts would not
+        see changes: arrays with other strides or of the other byte order; booleans, strings, days and masked arrays of
+        numpy (bind an Arrow array of theirs); lists; tables of several chunks.
+        Memory that nobody registered is registered until the step is released.
+        Raises InvalidArgument, Unsupported, FailedPrecondition, Unavailable.
+        """
+        self._in_flight.forget_finished()
+        sources: Any
+        if self._schema is None:
+            sources = self._raw_buffers(data)
+            for number, (given, taken) in enumerate(zip(data, sources, strict=True)):
+                columns.check_in_place(f"buffer {number}", given, taken)
+            with self._turn:
+                core = self._core.bind_raw(sources)
+        elif isinstance(data, Mapping):
+            sources = self._columns(data)
+            for field, taken in zip(self._schema, sources, strict=True):
+                columns.check_in_place(f"column '{field.name}'", data[field.name], taken)
+            given = [v if isinstance(v, np.ndarray) else v.__arrow_c_array__() for v in sources]
+            with self._turn:
+                core = self._core.bind(given)
+        else:
+            if isinstance(data, pa.Table) and any(column.num_chunks > 1 for column in data.columns):
+                raise InvalidArgument("the table has several chunks: bind combine_chunks() of it")
+            sources = self._one_batch(data)
+            with self._turn:
+                core = self._core.bind_batch(sources.__arrow_c_array__()[1])
+        return Step(core, sources, self._in_flight, self._turn)
 
     def close(self) -> None:
         """Ends the stream once its offloads are done; readers that follow it see the end."""
@@ -122,6 +151,11 @@ class Stream:
             what = [f"missing {_named(missing)}"] * bool(missing) + [f"not in the schema {_named(extra)}"] * bool(extra)
             raise InvalidArgument(f"stream '{self.name}' has columns {_named(names)}: {'; '.join(what)}")
         raise InvalidArgument(f"stream '{self.name}' has columns {_named(names)}, in this order, not {_named(given)}")
+
+    def _columns(self, data: Mapping[str, Any]) -> list[np.ndarray[Any, Any] | pa.Array]:
+        assert self._schema is not None
+        self._check_names(list(data))
+        return [self._column(field, data[field.name]) for field in self._schema]
 
     def _column(self, field: pa.Field, value: Any) -> np.ndarray[Any, Any] | pa.Array:
         """`value` as what belongs into `field`, or InvalidArgument."""
@@ -182,3 +216,61 @@ class Stream:
                 raise InvalidArgument(
                     f"column '{field.name}' of stream '{self.name}' is not nullable, and has {column.null_count} nulls"
                 )
+
+
+class Step:
+    """The same arrays, posted again and again; `Stream.bind` makes it. A post costs the same for any number of columns.
+
+    The step keeps the arrays alive. Each must stay the same memory: change values, and do not resize. `numpy` refuses
+    `resize()` while the step lives, unless it is told not to check references; memory that is gone then fails the
+    ticket (SourceFault), and memory that was used again for something else is posted as it is.
+    """
+
+    __slots__ = ("_core", "_in_flight", "_post", "_sources", "_turn")
+
+    def __init__(self, core: _core.Step, sources: Any, in_flight: InFlight, turn: threading.Lock) -> None:
+        self._core = core
+        self._post = core.post
+        self._sources = sources
+        self._in_flight = in_flight
+        self._turn = turn  # the stream's
+
+    def post(self, tag: int = 0, deadline: float | None = None, timeout: float = 0.0) -> Ticket:
+        """Hands the arrays, as they are now, to the agent and returns at once. Arguments and errors: `Stream.offload`.
+
+        May be called while earlier posts are in flight: each is a frame of its own. Change values only when the latest
+        ticket is ready. Raises FailedPrecondition when the stream or the session is closed, or the step released.
+        """
+        self._in_flight.forget_finished()
+        limit = 0.0
+        if deadline is not None:
+            limit = time_to_give_up(deadline)
+        try:
+            with self._turn:
+                core = self._post(tag, limit, timeout)
+        except TypeError:  # numbers of other kinds, numpy's say, or what is none
+            tag = arguments.number("tag", tag, 0, arguments.U64)
+            timeout = arguments.seconds("timeout", timeout)
+            with self._turn:
+                core = self._post(tag, limit, timeout)
+        ticket = Ticket(core, self._sources)
+        self._in_flight.add(ticket)
+        return ticket
+
+    def in_flight(self) -> int:
+        """Posts of this step that are not complete."""
+        return self._core.in_flight()
+
+    def release(self) -> None:
+        """Ends it, and lets go of the arrays; the agent may read them until the tickets are ready. Idempotent."""
+        with self._turn:
+            self._core.release()
+        self._sources = None
+
+    def __enter__(self) -> Step:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()

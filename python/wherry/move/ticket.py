@@ -14,7 +14,7 @@ from typing import Any
 
 import wherry._native._core as _core
 from wherry import arguments
-from wherry.errors import Error
+from wherry.errors import Error, InvalidArgument
 
 _FOREVER = math.inf
 _AT_EXIT_S = 10.0
@@ -62,6 +62,14 @@ class Ticket:
 def time_limit(timeout: float | None) -> float:
     """Seconds, as C++ takes them; None: for ever."""
     return _FOREVER if timeout is None else arguments.seconds("timeout", timeout)
+
+
+def time_to_give_up(deadline: float) -> float:
+    """Seconds, as C++ takes an offload's deadline."""
+    limit = arguments.seconds("deadline", deadline)
+    if limit > 0:
+        return limit
+    raise InvalidArgument(f"deadline is {deadline}: want seconds, more than 0, or None")
 
 
 class InFlight:

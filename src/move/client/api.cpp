@@ -34,6 +34,35 @@ Status complete(Sink& sink, const detail::SessionCore& core) {
   return ok_status();
 }
 
+Status closed(const detail::StreamCore& stream) {
+  return {StatusCode::kFailedPrecondition, fmt::format("stream '{}' is closed", stream.options.name)};
+}
+
+/// A part that goes back would wait for steps that are over.
+Status check_tag(const detail::StreamCore& stream, std::uint64_t tag) {
+  if (stream.options.parts == 0 || stream.posted == 0 || tag > stream.last_tag) return ok_status();
+  return {StatusCode::kInvalidArgument,
+          fmt::format("part {} of stream '{}': tag {} after tag {}: a part posts each step once, and its tags rise",
+                      stream.options.part, stream.options.name, tag, stream.last_tag)};
+}
+
+void note_posted(detail::StreamCore& stream, std::uint64_t tag) noexcept {
+  ++stream.posted;
+  stream.last_tag = tag;
+}
+
+Status check_count(std::span<const std::span<const std::byte>> buffers) {
+  if (buffers.size() <= move::kMaxOffloadBuffers) return ok_status();
+  return {StatusCode::kInvalidArgument,
+          fmt::format("{} buffers in one offload: at most {}", buffers.size(), move::kMaxOffloadBuffers)};
+}
+
+void fill(move::FlatOffload& flat, std::span<const std::span<const std::byte>> buffers) {
+  flat.clear();
+  for (const auto& buffer : buffers)
+    flat.buffers.push_back({reinterpret_cast<std::uint64_t>(buffer.data()), buffer.size(), 0, 0, 0});
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------- Stream
@@ -45,7 +74,8 @@ Result<Stream> Stream::open(Session& session, const StreamOptions& options, cons
                   fmt::format("stream name '{}': want 1 to 255 of A-Z a-z 0-9 . _ -", options.name.substr(0, 64)));
   }
   WHERRY_TRY(move::check_schema_metadata(options.schema_metadata));
-  auto stream = std::make_unique<detail::StreamCore>();
+  WHERRY_TRY(move::check_parts(options));
+  auto stream = std::shared_ptr<detail::StreamCore>(new detail::StreamCore);  // not make_shared: see InHotMemory
   stream->session = &core;
   stream->options = options;
   stream->schema = schema;
@@ -58,7 +88,7 @@ Result<Stream> Stream::open(Session& session, const StreamOptions& options, cons
   return Stream(std::move(stream));
 }
 
-Stream::Stream(std::unique_ptr<detail::StreamCore> core) noexcept : core_(std::move(core)) {}
+Stream::Stream(std::shared_ptr<detail::StreamCore> core) noexcept : core_(std::move(core)) {}
 Stream::Stream(Stream&&) noexcept = default;
 Stream& Stream::operator=(Stream&& other) noexcept {
   std::swap(core_, other.core_);
@@ -70,9 +100,10 @@ Stream::~Stream() {
 
 Result<Ticket> Stream::post(std::span<const Column> columns, const OffloadOptions& options) {
   detail::StreamCore& s = *core_;
-  if (!s.open) return Status(StatusCode::kFailedPrecondition, fmt::format("stream '{}' is closed", s.options.name));
+  if (!s.open) return closed(s);
   if (s.options.strategy == Strategy::kRaw)
     return Status(StatusCode::kInvalidArgument, "a raw stream has no columns: use post_raw");
+  WHERRY_TRY(check_tag(s, options.tag));
   prefetch_for_writing(&s, sizeof s);
   prefetch_for_writing(s.session, sizeof *s.session);
   prefetch_hot_code();
@@ -86,26 +117,53 @@ Result<Ticket> Stream::post(std::span<const Column> columns, const OffloadOption
   WHERRY_TRY(move::flatten(s.schema, s.plan, columns, s.flat));
   const std::uint64_t rows = static_cast<std::uint64_t>(columns.front().length);
   WHERRY_ASSIGN(auto ticket, move::post(*s.session, s.id, rows, s.flat, s.hints, options));
-  ++s.posted;
+  note_posted(s, options.tag);
   s.last_message_bytes = move::offload_bytes(s.flat, {}, {});
   return Ticket(s.session, ticket);
 }
 
 Result<Ticket> Stream::post_raw(std::span<const std::span<const std::byte>> buffers, const OffloadOptions& options) {
   detail::StreamCore& s = *core_;
-  if (!s.open) return Status(StatusCode::kFailedPrecondition, fmt::format("stream '{}' is closed", s.options.name));
+  if (!s.open) return closed(s);
   if (s.options.strategy != Strategy::kRaw)
     return Status(StatusCode::kInvalidArgument, "only a raw stream takes buffers without columns: use post");
-  if (buffers.size() > move::kMaxOffloadBuffers) {
-    return Status(StatusCode::kInvalidArgument,
-                  fmt::format("{} buffers in one offload: at most {}", buffers.size(), move::kMaxOffloadBuffers));
-  }
-  s.flat.clear();
-  for (const auto& buffer : buffers)
-    s.flat.buffers.push_back({reinterpret_cast<std::uint64_t>(buffer.data()), buffer.size(), 0, 0, 0});
+  WHERRY_TRY(check_tag(s, options.tag));
+  WHERRY_TRY(check_count(buffers));
+  fill(s.flat, buffers);
   WHERRY_ASSIGN(auto ticket, move::post(*s.session, s.id, buffers.size(), s.flat, s.hints, options));
-  ++s.posted;
+  note_posted(s, options.tag);
   return Ticket(s.session, ticket);
+}
+
+Result<Step> Stream::bind(std::span<const Column> columns) {
+  detail::StreamCore& s = *core_;
+  if (!s.open) return closed(s);
+  if (s.options.strategy == Strategy::kRaw)
+    return Status(StatusCode::kInvalidArgument, "a raw stream has no columns: use bind_raw");
+  auto step = std::make_unique<detail::StepCore>();
+  WHERRY_TRY(move::flatten(s.schema, s.plan, columns, step->bound.flat));
+  step->bound.flat.roots.clear();
+  step->bound.rows = static_cast<std::uint64_t>(columns.front().length);
+  return bound(std::move(step));
+}
+
+Result<Step> Stream::bind_raw(std::span<const std::span<const std::byte>> buffers) {
+  detail::StreamCore& s = *core_;
+  if (!s.open) return closed(s);
+  if (s.options.strategy != Strategy::kRaw)
+    return Status(StatusCode::kInvalidArgument, "only a raw stream takes buffers without columns: use bind");
+  WHERRY_TRY(check_count(buffers));
+  if (buffers.empty()) return Status(StatusCode::kInvalidArgument, "bind_raw: want at least one buffer");
+  auto step = std::make_unique<detail::StepCore>();
+  fill(step->bound.flat, buffers);
+  step->bound.rows = buffers.size();
+  return bound(std::move(step));
+}
+
+Result<Step> Stream::bound(std::unique_ptr<detail::StepCore> step) {
+  WHERRY_TRY(move::bind(*core_->session, step->bound));
+  step->stream = core_;
+  return Step(std::move(step));
 }
 
 Status Stream::close() {
@@ -120,6 +178,41 @@ Status Stream::close() {
 
 const std::string& Stream::name() const noexcept { return core_->options.name; }
 const Schema& Stream::schema() const noexcept { return core_->schema; }
+
+// ---------------------------------------------------------------- Step
+
+Step::Step(std::unique_ptr<detail::StepCore> core) noexcept : core_(std::move(core)) {}
+Step::Step(Step&&) noexcept = default;
+Step& Step::operator=(Step&& other) noexcept {
+  std::swap(core_, other.core_);
+  return *this;
+}
+Step::~Step() { release(); }
+
+void Step::release() noexcept {
+  if (core_) core_->stream->session->drop_hold(core_->bound.hold);
+  core_.reset();
+}
+
+Result<Ticket> Step::post(const OffloadOptions& options) {
+  if (!core_) return Status(StatusCode::kFailedPrecondition, "the step was released: bind it again");
+  detail::StepCore& step = *core_;
+  detail::StreamCore& stream = *step.stream;
+  prefetch_for_writing(&step, sizeof step);
+  prefetch_for_writing(&stream, sizeof stream);
+  prefetch_for_writing(stream.session, sizeof *stream.session);
+  prefetch_hot_code();
+  stream.session->prefetch_for({}, sizeof(move::OffloadHeader));
+  if (!stream.open) return closed(stream);
+  WHERRY_TRY(check_tag(stream, options.tag));
+  WHERRY_ASSIGN(auto ticket, move::post(*stream.session, stream.id, step.bound, options));
+  note_posted(stream, options.tag);
+  return Ticket(stream.session, ticket);
+}
+
+std::size_t Step::in_flight() const noexcept {
+  return core_ ? core_->stream->session->hold_in_flight(core_->bound.hold) : 0;
+}
 
 // ---------------------------------------------------------------- Ticket
 

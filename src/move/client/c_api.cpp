@@ -5,6 +5,7 @@
 #include <climits>
 #include <cstddef>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,11 @@ struct wherry_stream {
   std::vector<std::span<const std::byte>> buffers;
 };
 
+struct wherry_step {
+  wherry_session* owner;
+  wherry::Step step;
+};
+
 namespace {
 
 static_assert(WHERRY_STRATEGY_C_ABI == static_cast<int>(wherry::Strategy::kCAbi));
@@ -46,7 +52,7 @@ static_assert(WHERRY_SINK_PARQUET == static_cast<int>(wherry::Sink::Format::kPar
 // Size of each struct in its first version: smaller ones were never initialised. When a field is appended, these stay.
 constexpr std::size_t kStreamOptionsFirst = 72;
 constexpr std::size_t kPostOptionsFirst = 32;
-static_assert(sizeof(wherry_stream_options) == 72 && sizeof(wherry_post_options) == 32);
+static_assert(sizeof(wherry_stream_options) == 80 && sizeof(wherry_post_options) == 32);
 // These cannot grow within one WHERRY_ABI_VERSION.
 static_assert(sizeof(wherry_field) == 24 && sizeof(wherry_column) == 32);
 static_assert(sizeof(wherry_ticket) == 16 && sizeof(wherry_buffer) == 16);
@@ -77,6 +83,8 @@ Result<wherry::StreamOptions> stream_options(const wherry_stream_options* given)
   WHERRY_TRY(take_enum(o.sink_format, wherry::Sink::Format::kParquet, "sink_format", out.sink.format));
   out.retention.frames = o.keep_frames;
   out.retention.bytes = o.keep_bytes;
+  out.part = o.part;
+  out.parts = o.parts;
   if (o.sink_directory != nullptr) out.sink.directory = o.sink_directory;
   out.announced_bytes.assign(o.announced_bytes, o.announced_bytes + o.announced_count);
   return out;
@@ -134,12 +142,42 @@ Status plain_columns(wherry_stream& stream, std::span<const wherry_column> given
   return ok_status();
 }
 
-/// What the three kinds of post share. `body` posts with the options that it is given.
+/// `columns` of plain_columns() and post.
+Status check_columns(const wherry_column* columns, std::size_t count) {
+  return columns == nullptr && count != 0 ? is_null("columns") : ok_status();
+}
+
+/// Views of the caller's buffers.
+Status raw_buffers(wherry_stream& stream, const wherry_buffer* buffers, std::size_t count) {
+  if (buffers == nullptr && count != 0) return is_null("buffers");
+  stream.buffers.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (buffers[i].data == nullptr && buffers[i].bytes != 0)
+      return is_null(fmt::format("data of buffer {}", i).c_str());
+    stream.buffers.emplace_back(static_cast<const std::byte*>(buffers[i].data), buffers[i].bytes);
+  }
+  return ok_status();
+}
+
+/// The three kinds of bind. `body` makes the step.
 template <typename Body>
-int post(wherry_stream* stream, const wherry_post_options* options, wherry_ticket* ticket, wherry_error* error,
-         Body&& body) noexcept {
+int bind(wherry_stream* stream, wherry_step** step, wherry_error* error, Body&& body) noexcept {
   return guarded(error, [&]() -> Status {
     if (stream == nullptr) return is_null("stream");
+    if (step == nullptr) return is_null("step");
+    WHERRY_ASSIGN(wherry::Step bound, body());
+    *step = new wherry_step{stream->owner, std::move(bound)};
+    ++stream->owner->children;
+    return ok_status();
+  });
+}
+
+/// What all kinds of post share, of a stream or a step. `body` posts with the options that it is given.
+template <typename Poster, typename Body>
+int post(Poster* stream, const wherry_post_options* options, wherry_ticket* ticket, wherry_error* error,
+         Body&& body) noexcept {
+  return guarded(error, [&]() -> Status {
+    if (stream == nullptr) return is_null(std::is_same_v<Poster, wherry_step> ? "step" : "stream");
     wherry_post_options o{};
     WHERRY_TRY(take_options(options, kPostOptionsFirst, "wherry_post_options", o));
     WHERRY_ASSIGN(const wherry::Ticket posted,
@@ -224,7 +262,7 @@ int wherry_post_options_init(wherry_post_options* options, size_t size) {
 int wherry_stream_post(wherry_stream* stream, const wherry_column* columns, size_t count,
                        const wherry_post_options* options, wherry_ticket* ticket, wherry_error* error) {
   return post(stream, options, ticket, error, [&](const wherry::OffloadOptions& o) -> Result<wherry::Ticket> {
-    if (columns == nullptr && count != 0) return is_null("columns");
+    WHERRY_TRY(check_columns(columns, count));
     WHERRY_TRY(plain_columns(*stream, {columns, count}));
     return stream->stream.post(stream->columns, o);
   });
@@ -245,16 +283,53 @@ int wherry_stream_post_arrow(wherry_stream* stream, const struct ArrowArray* bat
 int wherry_stream_post_raw(wherry_stream* stream, const wherry_buffer* buffers, size_t count,
                            const wherry_post_options* options, wherry_ticket* ticket, wherry_error* error) {
   return post(stream, options, ticket, error, [&](const wherry::OffloadOptions& o) -> Result<wherry::Ticket> {
-    if (buffers == nullptr && count != 0) return is_null("buffers");
-    stream->buffers.clear();
-    for (std::size_t i = 0; i < count; ++i) {
-      if (buffers[i].data == nullptr && buffers[i].bytes != 0)
-        return is_null(fmt::format("data of buffer {}", i).c_str());
-      stream->buffers.emplace_back(static_cast<const std::byte*>(buffers[i].data), buffers[i].bytes);
-    }
+    WHERRY_TRY(raw_buffers(*stream, buffers, count));
     return stream->stream.post_raw(stream->buffers, o);
   });
 }
+
+// ---------------------------------------------------------------- steps
+
+int wherry_stream_bind(wherry_stream* stream, const wherry_column* columns, size_t count, wherry_step** step,
+                       wherry_error* error) {
+  return bind(stream, step, error, [&]() -> Result<wherry::Step> {
+    WHERRY_TRY(check_columns(columns, count));
+    WHERRY_TRY(plain_columns(*stream, {columns, count}));
+    return stream->stream.bind(stream->columns);
+  });
+}
+
+int wherry_stream_bind_arrow(wherry_stream* stream, const struct ArrowArray* batch, wherry_step** step,
+                             wherry_error* error) {
+  return bind(stream, step, error, [&]() -> Result<wherry::Step> {
+    if (batch == nullptr) return is_null("batch");
+    if (!stream->raw) WHERRY_TRY(wherry::move::columns_from_c_array(stream->stream.schema(), *batch, stream->tree));
+    return stream->stream.bind(stream->tree.columns());  // which refuses a raw stream
+  });
+}
+
+int wherry_stream_bind_raw(wherry_stream* stream, const wherry_buffer* buffers, size_t count, wherry_step** step,
+                           wherry_error* error) {
+  return bind(stream, step, error, [&]() -> Result<wherry::Step> {
+    WHERRY_TRY(raw_buffers(*stream, buffers, count));
+    return stream->stream.bind_raw(stream->buffers);
+  });
+}
+
+int wherry_step_post(wherry_step* step, const wherry_post_options* options, wherry_ticket* ticket,
+                     wherry_error* error) {
+  return post(step, options, ticket, error, [&](const wherry::OffloadOptions& o) { return step->step.post(o); });
+}
+
+int wherry_step_release(wherry_step* step, wherry_error* error) {
+  (void)error;
+  if (step == nullptr) return WHERRY_OK;
+  --step->owner->children;
+  delete step;
+  return WHERRY_OK;
+}
+
+// ---------------------------------------------------------------- tickets
 
 int wherry_ticket_ready(wherry_ticket ticket, int* ready, wherry_error* error) {
   return guarded(error, [&]() -> Status {

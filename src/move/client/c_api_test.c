@@ -252,6 +252,66 @@ const char* c_raw(const char* session_file) {
   return NULL;
 }
 
+/// Stream "bound": x of double, three frames of one bound step, with values 1000 * i + row. Stream "bound-raw":
+/// "hello".
+const char* c_steps(const char* session_file) {
+  enum { kRows = 100 };
+  static double x[kRows];
+  const wherry_field fields[] = {{.name = "x", .format = "g"}};
+  const wherry_column column = {.values = x, .rows = kRows};
+  const wherry_buffer buffer = {.data = "hello", .bytes = 5};
+  const void* buffers[] = {NULL, x};
+  struct ArrowArray child = {.length = kRows, .n_buffers = 2, .buffers = buffers, .release = never};
+  struct ArrowArray* children[] = {&child};
+  struct ArrowArray batch = {
+      .length = kRows, .n_buffers = 1, .buffers = buffers, .n_children = 1, .children = children, .release = never};
+  wherry_session* session = NULL;
+  wherry_stream* stream = NULL;
+  wherry_stream* raw = NULL;
+  wherry_step* step = NULL;
+  wherry_step* arrow = NULL;
+  wherry_ticket ticket;
+  wherry_post_options post;
+  OK(open_session(session_file, &session));
+  wherry_stream_options options = named("bound");
+  OK(wherry_stream_open_fields(session, &options, fields, 1, &stream, &why));
+  options = named("bound-raw");
+  options.strategy = WHERRY_STRATEGY_RAW;
+  OK(wherry_stream_open(session, &options, NULL, &raw, &why));
+
+  OK(wherry_stream_bind(stream, &column, 1, &step, &why));
+  OK(wherry_stream_bind_arrow(stream, &batch, &arrow, &why));
+  wherry_post_options_init(&post, sizeof post);
+  for (int i = 0; i < 3; ++i) {
+    for (int row = 0; row < kRows; ++row) x[row] = 1000 * i + row;
+    post.tag = (uint64_t)i;
+    OK(wherry_step_post(i == 1 ? arrow : step, &post, &ticket, &why));
+    OK(wherry_ticket_wait(ticket, 10 * SECONDS, &why));
+  }
+  OK(wherry_step_release(arrow, &why));
+  OK(wherry_stream_bind_raw(raw, &buffer, 1, &arrow, &why));
+  OK(wherry_step_post(arrow, NULL, &ticket, &why));
+  OK(wherry_ticket_wait(ticket, 10 * SECONDS, &why));
+  OK(wherry_step_release(arrow, &why));
+  OK(wherry_step_release(NULL, &why));
+
+  REFUSED(wherry_stream_bind(stream, NULL, 1, &arrow, &why), WHERRY_INVALID_ARGUMENT, "columns is NULL");
+  REFUSED(wherry_stream_bind(stream, &column, 1, NULL, &why), WHERRY_INVALID_ARGUMENT, "step is NULL");
+  REFUSED(wherry_stream_bind(NULL, &column, 1, &arrow, &why), WHERRY_INVALID_ARGUMENT, "stream is NULL");
+  REFUSED(wherry_stream_bind(raw, &column, 1, &arrow, &why), WHERRY_INVALID_ARGUMENT, "bind_raw");
+  REFUSED(wherry_stream_bind_arrow(stream, NULL, &arrow, &why), WHERRY_INVALID_ARGUMENT, "batch is NULL");
+  REFUSED(wherry_stream_bind_raw(raw, NULL, 1, &arrow, &why), WHERRY_INVALID_ARGUMENT, "buffers is NULL");
+  REFUSED(wherry_stream_bind_raw(raw, NULL, 0, &arrow, &why), WHERRY_INVALID_ARGUMENT, "at least one buffer");
+  REFUSED(wherry_step_post(NULL, NULL, &ticket, &why), WHERRY_INVALID_ARGUMENT, "step is NULL");
+  OK(wherry_stream_close(raw, &why));
+  OK(wherry_stream_close(stream, &why));
+  REFUSED(wherry_step_post(step, NULL, &ticket, &why), WHERRY_FAILED_PRECONDITION, "is closed");
+  REFUSED(wherry_session_close(session, &why), WHERRY_FAILED_PRECONDITION, "open");
+  OK(wherry_step_release(step, &why));
+  OK(wherry_session_close(session, &why));
+  return NULL;
+}
+
 // ---------------------------------------------------------------- what is refused
 
 const char* c_session_errors(const char* session_file) {
@@ -540,7 +600,7 @@ const char* c_struct_sizes(const char* session_file) {
   // Too small: a struct that nobody initialised.
   CHECK(wherry_session_options_init(NULL, sizeof options) == WHERRY_INVALID_ARGUMENT);
   CHECK(wherry_session_options_init(&options, sizeof options - 1) == WHERRY_INVALID_ARGUMENT);
-  CHECK(wherry_stream_options_init(&stream_options, sizeof stream_options - 1) == WHERRY_INVALID_ARGUMENT);
+  CHECK(wherry_stream_options_init(&stream_options, 71) == WHERRY_INVALID_ARGUMENT);
   CHECK(wherry_post_options_init(&post, 0) == WHERRY_INVALID_ARGUMENT);
   memset(&options, 0, sizeof options);
   REFUSED(wherry_session_open(&options, &session, &why), WHERRY_INVALID_ARGUMENT, "wherry_session_options_init");

@@ -5,6 +5,9 @@
 
 #include <string>
 #include <utility>
+#include <vector>
+
+#include "base/try.hpp"
 
 namespace wherry::move {
 namespace {
@@ -28,9 +31,26 @@ Status describe(std::uint64_t ticket, StatusCode code, std::uint64_t detail) {
               fmt::format("offload {}: the agent refused the request at buffer {}; its log says why", ticket, detail)};
     case StatusCode::kNotFound:
       return {code, fmt::format("offload {}: the stream was closed", ticket)};
+    case StatusCode::kUnavailable:
+      if (detail == 0) break;
+      return {code, fmt::format("offload {}: its step cannot become complete: part {} of the stream has gone or was "
+                                "closed (the agent's log says when); open that part again, or close this one",
+                                ticket, detail - 1)};
+    case StatusCode::kFailedPrecondition:
+      if (detail == kStepIsOver)
+        return {code, fmt::format("offload {}: the step of its tag, or a later one, is complete already", ticket)};
+      if (detail != 0) {
+        return {code, fmt::format("offload {}: its step cannot become complete: part {} of the stream has gone on to a "
+                                  "later tag",
+                                  ticket, detail - 1)};
+      }
+      return {code, fmt::format("offload {}: the agent does not know the step, whose first post it refused: bind it "
+                                "again",
+                                ticket)};
     default:
-      return {code, fmt::format("offload {} failed: {}", ticket, wherry::to_string(code))};
+      break;
   }
+  return {code, fmt::format("offload {} failed: {}", ticket, wherry::to_string(code))};
 }
 
 /// A stream that was opened after all, when nobody waited for it any more.
@@ -45,7 +65,7 @@ void close_again(detail::SessionCore& session, const session::Response& opened) 
 }  // namespace
 
 Result<std::uint32_t> open_stream(detail::SessionCore& session, OpenRequest request) {
-  std::string name = fmt::format("move open {}", request.options.name);
+  std::string name = fmt::format("move open {} {}", request.options.name, request.options.part);
   request.again = session.recall(name);
   // Late answers that come meanwhile make requests of their own.
   const std::uint64_t number = session.last_request() + 1;
@@ -64,6 +84,36 @@ Result<std::uint32_t> open_stream(detail::SessionCore& session, OpenRequest requ
   return stream;
 }
 
+namespace {
+
+/// The last step of posting: fills the rest of the header. If it fails, the ticket's slot is free again.
+[[gnu::always_inline]] inline Status send(detail::SessionCore& session, detail::SessionCore::Slot& slot,
+                                          OffloadHeader& header, const FlatOffload& flat,
+                                          const OffloadOptions& options) {
+  const auto dropped = session.dropped(kMaxOffloadBuffers);
+  const auto announcements = session.announcements();
+  header.session = session.id();
+  header.ticket = slot.ticket;
+  header.tag = options.tag;
+  header.deadline_ns = options.deadline.count() > 0 ? static_cast<std::uint64_t>(options.deadline.count()) : 0;
+  header.node_count = static_cast<std::uint32_t>(flat.nodes.size());
+  header.buffer_count = static_cast<std::uint32_t>(flat.buffers.size());
+  header.dropped_count = static_cast<std::uint32_t>(dropped.size());
+  header.region_count = static_cast<std::uint32_t>(announcements.size());
+  const std::size_t bytes = offload_bytes(flat, dropped, announcements);
+  Status sent = session.send(slot, kOffloadMessage, bytes, options.wait_for_ticket,
+                             [&](std::byte* to) { write_offload(header, flat, dropped, announcements, to); });
+  if (!sent) {
+    session.undo(slot);
+    Status alive = session.health();
+    return alive ? std::move(sent) : std::move(alive);
+  }
+  session.posted(dropped.size());
+  return ok_status();
+}
+
+}  // namespace
+
 Result<std::uint64_t> post(detail::SessionCore& session, std::uint32_t stream, std::uint64_t rows, FlatOffload& flat,
                            HotVector<std::uint32_t>& hints, const OffloadOptions& options) {
   WHERRY_ASSIGN(detail::SessionCore::Slot* const slot, session.begin(options.wait_for_ticket, describe));
@@ -79,28 +129,36 @@ Result<std::uint64_t> post(detail::SessionCore& session, std::uint32_t stream, s
     }
     buffer.region = *region;
   }
-  const auto dropped = session.dropped(kMaxOffloadBuffers);
-  const auto announcements = session.announcements();
   OffloadHeader header;
-  header.session = session.id();
-  header.ticket = ticket;
-  header.tag = options.tag;
   header.rows = rows;
-  header.deadline_ns = options.deadline.count() > 0 ? static_cast<std::uint64_t>(options.deadline.count()) : 0;
   header.stream = stream;
-  header.node_count = static_cast<std::uint32_t>(flat.nodes.size());
-  header.buffer_count = static_cast<std::uint32_t>(flat.buffers.size());
-  header.dropped_count = static_cast<std::uint32_t>(dropped.size());
-  header.region_count = static_cast<std::uint32_t>(announcements.size());
-  const std::size_t bytes = offload_bytes(flat, dropped, announcements);
-  Status sent = session.send(*slot, kOffloadMessage, bytes, options.wait_for_ticket,
-                             [&](std::byte* to) { write_offload(header, flat, dropped, announcements, to); });
-  if (!sent) {
-    session.undo(*slot);
-    Status alive = session.health();
-    return alive ? std::move(sent) : std::move(alive);
+  WHERRY_TRY(send(session, *slot, header, flat, options));
+  return ticket;
+}
+
+Status bind(detail::SessionCore& session, Bound& bound) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> buffers;
+  buffers.reserve(bound.flat.buffers.size());
+  for (const BufferRef& buffer : bound.flat.buffers) buffers.emplace_back(buffer.address, buffer.bytes);
+  WHERRY_ASSIGN(bound.hold, session.add_hold(buffers, bound.hints));
+  return ok_status();
+}
+
+Result<std::uint64_t> post(detail::SessionCore& session, std::uint32_t stream, Bound& bound,
+                           const OffloadOptions& options) {
+  static const FlatOffload kNothing;
+  WHERRY_ASSIGN(detail::SessionCore::Slot* const slot, session.begin(options.wait_for_ticket, describe));
+  const std::uint64_t ticket = slot->ticket;
+  session.reads_hold(*slot, bound.hold);
+  for (std::size_t i = 0; !bound.told && i < bound.hints.size(); ++i) {
+    if (bound.hints[i] != detail::kNoRegion) bound.flat.buffers[i].region = session.reads_region(*slot, bound.hints[i]);
   }
-  session.posted(dropped.size());
+  OffloadHeader header;
+  header.rows = bound.rows;
+  header.stream = stream;
+  header.binding = session.hold_id(bound.hold);
+  WHERRY_TRY(send(session, *slot, header, bound.told ? kNothing : bound.flat, options));
+  bound.told = true;
   return ticket;
 }
 

@@ -21,4 +21,18 @@ WHERRY_HOT Result<std::uint64_t> post(detail::SessionCore& session, std::uint32_
                                       FlatOffload& flat, HotVector<std::uint32_t>& hints,
                                       const OffloadOptions& options);
 
+/// What a step that was bound posts each time. It lists its buffers in the first message, and only names itself in the
+/// following ones.
+struct Bound : InHotMemory {
+  FlatOffload flat;
+  HotVector<std::uint32_t> hints;  ///< of its hold
+  std::uint64_t rows = 0;
+  std::uint32_t hold = detail::kNoHold;
+  bool told = false;  ///< the agent knows the buffers
+};
+/// Registers the buffers of `flat` that nobody registered, until the hold is dropped.
+Status bind(detail::SessionCore& session, Bound& bound);
+WHERRY_HOT Result<std::uint64_t> post(detail::SessionCore& session, std::uint32_t stream, Bound& bound,
+                                      const OffloadOptions& options);
+
 }  // namespace wherry::move

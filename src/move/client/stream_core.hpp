@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "base/hot_memory.hpp"
+#include "move/client/post.hpp"
 #include "move/flatten.hpp"
 #include "move/plan.hpp"
 #include "session/session_core.hpp"
@@ -22,8 +24,16 @@ class StreamCore : public InHotMemory {
   move::FlatOffload flat;          ///< reused
   HotVector<std::uint32_t> hints;  ///< per buffer: the region that held it last time
   std::uint64_t posted = 0;
+  std::uint64_t last_tag = 0;  ///< of the latest post
   std::size_t last_message_bytes = 0;
   bool open = true;
+};
+
+/// What a Step handle holds.
+class StepCore : public InHotMemory {
+ public:
+  std::shared_ptr<StreamCore> stream;
+  move::Bound bound;
 };
 
 }  // namespace wherry::detail

@@ -69,6 +69,20 @@ void OffloadEngine::take(ClientState& client, ByteView message) {
     return refuse(learned.code(),
                   parsed ? limit_detail(Limit::kRegionBytes, options_.max_region_bytes_per_session) : 0);
   }
+  if (header.binding != 0) {
+    if (const Status known = use_binding(client, stream); !known) {
+      const bool full = known.code() == StatusCode::kResourceExhausted;
+      return refuse(known.code(), full ? limit_detail(Limit::kQueuedBytes, options_.max_queued_bytes_per_session) : 0);
+    }
+  }
+  if (stream.dataset != nullptr) {
+    if (stream.received > 1 && header.tag <= stream.last_tag) {
+      spdlog::warn("stream '{}', part {}: tag {} after tag {}", stream.info->name, stream.part, header.tag,
+                   stream.last_tag);
+      return refuse(StatusCode::kInvalidArgument, 0);
+    }
+    stream.last_tag = header.tag;
+  }
   if (draining_) return refuse(StatusCode::kUnavailable, 0);
   const std::uint64_t queued_bytes = Offload::bytes_of(header.node_count, header.buffer_count);
   if (client.offloads >= options_.max_offloads_per_session) {
@@ -107,6 +121,7 @@ Status OffloadEngine::learn_regions(ClientState& client) {
     client.dropped.push_back({std::move(region), client.starts});
   };
   for (const std::uint32_t id : view_.dropped) {
+    forget_binding(client, id);
     const auto it = client.regions.find(id);
     if (it == client.regions.end()) continue;
     drop(it->second);
@@ -127,6 +142,53 @@ Status OffloadEngine::learn_regions(ClientState& client) {
     it->second = std::move(known);
   }
   return ok_status();
+}
+
+/// The message at hand says what its binding means, or is what it means. Nothing of it is believed yet.
+Status OffloadEngine::use_binding(ClientState& client, const StreamState& stream) {
+  OffloadHeader& header = view_.header;
+  if (header.node_count != 0 || header.buffer_count != 0) {
+    ClientState::Binding binding{header.stream, header.rows, {}, {}};
+    binding.nodes.assign(view_.nodes.begin(), view_.nodes.end());
+    binding.buffers.assign(view_.buffers.begin(), view_.buffers.end());
+    forget_binding(client, header.binding);
+    const std::uint64_t bytes = binding.bytes();
+    if (client.binding_bytes + bytes > options_.max_queued_bytes_per_session) {
+      spdlog::warn("{} (pid {}): the buffers of {} bound steps are over the limit of {} bytes a session: release some",
+                   client.handle->name(), client.handle->pid(), client.bindings.size(),
+                   options_.max_queued_bytes_per_session);
+      return {StatusCode::kResourceExhausted, "too many bound steps"};
+    }
+    client.bindings.emplace(header.binding, std::move(binding));
+    client.binding_bytes += bytes;
+    return ok_status();
+  }
+  const auto it = client.bindings.find(header.binding);
+  if (it == client.bindings.end() || it->second.stream != header.stream) {
+    spdlog::warn("stream '{}', ticket {}: no step {} is bound", stream.info->name, header.ticket, header.binding);
+    return {StatusCode::kFailedPrecondition, "no such step"};
+  }
+  header.rows = it->second.rows;
+  view_.nodes = it->second.nodes;
+  view_.buffers = it->second.buffers;
+  header.node_count = static_cast<std::uint32_t>(view_.nodes.size());
+  header.buffer_count = static_cast<std::uint32_t>(view_.buffers.size());
+  return ok_status();
+}
+
+void OffloadEngine::forget_binding(ClientState& client, std::uint32_t id) {
+  const auto it = client.bindings.find(id);
+  if (it == client.bindings.end()) return;
+  client.binding_bytes -= it->second.bytes();
+  client.bindings.erase(it);
+}
+
+void OffloadEngine::forget_bindings(ClientState& client, const StreamState& stream) {
+  std::erase_if(client.bindings, [&](const auto& entry) {
+    if (entry.second.stream != stream.id) return false;
+    client.binding_bytes -= entry.second.bytes();
+    return true;
+  });
 }
 
 /// Forgets dropped regions that no offload in flight was started with.
@@ -176,7 +238,7 @@ std::uint64_t OffloadEngine::StreamState::shape_of(std::span<const NodeRef> node
   for (const NodeRef& node : nodes) {
     if (node.null_count < 0) return 0;  // the metadata will hold what is counted later
   }
-  return std::uint64_t{info->id} << 32 | shape;
+  return std::uint64_t{id} << 32 | shape;
 }
 
 /// Checks the message against its stream and copies what must outlive it.

@@ -51,8 +51,8 @@ Catalogue::Frames::iterator Catalogue::oldest(Entry& entry, May which, bool idle
 /// Moves a frame to `gone`, so that its memory is freed after the lock.
 void Catalogue::take_out(Entry& entry, Frames::iterator it, std::vector<FramePtr>& gone) {
   gone.push_back(it->frame);  // first: it may throw
-  entry.rows -= it->frame->rows;
-  entry.bytes -= it->frame->layout.total_bytes;
+  entry.rows -= it->frame->step_rows();
+  entry.bytes -= it->frame->step_bytes();
   entry.evicted_unread += it->read ? 0 : 1;
   entry.frames.erase(it);
 }
@@ -209,12 +209,12 @@ void Catalogue::publish(FramePtr frame) {
     Entry* const entry = entry_of(*frame->stream);
     if (entry == nullptr) return;
     assert(frame->sequence == entry->next && "a stream's frames are published in order");
-    entry->frames.push_back({frame, false, ages_ + 1});  // first: it may throw
+    entry->frames.push_back({frame, false, ages_ + 1, {}});  // first: it may throw
     ++ages_;
     entry->next = frame->sequence + 1;
-    entry->rows += frame->rows;
-    entry->bytes += frame->layout.total_bytes;
-    entry->total_bytes += frame->layout.total_bytes;
+    entry->rows += frame->step_rows();
+    entry->bytes += frame->step_bytes();
+    entry->total_bytes += frame->step_bytes();
     while (is_over(entry->info->retention, entry->frames.size(), entry->bytes) && evict(*entry, gone)) {
     }
     if (frame->stream->sink.format != Sink::Format::kNone) sink = sink_hook_;
@@ -243,6 +243,7 @@ StreamStatus Catalogue::status_of(const Entry& entry) {
   status.evicted_unread = entry.evicted_unread;
   status.sink_errors = entry.sink_errors;
   status.sink_error = entry.sink_error;
+  status.parts = entry.parts;
   return status;
 }
 
@@ -292,19 +293,38 @@ Catalogue::Next Catalogue::next(const std::string& name, std::uint64_t sequence,
   }
 }
 
-void Catalogue::mark_read(const Frame& frame) {
+/// Applies `mark` to the step, if it is still held.
+template <typename Mark>
+void Catalogue::mark(const Frame& step, Mark mark) {
   {
     const std::lock_guard lock(mutex_);
-    Entry* const entry = entry_of(*frame.stream);
+    Entry* const entry = entry_of(*step.stream);
     if (entry == nullptr) return;
     const auto held =
-        std::lower_bound(entry->frames.begin(), entry->frames.end(), frame.sequence,
+        std::lower_bound(entry->frames.begin(), entry->frames.end(), step.sequence,
                          [](const Held& one, std::uint64_t wanted) { return one.frame->sequence < wanted; });
-    if (held == entry->frames.end() || held->frame.get() != &frame) return;
-    held->read = true;
-    if (entry->info->retention.when_full != Retention::WhenFull::kWait) return;
+    if (held == entry->frames.end() || held->frame.get() != &step) return;
+    mark(*held);
+    if (!held->read || entry->info->retention.when_full != Retention::WhenFull::kWait) return;
   }
   room_hook_->call();
+}
+
+void Catalogue::mark_read(const Frame& frame) {
+  mark(frame, [](Held& held) { held.read = true; });
+}
+
+void Catalogue::mark_read(const Frame& step, std::uint32_t part) {
+  mark(step, [&](Held& held) {
+    held.parts_read.resize(held.frame->frames());
+    held.parts_read[part] = true;
+    held.read = held.read || std::ranges::all_of(held.parts_read, [](bool read) { return read; });
+  });
+}
+
+void Catalogue::note_parts(const StreamInfo& stream, const PartsStatus& parts) {
+  const std::lock_guard lock(mutex_);
+  if (Entry* const entry = entry_of(stream)) entry->parts = parts;
 }
 
 void Catalogue::sunk(const Frame& frame, const Status& outcome) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frames that the agent holds, by stream: published by the data thread, read by Flight, by processes on the same
-// machine and by the file sink. Thread-safe. One mutex, taken once per frame and by readers; nobody holds it while
-// bytes move.
+// The frames that the agent holds, by stream (of a stream in parts: steps, by their first frame): published by the data
+// thread, read by Flight, by processes on the same machine and by the file sink. Thread-safe. One mutex, taken once per
+// frame and by readers; nobody holds it while bytes move.
 #pragma once
 
 #include <chrono>
@@ -32,6 +32,7 @@ struct StreamStatus {
   std::uint64_t held_frames = 0, held_rows = 0, held_bytes = 0, total_frames = 0, total_bytes = 0, evicted_unread = 0;
   std::uint64_t sink_errors = 0;  ///< frames that did not become a file
   std::string sink_error;         ///< the first one's cause, which names the file
+  PartsStatus parts;
 };
 
 inline constexpr std::size_t kSinkQueue = 64;  ///< frames of one stream that may wait for its sink
@@ -81,8 +82,12 @@ class Catalogue {
             std::uint64_t generation = 0, std::shared_ptr<Loans::Borrower> who = nullptr);
   /// What readers hold, and may hold.
   [[nodiscard]] Loans& loans() const noexcept { return *loans_; }
-  /// The frame has been read in full by somebody: under WhenFull::kWait it may go now.
+  /// The frame (of parts: all of its step) has been read in full by somebody: under WhenFull::kWait it may go now.
   void mark_read(const Frame& frame);
+  /// One part of the step has. The step counts as read when each has been, by whomever.
+  void mark_read(const Frame& step, std::uint32_t part);
+  /// For the status of the stream.
+  void note_parts(const StreamInfo& stream, const PartsStatus& parts);
   /// The sink has done with a frame that it got: written, which counts as read, or not, and why. The first failure of a
   /// stream is logged and kept in its status.
   void sunk(const Frame& frame, const Status& outcome);
@@ -98,7 +103,8 @@ class Catalogue {
   struct Held {
     FramePtr frame;
     bool read = false;
-    std::uint64_t age = 0;  ///< smaller: published earlier, whatever the stream
+    std::uint64_t age = 0;           ///< smaller: published earlier, whatever the stream
+    std::vector<bool> parts_read{};  ///< one a part, once one of several has been read
   };
   struct RoomHook;
   struct Entry {
@@ -109,6 +115,7 @@ class Catalogue {
     std::uint64_t generation = 0, next = 0, rows = 0, bytes = 0, total_bytes = 0, evicted_unread = 0;
     std::uint64_t sinking = 0, sink_errors = 0;  ///< sinking: given to the sink, which has not said sunk() yet
     std::string sink_error;
+    PartsStatus parts;
     bool gave_way = false;  ///< it lost unread frames that it was to keep, and the log says so
   };
   Entry* entry_of(const StreamInfo& stream);
@@ -120,6 +127,8 @@ class Catalogue {
   Entry* yields_to(const StreamInfo& stream, May& which);
   void forget_closed(std::vector<FramePtr>& gone);
   static StreamStatus status_of(const Entry& entry);
+  template <typename Mark>
+  void mark(const Frame& step, Mark mark);
   FramePtr lend(FramePtr frame, std::shared_ptr<Loans::Borrower> who = nullptr) const;
 
   mutable std::mutex mutex_;

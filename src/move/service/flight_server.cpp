@@ -5,6 +5,7 @@
 #include <arrow/flight/server.h>
 #include <arrow/flight/server_middleware.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <map>
@@ -125,6 +126,10 @@ class Server final : public flight::FlightServerBase {
     if (!ticket) return arrow::Status::Invalid(ticket.status().message());
     const std::optional<StreamStatus> status = catalogue_.find(ticket->stream);
     if (!status) return not_found(ticket->stream);
+    if (const std::uint32_t parts = status->info->parts; ticket->part && *ticket->part >= std::max(parts, 1U)) {
+      return arrow::Status::Invalid("stream \"", ticket->stream, "\" has ", std::max(parts, 1U), " parts: no part ",
+                                    *ticket->part);
+    }
     ARROW_ASSIGN_OR_RAISE(auto schema, schema_of(*status));
     *stream = std::make_unique<FrameStream>(catalogue_, context, stopping_, *std::move(ticket), *status,
                                             std::move(schema), max_message_bytes_);
@@ -168,12 +173,21 @@ class Server final : public flight::FlightServerBase {
 
   static arrow::Result<flight::FlightInfo> info_of(const StreamStatus& stream) {
     ARROW_ASSIGN_OR_RAISE(const auto schema, schema_of(stream));
-    flight::FlightEndpoint endpoint;
-    endpoint.ticket.ticket = nlohmann::json{{"stream", stream.info->name}}.dump();
-    return flight::FlightInfo::Make(*schema, flight::FlightDescriptor::Path({stream.info->name}), {std::move(endpoint)},
+    const std::uint32_t parts = stream.info->parts;
+    std::vector<flight::FlightEndpoint> endpoints(std::max(parts, 1U));
+    for (std::uint32_t part = 0; part < endpoints.size(); ++part) {
+      nlohmann::json ticket{{"stream", stream.info->name}};
+      if (parts != 0) {  // the same steps of each
+        ticket["part"] = part;
+        ticket["from"] = stream.first;
+        ticket["until"] = stream.next;
+      }
+      endpoints[part].ticket.ticket = ticket.dump();
+    }
+    return flight::FlightInfo::Make(*schema, flight::FlightDescriptor::Path({stream.info->name}), endpoints,
                                     static_cast<std::int64_t>(stream.held_rows),
                                     static_cast<std::int64_t>(stream.held_bytes),
-                                    /*ordered=*/true);
+                                    /*ordered=*/parts == 0);
   }
 
   Catalogue& catalogue_;

@@ -37,7 +37,8 @@ FrameStream::FrameStream(Catalogue& catalogue, const flight::ServerCallContext& 
       stopping_(stopping),
       ticket_(std::move(ticket)),
       generation_(status.generation),
-      end_(ticket_.follow ? std::numeric_limits<std::uint64_t>::max() : status.next),
+      end_(std::min(ticket_.until.value_or(std::numeric_limits<std::uint64_t>::max()),
+                    ticket_.follow ? std::numeric_limits<std::uint64_t>::max() : status.next)),
       schema_(std::move(schema)),
       mapper_(*schema_),
       options_(arrow::ipc::IpcWriteOptions::Defaults()),
@@ -54,7 +55,10 @@ arrow::Result<flight::FlightPayload> FrameStream::Next() {
   if (payloads_.empty()) {
     // Asking for more means that everything before has been written.
     if (current_ != nullptr) {
-      catalogue_.mark_read(*current_);
+      if (ticket_.part)
+        catalogue_.mark_read(*current_, static_cast<std::uint32_t>(*ticket_.part));
+      else
+        catalogue_.mark_read(*current_);
       current_.reset();
     }
     ARROW_RETURN_NOT_OK(fetch());
@@ -88,7 +92,10 @@ arrow::Status FrameStream::fetch() {
     slice = std::min(2 * slice, kLastSlice);
     if (next.what == What::kTimeout && ticket_.follow) continue;
     if (next.what != What::kFrame || next.frame->sequence >= end_) break;
-    ARROW_RETURN_NOT_OK(prepare(next));
+    for (std::size_t part = 0; part < next.frame->frames(); ++part) {
+      if (ticket_.part && part != *ticket_.part) continue;
+      ARROW_RETURN_NOT_OK(prepare(frame_of(next.frame, part), next.skipped));
+    }
     at_ = next.frame->sequence + 1;
     ++sent_;
     current_ = std::move(next.frame);
@@ -97,8 +104,8 @@ arrow::Status FrameStream::fetch() {
   return arrow::Status::OK();
 }
 
-arrow::Status FrameStream::prepare(const Catalogue::Next& next) {
-  const auto batch = read_frame(next.frame);
+arrow::Status FrameStream::prepare(const FramePtr& frame, std::uint64_t skipped) {
+  const auto batch = read_frame(frame);
   if (!batch) return arrow::Status::UnknownError(batch.status().message());
   ARROW_ASSIGN_OR_RAISE(const auto dictionaries, arrow::ipc::CollectDictionaries(**batch, mapper_));
   for (const auto& [id, values] : dictionaries) {
@@ -106,31 +113,34 @@ arrow::Status FrameStream::prepare(const Catalogue::Next& next) {
     ARROW_RETURN_NOT_OK(arrow::ipc::GetDictionaryPayload(id, values, options_, &payload.ipc_message));
     payloads_.push_back(std::move(payload));
   }
-  if (next.frame->layout.total_bytes > max_message_bytes_) {
+  if (frame->layout.total_bytes > max_message_bytes_) {
     ARROW_RETURN_NOT_OK((*batch)->ValidateFull());  // cutting follows offsets inside the columns
   }
-  return add_batch(next, **batch, 0);
+  return add_batch(*frame, skipped, **batch, 0);
 }
 
 /// In halves, as long as it is too large for a message.
-arrow::Status FrameStream::add_batch(const Catalogue::Next& next, const arrow::RecordBatch& part,
+arrow::Status FrameStream::add_batch(const Frame& frame, std::uint64_t skipped, const arrow::RecordBatch& part,
                                      std::int64_t first_row) {
-  const Frame& frame = *next.frame;
   flight::FlightPayload payload;
   ARROW_RETURN_NOT_OK(arrow::ipc::GetRecordBatchPayload(part, options_, &payload.ipc_message));
   if (payload.ipc_message.body_length > static_cast<std::int64_t>(max_message_bytes_) && part.num_rows() > 1) {
     std::int64_t half = part.num_rows() / 2;
     if (half > 64) half -= half % 64;  // so that bitmaps are cut between bytes and need not be shifted
-    ARROW_RETURN_NOT_OK(add_batch(next, *part.Slice(0, half), first_row));
-    return add_batch(next, *part.Slice(half), first_row + half);
+    ARROW_RETURN_NOT_OK(add_batch(frame, skipped, *part.Slice(0, half), first_row));
+    return add_batch(frame, skipped, *part.Slice(half), first_row + half);
   }
   nlohmann::json about = {{"sequence", frame.sequence},
                           {"tag", frame.tag},
                           {"rows", frame.rows},
-                          {"skipped", next.skipped},
+                          {"skipped", skipped},
                           {"transfer_ns", frame.transfer_ns},
                           {"source_bytes", frame.source_bytes}};
   if (part.num_rows() != static_cast<std::int64_t>(frame.rows)) about["first_row"] = first_row;
+  if (frame.stream->parts != 0) {
+    about["part"] = frame.part;
+    about["parts"] = frame.stream->parts;
+  }
   payload.app_metadata = arrow::Buffer::FromString(about.dump());
   payloads_.push_back(std::move(payload));
   return arrow::Status::OK();

@@ -28,8 +28,9 @@ class FrameStream final : public arrow::flight::FlightDataStream {
 
  private:
   arrow::Status fetch();
-  arrow::Status prepare(const Catalogue::Next& next);
-  arrow::Status add_batch(const Catalogue::Next& next, const arrow::RecordBatch& part, std::int64_t first_row);
+  arrow::Status prepare(const FramePtr& frame, std::uint64_t skipped);
+  arrow::Status add_batch(const Frame& frame, std::uint64_t skipped, const arrow::RecordBatch& part,
+                          std::int64_t first_row);
 
   Catalogue& catalogue_;
   const arrow::flight::ServerCallContext& context_;

@@ -9,9 +9,11 @@ namespace wherry::move {
 
 Result<FlightTicket> parse_ticket(std::string_view bytes) {
   const auto wrong = [](const std::string& what) {
-    return Status(StatusCode::kInvalidArgument,
-                  "ticket: " + what +
-                      R"(; a ticket is a stream's name or {"stream": name, "from": 0, "count": n, "follow": false})");
+    return Status(
+        StatusCode::kInvalidArgument,
+        "ticket: " + what +
+            R"(; a ticket is a stream's name or {"stream": name, "from": 0, "until": m, "count": n, "part": k, )"
+            R"("follow": false})");
   };
   if (bytes.empty() || bytes.size() > 4096) return wrong(bytes.empty() ? "no bytes" : "more than 4096 bytes");
   FlightTicket ticket;
@@ -26,12 +28,13 @@ Result<FlightTicket> parse_ticket(std::string_view bytes) {
     if (key == "stream") {
       if (!value.is_string()) return wrong(R"("stream" must be a string)");
       ticket.stream = value.get<std::string>();
-    } else if (key == "from" || key == "count") {
+    } else if (key == "from" || key == "until" || key == "count" || key == "part") {
       if (!value.is_number_unsigned()) return wrong("\"" + key + "\" must be a number from 0 on, without a fraction");
+      const auto number = value.get<std::uint64_t>();
       if (key == "from")
-        ticket.from = value.get<std::uint64_t>();
+        ticket.from = number;
       else
-        ticket.count = value.get<std::uint64_t>();
+        (key == "until" ? ticket.until : key == "count" ? ticket.count : ticket.part) = number;
     } else if (key == "follow") {
       if (!value.is_boolean()) return wrong(R"("follow" must be true or false)");
       ticket.follow = value.get<bool>();

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "fabric/arena.hpp"
 #include "move/layout.hpp"
@@ -22,7 +23,6 @@ class SinkDirectory;    // sink_directory.hpp
 
 /// What every frame of a stream shares. Immutable after the stream was opened.
 struct StreamInfo {
-  std::uint32_t id = 0;
   std::string name;
   Strategy strategy = Strategy::kIpc;
   Schema schema;                ///< of a raw stream: one field "buffer" of large_binary
@@ -31,11 +31,19 @@ struct StreamInfo {
   std::shared_ptr<const IpcTemplate> ipc;
   Retention retention;
   Sink sink;
+  std::uint32_t parts = 0;  ///< StreamOptions::parts: a step of the stream is as many frames; 0: one
   /// What its products have in common. Only make_products (products.hpp), on the data thread, looks here.
   mutable std::shared_ptr<ProductTemplate> products;
   /// Where its files go; null without a sink, and when it has been closed: streams are remembered for long, and the
   /// handle is a descriptor. Data thread only; FileSink takes its own reference for each frame.
   mutable std::shared_ptr<const SinkDirectory> files;
+};
+
+/// How far the parts of a stream are.
+struct PartsStatus {
+  std::uint32_t parts = 0;                      ///< 0: the stream has none
+  std::uint32_t open = 0;                       ///< that are open for writing
+  std::uint64_t incomplete = 0, discarded = 0;  ///< steps: not complete yet; given up
 };
 
 /// Immutable once published; shared by readers on any thread; its memory goes back to the arena with the last
@@ -52,6 +60,29 @@ class Frame {
   FrameLayout layout;
   std::vector<NodeRef> nodes;
   std::shared_ptr<const Products> products;  ///< null unless the strategy is arrays, record_batch or c_abi
+  /// A stream in parts: the first part's frame stands for the step, and holds those of parts 1, 2, ...
+  std::uint32_t part = 0;
+  std::vector<std::shared_ptr<const Frame>> others;
+
+  // Of the step that this frame stands for.
+  [[nodiscard]] std::size_t frames() const noexcept { return 1 + others.size(); }
+  [[nodiscard]] const Frame& frame(std::size_t i) const noexcept { return i == 0 ? *this : *others[i - 1]; }
+  template <typename Figure>
+  [[nodiscard]] std::uint64_t sum(Figure figure) const noexcept {
+    std::uint64_t all = figure(*this);
+    for (const auto& other : others) all += figure(*other);
+    return all;
+  }
+  [[nodiscard]] std::uint64_t step_rows() const noexcept {
+    return sum([](const Frame& f) { return f.rows; });
+  }
+  /// Of their IPC streams; and of the arena, which is more.
+  [[nodiscard]] std::uint64_t step_bytes() const noexcept {
+    return sum([](const Frame& f) { return f.layout.total_bytes; });
+  }
+  [[nodiscard]] std::uint64_t step_memory() const noexcept {
+    return sum([](const Frame& f) { return f.extent.bytes().size(); });
+  }
 
   /// The frame as a complete Arrow IPC stream, valid while the frame lives. Streams whose strategy does not write the
   /// metadata in transit (arrays, record_batch, c_abi, raw) get it here, once, on first call; thread-safe.
@@ -65,5 +96,8 @@ class Frame {
 };
 
 using FramePtr = std::shared_ptr<const Frame>;
+
+/// One frame of a step. Who has it keeps the whole step.
+inline FramePtr frame_of(const FramePtr& step, std::size_t i) { return {step, &step->frame(i)}; }
 
 }  // namespace wherry::move

@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
+#include <vector>
 
 #include "base/unfinished_file.hpp"
 #include "move/arrow_status.hpp"
@@ -23,18 +25,26 @@ namespace {
 
 constexpr mode_t kMode = 0644;  // less the umask
 
-arrow::Status write_arrow(const arrow::RecordBatch& batch, const std::shared_ptr<arrow::io::OutputStream>& out) {
+using Batches = std::vector<std::shared_ptr<arrow::RecordBatch>>;
+
+arrow::Status write_arrow(const Batches& batches, const std::shared_ptr<arrow::io::OutputStream>& out) {
   arrow::ipc::IpcWriteOptions options;
   options.alignment = 64;
-  ARROW_ASSIGN_OR_RAISE(const auto writer, arrow::ipc::MakeFileWriter(out, batch.schema(), options));
-  ARROW_RETURN_NOT_OK(writer->WriteRecordBatch(batch));
+  options.unify_dictionaries = batches.size() > 1;  // a file has one for all its batches
+  ARROW_ASSIGN_OR_RAISE(const auto writer, arrow::ipc::MakeFileWriter(out, batches.front()->schema(), options));
+  if (batches.size() == 1) {
+    ARROW_RETURN_NOT_OK(writer->WriteRecordBatch(*batches.front()));
+  } else {
+    for (const auto& batch : batches) ARROW_RETURN_NOT_OK(batch->ValidateFull());  // unifying follows the indices
+    ARROW_ASSIGN_OR_RAISE(const auto table, arrow::Table::FromRecordBatches(batches));
+    ARROW_RETURN_NOT_OK(writer->WriteTable(*table));
+  }
   return writer->Close();
 }
 
-arrow::Status write_parquet(const std::shared_ptr<arrow::RecordBatch>& batch,
-                            const std::shared_ptr<arrow::io::OutputStream>& out) {
-  ARROW_RETURN_NOT_OK(batch->ValidateFull());
-  ARROW_ASSIGN_OR_RAISE(const auto table, arrow::Table::FromRecordBatches({batch}));
+arrow::Status write_parquet(const Batches& batches, const std::shared_ptr<arrow::io::OutputStream>& out) {
+  for (const auto& batch : batches) ARROW_RETURN_NOT_OK(batch->ValidateFull());
+  ARROW_ASSIGN_OR_RAISE(const auto table, arrow::Table::FromRecordBatches(batches));
   return parquet::arrow::WriteTable(
       *table, arrow::default_memory_pool(), out, parquet::DEFAULT_MAX_ROW_GROUP_LENGTH,
       parquet::WriterProperties::Builder().compression(arrow::Compression::SNAPPY)->build(),
@@ -53,8 +63,13 @@ Result<std::uint64_t> write_frame_file(FramePtr frame, const SinkDirectory& dire
   const std::string name = sink_file_name(frame->stream->name, frame->sequence, frame->stream->sink.format);
   const auto failed = [&](const std::string& why) { return Status(StatusCode::kUnavailable, path + ": " + why); };
   const bool parquet = frame->stream->sink.format == Sink::Format::kParquet;
-  auto batch = read_frame(std::move(frame));
-  if (!batch) return failed(batch.status().message());
+  Batches batches;  // one a part
+  for (std::size_t i = 0; i < frame->frames(); ++i) {
+    auto batch = read_frame(frame_of(frame, i));
+    if (!batch) return failed(batch.status().message());
+    batches.push_back(*std::move(batch));
+  }
+  frame.reset();
 
   UnfinishedFile file(directory.fd(), unfinished, kMode);
   if (file.fd() < 0) {
@@ -64,7 +79,7 @@ Result<std::uint64_t> write_frame_file(FramePtr frame, const SinkDirectory& dire
   if (copy < 0) return failed(std::strerror(errno));
   const auto out = arrow::io::FileOutputStream::Open(copy);
   if (!out.ok()) return failed(with_cause(out.status()));
-  arrow::Status status = parquet ? write_parquet(*batch, *out) : write_arrow(**batch, *out);
+  arrow::Status status = parquet ? write_parquet(batches, *out) : write_arrow(batches, *out);
   const std::int64_t bytes = status.ok() ? (*out)->Tell().ValueOr(0) : 0;
   status &= (*out)->Close();
   if (!status.ok()) return failed(with_cause(status));

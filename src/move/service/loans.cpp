@@ -7,7 +7,7 @@ namespace wherry::move {
 namespace {
 
 /// What the frame keeps from others: extents are larger than what was asked for (Arena::try_allocate).
-std::uint64_t taken_by(const Frame& frame) { return frame.extent.bytes().size(); }
+std::uint64_t taken_by(const Frame& frame) { return frame.step_memory(); }
 
 }  // namespace
 

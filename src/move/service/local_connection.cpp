@@ -155,8 +155,12 @@ bool LocalConnection::answer(const LocalRequest& request) {
   }
   auto held = leases_.extract(request.lease);
   if (held.empty()) return send_error("no lease " + std::to_string(request.lease) + " on this connection");
-  catalogue_.mark_read(*held.mapped());
-  held.mapped().reset();
+  Lent& lent = held.mapped();
+  if (lent.part)
+    catalogue_.mark_read(*lent.step, *lent.part);
+  else
+    catalogue_.mark_read(*lent.step);
+  lent.step.reset();
   return send(R"({"ok":true})");
 }
 
@@ -187,20 +191,30 @@ bool LocalConnection::answer_next(const LocalRequest& request) {
     case What::kFrame:
       break;
   }
-  const Frame& frame = *next.frame;
-  const Json reply = {{"ok", true},
-                      {"what", "frame"},
-                      {"lease", ++last_lease_},
-                      {"sequence", frame.sequence},
-                      {"tag", frame.tag},
-                      {"rows", frame.rows},
-                      {"offset", frame.extent.offset()},
-                      {"bytes", frame.ipc().size()},
-                      {"skipped", next.skipped},
-                      {"transfer_ns", frame.transfer_ns},
-                      {"source_bytes", frame.source_bytes},
-                      {"generation", next.generation}};
-  leases_.emplace(last_lease_, std::move(next.frame));
+  const Frame& step = *next.frame;
+  if (request.part && *request.part >= step.frames()) {
+    return send_error("stream \"" + request.stream + "\" has " + std::to_string(step.frames()) + " parts: no part " +
+                      std::to_string(*request.part));
+  }
+  Json reply = {
+      {"ok", true},      {"what", "frame"},         {"lease", ++last_lease_},       {"sequence", step.sequence},
+      {"tag", step.tag}, {"skipped", next.skipped}, {"generation", next.generation}};
+  const auto about = [](const Frame& frame) {
+    return Json{{"rows", frame.rows},
+                {"offset", frame.extent.offset()},
+                {"bytes", frame.ipc().size()},
+                {"transfer_ns", frame.transfer_ns},
+                {"source_bytes", frame.source_bytes}};
+  };
+  if (request.part || step.stream->parts == 0) {
+    reply.update(about(step.frame(request.part.value_or(0))));
+  } else {
+    Json& parts = reply["parts"] = Json::array();
+    for (std::size_t i = 0; i < step.frames(); ++i) parts.push_back(about(step.frame(i)));
+  }
+  std::optional<std::uint32_t> part;
+  if (request.part) part = static_cast<std::uint32_t>(*request.part);
+  leases_.emplace(last_lease_, Lent{std::move(next.frame), part});
   return send(reply.dump());
 }
 

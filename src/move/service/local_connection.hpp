@@ -54,7 +54,11 @@ class LocalConnection {
   const std::function<Status()> admit_;
   std::string in_;
   const std::shared_ptr<Loans::Borrower> borrower_ = std::make_shared<Loans::Borrower>();
-  std::map<std::uint64_t, FramePtr> leases_;
+  struct Lent {
+    FramePtr step;
+    std::optional<std::uint32_t> part;  ///< that is read; none: the whole step
+  };
+  std::map<std::uint64_t, Lent> leases_;
   std::uint64_t last_lease_ = 0;
 };
 

@@ -82,7 +82,7 @@ class Reader {
     return reply ? *reply : Json::object();
   }
   bool greet(const std::string& token = "secret") {
-    const Json reply = must({{"token", token}, {"version", 1}});
+    const Json reply = must({{"token", token}, {"version", kLocalVersion}});
     if (reply["ok"] != true) return false;
     bytes_ = reply["arena_bytes"];
     void* view = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, arena_.get(), 0);
@@ -295,12 +295,12 @@ TEST_F(LocalReaderTest, AGenerationTellsOneStreamFromTheNextOfThatName) {
 }
 
 TEST_F(LocalReaderTest, WrongTokensAndVersionsAreTurnedAway) {
-  const Json wrong[] = {{{"token", "secreT"}, {"version", 1}},
-                        {{"token", ""}, {"version", 1}},
-                        {{"token", "secret"}, {"version", 2}},
+  const Json wrong[] = {{{"token", "secreT"}, {"version", kLocalVersion}},
+                        {{"token", ""}, {"version", kLocalVersion}},
+                        {{"token", "secret"}, {"version", kLocalVersion + 1}},
                         {{"token", "secret"}},
                         {{"op", "list"}},
-                        {{"token", 7}, {"version", 1}}};
+                        {{"token", 7}, {"version", kLocalVersion}}};
   for (const Json& hello : wrong) {
     Reader reader(path);
     const Json reply = reader.must(hello);
@@ -326,7 +326,7 @@ TEST_F(LocalReaderTest, MalformedRequestsAreAnsweredAndTheConnectionStays) {
       {R"({"op":"next","stream":"s","timeout_ms":1e99})", "\"timeout_ms\""},
       {R"({"op":"next","stream":"s","timeout_ms":99999999999})", "a day"},
       {R"({"op":"release"})", "\"lease\""},
-      {R"({"token":"secret","version":1})", "already"},
+      {R"({"token":"secret","version":2})", "already"},
       {"\xff\xfe", "JSON"},
       {std::string(60'000, '['), "JSON"}};
   for (const auto& [line, key] : wrong) {
@@ -356,7 +356,7 @@ TEST_F(LocalReaderTest, RequestsMayComeInPiecesAndManyAtOnce) {
   const auto info = opened("s");
   publish(info, 0);
   Reader reader(path);
-  for (const char c : std::string(R"({"token":"secret","version":1})")) ASSERT_TRUE(reader.send(std::string(1, c)));
+  for (const char c : std::string(R"({"token":"secret","version":2})")) ASSERT_TRUE(reader.send(std::string(1, c)));
   ASSERT_TRUE(reader.send("\n{\"op\":\"list\"}\n{\"op\":\"next\",\"stream\":\"s\"}\n{\"op\":\"li"));
   EXPECT_TRUE((*reader.receive()).contains("arena_bytes"));
   EXPECT_TRUE((*reader.receive()).contains("streams"));
@@ -373,7 +373,7 @@ TEST_F(LocalReaderTest, MoreReadersThanTheLimitAreToldSo) {
   }
   {
     Reader one_more(path);
-    const Json reply = one_more.must({{"token", "secret"}, {"version", 1}});
+    const Json reply = one_more.must({{"token", "secret"}, {"version", kLocalVersion}});
     EXPECT_EQ(reply["ok"], false);
     EXPECT_EQ(reply["error"], "the agent serves 64 local readers already: close one, or read through Arrow Flight");
     EXPECT_FALSE(one_more.receive()) << "the connection ends";

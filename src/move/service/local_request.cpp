@@ -66,6 +66,7 @@ Result<LocalRequest> parse_request(std::string_view line) {
       keys.text("stream", request.stream);
       keys.number("sequence", request.sequence, false);
       keys.number("generation", request.generation, false);
+      if (json.contains("part")) keys.number("part", request.part.emplace(), true);
       std::uint64_t timeout = 0;
       keys.number("timeout_ms", timeout, false);
       if (timeout > static_cast<std::uint64_t>(kMaxLocalWait.count()))

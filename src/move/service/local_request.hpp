@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,7 +14,7 @@
 namespace wherry::move {
 
 inline constexpr std::size_t kMaxLocalLine = 64 * 1024;  ///< bytes, without the newline
-inline constexpr std::uint64_t kLocalVersion = 1;
+inline constexpr std::uint64_t kLocalVersion = 2;
 inline constexpr std::chrono::milliseconds kMaxLocalWait = std::chrono::hours(24);
 
 struct LocalRequest {
@@ -23,6 +24,7 @@ struct LocalRequest {
   std::string stream;                    ///< kNext
   std::uint64_t sequence = 0;            ///< kNext; absent: 0
   std::uint64_t generation = 0;          ///< kNext; absent: 0, whichever stream has the name now
+  std::optional<std::uint64_t> part;     ///< kNext; absent: all parts of the step, of a stream that has any
   std::chrono::milliseconds timeout{0};  ///< kNext, at most kMaxLocalWait; absent: 0
   std::uint64_t lease = 0;               ///< kRelease
 };

@@ -81,6 +81,15 @@ void MoveService::shared_metrics(session::MetricsWriter& out) const {
     out.counter("wherry_stream_evicted_unread_total", "Frames that went before anybody read them.", s.evicted_unread,
                 label(s));
   }
+  for (const auto& s : streams) {
+    if (s.info->parts == 0) continue;
+    out.gauge("wherry_stream_open_parts", "Parts that are open for writing.", s.parts.open, label(s));
+  }
+  for (const auto& s : streams) {
+    if (s.info->parts == 0) continue;
+    out.counter("wherry_stream_discarded_steps_total", "Steps that were given up, since a part will not come.",
+                s.parts.discarded, label(s));
+  }
 }
 
 Status MoveService::health() const {

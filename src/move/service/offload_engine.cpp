@@ -57,8 +57,7 @@ void OffloadEngine::on_session_end(session::Client& handle) {
     for (auto& o : stream->queue) {
       if (o->done.pending() != 0 && !attempt([&] { lost_.push_back(std::move(o)); })) (void)o.release();
     }
-    catalogue_.close(stream->info->name);
-    stream->info->files.reset();
+    end_stream(*stream, true);
   }
   attempt([&] { tell_failures(client); });
   inbox_.forget(client);
@@ -148,6 +147,13 @@ bool OffloadEngine::drained() {
 void OffloadEngine::metrics(session::MetricsWriter& out) const {
   std::uint64_t queued = 0;
   std::uint64_t streams = 0;
+  std::uint64_t incomplete = 0;
+  std::uint64_t discarded = counters_.ended_discarded;
+  for (const auto& [name, dataset] : datasets_) {
+    const PartsStatus parts = dataset->status();
+    incomplete += parts.incomplete;
+    discarded += parts.discarded;
+  }
   for (const auto& [id, client] : clients_) {
     queued += client->offloads;
     streams += client->streams.size();
@@ -164,6 +170,11 @@ void OffloadEngine::metrics(session::MetricsWriter& out) const {
               counters_.busy);
   out.counter("wherry_move_transfer_nanoseconds_total", "Time from first get to last byte placed, summed.",
               counters_.transfer_ns);
+  out.counter("wherry_move_steps_total", "Steps of streams in parts that became complete.", counters_.steps);
+  out.counter("wherry_move_discarded_steps_total",
+              "Steps of streams in parts that were given up, since a part will not come.", discarded);
+  out.gauge("wherry_move_incomplete_steps", "Steps of streams in parts that wait for parts.",
+            static_cast<double>(incomplete));
   out.gauge("wherry_move_queued", "Offloads accepted and not yet delivered.", static_cast<double>(queued));
   out.gauge("wherry_move_streams", "Streams open for writing.", static_cast<double>(streams));
 }

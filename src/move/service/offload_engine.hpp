@@ -33,7 +33,7 @@ struct MoveOptions {
   /// Without a root there are no files: clients are not all of the agent's user, who could then make them write as it.
   bool sink_needs_root = false;
   /// What one client may have queued or in flight, in offloads, whatever it asks for; and in bytes that their lists of
-  /// buffers take here (one offload may always be queued).
+  /// buffers take here (one offload may always be queued). The lists of steps that it bound may take as much again.
   std::uint32_t max_offloads_per_session = 4096;
   std::uint64_t max_queued_bytes_per_session = std::uint64_t{64} << 20;
   /// Bytes of one client's messages that have arrived and wait for the engine's turn (one may always).
@@ -41,6 +41,8 @@ struct MoveOptions {
   /// Bytes of one client's table of regions: some 300,000 of them.
   std::uint64_t max_region_bytes_per_session = std::uint64_t{64} << 20;
 };
+
+class Dataset;
 
 class OffloadEngine {
  public:
@@ -66,7 +68,17 @@ class OffloadEngine {
   struct ClientState;
 
   Result<Bytes> open_stream(ClientState& client, ByteView payload);
-  const StreamState* opened_before(ClientState& client, const std::string& name, ByteView opened_with);
+  const StreamState* opened_before(ClientState& client, const StreamOptions& options, ByteView opened_with);
+  Result<std::shared_ptr<const StreamInfo>> make_info(const OpenRequest& request);
+  Status open_new(ClientState& client, std::unique_ptr<StreamState> made, OpenRequest request);
+  Status open_part(ClientState& client, std::unique_ptr<StreamState> made);
+  static std::string owner(const ClientState& client);
+  bool left_behind(Dataset& dataset, const OpenRequest& request);
+  bool end_idle_dataset();
+  void end_stream(StreamState& stream, bool gone);
+  void end_dataset(Dataset& dataset);
+  void note_dataset(const Dataset& dataset);
+  [[nodiscard]] bool may_run_ahead(const StreamState& stream, const Offload& offload) const;
   void prepare_memory(const StreamInfo& info, std::uint64_t announced);
   bool warm_up();
   Result<Bytes> close_stream(ClientState& client, ByteView payload);
@@ -78,6 +90,9 @@ class OffloadEngine {
   void take(ClientState& client, ByteView message);
   void activate(StreamState& stream);
   Status learn_regions(ClientState& client);
+  Status use_binding(ClientState& client, const StreamState& stream);
+  static void forget_binding(ClientState& client, std::uint32_t id);
+  static void forget_bindings(ClientState& client, const StreamState& stream);
   static void free_regions(ClientState& client);
   Status admit(ClientState& client, StreamState& stream, Offload& offload);
   bool try_start(StreamState& stream, Offload& offload);
@@ -99,7 +114,8 @@ class OffloadEngine {
   std::shared_ptr<Arena> arena_;
   Catalogue& catalogue_;
   std::unordered_map<std::uint64_t, std::unique_ptr<ClientState>> clients_;
-  std::vector<StreamState*> active_;             ///< streams whose queue is not empty
+  std::unordered_map<std::string, std::shared_ptr<Dataset>> datasets_;  ///< that have not ended
+  std::vector<StreamState*> active_;                                    ///< streams whose queue is not empty
   std::vector<std::unique_ptr<Offload>> spare_;  ///< reused, so that a warm offload allocates little
   std::vector<std::unique_ptr<Offload>> lost_;   ///< of ended sessions, with gets that never reported
   std::deque<Extent> cold_;                      ///< announced, and not resident yet; warm_up() works them off
@@ -115,7 +131,8 @@ class OffloadEngine {
 
   struct Counters {
     std::uint64_t offloads = 0, failed = 0, bytes = 0, refused = 0, busy = 0, gets = 0, mapped_copies = 0,
-                  transfer_ns = 0;
+                  transfer_ns = 0, steps = 0,
+                  ended_discarded = 0;  ///< of steps: complete; given up by datasets that ended
   } counters_;
 };
 

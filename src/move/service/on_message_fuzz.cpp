@@ -169,6 +169,10 @@ Bytes make_message(FuzzedDataProvider& fuzz, const std::vector<OpenStream>& stre
   } else {
     make_offload(fuzz, stream.plan, header.rows, flat);
   }
+  if (fuzz.ConsumeIntegral<std::uint8_t>() > 180) {
+    header.binding = fuzz.ConsumeIntegralInRange<std::uint32_t>(0, 3);
+    if (fuzz.ConsumeBool()) flat.clear();
+  }
   for (BufferRef& buffer : flat.buffers) {
     buffer.region = fuzz.ConsumeIntegralInRange<std::uint32_t>(0, 2);
     if (buffer.address == kBase) buffer.address += fuzz.ConsumeIntegral<std::uint8_t>();

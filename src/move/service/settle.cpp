@@ -72,15 +72,28 @@ void OffloadEngine::settle(StreamState& stream) {
     frame->tag = o->tag;
     frame->rows = o->rows;
     frame->source_bytes = o->source_bytes;
+    frame->part = stream.part;
     std::swap(frame->nodes, o->nodes);
+    const std::uint64_t number = frame->sequence;
+    FramePtr whole = frame;
+    if (stream.dataset != nullptr) {
+      Dataset::Added added = stream.dataset->add(stream.part, frame);
+      note_dataset(*stream.dataset);
+      if (added.blame.code != StatusCode::kOk) {
+        ++counters_.failed;
+        client.handle->complete(o->ticket, added.blame.code, {.detail = added.blame.detail});
+        continue;
+      }
+      whole = std::move(added.step);
+      counters_.steps += whole != nullptr ? 1 : 0;
+    }
     ++counters_.offloads;
     counters_.bytes += o->source_bytes;
     client.handle->count_moved(o->source_bytes);
     counters_.transfer_ns += frame->transfer_ns;
     // The host first: its buffers are free, whoever reads the frame.
-    client.handle->complete(o->ticket, StatusCode::kOk,
-                            {.transfer_ns = frame->transfer_ns, .sequence = frame->sequence});
-    catalogue_.publish(frame);
+    client.handle->complete(o->ticket, StatusCode::kOk, {.transfer_ns = frame->transfer_ns, .sequence = number});
+    if (whole != nullptr) catalogue_.publish(std::move(whole));
     if (spare_.size() < kSpareOffloads && o->queued_bytes <= kSpareBytes)
       attempt([&] { spare_.push_back(std::move(o)); });
   }

@@ -11,6 +11,7 @@ namespace wherry::move {
 namespace {
 
 constexpr std::uint32_t kMovingPerStream = 16;                // offloads whose gets may be in flight at once
+constexpr std::uint64_t kAheadShare = 4;                      // of the budget: frames whose older steps are incomplete
 constexpr std::size_t kAnnouncedFrames = 2;                   // of one size: one is read while the other arrives
 constexpr std::size_t kWarmUpBytes = std::size_t{128} << 10;  // at a time
 constexpr std::uint64_t kWarmUpNs = 50'000;  // of a poll: how many bytes become resident meanwhile, the machine says
@@ -22,8 +23,39 @@ bool OffloadEngine::must_wait(Offload& o) {
   return false;
 }
 
+/// Whether a part may bring a frame while an older step is incomplete. Parts that did not wait could fill the budget,
+/// and keep those out for which they wait.
+bool OffloadEngine::may_run_ahead(const StreamState& stream, const Offload& o) const {
+  if (stream.info->retention.when_full == Retention::WhenFull::kWait) return false;
+  std::uint64_t bytes = o.frame->layout.total_bytes;
+  for (const auto& [name, dataset] : datasets_) bytes += dataset->pending_bytes();
+  for (const StreamState* other : active_) {
+    if (other->dataset == nullptr) continue;
+    for (const auto& one : other->queue) {
+      if (one->state == Offload::State::kMoving || one->state == Offload::State::kPlaced)
+        bytes += one->frame->extent.bytes().size();
+    }
+  }
+  return bytes <= arena_->capacity() / kAheadShare;
+}
+
 /// Finds destination memory. False: not now.
 bool OffloadEngine::try_start(StreamState& stream, Offload& o) {
+  if (stream.dataset != nullptr) {
+    Dataset& dataset = *stream.dataset;
+    const bool first = &o == stream.queue.front().get();
+    if (first) {
+      dataset.reached(stream.part, o.tag);
+      note_dataset(dataset);
+    }
+    if (const Dataset::Blame why = dataset.blame(stream.part, o.tag); why.code != StatusCode::kOk) {
+      o.state = Offload::State::kFailed;
+      o.code = why.code;
+      o.detail = why.detail;
+      return true;
+    }
+    if ((!first || dataset.ahead(o.tag)) && !may_run_ahead(stream, o)) return must_wait(o);
+  }
   // A stream that must not lose frames starts one at a time, so that its limit holds exactly.
   const bool lossless = stream.info->retention.when_full == Retention::WhenFull::kWait;
   if (lossless && &o != stream.queue.front().get()) return false;
@@ -49,7 +81,7 @@ bool OffloadEngine::try_start(StreamState& stream, Offload& o) {
     if (!cold_.empty()) {
       cold_.clear();
       warm_bytes_ = 0;
-    } else if (!catalogue_.evict_one(*stream.info)) {
+    } else if (!catalogue_.evict_one(*stream.info) && !end_idle_dataset()) {
       return must_wait(o);
     }
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fabric/fabric.hpp"
+#include "move/service/dataset.hpp"
 #include "move/service/offload_engine.hpp"
 
 namespace wherry::move {
@@ -60,7 +61,11 @@ struct OffloadEngine::Offload {
 };
 
 struct OffloadEngine::StreamState {
+  std::uint32_t id = 0;  ///< for the client
   std::shared_ptr<const StreamInfo> info;
+  std::shared_ptr<Dataset> dataset;  ///< null: the stream has no parts; then info is its own
+  std::uint32_t part = 0;
+  std::uint64_t last_tag = 0;  ///< of the latest offload, with a dataset
   ClientState* client = nullptr;
   std::deque<std::unique_ptr<Offload>> queue;  ///< in the order in which they were posted, which is the order of frames
   std::uint64_t next_sequence = 0;
@@ -94,7 +99,19 @@ struct OffloadEngine::ClientState {
     RegionState region;
     std::uint64_t until = 0;  ///< offloads that started later do not use it
   };
+  /// Buffers that the client posts again and again: OffloadHeader::binding.
+  struct Binding {
+    std::uint32_t stream = 0;
+    std::uint64_t rows = 0;
+    std::vector<NodeRef> nodes;
+    std::vector<BufferRef> buffers;
+    [[nodiscard]] std::uint64_t bytes() const noexcept {
+      return sizeof(Binding) + 64 + nodes.size() * sizeof(NodeRef) + buffers.size() * sizeof(BufferRef);
+    }
+  };
   session::Client* handle = nullptr;
+  std::unordered_map<std::uint32_t, Binding> bindings;
+  std::uint64_t binding_bytes = 0;
   std::unordered_map<std::uint32_t, RegionState> regions;
   std::deque<DroppedRegion> dropped;  ///< forgotten by the client, or replaced; freed when no get can be using them
   std::uint64_t region_bytes = 0;     ///< of both

@@ -21,7 +21,11 @@ std::string streams_json(const std::vector<StreamStatus>& streams) {
                    {"total_bytes", stream.total_bytes},
                    {"evicted_unread", stream.evicted_unread},
                    {"sink_errors", stream.sink_errors},
-                   {"sink_error", stream.sink_error}});
+                   {"sink_error", stream.sink_error},
+                   {"parts", stream.info->parts},
+                   {"open_parts", stream.parts.open},
+                   {"incomplete_steps", stream.parts.incomplete},
+                   {"discarded_steps", stream.parts.discarded}});
   }
   return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);  // paths need not be UTF-8
 }

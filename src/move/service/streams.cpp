@@ -42,38 +42,65 @@ Result<Bytes> OffloadEngine::on_request(session::Client& handle, std::string_vie
 
 Result<Bytes> OffloadEngine::open_stream(ClientState& client, ByteView payload) {
   WHERRY_ASSIGN(OpenRequest request, decode_open(payload));
+  const StreamOptions& options = request.options;
   const ByteView opened_with = payload.subspan(1);
   if (request.again) {
-    if (const StreamState* before = opened_before(client, request.options.name, opened_with)) {
+    if (const StreamState* before = opened_before(client, options, opened_with)) {
       Writer out;
-      out.put(before->info->id);
+      out.put(before->id);
       return std::move(out).take();
     }
   }
   if (client.streams.size() >= kMaxStreamsPerSession) {
     return Status(StatusCode::kResourceExhausted, fmt::format("a session may have {} streams", kMaxStreamsPerSession));
   }
+  for (const std::uint64_t bytes : options.announced_bytes) WHERRY_TRY(check_announced(bytes, arena_->capacity()));
+  auto made = std::make_unique<StreamState>();
+  StreamState& stream = *made;
+  stream.id = next_stream_;
+  stream.client = &client;
+  stream.part = options.part;
+  stream.opened_with.assign(opened_with.begin(), opened_with.end());
+  const auto joined = datasets_.find(options.name);
+  if (joined != datasets_.end() && !left_behind(*joined->second, request)) {
+    stream.dataset = joined->second;
+    stream.info = stream.dataset->info();
+    WHERRY_TRY(stream.dataset->check_agrees(request));
+    WHERRY_TRY(open_part(client, std::move(made)));
+  } else {
+    WHERRY_ASSIGN(stream.info, make_info(request));
+    WHERRY_TRY(open_new(client, std::move(made), request));
+  }
+  ++next_stream_;
+  for (const std::uint64_t bytes : options.announced_bytes) prepare_memory(*stream.info, bytes);
+  spdlog::info("stream '{}' opened by {} (pid {}): {}, {} columns{}", stream.info->name, client.handle->name(),
+               client.handle->pid(), to_string(stream.info->strategy), stream.info->schema.size(),
+               stream.dataset == nullptr ? "" : fmt::format(", part {} of {}", stream.part, stream.info->parts));
+  Writer out;
+  out.put(stream.id);
+  return std::move(out).take();
+}
+
+/// What the frames of the stream will share.
+Result<std::shared_ptr<const StreamInfo>> OffloadEngine::make_info(const OpenRequest& request) {
   auto info = std::make_shared<StreamInfo>();
-  info->id = next_stream_;
   info->name = request.options.name;
   info->strategy = request.options.strategy;
   info->schema_metadata = request.options.schema_metadata;
   info->retention = request.options.retention;
   info->sink = request.options.sink;
+  info->parts = request.options.parts;
   if (info->strategy == Strategy::kRaw) {
     if (!request.schema.empty())
       return Status(StatusCode::kInvalidArgument, "a raw stream has no schema: leave it empty");
     info->schema = {field("buffer", "Z")};
   } else {
-    info->schema = std::move(request.schema);
+    info->schema = request.schema;
   }
   WHERRY_ASSIGN(info->plan, make_plan(info->schema));
   require_memory(kArrowBytes);
   WHERRY_ASSIGN(info->ipc,
                 IpcTemplate::make(info->schema, info->plan, alignment_of(info->strategy), info->schema_metadata));
-  for (const std::uint64_t bytes : request.options.announced_bytes) {
-    WHERRY_TRY(check_announced(bytes, arena_->capacity()));
-  }
   if (info->sink.format != Sink::Format::kNone) {
     if (options_.sink_needs_root && options_.sink_root.empty()) {
       return Status(StatusCode::kPermissionDenied,
@@ -84,32 +111,63 @@ Result<Bytes> OffloadEngine::open_stream(ClientState& client, ByteView payload) 
                   SinkDirectory::open(options_.sink_root, info->sink.directory, info->name, info->sink.format));
     info->sink.directory = info->files->path();
   }
-  auto stream = std::make_unique<StreamState>();
-  stream->info = info;
-  stream->client = &client;
-  stream->opened_with.assign(opened_with.begin(), opened_with.end());
-  const auto opened = client.streams.emplace(info->id, std::move(stream)).first;
-  // A name is taken only for a stream that the client knows, and will close.
-  if (Status s = guarded([&] { return catalogue_.open(info); }); !s) {
-    client.streams.erase(opened);
+  return std::shared_ptr<const StreamInfo>(std::move(info));
+}
+
+/// A stream that nobody else has open, or the first part of one. A name is taken only for a stream that the client
+/// knows, and will close.
+Status OffloadEngine::open_new(ClientState& client, std::unique_ptr<StreamState> made, OpenRequest request) {
+  StreamState& stream = *made;
+  client.streams.emplace(stream.id, std::move(made));
+  Status s = guarded([&]() -> Status {
+    if (request.options.parts != 0) {
+      stream.dataset = std::make_shared<Dataset>(stream.info, std::move(request));
+      WHERRY_TRY(stream.dataset->open_part(stream.part, owner(client)));
+      datasets_.insert_or_assign(stream.info->name, stream.dataset);
+    }
+    return catalogue_.open(stream.info);
+  });
+  if (s) {
+    if (stream.dataset != nullptr) note_dataset(*stream.dataset);
     return s;
   }
-  ++next_stream_;
-  for (const std::uint64_t bytes : request.options.announced_bytes) prepare_memory(*info, bytes);
-  spdlog::info("stream '{}' opened by {} (pid {}): {}, {} columns", info->name, client.handle->name(),
-               client.handle->pid(), to_string(info->strategy), info->schema.size());
-  Writer out;
-  out.put(info->id);
-  return std::move(out).take();
+  if (stream.dataset != nullptr) datasets_.erase(stream.info->name);
+  client.streams.erase(stream.id);
+  return s;
+}
+
+Status OffloadEngine::open_part(ClientState& client, std::unique_ptr<StreamState> made) {
+  StreamState& stream = *made;
+  client.streams.emplace(stream.id, std::move(made));
+  const Status s = guarded([&] { return stream.dataset->open_part(stream.part, owner(client)); });
+  if (s)
+    note_dataset(*stream.dataset);
+  else
+    client.streams.erase(stream.id);
+  return s;
+}
+
+std::string OffloadEngine::owner(const ClientState& client) {
+  return fmt::format("{}, pid {}", client.handle->name(), client.handle->pid());
+}
+
+/// Whether all parts of the dataset have ended, and who opens this one does not complete what they left: then it ends.
+bool OffloadEngine::left_behind(Dataset& dataset, const OpenRequest& request) {
+  if (!dataset.idle()) return false;
+  if (request.options.part < dataset.info()->parts && dataset.awaited(request.options.part) &&
+      dataset.check_agrees(request))
+    return false;
+  end_dataset(dataset);
+  return true;
 }
 
 /// The stream that an unanswered request of this client opened, if it asked for the same. One with other options or
 /// another schema makes way.
-const OffloadEngine::StreamState* OffloadEngine::opened_before(ClientState& client, const std::string& name,
+const OffloadEngine::StreamState* OffloadEngine::opened_before(ClientState& client, const StreamOptions& options,
                                                                ByteView opened_with) {
   const auto it = std::ranges::find_if(client.streams, [&](const auto& entry) {
     const StreamState& stream = *entry.second;
-    return stream.info->name == name && stream.received == 0 && !stream.closing;
+    return stream.info->name == options.name && stream.part == options.part && stream.received == 0 && !stream.closing;
   });
   if (it == client.streams.end()) return nullptr;
   if (std::ranges::equal(it->second->opened_with, opened_with)) return it->second.get();
@@ -133,10 +191,44 @@ Result<Bytes> OffloadEngine::close_stream(ClientState& client, ByteView payload)
 /// Ends a stream whose last offload is done.
 void OffloadEngine::retire(StreamState& stream) {
   if (!stream.finished()) return;
-  catalogue_.close(stream.info->name);
-  stream.info->files.reset();
+  end_stream(stream, false);
   if (stream.active) std::erase(active_, &stream);
-  stream.client->streams.erase(stream.info->id);
+  forget_bindings(*stream.client, stream);
+  stream.client->streams.erase(stream.id);
 }
+
+/// For readers. A stream in parts ends with its last part.
+void OffloadEngine::end_stream(StreamState& stream, bool gone) {
+  if (stream.dataset == nullptr) {
+    catalogue_.close(stream.info->name);
+    stream.info->files.reset();
+    return;
+  }
+  Dataset& dataset = *stream.dataset;
+  dataset.close_part(stream.part, gone);
+  note_dataset(dataset);
+  if (dataset.over()) end_dataset(dataset);
+}
+
+void OffloadEngine::end_dataset(Dataset& dataset) {
+  dataset.give_up();
+  note_dataset(dataset);
+  counters_.ended_discarded += dataset.status().discarded;
+  catalogue_.close(dataset.info()->name);
+  dataset.info()->files.reset();
+  const auto it = datasets_.find(dataset.info()->name);
+  if (it != datasets_.end() && it->second.get() == &dataset) datasets_.erase(it);
+}
+
+/// Memory of steps that parts which ended left to parts that never came. False: there is none.
+bool OffloadEngine::end_idle_dataset() {
+  const auto idle = std::ranges::find_if(datasets_, [](const auto& entry) { return entry.second->idle(); });
+  if (idle == datasets_.end()) return false;
+  const std::shared_ptr<Dataset> dataset = idle->second;
+  end_dataset(*dataset);
+  return true;
+}
+
+void OffloadEngine::note_dataset(const Dataset& dataset) { catalogue_.note_parts(*dataset.info(), dataset.status()); }
 
 }  // namespace wherry::move

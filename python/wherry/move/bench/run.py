@@ -3,17 +3,29 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from wherry.move.bench.schema import BENCHMARK, MoveBench
+from wherry.move.bench.python_calls import measure
+from wherry.move.bench.schema import BENCHMARK, PYTHON, MoveBench
 
 
 def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = ()) -> MoveBench:
-    """Runs bench_move, whose progress goes to standard error, and returns the validated results.
+    """Runs bench_move, whose progress goes to standard error, and measures Python's calls in this process. Returns the
+    validated results.
 
     Raises NotFound when it was not built; BenchError when it fails or writes what it should not.
     """
-    more = ["--only", ",".join(only)] if only else []
-    BENCHMARK.run_program("bench_move", json_file, quick=quick, more=more)
-    return BENCHMARK.parse(BENCHMARK.read(json_file), json_file)
+    native = [name for name in only if name != PYTHON]
+    if only and not native:
+        cores = sorted(os.sched_getaffinity(0))
+        document = BENCHMARK.document({"application": cores[0], "agent": cores[-1]}, 5 if quick else 11)
+    else:
+        more = ["--only", ",".join(native)] if native else []
+        BENCHMARK.run_program("bench_move", json_file, quick=quick, more=more)
+        document = BENCHMARK.read(json_file)
+    if not only or PYTHON in only:
+        measure(document, quick=quick)
+        BENCHMARK.write(json_file, document)
+    return BENCHMARK.parse(document, json_file)

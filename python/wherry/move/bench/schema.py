@@ -15,7 +15,8 @@ Api = Literal["cpp", "c_abi"]
 Approach = Literal["host_serialization", "smartnic_serialization", "idp_ipc", "idp_page_aligned_ipc", "idp_c_abi"]
 """The five approaches of paper 004, section V-G."""
 
-EXPERIMENTS = ("initiate", "bandwidth", "mapped", "buffers", "conversion", "approaches", "flight")
+PYTHON = "python"
+EXPERIMENTS = ("initiate", "bandwidth", "mapped", "buffers", "conversion", "approaches", "flight", PYTHON)
 """What `--only` takes. `flight` fills two sections of the results."""
 
 
@@ -109,6 +110,20 @@ class FlightRow:
 
 
 @dataclass(frozen=True, slots=True)
+class PythonCall:
+    """Host time of one offload call in Python, of numpy arrays on the heap."""
+
+    columns: int
+    size: int
+    call: Literal["offload", "bind"]
+    """`offload`: the arrays are named each time; `bind`: they were bound once."""
+    warm_us: float
+    """Right after calls of the same kind."""
+    cold_us: float
+    """After a sweep through 64 MiB, as of a time step."""
+
+
+@dataclass(frozen=True, slots=True)
 class Results:
     """The measurements, by experiment; what --only left out is empty. Sizes are bytes of data in one offload, all
     columns."""
@@ -122,6 +137,7 @@ class Results:
     flight: list[FlightRow] = rows("Move against Arrow Flight DoPut, 1 column")
     """One column."""
     flight_16_columns: list[FlightRow] = rows("Move against Arrow Flight DoPut, 16 columns")
+    python: list[PythonCall] = rows("Host time of one offload call in Python")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +155,13 @@ def basis_of(bar: str, results: Results) -> Basis:
     if match := re.fullmatch(r"host_us_p50_(\d+)col", bar):
         cold = [row.after_wait_p50_us for row in results.initiate if row.columns == int(match[1])]
         return Basis("initiate p50_us, largest of all sizes: warm caches", _cold(max(cold, default=None), " us"))
+    if match := re.fullmatch(r"python_call_us_(\d+)col_(warm|cold)", bar):
+        state = match[2]
+        named = [row for row in results.python if (row.columns, row.call) == (int(match[1]), "offload")]
+        beside = "".join(
+            f"{state}_us of offload(), each array named: {getattr(row, state + '_us'):.3g} us" for row in named
+        )
+        return Basis(f"python {state}_us of bound steps: heap memory, one in flight", beside)
     if bar == "host_us_size_spread":
         cold = [row.after_wait_p50_us for row in results.initiate if row.columns == 1]
         spread = max(cold) / min(cold) if cold and min(cold) > 0 else None

@@ -84,6 +84,13 @@ def sections_of(bench: MoveBench) -> list[Section]:
         ours=_initiate_sentence(results.initiate) if results.initiate else "",
     )
     add(
+        results.python,
+        "python",
+        "What an offload costs a Python program",
+        "Time that the call keeps the host, of arrays that are named each time, and of arrays that were bound once.",
+        plots.python_calls,
+    )
+    add(
         results.bandwidth,
         "bandwidth",
         "Bandwidth against a raw get",

@@ -9,7 +9,16 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from wherry.move.bench.schema import ApproachRow, Bandwidth, Buffers, Conversion, FlightRow, Initiate, Mapped
+from wherry.move.bench.schema import (
+    ApproachRow,
+    Bandwidth,
+    Buffers,
+    Conversion,
+    FlightRow,
+    Initiate,
+    Mapped,
+    PythonCall,
+)
 from wherry.report import (
     COLOURS,
     PUBLISHED,
@@ -44,6 +53,22 @@ def initiate(rows: Sequence[Initiate], published: Published) -> Figure:
     plain_axis(axes.yaxis)
     axes.set_ylabel("host time of the call [us]")
     size_axis(axes, [row.size for row in rows])
+    legend_above(figure, axes, 2)
+    return figure
+
+
+def python_calls(rows: Sequence[PythonCall], _published: Published) -> Figure:
+    """Host time of the call in Python by the number of columns: arrays named each time, and bound once."""
+    figure, ((axes,),) = panels(1, 1, 7.6, 3.2)
+    for index, (call, name) in enumerate((("offload", "offload(): arrays named each time"), ("bind", "bound once"))):
+        chosen = sorted((row for row in rows if row.call == call), key=lambda row: row.columns)
+        columns = [row.columns for row in chosen]
+        axes.plot(columns, [row.warm_us for row in chosen], "o-", color=COLOURS[index], label=f"{name}, warm caches")
+        axes.plot(columns, [row.cold_us for row in chosen], "x:", color=COLOURS[index], label=f"{name}, cold caches")
+    axes.set_yscale("log")
+    plain_axis(axes.yaxis)
+    axes.set_xlabel("columns")
+    axes.set_ylabel("host time of the call [us]")
     legend_above(figure, axes, 2)
     return figure
 
