@@ -440,6 +440,11 @@ def kv_document() -> dict[str, Any]:
                  "backoff_ms": 1.0 * p}
                 for t, p in (("default", 100), ("tight", 2))
             ],
+            "gateway": [
+                {"system": s, "nodes": n, "operation": o, "clients": 50, "per_second": r, "per_second_min": r / 2,
+                 "per_second_max": r * 2}
+                for s, n, r in (("wherry", 3, 3e4), ("wherry", 1, 4e4), ("redis", 1, 5e4)) for o in ("set", "get")
+            ],
         },
     }  # fmt: skip
     return json.loads(json.dumps(document))  # type: ignore[no-any-return]

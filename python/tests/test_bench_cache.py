@@ -111,7 +111,7 @@ def test_a_run_becomes_sections_of_the_report(monkeypatch: pytest.MonkeyPatch, t
     assert bench.pinning == {"agent": 0, "other": 1}
     page = report.build([file])
     words = " ".join(parsed(page).text)
-    assert page.count("<svg role=") == 4
+    assert page.count('<svg class="wide" ') == 4
     for part in ("Receive and touch each byte", "Simulated: each load and store", "no counter", "memory loads over"):
         assert part in words, part
 

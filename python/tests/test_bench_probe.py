@@ -137,7 +137,7 @@ def test_a_run_with_a_stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert said == ["the quick suite", "the quick suite, everything twice"]
     page = report.build([tmp_path / "b.json"])
     words = " ".join(parsed(page).text)
-    assert page.count("<svg role=") == 4
+    assert page.count('<svg class="wide" ') == 4
     for part in ("Bars of probe", "No difference in 1 of 1.", "bars not run", "of 1 paths and shapes"):
         assert part in words
 
@@ -148,7 +148,7 @@ def test_the_model_needs_no_program(tmp_path: Path) -> None:
     assert (set(bench.bars), said) == (set(MODEL_TARGETS), [])
     assert all(bar.passed for bar in bench.bars.values())
     page = report.build([tmp_path / "b.json"])
-    assert page.count("<svg role=") == 5
+    assert page.count('<svg class="wide" ') == 5
     assert "The 13 bandwidths of paper 000" in page
 
 
@@ -223,7 +223,7 @@ def test_the_file_of_a_run_is_a_chapter(tmp_path: Path) -> None:
         "Simulated: the time is that of",
     ):
         assert part in words
-    assert page.count("<svg role=") == 6, "measured and simulated rows have plots of their own"
+    assert page.count('<svg class="wide" ') == 6, "measured and simulated rows have plots of their own"
 
 
 def test_documentation_names_every_experiment_and_bar() -> None:

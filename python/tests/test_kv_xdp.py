@@ -150,7 +150,7 @@ def test_reads_writes_ping_and_bad_frames(home: KvHome, tmp_path: Path) -> None:
         assert all(operations[verb]["outcomes"]["ok"] > 0 for verb in operations)
         assert set(operations["read"]["outcomes"]) == {"ok"}
         assert set(operations["write"]["outcomes"]) == {"ok"}
-    missing = home.run("bench", "--xdp", "nonesuch")
+    missing = home.run("bench", "--keys", "50", "--xdp", "nonesuch")
     assert missing.returncode == 1
     assert "no network interface nonesuch" in missing.stderr
 

@@ -95,7 +95,7 @@ def test_a_run_with_a_stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     page = report.build([tmp_path / "b.json"])
     words = " ".join(parsed(page).text)
     assert "9.45 GB/s come with 64 cycles of 300 MHz to the card" in words
-    assert page.count("<svg role=") == 5
+    assert page.count('<svg class="wide" ') == 5
     results = json.loads((tmp_path / "b.json").read_text())["results"]
     figures = simulated.from_designs(results)
     assert list(figures) == [quantity.name for quantity in QUANTITIES]

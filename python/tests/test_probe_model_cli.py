@@ -107,7 +107,7 @@ def test_the_json_has_each_row_with_its_mark(file: Path) -> None:
 
 def test_the_report_draws_it(file: Path) -> None:
     page = build([file])
-    assert page.count("<svg ") == 5
+    assert page.count('<svg class="wide" ') == 5
     for anchor in ("model-bandwidths", "model-sizes", "model-channels", "model-heldout", "model-rows"):
         assert f'id="r0-{anchor}"' in page
     assert "docs/probe-model.md" in page

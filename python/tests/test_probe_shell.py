@@ -215,7 +215,7 @@ def test_a_run_and_its_report(tmp_path: Path) -> None:
     assert {name: figure.mark for name, figure in found.items()} == {name: mark_of(name) for name in published()}
     page = report.build([file])
     words = " ".join(parsed(page).text)
-    assert page.count("<svg role=") == 4
+    assert page.count('<svg class="wide" ') == 4
     for part in ("case 1: CMAC and host memory", "case 2", "case 3", "4 KiB from HBM to the host", "predicted"):
         assert part in words
     assert dataclasses.asdict(bench.results)["thesis_parameters"]

@@ -13,7 +13,7 @@ from wherry.bench import met_of, parse
 from wherry.kv.bench.schema import basis_of
 
 Document = dict[str, Any]
-SECTIONS = ("rtl_latency", "line_rate", "resources", "software", "throughput", "failover")
+SECTIONS = ("rtl_latency", "line_rate", "resources", "software", "throughput", "failover", "gateway")
 
 
 def write(path: Path, document: Document) -> Path:

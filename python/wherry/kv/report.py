@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from wherry.kv.bench.schema import (
     Failover,
+    GatewayRate,
     KvBench,
     LineRate,
     Resources,
@@ -109,6 +110,14 @@ def sections_of(bench: KvBench) -> list[Section]:
         failover,
         figures=("section 3.1.9",),
         ours=_failover_sentence(results.failover),
+    )
+    add(
+        results.gateway,
+        "gateway",
+        "`wherry kv resp` beside Redis",
+        "Requests a second of redis-benchmark, whose connections each wait for their answer, in turns. Three nodes "
+        "each have every write before it is acknowledged; Redis is one process that replicates to nobody.",
+        gateway,
     )
     return sections.found
 
@@ -261,4 +270,25 @@ def failover(rows: Sequence[Failover], published: Published) -> Figure:
         axes.set_title(f"{row.ping_ms} ms x {row.misses}, lease {row.lease_ms} ms: {row.kills} kills", loc="left")
         axes.set_xlabel("ms after the kill")
     legend_above(figure, grid[0][0], 3)
+    return figure
+
+
+def gateway(rows: Sequence[GatewayRate], published: Published) -> Figure:
+    """Requests a second by system."""
+    figure, ((axes,),) = panels(1, 1, 6.4, 3.2)
+    operations = list(dict.fromkeys(row.operation for row in rows))
+    places = [("wherry", 3, COLOURS[0]), ("wherry", 1, COLOURS[1]), ("redis", 1, COLOURS[2])]
+    series: dict[str, tuple[Sequence[float | None], str]] = {
+        f"{system}, {nodes} {'node' if nodes == 1 else 'nodes'}": (
+            [
+                next((r.per_second / 1e3 for r in rows if (r.system, r.nodes, r.operation) == (system, nodes, o)), None)
+                for o in operations
+            ],
+            colour,
+        )
+        for system, nodes, colour in places
+    }
+    grouped_bars(axes, [operation.upper() for operation in operations], series)
+    axes.set_ylabel("thousand requests/s")
+    legend_above(figure, axes, 3)
     return figure

@@ -25,6 +25,7 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = ()) -> Mo
         more = ["--only", ",".join(native)] if native else []
         BENCHMARK.run_program("bench_move", json_file, quick=quick, more=more)
         document = BENCHMARK.read(json_file)
+        BENCHMARK.parse(document, json_file)
     if not only or PYTHON in only:
         measure(document, quick=quick)
         BENCHMARK.write(json_file, document)
