@@ -56,8 +56,8 @@ struct Arguments {
 };
 
 std::vector<std::string> fault_names() {
-  std::vector<std::string> names(wherry::kv::kNodeFaultNames.begin(), wherry::kv::kNodeFaultNames.end());
-  names.insert(names.end(), kKeeperFaults.begin() + 1, kKeeperFaults.end());  // both begin with "none"
+  std::vector<std::string> names(kKeeperFaults.begin(), kKeeperFaults.end());  // the first is "none"
+  names.insert(names.end(), wherry::kv::kNodeFaultNames.begin(), wherry::kv::kNodeFaultNames.end());
   names.emplace_back("trust_lanes");
   return names;
 }
