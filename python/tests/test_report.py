@@ -107,13 +107,13 @@ def test_page_stands_alone_and_is_well_formed(file: Path) -> None:
         assert reference.startswith("#"), f"the page needs {reference}"
         assert reference[1:] in page.ids
     anchors = [name for name in page.ids if name.startswith("r0-")]
-    assert len(anchors) == len(set(anchors)) == 10  # bars, eight figures, machine
+    assert len(anchors) == len(set(anchors)) == 11  # bars, nine figures, machine
 
 
 def test_no_ink_is_left_and_no_plot_is_empty(file: Path) -> None:
     text = report.build([file])
     assert report.INK not in text
-    assert text.count('<svg class="wide" ') == 8
+    assert text.count('<svg class="wide" ') == 9
     assert "currentColor" in text
     assert report.PUBLISHED in text
 
@@ -212,7 +212,7 @@ def test_single_size_everywhere_still_draws(tmp_path: Path, move: Document) -> N
         move["results"][name] = [row for row in rows if row["size"] == 1 << 20]
     path = tmp_path / "x.json"
     path.write_text(json.dumps(move))
-    assert report.build([path]).count('<svg class="wide" ') == 8
+    assert report.build([path]).count('<svg class="wide" ') == 9
 
 
 @pytest.mark.parametrize("passed", [True, False])
@@ -331,7 +331,7 @@ def drawings(text: str, kind: str) -> list[str]:
 def test_a_phone_gets_every_plot_with_its_panels_one_below_the_other(file: Path) -> None:
     text = report.build([file])
     wide, narrow = drawings(text, "wide"), drawings(text, "narrow")
-    assert len(wide) == len(narrow) == 8
+    assert len(wide) == len(narrow) == 9
     stacked = 0
     for one, other in zip(wide, narrow, strict=True):
         assert one.count('id="axes_') == other.count('id="axes_'), "a panel is lost"

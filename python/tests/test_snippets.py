@@ -95,7 +95,6 @@ EXAMPLES_NOT_RUN = {
     "wherry kv up --etcd http://127.0.0.1:2379": "an etcd of the reader's; test_kv_cli.py has one",
     "wherry kv resp": "runs until Ctrl-C, at Redis' own port; test_kv_resp.py has it",
     "wherry kv resp --listen 0.0.0.0:6379 --password-file secret.txt": "likewise",
-    "redis-cli -p 6379 set greeting hello": "likewise",
 }  # fmt: skip
 """Examples of --help that are not run, and why."""
 

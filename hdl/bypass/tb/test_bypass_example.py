@@ -104,6 +104,6 @@ def test_bypass_example() -> None:
 
 def test_docs_show_the_example() -> None:
     page = (ROOT / "docs" / "bypass-own-function.md").read_text()
-    shown = re.findall(r"```systemverilog\n(.*?)```", page, re.DOTALL)
+    shown = re.findall(r"```text\n  logic (.*?)```", page, re.DOTALL)
     assert len(shown) == 1
     assert shown[0] in (ROOT / "hdl" / "bypass" / "functions" / "bypass_example.sv").read_text()
