@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/secret.hpp"
 #include "base/try.hpp"
@@ -28,6 +29,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 using Words = std::span<const std::string_view>;
+constexpr nanoseconds kNoDescriptor = std::chrono::milliseconds(500);  // until the next try to accept
 constexpr std::uint64_t kListener = 0, kStore = 1, kFirstConnection = 2;
 
 bool is_loopback(const Fd& socket) {
@@ -99,14 +101,17 @@ struct Gateway::Impl {
     spdlog::warn("kv resp: no connection can be accepted: {}", std::strerror(errno));
     ::epoll_ctl(poller.get(), EPOLL_CTL_DEL, listener.get(), nullptr);
     listens = false;
+    listen_again = Deadline(kNoDescriptor);
+  }
+
+  void listen_once_more() {
+    if (listens || stopping || !listen_again.passed()) return;
+    watch(listener.get(), kListener, EPOLLIN);
+    listens = true;
   }
 
   void drop(std::uint64_t number) {
     connections.erase(number);  // edits under way take effect; nobody is told
-    if (!listens && !stopping) {
-      watch(listener.get(), kListener, EPOLLIN);
-      listens = true;
-    }
   }
 
   /// Takes commands until one needs the store, or nothing is there.
@@ -133,6 +138,11 @@ struct Gateway::Impl {
 
   void take(Connection& c, Words a) {
     const auto is = [&](std::string_view name) { return same_word(a[0], name); };
+    // The lines of an HTTP request: a page in a browser of this machine, whose body would be taken for commands.
+    if (is("POST") || is("Host:")) {
+      c.ending = true;
+      return;
+    }
     if (is("AUTH")) return auth(c, a);
     if (is("HELLO")) return hello(c, a);
     if (is("QUIT")) {
@@ -279,6 +289,7 @@ struct Gateway::Impl {
         if (listens) ::epoll_ctl(poller.get(), EPOLL_CTL_DEL, listener.get(), nullptr);
         listens = false;
       }
+      listen_once_more();
       for (const epoll_event& event : std::span(events).first(static_cast<std::size_t>(std::max(count, 0))))
         on_event(event);
       do {
@@ -304,6 +315,7 @@ struct Gateway::Impl {
   Fd listener, poller;
   std::uint16_t port = 0;
   bool listens = true, stopping = false;
+  Deadline listen_again{kNoDescriptor};
   std::unordered_map<std::uint64_t, Connection> connections;
   std::uint64_t next_number = kFirstConnection;
   std::vector<std::uint64_t> marked;  ///< may have something to send

@@ -187,6 +187,18 @@ TEST(RespGateway, APassword_IsAskedForFirst) {
   EXPECT_EQ(third.receive(4), "%7\r\n");
 }
 
+TEST(RespGateway, ARequestOfABrowser_IsNotTakenForCommands) {
+  UdpStore store(1, {}, 9);
+  const Running gateway(store);
+  const Peer page(gateway);
+  page.send("POST / HTTP/1.1\r\nHost: localhost:6379\r\n\r\nSET k evil\r\n");
+  EXPECT_EQ(page.receive(), "");
+  const Peer other(gateway);
+  other.send("GET / HTTP/1.1\r\nHost: localhost:6379\r\n\r\nSET k evil\r\n");
+  EXPECT_EQ(other.receive(), "-ERR wrong number of arguments for 'get' command\r\n");
+  EXPECT_SAYS(Peer(gateway), "GET k\r\n", "$-1\r\n");
+}
+
 TEST(RespGateway, OneClientTooMany_IsToldSo) {
   UdpStore store(1, {}, 7);
   const Running gateway(store, {.listen = {}, .clients = 1});

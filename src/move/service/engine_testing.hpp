@@ -148,8 +148,10 @@ class OffloadEngineTest : public testing::Test {
     EXPECT_TRUE(service_->on_request(client, "close", out.bytes()));
   }
   void post(TestClient& client, std::uint32_t stream, std::uint64_t ticket, const FlatOffload& flat,
-            std::span<const NewRegion> regions, std::span<const std::uint32_t> dropped = {}) {
+            std::span<const NewRegion> regions, std::span<const std::uint32_t> dropped = {},
+            std::uint32_t binding = 0) {
     OffloadHeader header;
+    header.binding = binding;
     header.ticket = ticket;
     header.stream = stream;
     header.rows = flat.nodes.empty() ? 0 : static_cast<std::uint64_t>(flat.nodes[0].length);

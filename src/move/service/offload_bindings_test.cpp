@@ -11,18 +11,7 @@ class BindingsTest : public OffloadEngineTest {
   void post_bound(TestClient& client, std::uint32_t stream, std::uint64_t ticket, std::uint32_t binding,
                   const FlatOffload& flat, std::span<const NewRegion> regions = {},
                   std::span<const std::uint32_t> dropped = {}) {
-    OffloadHeader header;
-    header.ticket = ticket;
-    header.stream = stream;
-    header.binding = binding;
-    header.rows = flat.nodes.empty() ? 0 : static_cast<std::uint64_t>(flat.nodes[0].length);
-    header.node_count = static_cast<std::uint32_t>(flat.nodes.size());
-    header.buffer_count = static_cast<std::uint32_t>(flat.buffers.size());
-    header.region_count = static_cast<std::uint32_t>(regions.size());
-    header.dropped_count = static_cast<std::uint32_t>(dropped.size());
-    Bytes message;
-    build_offload(header, flat, dropped, regions, message);
-    service_->on_message(client, message);
+    post(client, stream, ticket, flat, regions, dropped, binding);
   }
   static FlatOffload doubles(const Source& source, std::int64_t rows) {
     return {{{rows, 0}}, {source.ref(0, static_cast<std::size_t>(rows) * 8)}};
