@@ -18,6 +18,7 @@ from wherry.kv.bench.failover import TIMINGS, Cluster
 from wherry.kv.bench.processes import Processes
 from wherry.kv.bench.software import Effort, Say
 from wherry.kv.bench.stores import memory_directory
+from wherry.units import counted
 
 NODES = (3, 1)
 """Of `wherry kv up`'s default, and as many as Redis has."""
@@ -103,7 +104,7 @@ def _tell(document: dict[str, Any], found: dict[tuple[System, str], list[float]]
             "system": system, "nodes": nodes, "operation": operation, "clients": CLIENTS,
             "per_second": statistics.median(rates), "per_second_min": min(rates), "per_second_max": max(rates),
         })  # fmt: skip
-        say(f"{system}, {nodes} nodes, {operation}: {rows[-1]['per_second']:,.0f} requests/s")
+        say(f"{system}, {counted(nodes, 'node')}, {operation}: {rows[-1]['per_second']:,.0f} requests/s")
     for operation in OPERATIONS:
         for nodes, name in zip(NODES, ("", "_one_node"), strict=True):
             ours, theirs = found[("wherry", nodes), operation], found[("redis", 1), operation]
