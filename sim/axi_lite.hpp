@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manager at the AXI4-Lite port s_axil_* of a Verilated core: one access at a time.
+// The manager at the AXI4-Lite port s_axil_* of a Verilated core. It has one access in flight.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ class AxiLiteManager {
   [[nodiscard]] bool ended() const noexcept { return ended_; }
   /// The core answered with an error.
   [[nodiscard]] bool refused() const noexcept { return refused_; }
-  /// What the last read gave.
+  /// The value of the last read.
   [[nodiscard]] std::uint32_t data() const noexcept { return data_; }
 
  private:

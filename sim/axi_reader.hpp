@@ -8,6 +8,8 @@
 #include <cstring>
 #include <span>
 
+#include "sim/axi_host.hpp"
+
 namespace wherry::sim {
 
 inline constexpr std::size_t kWordBytes = 64;    ///< of 512 bits
@@ -19,23 +21,24 @@ class AxiReader {
  public:
   /// `address` and the size of `to` are multiples of 64, and all of it is in one page.
   void begin(Core& core, std::uint64_t address, std::span<std::byte> to) {
-    constexpr unsigned kWordSize = 6, kIncrementing = 1, kNormalMemory = 3;  // A3.4.1, A4.4 of the AXI specification
+    constexpr unsigned kWordSize = 6;
     core.s_mem_araddr = address;
     core.s_mem_arlen = static_cast<std::uint8_t>(to.size() / kWordBytes - 1);
     core.s_mem_arsize = kWordSize;
-    core.s_mem_arburst = kIncrementing;
-    core.s_mem_arcache = kNormalMemory;
+    core.s_mem_arburst = kAxiIncrementing;
+    core.s_mem_arcache = kAxiNormalMemory;
     to_ = to;
     asked_ = true;
     refused_ = false;
   }
   void drive(Core& core) const {
     core.s_mem_arvalid = asked_ ? 1 : 0;
-    core.s_mem_rready = 1;
+    core.s_mem_rready = to_.empty() ? 0 : 1;  // what another manager asked for waits for it
+    core.s_mem_awvalid = core.s_mem_wvalid = core.s_mem_bready = 0;
   }
   void sample(const Core& core) {
     if (core.s_mem_arready != 0) asked_ = false;
-    if (core.s_mem_rvalid == 0) return;
+    if (core.s_mem_rvalid == 0 || core.s_mem_rready == 0) return;
     refused_ = refused_ || core.s_mem_rresp != 0 || to_.size() < kWordBytes ||
                (core.s_mem_rlast != 0) != (to_.size() == kWordBytes);
     const std::size_t bytes = std::min(to_.size(), kWordBytes);

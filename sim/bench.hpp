@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_rtl_bench: what it measures. Rows as docs/bench-json.md has them.
+// kv_rtl_bench: its measurements. Rows as docs/reference/bench-json.md has them.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -2,8 +2,8 @@
 // One operation at a time on an idle core whose cache has the line, as in the thesis's chapter 5.6.
 //
 // Times of the core run from the first beat of the request to the last beat of the answer. The memory's part is from
-// the first address or data at its pins to the last data or answer there; what is left is the core's: "replication" in
-// the thesis.
+// the first address or data at its pins to the last data or answer there. The rest is the core's: "replication" in the
+// thesis.
 #include <fmt/core.h>
 
 #include <algorithm>

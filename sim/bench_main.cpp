@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_rtl_bench: the kv core's latencies and rates, in simulation; what `wherry bench kv` runs for its rows rtl_latency
-// and line_rate. docs/bench-json.md.
+// kv_rtl_bench: the kv core's latencies and rates, in simulation. `wherry bench kv` runs it for its rows rtl_latency
+// and line_rate. docs/reference/bench-json.md.
 #include <fmt/core.h>
 #include <verilated.h>
 
@@ -13,7 +13,7 @@
 #include "sim/json_output.hpp"
 
 int main(int argc, char** argv) {
-  CLI::App app{"Measures the Verilated kv core with the memory model of docs/kv-hbm.md"};
+  CLI::App app{"Measures the Verilated kv core with the memory model of docs/design/kv-hbm.md"};
   std::string file;
   std::vector<std::string> only{"rtl_latency", "line_rate"};
   bool quick = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests at the rate that a 100 Gbit/s link allows, preamble, check sequence and gaps counted: what of it the core
-// sustains, and whether a frame is lost.
+// Requests at the rate that a 100 Gbit/s link allows, with preamble, check sequence and gaps: the core's share of that
+// rate, and whether a frame is lost.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -62,8 +62,8 @@ Load load_of(const Workload& w, std::size_t size) {
   return load;
 }
 
-/// What a leader has under way. It uses a place again only after the commit of the write that had it, and sends again
-/// what is not answered.
+/// A leader's writes in flight. It reuses a place only after the commit of the place's write, and repeats unanswered
+/// messages.
 class Window {
  public:
   Window() {
@@ -195,7 +195,7 @@ class Run {
     answered_ = answered_in_window_ = 0;
   }
 
-  /// Version `round` + 1 of a key, each write in a lane of its own.
+  /// Version `round` + 1 of a key. Each write uses its own lane.
   void write(std::size_t index, std::uint32_t round) {
     const std::uint64_t key = keys_[index % keys_.size()];
     const std::uint32_t number = ++written_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A core that is measured, set up by the driver that a card has, and what it needs of other nodes and clients.
+// A core under measurement, set up by a card's driver, with the other nodes and clients that it needs.
 #pragma once
 
 #include <functional>
@@ -45,13 +45,13 @@ class Rig final : DriverOutput {
 
   /// A frame to the core, not before a cycle.
   void put(const Endpoint& from, const Kv& header, ByteView value = {}, Cycles not_before = 0);
-  /// What the core sent by now: `enter` is answered, all else is handed out.
+  /// Messages that the core has sent by now: `enter` is answered, the others are handed out.
   void collect(const std::function<void(const Sent&)>& take);
   /// Until a frame of that kind leaves; others meanwhile are dropped.
   Sent await(Kind kind);
-  /// Until nothing is under way.
+  /// Runs until nothing is in flight.
   void settle();
-  /// Keys, each of a bucket of its own.
+  /// Keys, each of its own bucket.
   [[nodiscard]] static std::vector<std::uint64_t> keys(std::size_t count);
 
  private:
@@ -62,7 +62,7 @@ class Rig final : DriverOutput {
   Driver driver_;
 };
 
-/// What frames between nodes call the first of a key's buckets.
+/// The number by which frames between nodes name the first of a key's buckets.
 [[nodiscard]] inline std::uint8_t first_candidate(std::uint64_t key) noexcept {
   const std::uint32_t hash = hash_of(key);
   return candidate_of(hash, bucket_of(hash, Rig::kBucketBits), Rig::kBucketBits);

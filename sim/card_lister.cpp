@@ -21,7 +21,7 @@ void CardLister::list(std::uint32_t first, std::uint32_t buckets, std::vector<st
   const std::uint64_t base =
       core_.read(registers::line_base_offset(0)) | std::uint64_t{core_.read(registers::line_base_offset(1))} << 32;
   Bytes lines(buckets * kLineBytes);
-  core_.read_memory(base + std::uint64_t{first} * kLineBytes, lines);
+  memory_.read(base + std::uint64_t{first} * kLineBytes, lines);
   for (std::size_t at = 0; at < lines.size(); at += WayHeader::kBytes) {
     const WayHeader way = WayHeader::unpack(std::span(lines).subspan(at).first<WayHeader::kBytes>());
     if (way.version != 0) keys.push_back(way.key);

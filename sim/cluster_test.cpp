@@ -33,7 +33,7 @@ TEST(KvHardwareCluster, TwoMembersCannotReachEachOther_ExpectOneRemovedAndWrites
     }
     EXPECT_TRUE(cluster.workload().done()) << "seed " << seed;
     EXPECT_TRUE(removed) << "seed " << seed;
-    // Of each client at most a few, while the node was found out and each time that it was tried again.
+    // Each client has at most a few, while the node was found and each time that it was tried again.
     EXPECT_LT(cluster.workload().history().count(sim::Outcome::kUnknown), 40U) << "seed " << seed;
     EXPECT_GT(cluster.workload().history().count(sim::Outcome::kOk), 120U) << "seed " << seed;
   }

@@ -16,6 +16,7 @@
 #include <span>
 
 #include "kv/generated/registers.hpp"
+#include "sim/axi_host.hpp"
 #include "sim/axi_lite.hpp"
 #include "sim/axi_reader.hpp"
 #include "sim/hbm_pins.hpp"
@@ -98,7 +99,7 @@ Core::~Core() {
 #ifdef WHERRY_RTL_TRACE
   if (!options_.trace.empty()) pins_->trace.close();
 #endif
-  // The runtime takes the thread's context for that of any model that is deleted on it.
+  // When a model is deleted on a thread, the Verilator runtime uses the context of that thread.
   Verilated::threadContextp(&pins_->context);
   pins_->core->final();
   pins_->core.reset();
@@ -113,7 +114,7 @@ void Core::step(Cycles cycles) {
   for (; cycles > 0; --cycles) cycle();
 }
 
-/// What goes on within, unseen at the ports: epochs, an empty table, what the timer asks for, a list of sources.
+/// Internal work that is not visible at the ports: epochs, an empty table, the timer's requests, a list of sources.
 bool Core::works() const {
   const Vkv_card___024root& root = *pins_->core->rootp;
   return root.kv_card__DOT__i_core__DOT__i_recovery__DOT__state_q != 0 ||
@@ -161,8 +162,8 @@ void Core::note_memory_times() {
   if (root.kv_card__DOT__i_core__DOT__job_done >> kDone != 0) memory_times_.last_done = now_;
 }
 
-/// Where nothing is under way, two things change: the core's clock, and the timer of repetitions, which may start
-/// something when it is over.
+/// If nothing is in flight, only two things change: the core's clock, and the timer of repetitions, which may start
+/// work when it ends.
 void Core::run(Cycles cycles) {
   while (cycles > 0) {
     if (!idle()) {
@@ -200,7 +201,7 @@ void Core::break_rules() {
         root.kv_card__DOT__i_core__DOT__i_recovery__DOT__i_handed__DOT__i_walk__DOT__base_q;
 }
 
-void Core::cycle() {
+void Core::cycle(const wherry::sim::memory::AxiRequest* host) {
   Vkv_card& c = *pins_->core;
   Verilated::threadContextp(&pins_->context);
   pins_->context.time(now_);  // what messages show
@@ -210,7 +211,10 @@ void Core::cycle() {
   }
   drive_hbm(*pins_->core, ports_);
   pins_->registers.drive(*pins_->core);
-  pins_->host.drive(*pins_->core);
+  if (host != nullptr)
+    wherry::sim::drive_axi(*pins_->core, *host);
+  else
+    pins_->host.drive(*pins_->core);
   c.clk_i = 0;
   c.eval();  // what depends on inputs without a clock
 #ifdef WHERRY_RTL_TRACE
@@ -222,7 +226,7 @@ void Core::cycle() {
   }
   sample_memory();
   pins_->registers.sample(*pins_->core);
-  pins_->host.sample(*pins_->core);
+  if (host == nullptr) pins_->host.sample(*pins_->core);
   note_memory_times();
   if (works()) active_ = now_;
   c.clk_i = 1;
@@ -354,6 +358,13 @@ void Core::read_memory(std::uint64_t address, std::span<std::byte> to) {
     address += bytes;
     to = to.subspan(bytes);
   }
+  active_ = now_;
+}
+
+wherry::sim::memory::AxiAnswer Core::host_answer() const { return wherry::sim::axi_answer(*pins_->core); }
+
+void Core::step_host(const wherry::sim::memory::AxiRequest& in) {
+  cycle(&in);
   active_ = now_;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kv core, Verilated, with its memory and its host's way there (kv_card): registers, frames on both sides, and time
-// that passes only when it is told to. A broken rule, be it one of the core's own assertions or of AXI3, ends the
-// process with a sentence.
+// The kv core, Verilated, with its memory and its host's path to it (kv_card): registers, frames on both sides, and
+// time that passes only on request. A broken rule (one of the core's own assertions, or AXI3) ends the process with a
+// sentence.
 #pragma once
 
 #include <array>
@@ -14,6 +14,7 @@
 
 #include "kv/message.hpp"
 #include "sim/hbm.hpp"
+#include "sim/memory/axi.hpp"
 
 namespace wherry::kv::rtl {
 
@@ -54,8 +55,8 @@ struct CoreFrame {
   Cycles last = 0;
 };
 
-/// When kv_memory got its first job, and when it handed over the last word of a value, or confirmed the last write: the
-/// thesis's "memory", which is a controller and what is behind it.
+/// When kv_memory got its first job, and when it handed over the last word of a value, or confirmed the last write.
+/// This is the thesis's "memory", a controller and the parts behind it.
 struct MemoryTimes {
   Cycles first_job = ~Cycles{0};
   Cycles last_word = 0;
@@ -73,18 +74,23 @@ class Core final : public RegisterIo {
   ~Core();
 
   void step(Cycles cycles = 1);
-  /// The same, but what is idle is not computed.
+  /// The same, but idle parts are not computed.
   void run(Cycles cycles);
   /// Since its reset ended.
   [[nodiscard]] Cycles now() const noexcept { return now_; }
 
-  /// Each is one transaction on its bus, and takes as many cycles as that does.
+  /// Each is one transaction on its bus, and takes that many cycles.
   std::uint32_t read(std::uint32_t offset) override;
   void write(std::uint32_t offset, std::uint32_t value) override;
 
-  /// What is in memory, as the card's host reads it: through kv_host_path. Address and size are multiples of 64. It
-  /// takes as many cycles as that does, in which the core goes on.
+  /// The memory's content, read as the card's host reads it: through kv_host_path. Address and size are multiples
+  /// of 64. It takes as many cycles as that does, in which the core goes on.
   void read_memory(std::uint64_t address, std::span<std::byte> to);
+  /// The same way for a manager that is not this class: what kv_host_path drives in this cycle, and the cycle, in which
+  /// the manager drives `in`. Other calls do not take its answers. read_memory() waits until it has nothing in flight,
+  /// for ever if it never ends.
+  [[nodiscard]] wherry::sim::memory::AxiAnswer host_answer() const;
+  void step_host(const wherry::sim::memory::AxiRequest& in);
 
   /// A frame for the core, after those before it and not before a cycle. `error`: the MAC marked it as bad.
   void put(Side side, ByteView frame, Cycles not_before = 0, bool error = false);
@@ -96,10 +102,10 @@ class Core final : public RegisterIo {
 
   /// Sets the register `cycles` forward, without computing anything; never back.
   void set_clock(Cycles cycles);
-  /// As Node::preset_versions, once what the core was told to clear is clear. Precondition: it is in no epoch, and the
-  /// lines are at the base that its registers say.
+  /// Like Node::preset_versions, after the core has finished clearing. Precondition: it is in no epoch, and the lines
+  /// are at the base that its registers say.
   void preset_versions(const std::array<std::uint32_t, kWays>& versions);
-  /// Nothing will happen but by what comes from outside, or when the timer of repetitions is over.
+  /// Nothing happens except by input, or when the timer of repetitions ends.
   [[nodiscard]] bool idle() const noexcept {
     return now_ - active_ > kSilence && waiting(Side::kNet) == 0 && waiting(Side::kHost) == 0;
   }
@@ -130,11 +136,11 @@ class Core final : public RegisterIo {
   };
   struct Pins;
 
-  /// Longer than anything takes within the core between two signs of it at a port or in kv_recovery.
+  /// Longer than any activity within the core between two signs of it at a port or in kv_recovery.
   static constexpr Cycles kSilence = 64;
 
   static constexpr std::size_t index(Side side) noexcept { return static_cast<std::size_t>(side); }
-  void cycle();
+  void cycle(const wherry::sim::memory::AxiRequest* host = nullptr);
   void break_rules();
   [[nodiscard]] bool works() const;
   void note_memory_times();

@@ -79,7 +79,8 @@ std::string hex_of(const Frame& frame) {
 /// A leader's places are its own.
 Spoken comparable(Spoken s) {
   if (is_replicate(kind_of(s)) || kind_of(s) == Kind::commit) s.header.detail &= 0xc0;
-  // Switches may write MAC addresses anew: an answer to a node may go where the question came from, or where it lives.
+  // Switches may change MAC addresses, so an answer to a node may go to the question's source address or to the node's
+  // own.
   const Kind kind = kind_of(s);
   if (kind < Kind::read_done || kind > Kind::pong) s.to.mac = 0;
   return s;
@@ -148,7 +149,7 @@ void Pair::bring_up() {
     core_driver_.on_time(core_.now());
     software_driver_.on_time(core_.now());
   }
-  // Each says `enter` to the others, who have.
+  // Each sends `enter` to the others, which have entered.
   (void)round();
   std::array<std::byte, kHeaderBytes> frame;
   for (std::uint32_t i = 1; i < options_.nodes; ++i) {
@@ -241,7 +242,7 @@ void Pair::collect() {
   }
 }
 
-/// All but its UDP checksum must be as the software would have written it, and that must be right or none.
+/// All but its UDP checksum must be as the software would have written it. The checksum must be right or absent.
 void Pair::heard(const CoreFrame& frame) {
   if (frame.bytes.size() < kHeaderBytes) differ("the core sent " + hex_of(frame.bytes));
   const Endpoint to = destination_of(frame.bytes);
@@ -264,8 +265,8 @@ void Pair::settle() {
   collect();
 }
 
-/// The core says `busy` to a write that came with a place which a refresh of its own has in the window. As its client
-/// would, asks again, in another place; true if anything was asked.
+/// The core says `busy` to a write whose place holds a refresh of its own in the window. The rig then asks again like
+/// the client, with another place. True if it asked.
 bool Pair::ask_core_again() {
   if (registers::kStateLeftovers.get(core_.read(registers::kStateOffset)) == 0) return false;
   const auto refused = std::ranges::find_if(core_sent_, [&](const Spoken& c) {
@@ -318,14 +319,13 @@ void Pair::compare_round() {
   for (const Spoken& s : core)
     if (kind_of(s) == Kind::entered && late_.erase(s.to.ip) != 0) caught_up.insert(s.to.ip);
   if (core == software) return;
-  // What only one of them said.
+  // Messages that only one of them sent.
   std::vector<Spoken> only_core, only_software;
   const auto before = [](const Spoken& a, const Spoken& b) { return a.rank() < b.rank(); };
   std::ranges::set_difference(core, software, std::back_inserter(only_core), before);
   std::ranges::set_difference(software, core, std::back_inserter(only_software), before);
   std::erase_if(only_software, [&](const Spoken& s) {
-    // With `store`, a repeated frame need not be answered before memory has what the first one wrote, or something
-    // near.
+    // With `store`, a repeated frame need not be answered before memory has the first one's write, or a write near it.
     if (!options_.accept && is_write_answer(kind_of(s)) && answered_.contains(answer_of(s))) return true;
     const auto other = std::ranges::find_if(only_core, [&](const Spoken& c) {
       if (!may_redirect(c, s)) return false;
@@ -338,13 +338,13 @@ void Pair::compare_round() {
     ++redirected_;
     return true;
   });
-  // A refresh that begins as soon as the one before has ended may come before the core's word that nothing is left
-  // over: it says that after that refresh, and expect_nothing_late() asks whether it did.
+  // A refresh that begins as soon as the one before has ended may come before the core's report that no leftover
+  // remains. The core reports it after that refresh, and expect_nothing_late() checks that.
   std::erase_if(only_core, [&](const Spoken& s) { return kind_of(s) == Kind::entered && caught_up.contains(s.to.ip); });
   std::erase_if(only_software, [&](const Spoken& s) {
     return kind_of(s) == Kind::entered && software_.counters().refreshed > 1 && late_.insert(s.to.ip).second;
   });
-  // Who says `pending` may acknowledge again what it has pending.
+  // A node that answers `pending` may acknowledge again the write that is pending.
   const bool pending = std::ranges::any_of(core, [](const Spoken& s) {
     return kind_of(s) == Kind::read_done && static_cast<Status>(s.header.detail) == Status::pending;
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Verilated core and the software node, side by side: the same registers, the same frames, and what each makes of
-// them compared. The first difference ends the process with both sides' words.
+// The Verilated core and the software node, side by side, with the same registers and the same frames. Their outputs
+// are compared. The first difference ends the process with both sides' words.
 #pragma once
 
 #include <deque>
@@ -53,7 +53,7 @@ class Pair final : DriverOutput, Output {
   [[nodiscard]] unsigned bucket_bits() const { return options_.bucket_bits; }
   [[nodiscard]] std::uint32_t leader_of(std::uint64_t key) const { return slot_of(hash_of(key)) % options_.nodes; }
 
-  /// For this round, after those before it; `wait`: cycles that the core sees nothing for, first.
+  /// For this round, after those before it. `wait`: first the core sees nothing for this many cycles.
   void put(const Frame& frame, Cycles wait = 0);
   /// From the core's host to the network.
   void put_host(const Frame& frame);
@@ -62,7 +62,7 @@ class Pair final : DriverOutput, Output {
   /// Lets both finish, compares, and returns what the software node sent. `detail` of `replicate` is the software
   /// node's own, and put() makes the core's of it.
   std::vector<Spoken> round();
-  /// At the end: what the software node said earlier than the core, the core has said, too.
+  /// At the end: the core has sent every message that the software node sent earlier.
   void expect_nothing_late();
   /// Counters, of all rounds so far.
   void compare_counters();

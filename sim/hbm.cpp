@@ -53,7 +53,7 @@ void HbmPort::violate(std::string text) {
   if (violation_.empty()) violation_ = fmt::format("AXI3, cycle {}: {}", now_, text);
 }
 
-/// A3.2.1: what is offered stays as it is until it is taken.
+/// A3.2.1: offered values do not change until they are taken.
 void HbmPort::check_held(const AxiRequest& in) {
   const AxiRequest& was = before_;
   if (was.ar_valid && (!in.ar_valid || in.ar_address != was.ar_address || in.ar_length != was.ar_length))
@@ -153,7 +153,7 @@ void HbmPort::write_beat(const Data& data) {
   ++burst.done;
   if (!ends) return;
   if (burst.early) {
-    // Not before those of the same identifier that came before it (A5.3).
+    // Not before earlier ones of the same identifier (A5.3).
     for (Burst& before : answers_)
       if (!std::exchange(before.early, true)) put(before);
     put(burst);
@@ -163,7 +163,7 @@ void HbmPort::write_beat(const Data& data) {
   addresses_.pop_front();
 }
 
-/// What is driven in the cycle that begins.
+/// The outputs in the cycle that begins.
 void HbmPort::present() {
   const bool refresh = refreshing();
   if (!out_.r_valid && !reads_.empty() && reads_.front().due <= now_ && bus_ >= kBeat && !refresh) {

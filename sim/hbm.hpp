@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// High-bandwidth memory, cycle by cycle: one content behind several AXI3 ports of 256 bits. Holds the master to the
-// rules of AXI3 that HBM adds its own to, and takes the time of the card that paper 003 measured: docs/kv-hbm.md.
+// High-bandwidth memory, cycle by cycle: one content behind several AXI3 ports of 256 bits. It checks the master
+// against the rules of AXI3 and HBM's additional ones, and has the timing of the card that paper 003 measured:
+// docs/design/kv-hbm.md.
 #pragma once
 
 #include <array>
@@ -34,13 +35,13 @@ struct HbmTiming {
   std::uint32_t reads = 64;          ///< bursts that may be on their way
   std::uint32_t writes = 32;
 };
-/// What gives the thesis's own pipeline its memory latencies: on the card (Table 5.8), and in its simulation
+/// Values that give the thesis's own pipeline its memory latencies: on the card (Table 5.8), and in its simulation
 /// (Table 5.4).
 inline constexpr HbmTiming kHbmHardware{.read = 52, .write = 60};
 inline constexpr HbmTiming kHbmSimulated{.read = 128, .write = 39};
 
-/// 16 GiB of which those pages are there that were written. The others read as zeros, or as rubbish: what a card's
-/// memory holds when nobody has written to it.
+/// 16 GiB of which those pages are there that were written. The other words read as zeros, or as random values, like a
+/// card's memory before any write.
 class HbmContent {
  public:
   explicit HbmContent(std::uint64_t rubbish = 0) : rubbish_(rubbish) {}
@@ -58,7 +59,7 @@ class HbmContent {
   std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
 };
 
-/// What the master drives in a cycle. All transactions have one identifier and 32 bytes a beat, INCR.
+/// The master's outputs in a cycle. All transactions have one identifier and 32 bytes a beat, INCR.
 struct AxiRequest {
   bool ar_valid = false;
   std::uint64_t ar_address = 0;
@@ -74,7 +75,7 @@ struct AxiRequest {
   bool b_ready = false;
 };
 
-/// What the memory drives.
+/// The memory's outputs.
 struct AxiAnswer {
   bool ar_ready = false;
   bool r_valid = false;
@@ -98,13 +99,13 @@ struct HbmCounts {
   std::uint64_t read_bursts = 0, read_beats = 0, write_bursts = 0, write_beats = 0;
 };
 
-/// One port. Answers come in order, each direction's. Where AXI leaves it open, chance decides: a read shows what was
-/// there when it was asked or when it is answered, a write takes effect with its last beat or with its answer.
+/// One port. Answers come in order, each direction's. If AXI leaves a choice, chance decides: a read shows the content
+/// at its request or at its answer, and a write takes effect with its last beat or with its answer.
 class HbmPort {
  public:
   HbmPort(HbmContent& content, const HbmTiming& timing, std::uint64_t seed);
 
-  /// What it drives in the present cycle.
+  /// Its outputs in the present cycle.
   [[nodiscard]] const AxiAnswer& answer() const noexcept { return out_; }
   /// The clock's edge at the end of that cycle, in which the master drove `in`.
   void step(const AxiRequest& in);

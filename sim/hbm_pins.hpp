@@ -48,7 +48,7 @@ void drive_hbm(Core& core, const std::deque<HbmPort>& ports) {
   }
 }
 
-/// After the evaluation of that edge. True: something is under way. Broken rules are the ports' violation().
+/// After the evaluation of that edge. True: a transaction is in flight. Broken rules are the ports' violation().
 template <class Core>
 [[nodiscard]] bool sample_hbm(const Core& core, std::deque<HbmPort>& ports) {
   bool active = false;

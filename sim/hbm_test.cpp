@@ -8,7 +8,7 @@
 namespace wherry::kv::rtl {
 namespace {
 
-/// A port, and a master that is a script: what it offers is taken from queues.
+/// A port, and a scripted master: it takes its offers from queues.
 class Rig {
  public:
   explicit Rig(const HbmTiming& timing = kHbmHardware) : port(content, timing, 1) {}

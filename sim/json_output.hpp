@@ -11,8 +11,8 @@
 
 namespace wherry::sim {
 
-/// Writes what a program found to `file`, or to standard output if that is empty. False, and a line on standard error:
-/// not all of it could be written.
+/// Writes a program's results to `file`, or to standard output if `file` is empty. Returns false, and writes a line to
+/// standard error, if not all of it could be written.
 [[nodiscard]] inline bool write_document(const nlohmann::json& document, const std::string& file,
                                          std::string_view program) {
   const std::string text = document.dump(1) + "\n";

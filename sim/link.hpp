@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a frame takes of a 100 Gbit/s Ethernet.
+// The time of a frame on a 100 Gbit/s Ethernet.
 #pragma once
 
 #include <algorithm>

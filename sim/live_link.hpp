@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What carries frames between a live core and the world: a UDP socket, or two TAP devices.
+// The way of frames between a live core and the world: a UDP socket, or two TAP devices.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace wherry::kv::rtl {
 
 [[nodiscard]] inline Cycles now_cycles() { return lease_clock(); }
 
-/// One thread at a time; never blocks.
+/// Use it on one thread at a time. It never blocks.
 class LiveLink {
  public:
   LiveLink() = default;
@@ -22,15 +22,15 @@ class LiveLink {
   LiveLink& operator=(const LiveLink&) = delete;
   virtual ~LiveLink() = default;
 
-  /// Gives the core what has come, after its clock was set to the time at which that was found; how many frames.
+  /// Gives the core the received frames, after its clock was set to the time of their discovery. Returns their number.
   virtual std::size_t receive(Core& core) = 0;
-  /// Takes from the core what it has put out.
+  /// Takes the core's output.
   virtual void send(Core& core) = 0;
   /// Readable when receive() finds something.
   [[nodiscard]] virtual std::span<const int> fds() const noexcept = 0;
   /// For the log.
   [[nodiscard]] virtual std::string describe() const = 0;
-  /// Frames that nobody got: wrong ones, or the kernel did not take them.
+  /// Frames that were delivered to no receiver: wrong ones, or ones that the kernel did not take.
   [[nodiscard]] std::uint64_t lost() const noexcept { return lost_; }
 
  protected:

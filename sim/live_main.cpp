@@ -18,13 +18,13 @@ int fail(const wherry::Status& status) { return wherry::exit_status("wherry-kv-r
 
 int main(int argc, char** argv) {
   CLI::App app{
-      "wherry-kv-rtl: a node of a replicated key-value store that is the RTL, simulated (docs/kv-sim.md). "
+      "wherry-kv-rtl: a node of a replicated key-value store that is the RTL, simulated (docs/design/kv-sim.md). "
       "`wherry kv up --rtl 1` starts one.",
       "wherry-kv-rtl"};
   std::string file, log_level = "info", log_file, memory = "hardware";
   std::vector<std::string> keepers;
   wherry::kv::rtl::LiveNodeOptions node;
-  app.add_option("--cluster", file, "TOML file: docs/kv.md")->required();
+  app.add_option("--cluster", file, "TOML file: docs/guide/kv.md")->required();
   app.add_option("--number", node.number, "of the node in the cluster file")->required();
   app.add_option("--keeper", keepers, "host:port of keepers; otherwise as the cluster file says");
   app.add_flag("--accept", node.accept, "acknowledge on acceptance, not after the store");

@@ -11,6 +11,7 @@
 #include "base/try.hpp"
 #include "kv/node/driver/member_driver.hpp"
 #include "sim/card_lister.hpp"
+#include "sim/kv_card/engine_memory.hpp"
 
 namespace wherry::kv::rtl {
 namespace {
@@ -19,18 +20,18 @@ constexpr std::uint64_t kDriverTurnNs = 1'000'000;
 constexpr int kSleepMs = 1;
 constexpr Cycles kAtOnce = 2000;  ///< cycles between two looks at what has come
 
-/// The core, and what is between it and the world.
+/// The core, and its connection to the world.
 ///
-/// Time: a computed cycle takes microseconds. The core's clock is set forward to the system's before anything is
-/// given to it, so that its lease ends as any other's, however slow it is; never back, so that it may run ahead by the
-/// cycles of register accesses, which ends the lease earlier. Timers count what was computed, or skipped when idle.
+/// Time: a computed cycle takes microseconds. The core's clock is set forward to the system's before any input, so its
+/// lease ends in time, however slow the core is. The clock is never set back, so it may run ahead by the cycles of
+/// register accesses, which ends the lease earlier. Timers count what was computed, or skipped when idle.
 class Wire {
  public:
   Wire(Core& core, LiveLink& link) : core_(core), link_(link), last_(now_cycles()) {}
 
   std::size_t receive() { return link_.receive(core_); }
 
-  /// What time has passed since the last call, or as much of it as can be computed at once.
+  /// Computes the time since the last call, or as much of it as is possible at once.
   void pass() {
     const Cycles now = now_cycles();
     core_.run(std::min(now - last_, kAtOnce));
@@ -79,7 +80,8 @@ wherry::Status run_live_node(const LiveNodeOptions& options, const std::atomic<b
   WHERRY_ASSIGN(MemberDriver driver, MemberDriver::open(options, driver_options(options), core));
   spdlog::info("kv node {} of cluster {} at {}: the core, simulated", options.number, cluster.name, link->describe());
 
-  CardLister lister(core);
+  EngineMemory memory(core);
+  CardLister lister(core, memory);
   auto keys = KeyWindow::open(options.keys, options.number, SnapshotSource::hardware, core, lister);
   if (!keys) spdlog::warn("kv node {}: no snapshots of it: {}", options.number, keys.status().message());
 

@@ -93,7 +93,7 @@ void Life::step() {
   compare_states();
   observe(rules_.empty() && !commits_lost_);
   if (!rules_.empty() && random_.below(2) == 0) return;
-  // Nothing is lost any more: what was late comes, and what is only known to be possible becomes known.
+  // Nothing is lost any more: late frames come, and open questions are answered.
   rules_.clear();
   pass(kStep);
   (void)core_.take_answers(), (void)software_.take_answers();
@@ -122,7 +122,7 @@ void Life::lose(Kind kind, std::uint32_t to) {
   commits_lost_ = commits_lost_ || (kind == Kind::commit && to == 0);
 }
 
-/// Writes that an epoch overtakes: one member did not hear of them, or one not of their commit.
+/// Writes that an epoch overtakes: one member did not get them, or one did not get their commit.
 void Life::unfinished() {
   rules_.clear();
   const std::uint32_t deaf = random_.below(World::kNodes);
@@ -150,7 +150,8 @@ void Life::send(std::uint32_t node, const Kv& header, ByteView value) {
   software_.send(World::client(), node, header, value);
 }
 
-/// Each in buckets, that is in a slot, and a lane of its own: which of two that meet is first may differ.
+/// Each write has its own bucket, that is its own slot, and its own lane, because the order of two that meet may
+/// differ.
 void Life::writes() {
   doing_ = "writes";
   constexpr std::array kKinds{Kind::write, Kind::write, Kind::write_if, Kind::remove, Kind::remove_if};
@@ -178,7 +179,7 @@ void Life::writes() {
   }
 }
 
-/// As a client that heard nothing, or whose answer was lost.
+/// Like a client that heard nothing, or whose answer was lost.
 void Life::ask_again() {
   doing_ = "requests again";
   std::set<std::uint32_t> slots;
@@ -191,7 +192,7 @@ void Life::ask_again() {
   }
 }
 
-/// Who is gone is left out, who has everything serves, and slots change hands or not.
+/// Dead nodes are left out, complete nodes serve, and slots change hands or not.
 void Life::next_epoch() {
   doing_ = "an epoch";
   const NodeMask alive = without(plan_.members, dead_);
@@ -222,8 +223,8 @@ void Life::next_epoch() {
     default:
       spread_leaders(plan_.leaders, serving);
   }
-  // The core completes one of its own leftovers after the other, the software node all at once: where one cannot be
-  // completed, they are not equally far.
+  // The core completes its own leftovers one after the other, and the software node all at once. If one cannot be
+  // completed, they differ in progress.
   std::set<std::uint32_t> taken_over;
   for (const std::uint64_t key : keys_)
     if (const std::uint32_t slot = slot_of(hash_of(key)); leader_of(key) == 0 && before[slot] != 0)
@@ -335,7 +336,7 @@ void Life::compare(const std::string& what, bool strict) {
 void Life::compare_states() {
   for (std::uint32_t node = 0; node < World::kNodes; ++node) {
     if (has(dead_, node)) continue;
-    // Whom it asked last, software does not say: it knows by itself who is silent.
+    // Software does not report its last addressee, because it knows itself which nodes are silent.
     const std::uint32_t a = kStateUnanswered.set(core_.read(node, kStateOffset), 0);
     const std::uint32_t b = software_.read(node, kStateOffset);
     counts_.leftovers += kStateLeftovers.get(b);

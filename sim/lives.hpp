@@ -20,7 +20,7 @@ struct LifeOptions {
   CoreOptions core;
 };
 
-/// How much a life had of what it is for.
+/// The number of each kind of event in a life.
 struct LifeCounts {
   std::uint32_t epochs = 0, deaths = 0, returns = 0, leftovers = 0, unsettled = 0, answers = 0;
 };

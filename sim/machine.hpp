@@ -11,16 +11,16 @@ namespace wherry::kv::rtl {
 
 /// Streams and memory of a core as the seed says: some nodes have a smooth life, some do not.
 [[nodiscard]] CoreOptions core_options(const sim::MachineOptions& machine);
-/// A kv frame for a node, as a network card would hand it over; with or without a checksum, as chance says. Empty: that
-/// is no datagram of kv.
+/// A kv frame for a node, in the form of a network card, with or without a checksum by chance. Empty: the packet is not
+/// a datagram of kv.
 [[nodiscard]] std::vector<std::byte> frame_of(const sim::Packet& packet, sim::Random& random);
-/// What a node's core put out goes to the network, as its receiver would read it, who must not find fault with it:
-/// otherwise the process ends with a sentence.
+/// Sends a core's frame to the network, in the form that its receiver reads. If the frame is wrong, the process ends
+/// with a sentence.
 void send_frame(sim::Network& network, sim::Port port, ByteView frame);
 
-/// The network's time is the core's, at the speed of the machine's clock. What the core sends leaves it at the next
-/// look, at most `kLook` cycles later. A register access takes the core's cycles and none of the network's, so that the
-/// core's clock runs ahead of the others' with each: its leases end earlier than they might, never later.
+/// The network's time is the core's, at the speed of the machine's clock. The core's frames leave it at the next look,
+/// at most `kLook` cycles later. A register access takes cycles of the core and none of the network, so the core's
+/// clock runs ahead of the others' with each. Its leases end earlier than necessary, never later.
 class RtlMachine final : public sim::Machine {
  public:
   RtlMachine(sim::Network& network, sim::Port port, const sim::MachineOptions& options, ToKeeperFunction to_keeper);

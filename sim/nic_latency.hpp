@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a read of an idle store takes when its core is behind a NIC.
+// The time of a read of an idle store when its core is behind a NIC.
 #pragma once
 
 #include <cstddef>

@@ -7,7 +7,7 @@
 
 namespace wherry::kv::rtl {
 
-/// As RtlMachine; the NIC's family, and what PCIe and the bypass core's ports do, are as the seed says.
+/// Like RtlMachine. The seed chooses the NIC's family, and the behaviour of PCIe and of the bypass core's ports.
 class NicMachine final : public sim::Machine {
  public:
   NicMachine(sim::Network& network, sim::Port port, const sim::MachineOptions& options, ToKeeperFunction to_keeper);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node in hardware whose network card is a commodity NIC: NIC model, PCIe, the Verilated bypass core, and behind that
-// core the Verilated kv core. docs/kv-testing.md
+// core the Verilated kv core. docs/project/kv-testing.md
 //
 // Time: that of the PCIe model, in picoseconds; both cores have a clock of 4 ns. Between the two cores frames are
 // handed over whole, so that a frame of n beats is n cycles later than where streams are joined
@@ -43,10 +43,10 @@ class NicNode final : wherry::sim::StreamFunction, wherry::sim::nic::WireEnd {
   void put(ByteView frame) { rig_.nic.on_frame(frame, true); }
   std::optional<Sent> take();
   void run(Cycles cycles);
-  /// Of the frame that the kv core sent last: from the first beat of the one that it had got last to its last beat.
+  /// Cycles from the first beat of the last received frame to the last beat of the last frame that the kv core sent.
   [[nodiscard]] Cycles core_cycles() const noexcept { return core_cycles_; }
-  /// In so many cycles something may happen that was not put in since; none: only a register access or a frame may
-  /// cause something, or the kv core's timer of repetitions.
+  /// The number of cycles in which something may happen without new input. None: only a register access, a frame or the
+  /// kv core's timer of repetitions may cause something.
   [[nodiscard]] std::optional<Cycles> next() const;
   [[nodiscard]] wherry::sim::pcie::Time now() const noexcept { return rig_.queue.now(); }
   [[nodiscard]] const wherry::sim::nic::NicCounters& nic() const noexcept { return rig_.nic.counters(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The core as a node: what clients see of it.
+// The core as a node, from the clients' side.
 #include <gtest/gtest.h>
 
 #include "kv/generated/registers.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node may meet: requests on few keys of few, overfull buckets, leaders and followers that keep to the protocol,
-// and frames that are spoilt in every way that somebody could think of.
+// A node's possible input: requests on few keys of few, overfull buckets, leaders and followers that follow the
+// protocol, and frames that are spoilt in every way that we could think of.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes in one virtual time, of which the first may be the Verilated core, on a network that loses what it is told to.
+// Nodes in one virtual time, on a network with chosen losses. The first node may be the Verilated core.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ class World final {
   /// Of a letter between nodes: it is lost.
   using Loses = std::function<bool(const Letter&, std::uint32_t from, std::uint32_t to)>;
 
-  /// `core`: what node 0 is made of; none: it is a software node, too.
+  /// `core`: the options of node 0. None: it is a software node, too.
   World(const CoreOptions* core, bool accept, unsigned bucket_bits);
   World(const World&) = delete;  // its nodes have its address
   World& operator=(const World&) = delete;

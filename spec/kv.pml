@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kv protocol of docs/kv-protocol.md for one key, checked by Spin: `tools/check_model.py` runs it (`make model`).
+ * The kv protocol of docs/design/kv-protocol.md for one key, checked by Spin: `tools/check_model.py` runs it (`make model`).
  *
  * The network is a set: a frame once sent stays, and any node may receive it at any time, any number of times, or never.
  * That is loss, duplication and reordering without bound, and it makes acknowledgements and retransmissions free: a sender

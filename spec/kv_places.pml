@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One key and two of its buckets, for Spin: docs/kv-protocol.md, sections 2, 5, 6 and 8. `tools/check_model.py` runs it.
+ * One key and two of its buckets, for Spin: docs/design/kv-protocol.md, sections 2, 5, 6 and 8. `tools/check_model.py` runs it.
  * kv.pml has the lanes, retries, conditions and returns; here a key may be at either of two locations, be removed and
  * come again at the other one, while leaders die. Network and steps are those of kv.pml: a frame once sent stays.
  *

@@ -3,7 +3,7 @@
 
 bundle_python.py PYPROJECT TARGET copies the distributions that the project in PYPROJECT depends on, and those that they
 depend on, from the environment of the interpreter that runs it to the folder TARGET, which becomes a place for
-PYTHONPATH. What they bring for compiling and testing against them stays behind.
+PYTHONPATH. Parts that are only for compiling and testing against them are left out.
 """
 
 from __future__ import annotations

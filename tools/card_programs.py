@@ -15,7 +15,7 @@ WANTED = ROOT / "requirements-card.in"
 
 
 def run(*command: str | Path, **more: Any) -> str:
-    """What it prints; ends with its name if it fails."""
+    """The output of the command. If it fails, this program ends with the command's name."""
     words = [str(part) for part in command]
     done: subprocess.CompletedProcess[str] = subprocess.run(
         words, stdout=subprocess.PIPE, text=True, check=False, **more

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks spec/kv.pml and spec/kv_places.pml with Spin: all configurations, with `--quick` those that take seconds, or
-some by name.
+"""Checks spec/kv.pml and spec/kv_places.pml with Spin: all configurations, the fast ones with `--quick`, or some by
+name.
 
 Exact searches visit every reachable state. A bitstate search keeps a few bits for each state instead of the state, so
-that it can miss some; it is what fits where the exact one does not. Faults and situations, which
-python/tests/test_kv_model.py searches, are configurations too: there an assertion must be violated.
+it may miss some. It is used where the exact one does not fit. Faults and situations, which
+python/tests/test_kv_model.py searches, are also configurations. There an assertion must be violated.
 """
 
 import re
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SPEC = Path(__file__).resolve().parent.parent / "spec"
-SECONDS = 3600  # a search that takes longer is given up: far more than any takes
+SECONDS = 3600  # a search that takes longer is given up; none takes nearly as long
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds python/wherry to its house: what may import what, without circles, in folders that fit into a head.
+"""Checks the layers of python/wherry: allowed imports, no circles, small folders.
 
-errors < system < session < {move, route, kv, ...} < bench < report < cli. A room is a folder of python/wherry; it uses
-what other rooms offer in their __init__.py. bench, report and cli know no service: what a service brings to them
-(wherry.<service>.bench, .report, .cli) lies above them, and above the service's own library. Services never import each
+errors < system < session < {move, route, kv, ...} < bench < report < cli. A room is a folder of python/wherry. It uses
+only the names in other rooms' __init__.py. bench, report and cli know no service: a service's contributions to them
+(wherry.<service>.bench, .report, .cli) lie above them, and above the service's own library. Services never import each
 other. wherry/services.py names them.
 
 An arrow is a module of one room that imports a module of another one. Imports in functions and for type checkers count.
@@ -22,7 +22,7 @@ FACES = ("bench", "report", "cli")
 """Rooms that know no service, and the parts of a service that lie above them."""
 LAYERS = ["errors", "system", "session", "service", "bench", "service.bench", "report", "service.report", "cli",
           "service.cli", "top"]  # fmt: skip
-BESIDE = ("arguments", "errors", "lazy", "registers", "services", "units", "version")
+BESIDE = ("arguments", "errors", "lazy", "libraries", "registers", "services", "units", "version")
 """Modules beside the rooms that know no room, and that every room may use."""
 COMPILED = "_native"
 """A room without a door: its modules are imported themselves."""
@@ -57,7 +57,7 @@ class House:
         return {one for one in found if one in self._modules and one != name}
 
     def room(self, module: str) -> str:
-        """The folder of the package that it lies in; empty: beside the rooms."""
+        """The folder of the package that contains it. Empty: beside the rooms."""
         parts = module.split(".")
         return parts[1] if len(parts) > 1 and (self.package / parts[1]).is_dir() else ""
 
@@ -72,7 +72,7 @@ class House:
         return "errors" if room == COMPILED else room
 
     def arrows(self) -> list[tuple[str, str]]:
-        """Between modules of different rooms. What lies beside the rooms is in none."""
+        """Imports between modules of different rooms. Modules beside the rooms do not count."""
         return [
             (one, other)
             for one, others in sorted(self.graph.items())

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says what was skipped in the last ctest run and, at the end, what failed: tools/ctest_report.py build/release.
+"""Reports the skipped tests of the last ctest run and, at the end, the failed ones: ctest_report.py build/asan
+build/release.
 
-Status 1 if a program failed, or if one was skipped that can run there and the environment says NO_SKIPS=1, as in CI.
+Status 1 if a program failed. Also if one was skipped that can run there and the environment has NO_SKIPS=1, as in CI,
+or if one did not run that the second build left to the first (cmake/Tests.cmake, WHERRY_ALL_TESTS).
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import re
 import sys
 from pathlib import Path
 
-# What the machines of CI lack: a counter of cache misses (virtual machines hide it).
+# Features that the machines of CI lack: a counter of cache misses (virtual machines hide it).
 LACKING = {"EventCounter.CacheMisses_ExpectThoseOfARandomWalkThroughMemory"}
 SKIPPED = re.compile(
     r"^[^\n]*: Skipped\n(?P<why>(?:(?!\[  SKIPPED \])[^\n]*\n)*)\[  SKIPPED \] (?P<test>\S+) \(", re.MULTILINE
@@ -31,7 +33,7 @@ def skipped(log: str) -> dict[str, str]:
 
 
 def without_passed(output: str) -> str:
-    """A program's output but for the lines of tests that passed or were skipped, and GoogleTest's headings."""
+    """A program's output, except the lines of tests that passed or were skipped, and GoogleTest's headings."""
     kept: list[str] = []
     test: list[str] = []  # the lines of the one that runs
     for line in output.splitlines():
@@ -50,13 +52,20 @@ def without_passed(output: str) -> str:
 
 
 def failed(log: str) -> dict[str, str]:
-    """Names of the programs that failed, and what they said but for the tests that passed."""
+    """Names of the programs that failed, and their output without the passed tests."""
     programs = PROGRAM.finditer(log)
     return {found["name"]: without_passed(found["output"]) for found in programs if found["verdict"] != "Test Passed."}
 
 
-def main(build: str) -> int:
-    """1 if a program failed, or a test was skipped that must not be."""
+def forgotten(log: str, other: Path) -> list[str]:
+    """What another build left to this one, which did not run it."""
+    left = other / "left_to_asan.txt"
+    ran = {found["name"] for found in PROGRAM.finditer(log)}
+    return [name for name in left.read_text().split() if name not in ran] if left.exists() else []
+
+
+def main(build: str, other: str | None = None) -> int:
+    """1 if a program failed, or a test was skipped that must not be, or not run."""
     log = (Path(build) / "Testing/Temporary/LastTest.log").read_text(errors="replace")
     for test, why in skipped(log).items():
         print(f"skipped: {test}: {why}")
@@ -66,7 +75,10 @@ def main(build: str) -> int:
     failures = failed(log)
     for name, words in failures.items():
         print(f"error: {name} of {build} failed:\n{words}", file=sys.stderr)
-    return 1 if wrong or failures else 0
+    missing = [] if other is None else forgotten(log, Path(other))
+    if missing:
+        print(f"error: {other} leaves to {build} what did not run there: {', '.join(missing)}", file=sys.stderr)
+    return 1 if wrong or failures or missing else 0
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what Wherry has beside each published value; with --check only says whether it is there and fresh.
+"""Writes Wherry's figure beside each published value. With --check it only says whether the page exists and is fresh.
 
-It reads spec/published/*.csv (what the papers say), spec/fidelity.toml (what we have) and the model of
-`wherry probe model`, and writes docs/fidelity.md and python/wherry/probe/model/published.json.
+It reads spec/published/*.csv (the papers' values), spec/fidelity.toml (our figures) and the model of
+`wherry probe model`, and writes docs/reference/fidelity.md and python/wherry/probe/model/published.json.
 
     tools/fidelity.py [--check | --record BENCH.json]
 
@@ -33,7 +33,7 @@ MODELLED = ("ma", "hb", "rep")
 """Papers whose bandwidths and latencies get a row of the model."""
 UNITS = ("GB/s", "MB/s", "TB/s", "Gbit/s", "ns", "us", "ms", "s")
 VERDICTS = ("reproduced", "modelled", "used", "not yet", "not here", "background", "no number")
-SOURCES = ("bench/**/*.[ch]pp", "sim/**/*.[ch]pp", "python/wherry/*/bench/*.py", "docs/bench-*.md")
+SOURCES = ("bench/**/*.[ch]pp", "sim/**/*.[ch]pp", "python/wherry/*/bench/*.py", "docs/reference/bench-*.md")
 """Where the names of bars and experiments stand."""
 
 
@@ -175,7 +175,7 @@ def generated(root: Path) -> dict[str, str]:
     note = "written by tools/fidelity.py from spec/published and spec/fidelity.toml"
     return {
         "python/wherry/probe/model/published.json": f'{{\n  "note": "{note}",\n  "values": [\n{values}\n  ]\n}}\n',
-        "docs/fidelity.md": fidelity_page.page(tables, of, silent, by_id),
+        "docs/reference/fidelity.md": fidelity_page.page(tables, of, silent, by_id),
     }
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/fidelity.md: a table of counts, then every published value, by the table or figure that it stands in."""
+"""docs/reference/fidelity.md: a table of counts, then every published value, by its table or figure."""
 
 import re
 import statistics
@@ -35,13 +35,14 @@ one verdict.
 | no number | the document speaks of it without a number |
 
 *Reproduced* does not mean *equal*: the machines differ, and so do the systems. The named bar says whether ours is
-better, equal or worse ([status.md](status.md)). Nothing was run on an FPGA: RTL is simulated, and its bars say so.
+better, equal or worse ([status.md](../status.md)). Nothing was run on an FPGA: RTL is simulated, and
+its bars say so.
 
 A modelled row has a mark: *fitted* (a number was set to it, or chosen after it was seen), *predicted* (none was),
 *given* (arithmetic on specifications) or *bound* (an upper or lower bound alone). Its error is off the middle of the
 published range. Behind it stands how far it is outside the range. *Simulated* figures are of a recorded run of the
 named benchmark; the others are formulas. Bandwidths of paper 000 have both: the model's, then those of the simulated
-designs ([designs.md](designs.md)). [probe-model.md](probe-model.md) says how far to
+designs ([designs.md](../design/designs.md)). [probe-model.md](../design/probe-model.md) says how far to
 believe these figures.
 """
 

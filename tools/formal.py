@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proves the assertions of the cells in hdl/common and of what is small in hdl/kv with Yosys and Bitwuzla.
 
-By k-induction: for every number of cycles, from reset. Where a property is not inductive, bounded: for so many cycles.
-Every cover point is reached, so that no proof is empty. `formal.py NAME...` takes some of the proofs.
+By k-induction: for every number of cycles, from reset. If a property is not inductive, it is bounded: for that many
+cycles. Every cover point is reached, so that no proof is empty. `formal.py NAME...` takes some of the proofs.
 """
 
 import os
@@ -47,6 +47,7 @@ PROOFS = [
     *(Proof("cdc_bus", {"Resets": resets}, bound=18, induction=0, clocks=2) for resets in (0, 1)),
     *(Proof("cdc_fifo", {"Depth": 2, "Resets": resets}, bound=16, induction=0, clocks=2) for resets in (0, 1)),
     Proof("range_split"),
+    *(Proof("byte_shift", {"Multipliers": multipliers}, bound=6, induction=2) for multipliers in (0, 1)),
     Proof("stream_register", {"Width": 8}),
     Proof("stream_register", {"Width": 8, "CutReady": 1}),
     Proof("stream_register", {"Width": 8, "Half": 1}),
@@ -62,6 +63,7 @@ PROOFS = [
     # 26 cycles: two fills, a write that makes a third worthless, and a look-up. Of the way beside the tag fewer.
     *(Proof("kv_line_cache", {"Way": way}, bound=bound, induction=0, flat=True) for way, bound in [(0, 26), (3, 20)]),
     Proof("kv_queue"),
+    Proof("kv_pool", {"Freers": 2}, bound=6, induction=2),
     *(Proof("bypass_pair", {"Timer": timer}, bound=10, induction=2) for timer in (0, 1)),
     *(Proof("bypass_doorbell", {"Timer": timer}, bound=10, induction=3) for timer in (0, 1)),
     Proof("dma_requester", bound=8, induction=2, flat=True),
@@ -76,7 +78,7 @@ PROOFS = [
 
 @dataclass
 class Outcome:
-    """What came of a proof: a line for each property and cover point, and whether all hold."""
+    """The outcome of a proof: a line for each property and cover point, and whether all hold."""
 
     proof: Proof
     lines: list[str]
@@ -94,7 +96,7 @@ def _smtbmc(model: Path, *arguments: str) -> tuple[bool, str]:
 
 
 def prove(proof: Proof, sources: tuple[Path, ...] = ()) -> Outcome:
-    """One proof; `sources` are files that stand in for those of the same modules."""
+    """One proof. `sources` are files that replace those of the same modules."""
     top = f"{proof.cell}_proof"
     label = proof.name + ("_changed" if sources else "")
     BUILD.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what is generated from spec/*.toml; with --check only says whether it is there and fresh.
+"""Writes the files that are generated from spec/*.toml. With --check it only says whether they exist and are fresh.
 
 The results are committed, so that nobody needs this program to build or to read them.
 """
@@ -51,15 +51,15 @@ def generated() -> dict[str, str]:
         "hdl/kv/generated/kv_registers_pkg.sv": spec_sv.registers_package(registers, REGISTERS),
         "python/wherry/kv/generated/frame.py": spec_python.frame_module(frame, FRAME),
         "python/wherry/kv/generated/registers.py": spec_python.registers_module(registers, REGISTERS),
-        "docs/kv-frame.md": spec_markdown.frame_page(frame, FRAME),
-        "docs/kv-registers.md": spec_markdown.registers_page(registers, REGISTERS),
+        "docs/reference/kv-frame.md": spec_markdown.frame_page(frame, FRAME),
+        "docs/reference/kv-registers.md": spec_markdown.registers_page(registers, REGISTERS),
         "src/bypass/generated/personalities.hpp": spec_nic.header(nics, PERSONALITIES),
         "python/wherry/bypass/generated/personalities.py": spec_nic.module(nics, PERSONALITIES),
-        "docs/nic-personalities.md": spec_nic.page(nics, PERSONALITIES),
+        "docs/reference/nic-personalities.md": spec_nic.page(nics, PERSONALITIES),
         "src/bypass/generated/registers.hpp": spec_cpp.registers_header(bypass, BYPASS_REGISTERS),
         "hdl/bypass/generated/bypass_registers_pkg.sv": spec_sv.registers_package(bypass, BYPASS_REGISTERS),
         "python/wherry/bypass/generated/registers.py": spec_python.registers_module(bypass, BYPASS_REGISTERS),
-        "docs/bypass-registers.md": spec_markdown.registers_page(bypass, BYPASS_REGISTERS),
+        "docs/reference/bypass-registers.md": spec_markdown.registers_page(bypass, BYPASS_REGISTERS),
         "src/bypass/generated/functions_registers.hpp": spec_cpp.registers_header(functions, FUNCTIONS_REGISTERS),
         "hdl/bypass/generated/bypass_functions_registers_pkg.sv": spec_sv.registers_package(
             functions, FUNCTIONS_REGISTERS
@@ -67,11 +67,11 @@ def generated() -> dict[str, str]:
         "python/wherry/bypass/generated/functions_registers.py": spec_python.registers_module(
             functions, FUNCTIONS_REGISTERS
         ),
-        "docs/bypass-functions-registers.md": spec_markdown.registers_page(functions, FUNCTIONS_REGISTERS),
+        "docs/reference/bypass-functions-registers.md": spec_markdown.registers_page(functions, FUNCTIONS_REGISTERS),
         "src/dma/generated/registers.hpp": spec_cpp.registers_header(dma, DMA_REGISTERS),
         "hdl/dma/generated/dma_registers_pkg.sv": spec_sv.registers_package(dma, DMA_REGISTERS),
         "python/wherry/dma/generated/registers.py": spec_python.registers_module(dma, DMA_REGISTERS),
-        "docs/dma-registers.md": spec_markdown.registers_page(dma, DMA_REGISTERS),
+        "docs/reference/dma-registers.md": spec_markdown.registers_page(dma, DMA_REGISTERS),
     }
     return {path: formatted(path, text) for path, text in files.items()}
 

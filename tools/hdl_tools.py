@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the RTL and the programs that work on it are; used by lint_hdl.py, synth.py and formal.py."""
+"""The places of the RTL and of the programs that work on it. Used by lint_hdl.py, synth.py and formal.py."""
 
 import os
 import subprocess
@@ -40,7 +40,7 @@ def folders() -> list[str]:
 def read(
     top: str, parameters: dict[str, int] | None = None, defines: str = "-DSYNTHESIS -DYOSYS", sources: str = ""
 ) -> str:
-    """Yosys' command to read a module and what it needs; `sources` stand in for its file. One thread: WebAssembly."""
+    """Yosys' command to read a module and its dependencies. `sources` replace its file. One thread: WebAssembly."""
     path = sources or next(str(path) for path in modules() if path.stem == top)
     packages = " ".join(str(path) for path in files("*_pkg.sv"))
     places = " ".join(f"-I {folder} -y {folder}" for folder in folders())
@@ -49,7 +49,7 @@ def read(
 
 
 def environment() -> dict[str, str]:
-    """For YoWASP's programs: compiled once for each .venv (a minute), found again by everybody who uses it."""
+    """For YoWASP's programs: compiled once for each .venv (a minute), and found again by every user of it."""
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     return os.environ | {"YOWASP_CACHE_DIR": str(Path(sys.prefix).resolve() / "cache" / "yowasp"), "PATH": path}
 

@@ -18,7 +18,7 @@ BEGUN_BEFORE_USE = {
     "axi_to_lite": {"data_q", "left_q", "word_q"},
     "bypass_expand": {"odd_base_q", "word_q"},  # data of the beat that was asked for
     "kv_box_250mhz": {"host_out_middle_q", "net_out_middle_q"},  # cleared while the box is closed, as it begins
-    # Of a burst, or a word, that has begun.
+    # For a burst, or a word, that has begun.
     "kv_host_path": {"aw_sent_q", "ended_q", "high_sent_q", "low_sent_q", "to_give_q", "write_error_q", "write_word_q"},
     "kv_recovery_epoch": {"step_q"},
     "kv_recovery_fetch": {"again_q", "at_q", "lane_q", "missing_q", "silent_q", "walk_q"},
@@ -74,7 +74,8 @@ def yosys() -> str:
 def unmarked_synchronisers(text: str) -> list[str]:
     """Names of flip-flops that shift in what another clock may change, declared without ASYNC_REG.
 
-    They are those that are named so, and in a module with several clocks all that a value goes through: q <= {q[0], d}.
+    Registers with such names. In a module with several clocks also all registers that only pass a value on: q <= {q[0],
+    d}.
     """
     names = set(re.findall(r"\b\w+_sync_q\b", text))
     if len(set(re.findall(r"@\(posedge (\w+)\)", text))) > 1:

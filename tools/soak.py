@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lets clients and readers come, go and die at one agent, and looks whether it keeps what they held.
 
-`make soak` runs it for an hour: after a warm-up of a minute, descriptors, threads and anonymous memory of the agent
-must stay within 10 % of where they stood. python/tests/test_soak.py runs a few rounds in every test run.
+`make soak` runs it for an hour. After a warm-up of a minute, descriptors, threads and anonymous memory of the agent
+must stay within 10 % of their values. python/tests/test_soak.py runs a few rounds in every test run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from wherry.session.sessionfile import SessionFile
 from wherry.system import paths
 
 SETTLE_S = 120.0
-"""How long the agent may take to end what clients left behind: far more than it takes."""
+"""The agent's time to clean up after clients, far more than it needs."""
 TOLERANCE = 0.10
 
 
@@ -107,9 +107,10 @@ class Soak:
             time.sleep(0.05)
 
     def settled(self, base: Usage | None = None, look_s: float = 3.0) -> Usage:
-        """What the agent holds when nobody uses it. With a base: waits until that is within it, as long as it may take.
+        """The agent's resources when no client uses it. With a base: waits until they are within it, as long as
+        allowed.
 
-        Without: the largest of what is seen in `look_s`, for threads of the Flight server come and go.
+        Without: the largest value seen in `look_s`, because threads of the Flight server start and end.
         """
         self.quiet()
         seen = self.usage()

@@ -48,9 +48,11 @@ def _struct(s: Struct, base: int) -> str:
 
 
 def frame_page(frame: Frame, source: str) -> str:
-    """docs/kv-frame.md."""
+    """docs/reference/kv-frame.md."""
     text = [f"{NOTICE.format(source=source)}# {frame.title}\n\n{frame.doc} What the fields mean:"]
-    text.append("[kv-protocol.md](kv-protocol.md).\n\n## Headers\n\nBytes count from the start of the frame.\n")
+    text.append(
+        "[kv-protocol.md](../design/kv-protocol.md).\n\n## Headers\n\nBytes count from the start of the frame.\n"
+    )
     base = 0
     for name in HEADERS:
         text.append(_struct(frame.structs[name], base))

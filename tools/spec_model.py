@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What spec/*.toml says, read and checked: everything that is generated comes from these objects."""
+"""The content of spec/*.toml, read and checked. Everything that is generated comes from these objects."""
 
 import tomllib
 from dataclasses import dataclass, field

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""spec/nic_personalities.toml, read and checked, and what is made of it: C++, Python, a page for docs/."""
+"""spec/nic_personalities.toml, read and checked, and its products: C++, Python, a page for docs/."""
 
 import tomllib
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ class Constant:
 
 @dataclass
 class Value:
-    """A value, where it comes from, and how sure that is."""
+    """A value, its source, and how certain it is."""
 
     value: int
     source: str
@@ -179,7 +179,7 @@ def header(spec: Personalities, source: str) -> str:
     body, table, ids = "\n".join(members), "\n".join(rows), "\n".join(devices)
     return f"""{spec_cpp.NOTICE.format(source=source)}//
 // {spec.doc}
-// Sources of each value: docs/nic-personalities.md.
+// Sources of each value: docs/reference/nic-personalities.md.
 #pragma once
 
 #include <array>
@@ -260,14 +260,14 @@ def module(spec: Personalities, source: str) -> str:
         f'    0x{number:04X}: ("{p.name}", "{name}"),' for p in spec.personalities for number, name in p.devices
     )
     table = "\n".join(rows)
-    return f'''{spec_python.NOTICE.format(source=source)}"""{spec.title}: docs/nic-personalities.md."""
+    return f'''{spec_python.NOTICE.format(source=source)}"""{spec.title}: docs/reference/nic-personalities.md."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Personality:
-    """One family of network cards; bits and masks as docs/nic-personalities.md says."""
+    """One family of network cards; bits and masks as docs/reference/nic-personalities.md says."""
 
     name: str
     driver: str
@@ -289,7 +289,7 @@ DEVICES = {{
 
 
 def page(spec: Personalities, source: str) -> str:
-    """docs/nic-personalities.md."""
+    """docs/reference/nic-personalities.md."""
     text = [
         f"{spec_markdown.NOTICE.format(source=source)}# {spec.title}\n\n{spec.doc}\n",
         "Bits are bits of the 16-byte descriptor, little endian; masks and words `tx_*` are of its second quad word.",

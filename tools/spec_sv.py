@@ -136,7 +136,7 @@ def _register_struct(r: Register) -> str:
 
 
 def _decode(registers: RegisterMap) -> str:
-    """Words of the file of registers: what of them is written, staged, kept, and where they begin."""
+    """Words of the register file: which of them are written, staged and kept, and their initial values."""
     words = max(at for r in registers.registers if r.access == "rw" for at in r.offsets) // 4 + 1
     bits = (words - 1).bit_length()
     within = [r for r in registers.registers if r.offset // 4 < 1 << bits]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the cores of hdl/synth.toml cost on an UltraScale+ device: docs/resources.md and hdl/resources.json.
+"""The cost of the cores of hdl/synth.toml on an UltraScale+ device: docs/reference/resources.md and hdl/resources.json.
 
-`--check` writes nothing and fails where a figure left the committed table by more than 2 %; it leaves out the cores
-marked slow, unless `--all` is there too. Results are kept in build/ by the content of what they depend on.
+`--check` writes nothing and fails if a figure differs from the committed table by more than 2 %. It leaves out the
+cores marked slow, unless `--all` is given. Results are kept in build/ by the content of what they depend on.
 """
 
 import hashlib
@@ -20,12 +20,13 @@ import hdl_tools as hdl
 import netlist_depth
 
 TABLE = hdl.ROOT / "hdl" / "resources.json"
-PAGE = hdl.ROOT / "docs" / "resources.md"
+PAGE = hdl.ROOT / "docs" / "reference" / "resources.md"
 CACHE = hdl.ROOT / "build" / "hdl" / "synth"
 DRIFT = 0.02
 WIRE_DELAY_PS = 900
-"""Beside each LUT, for abc9. With Yosys' own, the 7 series' 300, it makes chains of small LUTs wherever a carry chain
-or a memory's output takes longer than those. A level with its wire is half a nanosecond or more on such a device."""
+"""The delay beside each LUT, for abc9. With Yosys' own, the 7 series' 300, it makes chains of small LUTs wherever a
+carry chain or a memory's output takes longer than those. A level with its wire is half a nanosecond or more on such a
+device."""
 COLUMNS = {
     "lut": "LUT",
     "lutram": "LUTRAM",
@@ -33,6 +34,7 @@ COLUMNS = {
     "bram36": "BRAM36",
     "bram18": "BRAM18",
     "uram": "URAM",
+    "dsp": "DSP",
     "depth": "longest path (LUTs)",
 }
 
@@ -47,7 +49,7 @@ def cells_of(kind: str) -> dict[str, int]:
     wide |= {"RAM256X1D": 8, "RAM32X1S": 1, "RAM64X1S": 1, "RAM128X1S": 2, "RAM256X1S": 4, "SRL16E": 1, "SRLC32E": 1}
     if kind in wide:
         return {"lutram": wide[kind]}
-    named = {"RAMB36": "bram36", "RAMB18": "bram18", "URAM": "uram"}
+    named = {"RAMB36": "bram36", "RAMB18": "bram18", "URAM": "uram", "DSP": "dsp"}
     return next(({column: 1} for prefix, column in named.items() if kind.startswith(prefix)), {})
 
 

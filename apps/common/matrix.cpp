@@ -22,7 +22,7 @@ struct Entry {
   double value;
 };
 
-/// What to do with a second entry in the same row and column.
+/// The handling of a second entry in the same row and column.
 enum class Twice : std::uint8_t { kAdd, kDrop };
 
 RowMatrix compress(Distribution rows, Rank rank, std::uint64_t columns, std::vector<Entry> entries, Twice twice,
@@ -114,6 +114,7 @@ Result<RowMatrix> load(const InputOptions& options, Shape shape, Rank rank, Rank
 
 Status save(const RowMatrix& matrix, const std::string& prefix) {
   const std::string path = part_name(prefix, matrix.rank, ".mtx");
+  make_parent(path);
   std::ofstream file(path, std::ios::binary);
   fmt::memory_buffer text;
   const bool values = !matrix.values.empty();

@@ -24,7 +24,7 @@ constexpr std::size_t kMaxLineBytes = std::size_t{64} << 10;      // of a line; 
 constexpr std::int64_t kMaxExactInteger = std::int64_t{1} << 53;  // integers that a double holds
 
 /// For errors: unprintable characters become '?', and a long text is cut.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   constexpr std::size_t kMaxQuoted = 40;
   std::string out = "'";
   for (const char c : text.substr(0, kMaxQuoted)) out += std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?';
@@ -55,7 +55,7 @@ std::optional<T> number(std::string_view word) {
   return value;
 }
 
-/// Takes one line after the other. Each function returns what is wrong with it, without its number; empty: nothing.
+/// Takes one line after the other. Each function returns the error without the line's number. Empty: none.
 class Reader {
  public:
   explicit Reader(const MatrixMarketSink& sink) : sink_(sink) {}
@@ -81,21 +81,21 @@ class Reader {
     const std::string_view whole = text;
     if (next_word(text) != "%%MatrixMarket")
       return fmt::format("not a Matrix Market file: the first line begins with '%%MatrixMarket', not {}",
-                         quoted(whole));
+                         in_quotes(whole));
     const std::string object = lower(next_word(text)), format = lower(next_word(text)), field = lower(next_word(text)),
                       symmetry = lower(next_word(text));
-    if (object != "matrix") return fmt::format("want a matrix, not {}", quoted(object));
+    if (object != "matrix") return fmt::format("want a matrix, not {}", in_quotes(object));
     if (format != "coordinate")
-      return fmt::format("want the coordinate format, of sparse matrices, not {}", quoted(format));
+      return fmt::format("want the coordinate format, of sparse matrices, not {}", in_quotes(format));
     if (field == "integer") {
       matrix_.field = Field::kInteger;
     } else if (field == "pattern") {
       matrix_.field = Field::kPattern;
     } else if (field != "real") {
-      return fmt::format("want real, integer or pattern entries, not {}", quoted(field));
+      return fmt::format("want real, integer or pattern entries, not {}", in_quotes(field));
     }
     if (symmetry != "general" && symmetry != "symmetric")
-      return fmt::format("want a general or symmetric matrix, not {}", quoted(symmetry));
+      return fmt::format("want a general or symmetric matrix, not {}", in_quotes(symmetry));
     matrix_.symmetric = symmetry == "symmetric";
     return {};
   }
@@ -105,10 +105,10 @@ class Reader {
     std::array<std::uint64_t, 3> sizes{};
     for (std::uint64_t& value : sizes) {
       const auto parsed = number<std::uint64_t>(next_word(text));
-      if (!parsed) return fmt::format("want the numbers of rows, columns and entries, not {}", quoted(whole));
+      if (!parsed) return fmt::format("want the numbers of rows, columns and entries, not {}", in_quotes(whole));
       value = *parsed;
     }
-    if (!next_word(text).empty()) return fmt::format("more than rows, columns and entries: {}", quoted(whole));
+    if (!next_word(text).empty()) return fmt::format("more than rows, columns and entries: {}", in_quotes(whole));
     matrix_.rows = sizes[0], matrix_.columns = sizes[1], matrix_.entries = sizes[2];
     if (matrix_.rows == 0 || matrix_.columns == 0) return "a matrix without rows or columns";
     if (matrix_.rows > kMaxRows || matrix_.columns > kMaxRows)
@@ -125,7 +125,7 @@ class Reader {
     const std::string_view whole = text;
     if (seen_ == matrix_.entries) return fmt::format("an entry more than the {} promised", matrix_.entries);
     const auto row = number<std::uint64_t>(next_word(text)), column = number<std::uint64_t>(next_word(text));
-    if (!row || !column) return fmt::format("want a row and a column, not {}", quoted(whole));
+    if (!row || !column) return fmt::format("want a row and a column, not {}", in_quotes(whole));
     if (*row < 1 || *row > matrix_.rows || *column < 1 || *column > matrix_.columns)
       return fmt::format("entry ({}, {}) of a matrix of {} x {}; both count from 1", *row, *column, matrix_.rows,
                          matrix_.columns);
@@ -136,7 +136,7 @@ class Reader {
     if (matrix_.field != Field::kPattern) {
       if (std::string wrong = read_value(next_word(text), value); !wrong.empty()) return wrong;
     }
-    if (!next_word(text).empty()) return fmt::format("more than an entry: {}", quoted(whole));
+    if (!next_word(text).empty()) return fmt::format("more than an entry: {}", in_quotes(whole));
     ++seen_;
     sink_.entry(static_cast<std::uint32_t>(*row - 1), static_cast<std::uint32_t>(*column - 1), value);
     return {};
@@ -145,14 +145,14 @@ class Reader {
   [[nodiscard]] std::string read_value(std::string_view word, double& value) const {
     if (matrix_.field == Field::kInteger) {
       const auto parsed = number<std::int64_t>(word);
-      if (!parsed) return fmt::format("want an integer, not {}", quoted(word));
+      if (!parsed) return fmt::format("want an integer, not {}", in_quotes(word));
       if (*parsed > kMaxExactInteger || *parsed < -kMaxExactInteger)
         return fmt::format("{} is beyond 2^53, up to which integers are kept exactly", *parsed);
       value = static_cast<double>(*parsed);
       return {};
     }
     const auto parsed = number<double>(word);
-    if (!parsed || !std::isfinite(*parsed)) return fmt::format("want a finite number, not {}", quoted(word));
+    if (!parsed || !std::isfinite(*parsed)) return fmt::format("want a finite number, not {}", in_quotes(word));
     value = *parsed;
     return {};
   }

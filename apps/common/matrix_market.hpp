@@ -29,7 +29,7 @@ struct MatrixMarketSink {
 };
 
 /// Reads a file to its end. Errors name the line: "NAME:12: ...". Checks that every entry lies within the matrix, that
-/// every value is finite, and that there are as many entries as announced.
+/// every value is finite, and that the number of entries is the announced one.
 Status read_matrix_market(std::istream& in, std::string_view name, const MatrixMarketSink& sink);
 Status read_matrix_market(const std::string& path, const MatrixMarketSink& sink);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: whatever a file holds, the reader returns entries within the matrix that was announced, as many as were
-// announced, or an error.
+// Fuzz target: for any file, the reader returns the announced number of entries, all within the announced matrix, or an
+// error.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

@@ -2,6 +2,7 @@
 #include "common/program.hpp"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "common/npy.hpp"
 #include "common/options.hpp"
 #include "common/together.hpp"
 
@@ -21,7 +23,7 @@ using route::Statistics;
 
 namespace {
 
-/// Never throws, as fmt::print would if standard error is closed: then the exit status has to suffice.
+/// Standard error. Never throws, as fmt::print would if that is closed. Then only the exit status tells.
 void complain(const std::string& line) noexcept { (void)std::fputs(line.c_str(), stderr); }
 
 }  // namespace
@@ -30,7 +32,9 @@ Program::Program(std::string name, const std::string& about) : name_(std::move(n
   add_count(cli_, "--seed", seed_, "random seed. Results do not depend on the number of ranks", ~std::uint64_t{0}, 0);
   cli_.add_option("--output", output_, "write the result: each rank writes its part to PREFIX.<rank>...")
       ->type_name("PREFIX");
-  cli_.add_option("--json", json_, "write the closing line of JSON to this file, not to standard output")
+  cli_.add_option("--json", json_,
+                  "write the closing line of JSON to this file, not to standard output, which it goes to unless that "
+                  "is a terminal")
       ->type_name("FILE");
 }
 
@@ -38,7 +42,7 @@ int Program::run(int argc, char** argv, const std::function<Status(Runtime&, Rep
   cli_.footer(
       fmt::format("Started alone, the program is one rank. To run more ranks, on one or more nodes:\n"
                   "  wherry run --nodes 2 --ranks-per-node 2 -- {}\n"
-                  "docs/route-apps.md explains how it works and what the JSON holds.",
+                  "docs/guide/route-apps.md explains how it works and what the JSON holds.",
                   argc > 0 ? argv[0] : name_.c_str()));
   try {
     cli_.parse(argc, argv);
@@ -88,6 +92,9 @@ Status Program::report(Runtime& runtime, Report mine) const {
             {"messages", all(statistics.sent, kSum)},
             {"bytes", all(statistics.bytes_out, kSum)}};
   line.update(mine.fields);
+  const auto seconds = line["seconds"].get<double>();
+  if (!mine.work.many.empty() && seconds > 0)
+    line[mine.work.many + "_per_second"] = static_cast<double>(mine.work.count) / seconds;
   line["statistics"] = Json{{"sent", line["messages"]},
                             {"handled", all(statistics.handled, kSum)},
                             {"forwarded_bytes", all(statistics.forwarded_bytes, kSum)},
@@ -102,14 +109,21 @@ Status Program::report(Runtime& runtime, Report mine) const {
                             {"backlog_high", all(statistics.backlog_high, kMax)}};
   if (!status) return status;
   if (runtime.rank() == 0) {
+    const bool terminal = ::isatty(STDOUT_FILENO) == 1;
     if (json_.empty()) {
-      fmt::print("{}\n", line.dump());
+      if (!terminal) fmt::print("{}\n", line.dump());
     } else {
+      make_parent(json_);
       std::ofstream file(json_);
       file << line.dump() << '\n';
       file.close();
       if (!file) status = {StatusCode::kUnavailable, fmt::format("cannot write {}: {}", json_, std::strerror(errno))};
     }
+    const std::string people = summary(line, mine.work);
+    if (terminal)
+      fmt::print("{}", people);
+    else
+      complain(people);
   }
   return together(runtime, std::move(status));
 }

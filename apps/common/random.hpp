@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers as a function of their index: each rank draws its part without drawing the others. What is generated
-// depends on the seed, not on the number of ranks.
+// Random numbers as a function of their index: each rank draws its part without drawing the others. The generated data
+// depend on the seed, not on the number of ranks.
 #pragma once
 
 #include <bit>
@@ -20,7 +20,7 @@ constexpr std::uint64_t splitmix(std::uint64_t seed, std::uint64_t index) noexce
 /// In [0, 1).
 constexpr double unit(std::uint64_t random) noexcept { return static_cast<double>(random >> 11) * 0x1p-53; }
 
-/// In [0, limit). Precondition: limit <= 2^32; then no value is favoured by more than 2^-32.
+/// A number in [0, limit). Precondition: limit <= 2^32; then no value is favoured by more than 2^-32.
 constexpr std::uint64_t below(std::uint64_t random, std::uint64_t limit) noexcept {
   return ((random >> 32) * limit) >> 32;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What several applications do with the runtime.
+// Functions that several applications share.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,8 @@ using route::Handler;
 using route::Rank;
 using route::Runtime;
 
-/// Sends from outside of handlers. While there is no room, handles what arrives. False: the job has failed;
-/// runtime.status() says why.
+/// Sends from outside of handlers. While there is no room, handles arriving messages. False: the job has failed, and
+/// runtime.status() has the reason.
 template <typename T>
 [[nodiscard]] bool deliver(Runtime& runtime, Rank to, Handler<T> handler, const T& message) noexcept {
   for (;;) {
@@ -39,10 +39,10 @@ inline Status together(Runtime& runtime, Status mine) {
   return mine;
 }
 
-/// Calls `work()`, which does a piece of this rank's work (false: there is none now), until no rank has any and no
-/// message is on its way. Handlers may add work. This ends correctly: a rank takes part in a round of quiesce only if
-/// it has no work, and work between two rounds either shows in its counts, or sent nothing and changed nothing for
-/// other ranks.
+/// Calls `work()`, which does a piece of this rank's work (false: there is none now), until no rank has work and no
+/// message is in flight. Handlers may add work. This ends correctly: a rank takes part in a round of quiesce only if it
+/// has no work, and work between two rounds either shows in its counts, or sent nothing and changed nothing for other
+/// ranks.
 template <typename Work>
 Status until_all_idle(Runtime& runtime, Work work) {
   for (;;) {

@@ -7,7 +7,7 @@
 namespace wherry::apps {
 namespace {
 
-/// Where an update goes, in one word: the list of them is read once, and the counters want the cache.
+/// The place of an update, in one word. The list of updates is read once, and the counters need the cache.
 struct Target {
   std::uint64_t word;
   static Target of(Distribution::Home home) noexcept { return {std::uint64_t{home.local} << 24 | home.rank}; }

@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
     for (std::uint64_t i = 0; i < histogram->counts.size(); ++i)
       report.checksum += fingerprint(counters.element(runtime.rank(), i), histogram->counts[i]);
     report.seconds = histogram->seconds;
+    report.work = {"update", "updates", options.updates};
     report.fields = {{"counters", options.counters}, {"updates", options.updates}, {"seed", options.seed}};
     if (program.output().empty()) return {};
     return together(runtime, write_npy(part_name(program.output(), runtime.rank(), ".npy"), histogram->counts));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs a host to make Arrow IPC of its arrays by itself: the baseline that Wherry's jobs compare with."""
+"""The cost for a host that makes Arrow IPC of its arrays by itself: the baseline of Wherry's jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def schema_of(columns: Columns) -> pa.Schema:
 
 
 class HostSerialisation:
-    """What a frame costs a host that serialises it by itself, in memory, as an Arrow IPC stream. Two baselines."""
+    """The cost of a frame for a host that serialises it by itself, in memory, as an Arrow IPC stream. Two baselines."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema

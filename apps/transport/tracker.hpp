@@ -17,8 +17,8 @@ class Tracker {
   [[nodiscard]] Particle emit(std::uint64_t number) const noexcept;
 
   enum class Fate : std::uint8_t { kEnded, kCensus, kLeftBox };
-  /// Follows a particle until it ends, the time step does, or it enters a cell of another box. What fission sets free
-  /// is appended to `born`.
+  /// Follows a particle until it ends, the time step does, or it enters a cell of another box. The particles that
+  /// fission sets free are appended to `born`.
   Fate fly(Particle& particle, std::vector<Particle>& born);
 
   Tallies tallies;

@@ -103,7 +103,7 @@ Result<Transport> simulate(Runtime& runtime, const TransportOptions& options) {
     source.first += step * options.particles;
     source.last += step * options.particles;
     if (Status done = population.step(source, options.step_time); !done) return done;
-    // Nobody flies a particle of the next step in this one.
+    // No rank flies a particle of the next step in this one.
     if (Status ready = barrier(runtime); !ready) return ready;
   }
   result.seconds = watch.seconds();

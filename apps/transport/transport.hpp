@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Particles through matter, by Monte Carlo, on a mesh that is cut into a box for each rank: the pattern of Quicksilver
-// (https://github.com/LLNL/Quicksilver). A particle flies to whatever is next: the facet of its cell, a collision, or
-// the end of the time step (census). One that enters another rank's box is a message to that rank.
+// (https://github.com/LLNL/Quicksilver). A particle flies to its next event: the facet of its cell, a collision, or the
+// end of the time step (census). One that enters another rank's box is a message to that rank.
 //
 // One group of particles of one speed; one material, in which a collision absorbs (capture), scatters into any
-// direction, or splits a nucleus (fission). Analog: every particle counts one, so that what is counted is exact.
+// direction, or splits a nucleus (fission). Analog: every particle counts one, so the counts are exact.
 // A particle carries its own random numbers and all tallies are integers: the result does not depend on the number of
 // ranks, nor on the order in which messages arrive, to the last bit.
 #pragma once
@@ -35,7 +35,7 @@ struct TransportOptions {
   std::uint64_t seed = 1;
 };
 
-/// What a rank saw in one of its cells.
+/// A rank's counts in one of its cells.
 struct CellTally {
   std::uint64_t track_length = 0;  ///< of all particles in it, in track_unit(mesh): the flux times volume and time
   std::uint64_t collisions = 0;

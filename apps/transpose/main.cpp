@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
     if (!entries) return entries.status();
 
     report.checksum = checksum(result->matrix);
+    report.work = {"entry", "entries", *entries};
     report.seconds = result->count_seconds + result->entry_seconds;
     report.fields = {{"rows", matrix->rows()},
                      {"columns", matrix->columns},

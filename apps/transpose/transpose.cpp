@@ -43,7 +43,7 @@ Result<Transpose> transpose(Runtime& runtime, const RowMatrix& matrix, Distribut
   const Distribution rows(kind, matrix.columns, runtime.ranks());
   Transpose result;
   result.matrix = {.row_distribution = rows, .rank = runtime.rank(), .columns = matrix.rows()};
-  // Where the next entry of each row goes; before that, how many there are.
+  // The place of the next entry of each row; before that, the number of entries.
   HugeVector<std::uint64_t> next(rows.count(runtime.rank()));
   HugeVector<Element> elements;
 
@@ -69,7 +69,7 @@ Result<Transpose> transpose(Runtime& runtime, const RowMatrix& matrix, Distribut
     entries = std::exchange(sum, sum + entries);
   }
   elements.resize(sum);
-  // Nobody sends entries before everybody has room for them.
+  // No rank sends entries before every rank has room for them.
   if (Status ready = barrier(runtime); !ready) return ready;
   result.count_seconds = counting.seconds();
 

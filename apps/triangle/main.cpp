@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
     for (std::uint64_t i = 0; i < lower->local_rows(); ++i)
       report.checksum += fingerprint(lower->row(i), triangles->at_vertex[i]);
     report.seconds = triangles->seconds;
+    report.work = {"edge", "edges", *edges};
     report.fields = {{"vertices", lower->rows()}, {"edges", *edges}, {"triangles", triangles->total}};
     if (program.output().empty()) return {};
     return together(runtime, write_npy(part_name(program.output(), runtime.rank(), ".npy"), triangles->at_vertex));

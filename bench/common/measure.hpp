@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every benchmark needs: statistics, errors, Ctrl-C.
+// The common part of all benchmarks: statistics, errors, Ctrl-C.
 #pragma once
 
 #include <exception>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON of docs/bench-json.md.
+// The JSON of docs/reference/bench-json.md.
 #pragma once
 
 #include <cstddef>

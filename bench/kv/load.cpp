@@ -166,17 +166,31 @@ wherry::Status fill(const LoadOptions& options) {
   ClientOptions with = options.client;
   with.lanes = std::min(options.clients * options.depth, kAtOnce);
   // Nothing is measured yet; on a busy machine a cluster may lose its leases now and then.
-  with.deadline = std::max<std::chrono::nanoseconds>(with.deadline, std::chrono::minutes(1));
+  constexpr std::chrono::minutes kPatience(1);
+  with.deadline = std::max<std::chrono::nanoseconds>(with.deadline, kPatience);
   WHERRY_ASSIGN(auto client, Client::connect(with));
   const std::vector<std::byte> value(options.value_bytes, std::byte{1});
   std::array<Completion, kAtOnce> ended;
   std::uint64_t next = 1;
-  while (next <= options.keys || client.in_flight() > 0) {
-    while (next <= options.keys && client.post_put(next, value, next) == StatusCode::kOk) ++next;
+  std::vector<std::uint64_t> again;  // writes that ended unanswered, as all in flight do when lanes are lost
+  Deadline patience(kPatience);
+  while (next <= options.keys || !again.empty() || client.in_flight() > 0) {
+    while (!again.empty() && client.post_put(again.back(), value, again.back()) == StatusCode::kOk) again.pop_back();
+    while (next <= options.keys && again.empty() && client.post_put(next, value, next) == StatusCode::kOk) ++next;
     (void)client.wait(std::chrono::milliseconds(10));
     const std::size_t count = client.poll(ended);
+    if (count == 0 && client.in_flight() == 0 && patience.passed())
+      return {StatusCode::kUnavailable, "no lane to write through for a minute"};
     for (std::size_t n = 0; n < count; ++n) {
-      if (ended[n].outcome == Outcome::kOk) continue;
+      if (ended[n].outcome == Outcome::kOk) {
+        patience = Deadline(kPatience);
+        continue;
+      }
+      const bool unanswered = ended[n].outcome == Outcome::kUnknown || ended[n].outcome == Outcome::kNoAnswer;
+      if (unanswered && !patience.passed()) {
+        again.push_back(ended[n].tag);
+        continue;
+      }
       return {status_code(ended[n].outcome), fmt::format("writing key {} of {}: {}", ended[n].tag, options.keys,
                                                          Reply{.outcome = ended[n].outcome}.status().message())};
     }

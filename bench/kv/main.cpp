@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_load: loads a kv cluster and prints what clients saw, as one JSON object. `wherry kv bench` makes a table of it.
+// kv_load: loads a kv cluster and prints the clients' results, as one JSON object. `wherry kv bench` makes a table of
+// it.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>

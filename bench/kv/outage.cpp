@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_outage: kills a node that leads, and says when each of two clients was told again that a write is done: one that
+// kv_outage: kills a node that leads, and reports when each of two clients got its next acknowledged write: one that
 // asks again as the client library does by default, and one that asks every millisecond. The clock is CLOCK_BOOTTIME,
-// the keeper's. Of `wherry bench kv`.
+// the keeper's. Part of `wherry bench kv`.
 #include <fmt/core.h>
 #include <sched.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_round_trip: one kv message there and back over a veth pair, both ends spinning: UDP sockets, AF_XDP in native and
-// in generic mode, taking turns. Needs root. Prints a table; asserts nothing.
+// kv_round_trip: one kv message there and back over a veth pair, both ends spinning. UDP sockets, AF_XDP in native and
+// in generic mode alternate. Needs root. Prints a table; asserts nothing.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What clients saw, as the JSON that the programs here print.
+// The clients' results, as the JSON that the programs here print.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ inline nlohmann::json to_json(const VerbResult& verb, double seconds) {
           {"outcomes", outcomes}};
 }
 
-/// Of those that took place: "operations" by name, and how many of them went well in a second.
+/// The verbs that took place: "operations" by name, and the successful ones in a second.
 inline nlohmann::json to_json(const std::array<VerbResult, kVerbs>& verbs, double seconds) {
   nlohmann::json operations = nlohmann::json::object();
   std::uint64_t ok = 0;

@@ -39,8 +39,8 @@ class Contest {
     swap_blocks();
   }
 
-  /// The columns go where the host's serialised bytes were, and the other way round: how fast memory can be read
-  /// depends on which physical pages it happens to have (by up to 15 %), and neither side shall have the better ones.
+  /// The columns change places with the host's serialised bytes. The read speed of memory depends on its physical pages
+  /// (by up to 15 %), and neither side must have the better ones.
   void swap_blocks() {
     turn_ = 1 - turn_;
     sources_[turn_].reset();
@@ -125,8 +125,8 @@ struct Samples {
   std::vector<double> host_us[kApproaches], fresh[kApproaches], gbps[kApproaches];
 };
 
-/// What the bars compare are neighbours: each as often after itself as after the other, first as often as last. Where
-/// there is no bar, once each, one way round and then the other.
+/// The bars compare neighbours: each comes as often after itself as after the other, first as often as last. Without a
+/// bar, each comes once, in one order and then in the other.
 std::vector<Approach> order_of(int round, std::size_t size) {
   std::vector<Approach> order = {kSmartNic, kIdpIpc};
   if (size <= 16 * kMiB) {
@@ -140,8 +140,8 @@ std::vector<Approach> order_of(int round, std::size_t size) {
   return order;
 }
 
-/// Everybody's turn, once with the columns in the one block and once in the other: an even number of each, so that the
-/// median of one approach lies between the two.
+/// Every approach has its turn, once with the columns in the one block and once in the other. There is an even number
+/// of each, so the median of one approach lies between the two.
 Samples contest_round(Contest& contest, int round, std::size_t size) {
   Samples taken;
   for (int turn = 0; turn < 2; ++turn) {

@@ -45,8 +45,8 @@ Comparison compare(Bench& bench, std::size_t size, Memory memory, Work baseline)
   std::vector<double> move_ns, baseline_ns, ratios;
   for (int round = 0; round < bench.rounds(); ++round) {
     check_interrupted();
-    // Each side's destinations push the other's out of the cache, so who follows himself has the better of it: once
-    // first and once last for both.
+    // Each side's destinations evict the other's from the cache, so a side that follows itself has an advantage. So
+    // both come once first and once last.
     double move = 0, raw = 0;
     for (const bool ours : {true, false, false, true}) {
       if (ours) {

@@ -27,7 +27,7 @@ class Children {
   /// Blocks until the Flight server listens; its port.
   [[nodiscard]] int wait_for_flight() const;
 
-  /// The agent polls its core; while somebody else is measured there it must not.
+  /// The agent polls its core, so it must stop while another process is measured there.
   void stop_agent() const;
   void resume_agent() const;
   void stop_advised() const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every experiment shares: the session, the service in the agent, statistics, errors, Ctrl-C.
+// The common parts of every experiment: the session, the service in the agent, statistics, errors, Ctrl-C.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct Bench {
   Report& report;
 
   [[nodiscard]] int rounds() const noexcept { return options.quick ? 5 : 11; }
-  /// Of `all`, those that this run and this machine's memory allow; with --quick only `quick`.
+  /// Those of `all` that this run and this machine's memory allow. With --quick only `quick`.
   [[nodiscard]] std::vector<std::size_t> sizes(std::vector<std::size_t> all, std::vector<std::size_t> quick) const;
   /// A line on stderr.
   void progress(const std::string& text) const;

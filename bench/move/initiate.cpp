@@ -29,8 +29,8 @@ std::size_t calls_a_round(std::size_t size, bool quick) {
   return quick ? 5 : 20;
 }
 
-/// One call, in microseconds; then waits until the transfer is done. ready() alone says so: every call pays for what
-/// earlier tickets left to clean up.
+/// One call, in microseconds. Then waits until the transfer is done, only by ready(). So every call pays for the
+/// clean-up of earlier tickets.
 double offload(std::span<const Column> columns, Stream& stream) {
   const std::uint64_t start = now_ns();
   auto ticket = stream.post(columns);
@@ -40,9 +40,9 @@ double offload(std::span<const Column> columns, Stream& stream) {
 }
 
 /// One ticket in flight at a time. A core that only waits loses its caches within milliseconds (a virtual machine's
-/// neighbours share them), whatever was posted before: the price of a call right after a long wait is kept apart. What
-/// is timed is the steady state: small offloads of the same columns go ahead, once around the ring of tickets, so that
-/// all sizes find the same caches.
+/// neighbours share them). So the cost of a call right after a long wait is reported separately. The timed calls are in
+/// the steady state: small offloads of the same columns come first, once around the ring of tickets, so that all sizes
+/// find the same caches.
 void measure(Case& c, std::size_t calls) {
   const std::size_t ring = SessionOptions{}.max_tickets;
   std::vector<double> us;

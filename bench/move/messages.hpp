@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the application asks of BenchService, in bytes: both halves of one small encoding.
+// The application's requests to BenchService, in bytes: both halves of one small encoding.
 #pragma once
 
 #include <cstdint>

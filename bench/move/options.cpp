@@ -27,7 +27,7 @@ constexpr const char* kAbout =
     "  approaches  host time and throughput of five ways to Arrow IPC (figure 11)\n"
     "  flight      against Arrow Flight's DoPut: throughput and host CPU\n"
     "  profile     an agent with the settings of --set against one with the defaults; only if it is named\n\n"
-    "What is compared alternates within one run; the JSON is described in docs/bench-json.md.\n"
+    "What is compared alternates within one run; the JSON is described in docs/reference/bench-json.md.\n"
     "Two cores that nothing else uses are needed for figures worth keeping. Ctrl-C ends it with its children.";
 
 }  // namespace

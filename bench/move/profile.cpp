@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An agent with the settings of --set against one with the defaults. Both run; the one that is not measured is stopped.
+// An agent with the settings of --set against one with the defaults. Both run, and the one that is not measured is
+// stopped.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -14,8 +14,8 @@
 namespace wherry::bench {
 
 /// Keeps the application's core busy, as an application that waits for an offload does. Two virtual cores may be two
-/// threads of one real core: an agent whose neighbour sleeps in a system call is up to a fifth faster, which would
-/// flatter whatever is measured meanwhile. Inherits the core of its maker.
+/// threads of one real core. An agent whose neighbour sleeps in a system call is up to a fifth faster, which would
+/// distort the measurement. Inherits the core of its maker.
 class Busy {
  public:
   Busy() : thread_([this] { spin(); }) {}

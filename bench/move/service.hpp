@@ -51,8 +51,8 @@ class BenchService final : public session::Service {
 
   std::map<std::uint32_t, fabric::RemoteRegion> regions_;
   std::shared_ptr<Arena> arena_;
-  /// Destinations, during one request: memory of the same pool as move's frames, so that over the rounds both sides get
-  /// the same physical pages (some are up to 15 % faster than others).
+  /// Destinations, during one request. They use the same pool as move's frames, so over the rounds both sides get the
+  /// same physical pages (some are up to 15 % faster than others).
   Extent to_[2];
   Buffer serialized_;  ///< finished Arrow IPC
   unsigned turn_ = 0;

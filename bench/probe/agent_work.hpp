@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // An agent's work without a job around it: the router of a routing thread (route/router.hpp) between rings that
-// previous hops have filled and rings that next hops empty, all in this process. Messages carry numbers, whose sum and
-// count at the other end must be those that went in.
+// previous hops have filled and rings that next hops empty, all in this process. Messages carry numbers. Their sum and
+// count at both ends must be equal.
 //
-// fill() and drain() are the hops' parts, route() is the agent's: they may run on different cores, one after another.
-// route() alone is in agent_kernel.cpp, so that it can be compiled to tell of its accesses (traced.hpp).
+// fill() and drain() are the hops' parts, and route() is the agent's. They may run on different cores, one after
+// another. route() alone is in agent_kernel.cpp, so that it can be compiled to report its accesses (traced.hpp).
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ class AgentWork {
   /// Allocates and touches all buffers.
   AgentWork(AgentShape shape, std::uint64_t seed);
 
-  /// What lies in one buffer of an input: `bytes` at `at`.
+  /// The content of one buffer of an input: `bytes` at `at`.
   struct Filled {
     const std::byte* at = nullptr;
     std::size_t bytes = 0;

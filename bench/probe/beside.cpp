@@ -2,7 +2,7 @@
 // The agent's rate, alone and beside a neighbour that streams through memory (paper 001, section 6.0.1).
 //
 // Two cores suffice: the other one fills the agent's inputs, then is the neighbour while the agent routes, then takes
-// what came out. So the data comes from another core, and the time is the agent's alone.
+// the output. So the data come from another core, and the time is only the agent's.
 #include <linux/perf_event.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct Turn {
   [[nodiscard]] double rate() const noexcept { return static_cast<double>(bytes) / static_cast<double>(ns); }
 };
 
-/// Filled, routed, drained. `meanwhile`: what the other core does while the agent routes; it ends when it is told to.
+/// Fills, routes and drains. `meanwhile`: the other core's work while the agent routes. It ends when it is told to.
 /// `around(after)`: called on the agent's core, outside the clock.
 template <typename Around>
 Turn turn(AgentWork& work, OtherCore& other, const std::function<void(std::atomic<bool>&)>& meanwhile, Around around) {
@@ -104,8 +104,7 @@ class Neighbour {
 
 void run_agent(CacheBench& bench) {
   OtherCore other(bench.other_core);
-  // The kernel's generic events; which level they are of is the processor's choice (AMD: level 2; Intel, Arm: the
-  // last).
+  // The kernel's generic events. The processor decides their level (AMD: level 2; Intel, Arm: the last).
   EventCounter references(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES);
   EventCounter misses = EventCounter::cache_misses();
   const std::size_t sizes[] = {std::size_t{1} << 20, std::size_t{8} << 20, 2 * bench.last_level()};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_probe_cache: paper 001 section 6 on two cores of this machine (docs/probe-cache.md).
+// bench_probe_cache: paper 001 section 6 on two cores of this machine (docs/design/probe-cache.md).
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cache hierarchy as a model: which accesses miss which level, and what goes to and from memory. No times.
+// A model of a cache hierarchy: which accesses miss which level, and the traffic to and from memory. No times.
 //
 // Each level is set-associative with true LRU, write-back and write-allocate; all have the same lines. An access that
-// misses a level is looked up in the next one and then placed in all levels that it missed. What a level evicts goes to
-// the next level if it is dirty. Levels neither include nor exclude each other. There is no prefetcher: the misses are
+// misses a level is looked up in the next one and then placed in all levels that it missed. A dirty line that a level
+// evicts goes to the next level. Levels neither include nor exclude each other. There is no prefetcher: the misses are
 // those of demand accesses.
 // One thread. It is checked against another model in cache_model_test.cpp, and against Valgrind's cachegrind in
 // python/tests/test_bench_cache.py.
@@ -22,7 +22,7 @@ struct CacheShape {
   unsigned ways = 0;
 
   static constexpr std::size_t kLine = 64;
-  /// The number of sets need not be a power of two, as that of a last-level cache of slices.
+  /// The number of sets need not be a power of two, because a last-level cache may consist of slices.
   [[nodiscard]] constexpr bool valid() const noexcept { return ways != 0 && bytes != 0 && bytes % (kLine * ways) == 0; }
   [[nodiscard]] constexpr std::size_t sets() const noexcept { return bytes / kLine / ways; }
   friend constexpr bool operator==(CacheShape, CacheShape) noexcept = default;
@@ -80,7 +80,7 @@ class CacheModel {
   void load(std::uint64_t address, std::size_t bytes) noexcept { access(address, bytes, false); }
   void store(std::uint64_t address, std::size_t bytes) noexcept { access(address, bytes, true); }
   /// A device writes: with `into_cache` (direct cache access) its lines are in the last level afterwards, dirty;
-  /// without they are in memory only. No count changes but written_back.
+  /// without they are in memory only. Only written_back changes among the counts.
   void deliver(std::uint64_t address, std::size_t bytes, bool into_cache) noexcept;
   [[nodiscard]] const CacheCounts& counts() const noexcept { return counts_; }
   /// Counts from 0; the caches keep what they have.
@@ -101,7 +101,7 @@ struct CacheSystem {
   std::string source;  ///< of the figures
 };
 
-/// Of core `cpu`, as the kernel tells; no levels: it does not. `root`: for tests, before /sys.
+/// The system of core `cpu`, by the kernel. No levels: the kernel does not report it. `root`: for tests, before /sys.
 CacheSystem this_machine(int cpu, const std::string& root = "");
 /// The two of paper 001, section 4 (testbed 1): "xeon_6326" and "bluefield_3".
 std::span<const CacheSystem> paper_systems();

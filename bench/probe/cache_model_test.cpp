@@ -86,7 +86,7 @@ TEST(CacheModel, Receive_a_pass_of_stores_Expect_every_line_to_be_filled_once_an
   const std::uint64_t lines = 1000, held = 64;
   for (std::uint64_t line = 0; line < lines; ++line) model.store(line * 64, 64);
   EXPECT_EQ(model.counts().memory_fills(), lines);
-  // All but those that the caches still hold: at most what both have room for.
+  // All but the lines that the caches still hold, which are at most their capacity.
   EXPECT_LE(model.counts().written_back, lines - held);
   EXPECT_GE(model.counts().written_back, lines - held - 16);
 }

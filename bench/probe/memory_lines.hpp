@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a receiver, and what stands for a device without direct cache access, do with the lines of a buffer.
+// The access to a buffer's lines by a receiver, and by a stand-in for a device without direct cache access.
 #pragma once
 
 #include <cstddef>

@@ -15,7 +15,7 @@
 namespace wherry::bench {
 
 /// CPU time of the calling thread, ns (CLOCK_THREAD_CPUTIME_ID, some 100 ns): other processes may have its core in
-/// between. What a hypervisor takes is in it.
+/// between. A hypervisor's share is included.
 inline std::uint64_t cpu_ns() noexcept {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The direct-cache-access test of paper 001, section 6.0.2: messages of 64 KiB come in, and the receiver reads each
-// byte. The paper has a NIC write them; here a thread on another core does, and its ring's size, or a flush of its
-// lines, decides where the data lies when the receiver comes to it.
+// byte. The paper has a NIC write them. Here a thread on another core does, and its ring's size, or a flush of its
+// lines, decides where the data are when the receiver reads them.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -116,7 +116,7 @@ void run_touch(CacheBench& bench) {
                {"least_ns", found.min * CacheShape::kLine},
                {"most_ns", found.max * CacheShape::kLine}};
     row["samples"] = ns_per_byte[p];
-    // LLC misses times the line, as a share of what was received: as the paper counts.
+    // LLC misses times the line, as a share of the received bytes, as in the paper.
     row["counted_share"] =
         misses.missing().empty()
             ? Row(static_cast<double>(missed[p] * CacheShape::kLine) / static_cast<double>(received[p]))

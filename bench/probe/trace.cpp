@@ -3,8 +3,8 @@
 //
 // The router and the work around it (agent_work.hpp) are compiled with -fsanitize=thread and linked without its
 // library: before each load and store of theirs the compiler calls one of the functions below, which feed the cache
-// model (cache_model.hpp). So the addresses are those of the real routing kernel, compiled by the same compiler; what
-// it keeps in registers and on the stack is not among them.
+// model (cache_model.hpp). So the addresses are those of the real routing kernel, compiled by the same compiler, except
+// accesses to registers and the stack.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -102,7 +102,7 @@ void* __wrap_memcpy(void* to, const void* from, std::size_t bytes) {
 
 namespace wherry {
 
-// The router's copy of long messages: that of base/copy.cpp has an instruction that tells nobody of its accesses.
+// The router's copy of long messages. That of base/copy.cpp has an instruction whose accesses are not reported.
 // CMakeLists.txt gives copy_to_other_core this name in the router.
 void copy_that_tells(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
 void copy_that_tells(std::byte* to, const std::byte* from, std::size_t bytes) noexcept { std::memcpy(to, from, bytes); }

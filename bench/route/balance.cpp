@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// route_balance: what `wherry advise --calibrate` runs, as the ranks of a job. The handlers of its messages touch
+// route_balance: the program of `wherry advise --calibrate`, as the ranks of a job. The handlers of its messages touch
 // random lines of a table that is far larger than any cache. How many they touch sets the ratio of memory accesses to
 // communication (paper 001, section 5.0.1), so the ratio is known and not only measured.
 #include <fmt/core.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hand-written exchange that route's histogram is compared with: what a good engineer would write for two ranks and
+// The hand-written exchange with which route's histogram is compared: a good engineer's version for two ranks and
 // 16-byte messages only. Shared rings of 32 KiB buffers, filled and drained in alternation, with prefetches.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bench_route measures. A figure with a target is a ratio of two measurements in alternating turns of one run.
-// Absolute figures are printed for information.
+// The measurements of bench_route. A figure with a target is a ratio of two measurements in alternating turns of one
+// run. Absolute figures are printed for information.
 #pragma once
 
 #include <map>

@@ -33,7 +33,7 @@ struct SharedMemory {
   std::span<std::byte> extra;  ///< zeroed, page-aligned
 };
 
-/// What a rank returns: up to 64 Ki numbers.
+/// A rank's results: up to 64 Ki numbers.
 using Results = std::vector<double>;
 using RankBody = std::function<Results(route::Runtime&, const SharedMemory&)>;
 

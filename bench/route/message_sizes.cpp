@@ -32,7 +32,7 @@ OfSize stream(Runtime& runtime, route::Handler<ByteView> take, ByteView source, 
       if (from + size > source.size()) from = 0;
       send_counting(runtime, other, take, source.subspan(from, size), blocked_ns);
       from += size;
-      // Once for each buffer's worth: large messages are kept back whole, until a poll sends them in fragments.
+      // Once for each buffer's worth, because large messages are kept back whole until a poll sends them in fragments.
       if (i * size >= polled) {
         runtime.poll();
         polled += runtime.max_buffer();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks of every experiment do: begin and end together, send until a message is taken, and notice that the job
-// has failed. All throw std::runtime_error with the reason.
+// The common steps of every experiment's ranks: begin and end together, send until a message is taken, and notice that
+// the job has failed. All throw std::runtime_error with the reason.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Teaches: handing plain C++ arrays to the agent. post() returns at once; the arrays belong to the agent's transfer
-// until the ticket is ready, and then to us again.
+// Teaches: handing plain C++ arrays to the agent. post() returns at once. The arrays must not change until the ticket
+// is ready.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>

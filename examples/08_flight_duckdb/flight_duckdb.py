@@ -13,7 +13,8 @@ import wherry
 
 
 def read(session_file: str, stream: str) -> pa.Table:
-    """All frames of a stream as one table. Nothing in here is Wherry's: the session file says where and who we are."""
+    """All frames of a stream as one table. This function uses nothing of Wherry: the session file has the address and
+    the token."""
     at = json.loads(Path(session_file).read_text())
     client = flight.FlightClient(at["flight"], generic_options=[("grpc.enable_http_proxy", 0)])
     options = flight.FlightCallOptions(headers=[(b"authorization", b"Bearer " + at["token"].encode())])

@@ -21,7 +21,7 @@ def main() -> None:
             stream = session.stream("cities", batch, sink_dir=directory, sink_format="parquet", when_full="wait")
             for step in range(3):
                 stream.offload(batch, tag=step)
-        # An agent of this session's own has written everything and ended. One that others use, too, writes on: files
+        # An agent of only this session has written everything and ended. A shared agent continues to write. Files
         # appear complete or not at all.
         wanted = [f"cities-{step:08d}.parquet" for step in range(3)]
         deadline = time.monotonic() + 30

@@ -17,7 +17,7 @@ std::string text(const kv::Reply& reply) {
   return {reinterpret_cast<const char*>(reply.value.data()), reply.value.size()};
 }
 
-/// Reads, adds one, and writes if nobody was faster; else again.
+/// Reads, adds one, and writes if no other client was faster; else repeats.
 kv::Reply raise(kv::Client& store, std::uint64_t key) {
   for (;;) {
     const kv::Reply now = store.get(key);

@@ -3,12 +3,13 @@
 `include "assertions.svh"
 `include "axi.svh"
 
-/// Drives a commodity NIC: the NIC's rings and buffers are this core's window, and its frames are streams. docs/bypass-core.md says how.
+/// Drives a commodity NIC: the NIC's rings and buffers are this core's window, and its frames are streams.
+/// docs/design/bypass-core.md says how.
 ///
 /// Behaviour: the NIC reads and writes the window (s_axi, offsets in BAR 2), in which descriptors are computed as they are read and decoded as they are
 /// written back. Received frames go to the function at m_rx, whole; what comes at s_tx is transmitted. Tail pointers go out at m_axil. Of frames in place
 /// only the first beat goes to the function, at m_head, and a verdict comes back; the frame is then transmitted from where it was received. Registers:
-/// docs/bypass-registers.md.
+/// docs/reference/bypass-registers.md.
 /// tuser of m_rx, m_head and s_tx: [15:0] bytes of the frame, [23:16] queue pair; of the two that go out [47:24] the cycle. s_tx may have any bytes.
 /// s_verdict: in the order of m_head, a beat each: tuser[0] forward, tuser[1] with tdata as the frame's first 64 bytes. Not before its head was taken.
 /// Latency: write-back to the first beat of m_rx or m_head 5 cycles, 6 with several pairs; last beat of s_tx to the tail at m_axil 4; verdict to the tail 3.

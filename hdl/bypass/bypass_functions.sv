@@ -2,11 +2,11 @@
 `default_nettype none
 `include "axi.svh"
 
-/// The bypass core with its network functions behind it, chosen at run time: docs/bypass-functions.md.
+/// The bypass core with its network functions behind it, chosen at run time: docs/design/bypass-functions.md.
 ///
 /// Behaviour: that of bypass_core between the NIC and the functions; m_rx and s_tx are as that core's, for a function elsewhere (receive.stream = 3). Frames in place are
-/// filtered, and forwarded or echoed. Registers: the core's (docs/bypass-registers.md), and from 0x8000 on those of the functions
-/// (docs/bypass-functions-registers.md).
+/// filtered, and forwarded or echoed. Registers: the core's (docs/reference/bypass-registers.md), and from 0x8000 on
+/// those of the functions (docs/reference/bypass-functions-registers.md).
 /// Latency: bypass_core's, and that of bypass_function_set.
 /// Paths: W of s_axi to registers within; addresses of s_axil through a choice.
 /// Reset: all pairs are stopped, and functions get nothing.

@@ -3,11 +3,11 @@
 `include "axi.svh"
 
 /// A node of the key-value store behind a commodity NIC: the bypass core, the kv core behind it, and behind that, where its host would be, the
-/// functions of the bypass core, which answer ARP and ping. docs/bypass-functions.md.
+/// functions of the bypass core, which answer ARP and ping. docs/design/bypass-functions.md.
 ///
 /// Behaviour: received frames go to kv_core, which takes its own and hands on the others, unchanged, to the functions; what those send goes through it to the
 /// NIC. kv_core's own frames leave by queue pair 0. Frames in place go to the functions alone. Registers: the core's, from 0x8000 on the functions', from
-/// 0xC000 on kv_core's (docs/kv-registers.md).
+/// 0xC000 on kv_core's (docs/reference/kv-registers.md).
 /// Latency: bypass_core's, and that of kv_core.
 /// Paths: W of s_axi to registers within; addresses of s_axil through a choice.
 /// Reset: all pairs are stopped, kv_core is in no epoch, and functions get nothing.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 `include "axi.svh"
 
-/// What the blocks of the bypass core share: the window that the NIC sees, and what passes between blocks (docs/bypass-core.md).
+/// What the blocks of the bypass core share: the window that the NIC sees, and what passes between blocks
+/// (docs/design/bypass-core.md).
 package bypass_pkg;
 
   // A package is for many modules, none of which uses all of it.

@@ -2,13 +2,15 @@
 `default_nettype none
 `include "axi.svh"
 
-/// A PCIe bridge that speaks AXI4 on one side, a bypass core on the other: docs/cards.md.
+/// A PCIe bridge that speaks AXI4 on one side, a bypass core on the other: docs/guide/cards.md.
 ///
-/// Behaviour: what the host and the NIC ask of the card (s_pcie, BARs as axi_demux's regions below) goes to the core's window or to its registers; all else is
-/// answered with DECERR. Tail pointers go out as writes of one beat (m_pcie), whose addresses are bus addresses.
-/// Accesses of registers of more than 4 bytes are cut into words; they hold up answers to later accesses of the window, so that all come in order.
-/// Latency: for the window 1 cycle each way (axi_cut); with Crossing that of cdc_fifo each way; for tails 1, or cdc_fifo's and 1.
-/// Reset: axi_rst_ni, synchronous with axi_clk_i, resets both sides; rst_o is that of the core and of what is behind it.
+/// Behaviour: requests of the host and the NIC to the card (s_pcie, BARs as axi_demux's regions below) go to the core's
+/// window or to its registers. All others are answered with DECERR. Tail pointers go out as writes of one beat
+/// (m_pcie), whose addresses are bus addresses. Register accesses of more than 4 bytes are cut into words. They delay
+/// the answers to later accesses of the window, so that all come in order.
+/// Latency: for the window 1 cycle each way (axi_cut), or with Crossing that of cdc_fifo each way; for tails 1, or
+/// cdc_fifo's and 1.
+/// Reset: axi_rst_ni, synchronous with axi_clk_i, resets both sides. rst_o resets the core and the blocks behind it.
 /// Requirements: without Crossing clk_i is axi_clk_i. INCR bursts. Nothing is read at s_tail.
 /// Clock crossing: by axi_cdc and reset_sync.
 module bypass_bridge
@@ -39,7 +41,7 @@ module bypass_bridge
     input  wire  clk_i
 );
 
-  // Where the bridge puts the BARs (hdl/cards/shell/build_bridge.tcl): BAR 2, the window; BAR 0, the registers.
+  // The BARs' addresses at the bridge (hdl/cards/shell/build_bridge.tcl): BAR 2, the window; BAR 0, the registers.
   localparam axi_pkg::region_t Window = '{base: 64'h0, size: 64'h80_0000};
   localparam axi_pkg::region_t Registers = '{base: 64'h100_0000, size: 64'h1_0000};
   localparam int unsigned Outstanding = 32;  // what the bridge may ask in each direction

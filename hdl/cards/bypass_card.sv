@@ -3,13 +3,14 @@
 `include "axi.svh"
 `include "cards.svh"
 
-/// The bypass core on an Alveo card, but for the function behind it: PCIe pins on one side, streams on the other. docs/cards.md.
-/// NEITHER SYNTHESISED BY VIVADO NOR RUN ON A CARD by us.
+/// The bypass core on an Alveo card, without the function behind it: PCIe pins on one side, streams on the other.
+/// docs/guide/cards.md. NEITHER SYNTHESISED BY VIVADO NOR RUN ON A CARD by us.
 ///
-/// Behaviour: bypass_node at AMD's PCIe bridge. A user's function is instantiated beside this module, in the same clock. Without Crossing that is
-/// clk_o, the bridge's own, which the user feeds back to clk_i; with it any clock.
+/// Behaviour: bypass_node at AMD's PCIe bridge. A user's function is instantiated beside this module, in the same
+/// clock. Without Crossing that is clk_o, the bridge's own clock, which the user connects to clk_i. With Crossing it is
+/// any clock.
 /// Latency: see bypass_node, and the IP.
-/// Reset: pcie_perst_ni, and whatever resets the link; rst_o is the function's.
+/// Reset: pcie_perst_ni, and every reset of the link. rst_o is for the function.
 /// Requirements: those of bypass_node. The reference clock is the slot's, 100 MHz.
 module bypass_card #(
     /// Of bypass_node.

@@ -3,12 +3,12 @@
 `include "axi.svh"
 `include "cards.svh"
 
-/// A top for an Alveo U55C: a node of the key-value store behind a commodity NIC, its table in HBM. docs/cards.md.
-/// NEITHER SYNTHESISED BY VIVADO NOR RUN ON A CARD by us.
+/// A top for an Alveo U55C: a node of the key-value store behind a commodity NIC, its table in HBM.
+/// docs/guide/cards.md. NEITHER SYNTHESISED BY VIVADO NOR RUN ON A CARD by us.
 ///
 /// Behaviour: bypass_node with Kv at AMD's PCIe bridge and at AMD's HBM, all in the bridge's clock.
 /// Latency: see bypass_node, and the IPs.
-/// Reset: pcie_perst_ni, and whatever resets the link; HBM keeps its content, so software has kv_core clear its table.
+/// Reset: pcie_perst_ni, and every reset of the link. HBM keeps its content, so software makes kv_core clear its table.
 /// Requirements: pins as hdl/cards/shell/au55c.xdc and au55c_kv.xdc have them. The bridge's clock has 250 MHz, as kv_box_hbm wants it.
 module bypass_kv_card #(
     /// Of bypass_core and kv_core.
@@ -65,7 +65,7 @@ module bypass_kv_card #(
       .s_axi_resp(memory_resp)
   );
 
-  // There is no function beside the node's own.
+  // No function is present except the node's own.
   // verilator lint_off UNUSEDSIGNAL
   bypass_pkg::bypass_axis_t [1:0] unused, none;
   // verilator lint_on UNUSEDSIGNAL

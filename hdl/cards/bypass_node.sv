@@ -2,14 +2,16 @@
 `default_nettype none
 `include "axi.svh"
 
-/// The bypass core and what is behind it, at a PCIe bridge that speaks AXI4: all of a card but the vendor's cells. docs/cards.md.
+/// The bypass core and the blocks behind it, at a PCIe bridge with AXI4: a whole card except the vendor's cells.
+/// docs/guide/cards.md.
 ///
-/// Behaviour: behind bypass_bridge, of three things one. Neither Functions nor Kv: bypass_core, whose four streams are those of a function of the user's.
-/// Functions: bypass_functions; m_rx and s_tx are the streams to elsewhere, which register `receive` chooses. Kv: bypass_kv, at memory. Streams that are not there
-/// offer nothing and take nothing.
-/// Latency: bypass_bridge's, and that of what is behind it.
-/// Reset: axi_rst_ni, synchronous with axi_clk_i. With Kv also until memory_ready_i; and a reset waits until memory has been at rest for 64 cycles (kv_box_reset), for half a
-/// burst there would be taken for a part of the next one. Meanwhile the bridge is not heard. rst_o is the function's.
+/// Behaviour: one of three designs is behind bypass_bridge. Neither Functions nor Kv: bypass_core, with its four
+/// streams for a user's function. Functions: bypass_functions. Its register `receive` may choose the streams to the
+/// outside, m_rx and s_tx. Kv: bypass_kv, at memory. Unused streams offer nothing and take nothing.
+/// Latency: bypass_bridge's, plus that of the design behind it.
+/// Reset: axi_rst_ni, synchronous with axi_clk_i. With Kv it lasts also until memory_ready_i. A reset waits until
+/// memory has been idle for 64 cycles (kv_box_reset), because memory would take the rest of a broken burst for a part
+/// of the next one. Meanwhile the bridge is ignored. rst_o is for the function.
 /// Requirements: those of bypass_bridge, bypass_core, and kv_core. Kv without Crossing.
 module bypass_node
   import axi_pkg::axi_req_t;
@@ -101,7 +103,7 @@ module bypass_node
   assign tail_req.ar_valid = 1'b0;
   assign tail_req.r_ready  = 1'b1;
 
-  // ---- without a kv core there is no memory, and nothing to wait for
+  // ---- without a kv core the design has no memory, so nothing waits for memory
 
   if (!Kv) begin : gen_no_memory
     assign bridge_rst_n = axi_rst_ni;

@@ -3,13 +3,14 @@
 `include "axi.svh"
 `include "cards.svh"
 
-/// AMD's PCIe bridge on an Alveo card, with bundles for ports: docs/cards.md.
+/// AMD's PCIe bridge on an Alveo card, with bundles for ports: docs/guide/cards.md.
 /// NEITHER SYNTHESISED BY VIVADO NOR RUN ON A CARD by us.
 ///
-/// Behaviour: what the host and other devices ask of the card comes out at m_pcie; what is asked at s_pcie goes to the bus, at the same address.
+/// Behaviour: requests of the host and of other devices to the card leave at m_pcie. Requests at s_pcie go to the bus,
+/// at the same address.
 /// Latency: the IP's.
-/// Reset: pcie_perst_ni, and whatever resets the link; rst_no is low meanwhile.
-/// Requirements: the reference clock is the slot's, 100 MHz. s_pcie: whole beats, without narrow bursts.
+/// Reset: pcie_perst_ni, and every reset of the link. rst_no is low meanwhile.
+/// Requirements: the reference clock is the slot's, 100 MHz. s_pcie has whole beats, without narrow bursts.
 module bypass_pcie
   import axi_pkg::axi_req_t;
   import axi_pkg::axi_resp_t;
@@ -41,7 +42,7 @@ module bypass_pcie
       .ODIV2(ref_clk)
   );
 
-  // Nobody looks at the bridge's own registers.
+  // The bridge's own registers are not used.
   axi_pkg::axi_lite_req_t  own_req;
   // verilator lint_off UNUSEDSIGNAL
   axi_pkg::axi_lite_resp_t own_resp;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Assertions that simulation checks and Yosys proves, with one text. `clk_i` and `rst_i` must be in scope; nothing is
-// checked in a cycle of reset. `sentence` says what went wrong, for the person who reads the log.
+// Assertions that simulation checks and Yosys proves, with one source. `clk_i` and `rst_i` must be in scope. Nothing is
+// checked in a cycle of reset. `sentence` describes the failure for the reader of the log.
 //
 //   `ASSERT(name, condition, sentence)            holds in every cycle
 //   `ASSERT_NEXT(name, before, after, sentence)   where `before` held, `after` holds one cycle later; may use $past

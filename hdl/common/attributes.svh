@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attributes for one tool only.
+// Attributes for one tool only, and which tool it is.
 //
 //   `YOSYS_KEEP   before a declaration: Yosys keeps the signal as it is written, and does not merge its logic with what follows, for example
 //                 into a carry chain. Empty for every other tool: Vivado would obey it, and could then not pack that logic.
+//
+//   `SYNTHESISED  1 where hardware is made of it, by any tool; 0 in simulation and in proofs.
 //
 // tools/hdl_tools.py defines YOSYS for Yosys.
 `ifndef WHERRY_ATTRIBUTES_SVH
@@ -13,6 +15,12 @@
 `define YOSYS_KEEP (* keep *)
 `else
 `define YOSYS_KEEP
+`endif
+
+`ifdef SYNTHESIS
+`define SYNTHESISED 1'b1
+`else
+`define SYNTHESISED 1'b0
 `endif
 
 `endif

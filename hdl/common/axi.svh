@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Typed bundles: the types of an AXI4, AXI4-Lite or stream port of given widths, and the way from them to flat ports.
+// Typed bundles: the types of an AXI4, AXI4-Lite or stream port of given widths, and the conversion to flat ports.
 //
 //   `AXI_TYPES(name, AddressWidth, DataWidth, IdWidth)   name_a_t (AW and AR), name_w_t, name_b_t, name_r_t, name_req_t, name_resp_t
 //   `AXI_LITE_TYPES(name, AddressWidth, DataWidth)       the same names
@@ -23,8 +23,9 @@
 //   `AXI_LITE_PORTS(port, request, response)             the same, connected to a bundle; `AXI_LITE_WRITER_PORTS and `AXI_PORTS
 //   `AXIS_PORTS(port, valid, ready, beat)                the same
 //
-// A request bundle (req) holds what a manager drives: AW, W and AR with their valids, and the readies of B and R. A response bundle
-// (resp) holds what a subordinate drives. A cell takes both types as parameters (`parameter type axi_req_t`), and has four ports:
+// A request bundle (req) holds the signals that a manager drives: AW, W and AR with their valids, and the readies of B
+// and R. A response bundle (resp) holds the signals that a subordinate drives. A cell takes both types as parameters
+// (`parameter type axi_req_t`), and has four ports:
 //
 //   input  wire axi_req_t  s_axi_req,     output axi_req_t  m_axi_req,
 //   output axi_resp_t      s_axi_resp,    input  wire axi_resp_t m_axi_resp,
@@ -96,7 +97,7 @@
   } name``_r_t; \
   `AXI_BUNDLES(name)
 
-// What all have in common.
+// The common part of all bundles.
 `define AXI_BUNDLES(name) \
   typedef struct packed { \
     name``_a_t aw; \

@@ -6,8 +6,9 @@
 ///
 /// Behaviour: a cdc_fifo in each channel: requests go from s_clk_i to m_clk_i, responses back. Channels do not wait for each other.
 /// Latency: of a beat in either direction see cdc_fifo. Throughput is a beat a cycle of the slower clock.
-/// Paths: none from input to output, but of the resets.
-/// Reset: either reset empties both sides, see cdc_reset: beats within are lost, so it must reach both ends of the bus.
+/// Paths: none from input to output, except those of the resets.
+/// Reset: either reset empties both sides, see cdc_reset. Beats inside are lost, so the reset must reach both ends of
+/// the bus.
 /// Requirements: in reset no valid is high.
 /// Clock crossing: by cdc_fifo, with its constraints.
 module axi_cdc #(

@@ -5,7 +5,7 @@
 /// A register in each of the five channels of an AXI4 or AXI4-Lite bus.
 ///
 /// Behaviour: passes every beat on, each channel by itself, at full throughput.
-/// Cuts: valid and payload of all channels; with CutReady their readies too, so that no path crosses the cell.
+/// Cuts: valid and payload of all channels. With CutReady also their readies, so no path crosses the cell.
 /// Latency: 1 cycle a channel.
 /// Reset: empties the registers. Beats within are lost, so a reset must reach both sides of the bus.
 /// Requirements: in reset no valid is high.

@@ -5,15 +5,15 @@
 
 /// One AXI4 manager to several subordinates, by address.
 ///
-/// Behaviour: a transaction goes to the output whose region holds its address, with id 0. Responses come back in the order in which their
-/// transactions were asked for, each direction by itself, with the manager's ids. A transaction that no region holds is answered with
-/// DECERR; its write data are taken.
-/// Without Exclusive, transactions to different outputs are under way together. Where an output leads to an axi_mux, two managers' orders may
-/// then wait for each other for ever: with Exclusive a transaction waits until those to other outputs have been answered.
-/// Throughput: without Exclusive a transaction a cycle and a beat a cycle on W and R, whatever the outputs.
+/// Behaviour: a transaction goes to the output whose region holds its address, with id 0. Responses come back in the
+/// order of their requests, separately for each direction, with the manager's ids. A transaction outside of all regions
+/// is answered with DECERR, and its write data are taken.
+/// Without Exclusive, transactions to different outputs are in flight together. If an output leads to an axi_mux, two
+/// managers' orders may then deadlock. With Exclusive a transaction waits until those to other outputs have been
+/// answered. Throughput: without Exclusive a transaction each cycle, and a beat each cycle on W and R, for all outputs.
 /// Cuts: nothing, except that write data and responses find their way by registers.
 /// Latency: 0 cycles, but a burst's data go from the cycle after its address on.
-/// Reset: forgets what is under way, so a reset must reach both sides of the bus.
+/// Reset: forgets transactions in flight, so a reset must reach both sides of the bus.
 /// Requirements: in reset no valid is high.
 module axi_demux #(
     /// The bundles of the bus: see axi.svh.
@@ -25,7 +25,7 @@ module axi_demux #(
     parameter axi_pkg::region_t [Outputs-1:0] Regions = {64'h1000, 64'h1000, 64'h0, 64'h1000},
     /// Transactions under way to one output at a time. Needed in a crossbar.
     parameter bit Exclusive = 1'b0,
-    /// Transactions under way in each direction; a power of two, at least 2.
+    /// Transactions in flight in each direction; a power of two, at least 2.
     parameter int unsigned Outstanding = 32
 ) (
     input wire clk_i,
@@ -71,7 +71,7 @@ module axi_demux #(
     return found;
   endfunction
 
-  // What is awaited: where it went, whose it is, and how long.
+  // Awaited responses: the output, the manager's id, and the length.
   typedef struct packed {
     index_t             where;
     logic [IdWidth-1:0] id;
@@ -128,7 +128,7 @@ module axi_demux #(
   assign data_take          = s_axi_req.w_valid && w_ready && s_axi_req.w.last;
   assign s_axi_resp.w_ready = w_ready;
 
-  // ---- responses; those from nowhere: bursts whose data were taken, and the beat of a read
+  // ---- responses; without an output, those of bursts whose data were taken, and the beat of a read
   logic [CountWidth-1:0] taken_q;
   logic [7:0] beat_q;
   assign came[0] = s_axi_resp.b_valid && s_axi_req.b_ready;

@@ -5,10 +5,11 @@
 
 /// Writes of an AXI4-Lite manager as AXI4 writes of one beat.
 ///
-/// Behaviour: each word becomes a burst of one beat of the bus's whole width, with id 0: its data in all lanes, its strobes in those of its address, which
-/// goes on as it is. So a subordinate without narrow bursts takes it. Address and data of a word go on together. Reads are not for it.
+/// Behaviour: each word becomes a burst of one beat of the bus's whole width, with id 0. Its data are in all lanes, and
+/// its strobes in the lanes of its address, which is passed on unchanged. So a subordinate without narrow bursts
+/// accepts it. Address and data of a word go on together. It does not handle reads.
 /// Latency: 1 cycle; a word a cycle. Responses 0.
-/// Paths: b; from aw_ready and w_ready to those of the manager.
+/// Paths: b; from aw_ready and w_ready to the manager's readies.
 /// Reset: forgets what waits.
 /// Requirements: in reset no valid is high; no reads.
 module axi_from_lite #(
@@ -46,7 +47,7 @@ module axi_from_lite #(
     logic [WordBits-1:0] word;
   } word_t;
 
-  // Both go in the same cycle: the lanes of the data are the address's.
+  // Both go in the same cycle, because the address selects the lanes of the data.
   logic both, goes;
   logic [1:0] room;
   logic [AddressWidth-1:0] address;

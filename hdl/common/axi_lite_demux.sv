@@ -4,10 +4,10 @@
 
 /// One AXI4-Lite manager to several subordinates, by address.
 ///
-/// Behaviour: an axi_demux of bursts of one beat: answers come in the order in which they were asked for, an address of no region is answered with DECERR.
-/// Cuts: nothing but what axi_demux does.
+/// Behaviour: an axi_demux for bursts of one beat. Answers come in the order of the requests, and an address outside of
+/// all regions is answered with DECERR. Cuts: only those of axi_demux.
 /// Latency: 0 cycles, but data go from the cycle after their address on.
-/// Reset: forgets what is under way, so a reset must reach both sides of the bus.
+/// Reset: forgets transactions in flight, so a reset must reach both sides of the bus.
 /// Requirements: in reset no valid is high.
 module axi_lite_demux #(
     /// The bundles of the bus: see axi.svh. Addresses of at most 64 bits, data of 32.

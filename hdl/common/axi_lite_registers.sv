@@ -4,13 +4,13 @@
 
 /// An AXI4-Lite subordinate for registers: one access at a time, in the simplest form.
 ///
-/// Behaviour: write_o or read_o, never both, with address_o (of a whole word: its two lowest bits are 0) stays up until the
-/// user says done_i; in that cycle the access happens, with read_data_i, and error_i where there is no such register (SLVERR).
-/// Registers that answer at once tie done_i to 1. Address and data of a write may come in any order and far apart. Reads and
-/// writes take turns when both wait. Cuts every path between the bus and the user.
+/// Behaviour: write_o or read_o, never both, with address_o (of a whole word: its two lowest bits are 0) stays high
+/// until the user raises done_i. In that cycle the access happens, with read_data_i, and error_i if there is no such
+/// register (SLVERR). Registers that answer at once tie done_i to 1. Address and data of a write may come in any order
+/// and far apart. Reads and writes alternate when both wait. Cuts every path between the bus and the user.
 /// Latency: with done_i at 1, from address (and data) to response 3 cycles; an access every 3 cycles.
-/// Reset: forgets what was under way.
-/// Requirements: write_strobe_o is the user's to obey; done_i comes in the end.
+/// Reset: forgets accesses in flight.
+/// Requirements: the user must obey write_strobe_o, and done_i must come eventually.
 module axi_lite_registers #(
     parameter type axi_req_t = axi_pkg::axi_lite_req_t,
     parameter type axi_resp_t = axi_pkg::axi_lite_resp_t,
@@ -39,12 +39,12 @@ module axi_lite_registers #(
     $fatal(1, "AddressWidth must be at least 3, and at most the address's, in %m");
   end
 
-  // What came in and was not yet carried out.
+  // Requests that came and were not yet carried out.
   logic aw_valid_q, w_valid_q, ar_valid_q;
   logic [AddressWidth-3:0] aw_q, ar_q;
   logic [31:0] data_q;
   logic [ 3:0] strobe_q;
-  // Responses, and the access under way.
+  // Responses, and the access in progress.
   logic b_valid_q, r_valid_q, error_q, read_error_q;
   logic [31:0] read_data_q;
   logic write_q, read_q, read_next_q;

@@ -2,7 +2,7 @@
 `default_nettype none
 `include "assertions.svh"
 
-// A rule of one side: asserted, or assumed in a proof of what is at the other side.
+// A rule of one side: asserted, or assumed in a proof about the other side.
 `define RULE(assumed, name, condition, sentence) \
   if (assumed) begin : gen_assume_``name \
     `ASSUME(name, condition) \
@@ -22,13 +22,14 @@
 /// (A3.4.1); that the last beat of write data is where AWLEN says; that a write is answered once, after its address and its last
 /// beat of data (A3.3.1), and a read with one last beat; that responses carry an id that was asked for. In a proof AssumeManager or
 /// AssumeSubordinate turns the rules of that side into assumptions.
-/// Reset: forgets what is under way.
-/// Requirements: at most Outstanding transactions of a direction are under way, and as many bursts of data may come ahead of their addresses.
+/// Reset: forgets transactions in flight.
+/// Requirements: at most Outstanding transactions of a direction are in flight, and at most as many bursts of data come
+/// ahead of their addresses.
 module axi_monitor #(
     /// The bundles of the bus: see axi.svh.
     parameter type axi_req_t = axi_pkg::axi_req_t,
     parameter type axi_resp_t = axi_pkg::axi_resp_t,
-    /// Transactions under way that it can follow in each direction; a power of two, at least 2.
+    /// Transactions in flight in each direction that it can follow; a power of two, at least 2.
     parameter int unsigned Outstanding = 64,
     /// Bursts stay within 4 KiB.
     parameter bit Boundary = 1'b1,
@@ -110,7 +111,7 @@ module axi_monitor #(
     end
   end
 
-  // ---- reads: for each id the lengths of those under way, and the beats of the first
+  // ---- reads: for each id the lengths of the reads in flight, and the beats of the first
   count_t [Ids-1:0] ar_q, r_q;
   logic [Ids-1:0][7:0] r_beats_q;
   logic [7:0] ar_len_q[Ids*Outstanding];

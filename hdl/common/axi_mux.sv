@@ -5,23 +5,23 @@
 
 /// Several AXI4 managers to one subordinate.
 ///
-/// Behaviour: addresses take turns, burst by burst, AW and AR each by itself. Write data follow in the order of their addresses, each burst
-/// whole; a manager that lets its data wait holds up the others' data. At the subordinate the id has the manager's index in front, and
-/// with it the responses find their way back, in any order and mixed as they come.
+/// Behaviour: addresses take turns, burst by burst, AW and AR each by itself. Write data follow in the order of their
+/// addresses, each burst whole. A manager that delays its data delays the others' data. At the subordinate the id has
+/// the manager's index in front. It leads the responses back, in any order and interleaved.
 /// Cuts: nothing. An axi_cut behind it is nearly always right.
 /// Latency: 0 cycles, but a burst's data go from the cycle after its address on.
-/// Reset: forgets what is under way, so a reset must reach both sides of the bus.
+/// Reset: forgets transactions in flight, so a reset must reach both sides of the bus.
 /// Requirements: in reset no valid is high.
 module axi_mux #(
     /// The managers' bundles: see axi.svh.
     parameter type s_axi_req_t = axi_pkg::axi_req_t,
     parameter type s_axi_resp_t = axi_pkg::axi_resp_t,
-    /// The subordinate's: the same with $clog2(Inputs) bits of id more.
+    /// The subordinate's types: the same with $clog2(Inputs) more bits of id.
     parameter type m_axi_req_t = axi_pkg::axi_joined_req_t,
     parameter type m_axi_resp_t = axi_pkg::axi_joined_resp_t,
     /// Managers; at least 2.
     parameter int unsigned Inputs = 4,
-    /// Bursts whose address went and whose data did not; a power of two, at least 2.
+    /// Bursts whose address was sent before their data. A power of two, at least 2.
     parameter int unsigned Outstanding = 32
 ) (
     input wire clk_i,
@@ -81,7 +81,7 @@ module axi_mux #(
   assign m_axi_req.aw = {index[0], address[0]};
   assign m_axi_req.ar = {index[1], address[1]};
 
-  // ---- write data: an address goes when there is room to remember whose it is
+  // ---- write data: an address goes when there is room to remember its manager
   logic order_ready, order_valid, order_take;
   index_t holder;
   assign m_axi_req.aw_valid = valid[0] && order_ready;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `include "axi.svh"
 
-/// AXI: constants, the arithmetic of bursts, and the bundles that cells have where nobody says otherwise. References are to the AXI and ACE
+/// AXI: constants, the arithmetic of bursts, and the default bundles of cells. References are to the AXI and ACE
 /// protocol specification, issue E (ARM IHI 0022E).
 package axi_pkg;
 
@@ -22,7 +22,7 @@ package axi_pkg;
     RespDecErr
   } resp_e;
 
-  /// AxCACHE (A4.4): registers and doorbells; the same, whose write may be answered on the way; memory that both sides see.
+  /// AxCACHE (A4.4): registers and doorbells; the same with early write responses; memory that both sides see.
   localparam logic [3:0] CacheDevice = 4'b0000;
   localparam logic [3:0] CacheDeviceBufferable = 4'b0001;
   localparam logic [3:0] CacheNormal = 4'b0011;
@@ -89,7 +89,8 @@ package axi_pkg;
     return a > b ? a : b;
   endfunction
 
-  // The bundles of a 512-bit port and of registers, for cells whose user gives no types, and for tools that take a cell as their top.
+  // The bundles of a 512-bit port and of registers, for cells whose user gives no types, and for tools that use a cell
+  // as their top.
   `AXI_TYPES(axi, 64, 512, 4)
   `AXI_TYPES(axi_joined, 64, 512, 6)
   `AXI_LITE_TYPES(axi_lite, 32, 32)

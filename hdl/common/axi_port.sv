@@ -8,16 +8,17 @@
 /// Behaviour:
 /// - Writes: write_o is high for each beat of data, with its address, data and strobes. The user takes it in that cycle, and says with
 ///   write_error_i that it cannot (SLVERR for the burst).
-/// - Reads: read_o is high for each beat, with its address and AxSIZE. The user gives the data and read_error_i (SLVERR for the beat) ReadLatency cycles
-///   later, whatever happens meanwhile; ReadBeats beats have room here until the manager takes them.
-/// - INCR and FIXED bursts of every length and size, aligned or not. Narrow beats come with the address of their own bytes and data and
-///   strobes in their lanes; a read gives the whole word. WRAP is answered with SLVERR and shown to nobody.
-/// Responses come in the order of the requests, each direction by itself. A write is answered after its last beat was taken, so a read that is
-/// asked for after that response comes after the write.
+/// - Reads: read_o is high for each beat, with its address and AxSIZE. The user gives the data and read_error_i (SLVERR
+///   for the beat) exactly ReadLatency cycles later. ReadBeats beats have room here until the manager takes them.
+/// - INCR and FIXED bursts of every length and size, aligned or not. Narrow beats come with the address of their own
+///   bytes, and data and strobes in their lanes. A read returns the whole word. WRAP is answered with SLVERR, and the
+///   user does not see it.
+/// Responses come in the order of the requests, separately for each direction. A write is answered after its last beat
+/// was taken. So a read that is requested after that response comes after the write.
 /// Throughput: a beat a cycle in each direction, without a pause between bursts.
 /// Cuts: every path of the bus, but W: write_error_i, and the room for a response, reach the next cycle only.
 /// Latency: from the address to the first read_o 1 cycle, to R ReadLatency + 2; from W to write_o 0, from the last W to B 1.
-/// Reset: forgets what is under way.
+/// Reset: forgets transactions in flight.
 /// Requirements: in reset no valid is high.
 module axi_port #(
     /// The bundles of the bus: see axi.svh.

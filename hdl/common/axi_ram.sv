@@ -3,13 +3,13 @@
 
 /// A memory in block RAM or UltraRAM as an AXI4 subordinate.
 ///
-/// Behaviour: INCR and FIXED bursts of every length and size, aligned or not, with strobes; WRAP is answered with SLVERR (see axi_port). Address
-/// bits beyond the memory count for nothing: it is there again and again. A read that is asked for after a write's response sees that write; one
-/// that overtakes it sees each of its bytes before or after.
+/// Behaviour: INCR and FIXED bursts of every length and size, aligned or not, with strobes; WRAP is answered with
+/// SLVERR (see axi_port). Address bits beyond the memory are ignored, so the memory repeats. A read that is requested
+/// after a write's response sees that write. A read that overtakes it sees each byte from before or after.
 /// Throughput: a beat a cycle in each direction.
-/// Cuts: every path of the bus but those of W.
+/// Cuts: every path of the bus except those of W.
 /// Latency: from the address to R 3 cycles, 4 with OutputRegister; from the last W to B 1.
-/// Reset: forgets what is under way; the contents stay.
+/// Reset: forgets transactions in flight. The contents stay.
 /// Requirements: in reset no valid is high.
 module axi_ram #(
     /// The bundles of the bus: see axi.svh.

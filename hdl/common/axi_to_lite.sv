@@ -4,12 +4,13 @@
 
 /// An AXI4 subordinate whose transactions become AXI4-Lite accesses of 32 bits.
 ///
-/// Behaviour: one transaction at a time, reads and writes in turn where both wait. A beat is cut into its words, from the lowest on, one after the
-/// other: of a write those with a strobe, with their strobes; of a read all that the beat's size covers, the other lanes are 0. Each response is the
-/// worst of its words: of a burst on B, of a beat on R. Address bits beyond the AXI4-Lite bus count for nothing.
+/// Behaviour: one transaction at a time, reads and writes in turn where both wait. A beat is cut into its words, from
+/// the lowest on, one after the other. A write makes words with a strobe, with their strobes. A read makes all words
+/// within the beat's size, and the other lanes are 0. Each response is the worst of its words: for a burst on B, for a
+/// beat on R. Address bits beyond the AXI4-Lite bus are ignored.
 /// Latency: 2 cycles for each word besides those of the access, and 1 for each word of a write without a strobe.
 /// Paths: from s_axi_req.w to s_axi_resp.w_ready.
-/// Reset: forgets what is under way, so a reset must reach both sides of the bus.
+/// Reset: forgets transactions in flight, so a reset must reach both sides of the bus.
 /// Requirements: INCR bursts. In reset no valid is high.
 module axi_to_lite #(
     /// The bundles of both buses: see axi.svh. Data of the first have at least 64 bits, of the second 32.

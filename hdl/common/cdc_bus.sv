@@ -3,15 +3,15 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// A stream from s_clk_i to m_clk_i, one beat at a time, by request and acknowledge.
+/// A stream from s_clk_i to m_clk_i with a handshake of request and acknowledge. One beat is in flight at a time.
 ///
-/// Behaviour: the payload waits in one register of s_clk_i, a toggle tells the other side, and a toggle back says that the beat was taken. m_payload
-/// is that register: it stays until m_ready. For a beat a cycle take cdc_fifo.
+/// Behaviour: the payload waits in one register of s_clk_i, a toggle tells the other side, and a toggle back says that
+/// the beat was taken. m_payload is that register, so it stays until m_ready. For a beat in each cycle use cdc_fifo.
 /// Latency: first beat in to m_valid 1 cycle of s_clk_i and Stages cycles of m_clk_i; from m_ready to s_ready 1 cycle of m_clk_i and Stages cycles
 /// of s_clk_i.
-/// Paths: none from input to output, but of the resets to s_ready and m_valid.
-/// Reset: either reset empties both sides, see cdc_reset: a beat under way is lost, s_ready and m_valid are low until the reset is over. It
-/// begins empty when the FPGA has been configured, and needs no reset.
+/// Paths: none from input to output, except from the resets to s_ready and m_valid.
+/// Reset: either reset empties both sides, see cdc_reset. A beat in flight is lost, and s_ready and m_valid are low
+/// until the reset is over. After configuration of the FPGA it is empty, and needs no reset.
 /// Requirements: in reset s_valid is low.
 /// Clock crossing: toggles by sync; cdc_bus.xdc gives the payload a cycle of m_clk_i, since m_valid comes Stages cycles later.
 module cdc_bus #(
@@ -28,7 +28,7 @@ module cdc_bus #(
     input wire m_rst_i
 );
 
-  // Initial values are meant: those of the FPGA's configuration.
+  // The initial values are intended: the FPGA's configuration sets them.
   // verilator lint_off PROCASSINIT
 
   if (Width < 1) begin : gen_check_width
@@ -49,7 +49,7 @@ module cdc_bus #(
       .m_clear_o(m_clear)
   );
 
-  // A beat is under way while the two differ.
+  // A beat is in flight while the two differ.
   logic asked_q = 1'b0;
   logic taken_q = 1'b0;
   logic asked, taken;

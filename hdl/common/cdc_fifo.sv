@@ -5,15 +5,16 @@
 
 /// A queue in a stream from s_clk_i to m_clk_i.
 ///
-/// Behaviour: a RAM of Depth beats in LUTs, and one register for the beat at the output. Each side sends its pointer to the other side in Gray
-/// code, of which one bit changes at a time, so a pointer that is read while it changes is the old one or the new one.
+/// Behaviour: a RAM of Depth beats in LUTs, and one register for the beat at the output. Each side sends its pointer to
+/// the other side in Gray code, where one bit changes at a time. So a pointer that is read during a change is the old
+/// one or the new one.
 /// Latency: first beat in to first beat out 1 cycle of s_clk_i and Stages + 1 cycles of m_clk_i. Throughput is a beat a cycle of the slower clock if
 /// Depth is at least 2 Stages + 4.
-/// Paths: none from input to output, but of s_rst_i to s_ready.
-/// Reset: either reset empties both sides, see cdc_reset: beats within are lost, s_ready and m_valid are low until the reset is over. It
-/// begins empty when the FPGA has been configured.
+/// Paths: none from input to output, except from s_rst_i to s_ready.
+/// Reset: either reset empties both sides, see cdc_reset. Beats inside are lost, and s_ready and m_valid are low until
+/// the reset is over. After configuration of the FPGA it is empty.
 /// Requirements: in reset s_valid is low.
-/// Clock crossing: pointers by sync; cdc_fifo.xdc bounds their skew, and the way from the RAM to the output register.
+/// Clock crossing: pointers by sync. cdc_fifo.xdc bounds their skew, and the path from the RAM to the output register.
 module cdc_fifo #(
     /// Bits of the payload; at least 1.
     parameter int unsigned Width  = 8,
@@ -30,7 +31,7 @@ module cdc_fifo #(
     input wire m_rst_i
 );
 
-  // Initial values are meant: those of the FPGA's configuration.
+  // The initial values are intended: the FPGA's configuration sets them.
   // verilator lint_off PROCASSINIT
 
   if (Width < 1) begin : gen_check_width
@@ -42,7 +43,7 @@ module cdc_fifo #(
 
   localparam int unsigned AddressWidth = $clog2(Depth);
 
-  // One bit more than an address: a full queue is not an empty one.
+  // One bit more than an address, to tell a full queue from an empty one.
   typedef logic [AddressWidth:0] pointer_t;
   function automatic pointer_t gray_of(pointer_t pointer);
     return pointer ^ (pointer >> 1);

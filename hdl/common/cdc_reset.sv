@@ -3,13 +3,14 @@
 
 /// Resets both sides of a clock crossing when either side is reset.
 ///
-/// Behaviour: a side stops (s_rst_o, m_rst_o) with its own reset, or when it hears that the other side has stopped. It clears what the other
-/// side sees of it (s_clear_o, m_clear_o) while the other side has stopped for certain. It goes on when its own reset is over and what the
-/// other side has cleared has arrived. So no side ever acts on a value that jumps because of a reset.
+/// Behaviour: a side stops (s_rst_o, m_rst_o) with its own reset, or when it learns that the other side has stopped. It
+/// clears the values that the other side sees (s_clear_o, m_clear_o) while the other side has certainly stopped. It
+/// continues when its own reset is over and the other side's cleared values have arrived. So no side ever acts on a
+/// value that jumps because of a reset.
 /// Latency: own reset to output none, to the other side's output Stages + 1 of its cycles. A reset ends after at least 2 Stages + 4 cycles of the
 /// slower clock.
 /// Paths: each side's reset to its s_rst_o or m_rst_o.
-/// Reset: the resets are inputs; no reset is under way when the FPGA has been configured.
+/// Reset: the resets are inputs. After configuration of the FPGA no reset is in progress.
 /// Requirements: both clocks run, else a reset does not end.
 /// Clock crossing: by sync.
 module cdc_reset #(
@@ -22,7 +23,7 @@ module cdc_reset #(
     input  wire  s_rst_i,
     /// The side takes and gives nothing.
     output logic s_rst_o,
-    /// The side clears what the other side sees. Only with s_rst_o.
+    /// The side clears the registers that the other side reads. Only with s_rst_o.
     output logic s_clear_o,
 
     input  wire  m_rst_i,

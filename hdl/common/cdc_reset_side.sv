@@ -6,7 +6,7 @@
 /// Behaviour: after a reset hold_o stays high until told_i says that the other side has stopped and cleared. While the other side's hold_i is high,
 /// this side stops and clears, and told_o says so. A reset during the end of the handshake before it waits for that end.
 /// Latency, Paths, Requirements: see cdc_reset.
-/// Reset: rst_i is an input; no reset is under way when the FPGA has been configured.
+/// Reset: rst_i is an input. After configuration of the FPGA no reset is in progress.
 /// Clock crossing: by sync.
 module cdc_reset_side #(
     /// Flip-flops of each synchroniser; at least 2.
@@ -26,7 +26,7 @@ module cdc_reset_side #(
     output logic clear_o
 );
 
-  // Initial values are meant: those of the FPGA's configuration.
+  // The initial values are intended: the FPGA's configuration sets them.
   // verilator lint_off PROCASSINIT
 
   logic hold_q = 1'b0;
@@ -54,7 +54,8 @@ module cdc_reset_side #(
     known_q <= known;
     told_q  <= hears;
     if (hold_q) begin
-      // What was cleared in the first cycle of `known` leaves one cycle ahead of hold_q, and so arrives before it.
+      // Values that were cleared in the first cycle of `known` leave one cycle ahead of hold_q, and so arrive before
+      // it.
       hold_q <= rst_i || !known_q;
     end else begin
       hold_q    <= asks && !known && !known_q;

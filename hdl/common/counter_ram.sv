@@ -3,9 +3,9 @@
 
 /// Many event counters in one block RAM.
 ///
-/// Behaviour: in every cycle one counter may grow by amount_i, the same one in cycles that follow each other too. Counters wrap.
-/// clear_i, and reset, set all to 0, one a cycle (clearing_o); what happens meanwhile is not counted.
-/// Latency: an event is there to be read 2 cycles later; read_data_o 1 cycle after read_i, kept until the next.
+/// Behaviour: in every cycle one counter may grow by amount_i, also the same one in consecutive cycles. Counters wrap.
+/// clear_i, and reset, set all to 0, one in each cycle (clearing_o). Events in that time are not counted.
+/// Latency: an event can be read 2 cycles later; read_data_o 1 cycle after read_i, kept until the next.
 /// Reset: begins to clear.
 /// Requirements: index_i and read_index_i are below Counters.
 module counter_ram #(
@@ -13,7 +13,7 @@ module counter_ram #(
     parameter int unsigned Counters = 128,
     /// Bits of a counter; at least 1.
     parameter int unsigned Width = 32,
-    /// Bits of what is added; 1 to Width.
+    /// Bits of the added amount; 1 to Width.
     parameter int unsigned AmountWidth = 1,
     localparam int unsigned IndexWidth = $clog2(Counters)
 ) (
@@ -43,7 +43,7 @@ module counter_ram #(
   logic add_q;
   logic [IndexWidth-1:0] index_q;
   logic [AmountWidth-1:0] amount_q;
-  // What was written while the RAM read, which it did not see.
+  // Data that were written during a read of the RAM, which the read did not see.
   logic forward_q;
   logic [Width-1:0] written_q;
   logic clearing_q;
@@ -77,7 +77,7 @@ module counter_ram #(
     if (rst_i) add_q <= 1'b0;
   end
 
-  // The same counters twice: for the sums, and to be read.
+  // Two copies of the same counters: one for the sums, one for reads.
   simple_dual_port_ram #(
       .Width(Width),
       .Depth(Counters)

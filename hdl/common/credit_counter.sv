@@ -2,13 +2,13 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Counts what may still be sent.
+/// Counts the credits that are left to send.
 ///
-/// Behaviour: starts with Credits; take_i uses one, give_i returns one, both may happen at once. available_o and count_o come
-/// from registers: a credit given in this cycle can be taken in the next.
+/// Behaviour: starts with Credits. take_i uses one, give_i returns one, and both may happen at once. available_o and
+/// count_o come from registers: a credit given in this cycle can be taken in the next.
 /// Latency: 1 cycle.
 /// Reset: all credits are here.
-/// Requirements: take_i only with available_o; no more is given than was taken.
+/// Requirements: take_i only with available_o. Not more may be given than was taken.
 module credit_counter #(
     /// Credits at the start; at least 1.
     parameter int unsigned Credits = 16,

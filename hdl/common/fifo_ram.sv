@@ -2,11 +2,11 @@
 `default_nettype none
 `include "stream.svh"
 
-/// The memory of a fifo with its read side as a stream; who owns the pointers is stream_fifo or packet_fifo.
+/// The memory of a fifo with its read side as a stream. stream_fifo or packet_fifo owns the pointers.
 ///
-/// Behaviour: the RAM's output is the stream's payload, so no bit of it passes a multiplexer. In LUTs (Block = 0) the entry
-/// at read_address_i is the payload at once; in block RAM it is fetched into the RAM's output register, which is then one
-/// more place (held_o).
+/// Behaviour: the RAM's output is the stream's payload, so no bit of it passes a multiplexer. In LUTs (Block = 0) the
+/// entry at read_address_i is the payload at once. In block RAM it is fetched into the RAM's output register, which is
+/// then one more place (held_o).
 /// Latency: from a write to m_valid 1 cycle in LUTs, 2 in block RAM.
 /// Reset: forgets the fetched entry.
 /// Requirements: available_i only while read_address_i names a written entry that was not yet fetched.

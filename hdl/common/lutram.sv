@@ -3,9 +3,9 @@
 
 /// A memory in LUTs: one write port, read ports without a clock.
 ///
-/// Behaviour: a write is there to be read in the next cycle; a read in the same cycle returns what was there before.
+/// Behaviour: a write can be read in the next cycle. A read in the same cycle returns the old content.
 /// Latency: reading 0 cycles, writing 1.
-/// Reset: none; contents start at 0 where the device loads them (an FPGA, a simulation).
+/// Reset: none. Contents start at 0 if the device loads them (an FPGA, a simulation).
 /// Requirements: none.
 module lutram #(
     /// Bits of an entry; at least 1.

@@ -5,10 +5,11 @@
 
 /// A queue of whole frames: store and forward, with bad frames dropped at their end.
 ///
-/// Behaviour: a frame comes out when all of it is in, and then without a gap. s_bad with the last beat drops it. With
-/// DropWhenFull s_ready is always 1 and a frame that finds no room is dropped; without, the sender waits, and only a frame
-/// longer than the fifo is dropped (it could never come out). Frames in = frames out + dropped_bad_o + dropped_full_o, each
-/// of which is 1 for one cycle a frame; a frame that is both bad and without room counts as bad.
+/// Behaviour: a frame comes out when it is complete, and then without a gap. s_bad with the last beat drops it. With
+/// DropWhenFull s_ready is always 1, and a frame without room is dropped. Without it, the sender waits, and only a
+/// frame longer than the fifo is dropped (it could never come out). Frames in = frames out + dropped_bad_o +
+/// dropped_full_o. Each of the latter is 1 for one cycle for each frame. A frame that is both bad and without room
+/// counts as bad.
 /// Cuts every path.
 /// Latency: from a frame's last beat in to its first beat out 1 cycle in LUTs, 2 in block RAM.
 /// Reset: empties it.
@@ -49,8 +50,8 @@ module packet_fifo #(
 
   localparam int unsigned AddressWidth = $clog2(Depth);
 
-  // One bit more than an address, so that full and empty differ. read_q <= commit_q <= write_q, round the circle: what is
-  // between the first two may come out, what is between the others is the frame that is coming in.
+  // One bit more than an address, to tell full from empty. read_q <= commit_q <= write_q, modulo the size. Beats
+  // between the first two may come out. Beats between the last two belong to the incoming frame.
   logic [AddressWidth:0] read_q, commit_q, write_q;
   logic full, alone, lost_q, lost;
   logic put, fetch, unused_held;

@@ -4,10 +4,11 @@
 
 /// Cuts a range of addresses into pieces that lie between multiples of a power of two.
 ///
-/// Behaviour: a range is an address and a length in bytes. Its pieces go out in the order of their addresses; none crosses a multiple of
-/// 2^s_limit, so none is longer than that, and all but the first begin at one. m_first and m_last mark the range's ends. Each piece carries
-/// the range's user bits.
-/// This is what the 4 KiB rule of AXI, and MRRS and MPS of PCIe, ask for.
+/// Behaviour: a range is an address and a length in bytes. Its pieces go out in the order of their addresses. None
+/// crosses a multiple of 2^s_limit, so none is longer than that, and all but the first begin at one. m_first and m_last
+/// mark the range's ends. Each piece carries the range's user bits. m_reach is m_length less 1, for users that need a
+/// piece's last byte, and is available earlier.
+/// The 4 KiB rule of AXI, and MRRS and MPS of PCIe, require this.
 /// Cuts: from the range to its pieces every path. m_ready passes to s_ready.
 /// Latency: 1 cycle, then a piece a cycle, without a pause between ranges.
 /// Reset: forgets the range within.
@@ -39,6 +40,7 @@ module range_split #(
     input  wire                     m_ready,
     output logic [AddressWidth-1:0] m_address,
     output logic [  PieceWidth-1:0] m_length,
+    output logic [    MaxLimit-1:0] m_reach,
     output logic                    m_first,
     output logic                    m_last,
     output logic [   UserWidth-1:0] m_user
@@ -62,31 +64,35 @@ module range_split #(
 
   logic valid_q, first_q;
   logic [AddressWidth-1:0] address_q;
-  logic [LeftWidth-1:0] left_q;
+  logic [LeftWidth-1:0] left_q, behind;  // less 1 each: what is left, and what will be behind this piece
   logic [MaxLimit-1:0] mask_q;  // the limit, less 1
   logic [UserWidth-1:0] user_q;
-  logic [PieceWidth-1:0] room;
+  logic [MaxLimit-1:0] room;  // to the next multiple of the limit, less 1
+  logic more;
 
-  assign room      = PieceWidth'(mask_q) + 1'b1 - PieceWidth'(address_q[MaxLimit-1:0] & mask_q);
-  assign m_last    = left_q <= LeftWidth'(room);
-  assign m_length  = m_last ? left_q[PieceWidth-1:0] : room;
-  assign m_valid   = valid_q;
-  assign m_first   = first_q;
-  assign m_address = address_q;
-  assign m_user    = user_q;
-  assign s_ready   = !valid_q || (m_ready && m_last);
+  // Lengths less 1 need no arithmetic for the room, and one subtraction says how the range goes on.
+  assign room           = mask_q & ~address_q[MaxLimit-1:0];
+  assign {more, behind} = {1'b0, left_q} + {1'b0, ~LeftWidth'(room)};
+  assign m_last         = !more;
+  assign m_reach        = more ? room : left_q[MaxLimit-1:0];
+  assign m_length       = PieceWidth'(m_reach) + 1'b1;
+  assign m_valid        = valid_q;
+  assign m_first        = first_q;
+  assign m_address      = address_q;
+  assign m_user         = user_q;
+  assign s_ready        = !valid_q || (m_ready && m_last);
 
   always_ff @(posedge clk_i) begin
     if (m_ready) begin
       address_q <= (address_q | AddressWidth'(mask_q)) + 1'b1;
-      left_q    <= left_q - LeftWidth'(room);
+      left_q    <= behind;
       first_q   <= 1'b0;
     end
     if (s_ready) begin
       valid_q   <= s_valid;
       first_q   <= 1'b1;
       address_q <= s_address;
-      left_q    <= LeftWidth'(s_length);
+      left_q    <= LeftWidth'(s_length) - 1'b1;
       mask_q    <= ~('1 << s_limit);
       user_q    <= s_user;
     end
@@ -95,7 +101,6 @@ module range_split #(
 
   `ASSERT(length_given, !s_valid || s_length != '0, "a range of no bytes")
   `ASSERT(limit_in_range, !s_valid || 32'(s_limit) <= MaxLimit, "a limit beyond the largest")
-  `ASSERT(some_left, !m_valid || m_length != '0, "a piece of no bytes")
   `ASSERT(within_limit,
           !m_valid || ((m_address ^ (m_address + AddressWidth'(m_length) - 1'b1)) & ~AddressWidth'(mask_q)) == '0,
           "a piece crosses the limit")

@@ -5,9 +5,10 @@
 ///
 /// Behaviour: rst_o rises with rst_i, without a clock, and falls with an edge of clk_i.
 /// Latency: rst_i low to rst_o low Stages cycles, or one more where rst_i falls close to an edge.
-/// Reset: none; rst_o is high when the FPGA has been configured.
-/// Requirements: rst_i has no glitches: it comes from a flip-flop, with at most an inverter between. What clears synchronously with rst_o
-/// may see its rising edge in different cycles, so it must not rely on the first cycle of the reset.
+/// Reset: none. rst_o is high after configuration of the FPGA.
+/// Requirements: rst_i has no glitches, so it must come from a flip-flop, with at most an inverter between. Registers
+/// that clear synchronously with rst_o may see its rising edge in different cycles, so they must not rely on the first
+/// cycle of the reset.
 /// Clock crossing: reset_sync.xdc takes the paths to the presets out of timing analysis.
 module reset_sync #(
     /// Flip-flops in a row; at least 2.
@@ -19,7 +20,7 @@ module reset_sync #(
     output logic rst_o
 );
 
-  // Initial values are meant: those of the FPGA's configuration.
+  // The initial values are intended: the FPGA's configuration sets them.
   // verilator lint_off PROCASSINIT
 
   if (Stages < 2) begin : gen_check_stages

@@ -4,10 +4,11 @@
 
 /// A memory in UltraRAM for two: one port that writes, one that reads or writes; one clock.
 ///
-/// Behaviour: read_data_o holds its value while read_i is low. A read of the entry that the other port writes in the same cycle returns
-/// what is written; when both write one entry, port_* wins. Both are what an UltraRAM does by itself, whose port A comes before its port B.
+/// Behaviour: read_data_o holds its value while read_i is low. A read of the entry that the other port writes in the
+/// same cycle returns the new content. When both write one entry, port_* wins. An UltraRAM does both by itself, because
+/// its port A comes before its port B.
 /// Latency: reading 1 cycle, 2 with OutputRegister (read_i then needs no second pulse); writing 1.
-/// Reset: none; contents start at 0.
+/// Reset: none. Contents start at 0.
 /// Requirements: port_read_i and port_write_i are never high together.
 module shared_port_ram #(
     /// Bits of an entry; at least 1.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Streams (docs/hdl.md): valid, ready and a payload, in lists of ports and in instances.
+// Streams (docs/design/hdl.md): valid, ready and a payload, in lists of ports and in instances.
 //
 //   `STREAM_RECEIVER(prefix, kind)   in a module's list of ports, before others and without a comma, which it brings: prefix_valid, prefix_ready,
 //                                    and prefix_payload of the type kind

@@ -6,9 +6,9 @@
 /// Several streams to one, a beat or a packet at a time.
 ///
 /// Behaviour: offers the beat of one input that has one: the next after the last winner (round robin), or the lowest
-/// (Fixed). Once offered, a beat stays until it is taken; with Packets, the input keeps the output until its last beat was
-/// taken, though it pauses. Cuts nothing: valid and payload pass forward through the choice, m_ready passes to the winner's
-/// ready. A stream_register behind it is nearly always right.
+/// (Fixed). Once offered, a beat stays until it is taken. With Packets, the input keeps the output until its last beat
+/// was taken, even if it pauses. Cuts nothing: valid and payload pass forward through the choice, and m_ready passes to
+/// the winner's ready. A stream_register behind it is nearly always right.
 /// Latency: 0 cycles; the output is never idle while an input that may go has a beat.
 /// Reset: no input holds the output, and input 0 is the first in turn.
 /// Requirements: in reset s_valid is low. Without Packets s_last is passed on and means nothing.

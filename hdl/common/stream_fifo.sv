@@ -2,16 +2,18 @@
 `default_nettype none
 `include "stream.svh"
 
-/// A queue in a stream: stream_fifo_level for who does not need to know how full it is.
+/// A queue in a stream. It is stream_fifo_level for users that do not need the fill level.
 ///
-/// Behaviour, latency, reset, requirements: those of stream_fifo_level.
+/// Behaviour, latency, reset and requirements are the same as in stream_fifo_level.
 module stream_fifo #(
     /// Bits of the payload; at least 1.
     parameter int unsigned Width = 8,
     /// Beats that it holds; a power of two, at least 2.
     parameter int unsigned Depth = 32,
     /// In block RAM rather than in LUTs.
-    parameter bit Block = Depth > 64
+    parameter bit Block = Depth > 64,
+    /// With Block: in UltraRAM.
+    parameter bit Ultra = 1'b0
 ) (
     input wire clk_i,
     `STREAM_RECEIVER(s, logic [Width-1:0])
@@ -23,7 +25,8 @@ module stream_fifo #(
   stream_fifo_level #(
       .Width(Width),
       .Depth(Depth),
-      .Block(Block)
+      .Block(Block),
+      .Ultra(Ultra)
   ) i_fifo (
       .*,
       .almost_full_o(unused_almost_full)

@@ -5,8 +5,9 @@
 
 /// A queue in a stream, which says when it is nearly full.
 ///
-/// Behaviour: holds Depth beats. Cuts every path: ready comes from a bit of the count (a full fifo takes no beat, even while one
-/// leaves), valid from a register; the payload is the RAM's output (of LUTs, or of the register within block RAM).
+/// Behaviour: holds Depth beats. Cuts every path. ready comes from a bit of the count (a full fifo takes no beat, even
+/// while one leaves), and valid comes from a register. The payload is the RAM's output (from LUTs, or from the register
+/// within block RAM).
 /// Latency: first beat in to first beat out 1 cycle in LUTs, 2 in block RAM; full throughput in both.
 /// Reset: empties it.
 /// Requirements: in reset s_valid is low.
@@ -17,6 +18,8 @@ module stream_fifo_level #(
     parameter int unsigned Depth = 32,
     /// In block RAM rather than in LUTs.
     parameter bit Block = Depth > 64,
+    /// With Block: in UltraRAM, which has 4096 places at any Depth.
+    parameter bit Ultra = 1'b0,
     /// almost_full_o from so many beats on; 1 to Depth.
     parameter int unsigned AlmostFull = Depth - 1
 ) (
@@ -73,7 +76,8 @@ module stream_fifo_level #(
   fifo_ram #(
       .Width(Width),
       .Depth(Depth),
-      .Block(Block)
+      .Block(Block),
+      .Ultra(Ultra)
   ) i_ram (
       .*,
       .write_i(put),
@@ -87,6 +91,7 @@ module stream_fifo_level #(
 
   `ASSERT(count_in_range, count_q <= CountWidth'(Depth), "holds more beats than it has places for")
   `ASSERT(some_right, some_q == (count_q != '0), "whether it is empty is not what the count says")
+  `ASSERT(held_counts, !held || count_q != '0, "the count has lost the beat on offer")
   `ASSERT(pointers_agree, AddressWidth'(write_q - read_q) == AddressWidth'(count_q - CountWidth'(held)),
           "the pointers are not as far apart as the count says")
   `ASSERT_NEXT(valid_kept, m_valid && !m_ready, m_valid, "a beat was withdrawn before it was taken")

@@ -5,8 +5,9 @@
 
 /// A register in a stream, at full throughput.
 ///
-/// Behaviour: without CutReady it takes a beat if it is empty or being emptied. With CutReady it has room for two beats: the output register,
-/// and one aside for the beat that arrives while s_ready, a register too, is still high.
+/// Behaviour: without CutReady it takes a beat if it is empty or is being emptied. With CutReady it has room for two
+/// beats: the output register, and a second one for the beat that arrives while s_ready, which is also a register, is
+/// still high.
 /// Cuts: valid and payload; with CutReady also ready. Without, m_ready passes through to s_ready.
 /// Latency: 1 cycle.
 /// Reset: empties it; the payload keeps its value.
@@ -14,8 +15,8 @@
 module stream_register #(
     /// Bits of the payload; at least 1.
     parameter int unsigned Width = 8,
-    /// Cut the path of ready too. Costs a second register and a multiplexer of Width bits: where that is wide, a stream_fifo of
-    /// depth 32 cuts the same paths for less.
+    /// Also cut the path of ready. This costs a second register and a multiplexer of Width bits. For wide streams, a
+    /// stream_fifo of depth 32 cuts the same paths for less.
     parameter bit CutReady = 1'b0,
     /// Cut it for nothing instead: a beat in two cycles at most. Not with CutReady.
     parameter bit Half = 1'b0

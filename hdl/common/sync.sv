@@ -5,7 +5,7 @@
 ///
 /// Behaviour: value_o follows value_i through Stages flip-flops. Bits that change together may arrive in different cycles.
 /// Latency: Stages cycles, or one less or more where value_i changes close to an edge.
-/// Reset: none; the flip-flops start with Initial when the FPGA has been configured.
+/// Reset: none. The flip-flops start with Initial after configuration of the FPGA.
 /// Requirements: each bit of value_i comes from a flip-flop, without logic between, and keeps its value for at least one and a half cycles of clk_i.
 /// Clock crossing: sync.xdc takes the path to the first flip-flop out of timing analysis.
 module sync #(
@@ -13,7 +13,7 @@ module sync #(
     parameter int unsigned Width = 1,
     /// Flip-flops in a row; at least 2.
     parameter int unsigned Stages = 2,
-    /// What every bit starts with.
+    /// The initial value of every bit.
     parameter bit Initial = 1'b0
 ) (
     input wire clk_i,
@@ -22,7 +22,7 @@ module sync #(
     output logic [Width-1:0] value_o
 );
 
-  // Initial values are meant: those of the FPGA's configuration.
+  // The initial values are intended: the FPGA's configuration sets them.
   // verilator lint_off PROCASSINIT
 
   if (Width < 1) begin : gen_check_width

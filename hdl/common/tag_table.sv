@@ -3,19 +3,21 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// What is in flight, by tag: allocated at the start, completed in any order, retired in the order of allocation or of completion.
+/// Transactions in flight, by tag: allocated at the start, completed in any order, retired in the order of allocation
+/// or of completion.
 ///
 /// Behaviour:
 /// - Allocation: s_* takes the payload that the table keeps for a transaction. s_tag is its tag, valid with s_ready.
 /// - Completion: complete_i ends the transaction of complete_tag_i, and adds a result. The completion of a tag that is not in flight
 ///   changes nothing; unexpected_o is high in its cycle.
-/// - Retirement: m_* offers what is complete, with tag, payload and result, and frees its tag. With InOrder the oldest transaction
-///   goes first, so one that is not complete holds back those behind it; without, they go in the order of their completions.
+/// - Retirement: m_* offers a completed transaction, with tag, payload and result, and frees its tag. With InOrder the
+///   oldest transaction goes first, so an incomplete one delays those behind it. Without, they go in the order of their
+///   completions.
 /// - Look-up: the payload of lookup_tag_i, and whether it is in flight, without a clock.
-/// With InOrder tags are handed out in turn, so the table is a ring: a tag is an index of the user's own memories.
+/// With InOrder tags are given in turn, so the table is a ring, and a tag is an index into the user's own memories.
 /// Cuts: every path between allocation, completion and retirement. unexpected_o and lookup_* come from their inputs.
-/// Latency: a tag can be completed from the cycle after its allocation on; it retires from the cycle after its completion on; its tag is
-/// free from the cycle after its retirement on. One of each in every cycle.
+/// Latency: a tag can be completed from the cycle after its allocation, it retires from the cycle after its completion,
+/// and it is free from the cycle after its retirement. Each of these can happen once in every cycle.
 /// Reset: the table is empty.
 /// Requirements: in reset s_valid and complete_i are low.
 module tag_table #(
@@ -90,8 +92,9 @@ module tag_table #(
     assign s_tag = allocated_q[TagWidth-1:0];
     assign m_tag = retired_q[TagWidth-1:0];
 
-    // A bit of each tag is turned by its allocation, and another follows by its completion: between the two they differ. So what is in flight
-    // needs no register of each tag; those that a reset left differ, too, but are not between retired and allocated.
+    // An allocation toggles a bit of each tag, and a completion toggles a second one. Between the two they differ. So a
+    // transaction in flight needs no register for each tag. Bits that a reset left also differ, but their tags are not
+    // between retired and allocated.
     logic [2:0] turn;
     logic [3:0] done;
     logic retire_turn, retire_done;
@@ -124,9 +127,9 @@ module tag_table #(
     assign lookup_found_o = (TagWidth + 1)'(TagWidth'(lookup_tag_i - m_tag)) < count_o && turn[1] != done[1];
     assign m_valid = count_o != '0 && retire_turn == retire_done;
   end else begin : gen_any_order
-    // Tags in the order of their completions, round a circle of Tags places. Those between retired and completed are to be retired; those
-    // before retired are free, and are handed out in the same order. Nothing is overwritten too early: the tag that is being
-    // completed was allocated, so the place that it takes was read.
+    // Tags in the order of their completions, in a circle of Tags places. Tags between retired and completed must be
+    // retired. Tags before retired are free, and are given in the same order. No entry is overwritten too early. The
+    // tag that is being completed was allocated, so its place was already read.
     logic [Tags-1:0] in_flight_q;
     logic [TagWidth:0] completed_q;
     logic fresh_q;  // in the first lap, in which the circle has no tags yet, the places' own numbers are the tags

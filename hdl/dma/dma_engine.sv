@@ -3,10 +3,11 @@
 `include "dma.svh"
 `include "stream.svh"
 
-/// The DMA engine: descriptors in host memory, bytes between host memory and the card's memory or packet streams (docs/dma.md).
+/// The DMA engine: descriptors in host memory, bytes between host memory and the card's memory or packet streams
+/// (docs/design/dma.md).
 ///
 /// Behaviour: dma_control, which reads descriptors and makes turns of them, and dma_data, which moves the bytes of turns; they share one requester.
-/// Latency: docs/dma.md; a cycle is added here to a turn, and to its answer.
+/// Latency: docs/design/dma.md; a cycle is added here to a turn, and to its answer.
 /// Reset: 520 cycles until registers answer. flr_i: all turns end with ErrorReset; flr_done_o when none is under way and nothing of before is posted.
 /// Requirements: those of the two parts.
 module dma_engine
@@ -104,6 +105,7 @@ module dma_engine
       .axi_req_t      (axi_req_t),
       .axi_resp_t     (axi_resp_t),
       .Tags           (Tags),
+      .FetchTags      (dma_control_pkg::FetchTags),
       .H2cLines       (H2cLines),
       .C2hLines       (C2hLines),
       .CompletionLines(CompletionLines),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `include "axi.svh"
 
-/// What the parts of the DMA engine say to each other (docs/dma.md).
+/// What the parts of the DMA engine say to each other (docs/design/dma.md).
 ///
 /// The control part (dma_control: registers, doorbells, descriptor fetch, turn-taker, status words, interrupts) hands turns to the data part
 /// (dma_data: cutters, tags, realignment, AXI), which hands back what became of each. Both reach the host through dma_requester.

@@ -2,10 +2,10 @@
 `default_nettype none
 `include "axi.svh"
 
-/// The kv core with its host's way to the card's memory: what a shell holds that lets the host read the table.
+/// The kv core with its host's path to the card's memory, for a shell that lets the host read the table.
 ///
-/// Behaviour: kv_core, and beside it kv_host_path at its first port of memory: any address is reached through any of them.
-/// Latency: kv_core's, to the cycle, while the host asks for nothing.
+/// Behaviour: kv_core, with kv_host_path at its first port of memory, because any port reaches any address.
+/// Latency: exactly kv_core's while the host makes no request.
 /// Paths: kv_core's and kv_host_path's.
 /// Reset, requirements: theirs.
 module kv_card
@@ -21,7 +21,7 @@ module kv_card
     parameter int unsigned HostBeats = 4096,
     /// Bits of the identifiers of the host's bus.
     parameter int unsigned IdWidth = 4,
-    /// Of the host's reads at memory, at once.
+    /// Reads of the host that may be in flight at memory.
     parameter int unsigned HostBursts = 4
 ) (
     input wire clk_i,

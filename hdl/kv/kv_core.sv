@@ -3,16 +3,18 @@
 `include "assertions.svh"
 `include "axi.svh"
 
-/// A node of the key-value store: docs/kv-protocol.md says what it does, docs/kv-core.md how.
+/// A node of the key-value store. docs/design/kv-protocol.md defines its behaviour, docs/design/kv-core.md explains its
+/// structure.
 ///
-/// Behaviour: kv frames for this node that come from the network are its own; all others go on to the host, and the host's to the network,
-/// unchanged and in order. Registers: docs/kv-registers.md.
-/// A host that takes nothing holds up nothing: foreign frames for it wait, and are dropped whole, and counted, when HostBeats wait.
+/// Behaviour: the core handles kv frames for this node from the network. All other frames go on to the host, and the
+/// host's frames to the network, unchanged and in order. Registers: docs/reference/kv-registers.md.
+/// A host that takes nothing blocks nothing. Foreign frames for it wait, and are dropped whole and counted when
+/// HostBeats wait.
 /// Latency: foreign frames 4 cycles from their last beat to the host, 1 to the network, while nothing else is sent. A read whose line is in the cache: 8 cycles
 /// to the memory's pins, 4 from there to the network.
 /// Paths: s_host_tready from m_net_tready.
-/// Reset: forgets everything, and must be told to clear its table before its first epoch. What memory still answers must
-/// have come before reset ends.
+/// Reset: forgets everything, and must be told to clear its table before its first epoch. Memory's outstanding answers
+/// must have come before reset ends.
 /// Requirements: line_base and value_base differ by at least 64 bytes for each bucket, in multiples of 4096.
 module kv_core
   import kv_frame_pkg::*;
@@ -25,7 +27,7 @@ module kv_core
     parameter int unsigned LineCacheBits = 12,
     /// Lanes 0 to 2^n - 1.
     parameter int unsigned LaneBits = 12,
-    /// What software reads of it; the cost of a follower is a bit.
+    /// The value that software reads. A follower costs one bit.
     parameter int unsigned MaxFollowers = 7,
     /// The network gives whole frames without errors only, and s_net_size beside their first beats: kv_parser.
     parameter bit WholeFrames = 1'b1,
@@ -50,7 +52,7 @@ module kv_core
     // Memory: AXI3; all bursts INCR of 32 bytes a beat, all identifiers 0.
     `AXI3_MANAGER(m_axi, Channels, AddressBits, 256)
 
-    /// With the last beat of a frame of s_net: the MAC marked it as bad.
+    /// With the last beat of a frame of s_net: the MAC marked the frame as bad.
     input wire        s_net_error,
     /// Bytes of that frame, with its first beat; not looked at without WholeFrames.
     input wire [15:0] s_net_size
@@ -70,7 +72,7 @@ module kv_core
   end
   `AXIS_TYPE(axis, 512, UserWidth)
 
-  // ---- what the blocks say to each other
+  // ---- signals between the blocks
 
   endpoint_t self;
   logic serving_q, memory_error, memory_fails, dead;
@@ -82,7 +84,7 @@ module kv_core
   kv_settings_t settings;
   recovery_state_t recovery;
 
-  // A lease that ends is noticed a cycle later; what was decided before is on its way.
+  // The end of a lease is noticed a cycle later. Earlier decisions still take effect.
   always_ff @(posedge clk_i) begin
     serving_q <= settings.leased && settings.staged.serving_members[settings.staged.node]
         && settings.staged.epoch[15:0] != '0 && !dead;
@@ -219,7 +221,7 @@ module kv_core
       .read_data_o(pool_data)
   );
 
-  // ---- what is to be done
+  // ---- work to do
 
   logic leftovers_q;
   always_ff @(posedge clk_i) leftovers_q <= recovery.leftovers != '0;
@@ -282,7 +284,7 @@ module kv_core
 
   // ---- memory
 
-  // The line of what was received is asked for before the request's turn.
+  // The core asks for the line of a received request before the request's turn.
   bucket_t announced, mask_q;
   always_ff @(posedge clk_i) mask_q <= ~(bucket_t'('1) << settings.direct.bucket_bits);
   assign announced = bucket_for(request.kv, request.hash, mask_q);
@@ -368,7 +370,8 @@ module kv_core
     in_flight_q      <= in_flight_then_q;
   end
 
-  // Whom this leader asked for an answer last. Who owes `entered` may be waiting for a write that this leader has in its window.
+  // The node that this leader asked last. Who owes `entered` may be waiting for a write that this leader has in its
+  // window.
   logic asks_q;
   logic [7:0] nodes_q, unanswered_q;
   always_ff @(posedge clk_i) begin

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 `include "axi.svh"
 
-/// What the blocks of the kv core pass to each other: docs/kv-core.md.
+/// Types that the blocks of the kv core exchange: docs/design/kv-core.md.
 package kv_core_pkg;
 
   import kv_frame_pkg::*;
 
-  // A package is for many modules, none of which uses all of it.
+  // Many modules use the package, but each uses only a part.
   /* verilator lint_off UNUSEDPARAM */
 
   localparam int unsigned BeatBytes = 64;
@@ -41,12 +41,12 @@ package kv_core_pkg;
   endfunction
   /* verilator lint_on UNUSEDSIGNAL */
 
-  /// A place of the pool, which is the place of the window too.
+  /// A place of the pool, which is also the place of the window.
   typedef logic [5:0] place_t;
   /// A number of places.
   typedef logic [6:0] place_count_t;
 
-  /// Where somebody is in the network.
+  /// The network addresses of a node or client.
   typedef struct packed {
     logic [47:0] mac;
     logic [31:0] ip;
@@ -72,7 +72,7 @@ package kv_core_pkg;
     request_t what;
   } arrival_t;
 
-  /// What of a request the engine's first stage and kv_recovery look at.
+  /// The part of a request that the engine's first stage and kv_recovery use.
   typedef struct packed {
     kv_t kv;
     logic [31:0] hash;
@@ -89,14 +89,14 @@ package kv_core_pkg;
     place_t place;
   } delivery_t;
 
-  /// Kinds for which the parser takes a place: those that may have a value, or end in a write to memory.
+  /// Kinds for which the parser takes a place: those that may have a value, or that end in a write to memory.
   function automatic logic takes_place(logic [4:0] kind);
     case (kind)
       KindWrite, KindWriteIf, KindRemove, KindRemoveIf, KindReplicate, KindReplicateRemove, KindEntry: return 1'b1;
       default: return 1'b0;
     endcase
   endfunction
-  /// Of those, kinds that may take the last places, since they end without waiting for another node.
+  /// Kinds of requests that may take the last places, since they end without waiting for another node.
   function automatic logic takes_last_place(logic [4:0] kind);
     return kind == KindReplicate || kind == KindReplicateRemove || kind == KindEntry;
   endfunction
@@ -133,7 +133,8 @@ package kv_core_pkg;
   endfunction
   /* verilator lint_on UNUSEDSIGNAL */
 
-  /// The bucket that a frame of this kind and candidate is about, but for `fetch`. With bit 3 a kind is one between nodes whose candidate counts.
+  /// The bucket of a frame of this kind and candidate, except for `fetch`. Bit 3 marks a kind between nodes whose
+  /// candidate counts.
   /* verilator lint_off UNUSEDSIGNAL */
   function automatic bucket_t bucket_for(kv_t kv, logic [31:0] hash, bucket_t mask);
     logic [9:0] cut;
@@ -151,7 +152,7 @@ package kv_core_pkg;
   typedef logic [12:0] lane_number_t;
 
   typedef logic [15:0] job_tag_t;
-  /// Bits of a tag above the place: it is nobody's; and an answer waits for this.
+  /// Bits of a tag above the place: it has no owner; an answer waits for it.
   localparam int unsigned TagNobody = 6, TagAnswer = 7;
 
   /// Something to do in memory: kv_jobs.
@@ -168,9 +169,9 @@ package kv_core_pkg;
     job_tag_t tag;  // comes back when memory has it
   } memory_job_t;
 
-  // ---- the registers, and who reads them
+  // ---- the registers, and their readers
 
-  /// What the registers say that changes with the epoch.
+  /// Register values that change with the epoch.
   typedef struct packed {
     logic [31:0] epoch;  // 0 in its low 16 bits: none
     logic [2:0] node;
@@ -179,7 +180,7 @@ package kv_core_pkg;
     endpoint_t self;  // this node: its entry among the peers, but with udp_port
   } staged_t;
 
-  /// What a write to a register changes at once.
+  /// Immediate effects of a write to a register.
   typedef struct packed {
     logic enable;
     logic accept;
@@ -189,7 +190,7 @@ package kv_core_pkg;
     logic [63:0] value_base;
   } direct_t;
 
-  /// What the registers say.
+  /// The values of the registers.
   typedef struct packed {
     staged_t staged;
     direct_t direct;
@@ -197,7 +198,7 @@ package kv_core_pkg;
     logic misplaced;  // the table does not fit into memory, or did not when it was to be cleared
   } kv_settings_t;
 
-  /// How this node stands in its epoch.
+  /// This node's state in its epoch.
   typedef struct packed {
     logic serving;  // in the epoch's serving set, with a lease, without a fault
     logic opened;  // takes writes
@@ -205,7 +206,7 @@ package kv_core_pkg;
     logic leftovers;  // there are some
   } standing_t;
 
-  /// Who leads a slot, and where a node is: known in the cycle in which it is asked for.
+  /// A slot's leader, and a node's place: known in the cycle of the question.
   typedef struct packed {
     logic [7:0] slot;
     logic [2:0] node;
@@ -215,7 +216,7 @@ package kv_core_pkg;
     endpoint_t  at;
   } who_t;
 
-  /// An epoch is to be entered, until kv_recovery says that it is.
+  /// An epoch must be entered, until kv_recovery reports that it is entered.
   typedef struct packed {
     logic valid;
     logic [31:0] epoch;
@@ -227,14 +228,14 @@ package kv_core_pkg;
     logic entered;
   } entry_step_t;
 
-  /// What a returning node is to fetch: from a write of one of the counts on.
+  /// The items that a returning node must fetch. A write of one of the counts starts it.
   typedef struct packed {
     logic count_write;
     logic lanes_write;
     logic [31:0] data;  // what was written, in that cycle
     logic [31:0] from;  // the first bucket
   } fetch_order_t;
-  /// What of that is not yet complete.
+  /// The part of it that is not yet complete.
   typedef struct packed {
     logic [31:0] count;
     logic [16:0] lanes;
@@ -302,7 +303,7 @@ package kv_core_pkg;
     logic [4:0] sent_kind;
   } events_t;
 
-  /// What memory and transmit tell kv_recovery.
+  /// Signals from memory and transmit to kv_recovery.
   typedef struct packed {
     logic transmit_idle;
     logic job_write;  // a write's job was given to memory
@@ -310,7 +311,7 @@ package kv_core_pkg;
     logic cache_clearing;
   } downstream_t;
 
-  /// What kv_recovery tells of itself.
+  /// The state that kv_recovery reports about itself.
   typedef struct packed {
     logic clearing;  // the table
     logic opened;
@@ -331,8 +332,8 @@ package kv_core_pkg;
     return kind == KindWrite || kind == KindWriteIf || kind == KindReplicate || kind == KindEntry;
   endfunction
 
-  /// All bits are set, as the carry of an adder: of bits that are a LUT each it takes no further LUT and no further level. Yosys makes a tree of
-  /// two levels or three of `== '1`.
+  /// All bits are set, computed as the carry of an adder. If each bit is already a LUT, this costs no further LUT and
+  /// no further level. For `== '1` Yosys builds a tree of two or three levels.
   function automatic logic all_of(logic [23:0] bits);
     // verilator lint_off UNUSEDSIGNAL
     logic [25:0] sum;
@@ -340,7 +341,7 @@ package kv_core_pkg;
     sum = {1'b0, bits, 1'b1} + 26'd1;
     return sum[25];
   endfunction
-  /// Two words are the same: by threes of bits, each of which is a LUT.
+  /// Two words are the same, compared by threes of bits, each of which is a LUT.
   function automatic logic same_word(logic [31:0] a, logic [31:0] b);
     logic [23:0] same;
     same = '1;
@@ -359,7 +360,7 @@ package kv_core_pkg;
     return a != '0 && (b == '0 || newer_request(a, b));
   endfunction
 
-  /// The newer of the two is a, or they are the same: less than `newer`, where that makes no difference.
+  /// a is newer than b, or they are the same. Cheaper than `newer`, where equality makes no difference.
   function automatic logic not_older(logic [31:0] a, logic [31:0] b);
     return b == '0 || (a != '0 && !(a[31] ^ b[31] ^ (a[30:0] < b[30:0])));
   endfunction
@@ -381,7 +382,7 @@ package kv_core_pkg;
     return total[15:0] + {15'b0, total[16]};
   endfunction
 
-  // ---- what the receiving side and the engine give to memory and transmit
+  // ---- signals from the receiving side and the engine to memory and transmit
 
   /// A line that is looked up; it may be written five cycles later (changes).
   typedef struct packed {
@@ -437,7 +438,7 @@ package kv_core_pkg;
   `AXI_LITE_TYPES(kv_axil, 12, 32)
   `AXIS_TYPE(kv_axis, 512, DefaultConfig.user_width)
 
-  // ---- what memory and transmit give to the others
+  // ---- signals from memory and transmit to the others
 
   /// A port of memory.
   `AXI3_TYPES(memory, AddressBits, 256)
@@ -448,7 +449,7 @@ package kv_core_pkg;
     place_t place;
     logic [$clog2(ValueBeats)-1:0] beat;
   } pool_read_t;
-  /// What a look-up finds, two cycles after it.
+  /// The result of a look-up, two cycles after it.
   typedef struct packed {
     logic hit;
     logic [511:0] line;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What passes between the stages of the engine, and between it and kv_recovery: docs/kv-core.md.
+/// Types that the stages of the engine exchange, and the engine with kv_recovery: docs/design/kv-core.md.
 package kv_engine_pkg;
 
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
 
-  // A package is for many modules, none of which uses all of it.
+  // Many modules use the package, but each uses only a part.
   /* verilator lint_off UNUSEDPARAM */
 
-  /// What a lane's last request was, and came to.
+  /// A lane's last request, and its outcome.
   typedef struct packed {
     logic [31:0] request;
     logic [31:0] version;
@@ -46,8 +46,9 @@ package kv_engine_pkg;
     logic leftover;  // of a former epoch: stored already, and there is no client to be told
   } window_t;
 
-  /// Buckets whose writes are counted together. The low 8 bits of a bucket are its slot, which a leader may have few of: with bits from 12 up in
-  /// them, a slot's buckets are in all cells, those of a table of at most 2^12 in one each, and a key's in as many as it has.
+  /// Buckets whose writes are counted together. The low 8 bits of a bucket are its slot, and a leader may have few
+  /// slots. With bits from 12 up mixed in, a slot's buckets are in all cells. In a table of at most 2^12 buckets each
+  /// has its own cell. A key has as many cells as buckets.
   typedef logic [11:0] filter_cell_t;
   /* verilator lint_off UNUSEDSIGNAL */
   function automatic filter_cell_t filter_cell(bucket_t bucket);
@@ -55,18 +56,19 @@ package kv_engine_pkg;
   endfunction
   /* verilator lint_on UNUSEDSIGNAL */
 
-  /// What is under way in a cell's buckets: a write that this node leads, and how many notes, pending or leftover.
-  /// The count cannot overflow: there are places for 512 pending notes, and for 1024 leftovers.
+  /// The state of a cell's buckets: whether this node leads a write in flight, and the number of notes, pending or
+  /// leftover. The count cannot overflow: there are places for 512 pending notes, and for 1024 leftovers.
   typedef struct packed {
     logic leads;
     logic [10:0] notes;
   } filter_t;
 
-  /// What kv_recovery asks the engine to do, besides requests. kv.client names the lane's record, {kv.node, kv.detail[5:0]} the note,
-  /// kv.detail[5:0] the place of the window, kv.detail[7:6] the way.
+  /// The operations that kv_recovery requests of the engine, besides requests. kv.client names the lane's record,
+  /// {kv.node, kv.detail[5:0]} the note, kv.detail[5:0] the place of the window, kv.detail[7:6] the way.
   typedef enum logic [3:0] {
     OpRequest = 4'd0,  // nothing else: a request from the queue
-    // The request that kv_recovery was told of. flag: its location was leftover; of a client's: it adds a key, as walked.
+    // The request that kv_recovery was told of. flag: its location was leftover; for a client's request: it adds a key,
+    // as the walk found.
     OpAgain = 4'd1,
     OpLook = 4'd2,  // nothing is done. flag: with the line
     OpSend = 4'd3,  // the frame kv, to `nodes`; of this epoch
@@ -91,12 +93,12 @@ package kv_engine_pkg;
     kv_t kv;
     bucket_t bucket;
   } op_t;
-  /// Ends what kv_recovery was told of.
+  /// Ends the handling of the request that kv_recovery got.
   function automatic logic consumes(op_e op);
     return op == OpAgain || op == OpStore || op == OpFree;
   endfunction
 
-  /// Where a write is, and whose it is.
+  /// A write's place, and its owner.
   typedef struct packed {
     bucket_t bucket;
     logic [1:0] way;
@@ -105,7 +107,7 @@ package kv_engine_pkg;
     logic [31:0] request;
   } cell_t;
 
-  /// What kv_recovery hears of an operation.
+  /// Signals to kv_recovery about an operation.
   typedef struct packed {
     logic noted;
     cell_t note;
@@ -119,14 +121,14 @@ package kv_engine_pkg;
     logic noted_here, leads_here;  // there are notes; a write that this node leads
   } seen_t;
 
-  /// What a request is, and nothing of that if it comes to nothing.
+  /// The kind of a request. All bits are 0 if the request has no effect.
   typedef struct packed {
     logic read, write, replicate, replicated, commit, fetch, ping, lane;
     logic between;  // nodes
     logic theirs;  // kv_recovery's business
   } class_t;
 
-  /// What is to be done, as far as it is known before the line's content: at most one of those down to `clear`.
+  /// The action, as far as it is known before the line's content: at most one of the fields down to `clear`.
   typedef struct packed {
     logic read;  // with the line's word
     logic write;  // a client's, unless the line speaks against it
@@ -161,7 +163,7 @@ package kv_engine_pkg;
     logic dropped_duplicate;
   } plan_t;
 
-  /// What a bucket's line says of a request.
+  /// The content of a bucket's line for a request.
   typedef struct packed {
     way_header_t header;  // of the way that matters
     logic [1:0] way;
@@ -175,7 +177,7 @@ package kv_engine_pkg;
     logic [1:0][31:0] newest;  // versions: of ways 0 and 1, of 2 and 3
   } ways_t;
 
-  /// What is known of a request: most of it in the engine's third stage, all in its last.
+  /// Properties of a request: most are known in the engine's third stage, and all in its last.
   typedef struct packed {
     logic flag;
     logic [7:0] nodes;
@@ -205,7 +207,7 @@ package kv_engine_pkg;
     ways_t ways;
   } looked_t;
 
-  /// What enters the engine in a cycle.
+  /// The operation that enters the engine in a cycle.
   typedef struct packed {
     logic valid;
     logic op;  // it is the operation
@@ -216,7 +218,7 @@ package kv_engine_pkg;
     bucket_t bucket;
   } entered_t;
 
-  /// What is there of a request in the engine's second stage.
+  /// A request in the engine's second stage.
   typedef struct packed {
     op_e op;
     logic flag;
@@ -232,7 +234,7 @@ package kv_engine_pkg;
     logic [7:0] answered;
   } asked_t;
 
-  /// What the engine's memories have of a request.
+  /// The data in the engine's memories about a request.
   typedef struct packed {
     lane_t   lane;
     note_t   note;    // at (sender, place)
@@ -240,7 +242,7 @@ package kv_engine_pkg;
     window_t window;
   } records_t;
 
-  /// What the second stage finds, besides the class.
+  /// The results of the second stage, besides the class.
   typedef struct packed {
     logic line;  // an operation that needs the line
     logic leads;  // this node, the slot
@@ -257,7 +259,7 @@ package kv_engine_pkg;
     logic unanswered;  // somebody has not answered
   } compared_t;
 
-  /// What a request in the engine's last stage is about to change.
+  /// The changes that a request in the engine's last stage is about to make.
   typedef struct packed {
     logic valid;
     kv_t kv;
@@ -266,7 +268,7 @@ package kv_engine_pkg;
     logic settles;  // its note
   } changing_t;
 
-  /// What is to be done.
+  /// The actions to do.
   typedef struct packed {
     logic now_valid;
     logic later_valid;
@@ -311,7 +313,7 @@ package kv_engine_pkg;
     logic [11:0] at;
   } ram_clear_t;
 
-  /// What kv_recovery wants of the engine.
+  /// Signals from kv_recovery to the engine.
   typedef struct packed {
     logic op_valid;  // until it is done
     op_t op;
@@ -326,7 +328,7 @@ package kv_engine_pkg;
     logic [31:0]  request;
   } lane_request_t;
 
-  /// What the engine tells kv_recovery.
+  /// Signals from the engine to kv_recovery.
   typedef struct packed {
     logic op_done;
     seen_t seen;
@@ -338,8 +340,8 @@ package kv_engine_pkg;
     logic pending;  // a read was refused for the sake of a note in one of this cell's buckets
     filter_cell_t pending_cell;
     logic leftover_done;  // what OpTake took is committed, or had nobody to wait for
-    // A way's version is refreshed: what is noted of this node, at place 0, has to become a leftover. Until then, and while there are leftovers,
-    // there is no other.
+    // A way's version is refreshed. This node's note at place 0 must become a leftover. Until then, and while there are
+    // leftovers, there is no other refresh.
     logic refresh;
     logic quiet;  // nothing is on its way, but the queue may hold requests
     logic [Places-1:0] window;  // places in flight
@@ -361,7 +363,8 @@ package kv_engine_pkg;
     endcase
   endfunction
 
-  /// A way whose version has these upper bits lags behind one whose version has those: docs/kv-protocol.md, section 5.
+  /// A way whose version has these upper bits lags behind one whose version has those: docs/design/kv-protocol.md,
+  /// section 5.
   function automatic logic version_lags(logic [2:0] older, logic [2:0] newest);
     return 3'(newest - older) == 3'd3;
   endfunction

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the parts of kv_recovery pass to each other: docs/kv-core.md.
+/// Types that the parts of kv_recovery exchange: docs/design/kv-core.md.
 package kv_recovery_pkg;
 
   import kv_core_pkg::*;
   import kv_engine_pkg::*;
 
-  // A package is for many modules, none of which uses all of it.
+  // Many modules use the package, but each uses only a part.
   /* verilator lint_off UNUSEDPARAM */
 
-  /// An operation but for the cell that it is about. The parts of kv_recovery give theirs, and 0 when it is another's turn.
+  /// An operation, except the cell that it is about. The parts of kv_recovery give theirs, and 0 when it is another's
+  /// turn.
   typedef struct packed {
     logic valid;  // there is one; else the rest means nothing
     op_e op;
@@ -25,7 +26,7 @@ package kv_recovery_pkg;
   /// Questions about leftovers have numbers that begin so, and end with the leftover's.
   localparam logic [9:0] TagLeftover = 10'h155;
 
-  /// What to look for among the leftovers.
+  /// The object of a search among the leftovers.
   typedef enum logic [1:0] {
     ListNext = 2'd0,  // one
     ListFree = 2'd1,  // an entry that holds none
@@ -33,7 +34,7 @@ package kv_recovery_pkg;
     ListShow = 2'd3   // this entry, whatever it holds
   } list_find_e;
 
-  /// Where what an operation is about comes from.
+  /// The source of an operation's subject.
   typedef enum logic [2:0] {
     CellKeep   = 3'd0,
     CellNone   = 3'd1,
@@ -55,14 +56,14 @@ package kv_recovery_pkg;
     bucket_t bucket_mask;  // the bits that a bucket's number does not have
   } epoch_t;
 
-  /// What begins a walk, or ends it.
+  /// Signals that begin or end a walk.
   typedef struct packed {
     logic tick;  // the timer has gone off
     logic entered;  // an epoch
     logic forget;  // what belonged to the epoch before
   } occasion_t;
 
-  /// What was asked for a cycle ago, and what the last operation has seen.
+  /// The question of a cycle ago, and the result that the last operation has seen.
   typedef struct packed {
     logic [2:0] leader;  // of the slot
     logic mine;  // that is this node
@@ -71,12 +72,12 @@ package kv_recovery_pkg;
     logic noted, same, settled;  // see seen_t
   } heard_t;
 
-  /// A part's turn: it begins once, and a step may be taken in each cycle in which no operation is under way.
+  /// A part's turn. It begins once, and a step may be taken in each cycle without an operation in progress.
   typedef struct packed {
     logic start;
     logic go;
   } turn_t;
-  /// What a part does in its turn.
+  /// The work of a part in its turn.
   typedef struct packed {
     logic active;  // it is not done
     order_t order;
@@ -92,7 +93,7 @@ package kv_recovery_pkg;
     logic go;  // as in turn_t
     logic waits;  // something else has to be done first
   } epoch_turn_t;
-  /// What of that all others have to know.
+  /// The part of it that all others need.
   typedef struct packed {
     logic entering;  // until it is entered, though it is not active
     logic clearing;
@@ -101,14 +102,14 @@ package kv_recovery_pkg;
     logic overflow;
   } epoch_state_t;
 
-  /// What has come of a question or its answer: kv_recovery_fetch.
+  /// The outcome of a question or its answer: kv_recovery_fetch.
   typedef struct packed {
     logic taken;  // the question was sent
     logic own;    // this node is the one to be asked
     logic came;   // what the queue's head answers was taken
   } fetch_step_t;
 
-  /// What another node says of the epoch.
+  /// Another node's message about the epoch.
   typedef struct packed {
     logic enter;
     logic entered;
@@ -122,9 +123,9 @@ package kv_recovery_pkg;
     logic done;  // once
   } refresh_t;
 
-  /// An entry of the list of leftovers; with one bit more, the end of a full list, too.
+  /// An entry of the list of leftovers. One bit more also covers the end of a full list.
   typedef logic [10:0] leftover_at_t;
-  /// What is wanted of that list.
+  /// A request to that list.
   typedef struct packed {
     logic find;
     list_find_e what;
@@ -140,11 +141,12 @@ package kv_recovery_pkg;
     leftover_at_t at;
     logic valid;  // it holds this:
     cell_t what;
-    // What it says of a write, compared with the frame at the queue's head: that is newer; has the same version; is the same request.
+    // The frame at the queue's head compared with the entry's write: the frame is newer; has the same version; is the
+    // same request.
     logic newer, equal, same;
   } list_answer_t;
 
-  /// What kv_recovery_fetch asks for.
+  /// The items that kv_recovery_fetch asks for.
   typedef struct packed {
     logic valid;
     logic lanes;  // of a lane's record

@@ -22,29 +22,31 @@
   output logic [Ports-1:0][ 15:0] prefix``_tuser_src, \
   output logic [Ports-1:0][ 15:0] prefix``_tuser_dst,
 
-/// The kv core as a user plugin in the 250 MHz box of the OpenNIC shell: docs/opennic.md.
+/// The kv core as a user plugin in the 250 MHz box of the OpenNIC shell: docs/guide/opennic.md.
 ///
-/// Behaviour: one kv core for each CMAC port, between that port and the physical function of the same number. Frames that are not the core's
-/// pass in both directions, with their tuser_size and tuser_src; tuser_dst is the port's or the function's bit, as the shell wants it: the
-/// adapter drops frames without it. The core's own frames have tuser_size, no source, and the port as destination. Core n's registers are at 4096 n
-/// of the box; kv_box_registers says what is beside them. mod_rstn resets all cores at once, between frames and with memory at rest: kv_box_reset.
-/// Latency: none beyond the cores'.
+/// Behaviour: one kv core for each CMAC port, between that port and the physical function of the same number. Other
+/// frames pass in both directions, with their tuser_size and tuser_src. tuser_dst is the port's or the function's bit,
+/// as the shell requires: the adapter drops frames without it. The core's own frames have tuser_size, no source, and
+/// the port as destination. Core n's registers are at 4096 n of the box. kv_box_registers defines the space beside
+/// them. mod_rstn resets all cores at once, between frames and with idle memory: kv_box_reset.
+/// Latency: only the cores'.
 /// Paths: as the cores', and tvalid and tready of each stream through one gate.
 /// Reset: mod_rstn, low for a cycle of axil_aclk; also when the FPGA has been configured.
-/// Requirements: axis_aclk has 250 MHz; axil_aclk any relation to it. Memory takes and gives in the domain of axis_aclk, one port for each
-/// channel of each core, core 0's first; all ports see the same bytes. rlast and identifiers are not needed.
+/// Requirements: axis_aclk has 250 MHz. axil_aclk may have any relation to it. Memory works in the domain of axis_aclk,
+/// with one port for each channel of each core, core 0's first. All ports see the same bytes. rlast and identifiers are
+/// not needed.
 module kv_box_250mhz
   import kv_core_pkg::*;
 #(
     /// CMAC ports, and physical functions: 1 or 2.
     parameter  int unsigned Ports         = 1,
-    /// Of memory, for each core: 1, 2 or 4.
+    /// Memory channels of each core: 1, 2 or 4.
     parameter  int unsigned Channels      = 2,
     parameter  int unsigned LineCacheBits = 12,
     parameter  int unsigned LaneBits      = 12,
     parameter  int unsigned MaxFollowers  = 7,
     /// tuser_size can be trusted with a frame's first beat. In the shell as published it can not, after the first frame with a wrong
-    /// FCS: docs/opennic.md. Reads are as fast without.
+    /// FCS: docs/guide/opennic.md. Reads are as fast without.
     parameter  bit          WholeFrames   = 1'b0,
     /// See kv_box_reset.
     parameter  int unsigned DrainCycles   = 65536,

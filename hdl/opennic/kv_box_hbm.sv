@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-// The HBM of an Alveo U55C, as AMD's IP gives it to the kv cores. NEITHER SYNTHESISED BY VIVADO NOR RUN ON A CARD by us:
-// names and widths of the IP's ports are those of public designs that use it. hdl/opennic/shell/build_hbm.tcl configures the IP.
+// The HBM of an Alveo U55C for the kv cores, by AMD's IP. NEITHER SYNTHESISED BY VIVADO NOR RUN ON A CARD by us: names
+// and widths of the IP's ports are those of public designs that use it. hdl/opennic/shell/build_hbm.tcl configures the
+// IP.
 
 /// Ports of the U55C's two stacks, 16 GB, for one or two kv cores.
 ///
-/// Behaviour: port j of core c is AXI port 16 c + 4 j of the IP: core 0 at stack 0, core 1 at stack 1, a switch of four ports for each channel.
-/// All ports see all 16 GB, through the stacks' global addressing. All transactions have identifier 0, 32 bytes a beat, INCR, and so come in order.
+/// Behaviour: port j of core c is AXI port 16 c + 4 j of the IP: core 0 at stack 0, core 1 at stack 1, a switch of four
+/// ports for each channel. All ports see all 16 GB, through the stacks' global addressing. All transactions have
+/// identifier 0, 32 bytes in each beat, and INCR, so they come in order.
 /// Latency: the IP's.
-/// Reset: none; the HBM is reset once, after the FPGA has been configured, and keeps its content when a plugin is reset. ready_o when
-/// both stacks have been calibrated.
-/// Requirements: all AXI ports run with clk_i, 250 MHz, which PG276 allows (each has a clock of its own; the switch takes one of them), so that no
-/// clock converters are needed: 8 GB/s a port. ref_clk_i has 100 MHz: docs/opennic.md says what PG276 wants of it.
+/// Reset: none. The HBM is reset once, after configuration of the FPGA, and keeps its content when a plugin is reset.
+/// ready_o when both stacks have been calibrated.
+/// Requirements: all AXI ports run with clk_i, 250 MHz, as PG276 allows (each has its own clock, and the switch takes
+/// one of them). So no clock converters are needed, and a port has 8 GB/s. ref_clk_i has 100 MHz: docs/guide/opennic.md
+/// has PG276's requirements for it.
 module kv_box_hbm
   import kv_core_pkg::*;
 #(
@@ -31,7 +34,7 @@ module kv_box_hbm
     output memory_resp_t     [Memories-1:0] s_axi_resp
 );
 
-  // Initial values are meant: those of the FPGA's configuration.
+  // The initial values are intended: the FPGA's configuration sets them.
   // verilator lint_off PROCASSINIT
 
   if (Cores < 1 || Cores > 2) begin : gen_check_cores

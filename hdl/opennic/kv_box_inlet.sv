@@ -4,12 +4,14 @@
 
 /// Lets a stream in by whole frames only.
 ///
-/// Behaviour: with stop_i the frame under way goes on, the next one waits. A first beat that is offered already stays until it is taken, and
-/// its frame goes on. With closed_i nothing goes on, as the one who takes the stream is about to be reset: the rest of a frame that was under
-/// way is taken and thrown away, also after closed_i, so that what comes out always begins with a frame's first beat.
+/// Behaviour: with stop_i the present frame continues, and the next one waits. A first beat that is already offered
+/// stays until it is taken, and its frame continues. With closed_i nothing continues, because the taker of the stream
+/// is about to be reset. The rest of the present frame is dropped, also after closed_i, so the output always begins
+/// with a frame's first beat.
 /// Latency: none.
 /// Paths: valid and ready, and between_o, go through.
-/// Reset: none. It begins between frames when the FPGA has been configured; resets of others must not make it forget where the frame ends.
+/// Reset: none. After configuration of the FPGA it begins between frames. Resets of others must not make it lose the
+/// frame's end.
 module kv_box_inlet (
     input wire clk_i,
 
@@ -23,11 +25,11 @@ module kv_box_inlet (
     output logic m_valid,
     input  wire  m_ready,
 
-    /// No frame is under way, and no beat is offered.
+    /// No frame is in progress, and no beat is offered.
     output logic between_o
 );
 
-  // Initial values are meant: those of the FPGA's configuration.
+  // The initial values are intended: the FPGA's configuration sets them.
   // verilator lint_off PROCASSINIT
 
   logic middle_q = 1'b0;

@@ -5,11 +5,12 @@
 
 /// From the shell's AXI4-Lite, at 125 MHz, to the registers of the cores, at 250 MHz.
 ///
-/// Behaviour: core n is at 4096 n. What lies beside the cores, and a core that is in reset, reads as 0 and ignores writes, with OKAY: an
-/// error would come to the host as a failed PCIe transaction, which some hosts do not survive. One access at a time; reads and writes take turns.
-/// Latency: an access takes some ten cycles of axil_clk_i and what the core takes.
-/// Reset: none, since an access under way must be answered whatever is reset; it begins idle when the FPGA has been configured. rst_i says that
-/// the cores are being reset: the access under way is answered as one beside the cores.
+/// Behaviour: core n is at 4096 n. The space beside the cores, and a core in reset, reads as 0 and ignores writes, with
+/// OKAY. An error would reach the host as a failed PCIe transaction, which some hosts do not survive. One access at a
+/// time. Reads and writes alternate.
+/// Latency: an access takes some ten cycles of axil_clk_i plus the core's.
+/// Reset: none, since an access in progress must be answered during any reset. After configuration of the FPGA it is
+/// idle. rst_i says that the cores are being reset: an access in progress is then answered like one beside the cores.
 /// Requirements: the two clocks may have any relation; an access and its answer cross by cdc_bus. The shell has no strobes: words are written whole.
 module kv_box_registers
   import kv_core_pkg::*;
@@ -32,7 +33,7 @@ module kv_box_registers
     input  wire kv_axil_resp_t [Cores-1:0] m_axil_resp
 );
 
-  // Initial values are meant: those of the FPGA's configuration.
+  // The initial values are intended: the FPGA's configuration sets them.
   // verilator lint_off PROCASSINIT
 
   if (Cores < 1 || Cores > 256) begin : gen_check_cores
@@ -47,7 +48,7 @@ module kv_box_registers
   logic [19:0] aw_q, ar_q;
   logic [31:0] w_q;
 
-  // What crosses: an access, and its answer.
+  // The signals that cross: an access, and its answer.
   typedef struct packed {
     logic write;
     logic [19:0] address;
@@ -81,7 +82,7 @@ module kv_box_registers
 
   assign want_write = aw_there_q && w_there_q && !b_valid_q;
   assign want_read = ar_there_q && !r_valid_q;
-  // Nothing is under way, so the way to the cores is free.
+  // No access is in progress, so the path to the cores is free.
   assign begin_write = !under_way_q && want_write && !(write_q && want_read);
   assign begin_read = !under_way_q && want_read && !begin_write;
   assign ask_valid = begin_write || begin_read;

@@ -4,10 +4,11 @@
 
 /// The shell's reset handshake, and a reset that leaves no half frame and no half burst behind.
 ///
-/// Behaviour: mod_rstn low for a cycle of axil_clk_i asks for a reset; mod_rst_done_o is low from the next cycle on until it is done. First
-/// stop_o: no new frames are let in. After QuietCycles of quiet_i, or after DrainCycles, closed_o cuts the core off, and rst_o resets it, one cycle
-/// later, for HoldCycles at least, until settled_i or DrainCycles have gone by. The core stays in reset until memory_ready_i, which mod_rst_done_o
-/// does not wait for, since the host would wait with it. A request while one is being served is served with it.
+/// Behaviour: mod_rstn low for a cycle of axil_clk_i requests a reset. mod_rst_done_o is low from the next cycle on
+/// until it is done. First stop_o: no new frames are let in. After QuietCycles of quiet_i, or after DrainCycles,
+/// closed_o cuts the core off. One cycle later rst_o resets it, for at least HoldCycles, until settled_i or until
+/// DrainCycles have passed. The core stays in reset until memory_ready_i. mod_rst_done_o does not wait for that, since
+/// the host would wait with it. A request during a reset is served with it.
 /// Latency: mod_rstn low to stop_o: 3 cycles of clk_i and one of axil_clk_i.
 /// Reset: none. It begins with a reset when the FPGA has been configured, by its initial values.
 /// Requirements: the two clocks may have any relation; they cross as toggles, by sync.
@@ -28,7 +29,7 @@ module kv_box_reset #(
 
     /// Memory can be used; once it can, for ever.
     input wire memory_ready_i,
-    /// No frame is under way, nothing is asked of memory, nothing is at any output.
+    /// No frame and no memory access is in flight, and all outputs are idle.
     input wire quiet_i,
     /// Memory has answered everything.
     input wire settled_i,
@@ -38,7 +39,7 @@ module kv_box_reset #(
     output logic rst_o
 );
 
-  // Initial values are meant: those of the FPGA's configuration.
+  // The initial values are intended: the FPGA's configuration sets them.
   // verilator lint_off PROCASSINIT
 
   if (DrainCycles < HoldCycles || DrainCycles < QuietCycles) begin : gen_check_drain

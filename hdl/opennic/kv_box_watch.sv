@@ -2,17 +2,17 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Knows what one port of memory still owes, and is owed.
+/// Tracks the answers that one port of memory still owes, and the data that it is owed.
 ///
-/// Behaviour: settled_o: all reads and writes that memory has taken have been answered, and so every write has had its data. idle_o: that, and
-/// nothing waits to be taken.
+/// Behaviour: settled_o: all reads and writes that memory has taken have been answered, so every write has had its
+/// data. idle_o: also no request waits to be taken.
 /// Latency: none from the valids to idle_o, one cycle for the rest.
 /// Reset: clear_i forgets everything. It begins so when the FPGA has been configured.
-/// Requirements: fewer than 2^Bits beats on their way.
+/// Requirements: fewer than 2^Bits beats in flight.
 module kv_box_watch
   import kv_core_pkg::*;
 #(
-    /// Of the counters; at least 6.
+    /// Width of the counters; at least 6.
     parameter int unsigned Bits = 12
 ) (
     input wire clk_i,
@@ -27,7 +27,7 @@ module kv_box_watch
     output logic idle_o
 );
 
-  // Initial values are meant: those of the FPGA's configuration.
+  // The initial values are intended: the FPGA's configuration sets them.
   // verilator lint_off PROCASSINIT
 
   if (Bits < 6) begin : gen_check_bits

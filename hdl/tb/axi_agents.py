@@ -46,7 +46,7 @@ class Burst:
         return found
 
     def command(self) -> Item:
-        """What AW or AR carries."""
+        """The fields of AW or AR."""
         return (self.id, self.address, self.beats - 1, self.size, self.burst, self.cache, self.prot)
 
     def lanes(self, bus: int) -> list[range]:
@@ -76,7 +76,7 @@ class _Port:
         bench.agents.append(self)
 
     def pace(self, idle: float, stall: float) -> None:
-        """Of what it sends and of what it takes."""
+        """For both its output and its input."""
         for channel in (self.aw, self.w, self.b, self.ar, self.r):
             if isinstance(channel, Source):
                 channel.idle = idle
@@ -94,7 +94,7 @@ class _Port:
 
 
 class Manager(_Port):
-    """Asks; what came back is in `responses` and, by id, in `read`."""
+    """Makes requests. The responses are in `responses` and, by id, in `read`."""
 
     def __init__(self, bench: Bench, scope: Any, prefix: str = "s_axi") -> None:
         super().__init__(bench, scope, prefix, manages=True)
@@ -114,7 +114,7 @@ class Manager(_Port):
         return self.b.items
 
     def read(self) -> dict[int, list[list[tuple[int, int]]]]:
-        """For each id, the bursts that came back: data and response of each beat; the last may be unfinished."""
+        """For each id, the bursts that came back: data and response of each beat. The last may be incomplete."""
         found: dict[int, list[list[tuple[int, int]]]] = defaultdict(list)
         ended: dict[int, bool] = defaultdict(lambda: True)
         for id_, data, response, last in self.r.items:
@@ -146,7 +146,7 @@ class Subordinate(_Port):
         self.reset()
 
     def reset(self) -> None:
-        """Forgets what is under way, not what it holds."""
+        """Forgets transactions in flight, not the stored data."""
         self.reads: list[tuple[int, Burst, deque[tuple[int, int]]]] = []
         self.answers: list[tuple[int, int, int]] = []
         self.wanted: deque[Burst] = deque()
@@ -159,7 +159,7 @@ class Subordinate(_Port):
         return self.initial(address) if value is None else value
 
     def due(self) -> int:
-        """When to answer what came now."""
+        """When to answer a request that comes now."""
         return self.bench.cycles + self.bench.random.randint(*self.delay)
 
     def check(self, burst: Burst) -> None:
@@ -219,7 +219,7 @@ class Subordinate(_Port):
         self.answers.append((self.due(), burst.id, response))
 
     def ready_of(self, entries: list[Any], id_of: Callable[[Any], int]) -> list[int]:
-        """Indexes of those that may be answered: the oldest of each id, or the oldest, if their time has come."""
+        """Indexes of entries that may be answered: the oldest of each id, or the oldest, if their time has come."""
         found: dict[int, int] = {}
         for i, entry in enumerate(entries):
             if not self.reorder and i:
@@ -235,7 +235,7 @@ class Subordinate(_Port):
             self.b.items.append((id_, response))
 
     def answer_reads(self) -> None:
-        """A beat a cycle, or as fast as they are taken."""
+        """One beat a cycle, or as fast as the manager takes them."""
         while len(self.r.items) < 2:
             ready = self.ready_of(self.reads, lambda entry: entry[1].id)
             if not ready:

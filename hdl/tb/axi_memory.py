@@ -11,7 +11,7 @@ from bench import Bench, Pin, Sink, Source
 
 
 class Bytes:
-    """What a memory holds, 32 bytes at an address; several ports may share it."""
+    """The content of a memory, 32 bytes at an address; several ports may share it."""
 
     def __init__(self, initial: Callable[[int], int] = lambda address: 0) -> None:
         self.initial = initial
@@ -46,8 +46,8 @@ def memory_ports(channels: int) -> str:
 class Memory:
     """An AXI3 slave that holds the master to A3.4 (bursts) and A5.3 (order), and gives it no more than that.
 
-    A read shows what is there when it is asked or when it is answered, a write takes effect when its data come or when
-    it is confirmed: whoever reads and writes one address at a time gets either.
+    A read shows the content at its request or at its answer. A write takes effect when its data come or when it is
+    confirmed. So a master that reads and writes one address at a time may get either.
     """
 
     def __init__(self, bench: Bench, scope: Any, content: Bytes | None = None, index: int | None = None) -> None:
@@ -66,7 +66,7 @@ class Memory:
         bench.agents.append(self)
 
     def reset(self) -> None:
-        """Forgets what is under way, and what it holds unless that is shared."""
+        """Forgets transactions in flight, and its content unless that is shared."""
         if not self.shared:
             self.content.written.clear()
         self.reads: deque[tuple[int, int, list[int] | None, int]] = deque()
@@ -114,11 +114,11 @@ class Memory:
             self.content.write(*beat)
 
     def data(self, address: int, length: int) -> list[int]:
-        """What is there now."""
+        """The present content."""
         return [self.content.read(address + 32 * i) for i in range(length + 1)]
 
     def due(self, queue: deque[Any]) -> int:
-        """When to answer what comes now: not before what is in the queue."""
+        """When to answer a request that comes now: not before those in the queue."""
         at = self.bench.cycles + self.bench.random.randint(*self.delay)
         return max(at, queue[-1][0]) if queue else at
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random AXI4 traffic whose outcome is known: each burst has bytes of its own."""
+"""Random AXI4 traffic whose outcome is known: each burst has its own bytes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from bench import Bench
 class Traffic:
     """Writes, then reads of the same places, by one manager, in slots of `slot` bytes from `base` on.
 
-    Each write has a slot of its own, so writes under way together never meet. With `narrow`, beats may be smaller
-    than the bus. `kinds` are
-    the types of bursts, `long` is the most beats.
+    Each write has its own slot, so writes in flight together never meet. With `narrow`, beats may be smaller than the
+    bus. `kinds` are the types of bursts, `long` is the most beats.
     """
 
     def __init__(self, bench: Bench, manager: Manager, ids: int = 4, base: int = 0, slots: int = 64) -> None:
@@ -77,7 +76,7 @@ class Traffic:
         return self.written() and self.manager.reads_done() == len(self.reads)
 
     def check(self, initial: object, fails: object = lambda address: OKAY) -> None:
-        """What came back is what the model says: for each id in order, bytes and responses."""
+        """Compares the responses with the model: for each id in order, bytes and responses."""
         expected = defaultdict(list)
         for burst in self.writes:
             expected[burst.id].append(max(fails(address) for address in burst.addresses()))
@@ -103,7 +102,7 @@ class Traffic:
                         assert data >> (8 * lane) & 0xFF == value, f"{burst}: byte {base + lane:#x}"
 
     def forget(self) -> None:
-        """What was asked and answered, not what was written."""
+        """Forgets requests and answers, not written data."""
         for asked in (self.writes, self.reads, self.manager.b.items, self.manager.r.items):
             asked.clear()
 

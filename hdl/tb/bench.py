@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bench for cocotb that walks one clock in steps: drive, settle, sample, rising edge.
 
-Every driver and monitor is plain Python, called once a cycle, so that a test of many instances costs two awaits a cycle
-and behaves alike in every simulator: what is sampled is what the flip-flops see.
+Every driver and monitor is plain Python, called once a cycle. So a test of many instances costs two awaits in each
+cycle and behaves alike in every simulator: the sampled values are those that the flip-flops see.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Item = int | tuple[int, ...]
 
 
 class Agent(Protocol):
-    """What the bench calls in each cycle."""
+    """The methods that the bench calls in each cycle."""
 
     def drive(self) -> None:
         """Sets inputs."""
@@ -30,12 +30,12 @@ class Agent(Protocol):
         """Reads outputs, just before the rising edge."""
 
     def reset(self) -> None:
-        """Forgets what is under way."""
+        """Forgets transfers in flight."""
 
 
 DEPOSIT = 0
 """GPI's number for an ordinary write."""
-# The runner says so for Verilator; cocotb then writes at once, too.
+# The runner requests this for Verilator. cocotb then also writes at once.
 WRITES_AT_ONCE = os.environ.get("COCOTB_TRUST_INERTIAL_WRITES") == "1"
 
 
@@ -110,7 +110,7 @@ class Pin:
 
 
 class Bench:
-    """The clock, the reset, and everybody who takes part."""
+    """The clock, the reset, and all agents."""
 
     def __init__(self, dut: Any, seed: int = 1, *, reset: str = "rst_i") -> None:
         self.dut = dut
@@ -144,7 +144,7 @@ class Bench:
         return Sink(self, self.pin(scope, f"{prefix}_valid"), self.pin(scope, f"{prefix}_ready"), pins, **options)
 
     async def settle(self) -> None:
-        """Writes what is driven and lets it go through the logic, without an edge."""
+        """Writes the driven values and lets them go through the logic, without an edge."""
         for net in self.dirty:
             net.flush()
         self.dirty.clear()
@@ -166,7 +166,7 @@ class Bench:
             self.phase += 1
 
     async def reset(self, cycles: int = 2) -> None:
-        """Resets the design, and everybody forgets what is under way."""
+        """Resets the design. All participants forget transfers in flight."""
         for agent in self.agents:
             agent.reset()
         self._reset.set(1)
@@ -208,7 +208,7 @@ class Source:
             pin.set(values[i] if values else self.bench.random.getrandbits(pin.width))
 
     def sample(self) -> None:
-        """Takes note of what was taken."""
+        """Records the taken beats."""
         if self._active and self.ready.get():
             self.sent.append(self.items.popleft())
             self.cycles_of.append(self.bench.cycles)

@@ -37,7 +37,8 @@ AXI_LITE = {
 
 @dataclass(frozen=True)
 class Axi:
-    """An AXI4 port of a cell, or an AXI4-Lite port (id = 0); `count` of them side by side, called s0_axi and so on."""
+    """An AXI4 port of a cell, or an AXI4-Lite port (id = 0). With `count`, several side by side, called s0_axi and so
+    on."""
 
     port: str = "s_axi"
     address: int = 64
@@ -142,7 +143,7 @@ class Wrapped:
     parameters: dict[str, int | str] = field(default_factory=dict)
 
     def plain_ports(self) -> list[str]:
-        """The cell's ports that are no bundles, as it declares them, but with the widths that it computes."""
+        """The cell's ports that are not bundles, as it declares them, but with the widths that it computes."""
         text = (COMMON / f"{self.cell}.sv").read_text()
         header = text[text.index("\nmodule ") : text.index(");", text.index(") ("))]
         taken = [bundle.port for bundle in self.bundles]
@@ -201,6 +202,6 @@ def elaborate(test_file: str, instances: dict[str, Wrapped]) -> None:
 
 
 def simulate_wrapped(test_file: str, instances: dict[str, Wrapped]) -> None:
-    """Every cocotb test of the file on the instances; then Yosys' opinion of them."""
+    """Every cocotb test of the file on the instances, then Yosys' checks of them."""
     simulate(test_file, text=top_of(instances), sources=(PACKAGE,))
     elaborate(test_file, instances)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A NIC that means harm, and what must hold of the core's counters whatever it does."""
+"""A hostile NIC, and the rules for the core's counters that hold against it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OUT = ("tx_posted", "tx_refused", "tx_size", "tx_late")
 
 
 def balance(found: dict[str, int]) -> None:
-    """What came in went out, or was counted once."""
+    """Every frame that came in went out, or was counted once."""
     assert found.get("rx_in", 0) == sum(found.get(name, 0) for name in IN), found
     assert found.get("tx_in", 0) == sum(found.get(name, 0) for name in OUT), found
     assert found.get("tx_posted", 0) == found.get("tx_done", 0) + found.get("tx_stopped", 0), found

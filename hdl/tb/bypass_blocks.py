@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The blocks of the bypass core, each alone, at some of its parameters: one simulation for all of them."""
+"""The blocks of the bypass core, each by itself, with some of its parameters: one simulation for all of them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Config:
         return f"bypass_pkg::bypass_config_t'{{{fields}}}"
 
     def slot_line(self, queue: int, slot: int) -> int:
-        """Of the window (offset / 64): where a slot begins, in its first copy (docs/bypass-core.md)."""
+        """Of the window (offset / 64): where a slot begins, in its first copy (docs/design/bypass-core.md)."""
         return (0x400000 + queue * (1 << (self.rx_bits + 12)) + slot * SLOT) >> 6
 
     def pack_line(self, line: int) -> int:
@@ -83,7 +83,7 @@ def _is_input(port: str) -> bool:
 
 
 def quiet(dut: Any) -> None:
-    """Nobody asks anything of any instance: what a test before has left behind is gone."""
+    """No instance gets a request, and the remains of an earlier test are gone."""
     for name in INSTANCES:
         scope = getattr(dut, name)
         for port in PORTS[name]:
@@ -91,7 +91,7 @@ def quiet(dut: Any) -> None:
 
 
 def _inputs(cell: str) -> list[str]:
-    """Its inputs, but for clock and reset."""
+    """The cell's inputs, except clock and reset."""
     text = next(ROOT / path for path in files(f"{cell}.sv")).read_text()
     text = re.sub(r"//.*", "", text)
     header = text[text.index("\nmodule ") : text.index("\n);")] + ","
@@ -104,7 +104,7 @@ PORTS = {name: _inputs(cell) for name, (cell, _) in INSTANCES.items()}
 
 
 class Block:
-    """A bench with one of the instances; it is an agent, for who comes after it to fill in."""
+    """A bench with one of the instances. It is an agent, and subclasses fill it in."""
 
     def __init__(self, dut: Any, name: str, seed: int = 1) -> None:
         quiet(dut)
@@ -117,13 +117,13 @@ class Block:
         self.bench.agents.append(self)
 
     def drive(self) -> None:
-        """Sets inputs; what registers of the block drive can be read already."""
+        """Sets inputs. Values that the block's registers drive can be read already."""
 
     def sample(self) -> None:
         """Compares."""
 
     def reset(self) -> None:
-        """Forgets what is under way."""
+        """Forgets transfers in flight."""
 
     def chance(self, share: float) -> bool:
         """In so many of the cases."""

@@ -15,6 +15,7 @@ CORNERS = {
     "sixteen": {"queue_bits": 4, "rx_bits": 4, "tx_bits": 3},
     "big": {"rx_bits": 10, "tx_bits": 12, "pack_bits": 11},
 }
+DEEPER = ("bypass_watch.sweeps_q",)
 NAMES = {"queue_bits": "QueueBits", "rx_bits": "RxRingBits", "tx_bits": "TxRingBits", "pack_bits": "PackBits"}
 MORE = ("bypass_core_times", "bypass_core_in_place", "bypass_core_refuses", "bypass_core_stops")
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TxDescriptor:
-    """What a NIC makes of a transmit descriptor; kind: it is a data descriptor."""
+    """A NIC's view of a transmit descriptor. kind: it is a data descriptor."""
 
     address: int
     bytes: int
@@ -25,7 +25,8 @@ class TxDescriptor:
 
 @dataclass(frozen=True)
 class Format:
-    """A family's descriptors. `registers` are what the core must be told of it (docs/bypass-registers.md)."""
+    """A family's descriptors. `registers` are the values that the core needs for the format
+    (docs/reference/bypass-registers.md)."""
 
     name: str
     family: str
@@ -33,12 +34,13 @@ class Format:
     registers: dict[str, int]
 
     def rx_address(self, descriptor: bytes) -> int:
-        """Where a packet goes; nothing else may be set: bit 64 is where DD will be, and the header's address."""
+        """The destination of a packet. Nothing else may be set: bit 64 is where DD will be, and then the header's
+        address."""
         assert not any(descriptor[8:]), (self.name, descriptor.hex())
         return int.from_bytes(descriptor[:8], "little")
 
     def rx_done(self, length: int, *, eop: bool, error: bool, noise: int) -> bytes:
-        """A receive descriptor as it is written back; `noise` fills the fields that say other things."""
+        """A receive descriptor as the NIC writes it back. `noise` fills the other fields."""
         word = noise & ((1 << 128) - 1)
 
         def put(low: int, bits: int, value: int) -> None:
@@ -81,7 +83,7 @@ class Format:
         return TxDescriptor(address, word >> 34 & 0x3FFF, bool(command & 1), bool(command & 2), data, None)
 
     def tx_done(self, descriptor: bytes) -> bytes:
-        """A transmit descriptor as it is written back."""
+        """A transmit descriptor as the NIC writes it back."""
         word = int.from_bytes(descriptor[8:16], "little")
         if self.family in ("e1000e", "igb", "ixgbe"):
             word |= 1 << 32  # STA: DD

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function that forwards, changes and drops frames in place at random, and knows what must come of it."""
+"""A function that forwards, changes and drops frames in place at random, and knows the right outcome."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from bypass_rig import FORWARD, REPLACE, Function, Rig
 
 
 class Judge:
-    """Verdicts at random, and what the NIC must send for them, by queue."""
+    """Random verdicts, and the frames that the NIC must send for them, by queue."""
 
     def __init__(self, rig: Rig, forward: float = 0.7) -> None:
         self.rig, self.forward = rig, forward

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A NIC for benches of the bypass core: it fetches descriptors, writes and reads packets and writes back, over AXI4.
 
-It does what a datasheet says of such a NIC, and knows nothing of the core but the addresses that descriptors have. Its
-wire is `arriving` and `sent`.
+It behaves like such a NIC by the datasheet, and knows nothing of the core but the addresses in descriptors. Its wire is
+`arriving` and `sent`.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Ring:
     size: int
     bytes: int
     tail: int = 0
-    fetched: int = 0  # the next to be fetched
-    head: int = 0  # the next to be done
+    fetched: int = 0  # the next descriptor to be fetched
+    head: int = 0  # the next descriptor to be done
     cache: deque[tuple[int, bytes]] = field(default_factory=deque)
     fetching: int = 0
 
@@ -188,7 +188,7 @@ class Nic:
         rings = self.tx if ring % 2 else self.rx
         at = rings[ring // 2]
         assert value < at.size
-        # Never past the head: what it has already is not fewer than before.
+        # Never past the head: it does not have fewer than before.
         if self.honest:
             assert (value - at.head) % at.size >= (at.tail - at.head) % at.size, (ring, value, at.tail, at.head)
         at.tail = value
@@ -212,7 +212,7 @@ class Nic:
         count = min(ring.known(), self.habits.fetch, ring.size - ring.fetched, room)
         if count <= 0 or ring.fetching:
             return
-        # A fetch is cut at 4 KiB by whoever makes AXI of it.
+        # The unit that makes AXI of a fetch cuts it at 4 KiB.
         first, offset = ring.fetched, ring.base + ring.bytes * ring.fetched
         count = min(count, (4096 - offset % 4096) // ring.bytes)
         ring.fetched = (first + count) % ring.size

@@ -60,7 +60,7 @@ class Registers:
 
 
 class Tails:
-    """The NIC's registers at m_axil: what is written goes to the NIC some cycles later."""
+    """The NIC's registers at m_axil: a written value reaches the NIC some cycles later."""
 
     def __init__(self, bench: Bench, scope: Any, nic: Nic) -> None:
         def pins(*names: str) -> list[Any]:
@@ -98,7 +98,7 @@ class Tails:
 
 
 class Frames:
-    """What a stream of whole frames carried."""
+    """The frames of a stream of whole frames."""
 
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
@@ -191,13 +191,11 @@ class Rig:
 
     async def _swept(self) -> None:
         """After a reset in the midst of frames the core sweeps its marks before it posts one (bypass_watch)."""
-        core = getattr(self.scope, "i_core", self.scope)
-        watch = getattr(core, "i_watch", None)
-        if watch is not None:
-            await self.bench.until(lambda: not int(watch.sweeps_q.value), 1 << 17)
+        sweeps = self.scope.i_watch.sweeps_q
+        await self.bench.until(lambda: not int(sweeps.value), 1 << 17)
 
     async def set_up(self, *, in_place: bool = False, **registers: int) -> None:
-        """What the set-up program writes."""
+        """The register writes of the set-up program."""
         write = self.registers.write
         await write("base_low", BASE & 0xFFFFFFFF)
         await write("base_high", BASE >> 32)
@@ -223,11 +221,11 @@ class Rig:
         self.tx.items.extend(beats_of(frame, queue, self.bench.random.getrandbits))
 
     def of_queue(self, queue: int) -> list[bytes]:
-        """What the function got of a queue."""
+        """The frames of a queue that the function got."""
         return [data for at, data in self.received.update() if at == queue]
 
     async def counters(self) -> dict[str, int]:
-        """All that are not 0, when nothing is under way."""
+        """All counters that are not 0, when nothing is in flight."""
         await self.bench.cycle(48)
         found = {}
         for name, register in REGISTERS.items():
@@ -236,7 +234,7 @@ class Rig:
         return found
 
     def lengths(self, count: int, most: int = 1514) -> list[int]:
-        """Of frames: often about a multiple of 64 or of 2048."""
+        """Lengths of frames: often near a multiple of 64 or of 2048."""
         draw = self.bench.random
         found = []
         for _ in range(count):
@@ -245,7 +243,7 @@ class Rig:
         return found
 
     def offer(self, count: int, most: int = 1514) -> tuple[list[list[bytes]], list[list[bytes]]]:
-        """So many frames each way on each queue; returns what must come out."""
+        """That many frames each way on each queue. Returns the expected output."""
         there: list[list[bytes]] = [[] for _ in range(self.queues)]
         back: list[list[bytes]] = [[] for _ in range(self.queues)]
         for _ in range(count):

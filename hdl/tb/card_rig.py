@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_node with a model at the pins of the PCIe bridge: host and NIC ask at one port, tails leave at the other."""
+"""bypass_node with a model at the pins of the PCIe bridge: host and NIC make requests at one port, and tails leave at
+the other."""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ def top(*names: str) -> str:
 
 
 class CardBench(TwoClocks):
-    """Its reset is that of the link: what is in `lasting` goes on meanwhile."""
+    """Its reset is the link's reset. Agents in `lasting` continue meanwhile."""
 
     ratio = 1
 
@@ -139,7 +140,7 @@ class Bar0:
 
 
 class CountingNic(Nic):
-    """Knows how many writes it has asked, so that the host's can be told from its own; 4 bits of id."""
+    """Counts its own writes, so that the host's can be distinguished. 4 bits of id."""
 
     def restart(self) -> None:
         """As after its reset."""
@@ -155,7 +156,7 @@ class CountingNic(Nic):
 
 
 class SlaveBridge:
-    """What goes out by PCIe: posted writes of one word, as the bridge takes them (PG194: INCR, no narrow bursts)."""
+    """Writes to PCIe: posted writes of one word, in the form that the bridge takes (PG194: INCR, no narrow bursts)."""
 
     def __init__(self, bench: Bench, scope: Any, nic: Nic) -> None:
         def pins(channel: str, names: str) -> list[Any]:
@@ -193,7 +194,7 @@ class SlaveBridge:
 
 
 class CardRig(Rig):
-    """All of it around a bridge; the core's clock may be the slower one."""
+    """The whole rig around a bridge. The core's clock may be the slower one."""
 
     def __init__(self, dut: Any, name: str, *, ratio: int = 1, seed: int = 1) -> None:
         options = NODES[name]
@@ -247,6 +248,6 @@ class CardRig(Rig):
         await self.set_up(in_place=in_place)
 
     async def counters(self) -> dict[str, int]:
-        """All that are not 0, when nothing is under way."""
+        """All counters that are not 0, when nothing is in flight."""
         await self.bench.cycle(48 * self.bench.ratio)
         return await super().counters()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """dma_engine, or dma_bram, between software and a card: the module around it, and both as plain Python.
 
-Formats are docs/dma.md's, registers the generated table's.
+Formats are docs/design/dma.md's, registers the generated table's.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def top_of(module: str, instances: Mapping[str, Mapping[str, int]]) -> str:
 
 
 class Software(Host):
-    """A host's memory with rings in it. What is told (status words, entries, messages) may be written again."""
+    """A host's memory with rings in it. Reported entries (status words, entries, messages) may be written again."""
 
     def __init__(self, bench: Bench, scope: Any) -> None:
         super().__init__(bench, scope)
@@ -188,7 +188,7 @@ class Lane:
         return all(self.last_status(ring)[0] == self.tails[ring] for ring in self.rings())
 
     def ask(self, count: int) -> list[tuple[bool, int, int, int]]:
-        """Random transfers, each at a place of its own: to the host, host, card, bytes."""
+        """Random transfers, each at its own place: to the host, host, card, bytes."""
         draw, asked = self.bench.random, []
         for _ in range(count):
             ring = draw.choice(self.rings())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A host with its memory, and a data part that only takes and answers turns, around dma_control.
 
-What the control part does is compared with what the descriptors say, and what it tells with what was answered. Nothing
-here is derived from the RTL: formats are docs/dma.md's, registers the generated table's.
+The control part's work is compared with the descriptors, and its reports with the answers. Nothing here is derived from
+the RTL: formats come from docs/design/dma.md, and registers from the generated table.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Descriptor:
 
 @dataclass
 class State:
-    """What a ring's status word may say."""
+    """The possible contents of a ring's status word."""
 
     count: int = 0
     bytes: int = 0
@@ -68,7 +68,7 @@ class State:
 
 @dataclass
 class Ring:
-    """A ring as software has it, and what is known of it."""
+    """A ring as the software sees it, and the state that the test knows."""
 
     number: int
     bits: int = 4
@@ -102,7 +102,7 @@ class Ring:
 
 @dataclass
 class Read:
-    """A read of descriptors under way."""
+    """A read of descriptors in progress."""
 
     tag: int
     addr: int
@@ -147,9 +147,9 @@ class DmaHost:
         self.boundary = 64  # of completions
         self.max_read = 2
         self.bad_descriptors: dict[tuple[int, int], int] = {}  # reads of these fail: ring, index: error
-        # The completion that brings one of these has an error and a wrong byte; the others of its read are good.
+        # The completion with one of these has an error and a wrong byte. The others of its read are good.
         self.spoiled_descriptors: dict[tuple[int, int], int] = {}
-        self.wrong_by: dict[int, int] = {}  # ring: bytes that a read of its descriptors brings too many
+        self.wrong_by: dict[int, int] = {}  # ring: extra bytes that a read of its descriptors brings
         self.bad_turns: dict[tuple[int, int], int] = {}  # turns of these fail
         self.packet_channel: int | None = None  # whose packet the stream has
         self.random_packets = False
@@ -157,7 +157,7 @@ class DmaHost:
         self.reset()
 
     def reset(self) -> None:
-        """Nothing is under way, the memory is empty."""
+        """There are no transfers, and the memory is empty."""
         self.memory: dict[int, bytes] = {}  # 32 bytes each
         self.rings = {r: Ring(r) for d in range(2) for r in range(4 * d, 4 * d + self.channels)}
         self.reads: list[Read] = []
@@ -258,7 +258,7 @@ class DmaHost:
         return ring.history[ring.told].count
 
     def room(self, number: int) -> int:
-        """What may still be posted."""
+        """The number of descriptors that may still be posted."""
         ring = self.rings[number]
         return ring.size - (len(ring.descriptors) - self.done(ring))
 
@@ -277,7 +277,8 @@ class DmaHost:
             self.bell.items.append((64 * number + at, len(data), int.from_bytes(data, "little")))
 
     async def restart(self, number: int) -> None:
-        """Resets the ring; when that is told, nothing from before may be posted any more, and its next life begins."""
+        """Resets the ring. Once that is reported, nothing from before may be posted any more, and its next life
+        begins."""
         await self.run(number, 0, 1)
         for _ in range(500):
             if not await self.bits("ring_state", "resetting", number):
@@ -435,7 +436,7 @@ class DmaHost:
         self.answers[d].append((after, ring.number, not ring.pieces, of, size))
 
     def _answered(self, d: int) -> None:
-        """What the answer means for the ring: counted here, told by the engine."""
+        """The effect of the answer on the ring: counted here, reported by the engine."""
         _, number, ends, of, _ = self.answers[d].popleft()
         error, moved = self.offered[d] or (0, 0)
         self.offered[d] = None
@@ -475,7 +476,7 @@ class DmaHost:
         ring.entries_seen += 1
 
     def _status(self, ring: Ring, state: State, flags: int) -> None:
-        """It says what was answered, and nothing older than the one before."""
+        """It reports the answers so far, and nothing older than the one before."""
         assert not ring.dead, f"ring {ring.number}: a status word from before the reset"
         place = next((i for i in range(ring.told + 1, len(ring.history)) if ring.history[i] == state), None)
         assert place is not None, (ring.number, state, ring.history[ring.told], ring.history[-1])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """dma_data between a host and a card: the module around it, and both as plain Python.
 
-The host answers reads late, in any order, cut anywhere at 64 bytes; it knows requests and completions as dma_pkg.sv
-describes them, and nothing of how the engine works.
+The host answers reads late, in any order, cut at any 64 bytes. It knows requests and completions as in dma_pkg.sv, and
+nothing of the engine's internals.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LINE, PAGE, TURN = 64, 4096, 4096
 NONE, UNSUPPORTED, ABORTED, POISONED, TIMEOUT, MALFORMED, MEMORY, RESET = range(8)
 WIDTHS = {"id": 4, "addr": 64, "len": 8, "size": 3, "burst": 2, "cache": 4, "prot": 3}
 
-# Ports that are structs: who drives them, their type, and their fields with widths, the first in the highest bits.
+# Ports that are structs: their driver, their type, and their fields with widths, the first in the highest bits.
 TURN_FIELDS = {"channel": 2, "stream": 1, "last": 1, "bytes": 13, "host": 64, "card": 64}
 DONE_FIELDS = {"channel": 2, "error": 3, "end_of_packet": 1, "bytes": 13}
 READ_FIELDS = {"tag": 8, "bytes": 13, "addr": 64}
@@ -86,7 +86,7 @@ def top_of(instances: dict[str, dict[str, int]]) -> str:
 
 
 def held(seed: int) -> Callable[[int], int]:
-    """What a memory holds at each address."""
+    """The content of a memory at each address."""
     return lambda address: (address * 2654435761 + (address >> 6) * 97 + seed * 31 >> 7) & 0xFF
 
 
@@ -121,7 +121,7 @@ class Host:
         bench.agents.append(self)
 
     def reset(self) -> None:
-        """Forgets what is under way."""
+        """Forgets transfers in flight."""
         self.waiting: list[Request] = []
         self.writing: tuple[int, int] | None = None
 
@@ -183,7 +183,7 @@ class Host:
 
 
 class Lane:
-    """An engine with its host and its card, and what it was asked."""
+    """An engine with its host and its card, and the requests to it."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         scope: Any = getattr(bench.dut, name)

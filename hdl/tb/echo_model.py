@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bypass_echo is to make of a frame, by scapy: an independent opinion; and frames to ask it about."""
+"""The right output of bypass_echo for a frame, by scapy, as an independent opinion; and frames to test it with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BROADCAST = "ff:ff:ff:ff:ff:ff"
 
 @dataclass(frozen=True)
 class Host:
-    """Who answers, and what."""
+    """The hosts that answer, and their answers."""
 
     mac: str = MAC
     ip: str = ADDRESS
@@ -48,7 +48,7 @@ class Host:
 
 @dataclass(frozen=True)
 class Fate:
-    """The counter that counts it, and what leaves; `icmp_end`: behind an ICMP message whose checksum is at 36."""
+    """The counter that counts it, and the output. `icmp_end`: behind an ICMP message whose checksum is at 36."""
 
     counter: str
     reply: bytes | None = None
@@ -123,12 +123,12 @@ def _ipv4(frame: bytes, asked: Any, host: Host) -> Fate | None:
 
 
 def check(frame: bytes, found: bytes, expected: Fate) -> None:
-    """What came back for a frame is what was to come."""
+    """Compares the output for a frame with the expected one."""
     assert expected.reply is not None
     if not expected.icmp_end:
         assert found == expected.reply, (expected.counter, frame.hex(), found.hex(), expected.reply.hex())
         return
-    # A checksum may be all ones or all zeros for the same; what was wrong is wrong by as much.
+    # All ones and all zeros are the same checksum. A wrong checksum must stay wrong by as much.
     end = expected.icmp_end
     assert found[:36] + found[38:] == expected.reply[:36] + expected.reply[38:], (frame.hex(), found.hex())
     assert ones_sum(found[34:end]) % 0xFFFF == ones_sum(frame[34:end]) % 0xFFFF

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Signals by name for cells whose ports are packed structs: a bench drives and reads fields, not bits.
 
-A wrapper holds the cell as its instance `dut`, a net for each named field, and the structs between them. What is no
-struct stays open for the bench to drive at `dut`; Scope finds both.
+A wrapper holds the cell as its instance `dut`, a net for each named field, and the structs between them. Ports that are
+not structs stay open for the bench to drive at `dut`. Scope finds both.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def config(**changed: int) -> str:
 
 
 def nets(bundles: Bundles) -> str:
-    """The nets, and a struct `PORT_bundle` for each port; what of an input is no net is 0."""
+    """The nets, and a struct `PORT_bundle` for each port. Parts of an input without a net are 0."""
     lines = []
     for port, (kind, fields) in bundles.items():
         bundle = f"{port}_bundle"
@@ -60,7 +60,7 @@ def wrapper(
 
 
 class Scope:
-    """A wrapper as the bench sees it: its nets, and what is in the cell."""
+    """A wrapper as the bench sees it: its nets, and the cell inside it."""
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle

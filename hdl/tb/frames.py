@@ -20,7 +20,7 @@ class Frame:
     user: list[int] = field(default_factory=list)
 
     def beats(self, bus: int) -> list[tuple[int, int, int]]:
-        """Data, keep and last of each beat, on a bus of so many bytes; lanes without a byte are 0."""
+        """Data, keep and last of each beat, on a bus of that many bytes. Lanes without a byte are 0."""
         total = self.lane + len(self.data)
         found = []
         for start in range(0, total, bus):
@@ -43,7 +43,7 @@ def send(source: Source, frame: Frame, *more: int) -> None:
 
 
 def beats_of(sink: Sink) -> list[tuple[int, int, int, int]]:
-    """What came, with 0 in lanes without a byte."""
+    """The received beats, with 0 in lanes without a byte."""
     found = []
     for data, keep, last, user in sink.items:
         mask = sum(0xFF << (8 * i) for i in range(sink.fields[1].width) if keep >> i & 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_function_set by itself: its streams, its registers, and a wire from its generator back to its checker."""
+"""bypass_function_set by itself, with its streams, its registers, and a wire from its generator back to its checker."""
 
 from __future__ import annotations
 
@@ -125,14 +125,14 @@ class Wire:
         rig.bench.agents.append(self)
 
     def fate(self, frame: bytes) -> list[tuple[int, bytes]]:
-        """What comes of a frame: when, after that many cycles, and what."""
+        """The outcomes of a frame: after how many cycles, and which."""
         return [(0, frame)]
 
     def drive(self) -> None:
         """Nothing."""
 
     def sample(self) -> None:
-        """Takes what was sent, and gives what is due."""
+        """Takes the sent frames, and gives those that are due."""
         frames = self.rig.sent.update()
         for _, frame in frames[self.taken :]:
             self.frames.append(frame)

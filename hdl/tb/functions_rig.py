@@ -37,13 +37,13 @@ class FunctionRegisters:
         await self.read("id")
 
     async def set_up(self, host: Host, receive: int) -> None:
-        """Echo's, and who gets frames."""
+        """Sets up echo, and the receiver of frames."""
         for name, value in host.registers.items():
             await self.write(name, value)
         await self.write("receive", receive)
 
     async def counters(self) -> dict[str, int]:
-        """All that are not 0 of those that count frames, when nothing is under way."""
+        """All frame counters that are not 0, when nothing is in flight."""
         await self.bus.bench.cycle(8)
         found = {}
         for name, register in REGISTERS.items():

@@ -39,7 +39,7 @@ NOT_LEADER, PENDING, BUSY, STALE, NOT_SERVING = range(8, 13)
 
 @contextmanager
 def table_of(bits: int) -> Iterator[None]:
-    """A table of so many buckets, as a power of two, in the rig and in the model of a node."""
+    """A table of that many buckets, as a power of two, in the rig and in the model of a node."""
     global BUCKET_BITS
     usual = BUCKET_BITS, kv_model.BUCKET_BITS
     BUCKET_BITS = kv_model.BUCKET_BITS = bits
@@ -55,7 +55,7 @@ def bucket_of(key: int) -> int:
 
 
 def first_number(key: int) -> int:
-    """What frames call the first of a key's buckets."""
+    """The number by which frames name the first of a key's buckets."""
     return (bucket_of(key) >> 8) % 4
 
 
@@ -100,7 +100,7 @@ def unpack(data: bytes) -> Kv:
 
 
 def frame_of(kv: Kv, source: int, to: int, *, checksum: bool = True) -> bytes:
-    """All of it, by hand."""
+    """The whole frame, made by hand."""
     body = kv.pack()
     udp = (source & 0xFFFF).to_bytes(2, "big") + (to & 0xFFFF).to_bytes(2, "big") + (8 + len(body)).to_bytes(2, "big")
     addresses = (source >> 16 & 0xFFFFFFFF).to_bytes(4, "big") + (to >> 16 & 0xFFFFFFFF).to_bytes(4, "big")
@@ -150,7 +150,7 @@ class Rig:
         bench.agents.append(self)
 
     def reset(self) -> None:
-        """Forgets what is half there."""
+        """Forgets partial frames."""
         self._out = self._host = b""
 
     def drive(self) -> None:
@@ -278,7 +278,7 @@ class Rig:
             pass
 
     async def allow(self, *subnets: str) -> None:
-        """Of these sources frames are taken, and of no others; returns when that is so. As the driver writes them."""
+        """Only frames from these sources are taken. Returns when that holds. As the driver writes them."""
         for i in range(SOURCES):
             await self.write(AT["source_mask"] + 8 * i, 0)
         for i, subnet in enumerate(map(ip_network, subnets)):
@@ -287,7 +287,7 @@ class Rig:
         await self.bench.cycle(BUILDING)
 
     async def begin(self, *, accept: bool = True) -> None:
-        """An empty table, in no epoch, and everybody may ask."""
+        """An empty table, no epoch, and every client may ask."""
         await self.bench.reset()
         await self.allow("0.0.0.0/1", "128.0.0.0/1")
         await self.write("bucket_bits", BUCKET_BITS)

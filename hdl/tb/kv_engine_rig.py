@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_engine between stand-ins for its neighbours, beside the model that says what it should do."""
+"""kv_engine between stand-ins for its neighbours, beside the model of its right behaviour."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ PINS = (
 
 
 class Rig:
-    """The engine among stand-ins for its neighbours, and the model that says what it should do."""
+    """The engine between stand-ins for its neighbours, and the model of its right behaviour."""
 
     def __init__(self, bench: Bench, model: Node) -> None:
         self.bench, self.model = bench, model
@@ -102,11 +102,11 @@ class Rig:
         self.coming: dict[int, int] = {}
         self.writing: list[tuple[int, int]] = []  # cycle, place
         self.line_due: tuple[int, int] | None = None  # bucket and way that are written in this cycle
-        self.changing: deque[int | None] = deque([None] * 5)  # buckets that were looked up to be changed
+        self.changing: deque[int | None] = deque([None] * 5)  # buckets that were looked up because they will change
         self.seen: dict[str, list[dict[str, int]]] = {"sends": [], "later": [], "deferred": [], "jobs": [], "slow": []}
         self.freed: list[int] = []
         self.misses, self.idle, self.received, self.refreshed, self.walks = 0.1, 0.0, 0, 0, 0
-        self.ending = False  # what kv_recovery was told of
+        self.ending = False  # the request that kv_recovery got
         self.operation = OP_FREE  # that ends it
         self.lines_asked = 0  # cycles
         self.quiet_for = 0  # cycles: nothing waits in the queue either
@@ -115,7 +115,7 @@ class Rig:
         bench.agents.append(self)
 
     def reset(self) -> None:
-        """Nothing: a scenario makes a rig of its own after a reset."""
+        """Nothing: a scenario makes its own rig after a reset."""
 
     def submit(self, request: dict[str, int]) -> None:
         """A request, to the model and to the engine."""
@@ -123,7 +123,7 @@ class Rig:
         self.requests.append(request)
 
     def drive(self) -> None:
-        """What the neighbours say in this cycle."""
+        """The neighbours' signals in this cycle."""
         draw, pins, model = self.bench.random, self.pins, self.model
         pins["node_i"].set(SELF)
         pins["members_i"].set(sum(1 << member for member in model.members))
@@ -155,7 +155,7 @@ class Rig:
             self.free.add(done[1])
 
     def sample(self) -> None:
-        """What the engine said in it, which the model is compared with."""
+        """The engine's outputs in it, which are compared with the model."""
         draw, pins = self.bench.random, self.pins
         if self.giving:
             self.requests.popleft()
@@ -204,7 +204,7 @@ class Rig:
                 if name == "job" and self.seen["jobs"][-1]["write"] and not self.seen["jobs"][-1]["clears"]:
                     self.seen["jobs"][-1]["header"] = pins["line_write_header_o"].get()
                     self.line_due = (self.seen["jobs"][-1]["bucket"], self.seen["jobs"][-1]["way"])
-                    if not self.seen["jobs"][-1]["tag"] & 64:  # else the place is nobody's
+                    if not self.seen["jobs"][-1]["tag"] & 64:  # otherwise no request owns the place
                         self.writing.append((self.bench.cycles + draw.randint(1, 60), self.seen["jobs"][-1]["place"]))
         if pins["place_free_o"].get():
             self.freed.append(pins["place_freed_o"].get())
@@ -215,11 +215,11 @@ class Rig:
 
     @property
     def quiet(self) -> bool:
-        """Nothing waits and nothing is under way."""
+        """Nothing waits and nothing is in progress."""
         return not self.requests and self.quiet_for > 20 and not self.writing
 
     def check(self) -> None:
-        """What came out against what should have; and forgets both."""
+        """Compares the output with the expected one, and forgets both."""
         model = self.model
 
         def plain(items: list[dict[str, int]], *, of: str) -> list[dict[str, int]]:
@@ -269,7 +269,7 @@ async def begun(dut: Any, model: Node, *, misses: float = 0.1, idle: float = 0.0
         rig.pins[name].set(1)
         rig.pins[name].set(0)
     await bench.reset()
-    # What kv_recovery does.
+    # The work of kv_recovery.
     rig.pins["clear_i"].set(1)
     for address in range(4096):
         bench.agents = [rig] if address % 16 == 0 else []  # a look now and then: nothing happens

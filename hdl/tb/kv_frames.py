@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ethernet frames good and bad, made with scapy, and what docs/kv-protocol.md, section 3, says of them: an independent
-opinion."""
+"""Ethernet frames, good and bad, made with scapy, and their outcome by docs/design/kv-protocol.md, section 3: an
+independent opinion."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SELF = endpoint(MAC, ADDRESS, PORT)
 
 @dataclass(frozen=True)
 class Opinion:
-    """What should become of a frame: host, checksum, length, or request."""
+    """The expected outcome of a frame: host, checksum, length, or request."""
 
     fate: str
     kv: bytes = b""
@@ -87,7 +87,7 @@ def kv_header(draw: random.Random, kind: int) -> bytes:
 def good(
     draw: random.Random, *, kind: int | None = None, size: int | None = None, checksum: bool | None = None
 ) -> Ether:
-    """A frame for the core that nothing is wrong with; what is not given is random."""
+    """A correct frame for the core. Values that are not given are random."""
     kind = draw.randrange(32) if kind is None else kind
     if size is None:
         size = draw.choice([0, 0, 0, 1, 2, 63, 64, 65, 127, 128, 1023, 1024, draw.randrange(1025)])
@@ -102,7 +102,7 @@ def good(
 
 
 def strange(draw: random.Random) -> bytes:
-    """Something that somebody might send, of at least 64 bytes."""
+    """A strange frame of at least 64 bytes."""
     packet = good(draw)
     how = draw.randrange(16)
     if how == 0:
@@ -133,7 +133,7 @@ def strange(draw: random.Random) -> bytes:
         packet = good(draw, size=draw.randrange(1025, draw.choice([1450, 9000])))
     data = bytes(packet)
     if how == 13:
-        data += draw.randbytes(draw.randrange(1, 200))  # padding, which nobody looks at
+        data += draw.randbytes(draw.randrange(1, 200))  # padding, which no block reads
     elif how == 14:
         data = data[: draw.randrange(64, len(data) + 1)]
     elif how == 15:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_memory's memory, pool, taker of words and engine, and what they must see: for test_kv_lines_values.py.
+"""kv_memory's memory, pool, taker of words and engine, and their expected results: for test_kv_lines_values.py.
 
-The ports of memory answer reads with what is there early or late, and make writes effective early or late.
+The ports of memory answer reads with early or late content, and make writes effective early or late.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ BUNDLES: Bundles = {
     "filling_i": ("filling_t", {"filling_i": "filling", "filling_place_i": "place", "filled_i": "filled"}),
 }
 LINE_BASE, VALUE_BASE = 0x0_0123_4000, 0x1_8000_1000
-# Few groups, few lines of the cache: 3, 515, 1027 are of one group and one line, 19 of the same line of a small cache.
+# Few groups, few lines of the cache: 3, 515, 1027 are of one group and one line, and 19 is of the same line of a small
+# cache.
 BUCKETS = [3, 515, 1027, 19, 0, 1, 2, 0x1FFFFF - 512, 64]
 # What is cleared in memory is not in the cache: kv_recovery's business.
 CLEARED = [5, 2000, 514]
@@ -57,12 +58,12 @@ def top() -> str:
 
 
 def initial(address: int) -> int:
-    """What 32 bytes of memory are before somebody writes them."""
+    """The initial content of 32 bytes of memory, before any write."""
     return (address + 1) * 0xD1B54A32D192ED03F58476D1CE4E5B9BF58476D1CE4E5B9994D049BB133111EB % (1 << 256)
 
 
 class Job(NamedTuple):
-    """A memory_job_t, and what comes with it."""
+    """A memory_job_t, and the signals that come with it."""
 
     write: bool
     bucket: int
@@ -100,7 +101,7 @@ class Look:
 
 
 class Rig:
-    """An instance: its memory, the pool, the taker of words, an engine, and what must be."""
+    """An instance: its memory, the pool, the taker of words, an engine, and the expected state."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         self.bench, self.name = bench, name
@@ -167,7 +168,7 @@ class Rig:
         return self.word(LINE_BASE + 64 * bucket)
 
     def accept(self, job: Job) -> None:
-        """Takes note of what a job that was taken changes, or must show."""
+        """Records the changes of a taken job, or the output that it must show."""
         self.accepted_cycles.append(self.bench.cycles)
         base = VALUE_BASE + 1024 * (4 * job.bucket + job.way)
         if not job.write:
@@ -347,7 +348,7 @@ class Rig:
             self.look(draw.choice(BUCKETS), changes=draw.random() < 0.6)
 
     def look(self, bucket: int, *, changes: bool) -> None:
-        """In the next cycle; not what a look-up before it may change, nor to change it right after another such."""
+        """In the next cycle; but not if an earlier look-up may change it, nor for a change right after another one."""
         changing = [look.bucket for look in self.looked if look and look.changes]
         last = self.looked[-1]
         if bucket in changing or (changes and last and last.changes):
@@ -366,7 +367,7 @@ class Rig:
         return not (self.engine_on or under_way)
 
     def check_memory(self) -> None:
-        """Memory has what the jobs left."""
+        """Memory has the data of all jobs."""
         for address, word in self.model.items():
             assert self.content.word(address) == word, f"{self.name}: {address:#x} in memory"
         assert self.begun == self.values
@@ -379,7 +380,7 @@ async def begin(bench: Bench, rigs: list[Rig]) -> None:
 
 
 def settle_down(rigs: list[Rig], delay: int) -> None:
-    """Nothing random but data: what is under way is what the test puts there."""
+    """Only data are random: the test itself puts all requests there."""
     for rig in rigs:
         rig.stall, rig.speed, rig.rate, rig.engine_on, rig.longest = 0.0, 1.0, 0.0, False, 1024
         for memory in rig.memories:

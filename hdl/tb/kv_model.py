@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kv node within one epoch: docs/kv-protocol.md, sections 3 to 6, written down in Python."""
+"""A kv node within one epoch: docs/design/kv-protocol.md, sections 3 to 6, written down in Python."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KV_FIELDS = {
 REQUEST = {
     "from": 96, "kv": 176, "hash": 32, "length": 11, "too_long": 1, "summed": 1, "sum": 16, "has_place": 1, "place": 6,
 }  # fmt: skip
-SUBJECT = {"kv": REQUEST["kv"], "hash": REQUEST["hash"]}  # what of a request kv_recovery sees
+SUBJECT = {"kv": REQUEST["kv"], "hash": REQUEST["hash"]}  # the part of a request that kv_recovery sees
 SEND = {"nodes": 8, "to": 96, "kv": 176, "place": 6, "length": 11, "summed": 1, "sum": 16}
 JOB = {
     "write": 1,
@@ -71,17 +71,17 @@ def newer(a: int, b: int) -> bool:
 
 
 def newer_request(a: int, b: int) -> bool:
-    """Serial numbers; 0 is one of them."""
+    """Serial numbers, where 0 is an ordinary number."""
     return 0 < (a - b) % 2**32 < 2**31
 
 
 def lags(older: int, newest: int) -> bool:
-    """So far behind that it has to be refreshed before anything else is written in the bucket."""
+    """So far behind that it must be refreshed before another write in the bucket."""
     return older != 0 and newest != 0 and ((newest >> 29) - (older >> 29)) % 8 == 3
 
 
 def groups(hashed: int) -> list[list[int]]:
-    """A key's buckets, in its one or two groups, each in the order of looking: docs/kv-frame.md."""
+    """A key's buckets, in its one or two groups, each in the order of looking: docs/reference/kv-frame.md."""
     first = hashed % 2**BUCKET_BITS
     found = [[first ^ by << 8 for by in range(min(4, 2 ** (BUCKET_BITS - 8)))]]
     if BUCKET_BITS > 10:
@@ -91,12 +91,12 @@ def groups(hashed: int) -> list[list[int]]:
 
 
 def candidates(hashed: int) -> list[int]:
-    """All of them, in the order of looking."""
+    """All of them, in the search order."""
     return [bucket for group in groups(hashed) for bucket in group]
 
 
 def number_of(hashed: int, bucket: int) -> int:
-    """What frames call one of a key's buckets."""
+    """The number by which frames name one of a key's buckets."""
     return (bucket not in groups(hashed)[0]) << 2 | (bucket >> 8) % 4
 
 
@@ -157,12 +157,12 @@ def line_number(ways: list[Way]) -> int:
 
 
 def cell_of(bucket: int) -> int:
-    """Of 4096, which buckets share: who asks about one hears of them all."""
+    """One of 4096 cells, which buckets share: a question about one bucket covers all of its cell."""
     return bucket % 4096 ^ (bucket >> 12) % 256
 
 
 class Node:
-    """What the protocol says, for a node whose members all are in one epoch and that has nothing left over."""
+    """The protocol's behaviour of a node whose members are all in one epoch and that has no leftovers."""
 
     def __init__(self, members: set[int], *, serving: bool = True, opened: bool = True, accept: bool = True) -> None:
         self.members, self.serving, self.opened, self.accept = members, serving, opened, accept
@@ -182,7 +182,7 @@ class Node:
         self.deferred: list[dict[str, int]] = []
 
     def leader(self, bucket: int) -> int:
-        """Of the bucket's slot."""
+        """The leader of the bucket's slot."""
         return self.dealt[bucket % 256 % len(self.dealt)]
 
     def line(self, bucket: int) -> list[Way]:
@@ -223,7 +223,7 @@ class Node:
         return self._send(request["from"], done)
 
     def take(self, request: dict[str, int]) -> None:
-        """Does what the request asks for, and notes what must come out."""
+        """Does the work of a request, and records the expected output."""
         kv = unpack(KV_FIELDS, request["kv"])
         kept = False
         kind = kv["kind"]
@@ -365,7 +365,7 @@ class Node:
         return True
 
     def _place_of(self, hashed: int) -> tuple[int, int] | None:
-        """Bucket and way for a key that is nowhere: docs/kv-protocol.md, section 5, step 4."""
+        """Bucket and way for a key that is nowhere: docs/design/kv-protocol.md, section 5, step 4."""
 
         def keys(buckets: list[int]) -> int:
             return sum(way.present for bucket in buckets for way in self.line(bucket))
@@ -386,7 +386,7 @@ class Node:
         return newest % (2**32 - 1) + 1
 
     def _version_of_new(self, hashed: int, bucket: int) -> int:
-        """Beyond what the key may have had in another bucket, unless that is more than 2^28 ahead."""
+        """Beyond the versions that the key may have had in another bucket, unless that is more than 2^28 ahead."""
         version = self._next_version(bucket)
         if len(self._to_look_into(hashed)) > 1:
             steps = [(self._next_version(other) - version) % 2**32 for other in candidates(hashed)]

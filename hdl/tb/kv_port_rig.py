@@ -10,7 +10,7 @@ from bench import Bench, Pin, Sink, Source
 from bundles import Axi
 from flat import PACKAGES, Bundles, Scope, nets
 
-# What the ports of kv_axi_port carry, by the names that Port drives.
+# The signals of the ports of kv_axi_port, by the names that Port drives.
 PORT: Bundles = {
     "read": (
         "read_burst_t",
@@ -40,7 +40,7 @@ HOST = Axi("s_axi", 34, 512, 4)
 
 
 def port_text(name: str, parameters: str, host: bool = False) -> str:
-    """The module NAME_flat: a kv_axi_port with its pins around it; with `host` a kv_host_path before the memory."""
+    """The module NAME_flat: a kv_axi_port with its pins around it. With `host` a kv_host_path is before the memory."""
     lines = [f"module {name}_flat (input wire clk_i, input wire rst_i);", f"  {PACKAGES}", memory_ports(1), nets(PORT)]
     lines += ["  memory_req_t core_req;", "  memory_resp_t core_resp;"]
     if host:
@@ -83,7 +83,7 @@ class Port:
         bench.agents.append(self)
 
     def reset(self) -> None:
-        """Forgets what is under way."""
+        """Forgets transfers in flight."""
         self.expected: list[int] = []
         self.expected_lines: list[tuple[int, int]] = []
         self.written = self.confirmed = self.firsts = self.begins = self.failures = 0
@@ -108,7 +108,7 @@ class Port:
         return data
 
     def write_way(self, address: int, word: int, way: int | None) -> int:
-        """A way of the word, which is there; or none of it is to be left. Says what the word is then."""
+        """Writes a way of the word, which is present, or removes all of it. Returns the word's new content."""
         draw = self.bench.random
         self.written += 1
         if way is None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bench of kv_registers: a model of the register map, made of spec/kv_registers.toml, its bus, and kv_recovery."""
+"""The bench of kv_registers: a model of the register map, made from spec/kv_registers.toml, its bus, and
+kv_recovery."""
 
 from __future__ import annotations
 
@@ -153,7 +154,7 @@ def merged(old: int, data: int, strobe: int) -> int:
 
 
 class Rig:
-    """An instance, its bus, everybody around it, and what it should be."""
+    """An instance, its bus, its neighbours, and the expected values."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         handle = getattr(bench.dut, name)
@@ -217,14 +218,14 @@ class Rig:
         self.expected_pulses = dict.fromkeys(self.pulses, 0)
         self.synced: list[tuple[str, int]] = []
         self.expected_synced: list[tuple[str, int]] = []
-        # A count is between these two: of events while counters are cleared, nobody knows.
+        # A count is between these two values, because events during a clear may or may not count.
         self.least = {offset: 0 for offset, register in MAP.items() if register.is_counter}
         self.most = dict(self.least)
         self.blind_until = self.bench.cycles + 2 + CLEARING
         self.zero = self.bench.cycles + 2  # when `cycles` is 0, two cycles of reset from here
 
     def shown(self, offset: int) -> int:
-        """What a register that keeps still reads as."""
+        """The value of a register that does not change by itself."""
         register = MAP.get(offset & ~3)
         if register is None:
             return 0
@@ -276,7 +277,7 @@ class Rig:
             self.expected_synced.append((f"{register.name}_write_o", new))
 
     def clears(self, asked: bool) -> None:
-        """The table is to be cleared, or is elsewhere."""
+        """The table must be cleared, or is at another place."""
         bits = self.words[AT["bucket_bits"]]
         fits = all(
             self.wide(name) % 4096 == 0 and self.wide(name) + (size << bits) <= 2**34
@@ -346,7 +347,7 @@ class Rig:
                 self.events.append(AT[counter] + 4 * which)
 
     def sample(self) -> None:
-        """Compares what can be compared in every cycle."""
+        """Compares all outputs that can be compared in every cycle."""
         for offset in self.events:
             self.most[offset] += 1
             if self.bench.cycles > self.blind_until:
@@ -362,7 +363,7 @@ class Rig:
             self.answered_at, self.none_before = self.bench.cycles, self.none_now
             self.cleared = bool(self.pin("clear_table").get())
             self.epoch_before, self.idle_before = self.words[AT["epoch"]], self.pin("idle_q").get()
-            if not 0 <= self.bench.cycles - self.entered_at <= 6:  # else it is too close to call
+            if not 0 <= self.bench.cycles - self.entered_at <= 6:  # otherwise the exact cycle is not known
                 assert self.idle_before == self.idle_now
         self.answering = self.pin("s_axil_bvalid").get()
         self.idle_now = self.phase == "idle"
@@ -413,13 +414,13 @@ class Rig:
     # ---- accesses
 
     def start_write(self, offset: int, data: int, strobe: int = 15) -> None:
-        """A write that nobody waits for."""
+        """A write. The test does not wait for its end."""
         self.b.items.clear(), self.b.cycles_of.clear(), self.aw.cycles_of.clear()
         self.aw.items.append(offset)
         self.w.items.append((data, strobe))
 
     def start_read(self, offset: int) -> None:
-        """A read that nobody waits for."""
+        """A read. The test does not wait for its end."""
         self.r.items.clear(), self.r.cycles_of.clear(), self.ar.cycles_of.clear()
         self.ar.items.append(offset)
 
@@ -432,7 +433,7 @@ class Rig:
         return await self.both(None, offset)
 
     async def both(self, write: tuple[int, int, int] | None, read: int | None) -> int:
-        """A write, a read, or both at once; checks what can be told of them."""
+        """A write, a read, or both at once. Checks as much as can be known."""
         register = None if read is None else MAP.get(read & ~3)
         counter = (read or 0) & ~3
         least = self.least.get(counter, 0)
@@ -475,7 +476,7 @@ class Rig:
         return value
 
     def after(self, write: tuple[int, int, int]) -> int | None:
-        """What a write that is on its way will leave."""
+        """The value that a write in flight will leave."""
         register = MAP.get(write[0] & ~3)
         if register is None or register.access != "rw" or register.name == "epoch":
             return None  # nothing new, or nothing soon

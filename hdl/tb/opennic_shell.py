@@ -18,7 +18,7 @@ Frame = tuple[bytes, int, int]  # bytes, source, destination
 
 
 class TwoClocks(Bench):
-    """axis_aclk every cycle, axil_aclk in one of `ratio`, both edges at one time, as the shell's clocks have them."""
+    """axis_aclk in every cycle, axil_aclk in one of `ratio`, with both edges at one time, like the shell's clocks."""
 
     ratio, offset = 2, 0
 
@@ -68,7 +68,7 @@ class Slow:
             self.fresh = True
 
     def reset(self) -> None:
-        """Forgets what is under way."""
+        """Forgets transfers in flight."""
         self.agent.reset()
 
 
@@ -133,7 +133,7 @@ class Shell:
         self.memories = [Memory(bench, dut, self.content[i // channels], i) for i in range(ports * channels)]
 
     async def start(self) -> None:
-        """As after a reset, whatever the test before left behind."""
+        """As after a reset, regardless of the previous test."""
         await self.bench.until(self.ready)
         await self.ask_for_reset()
         await self.bench.until(self.ready)
@@ -167,7 +167,7 @@ class Shell:
 
 
 def beats(frame: bytes, source: int, *, size: int | None = None) -> list[tuple[int, ...]]:
-    """As the shell gives a frame to the box: tuser with each beat, tkeep in agreement with it, no destination."""
+    """The shell's form of a frame for the box: tuser with each beat, tkeep in agreement with it, no destination."""
     cuts = [frame[i : i + 64] for i in range(0, len(frame), 64)]
     user = (len(frame) if size is None else size, source, 0)
     return [
@@ -177,7 +177,7 @@ def beats(frame: bytes, source: int, *, size: int | None = None) -> list[tuple[i
 
 
 def frames(items: list[tuple[int, ...]]) -> list[Frame]:
-    """The whole frames that a sink took, each held to what the shell asks of it."""
+    """The whole frames that a sink took. Each must meet the shell's requirements."""
     found: list[Frame] = []
     data = b""
     user: tuple[int, ...] = ()

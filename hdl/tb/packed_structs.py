@@ -15,7 +15,7 @@ Layout = dict[str, tuple[int, int]]  # field: lowest bit, bits; fields within fi
 
 
 def _width(dimensions: str, constants: dict[str, int]) -> int:
-    """Of [a:b][c:d]...: numbers, constants, and the operators that both languages have."""
+    """The width of [a:b][c:d]...: numbers, constants, and the operators that both languages have."""
     found = 1
     for high, low in re.findall(r"\[([^:\]]+):([^\]]+)\]", dimensions):
         found *= eval(high, {}, constants) - eval(low, {}, constants) + 1  # the repository's own text
@@ -129,5 +129,5 @@ class Wires:
         return Sink(self.bench, valid, ready, self.struct(f"{prefix}_payload", kind).pins(fields), **options)
 
     def pin(self, name: str, index: int | None = None, width: int = 1) -> Pin:
-        """A port that is no struct."""
+        """A port that is not a struct."""
         return self.bench.pin(self.scope, name, index, width)

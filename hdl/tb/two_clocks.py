@@ -15,7 +15,7 @@ CLOCKS = [(8, 8, 0), (8, 8, 3), (8, 9, 1), (9, 8, 2), (4, 12, 0), (12, 4, 1), (3
 
 
 class Side(Bench):
-    """One clock, its reset, and its agents; `Crossing` makes the edges."""
+    """One clock, its reset, and its agents. `Crossing` makes the edges."""
 
     def __init__(self, dut: Any, name: str, seed: int) -> None:
         super().__init__(dut, seed, reset=f"{name}_rst_i")
@@ -34,7 +34,7 @@ class Side(Bench):
         self.cycles += 1
 
     def hold(self, on: bool) -> None:
-        """Its reset from the next edge on; its agents do nothing meanwhile, and forget what is under way."""
+        """Applies its reset from the next edge on. Its agents do nothing meanwhile, and forget work in progress."""
         if on:
             for agent in self.agents:
                 agent.reset()
@@ -45,7 +45,7 @@ class Side(Bench):
 
 
 class Crossing:
-    """Both sides of a clock crossing. With `jitter`, every period differs by up to so much, at random."""
+    """Both sides of a clock crossing. With `jitter`, every period differs by up to that much, at random."""
 
     def __init__(self, dut: Any, clocks: tuple[int, int, int], *, seed: int = 1, jitter: int = 0) -> None:
         self.random = random.Random(seed)

@@ -39,6 +39,8 @@ struct WHERRY_API Column {
   std::uint32_t value_bytes = 0;
   /// Of fixed_list<K>: `values` are the items, K a row. -K: they do not fill the last row. 0: the items are a child.
   std::int32_t list_size = 0;
+  /// `values` are not final yet: Stream::post_rest() gives them. Only of fixed-width fields and lists of those.
+  bool later = false;
 
   Column() = default;
   /// Rows of plain numbers: a std::vector, std::array, C array or span. For a fixed-size list field of k use
@@ -51,6 +53,15 @@ struct WHERRY_API Column {
         values(std::ranges::data(rows)),
         value_bytes(sizeof(std::ranges::range_value_t<Range>)) {}
 
+  /// `rows` rows whose values Stream::post_rest() will give, for a fixed-width field. Of a fixed-size list field, with
+  /// `list_size`.
+  static Column given_later(std::int64_t rows, std::int32_t list_size = 0) noexcept {
+    Column c;
+    c.length = rows;
+    c.list_size = list_size;
+    c.later = true;
+    return c;
+  }
   /// The same rows with a validity bitmap. `nulls` as null_count.
   [[nodiscard]] Column with_validity(const std::uint8_t* bitmap, std::int64_t nulls = -1) const {
     Column c = *this;
@@ -58,9 +69,14 @@ struct WHERRY_API Column {
     c.null_count = nulls;
     return c;
   }
+  /// `rows` booleans, packed as Arrow packs them: least significant bit first.
   static Column bits(const std::uint8_t* packed, std::int64_t rows);
+  /// `rows` values of the width that the field says, one after the other.
   static Column fixed_size_binary(const void* bytes, std::int64_t rows);
+  /// Texts (or bytes, for a binary field): row i is `data` from offsets[i] to offsets[i + 1]. One offset more than
+  /// rows.
   static Column utf8(std::span<const std::int32_t> offsets, const char* data);
+  /// The same with 64-bit offsets.
   static Column large_utf8(std::span<const std::int64_t> offsets, const char* data);
   /// Rows of K plain numbers each, one row after the other: x, y, z, x, y, z, ... for fixed_list<3>.
   template <std::int32_t K, PlainNumbers Range>
@@ -73,21 +89,26 @@ struct WHERRY_API Column {
   }
   /// The same of any item type: `item` holds rows * k values and is borrowed until the offload call returns.
   static Column fixed_list(std::int64_t rows, std::span<const Column, 1> item);
+  /// Row i is the items from offsets[i] to offsets[i + 1]. `item` is borrowed until the offload call returns.
   static Column list(std::span<const std::int32_t> offsets, std::span<const Column, 1> item);
+  /// The same with 64-bit offsets.
   static Column large_list(std::span<const std::int64_t> offsets, std::span<const Column, 1> item);
   /// The same with the item itself, which must be a variable: a temporary would be gone too early.
   static Column fixed_list(std::int64_t rows, const Column& item) {
     return fixed_list(rows, std::span<const Column, 1>(&item, 1));
   }
+  /// The same with the item itself, a variable.
   static Column list(std::span<const std::int32_t> offsets, const Column& item) {
     return list(offsets, std::span<const Column, 1>(&item, 1));
   }
+  /// The same with the item itself, a variable.
   static Column large_list(std::span<const std::int64_t> offsets, const Column& item) {
     return large_list(offsets, std::span<const Column, 1>(&item, 1));
   }
   static Column fixed_list(std::int64_t rows, const Column&& item) = delete;
   static Column list(std::span<const std::int32_t> offsets, const Column&& item) = delete;
   static Column large_list(std::span<const std::int64_t> offsets, const Column&& item) = delete;
+  /// `rows` rows of the members, each of which has as many. `members` are borrowed until the offload call returns.
   static Column struct_(std::int64_t rows, std::span<const Column> members);
 };
 

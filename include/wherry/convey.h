@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conveyors on Wherry's route: the names, numbers and behaviour of bale's convey.h 0.6, so that programs written for it
-// compile and run unchanged. Written from its documentation. What is different is in docs/convey.md.
+// compile and run unchanged. Written from its documentation. What is different is in docs/guide/convey.md.
 //
 // A conveyor carries items of one size (or, an elastic one, of any) between the ranks of a job. Push an item for a
 // rank, pull what has come, and call advance until it says that all is done:
@@ -44,11 +44,12 @@ extern "C" {
 /// The version that this is compatible with: "0.6.0".
 WHERRY_API extern const char convey_version[];
 
+/// A conveyor. It belongs to the caller, who gives it to convey_free once.
 typedef struct conveyor convey_t;
 
 // ---------------------------------------------------------------- constants
 
-/// What calls return, unless it is negative: an error, for convey_error_string.
+/// The return values of calls. Negative values are errors, for convey_error_string.
 enum convey_status {
   convey_DONE = 0,  ///< of advance: the session is complete
   convey_FAIL = 0,  ///< of push, pull and the like: not now; no error
@@ -56,12 +57,14 @@ enum convey_status {
   convey_NEAR = 2  ///< of advance: nothing more arrives, but something is still to be pulled
 };
 
+/// Bits of convey_features.
 enum convey_feature {
   convey_ELASTIC = 0x01,  ///< has epush and epull
   convey_STEADY = 0x02,   ///< delivers even before anybody is done
   convey_THRIFTY = 0x04   ///< can compress; none of ours does
 };
 
+/// What convey_statistic counts, since the last reset.
 enum convey_statistic {
   convey_BEGINS = 0,
   convey_PUSHES = 1,
@@ -74,7 +77,7 @@ enum convey_statistic {
   convey_CUMULATIVE = 8  ///< to be added to one of the others: since the constructor, not since reset
 };
 
-/// Bits for the constructors.
+/// Bits for the constructors. QUIET: no messages on standard error. The others change nothing here.
 enum convey_option {
   convey_opt_RECKLESS = 0x01,
   convey_opt_DYNAMIC = 0x02,
@@ -84,44 +87,55 @@ enum convey_option {
   convey_opt_ALERT = 0x20,
   convey_opt_COMPRESS = 0x40
 };
+/// More bits for the constructors, which change nothing here.
 enum convey_expert_option { convey_opt_STANDARD = 0x100000, convey_opt_BLOCKING = 0x200000 };
 
+/// The largest alignment of items, in bytes.
 #define CONVEY_MAX_ALIGN (UINT64_C(64))
 
 // ---------------------------------------------------------------- types
 
 /// What convey_epull gives.
 typedef struct {
-  size_t bytes;
-  void* data;
-  int64_t from;
+  size_t bytes;  ///< its size, which may be 0
+  void* data;    ///< where it lies, until the next pull or unpull of this conveyor succeeds
+  int64_t from;  ///< the rank that pushed it
 } convey_item_t;
 
+/// For convey_new_simple, which ignores it.
 typedef struct mpp_alltoall convey_mpp_a2a_t;
 
+/// An allocator. Constructors take it and do not call it: memory comes from Wherry's own.
 typedef struct convey_alc8r {
+  // Bale's; nothing here calls them.
   void* alc8r;
   void* (*grab)(void* alc8r, size_t size, const char* tag, uint64_t value);
   void (*free)(void* alc8r, void* ptr);
-} convey_alc8r_t;
+} convey_alc8r_t;  ///< as struct convey_alc8r
 
+/// What bale tells a codec of the items.
 typedef struct convey_cargo {
+  // Bale's; nothing here fills them.
   size_t tag_size;
   size_t item_size;
   size_t packet_size;
   size_t max_items;
   void* arg;
-} convey_cargo_t;
+} convey_cargo_t;  ///< as struct convey_cargo
 
+/// What a codec of bale's wants of buffers.
 typedef struct convey_layout {
+  // Bale's; nothing here reads them.
   size_t align;
   size_t stride;
   size_t slack;
   size_t offset;
   size_t overrun;
-} convey_layout_t;
+} convey_layout_t;  ///< as struct convey_layout
 
+/// A way to compress packets.
 typedef struct convey_codec {
+  // Bale's; no conveyor here calls them.
   const char* name;
   bool (*plan)(const convey_cargo_t* cargo, convey_layout_t* layout);
   void* (*link)(const convey_cargo_t* cargo, bool decompress);
@@ -130,19 +144,24 @@ typedef struct convey_codec {
   void (*decompress)(const convey_cargo_t* cargo, void* link_data, size_t n_items, size_t n_bytes, void* inbuf,
                      void* outbuf);
   void (*unlink)(const convey_cargo_t* cargo, void* link_data);
-} convey_codec_t;
+} convey_codec_t;  ///< as struct convey_codec
+/// Declines every cargo.
 WHERRY_API extern const convey_codec_t convey_standard_codec;
 
 // ---------------------------------------------------------------- constructors: NULL and a message if they fail
 
+/// Items of one size, up to 16 MiB. The other arguments but `options` are ignored.
 WHERRY_API convey_t* convey_new(size_t max_bytes, size_t n_local, const convey_alc8r_t* alloc, uint64_t options);
 /// Items of up to `item_bound` bytes.
 WHERRY_API convey_t* convey_new_elastic(size_t item_bound, size_t max_bytes, size_t n_local,
                                         const convey_alc8r_t* alloc, uint64_t options);
+/// Items of one size, up to `capacity` bytes. The other arguments but `options` are ignored, here and below.
 WHERRY_API convey_t* convey_new_simple(size_t capacity, const convey_alc8r_t* alloc, const convey_mpp_a2a_t* a2a,
                                        uint64_t options);
+/// As convey_new_simple.
 WHERRY_API convey_t* convey_new_twohop(size_t capacity, size_t row_procs, const convey_alc8r_t* alloc,
                                        uint64_t options);
+/// As convey_new_simple.
 WHERRY_API convey_t* convey_new_tensor(size_t capacity, int order, size_t n_local, size_t n_buffers,
                                        const convey_alc8r_t* alloc, uint64_t options);
 /// Elastic: items of up to `monster_bytes`, at least `buffer_bytes`.
@@ -162,29 +181,35 @@ WHERRY_NODISCARD WHERRY_API int convey_epush(convey_t* c, size_t bytes, const vo
 WHERRY_API int convey_pull(convey_t* c, void* item, int64_t* from);
 /// The item where it lies, until the next pull or unpull of this conveyor succeeds; NULL: nothing now, or an error.
 WHERRY_API void* convey_apull(convey_t* c, int64_t* from);
+/// Elastic only: the next item, where it lies. convey_FAIL: nothing now.
 WHERRY_API int convey_epull(convey_t* c, convey_item_t* result);
 /// The last pull did not happen.
 WHERRY_API int convey_unpull(convey_t* c);
 /// To be called by every rank until it returns convey_DONE. `done`: this rank pushes no more.
 WHERRY_NODISCARD WHERRY_API int convey_advance(convey_t* c, bool done);
+/// Ends the session after convey_DONE; convey_begin may follow. Collective.
 WHERRY_API int convey_reset(convey_t* c);
+/// Frees the conveyor; NULL is accepted. An error while a session is under way. Collective.
 WHERRY_API int convey_free(convey_t* c);
 
 // ---------------------------------------------------------------- about a conveyor
 
 /// convey_FAIL: no conveyor of ours is convey_THRIFTY.
 WHERRY_API int convey_set_codec(convey_t* c, const convey_codec_t* codec, void* arg);
-/// That of begin; 0 when there is no session.
+/// The item size of begin; 0 if there is no session.
 WHERRY_API size_t convey_item_size(convey_t* c);
+/// The convey_feature bits of this conveyor.
 WHERRY_API uint64_t convey_features(convey_t* c);
-/// Of this rank; -1: there is no such one.
+/// The statistic of this rank; -1 if there is no such statistic.
 WHERRY_API int64_t convey_statistic(convey_t* c, int which);
+/// What a negative return value means. Static.
 WHERRY_API const char* convey_error_string(convey_t* c, int error);
 
 // ---------------------------------------------------------------- Wherry's own: who this process is
 
-/// Join the job if need be, as constructors do; -1 if that fails.
+/// This process, from 0 on. Joins the job if need be, as constructors do; -1 if that fails.
 WHERRY_API int64_t wherry_convey_rank(void);
+/// The processes of the job. Joins it likewise.
 WHERRY_API int64_t wherry_convey_ranks(void);
 /// Collective: returns when all ranks have called it. 0, or an error as above. For programs without a barrier.
 WHERRY_API int wherry_convey_barrier(void);

@@ -24,9 +24,11 @@
 extern "C" {
 #endif
 
+/// A client of a cluster. wherry_kv_connect, wherry_kv_close.
 typedef struct wherry_kv wherry_kv;
 
-enum { WHERRY_KV_MAX_VALUE = 1024 };  ///< bytes
+/// The longest value, in bytes.
+enum { WHERRY_KV_MAX_VALUE = 1024 };
 
 #define WHERRY_KV_GRANTED UINT32_MAX  ///< the keeper grants the lanes
 
@@ -37,6 +39,7 @@ typedef enum wherry_kv_read_from {
   WHERRY_KV_LEADER = 2
 } wherry_kv_read_from;
 
+/// Where the cluster is, and how a client asks it.
 typedef struct wherry_kv_options {
   size_t size;               ///< set by wherry_kv_options_init
   const char* const* nodes;  ///< "host:port" or "host" (port 19286), by their numbers in the cluster; "": no such node
@@ -44,7 +47,7 @@ typedef struct wherry_kv_options {
   int64_t deadline_ns;       ///< of calls that name none
   int64_t first_timeout_ns;  ///< a request is sent again after so long, then after twice as long, ...
   int64_t timeout_cap_ns;    ///< ... but not longer than this
-  int64_t connect_timeout_ns;
+  int64_t connect_timeout_ns;  ///< how long connect waits for a serving node
   uint64_t seed;               ///< of pauses and tags; 0: a random one
   uint32_t first_lane;         ///< WHERRY_KV_GRANTED; or static lanes from here, which no other client uses
   uint32_t lanes;              ///< as many writes may be in flight at once; 0: only reads
@@ -54,7 +57,7 @@ typedef struct wherry_kv_options {
   uint32_t reserved;           ///< 0
   const char* cluster;         ///< the cluster file: it names nodes and keepers, unless those are given; NULL: none
   const char* const* keepers;  ///< "host:port" of the keepers, which grant the lanes
-  size_t keeper_count;
+  size_t keeper_count;         ///< of keepers
 } wherry_kv_options;
 
 /// Writes the defaults into the `size` bytes (sizeof *options) at `options`. `nodes` has none.
@@ -64,7 +67,7 @@ WHERRY_API int wherry_kv_options_init(wherry_kv_options* options, size_t size);
 /// WHERRY_RESOURCE_EXHAUSTED: too few lanes are free, or (at once) the cluster does not have so many;
 /// WHERRY_INVALID_ARGUMENT: the options, or the keeper is another cluster's.
 WHERRY_API int wherry_kv_connect(const wherry_kv_options* options, wherry_kv** kv, wherry_error* error);
-/// What is in flight is given up: writes may still take effect, once.
+/// Operations in flight are given up: writes may still take effect, once.
 WHERRY_API int wherry_kv_close(wherry_kv* kv, wherry_error* error);
 
 // ---------------------------------------------------------------- one at a time
@@ -85,40 +88,49 @@ WHERRY_API int wherry_kv_close(wherry_kv* kv, wherry_error* error);
 WHERRY_NODISCARD WHERRY_API int wherry_kv_get(wherry_kv* kv, uint64_t key, void* value, size_t capacity,
                                               int64_t deadline_ns, size_t* bytes, uint32_t* version,
                                               wherry_error* error);
+/// Writes the key, whether it is there or not.
 WHERRY_NODISCARD WHERRY_API int wherry_kv_put(wherry_kv* kv, uint64_t key, const void* value, size_t bytes,
                                               int64_t deadline_ns, uint32_t* version, wherry_error* error);
-/// Only if the key has the version `expected`; 0: only if there is no such key.
+/// Writes only if the key has the version `expected`; 0: only if there is no such key.
 WHERRY_NODISCARD WHERRY_API int wherry_kv_put_if(wherry_kv* kv, uint64_t key, uint32_t expected, const void* value,
                                                  size_t bytes, int64_t deadline_ns, uint32_t* version,
                                                  wherry_error* error);
+/// Deletes the key. WHERRY_NOT_FOUND: there is none.
 WHERRY_NODISCARD WHERRY_API int wherry_kv_remove(wherry_kv* kv, uint64_t key, int64_t deadline_ns, uint32_t* version,
                                                  wherry_error* error);
+/// The same, only if the key has the version `expected`.
 WHERRY_NODISCARD WHERRY_API int wherry_kv_remove_if(wherry_kv* kv, uint64_t key, uint32_t expected, int64_t deadline_ns,
                                                     uint32_t* version, wherry_error* error);
 
 // ---------------------------------------------------------------- many at once
 //
 // Each returns at once: WHERRY_WOULD_BLOCK when as many operations as the options allow, or all lanes, are in use.
-// Values are copied. What was posted leaves with others, at the next poll or wait.
+// Values are copied. Posted operations leave together, at the next poll or wait.
 
+/// As wherry_kv_get.
 WHERRY_NODISCARD WHERRY_API int wherry_kv_post_get(wherry_kv* kv, uint64_t key, uint64_t tag, int64_t deadline_ns,
                                                    wherry_error* error);
+/// As wherry_kv_put.
 WHERRY_NODISCARD WHERRY_API int wherry_kv_post_put(wherry_kv* kv, uint64_t key, const void* value, size_t bytes,
                                                    uint64_t tag, int64_t deadline_ns, wherry_error* error);
+/// As wherry_kv_put_if.
 WHERRY_NODISCARD WHERRY_API int wherry_kv_post_put_if(wherry_kv* kv, uint64_t key, uint32_t expected, const void* value,
                                                       size_t bytes, uint64_t tag, int64_t deadline_ns,
                                                       wherry_error* error);
+/// As wherry_kv_remove.
 WHERRY_NODISCARD WHERRY_API int wherry_kv_post_remove(wherry_kv* kv, uint64_t key, uint64_t tag, int64_t deadline_ns,
                                                       wherry_error* error);
+/// As wherry_kv_remove_if.
 WHERRY_NODISCARD WHERRY_API int wherry_kv_post_remove_if(wherry_kv* kv, uint64_t key, uint32_t expected, uint64_t tag,
                                                          int64_t deadline_ns, wherry_error* error);
 
+/// The result of a posted operation.
 typedef struct wherry_kv_completion {
-  uint64_t tag;
+  uint64_t tag;       ///< as posted
   const void* value;  ///< of a read that ended WHERRY_OK; until the next poll
-  size_t bytes;
-  uint32_t version;
-  int32_t status;  ///< as a blocking call would have returned
+  size_t bytes;       ///< of value
+  uint32_t version;   ///< read or written; the one found, of a conditional write that was refused
+  int32_t status;     ///< as a blocking call would have returned
 } wherry_kv_completion;
 
 /// Takes up to `capacity` completions; *count: how many. Never blocks.

@@ -18,8 +18,8 @@
 //   wherry_route_close(route, &why);
 //
 // Threads: one at a time. Handlers run in it, inside poll, send and the collective calls. They may send, but call
-// nothing else of here, and must return (no exception, no longjmp). docs/route-states.md has the states of a route and
-// the calls that each allows.
+// nothing else of here, and must return (no exception, no longjmp). docs/guide/route-states.md has the states of a
+// route and the calls that each allows.
 #ifndef WHERRY_ROUTE_H
 #define WHERRY_ROUTE_H
 
@@ -32,6 +32,7 @@ extern "C" {
 /// One rank of a job.
 typedef struct wherry_route wherry_route;
 
+/// The processor that routes messages between the ranks.
 typedef enum wherry_placement {
   WHERRY_PLACEMENT_DEFAULT = -1,  ///< WHERRY_PLACEMENT if set, else inline
   WHERRY_PLACEMENT_INLINE = 0,    ///< messages are routed in the ranks' own threads: no agent
@@ -40,6 +41,7 @@ typedef enum wherry_placement {
   WHERRY_PLACEMENT_DPU = 3        ///< by an agent on the SmartNIC
 } wherry_placement;
 
+/// How a rank takes part in its job.
 typedef struct wherry_route_options {
   size_t size;               ///< set by wherry_route_options_init
   uint64_t backlog_bytes;    ///< what this rank may hold back for full buffers, at least 16 MiB; then send waits
@@ -54,7 +56,7 @@ typedef struct wherry_route_options {
 /// Writes the defaults into the `size` bytes (sizeof *options) at `options`.
 WHERRY_API int wherry_route_options_init(wherry_route_options* options, size_t size);
 
-/// Joins the job that this process was started in: that of `wherry run`, of an MPI launcher, or one rank alone.
+/// Joins the job that `wherry run`, a PMIx server or an MPI launcher has started this process in; else one rank alone.
 /// Collective: blocks until every rank is there. `options`: NULL for the defaults.
 WHERRY_API int wherry_route_start(const wherry_route_options* options, wherry_route** route, wherry_error* error);
 
@@ -62,10 +64,13 @@ WHERRY_API int wherry_route_start(const wherry_route_options* options, wherry_ro
 /// their way. WHERRY_FAILED_PRECONDITION inside a handler; nothing is closed then.
 WHERRY_API int wherry_route_close(wherry_route* route, wherry_error* error);
 
-/// 0 for NULL.
+/// This process, from 0 on; 0 for NULL.
 WHERRY_API uint32_t wherry_route_rank(const wherry_route* route);
+/// The processes of the job; 0 for NULL.
 WHERRY_API uint32_t wherry_route_ranks(const wherry_route* route);
+/// The node of this rank, from 0 on; 0 for NULL.
 WHERRY_API uint32_t wherry_route_node(const wherry_route* route);
+/// The nodes of the job; 0 for NULL.
 WHERRY_API uint32_t wherry_route_nodes(const wherry_route* route);
 /// One line about rank, placement and buffers, for people. Lives as long as the route.
 WHERRY_API const char* wherry_route_describe(const wherry_route* route);
@@ -73,7 +78,7 @@ WHERRY_API const char* wherry_route_describe(const wherry_route* route);
 /// Called for each message. The bytes, aligned to 8, live during the call.
 typedef void (*wherry_route_function)(void* user, const void* message, size_t bytes);
 
-/// *handler is what messages for `function` are sent to. Register the same ones, in the same order, on every rank,
+/// *handler is the destination of messages for `function`. Register the same ones, in the same order, on every rank,
 /// before the first call that polls. They stay until the route is closed. Collective calls compare what ranks have
 /// registered: WHERRY_FAILED_PRECONDITION if it differs. Functions are told apart by their addresses in the program,
 /// which must be the same one on all ranks. WHERRY_ALREADY_EXISTS, and the job fails: the function is registered
@@ -96,7 +101,7 @@ WHERRY_NODISCARD WHERRY_API int wherry_route_send(wherry_route* route, uint32_t 
 WHERRY_NODISCARD WHERRY_API int wherry_route_try_send(wherry_route* route, uint32_t to, uint32_t handler,
                                                       const void* message, size_t bytes, wherry_error* error);
 
-/// Handles what has arrived and sends what waits. *handled, unless NULL: how many messages. Fails as
+/// Handles arrived messages and sends waiting ones. *handled, unless NULL: the number of handled messages. Fails as
 /// wherry_route_status does.
 WHERRY_API int wherry_route_poll(wherry_route* route, uint64_t* handled, wherry_error* error);
 /// Everything sent so far leaves now.
@@ -109,6 +114,7 @@ WHERRY_NODISCARD WHERRY_API int wherry_route_quiesce(wherry_route* route, int64_
 /// The same without waiting: WHERRY_WOULD_BLOCK: call it again, meanwhile poll and send if you like.
 WHERRY_NODISCARD WHERRY_API int wherry_route_try_quiesce(wherry_route* route, wherry_error* error);
 
+/// How wherry_route_reduce_u64 combines the values.
 typedef enum wherry_combine { WHERRY_SUM = 0, WHERRY_MIN = 1, WHERRY_MAX = 2 } wherry_combine;
 /// Collective: *result becomes the sum, the least or the greatest of the values of all ranks.
 /// WHERRY_FAILED_PRECONDITION: a quiesce is under way that has not said WHERRY_OK.
@@ -127,6 +133,7 @@ typedef struct wherry_route_statistics {
   uint64_t backlog_bytes, backlog_high;                            ///< now, and at most
   uint64_t blocked_ns;  ///< in calls that found nothing to do, from the 17th such poll in a row on
 } wherry_route_statistics;
+/// Fills *statistics, whose `size` the caller has set.
 WHERRY_API int wherry_route_get_statistics(const wherry_route* route, wherry_route_statistics* statistics,
                                            wherry_error* error);
 

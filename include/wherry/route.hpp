@@ -36,16 +36,19 @@
 
 namespace wherry::route {
 
-/// Where messages are routed between the ranks.
+/// The processor that routes messages between the ranks.
 enum class Placement : std::uint8_t {
   kInline,  ///< in the ranks' own threads: no agent
   kShared,  ///< by an agent on the rank's own core (the paper's baseline, "None")
   kHost,    ///< by an agent on another core of the host ("x86")
   kDpu,     ///< by an agent on the SmartNIC: the same program under another address
 };
+/// "inline", "shared", "host" or "dpu"; static text.
 WHERRY_API std::string_view to_string(Placement placement) noexcept;
+/// The placement of that name. kInvalidArgument for another one.
 WHERRY_API Result<Placement> parse_placement(std::string_view name);
 
+/// How a rank takes part in its job.
 struct Options {
   /// Unset: WHERRY_PLACEMENT if set, else kInline.
   std::optional<Placement> placement;
@@ -72,8 +75,11 @@ struct Statistics {
   std::uint64_t flush_full = 0, flush_idle = 0, flush_timeout = 0, flush_explicit = 0;  ///< transfers, by cause
   std::uint64_t would_block = 0;                      ///< calls that found the pipe full
   std::uint64_t backlog_bytes = 0, backlog_high = 0;  ///< kept back: now, and at most
-  /// In polls that found nothing to do, from the 17th in a row on: waiting for other ranks or for full buffers.
+
+  /// Nanoseconds in polls that found nothing to do, from the 17th in a row on: waiting for other ranks or for full
+  /// buffers.
   std::uint64_t blocked_ns = 0;
+  /// Bytes a transfer; 0 before the first.
   [[nodiscard]] double average_transfer() const noexcept {
     return transfers == 0 ? 0 : static_cast<double>(bytes_out) / static_cast<double>(transfers);
   }
@@ -98,28 +104,27 @@ class Handler {
 /// Replies of type Reply to requests of type Request.
 template <typename Request, typename Reply>
 struct Service {
-  std::uint32_t id = 0;
+  std::uint32_t id = 0;  ///< of its handler; 0: none
 };
 
 /// One rank of a job.
 ///
-/// Threads: one at a time. Handlers run in it, inside poll(), send(), request() and the collective calls (start,
+/// - Threads: one at a time. Handlers run in it, inside poll(), send(), request() and the collective calls (start,
 ///   quiesce, reduce). They may send. They must not throw, poll or make collective calls.
-/// Ownership: a message is copied before send() returns. What a handler gets lives during the call.
-/// States: docs/route-states.md lists them and the calls that each allows. Once status() is not ok, calls return its
-///   code and nothing is delivered any more.
-/// The end: destruction leaves the job, without waiting for the other ranks, and calls no handler; quiesce() first
-/// where
-///   messages may be on their way. Ranks that wait in a collective call for a rank that has left get kUnavailable.
-///   exit(0) in the thread that uses the Runtime leaves the job, too: from then on each call fails with
+/// - Ownership: a message is copied before send() returns. A handler's argument lives during the call.
+/// - States: docs/guide/route-states.md lists them and the calls that each allows. Once status() is not ok, calls
+///   return its code and nothing is delivered any more.
+/// - The end: destruction leaves the job, without waiting for the other ranks, and calls no handler; quiesce() first
+///   where messages may be on their way. Ranks that wait in a collective call for a rank that has left get
+///   kUnavailable. exit(0) in the thread that uses the Runtime leaves the job, too: from then on each call fails with
 ///   kFailedPrecondition.
-/// fork(): in a child each call fails with kFailedPrecondition, and destruction says nothing to the job. The child must
-///   not write into memory that try_buffer() returned before.
+/// - fork(): in a child each call fails with kFailedPrecondition, and destruction says nothing to the job. The child
+///   must not write into memory that try_buffer() returned before.
 class WHERRY_API Runtime {
  public:
-  /// Joins the job that this process was started in: that of `wherry run` (WHERRY_BOOTSTRAP), of an MPI launcher, or
-  /// one rank alone. Collective: blocks until every rank has called it, at most Options::start_timeout.
-  /// kFailedPrecondition: this process is a rank of a job already, whatever has started it.
+  /// Joins the job that this process was started in: that of `wherry run`, of a PMIx server or of an MPI launcher, or
+  /// one rank alone (WHERRY_BOOTSTRAP). Collective: blocks until every rank has called it, at most
+  /// Options::start_timeout. kFailedPrecondition: this process is a rank of a job already, whatever has started it.
   static Result<Runtime> start(const Options& options = {});
   Runtime(Runtime&&) noexcept;
   Runtime& operator=(Runtime&&) noexcept;
@@ -127,11 +132,17 @@ class WHERRY_API Runtime {
   Runtime& operator=(const Runtime&) = delete;
   ~Runtime();
 
+  /// This process, from 0 to ranks() - 1.
   [[nodiscard]] Rank rank() const noexcept;
+  /// The processes of the job.
   [[nodiscard]] Rank ranks() const noexcept { return front_->ranks; }
+  /// The node of this rank, from 0 to nodes() - 1.
   [[nodiscard]] std::uint32_t node() const noexcept;
+  /// The nodes of the job: groups of ranks on one machine, or that `wherry run --nodes` made.
   [[nodiscard]] std::uint32_t nodes() const noexcept;
+  /// The one in use, the same on all ranks.
   [[nodiscard]] Placement placement() const noexcept;
+  /// A copy of the counts, of this rank alone.
   [[nodiscard]] Statistics statistics() const noexcept;
   /// One line: "rank 0 of 4 on node 0 of 2, placement host, 4 buffers of 32768 bytes, ..."
   [[nodiscard]] std::string describe() const;
@@ -143,9 +154,9 @@ class WHERRY_API Runtime {
   // or, with a name that is unique on a rank, in any order. They stay until the Runtime is destroyed.
   //
   // Each collective call compares what the ranks have registered: kinds and sizes, then names or, without a name, the
-  // order and the types of message and function. If they differ, it fails with kFailedPrecondition on every rank.
-  // A function that is registered twice for one type needs names: without, the job fails with kAlreadyExists. Ranks
-  // that are different programs need names, too (docs/route.md, Rules).
+  // order and the types of message and function. If they differ, it fails with kFailedPrecondition on every rank. A
+  // function that is registered twice for one type needs names: without, the job fails with kAlreadyExists. Ranks that
+  // run different programs must use names (docs/guide/route.md, Rules).
 
   /// `function(const T&)` is called for each message. `prefetch(const T&)` is called some messages earlier: it should
   /// only ask for the memory that the handler will touch, which the handler then waits for less.
@@ -154,6 +165,7 @@ class WHERRY_API Runtime {
   Handler<T> on(F function, P prefetch = {}) {
     return on<T>({}, std::move(function), std::move(prefetch));
   }
+  /// The same by name, which may come in any order.
   template <Plain T, typename F, typename P = detail::NoPrefetch>
   Handler<T> on(std::string_view name, F function, P prefetch = {}) {
     using Entry = detail::PlainEntry<T, F, P>;
@@ -165,6 +177,7 @@ class WHERRY_API Runtime {
   Handler<T> on(F function) {
     return on<T>({}, std::move(function));
   }
+  /// The same by name, which may come in any order.
   template <std::same_as<ByteView> T, typename F>
   Handler<T> on(std::string_view name, F function) {
     using Entry = detail::BytesEntry<F>;
@@ -176,6 +189,7 @@ class WHERRY_API Runtime {
   Handler<T> on(F function) {
     return on<T>({}, std::move(function));
   }
+  /// The same by name, which may come in any order.
   template <Coded T, typename F>
   Handler<T> on(std::string_view name, F function) {
     using Entry = detail::CodedEntry<T, F>;
@@ -187,32 +201,36 @@ class WHERRY_API Runtime {
   // A message leaves when its buffer is full, or by poll(), flush() or quiesce().
 
   /// Never blocks and never runs a handler. kOk: taken. Otherwise nothing was sent:
-  ///   kWouldBlock          the pipe is full: poll(), then try again
-  ///   kInvalidArgument     no such rank, a handler that on() has not returned, or a message that is too large
-  ///   kFailedPrecondition  all ranks have completed a quiesce that this rank has not been told of: call quiesce() or
-  ///                        try_quiesce(), which returns ok, then send
-  ///   else                 the code of status()
+  /// - kWouldBlock: the pipe is full: poll(), then try again
+  /// - kInvalidArgument: no such rank, a handler that on() has not returned, or a message that is too large
+  /// - kFailedPrecondition: all ranks have completed a quiesce that this rank has not been told of: call quiesce() or
+  ///   try_quiesce(), which returns ok, then send
+  /// - else: the code of status()
   template <Plain T>
   [[nodiscard]] StatusCode try_send(Rank to, Handler<T> handler, const T& message) noexcept {
     return send_plain(to, handler.id(), message, detail::WhenFull::kWouldBlock);
   }
+  /// The same of bytes, which are copied.
   [[nodiscard]] StatusCode try_send(Rank to, Handler<ByteView> handler, ByteView message) noexcept {
     return send_view(to, handler.id(), message, detail::WhenFull::kWouldBlock);
   }
+  /// The same of a type with a Codec, whose bytes are those that its Codec writes.
   template <Coded T>
   [[nodiscard]] StatusCode try_send(Rank to, Handler<T> handler, const std::type_identity_t<T>& message) {
     return send_coded(to, handler, message, detail::WhenFull::kWouldBlock);
   }
   /// As try_send(), but never kWouldBlock. When the pipe is full, the message is kept back, up to
-  /// Options::backlog_bytes. Beyond that send() blocks: it handles what arrives, as poll() does, until there is room. A
-  /// handler cannot wait: there the job fails with kResourceExhausted.
+  /// Options::backlog_bytes. Beyond that send() blocks: it handles arriving messages, as poll() does, until there is
+  /// room. A handler cannot wait: there the job fails with kResourceExhausted.
   template <Plain T>
   [[nodiscard]] StatusCode send(Rank to, Handler<T> handler, const T& message) noexcept {
     return send_plain(to, handler.id(), message, detail::WhenFull::kWait);
   }
+  /// The same of bytes, which are copied.
   [[nodiscard]] StatusCode send(Rank to, Handler<ByteView> handler, ByteView message) noexcept {
     return send_view(to, handler.id(), message, detail::WhenFull::kWait);
   }
+  /// The same of a type with a Codec.
   template <Coded T>
   [[nodiscard]] StatusCode send(Rank to, Handler<T> handler, const std::type_identity_t<T>& message) {
     return send_coded(to, handler, message, detail::WhenFull::kWait);
@@ -226,6 +244,7 @@ class WHERRY_API Runtime {
   Service<Request, Reply> serve(F function) {
     return serve<Request, Reply>({}, std::move(function));
   }
+  /// The same by name, which may come in any order.
   template <Plain Request, Plain Reply, typename F>
   Service<Request, Reply> serve(std::string_view name, F function) {
     const auto info = detail::info_of<Service<Request, Reply>>(detail::HandlerInfo::Kind::kService, name,
@@ -247,25 +266,27 @@ class WHERRY_API Runtime {
 
   // ---- progress
 
-  /// Handles what has arrived and sends what waits. Never blocks. Returns the number of messages handled.
+  /// Handles arrived messages and sends waiting ones. Never blocks. Returns the number of messages handled.
   std::uint64_t poll() noexcept;
   /// Everything sent so far leaves now, as far as there is room. Never blocks.
   void flush() noexcept;
 
   // ---- collective calls: all ranks make the same ones in the same order
 
-  /// Blocks until every message that any rank has sent has been handled: those that handlers send, too, and those sent
-  /// between two calls of a quiesce that has not ended. Handles messages meanwhile, also those that faster ranks send
-  /// next. kDeadlineExceeded: not yet. The quiesce goes on: this rank may send and poll, and must call quiesce() or
-  /// try_quiesce() again before another collective call. Else what status() says.
+  /// Blocks until every message that any rank has sent has been handled. This includes messages that handlers send, and
+  /// those sent between two calls of a quiesce that has not ended. Handles messages meanwhile, also those that faster
+  /// ranks send next. kDeadlineExceeded: not yet. The quiesce goes on: this rank may send and poll, and must call
+  /// quiesce() or try_quiesce() again before another collective call. Else what status() says.
   Status quiesce(std::chrono::nanoseconds timeout = std::chrono::nanoseconds(-1));
   /// The same without blocking: kOk, or kWouldBlock: call it again; in between, poll() and send at will.
   [[nodiscard]] StatusCode try_quiesce() noexcept;
+  /// How reduce() combines the values.
+  enum class Combine : std::uint8_t { kSum, kMin, kMax };
   /// Combines a value of each rank; every rank gets the outcome. Blocks, and handles messages meanwhile.
   /// kFailedPrecondition: in a handler, or while a quiesce is under way that has not returned ok. kInvalidArgument: no
   /// such Combine. Else what status() says.
-  enum class Combine : std::uint8_t { kSum, kMin, kMax };
   Result<std::uint64_t> reduce(std::uint64_t value, Combine how = Combine::kSum);
+  /// The same of floating-point numbers; a sum is rounded.
   Result<double> reduce(double value, Combine how = Combine::kSum);
 
   // ---- low level: buffers of messages (route_message.hpp), as in the paper
@@ -276,9 +297,10 @@ class WHERRY_API Runtime {
   [[nodiscard]] std::span<std::byte> try_buffer(Rank towards, std::size_t bytes) noexcept;
   /// The first `bytes` of it are `messages` messages. Precondition: no call to the Runtime since try_buffer().
   void post_buffer(Rank towards, std::size_t bytes, std::uint64_t messages) noexcept;
+  /// The most bytes that try_buffer() can give: those of a buffer, less its head.
   [[nodiscard]] std::size_t max_buffer() const noexcept;
-  /// poll() without handlers: `take(ByteView)` gets what has arrived, many messages at a time, headers included. The
-  /// bytes live during the call. Returns how many bytes were read.
+  /// poll() without handlers: `take(ByteView)` gets the arrived messages, many at a time, headers included. The bytes
+  /// live during the call. Returns how many bytes were read.
   std::uint64_t poll_buffers(const std::function<void(ByteView)>& take);
 
  private:

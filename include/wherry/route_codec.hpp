@@ -42,19 +42,23 @@ template <auto... kMembers>
 struct Fields {
   static_assert(sizeof...(kMembers) != 0, "a structure without members is trivially copyable: it needs no Codec");
 
+  /// Appends the members of `value`.
   template <typename T>
   static void write(std::vector<std::byte>& out, const T& value) {
     (detail::append(out, value.*kMembers), ...);
   }
+  /// Takes the members off the front of a message. False: they are not there.
   template <typename T>
   static bool take(Decoder& in, T& value) {
     return (in.take(value.*kMembers) && ...);
   }
+  /// The same of a whole message. False, too, if bytes are left.
   template <typename T>
   static bool read(ByteView in, T& value) {
     Decoder decoder(in);
     return decoder.take(value) && decoder.at_end();
   }
+  /// The fewest bytes that a value takes.
   static consteval std::size_t least() { return (detail::least_bytes<Member<decltype(kMembers)>>() + ...); }
 
  private:

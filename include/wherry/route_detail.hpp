@@ -64,7 +64,7 @@ struct Front {
   std::uint64_t sent = 0;  ///< messages of this rank, ever
 };
 
-/// What to do when the pipe is full.
+/// The reaction to a full pipe.
 enum class WhenFull : std::uint8_t {
   kWouldBlock,  ///< refuse the message
   kAbsorb,      ///< keep it back while the budget lasts, else refuse it; never handle others
@@ -301,7 +301,7 @@ struct Asked {
 
 WHERRY_API void send_reply(RuntimeCore& core, Rank to, std::uint64_t number, ByteView reply) noexcept;
 
-/// Calls `function(const Request&)` for each request and sends back what it returns.
+/// Calls `function(const Request&)` for each request, and sends its result back.
 template <Plain Request, Plain Reply, typename F>
 std::unique_ptr<HandlerEntry> make_server(RuntimeCore* core, F function) {
   auto answer = [core, function = std::move(function)](const Asked<Request>& asked) {

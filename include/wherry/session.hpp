@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// A session: one application process and one agent. Memory and regions belong to a session, and so does what
-// a service opens on it (move.hpp: streams).
+// SPDX-License-Identifier: Apache-2.0 A session: one application process and one agent. Memory and regions belong to a
+// session, and so do the objects of services (move.hpp: streams).
 #pragma once
 
 #include <chrono>
@@ -20,10 +19,12 @@ namespace wherry {
 /// Whether the agent reads host memory without the host's help. Measured when the session opens: the client sleeps in a
 /// system call, makes no progress call, and the agent gets from its memory.
 enum class Verdict : std::uint8_t { kEmulated = 0, kOneSided = 1 };
+/// "emulated" or "one_sided"; static text.
 WHERRY_API std::string_view to_string(Verdict verdict) noexcept;
 
+/// An agent that the session starts for itself, and that ends with this process (SessionOptions::agent "embedded").
 struct EmbeddedAgent {
-  std::size_t budget_bytes = std::size_t{1} << 30;
+  std::size_t budget_bytes = std::size_t{1} << 30;  ///< bytes of memory for frames
   int core = -1;                       ///< -1: the highest core that the caller may use other than the one it runs on
   bool flight = true;                  ///< serve Arrow Flight on a free loopback port
   std::string program;                 ///< wherryd; empty: beside the library, then PATH
@@ -35,9 +36,10 @@ struct EmbeddedAgent {
 struct TlsOptions {
   std::string ca;           ///< the authority that the agent's certificate must come from; none at all: no TLS
   std::string certificate;  ///< of this client, where the agent asks for one; with `key`
-  std::string key;
+  std::string key;          ///< of `certificate`: its private key
 };
 
+/// Which agent a session uses, and how.
 struct SessionOptions {
   /// "auto": WHERRY_AGENT if set, else the agent of the default session file; "embedded" if there is no such file or
   /// its agent is not running. A file that is there and cannot be used (others may read it, another version) is an
@@ -45,25 +47,28 @@ struct SessionOptions {
   /// agent wrote; on the agent's machine the session then goes through its Unix socket. "host:port": that agent, over
   /// TCP, with `token`.
   std::string agent = "auto";
-  std::string token;
-  std::string name;  ///< shown in the agent's status and logs; empty: the program's name
+  std::string token;  ///< the agent's secret, for "host:port"; a session file has its own
+  std::string name;   ///< shown in the agent's status and logs; empty: the program's name
+  /// The way to the agent. kUnsupported if one is named that cannot be had.
   Transport transport = Transport::kAuto;
+  /// How long open() may take, an embedded agent's start included.
   std::chrono::milliseconds connect_timeout{10'000};
   /// Offloads that may be in flight; the next one would block. A power of two, 1 to 4096.
   std::uint32_t max_tickets = 256;
-  EmbeddedAgent embedded;
-  TlsOptions tls;
+  EmbeddedAgent embedded;  ///< used when `agent` says "embedded", or "auto" finds no agent
+  TlsOptions tls;          ///< used with "host:port"
 };
 
+/// The agent of a session, and what the self-test of one-sidedness found.
 struct SessionInfo {
-  std::string agent_version;
+  std::string agent_version;               ///< "0.1.0"
   std::string transports;                  ///< as UCX names them, of the agent's side: "posix/memory cma/memory"
   Verdict heap = Verdict::kEmulated;       ///< get from ordinary heap memory
   Verdict allocated = Verdict::kEmulated;  ///< get from memory that Wherry allocated
   bool mapped = false;                     ///< the agent maps memory that Wherry allocated: plain loads instead of gets
-  int agent_pid = 0;
-  std::string session_file;  ///< of the agent, if it was found through one; readers can use it
-  std::string flight_uri;    ///< "grpc://127.0.0.1:12345", or empty
+  int agent_pid = 0;                       ///< its process, on its own machine
+  std::string session_file;                ///< of the agent, if it was found through one; readers can use it
+  std::string flight_uri;                  ///< "grpc://127.0.0.1:12345", or empty
   /// One line: "agent 0.1.0 (pid 12), cma/memory posix/memory, heap one_sided, allocated one_sided, mapped"
   [[nodiscard]] WHERRY_API std::string to_string() const;
 };
@@ -84,7 +89,9 @@ class WHERRY_API Memory {
   Memory& operator=(const Memory&) = delete;
   ~Memory();
 
+  /// All of it, as bytes. Lives as long as this object.
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return {data_, size_}; }
+  /// All of it, as whole T; bytes that do not fill another T are left out.
   template <typename T>
   [[nodiscard]] std::span<T> as() const noexcept {
     return {reinterpret_cast<T*>(data_), size_ / sizeof(T)};
@@ -99,8 +106,9 @@ class WHERRY_API Memory {
 };
 
 /// Ordinary memory that the application owns, registered for transfers. Unregistered on destruction, which waits for
-/// transfers that still read it as Memory's does (use unregister() to be told instead): whoever then changes or
-/// releases the memory before their tickets are ready spoils those. Move-only; must not outlive its session.
+/// transfers that still read it as Memory's does (unregister() reports such transfers instead). If the memory is then
+/// changed or released before their tickets are ready, those transfers deliver wrong data. Move-only; must not outlive
+/// its session.
 class WHERRY_API Region {
  public:
   Region() noexcept = default;
@@ -112,6 +120,7 @@ class WHERRY_API Region {
 
   /// kFailedPrecondition while tickets that read the region are in flight; the region stays registered then.
   Status unregister();
+  /// Its number in the session; 0: none.
   [[nodiscard]] std::uint32_t id() const noexcept { return region_; }
 
  private:
@@ -120,10 +129,10 @@ class WHERRY_API Region {
   std::uint32_t region_ = 0;
 };
 
-/// One thread at a time may use a session and what belongs to it; Ticket::ready() may be called from any thread.
-/// A session belongs to the process that opened it. In a child of fork() each of its calls fails with
-/// kFailedPrecondition, destructors only close descriptors, and the parent goes on undisturbed; the child opens a
-/// session of its own. (Memory from allocate() is shared with the child: what the child writes there, the parent sees.)
+/// One thread at a time may use a session and its objects; Ticket::ready() may be called from any thread. A session
+/// belongs to the process that opened it. In a child of fork() each of its calls fails with kFailedPrecondition,
+/// destructors only close descriptors, and the parent goes on undisturbed; the child opens a session of its own.
+/// (Memory from allocate() is shared with the child: the parent sees the child's writes.)
 class WHERRY_API Session {
  public:
   /// Blocks until the agent answered and the one-sidedness self-test is done (milliseconds), at most
@@ -136,9 +145,10 @@ class WHERRY_API Session {
   /// Closes: waits briefly for tickets in flight, then leaves. An embedded agent drains and exits.
   ~Session();
 
+  /// The agent and the self-test's findings. Lives as long as the session.
   [[nodiscard]] const SessionInfo& info() const noexcept;
 
-  /// Page-aligned, zeroed, registered memory for `bytes`. Touches every page, so that no offload meets a page fault.
+  /// Page-aligned, zeroed, registered memory for `bytes`. Touches every page, so offloads cause no page faults.
   Result<Memory> allocate(std::size_t bytes);
   /// Registers [data, data + bytes): offloads of anything inside need no registration of their own. The memory must
   /// stay mapped until the region is unregistered.
@@ -146,15 +156,15 @@ class WHERRY_API Session {
 
   /// Tickets posted and not completed.
   [[nodiscard]] std::size_t in_flight() const noexcept;
-  /// Waits until nothing is in flight. The first error among all tickets that nobody waited for, if any;
-  /// kDeadlineExceeded.
+  /// Waits until nothing is in flight. The first error among all tickets without a wait(), if any; kDeadlineExceeded.
   Status drain(std::chrono::nanoseconds timeout);
-  /// Leaves the agent before the destructor does: waits for offloads in flight as drain() does, cancels those that
-  /// `timeout` leaves, and waits for an embedded agent to exit. Returns what drain() returned. Later calls on the
+  /// Leaves the agent before the destructor does: waits for offloads in flight as drain() does, cancels those that are
+  /// left after `timeout`, and waits for an embedded agent to exit. Returns what drain() returned. Later calls on the
   /// session and its streams fail with kFailedPrecondition; outcomes of tickets stay known, and memory stays readable
   /// and writable. Idempotent.
   Status close(std::chrono::nanoseconds timeout = std::chrono::seconds(10));
 
+  /// The library's own.
   [[nodiscard]] detail::SessionCore* core() const noexcept { return core_.get(); }
 
  private:

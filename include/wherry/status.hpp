@@ -34,23 +34,30 @@ enum class StatusCode : std::uint8_t {
   kInternal = 15,
 };
 
+/// "invalid argument", "would block", ...; static text.
 WHERRY_API std::string_view to_string(StatusCode code) noexcept;
 
 /// Success, would-block, or an error with a message built once, where the cause is known. Cheap to return: a success
 /// owns no memory.
 class [[nodiscard]] WHERRY_API Status {
  public:
-  Status() noexcept = default;
+  Status() noexcept = default;  ///< success
+  /// A failure: its code, and the message that callers pass up.
   Status(StatusCode code, std::string message) : code_(code), message_(std::move(message)) {}
 
+  /// Back-pressure: nothing happened. It has no message.
   static Status would_block() { return {StatusCode::kWouldBlock, {}}; }
 
   /// True for success only; would-block is false.
   [[nodiscard]] bool ok() const noexcept { return code_ == StatusCode::kOk; }
+  /// True for would-block only.
   [[nodiscard]] bool is_would_block() const noexcept { return code_ == StatusCode::kWouldBlock; }
+  /// As ok().
   explicit operator bool() const noexcept { return ok(); }
 
+  /// kOk for a success.
   [[nodiscard]] StatusCode code() const noexcept { return code_; }
+  /// What failed, the cause and what to do; empty for success and would-block. Lives as long as this status.
   [[nodiscard]] const std::string& message() const noexcept { return message_; }
   /// "source fault: buffer 3 could not be read ..."
   [[nodiscard]] std::string to_string() const;
@@ -72,14 +79,20 @@ inline Status ok_status() noexcept { return {}; }
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
+  /// Success, with this value.
+  Result(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  /// A failure. A success without a value becomes kInternal.
   Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor)
     if (status_.ok()) status_ = Status(StatusCode::kInternal, "a Result was made from an ok Status without a value");
   }
 
+  /// True if there is a value.
   [[nodiscard]] bool ok() const noexcept { return value_.has_value(); }
+  /// As ok().
   explicit operator bool() const noexcept { return ok(); }
+  /// Why there is no value; a success if there is one.
   [[nodiscard]] const Status& status() const& noexcept { return status_; }
+  /// The same, taken out of a temporary.
   [[nodiscard]] Status status() && noexcept { return std::move(status_); }
 
   /// The value. Precondition: ok(); without a value the status is printed and the program aborts.
@@ -87,19 +100,27 @@ class [[nodiscard]] Result {
     check();
     return *value_;
   }
+  /// The same of a constant.
   const T& value() const& noexcept {
     check();
     return *value_;
   }
+  /// The same, taken out of a temporary.
   T&& value() && noexcept {
     check();
     return *std::move(value_);
   }
+  /// As value().
   T& operator*() & noexcept { return value(); }
+  /// As value() of a constant.
   const T& operator*() const& noexcept { return value(); }
+  /// As value() of a temporary.
   T&& operator*() && noexcept { return std::move(*this).value(); }
+  /// A member of the value. Precondition: ok().
   T* operator->() noexcept { return &value(); }
+  /// The same of a constant.
   const T* operator->() const noexcept { return &value(); }
+  /// The value, or `other` if there is none.
   [[nodiscard]] T value_or(T other) && { return value_ ? *std::move(value_) : std::move(other); }
 
  private:

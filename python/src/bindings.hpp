@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wherry._native._core: the C++ API for Python. Thin: names, defaults and conversions that Python does better live in the
-// Python package. One file a service: each binds what it offers.
+// wherry._native._core: the C++ API for Python. Thin: names, defaults and conversions that Python does better live in
+// the Python package. One file for each service binds that service's functions.
 #pragma once
 
 #include <nanobind/nanobind.h>

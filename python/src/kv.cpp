@@ -118,7 +118,7 @@ std::string address_of(const kv::Endpoint& at) {
   return text + std::to_string(at.port);
 }
 
-/// What a cluster file says: Python has no reader of its own, so that all programs name the same errors.
+/// The content of a cluster file. Python has no reader of its own, so all programs report the same errors.
 nb::dict cluster(const std::string& path) {
   const auto file = kv::load_cluster_file(path);
   if (!file) raise(file.status());

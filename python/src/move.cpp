@@ -264,7 +264,7 @@ class PyStream {
 StreamOptions stream_options(const std::string& name, const std::string& strategy, std::uint64_t keep_frames,
                              std::uint64_t keep_bytes, const std::string& when_full, const std::string& sink_dir,
                              const std::string& sink_format, const std::vector<std::uint64_t>& announce,
-                             std::uint32_t part, std::uint32_t parts) {
+                             std::uint32_t part, std::uint32_t parts, const std::string& operators) {
   StreamOptions options;
   options.name = name;
   options.strategy = value_or_raise(parse_strategy(strategy));
@@ -283,6 +283,7 @@ StreamOptions stream_options(const std::string& name, const std::string& strateg
   options.announced_bytes = announce;
   options.part = part;
   options.parts = parts;
+  options.operators = operators;
   return options;
 }
 
@@ -324,9 +325,9 @@ void bind_move(nb::module_& m, nb::class_<PySession>& session) {
       [](nb::handle_t<PySession> self, const std::string& name, const nb::object& schema, const std::string& strategy,
          std::uint64_t keep_frames, std::uint64_t keep_bytes, const std::string& when_full, const std::string& sink_dir,
          const std::string& sink_format, const std::vector<std::uint64_t>& announce, std::uint32_t part,
-         std::uint32_t parts) {
+         std::uint32_t parts, const std::string& operators) {
         StreamOptions options = stream_options(name, strategy, keep_frames, keep_bytes, when_full, sink_dir,
-                                               sink_format, announce, part, parts);
+                                               sink_format, announce, part, parts, operators);
         Schema fields;
         if (!schema.is_none()) {
           auto* c_schema = static_cast<ArrowSchema*>(PyCapsule_GetPointer(schema.ptr(), "arrow_schema"));
@@ -337,7 +338,7 @@ void bind_move(nb::module_& m, nb::class_<PySession>& session) {
                             value_or_raise(Stream::open(nb::cast<PySession&>(self).session, options, fields)));
       },
       "name"_a, "schema"_a.none(), "strategy"_a, "keep_frames"_a, "keep_bytes"_a, "when_full"_a, "sink_dir"_a,
-      "sink_format"_a, "announce"_a, "part"_a, "parts"_a);
+      "sink_format"_a, "announce"_a, "part"_a, "parts"_a, "operators"_a);
 }
 
 }  // namespace wherry::python

@@ -29,9 +29,9 @@ struct Look {
   Status status;
 };
 
-/// Waits in slices; returns the status of the last look. A session belongs to one thread at a time, which in Python is
-/// the one that holds the GIL: so whatever changes the session (`look`, given the time that it may take) runs with the
-/// GIL, and only `ready`, which must not, without. Between two slices Ctrl-C gets its turn.
+/// Waits in slices; returns the status of the last look. A session belongs to one thread at a time. In Python this is
+/// the thread that holds the GIL. So code that changes the session (`look`, with its time limit) runs with the GIL, and
+/// only `ready`, which must not change it, runs without. Between two slices Ctrl-C gets its turn.
 template <typename LookFor, typename Ready>
 Status wait_in_slices(double seconds, std::chrono::nanoseconds slice, const LookFor& look, const Ready& ready) {
   // The client notices an agent's death only in a wait of more than a millisecond.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the applications of apps/ as jobs of some ranks and puts together what the ranks wrote."""
+"""Runs the applications of apps/ as jobs of several ranks and combines the ranks' output files."""
 
 from __future__ import annotations
 

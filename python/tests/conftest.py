@@ -8,9 +8,11 @@ import importlib.util
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,28 +28,30 @@ from wherry.session import sessionfile
 from wherry.session.sessionfile import SessionFile
 from wherry.system import netns, paths
 
-# As the Makefile does: programs that tools/setup.sh unpacks (etcd, redis-server), after those of the machine.
+# Like the Makefile: programs that tools/setup.sh unpacks (etcd, redis-server), after those of the machine.
 os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.prefix) / "bin")])
-# Nor does what somebody measured on this machine change what is tested.
+# A profile that a person measured on this machine must not change the tests either.
 os.environ.setdefault("WHERRY_PROFILE", "off")
 
 
 PATIENCE = 8
-"""Time limits of tests are for what hangs. As they stand they suit a quiet machine; no test may fail on a busy one."""
+"""Time limits of tests only end tests that hang. As they stand they suit a quiet machine; no test may fail on a busy
+one."""
 
 
 WHOLE_MACHINE = {"jobs", "mpich_segments", "namespaces"}
-"""Fixtures of tests that look at, or change, what a machine has once: network devices, segments of shared memory."""
-WHOLE_MACHINE_FILES = {"test_kv_rtl", "test_lammps_job", "test_snippets"}
+"""Fixtures of tests that read or change things that a machine has only once: network devices, segments of shared
+memory."""
+WHOLE_MACHINE_FILES = {"test_kv_rtl", "test_lammps_fix", "test_lammps_job", "test_snippets"}
 """Those that do so without such a fixture."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest looks at -m
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks files, as wholes, that must not run at once, since they need what a machine has once: `make test` runs
-    them one after another, and the other half of the suite beside them.
+    """Marks whole files that must not run at once, since they need things that a machine has only once. `make test`
+    runs them one after another, and the other half of the suite beside them.
 
-    More patience for tests that have a time limit of their own; pyproject.toml has that of the others.
+    A longer limit for tests with their own time limit. pyproject.toml has the limit of the others.
     """
     files = set(WHOLE_MACHINE_FILES)
     for item in items:
@@ -97,7 +101,7 @@ def wherryd() -> Path:
 
 @pytest.fixture
 def agent(tmp_path: Path, wherryd: Path) -> Iterator[Agent]:
-    """A real agent, on a session file of its own, with a free port for everything."""
+    """A real agent, with its own session file and a free port for everything."""
     running = Agent(tmp_path, wherryd)
     yield running
     running.stop()
@@ -143,9 +147,25 @@ def jobs() -> Iterator[Jobs]:
         one.clean_up()
 
 
+def abandoned_segments() -> set[Path]:
+    """MPICH's segments of this user that no process has mapped."""
+    mapped = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended, or is another's
+            mapped |= set(re.findall(r"/dev/shm/mpich_shm_\S+", (process / "maps").read_text()))
+    found = set()
+    for segment in Path("/dev/shm").glob("mpich_shm_*"):
+        with suppress(FileNotFoundError):  # its job has just ended
+            if segment.stat().st_uid == os.geteuid() and str(segment) not in mapped:
+                found.add(segment)
+    return found
+
+
 @pytest.fixture
 def mpich_segments() -> Iterator[None]:
-    """MPICH leaves its segment behind when a rank dies."""
+    """MPICH leaves its segment behind when a rank dies. A later job of the same name would wait at it for ever."""
+    for segment in abandoned_segments():  # of an earlier run that was killed
+        segment.unlink(missing_ok=True)
     before = set(Path("/dev/shm").glob("mpich_shm_*"))
     yield
     for segment in set(Path("/dev/shm").glob("mpich_shm_*")) - before:
@@ -219,7 +239,7 @@ def load_session(write_session: Callable[..., Path]) -> Callable[..., SessionFil
 
 @pytest.fixture
 def scripted(tmp_path: Path) -> Iterator[LocalAgent]:
-    """An agent for local readers that does as it is told, at the address of `write_session`."""
+    """A scripted agent for local readers, at the address of `write_session`."""
     agent = LocalAgent(tmp_path / "local.sock", TOKEN)
     yield agent
     agent.stop()
@@ -227,7 +247,7 @@ def scripted(tmp_path: Path) -> Iterator[LocalAgent]:
 
 @pytest.fixture(autouse=True)
 def own_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No test meets the agent, or the configuration, of the user who runs it."""
+    """No test meets the agent, or the configuration, of the user that runs it."""
     for variable in ("WHERRY_AGENT", "WHERRY_SESSION", "WHERRY_WHERRYD", "WHERRY_KV", "WHERRY_KV_CLUSTER"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
@@ -294,6 +314,11 @@ def move_document() -> dict[str, Any]:
             "python": [
                 {"columns": 16, "size": 1048576, "call": "offload", "warm_us": 60.5, "cold_us": 207.0},
                 {"columns": 16, "size": 1048576, "call": "bind", "warm_us": 3.5, "cold_us": 50.0},
+            ],
+            "readers": [
+                {"reader": reader, "size": 1048576, "call_us": 40.0, "wait_us": wait, "step_us": 9000.0,
+                 "read_percent": read}
+                for reader, wait, read in (("none", 12.0, 0.0), ("plain", 13.0, 90.0), ("lz4", 12.5, 60.0))
             ],
             "flight_16_columns": [
                 {"size": s, "move_gbps": 50.0, "flight_gbps": 25.0, "throughput_ratio": 2.0, "move_cpu_us": 2.0,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forks with a session open, for test_fork.py. Argument: how the child comes to be, and ends."""
+"""Forks with a session open, for test_fork.py. Argument: how the child is created, and how it ends."""
 
 import multiprocessing
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of Stream.offload share: one session with both ways to read what it delivered, and arrays of
-numpy's."""
+"""The common part of the tests of Stream.offload: one session with both ways to read the delivered frames, and numpy
+arrays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WAIT = 120.0  # seconds: far more than anything here takes
 
 
 class Bench:
-    """One session at one agent, and both ways to read what it delivered."""
+    """One session at one agent, and both ways to read its delivered frames."""
 
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
@@ -49,7 +49,7 @@ class Bench:
         return frames
 
     def deliver(self, data: Any, schema: Any = None, **options: Any) -> pa.RecordBatch:
-        """The batch that becomes of `data`."""
+        """The batch that `data` becomes."""
         name = self.name()
         with self.session.stream(name, data if schema is None else schema, **options) as stream:
             stream.offload(data, tag=7).wait(WAIT)
@@ -71,7 +71,7 @@ def assert_same(got: pa.RecordBatch, wanted: pa.RecordBatch) -> None:
 def stopped(process: subprocess.Popen[bytes]) -> Iterator[None]:
     """The agent does nothing meanwhile."""
     process.send_signal(signal.SIGSTOP)
-    os.waitid(os.P_PID, process.pid, os.WSTOPPED)  # the signal alone does not wait until it stands still
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED)  # the signal alone does not wait until it is stopped
     try:
         yield
     finally:

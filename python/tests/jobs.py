@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of `wherry run` for tests, and what they leave behind."""
+"""Jobs of `wherry run` for tests, and their remains."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def built_rtl(name: str) -> Path:
 
 
 def eventually(condition: Callable[..., object], seconds: float = 80) -> bool:
-    """Whether it came to hold. `seconds` are for what never happens: far more than it takes on a busy machine."""
+    """Whether it came to hold. `seconds` limits only waits for things that never happen, and is far more than a busy
+    machine needs."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -52,7 +53,7 @@ def eventually(condition: Callable[..., object], seconds: float = 80) -> bool:
 
 
 class Jobs:
-    """Runs `wherry run` in surroundings of its own. Every process that comes of it has a mark in its environment."""
+    """Runs `wherry run` in private surroundings. Every process of the job has a mark in its environment."""
 
     def __init__(self) -> None:
         self.mark = f"MARK_OF_TEST={uuid.uuid4()}"
@@ -68,7 +69,7 @@ class Jobs:
         self.environment["PYTHONPATH"] = str(paths.PACKAGE.parent)  # this checkout, whatever is installed
         self.shared_memory = set(os.listdir("/dev/shm"))
         self.waits: dict[str, float] = {}
-        """How long the launcher waits, in seconds, by its constants: for tests of what happens meanwhile."""
+        """The launcher's waiting times in seconds, by its constants: for tests of events meanwhile."""
 
     def command(self, *words: str) -> list[str]:
         if not self.waits:
@@ -101,7 +102,7 @@ class Jobs:
         )
 
     def processes(self, program: str = "") -> dict[int, str]:
-        """Command lines by pid of what is marked and runs, those with `program` in them."""
+        """Command lines by pid of marked running processes whose command line contains `program`."""
         found = {}
         for entry in Path("/proc").glob("[0-9]*"):
             try:
@@ -119,7 +120,8 @@ class Jobs:
 
         def mine() -> set[str]:
             # Those of killed ranks lie in this user's directory until its next process clears up (test_soak.py).
-            others = ("wherry-bench-", f"wherry-{os.getuid()}")
+            # And these are of tests that run beside.
+            others = (f"wherry-{os.getuid()}", "wherry-bench-", "wherry-lammps-", "wherry-sink-test-")
             new = set(os.listdir("/dev/shm")) - self.shared_memory
             return {name for name in new if "wherry" in name and not name.startswith(others)}
 

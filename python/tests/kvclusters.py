@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real kv clusters for tests, by `wherry kv up`, and histories of what their clients saw (docs/kv-testing.md)."""
+"""Real kv clusters for tests, by `wherry kv up`, and histories of their clients' results
+(docs/project/kv-testing.md)."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ Done = subprocess.CompletedProcess[str]
 
 
 class KvHome(Jobs):
-    """Surroundings of their own for `wherry kv`. Nothing that is started there outlives a test."""
+    """Private surroundings for `wherry kv`. Nothing that is started there outlives a test."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +66,7 @@ class KvHome(Jobs):
         return cluster_file.load(self.up.cluster)
 
     def client(self, *, lane: int | None = None, only: int | None = None, **options: Any) -> Client:
-        """Of the newest cluster; `lane`: a static one; `only`: it knows that node alone."""
+        """A client of the newest cluster. `lane`: a static one; `only`: it knows only that node."""
         options.setdefault("connect_timeout", 60.0)  # a busy machine's nodes lose their leases now and then
         if only is None:
             return Client(cluster=self.up.cluster, first_lane=lane, **options)
@@ -100,14 +101,14 @@ class KvHome(Jobs):
                 process.kill()
 
     def expect_nothing_left(self) -> None:
-        """But for what stays of commands in mode static: files of lanes."""
+        """Except files of lanes, which remain of commands in mode static."""
         assert eventually(lambda: not self.processes()), self.processes()
         assert [entry for entry in self.temporary.iterdir() if entry != self.runtime] == []
         assert not (self.runtime / "wherry" / "kv-up.json").exists()
 
 
 class Recorder:
-    """Clients that read and write a few keys at random, each in a thread, and note what they were told."""
+    """Clients that read and write a few keys at random, each in a thread, and note their results."""
 
     def __init__(self, make: Callable[[int], Client], clients: int = 3, keys: int = 4, seed: int = 1) -> None:
         self._stop = threading.Event()
@@ -186,7 +187,8 @@ class Recorder:
 
 
 def keys_of_one_hash(of: int, count: int) -> list[int]:
-    """The hash is linear in the key: what differs between two keys of one hash, added to a third, changes nothing."""
+    """The hash is linear in the key: the difference of two keys with one hash, added to a third key, does not change
+    its hash."""
     kernel: dict[int, int] = {}
     found = [of]
     for bit in range(64):

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fenced blocks of the documentation, and what stands above them for the test.
+"""Fenced blocks of the documentation, and the lines above them for the test.
 
-A line directly above a block says what is not plain:
+A line directly above a block has the information that the block lacks:
 
     <!-- snippet: not run: REASON -->       the test prints the reason
     <!-- snippet: in NAME -->               its surroundings: python/tests/surroundings/NAME.LANGUAGE.in
     <!-- snippet: replace `A` by `B` -->    what is run is smaller, or local; otherwise as it stands
 
-Also the examples in the comments at the head of the public headers. What surrounds NAME.hpp or NAME.h stands in
+Also the examples in the comments at the head of the public headers. The surroundings of NAME.hpp or NAME.h are in
 python/tests/surroundings/header_NAME.cpp.in or header_NAME.c.in.
 """
 

@@ -38,8 +38,8 @@ def _table(pid: int, name: str) -> list[list[str]]:
 
 
 def datagram_sockets(pid: int) -> list[str]:
-    """The kernel's tables (udp, raw, packet, ...) that name a socket of the process: what packets of strangers reach
-    without a connection."""
+    """The kernel's tables (udp, raw, packet, ...) with a socket of the process, which strangers' packets reach without
+    a connection."""
     inodes = _inodes(pid)
     places = dict.fromkeys(("udp", "udp6", "udplite", "udplite6", "raw", "raw6", "icmp", "icmp6"), 9) | {"packet": 8}
     return [name for name, at in places.items() for fields in _table(pid, name) if fields[at] in inodes]
@@ -100,7 +100,7 @@ def opening(purpose: int = CONTROL, key: int = 0, version: int = VERSION) -> byt
 
 
 def handshake(connection: socket.socket, secret: bytes, purpose: int = CONTROL, key: int = 0) -> tuple[bytes, bool]:
-    """The client's side; what it sent, and whether the server let it in."""
+    """The client's side: the bytes that it sent, and whether the server admitted it."""
     first = opening(purpose, key)
     connection.sendall(first)
     answer = _exactly(connection, ANSWER.size)

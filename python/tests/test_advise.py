@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry advise`: real runs, the arithmetic on made-up ones, and what is refused."""
+"""`wherry advise`: real runs, the arithmetic on made-up ones, and refusals."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def test_program_gets_advice(jobs: Jobs, tmp_path: Path, placement: str) -> None
     file, app = tmp_path / "advice.json", str(program("histogram"))
     words = ["--nodes", "2", "--placement", placement, "--json", str(file), "--", app, "--updates", "1e6"]
     done = advise_on(jobs, *words)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
+    assert all(line.startswith("[0] ") for line in done.stderr.splitlines()), "what the program says for people"
     advice = json.loads(file.read_text())
     assert advice["program"] == [app, "--updates", "1e6"]
     assert (advice["placement"], advice["nodes"], advice["ranks"]) == (placement, 2, 2)
@@ -105,7 +106,10 @@ def test_command_line_is_checked(jobs: Jobs, tmp_path: Path) -> None:
     assert advise_on(jobs, "--calibrate", "--", "true").returncode == 2
     (tmp_path / "file").write_text("{}")
     done = advise_on(jobs, "--thresholds", str(tmp_path / "file"), "--", "true")
-    assert (done.returncode, done.stderr) == (1, f"wherry: {tmp_path / 'file'} is no path profile: it lacks 'name'\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"wherry: {tmp_path / 'file'} is not a path profile: it lacks 'name'\n",
+    )
 
 
 def kernel(*words: str) -> dict[str, Any]:
@@ -332,7 +336,7 @@ def test_the_profile_in_use_is_the_calibration(tmp_path: Path, monkeypatch: pyte
     path.write_text(json.dumps(document))
     assert warnings == []
     assert calibration.find(warnings.append) is DEFAULT
-    assert "no use" in warnings[0]
+    assert "cannot be used" in warnings[0]
     with pytest.raises(NotFound):
         calibration.load(tmp_path / "none")
 

@@ -107,7 +107,7 @@ def test_default_directory_that_somebody_else_made_first_is_refused_and_no_file_
     thesis = tmp_path / "thesis.tex"
     thesis.write_text("years of work")
     monkeypatch.delenv("WHERRY_SESSION", raising=False)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))  # as /tmp, where anybody may make wherry-UID
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))  # like /tmp, where any user may make wherry-UID
     theirs = tmp_path / "wherry"
     theirs.mkdir()
     (theirs / "agent.log").symlink_to(thesis)
@@ -146,7 +146,7 @@ def test_standard_error_of_the_agent_is_its_log(wherryd: Path, tmp_path: Path) -
 
 @contextlib.contextmanager
 def session_file_that_names(where: Path, command: list[str], **fields: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Of an agent that is dead: its pid is that of `command` by now, which must live on."""
+    """The session file of a dead agent: its pid now belongs to `command`, which must stay alive."""
     innocent = subprocess.Popen(command)
     try:
         said = {"version": 2, "pid": innocent.pid, "control": "x", "host": "", "port": 0, "token": "t"}
@@ -201,6 +201,29 @@ def test_wrong_setting_is_reported_in_the_agents_own_words(
     assert status == 1
     assert "plenty" in err
     assert "Traceback" not in err
+
+
+def test_a_budget_beyond_the_memory_that_is_left_is_a_warning(
+    capfd: pytest.CaptureFixture[str], wherryd: Path, tmp_path: Path
+) -> None:
+    where = str(tmp_path / "a.json")
+    status, out, err = run(capfd, "agent", "start", "--budget", "60TiB", "--session-file", where)
+    assert (status, out) == (0, "")
+    try:
+        assert "wherryd: warning: agent.budget is 61440.0 GiB, and " in err
+        assert "agent started" in err
+        assert "agent.budget is 61440.0 GiB" in (tmp_path / "a.log").read_text()
+    finally:
+        assert run(capfd, "agent", "stop", "--agent", where)[0] == 0
+
+
+@pytest.mark.parametrize("budget", ["0", "1KiB", "65TiB"])
+def test_a_budget_that_cannot_be_is_refused_with_the_limits(
+    capfd: pytest.CaptureFixture[str], wherryd: Path, tmp_path: Path, budget: str
+) -> None:
+    status, _, err = run(capfd, "agent", "start", "--budget", budget, "--session-file", str(tmp_path / "a.json"))
+    assert status == 1
+    assert "want 1MiB to 64TiB" in err
 
 
 def test_an_agent_in_the_background_keeps_no_file_of_its_caller_open(wherryd: Path, tmp_path: Path) -> None:
@@ -354,6 +377,7 @@ def test_rdma_by_name_where_there_is_none_is_an_error(
     for status, said in ((done.returncode, done.stderr), (started[0], started[2])):
         assert status == 1
         assert "transport 'rdma' cannot be had here" in said
+        assert "/sys/class/infiniband lists the RDMA devices" in said
     assert not Path(where[-1]).exists()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent of deploy/wherryd.service: one user runs it, others of its group use it. Root plays all of them."""
+"""The agent of deploy/wherryd.service: one user runs it, others of its group use it. Root acts as all of them."""
 
 import grp
 import os

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from apps import ALONE, execute, run_app
+from apps import ALONE, execute, program, run_app
 
 
 def splitmix(seed: int, indices: np.ndarray) -> np.ndarray:
@@ -64,9 +67,41 @@ def test_wrong_options_expect_what_they_should_be(arguments: tuple[str, str], me
     assert message in done.stderr
 
 
+def test_people_read_a_summary_and_programs_json(tmp_path: Path) -> None:
+    done = execute("histogram", "--updates", 12345, "--counters", 16)
+    line = json.loads(done.stdout)
+    assert line["updates_per_second"] == pytest.approx(12345 / line["seconds"])
+    said = done.stderr.splitlines()
+    assert said[0].startswith("histogram: 12,345 updates in ")
+    assert said[0].endswith(" updates a second")
+    assert said[1].startswith("  1 rank on 1 node, placement inline: 12,345 messages, ")
+    assert said[2] == f"  counters 16, seed 1, checksum {line['checksum']}"
+
+    ours, theirs = os.openpty()
+    words = [str(program("histogram")), "--updates", "12345", "--counters", "16"]
+    try:
+        done = subprocess.run(words, stdout=theirs, stderr=subprocess.PIPE, text=True, timeout=300)
+        assert (done.returncode, done.stderr) == (0, "")
+        shown = os.read(ours, 1 << 16).decode()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert shown.startswith("histogram: 12,345 updates in "), "a terminal gets no JSON"
+    assert "{" not in shown
+
+
+def test_directories_of_results_are_made(tmp_path: Path) -> None:
+    done = execute(
+        "histogram", "--updates", 10, "--output", tmp_path / "a" / "b" / "out", "--json", tmp_path / "c" / "j"
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "a" / "b" / "out.0.npy").is_file()
+    assert json.loads((tmp_path / "c" / "j").read_text())["updates"] == 10
+
+
 @pytest.mark.parametrize("option", ["--output", "--json"])
 def test_files_that_cannot_be_written_expect_their_name(option: str) -> None:
-    done = execute("histogram", "--updates", 10, option, "/nowhere/out")
+    done = execute("histogram", "--updates", 10, option, "/dev/null/out")
     assert done.returncode == 1
-    assert "histogram: rank 0: cannot write /nowhere/out" in done.stderr
-    assert "No such file or directory" in done.stderr
+    assert "histogram: rank 0: cannot write /dev/null/out" in done.stderr
+    assert "Not a directory" in done.stderr

@@ -68,7 +68,7 @@ def test_absorbing_slab_expect_exponential_transmission(tmp_path: Path, sigma: f
     through = math.exp(-sigma * thickness)
     assert abs(out.json["escaped"][1] / n - through) < 4 * math.sqrt(through * (1 - through) / n)
     assert out.json["escaped"][1] + out.json["captured"] == n
-    # In every layer too: what enters it collides in it with a probability of 1 - exp(-sigma dx).
+    # Also in every layer: a particle that enters collides there with a probability of 1 - exp(-sigma dx).
     layers = field(out, "collisions", 256).reshape(4, 4, 16).sum(axis=(0, 1))
     expected = n * np.exp(-sigma * thickness * np.arange(16) / 16) * -np.expm1(-sigma * thickness / 16)
     assert (np.abs(layers - expected) < 5 * np.sqrt(expected)).all()

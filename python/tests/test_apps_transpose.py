@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""apps/transpose, and what all applications with matrices read, against scipy.sparse."""
+"""apps/transpose, and the common matrix readers of the applications, against scipy.sparse."""
 
 from __future__ import annotations
 

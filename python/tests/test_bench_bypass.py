@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry bench bypass`: how bars come about, what happens to programs, and a small run of the models."""
+"""`wherry bench bypass`: the sources of bars, the handling of programs, and a small run of the models."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_a_whole_run_with_programs_that_write_rows(tmp_path: Path, monkeypatch: 
     assert bench.results.qemu[0].frames == 200
     assert bench.results.constants[0].mark == "fitted"
     assert bench.versions["verilator"] == "5.48"
-    # No bar is forgotten, and what did not run is not met.
+    # No bar is forgotten, and bars that did not run are not met.
     assert set(bench.bars) | set(bench.not_run) == set(bars.TARGETS)
     assert not set(bench.bars) & set(bench.not_run)
     assert bench.not_run["qemu_frames_wrong_igb"] == "no QEMU with igb"
@@ -216,7 +216,9 @@ def test_failure_of_one_experiment_loses_no_other(tmp_path: Path, monkeypatch: p
     assert set(left.not_measured) == {"tcp"}
     assert "model failed" in left.not_run["model_error_tcp_goodput"]
     script(tmp_path / "model", "open(arguments[1], 'w').write('{\"tcp\": [{}]}')")
-    with pytest.raises(BenchError, match=r"rows that are not as docs/bench-bypass.md describes them: KeyError"):
+    with pytest.raises(
+        BenchError, match=r"rows that are not as docs/reference/bench-bypass.md describes them: KeyError"
+    ):
         bench_bypass.run(file, only=["tcp"], progress=QUIET)
 
 
@@ -342,10 +344,12 @@ def test_rates_and_resources_are_of_one_core(tmp_path: Path) -> None:
 def test_documentation_names_every_key_and_bar() -> None:
     root = paths.repository()
     assert root is not None
-    text = (root / "docs" / "bench-bypass.md").read_text()
+    text = (root / "docs" / "reference" / "bench-bypass.md").read_text()
     named = set(re.findall(r'`"?([a-z0-9_]+)"?`', text))
     kinds = [BypassResults, *(row_type(BypassResults, section) for section in dataclasses.fields(BypassResults))]
     for kind in kinds:
         missing = set(keys(kind)) - named
-        assert not missing, f"docs/bench-bypass.md does not describe {sorted(missing)} of {kind.__name__}"
-    assert not (missing := set(bars.TARGETS) - named), f"docs/bench-bypass.md does not name the bars {sorted(missing)}"
+        assert not missing, f"docs/reference/bench-bypass.md does not describe {sorted(missing)} of {kind.__name__}"
+    assert not (missing := set(bars.TARGETS) - named), (
+        f"docs/reference/bench-bypass.md does not name the bars {sorted(missing)}"
+    )

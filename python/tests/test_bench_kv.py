@@ -127,7 +127,7 @@ def test_harness_of_the_simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(BenchError, match="status 3"):
         bench_kv.run(tmp_path / "other.json", only=["line_rate"], progress=QUIET)
     harness(program, "open(arguments[1], 'w').write('{\"line_rate\": [{}]}')")
-    with pytest.raises(BenchError, match=r"rows that docs/bench-json.md does not describe: KeyError"):
+    with pytest.raises(BenchError, match=r"rows that docs/reference/bench-json.md does not describe: KeyError"):
         bench_kv.run(tmp_path / "other.json", only=["line_rate"], progress=QUIET)
     left = parse_as(KvBench, json.loads((tmp_path / "other.json").read_text()))
     assert (left.bars, left.results.line_rate, set(left.not_measured)) == ({}, [], {"line_rate"})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The benchmark program itself, as `wherry bench move` runs it; test_cli.py has what surrounds it."""
+"""The benchmark program itself, as `wherry bench move` runs it. test_cli.py tests the command around it."""
 
 from __future__ import annotations
 
@@ -50,3 +50,19 @@ def test_two_experiments_of_a_quick_run(tmp_path: Path) -> None:
         assert basis.beside, "the figure with cold caches stands beside the one with warm ones"
     assert "after_wait" in report.build([file])
     assert load(file) == bench
+
+
+def test_readers_of_a_quick_run(tmp_path: Path) -> None:
+    file = tmp_path / "move.json"
+    bench = run(file, quick=True, only=["readers"])
+    assert [row.reader for row in bench.results.readers] == ["none", "plain", "lz4"]
+    for row in bench.results.readers:
+        assert row.size == 8 << 20
+        assert 0 < row.call_us < row.step_us
+        assert 0 < row.wait_us < row.step_us
+        assert (row.read_percent > 0) == (row.reader != "none")
+        assert row.read_percent <= 100
+    assert set(bench.bars) == {"plain_reader_host_ratio", "lz4_reader_host_ratio"}
+    for name in bench.bars:
+        assert basis_of(name, bench.results).beside
+    assert "What readers cost the host" in report.build([file])

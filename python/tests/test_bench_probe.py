@@ -229,7 +229,9 @@ def test_the_file_of_a_run_is_a_chapter(tmp_path: Path) -> None:
 def test_documentation_names_every_experiment_and_bar() -> None:
     root = repository()
     assert root is not None
-    page = (root / "docs" / "probe.md").read_text() + (root / "docs" / "probe-cache.md").read_text()
+    page = (root / "docs" / "guide" / "probe.md").read_text() + (
+        root / "docs" / "design" / "probe-cache.md"
+    ).read_text()
     for name in (*TARGETS, *CACHE_USES, *DMA_TARGETS, *(section.name for section in dataclasses.fields(ProbeResults))):
         assert f"`{name}`" in page, name
     assert EXPERIMENTS == (

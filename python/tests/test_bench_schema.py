@@ -68,7 +68,7 @@ def test_unknown_keys_are_ignored(move: Document) -> None:
 
 
 def change(path: str, value: Any) -> Callable[[Document], None]:
-    """Sets, or with `...` removes, what `path` names: "results.flight.0.size"."""
+    """Sets, or with `...` removes, the value at `path`: "results.flight.0.size"."""
 
     def apply(document: Document) -> None:
         *parents, last = path.split(".")
@@ -231,7 +231,7 @@ def row_type(results: type, section: dataclasses.Field[Any]) -> type:
 def test_documentation_names_every_key() -> None:
     root = paths.repository()
     assert root is not None, "tests run in a checkout"
-    named = set(re.findall(r'`"?([a-z0-9_]+)"?`', (root / "docs" / "bench-json.md").read_text()))
+    named = set(re.findall(r'`"?([a-z0-9_]+)"?`', (root / "docs" / "reference" / "bench-json.md").read_text()))
     kinds = [MoveBench, Machine, Bar, Results]
     kinds += [Initiate, Bandwidth, Mapped, Buffers]
     kinds += [Conversion, ApproachRow, FlightRow]
@@ -239,7 +239,7 @@ def test_documentation_names_every_key() -> None:
         kinds += [bench, results, *(row_type(results, section) for section in dataclasses.fields(results))]
     for kind in kinds:
         missing = set(keys(kind)) - named
-        assert not missing, f"docs/bench-json.md does not describe {sorted(missing)} of {kind.__name__}"
+        assert not missing, f"docs/reference/bench-json.md does not describe {sorted(missing)} of {kind.__name__}"
 
 
 def test_this_machine() -> None:

@@ -126,7 +126,7 @@ def test_arrays_live_until_what_is_in_flight_has_arrived(bench: Bench) -> None:
         gc.collect()
         assert gone() is not None
     bench.session.drain(WAIT)
-    stream.offload({"x": np.zeros(1)}).wait(WAIT)  # which lets go of what has arrived
+    stream.offload({"x": np.zeros(1)}).wait(WAIT)  # which releases frames that have arrived
     gc.collect()
     assert gone() is None
     assert np.array_equal(bench.read(name)[0].batch["x"], np.full(1000, 5.0))

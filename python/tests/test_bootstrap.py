@@ -46,7 +46,7 @@ Connect = Callable[[bytes], Awaitable[Peer]]
 
 
 def serve(tmp_path: Path, ranks: int, body: Callable[[bootstrap.Server, Connect], Awaitable[None]]) -> list[str]:
-    """Runs `body` with a server; returns what the server found broken."""
+    """Runs `body` with a server. Returns the failures that the server found."""
     broken: list[str] = []
 
     async def run() -> None:
@@ -79,8 +79,8 @@ def serve(tmp_path: Path, ranks: int, body: Callable[[bootstrap.Server, Connect]
         (frame(JOIN, b""), "for the ranks of its job"),
         (frame(JOIN, struct.pack("<II", bootstrap.VERSION, 1 << 31)), "malformed greeting"),
         (join(0)[:4] + struct.pack("<H", CONTRIBUTE) + join(0)[6:], "for the ranks of its job"),
-        (struct.pack("<IH", 1 << 30, JOIN), "no frames"),
-        (struct.pack("<IH", 0, JOIN), "no frames"),
+        (struct.pack("<IH", 1 << 30, JOIN), "not frames of Wherry"),
+        (struct.pack("<IH", 0, JOIN), "not frames of Wherry"),
         (join(0) + contribution(1, b""), "exchange 0 was due"),
         (join(0) + frame(CONTRIBUTE, b"123"), "not expected"),
         (join(0) + frame(CONTRIBUTE, struct.pack("<II", 0, 9) + b"8 bytes!"), "malformed"),

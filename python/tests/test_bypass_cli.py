@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry bypass` on machines that are trees of files: what it finds, says, and ends with."""
+"""`wherry bypass` on machines that are trees of files: its findings, output and exit status."""
 
 from __future__ import annotations
 
@@ -99,7 +99,8 @@ def probe(sysfs: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def answer(done: subprocess.CompletedProcess[str], command: str, status: int, cause: str) -> dict[str, Any]:
-    """What --json printed, which begins alike whatever comes of a command; docs/bypass-host.md, "For programs"."""
+    """The output of --json, which begins with the same fields for every outcome; docs/guide/bypass-host.md, "For
+    programs"."""
     document: dict[str, Any] = json.loads(done.stdout)
     assert list(document)[:4] == ["command", "exit_status", "cause", "error"], document
     assert done.returncode == status, done.stderr
@@ -290,7 +291,7 @@ def test_ctrl_c_ends_a_program_that_was_stopped(tmp_path: Path) -> None:
 def test_documentation_names_every_status_and_cause() -> None:
     root = paths.repository()
     assert root is not None
-    page = (root / "docs" / "bypass-host.md").read_text()
+    page = (root / "docs" / "guide" / "bypass-host.md").read_text()
     causes = (root / "src" / "bypass" / "cause.hpp").read_text()
     names = re.findall(r'return "(\w+)"', causes)
     assert len(names) == len(re.findall(r"^  k\w+ = \d+,", causes, re.MULTILINE)) > 10

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry bypass demo`: a NIC that nobody here wrote, driven by the card's RTL, answers Linux. docs/bypass-qemu.md."""
+"""`wherry bypass demo`: QEMU's NIC, driven by the card's RTL, answers Linux. docs/design/bypass-qemu.md."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from wherry.system import paths
 PINGS = 20
 KEYS = 8
 
-# Echo requests by hand, of all sizes, each with contents of its own; then the store, by its ordinary client.
+# Hand-made echo requests of all sizes, each with its own contents; then the store, by its ordinary client.
 TRAFFIC = f"""
     import json, os, random, socket, struct
     from wherry.kv import Client
@@ -69,7 +69,7 @@ def program(namespaces: None) -> Path:
 
 
 class Place:
-    """Where a demonstration runs, and what must be empty afterwards."""
+    """The place of a demonstration, and the things that must be empty afterwards."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -109,7 +109,7 @@ class Place:
 
 @pytest.fixture
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For programs that stand before those of the machine."""
+    """For programs that take the place of the machine's."""
     return tmp_path_factory.mktemp("tools")
 
 

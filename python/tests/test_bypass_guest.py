@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry-bypass` in a Linux guest with an IOMMU, a NIC of QEMU, and the Verilated core. docs/bypass-host.md."""
+"""`wherry-bypass` in a Linux guest with an IOMMU, a NIC of QEMU, and the Verilated core. docs/guide/bypass-host.md."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def test_a_stopped_program_expect_the_card_answers_and_no_time_is_used(figures: 
 
 
 def test_set_up_expect_less_than_a_minute(figures: dict[str, Any]) -> None:
-    # The threshold is the issue's, and thirty times what it takes: a busy machine stays below it, too.
+    # The threshold is thirty times the usual time, so a busy machine stays below it, too.
     assert figures["guest_setup_s"] <= 60
 
 
 def test_after_each_end_expect_the_kernels_driver_passes_traffic(figures: dict[str, Any]) -> None:
     assert figures["wrong"] == []
     assert figures["pings"] >= 4 * 3  # four times three, and requests for the address
-    # A killed program's card is reset with it: nothing of what it held may come out.
+    # A killed program's card is reset with it, so no frame inside it may come out.
     assert {turn["uninvited"] for turn in figures["turns"]} == {0}
     assert not figures["mapped_after_down"]

@@ -35,7 +35,7 @@ def test_pages_count_as_many_families_as_the_table_has() -> None:
     count = rf"({'|'.join(WORDS)}|\d+)"
     said = re.compile(rf"\b{count} (?:of the {count} )?(?:NIC )?(?:families|personalities)\b", re.IGNORECASE)
     found = 0
-    for page in (root / "README.md", *sorted((root / "docs").glob("*.md"))):
+    for page in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
         for match in said.finditer(" ".join(page.read_text().split())):
             some, every = match[1], match[2] or match[1]
             assert number(every) == len(personalities.PERSONALITIES), f"{page.name}: {match[0]}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bypass card behind QEMU's NICs: real DMA engines that nobody here wrote. docs/bypass-qemu.md."""
+"""The bypass card behind QEMU's NICs, which are independent DMA engines. docs/design/bypass-qemu.md."""
 
 from __future__ import annotations
 

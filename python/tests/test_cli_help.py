@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Help texts: what the source says is what the terminal shows."""
+"""Help texts: the terminal shows the text of the source."""
 
 from __future__ import annotations
 

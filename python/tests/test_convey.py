@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C interfaces of route: conveyors, and route.h. Each program checks what it gets and ends its job otherwise."""
+"""The C interfaces of route: conveyors, and route.h. Each program checks its input, and ends its job if it is wrong."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ PROGRAMS = [
 ]
 SHAPES = [(1, 2), (2, 2)]
 PARTS = {f"route_convey_{name}": ["10"] for name in ("histogram", "gather", "elastic")}
-"""What has these programs do a tenth: in buffers of a kilobyte each few items cost a switch between ranks, and all of
-them more than a minute of CPU time. All are still thousands of buffers; other tests do all in larger ones."""
+"""Makes these programs do a tenth of the work. In buffers of a kilobyte a few items cost a switch between ranks, and
+the full work takes more than a minute of CPU time. All are still thousands of buffers; other tests do all in larger
+ones."""
 
 
 @pytest.fixture

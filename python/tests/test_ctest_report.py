@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No test is skipped without a word, and in CI none that can run there; what failed is said last and alone."""
+"""Every skip is reported, and in CI a test that can run must not be skipped. Failures are listed last, by
+themselves."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ def said(build: Path, log: str, **environment: str) -> subprocess.CompletedProce
     return report(build, **environment)
 
 
-def report(build: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command: list[str | Path] = [sys.executable, paths.PACKAGE.parent.parent / "tools/ctest_report.py", build]
+def report(build: Path, *others: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command: list[str | Path] = [sys.executable, paths.PACKAGE.parent.parent / "tools/ctest_report.py", build, *others]
     clean = {name: value for name, value in os.environ.items() if name != "NO_SKIPS"}
     return subprocess.run(command, capture_output=True, text=True, env=clean | environment)
 
@@ -78,6 +79,21 @@ def test_what_failed_is_said_alone(tmp_path: Path) -> None:
         "error: dies of build failed:\n[ RUN      ] C.Two\nlast words\n"
         "error: hangs of build failed:\n[ RUN      ] D.Two\nstill here\n"
     )
+
+
+def test_what_another_build_left_to_this_one_must_have_run(tmp_path: Path) -> None:
+    build, other = tmp_path / "asan", tmp_path / "release"
+    build.mkdir()
+    other.mkdir()
+    (build / "CTestTestfile.cmake").write_text('add_test(one "true")\nadd_test(two "true")\n')
+    assert subprocess.run(["ctest"], cwd=build, capture_output=True, check=False).returncode == 0
+    assert report(build, other).returncode == 0, "it left nothing"
+    (other / "left_to_asan.txt").write_text("two\none\n")
+    assert report(build, other).returncode == 0
+    (other / "left_to_asan.txt").write_text("two\nthree\none\nfour\n")
+    done = report(build, other)
+    assert done.returncode == 1
+    assert done.stderr == f"error: {other} leaves to {build} what did not run there: three, four\n"
 
 
 def test_in_ci_a_skipped_python_test_fails_unless_the_machine_may_lack_what_it_takes(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The systemd unit: what it says fits the agent's settings, and systemd understands it. And the environment of CI."""
+"""The systemd unit: its settings fit the agent, and systemd understands it. And the environment of CI."""
 
 import configparser
 import os

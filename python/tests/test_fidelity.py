@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/fidelity.md and spec/fidelity.toml: fresh, complete, and refused when they say what is not so."""
+"""docs/reference/fidelity.md and spec/fidelity.toml: fresh, complete, and refused if they are wrong."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_what_is_committed_is_fresh() -> None:
 
 
 def test_each_published_value_stands_once_on_the_page() -> None:
-    page = (ROOT / "docs" / "fidelity.md").read_text()
+    page = (ROOT / "docs" / "reference" / "fidelity.md").read_text()
     shown = Counter(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
     ids = []
     for table, count in TABLES.items():
@@ -60,7 +60,7 @@ def test_each_published_value_stands_once_on_the_page() -> None:
 
 
 def test_the_counts_of_the_page_are_those_of_its_rows() -> None:
-    page = (ROOT / "docs" / "fidelity.md").read_text()
+    page = (ROOT / "docs" / "reference" / "fidelity.md").read_text()
     counted: Counter[str] = Counter()
     for section in page.split("\n### ")[1:]:
         rows = re.findall(r"^\| `\w+` \|.*$", section, re.MULTILINE)
@@ -101,11 +101,11 @@ def test_a_change_of_a_verdict_or_of_a_value_makes_the_page_stale(copy: Path) ->
     before = fidelity.generated(copy)
     spoil(copy, "The model's size curve saturates later", "Another reason")
     after = fidelity.generated(copy)
-    assert after["docs/fidelity.md"] != before["docs/fidelity.md"]
+    assert after["docs/reference/fidelity.md"] != before["docs/reference/fidelity.md"]
     table = copy / "spec" / "published" / "host_bypassing.csv"
     table.write_text(table.read_text().replace(",7.99,us,", ",6.99,us,", 1))
     worse = fidelity.generated(copy)
-    row = re.search(r"^\| `hb_s3_latency_avg` .*$", worse["docs/fidelity.md"], re.MULTILINE)
+    row = re.search(r"^\| `hb_s3_latency_avg` .*$", worse["docs/reference/fidelity.md"], re.MULTILINE)
     assert row is not None
     assert "error +13.5 %" in row[0]  # 7.933 us of 6.99
 
@@ -122,7 +122,7 @@ def test_services_have_the_same_published_values(of: str, table: str) -> None:
             assert (float(rows[identifier][key]) if rows[identifier][key] else None) == entry.get(key), identifier
 
 
-@pytest.mark.may_lack  # the tables of the workplace are no part of the project
+@pytest.mark.may_lack  # the published tables are not part of the project
 @pytest.mark.parametrize("table", list(TABLES))
 def test_the_projects_copy_is_that_of_the_workplace(table: str) -> None:
     found = next((path for place in (ROOT, ROOT.parent)

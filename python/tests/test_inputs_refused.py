@@ -136,9 +136,9 @@ def test_nulls_need_a_nullable_column_and_nothing_else_does(bench: Bench) -> Non
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"strategy": "fast"}, wherry.Unsupported, "strategy 'fast' is none of raw, arrays"),
+        ({"strategy": "fast"}, wherry.InvalidArgument, "strategy 'fast' is none of raw, arrays"),
         ({"schema": None}, wherry.InvalidArgument, "a stream needs a schema"),
-        ({"schema": 3}, wherry.InvalidArgument, "a int is no schema"),
+        ({"schema": 3}, wherry.InvalidArgument, "a int is not a schema"),
         ({"schema": {}}, wherry.InvalidArgument, "no fields"),
         ({"strategy": "raw"}, wherry.InvalidArgument, "raw stream has no schema"),
         ({"name": ""}, wherry.InvalidArgument, "stream name ''"),

@@ -52,7 +52,7 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(prefix: Path, tmp_path: Path) -> Iterator[Run]:
-    """Runs commands for which an empty file system hides the checkout, in an environment of their own."""
+    """Runs commands in a private environment, where an empty file system hides the checkout."""
     hide = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
     hide += ["sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(ROOT)]
     if subprocess.run([*hide, "true"], capture_output=True, check=False).returncode != 0:
@@ -91,6 +91,37 @@ def test_a_program_in_c_is_built_and_runs_after_the_checkout_is_gone(run: Run, p
     flags = run("env", f"PKG_CONFIG_PATH={prefix}/lib/pkgconfig", "pkg-config", "--cflags", "--libs", "wherry").split()
     run("gcc", "-std=c99", "program.c", "-o", "program", *flags, f"-Wl,-rpath,{prefix}/lib")
     assert "frame 0 took the agent" in run("env", "WHERRY_AGENT=embedded", "./program")
+
+
+MODULE_COMMANDS = """
+proc module-whatis {text} {}
+proc conflict {name} {}
+proc prepend-path {name value} {puts "prepend $name $value"}
+proc append-path {name value} {puts "append $name $value"}
+set ModulesCurrentModulefile [lindex $argv 0]
+source $ModulesCurrentModulefile
+"""
+"""What a module system defines for a module file, as far as ours uses it."""
+
+
+def test_the_module_file_leads_into_the_prefix_wherever_that_is(prefix: Path, tmp_path: Path) -> None:
+    (file,) = (prefix / "share" / "modulefiles" / "wherry").iterdir()
+    assert file.read_text().startswith("#%Module")
+    assert f"wherry {file.name}" in output_of(prefix / "bin" / "wherry-kv", "--version")
+    script = tmp_path / "load.tcl"
+    script.write_text(MODULE_COMMANDS)
+    said = [line.split() for line in output_of("tclsh", script, file).splitlines()]
+    paths = {name: Path(value) for _, name, value in said}
+    assert (paths["PATH"] / "wherry").is_file()
+    assert (paths["PYTHONPATH"] / "wherry" / "__init__.py").is_file()
+    assert (paths["LD_LIBRARY_PATH"] / "libwherry.so").exists()
+    assert (paths["CPATH"] / "wherry" / "kv.h").is_file()
+    assert (paths["PKG_CONFIG_PATH"] / "wherry.pc").is_file()
+    assert paths["CMAKE_PREFIX_PATH"] == prefix
+    assert paths["LIBRARY_PATH"] == paths["LD_LIBRARY_PATH"]
+    assert ["append", "PYTHONPATH"] in [words[:2] for words in said], "numpy of the user's other modules comes first"
+    # Such a variable would be a setting, and the agent refuses those that it does not know.
+    assert not [name for name in paths if name.startswith("WHERRY")]
 
 
 @pytest.fixture

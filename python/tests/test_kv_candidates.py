@@ -24,7 +24,7 @@ PATIENCE_S = 60
 
 
 class Alone:
-    """One node, in a cluster of its own; requests go to it as frames."""
+    """One node, in a cluster of its own. It gets requests as frames."""
 
     def __init__(self, folder: Path) -> None:
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

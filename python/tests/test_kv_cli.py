@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry kv` with real processes: a cluster on the loopback, and what happens to it when they are killed."""
+"""`wherry kv` with real processes: a cluster on the loopback, and its behaviour when they are killed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ def test_put_get_delete_and_versions(home: KvHome, tmp_path: Path) -> None:
     home.ok("delete", "greeting", "--if-version", str(version + 1))
     assert home.run("get", "greeting").returncode == 1
 
-    # Values that are no text, from a file and to one; the number that the text "A" is.
+    # Values that are not text, from a file and to one; and the number of the text "A".
     blob = tmp_path / "blob"
     blob.write_bytes(bytes(range(256)) * 4)
     home.ok("put", "0x41", f"@{blob}")
@@ -121,7 +122,7 @@ def test_a_killed_node_the_others_go_on_and_it_returns_with_the_data(home: KvHom
             alone.get(2)
         for key in set(range(200)) - {2}:
             assert alone.get(key)[0] == (str(key) if key % 3 else f"later {key}").encode()
-        # It leads, too: with the others gone it is the store.
+        # It also leads. With the others gone it is the only replica.
         for number in (0, 2):
             home.kill(number)
             assert eventually(lambda number=number: home.states()[number] == "silent")
@@ -270,7 +271,7 @@ def test_however_it_ends_nothing_is_left(home: KvHome, number: signal.Signals, s
         running.send_signal(number)
         running.communicate(timeout=300)
         assert running.returncode == status
-    if number == signal.SIGKILL:  # nobody was left to remove it; nobody is misled by it
+    if number == signal.SIGKILL:  # no process was left to remove it, and it misleads nobody
         assert eventually(lambda: not home.processes())
         assert "has gone" in home.run("get", "1").stderr
         (home.runtime / "wherry" / "kv-up.json").unlink()
@@ -346,7 +347,7 @@ def test_an_up_that_failed_does_not_block_the_next_one(home: KvHome, tmp_path: P
     assert refused.returncode == 1, refused.stdout
     home.ok("up", "--detach", *place, *QUICK, "--nodes", "2")
     home.ok("down")
-    # One that was used is kept: its ports and what was edited.
+    # A used one is kept, with its ports and edits.
     assert (tmp_path / "place" / "cluster.toml").exists()
 
 
@@ -383,7 +384,7 @@ def test_what_cannot_be_started_says_why(home: KvHome, tmp_path: Path) -> None:
         assert done.returncode == 1
         assert f"{file}, line 6: 'node.number': want a whole number from 0 to 7" in done.stderr
     assert "line 6" in home.run("get", "1", WHERRY_KV_CLUSTER=str(file)).stderr
-    # An address that is not this machine's: the node's own words, and nothing is left.
+    # An address of another machine: the node's own error appears, and nothing remains.
     file.write_text(
         '[cluster]\nname = "x"\nmode = "keeper"\nkeeper = "127.0.0.1:29371"\n'
         '[[node]]\nnumber = 0\nudp = "198.51.100.1:29371"\n'
@@ -443,6 +444,26 @@ def test_etcd_keeps_the_configuration(home: KvHome, tmp_path: Path) -> None:
             etcd.terminate()
 
 
+def test_bench_fills_the_store_though_it_loses_its_lanes(home: KvHome, tmp_path: Path) -> None:
+    """A keeper that stands still for longer than lanes last: all writes in flight end unanswered."""
+    place = ("--dir", str(tmp_path / "place"))
+    home.ok("up", "--detach", "--ping-ms", "40", *place)
+    home.ok("down", *place)
+    file = tmp_path / "place" / "cluster.toml"
+    file.write_text(file.read_text().replace("[timing]\n", "[timing]\nlane_ttl_ms = 100\n"))
+    home.ok("up", "--detach", *place)
+    with ThreadPoolExecutor(1) as pool:
+        bench = pool.submit(home.run, "bench", "--keys", "20000", "--seconds", "0.1")
+        for _ in range(4):
+            time.sleep(0.4)
+            os.kill(home.up.keeper, signal.SIGSTOP)
+            time.sleep(0.4)
+            os.kill(home.up.keeper, signal.SIGCONT)
+        done = bench.result()
+    assert done.returncode == 0, done.stderr
+    home.ok("down", *place)
+
+
 def test_linearizable_while_nodes_are_killed_and_return(home: KvHome, tmp_path: Path) -> None:
     subprocess.run([ROOT / "tools" / "linearizable" / "build"], check=True, timeout=300)
     home.ok("up", "--detach", "--bucket-bits", "8", "--ping-ms", "40", "--restart")
@@ -454,7 +475,7 @@ def test_linearizable_while_nodes_are_killed_and_return(home: KvHome, tmp_path: 
         home.kill(victim)
         assert eventually(lambda victim=victim, pid=pid: home.up.nodes[victim] not in (0, pid))
         home.wait_until_all_serve()
-    # One that stands still for longer than its lease must not answer from what it had.
+    # A node that is stopped for longer than its lease must not answer from its old data.
     for victim in (0, 2):
         pid = home.up.nodes[victim]
         os.kill(pid, signal.SIGSTOP)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""wherry.kv over sockets, against a store written from docs/kv-frame.md in Python."""
+"""wherry.kv over sockets, against a store written from docs/reference/kv-frame.md in Python."""
 
 from __future__ import annotations
 

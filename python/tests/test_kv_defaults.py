@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cluster file leaves out, what docs/kv.md shows, and what `wherry kv up` writes are the same."""
+"""The defaults of a cluster file, the example of docs/guide/kv.md, and the file of `wherry kv up` are equal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def in_code() -> dict[str, int]:
 
 
 def test_defaults_are_those_of_the_docs() -> None:
-    text = (ROOT / "docs" / "kv.md").read_text()
+    text = (ROOT / "docs" / "guide" / "kv.md").read_text()
     block = text.partition("## The cluster file")[2].partition("```toml\n")[2].partition("```")[0]
     defaults = in_code()
     assert defaults.keys() == {

@@ -12,7 +12,7 @@ from kvclusters import keys_of_one_hash
 from wherry.kv.generated import frame as kv
 from wherry.kv.generated import registers as registers
 
-DOCS = Path(__file__).parents[2] / "docs/kv-frame.md"
+DOCS = Path(__file__).parents[2] / "docs/reference/kv-frame.md"
 
 # A replicate frame of 5 bytes of value, from node 3 to node 6: src/kv/frame_test.cpp has the same bytes.
 WRITTEN = bytes.fromhex(
@@ -108,7 +108,8 @@ def test_the_hash_is_the_crc_of_the_keys_bytes() -> None:
 
 
 def candidates(key: int, bits: int) -> list[tuple[int, int]]:
-    """Bucket and number of each, with docs/kv-frame.md taken word by word: bits as a text, the highest first."""
+    """Bucket and number of each, with docs/reference/kv-frame.md taken word by word: bits as a text, the highest
+    first."""
     hashed = f"{crc32c(key.to_bytes(8, 'big')):032b}"
 
     def part(high: int, low: int) -> str:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The judge of kv histories accepts a store that is right and finds out those that are wrong: docs/kv-testing.md."""
+"""The judge of kv histories accepts a store that is right and finds out those that are wrong:
+docs/project/kv-testing.md."""
 
 from __future__ import annotations
 

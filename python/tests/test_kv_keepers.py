@@ -34,7 +34,7 @@ class Keepers:
         self.at = [f"127.0.0.1:{port}" for port in ports[2:4]]
         self.file = folder / "cluster.toml"
         lines = ["[cluster]", 'name = "elect"', 'mode = "etcd"', f"keeper = {json.dumps(self.at)}"]
-        # Nodes of a busy machine shall not be taken for dead.
+        # Nodes of a busy machine must not count as dead.
         lines += [f'etcd = ["{etcd}"]', "bucket_bits = 8", "[timing]", "misses = 30"]
         for number, port in enumerate(ports[4:]):
             lines += ["[[node]]", f"number = {number}", f'udp = "127.0.0.1:{port}"']
@@ -123,8 +123,8 @@ def test_writes_go_on_while_the_elected_keeper_is_stopped_and_after_it_goes_on(
 
 
 def test_reads_and_writes_go_on_while_etcd_is_stopped(keepers: Keepers) -> None:
-    # A keeper that asked etcd in the thread that grants leases would be held up for a second each time, and the nodes'
-    # leases are of 300 ms.
+    # If a keeper asked etcd in the thread that grants leases, it would be blocked for a second each time, and the
+    # nodes' leases last 300 ms.
     with Client(cluster=keepers.file, connect_timeout=60.0, deadline=20.0) as client:
         client.put(1, b"before")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kv protocol's model: holds as it is, and each fault put into it is found."""
+"""The kv protocol's model: it holds unchanged, and each fault put into it is found."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ THREE_RETURN = "-DNODES=3 -DOUT=4 -DRETURNS=4"
 
 FAULTS = {
     "ACK_EARLY": THREE,  # the leader answers before its followers have the write
-    "READ_PENDING": THREE,  # a follower shows what is not committed
+    "READ_PENDING": THREE,  # a follower shows uncommitted values
     "NO_FENCE": THREE,  # a follower acknowledges a write of an earlier epoch
     "NO_DEDUP": THREE,  # a duplicate request is executed again
     "NO_LEASE": THREE,  # a node is removed while it may still answer reads
-    "LANES_LOCAL": THREE,  # only the leader remembers what it executed
+    "LANES_LOCAL": THREE,  # only the leader remembers executed requests
     "NO_REPLAY": THREE,  # a new leader drops writes that may be committed
-    "NO_RECONCILE": THREE,  # a follower keeps what the new leader does not have
+    "NO_RECONCILE": THREE,  # a follower keeps writes that the new leader lacks
     "ROLLBACK_KEEPS_RECORD": THRICE,  # a rolled back write still counts as executed
     "OLD_REPLY": THREE + " -DCAS",  # a client believes a refusal of an earlier epoch
     "REFUSAL_NOT_RECORDED": THREE + " -DCAS",  # a refused request may succeed when it arrives again
     "SERVE_EARLY": RETURNS,  # a returning node serves before it has everything
     "SYNC_NO_LANES": RETURNS,  # a returning node does not fetch the lane records
     "EQUAL_STAYS_SETTLED": THREE_RETURN + " -DE=3",  # a write that comes again does not unsettle its lane's record
-    "TELL_LEFTOVERS": THREE_RETURN + " -DE=4 -DS1=0",  # of a leftover's lane, what was before it is told
+    "TELL_LEFTOVERS": THREE_RETURN + " -DE=4 -DS1=0",  # for a leftover's lane, the earlier state is reported
 }
 
-# Situations that the searches above must come through, lest they hold for want of them.
+# Situations that the searches above must reach, so that they do not hold by missing them.
 SITUATIONS = {
     "COMMIT_IN_LAST_EPOCH": THRICE,
     "RETRY_AFTER_FAILOVER": THREE,
@@ -49,7 +49,7 @@ SITUATIONS = {
 PLACES_FAULTS = {
     "OTHER_FLIGHT": THREE,  # a write does not look for those in flight at the other candidate
     "OWN_VERSIONS": THREE,  # a key that comes again elsewhere gets a version of that bucket alone
-    "READ_FIRST_BUCKET": THREE,  # what is pending counts in the first bucket only
+    "READ_FIRST_BUCKET": THREE,  # pending writes count in the first bucket only
     "OPEN_EARLY": THRICE + " -DK=2 -DREMOVALS=0",  # a leader takes writes while members have leftovers
 }
 PLACES_SITUATIONS = {

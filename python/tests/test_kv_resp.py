@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`wherry kv resp`: the same conversations with the gateway and with Redis itself, byte by byte; Redis' own programs as
-clients; nodes that die."""
+clients; dying nodes."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from wherry.system import netns, paths
 from wherry.system.ports import free_ports
 
 PATIENCE_S = 200.0
-"""A core computes some hundred thousand cycles a second, where nobody else wants the machine."""
+"""A core computes some hundred thousand cycles a second on an idle machine."""
 
 
 @pytest.fixture(name="home")
@@ -268,7 +268,7 @@ def test_a_core_and_a_software_node_in_mode_static_take_neither_back(home: KvHom
             assert number not in serving()
             again.kill()
             again.wait(60)
-            # All of them, for the next turn.
+            # All nodes, for the next turn.
             for process in nodes:
                 process.kill()
                 process.wait(60)

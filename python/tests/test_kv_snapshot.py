@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots of kv clusters: docs/kv-snapshot.md. The files are read and made here by a few lines of Python, from that
-page alone; what a dump says of keys that are written meanwhile is judged as reads that took as long as the dump."""
+"""Snapshots of kv clusters: docs/guide/kv-snapshot.md. A few lines of Python here read and make the files, from that
+page alone. Values of keys that are written during a dump are judged like reads that took as long as the dump."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Content = dict[int, tuple[int, bytes]]
 
 
 def read_snapshot(file: Path) -> tuple[dict[str, Any], Content]:
-    """By docs/kv-snapshot.md."""
+    """By docs/guide/kv-snapshot.md."""
     data = file.read_bytes()
     magic, schema, head_bytes, epoch, began, node, source, bits, name = struct.unpack_from("<8sHHIQBBBB", data)
     assert (magic, schema, head_bytes) == (b"WHERRYKV", 1, 128)
@@ -205,8 +205,8 @@ def test_what_is_no_snapshot_of_use(home: KvHome, tmp_path: Path) -> None:
     changed = bytearray(whole)
     changed[200] ^= 1
     for name, data, words in (
-        ("text.kv", b"key,value\n" * 30, "no snapshot"),
-        ("empty.kv", b"", "no snapshot"),
+        ("text.kv", b"key,value\n" * 30, "not a snapshot"),
+        ("empty.kv", b"", "not a snapshot"),
         ("cut.kv", whole[:-60], "truncated"),
         ("changed.kv", bytes(changed), "checksum"),
         ("newer.kv", whole[:8] + b"\2" + whole[9:], "schema 2"),

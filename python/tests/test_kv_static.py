@@ -20,7 +20,7 @@ NODES = 3
 
 
 class Static:
-    """Nodes that are started one by one, each with a file of its own."""
+    """Nodes that are started one by one, each with its own file."""
 
     def __init__(self, home: KvHome, folder: Path, stack: ExitStack) -> None:
         self._home, self._folder, self._stack = home, folder, stack
@@ -91,7 +91,7 @@ def test_a_node_that_starts_again_does_not_serve_an_empty_table(static: Static) 
             except Error:
                 assert number == 1, "a node that went on"
 
-    # With all of them an empty store starts.
+    # With all nodes an empty store starts.
     for number in range(NODES):
         static.kill(number)
     for number in range(NODES):

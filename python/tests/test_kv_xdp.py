@@ -47,7 +47,7 @@ def test_a_signal_while_the_network_is_made_leaves_nothing(home: KvHome, tmp_pat
 
 
 def inside(home: KvHome, program: str) -> str:
-    """Runs a Python program where clients are; what it prints."""
+    """Runs a Python program in the clients' network. Returns its output."""
     done = subprocess.run(
         home.command("exec", sys.executable, "-c", textwrap.dedent(program)),
         env=home.environment,
@@ -154,7 +154,7 @@ def test_reads_writes_ping_and_bad_frames(home: KvHome, tmp_path: Path) -> None:
     assert missing.returncode == 1
     assert "no network interface nonesuch" in missing.stderr
 
-    # What is not kv's is the kernel's; what is broken is counted.
+    # Frames that are not kv's go to the kernel, and broken ones are counted.
     assert inside(home, PING) == "echo"
     before = dropped(home, 0)
     assert inside(home, WRONG_CHECKSUM) == "7"
@@ -191,7 +191,7 @@ def test_a_node_and_the_switch_die_and_come_back(home: KvHome) -> None:
 
 
 def test_up_is_killed(home: KvHome) -> None:
-    """Then nobody is there to take anything down; nothing is left nevertheless."""
+    """Then no process can clean up, and still nothing remains."""
     home.ok("up", "--detach", *QUICK)
     up = home.up.pid
     file = home.up.namespace

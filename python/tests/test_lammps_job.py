@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main job: its parts one by one (the verdict, the baseline, LAMMPS's arrays, DuckDB's figures), and all of it on
-a small box."""
+"""The main job: its parts one by one (the verdict, the baseline, LAMMPS's arrays, DuckDB's figures), and the whole job
+on a small box."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_wrong_command_lines(line: list[str], capsys: pytest.CaptureFixture[str]
 @pytest.mark.agent
 @pytest.mark.timeout(120)
 def test_the_whole_job_on_a_small_box(tmp_path: Path, wherryd: Path) -> None:
-    """As `make run` does, in a process of its own: LAMMPS, an embedded agent, and the reader."""
+    """Like `make run`, in a separate process: LAMMPS, an embedded agent, and the reader."""
     target = tmp_path / "new" / "lammps.json"
     line = [sys.executable, str(JOB), "--atoms", "4000", "--steps", "40", "--every", "10"]
     line += ["--budget", "64MiB", "--json", str(target)]

@@ -17,6 +17,7 @@ MAKEFILE = """
 one: ; @echo one && until [ -e two.there ]; do sleep 0.05; done
 two: ; @echo two && touch two.there
 three: ; @echo three
+broken: ; @exit 3
 bad: ; @echo bad && until [ -e long.pid ]; do sleep 0.05; done && exit 3
 long: ; @echo $$$$ >long.new && mv long.new long.pid && sleep 600
 """
@@ -65,3 +66,13 @@ def test_an_end_from_outside_ends_all(place: Path) -> None:
     shell = int((place / "long.pid").read_text())
     with pytest.raises(ProcessLookupError):
         os.kill(shell, 0)
+
+
+@pytest.mark.parametrize("flags", ["k", "ks -- X=1"])
+def test_within_make_k_all_lanes_go_on(monkeypatch: pytest.MonkeyPatch, flags: str) -> None:
+    monkeypatch.setenv("MAKEFLAGS", flags)
+    done = lanes("broken three", "two")
+    assert done.returncode == 2
+    assert "three\n" in done.stdout, "what follows in the failed lane"
+    assert done.stdout.endswith("lane 2:\ntwo\n"), "what another lane prints"
+    assert "lane 1 failed; the others go on" in done.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry run` with ranks that do what a test says (src/route/client/bootstrap_testing_main.cpp)."""
+"""`wherry run` with ranks that a test controls (src/route/client/bootstrap_testing_main.cpp)."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ def test_child_that_takes_its_parents_place_is_refused(jobs: Jobs, rank: str, pl
 
 @pytest.mark.usefixtures("told")
 def test_rank_hears_of_a_failure_though_its_agent_is_stopped(jobs: Jobs, rank: str) -> None:
-    """The agent is alive and answers nothing: what rank 0 says of the failure does not wait for it."""
+    """The agent is alive and answers nothing, so rank 0's report of the failure must not wait for it."""
     with jobs.start(*shape(2, 1), "--placement", "host", "--", rank, "spin") as launcher:
         assert launcher.stdout
         assert "rank" in launcher.stdout.readline()
@@ -313,7 +313,7 @@ def test_agent_that_does_not_start_says_why(jobs: Jobs, rank: str) -> None:
     assert "WHERRY_BUDGET" in done.stderr
 
 
-# ---- what ranks and agents get
+# ---- settings of ranks and agents
 
 
 def test_placement_and_agents(jobs: Jobs, rank: str) -> None:
@@ -350,7 +350,7 @@ def test_unknown_variables_of_route_are_named(jobs: Jobs, rank: str) -> None:
         (["--", "/etc"], 1, "/etc is not a program: it is not an executable file"),
         (["--nodes", "0", "--", "true"], 2, "nodes"),
         (["--placement", "moon", "--", "true"], 2, "moon"),
-        (["--cores", "0,x", "--", "true"], 1, "'x' is no core"),
+        (["--cores", "0,x", "--", "true"], 1, "'x' is not a core"),
         (["--cores", "99999", "--", "true"], 1, "may not use core 99999"),
         (["--cores", "0,0", "--", "true"], 1, "named twice"),
         (["--cores", "0", "--placement", "host", "--", "true"], 1, "use shared"),

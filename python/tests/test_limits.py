@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Disks, descriptors and memory run out, and the umask takes everything: what goes on, and what is said."""
+"""Disks, descriptors and memory run out, and the umask removes all rights: the remaining functions, and the
+messages."""
 
 from __future__ import annotations
 
@@ -101,7 +102,7 @@ def test_notes_that_a_full_disk_did_not_take_are_in_the_log_later(home: KvHome, 
         place,
         "sh",
         "-c",
-        # `up --detach` would leave the namespace to its child alone: here its log is on the disk, too.
+        # `up --detach` would leave the namespace to its child alone, so here its log is on the disk, too.
         f"exec {shlex.join(up_command)} >/dev/null 2>{place}/up.log",
     )
     with subprocess.Popen(command, env=home.environment) as up:
@@ -195,7 +196,7 @@ def test_a_node_without_memory_for_its_buckets_says_how_much_it_wants(home: KvHo
     )  # fmt: skip
     assert done.returncode == 1, done.stderr
     said = one_sentence(done.stderr)
-    least = 2**24 * 4 * 1024  # docs/kv.md: 4 KiB of values each
+    least = 2**24 * 4 * 1024  # docs/guide/kv.md: 4 KiB of values each
     wanted = int(said.partition("which want ")[2].split()[0])
     assert least <= wanted < 1.1 * least
     for words in ("node", "2^24 buckets", "ulimit -v", "bucket_bits"):

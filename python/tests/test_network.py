@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two hosts: an agent and a client in two network namespaces, joined by a veth pair, over TCP.
 
-Who is not root makes them in a user namespace. Where that is forbidden, too, these tests fail: they are the only ones
-with two hosts.
+Who is not root makes them in a user namespace. These tests also fail if that is forbidden, because they are the only
+ones with two hosts.
 """
 
 import contextlib
@@ -55,7 +55,7 @@ CLIENT_PROGRAM = textwrap.dedent(
 
 @contextlib.contextmanager
 def _root() -> Iterator[list[str]]:
-    """What a command line begins with to run as somebody who may make network namespaces."""
+    """The beginning of a command line that runs as a user who may make network namespaces."""
     if os.geteuid() == 0:
         yield []
         return
@@ -138,7 +138,7 @@ def remote_agent(hosts: Hosts, tmp_path: Path) -> Iterator[dict[str, object]]:
 
 
 def _client(hosts: Hosts, agent: dict[str, object], transport: str) -> subprocess.Popen[str]:
-    # A PID namespace of its own, as on another machine: shared memory and CMA cannot be the way.
+    # A separate PID namespace, as on another machine, so shared memory and CMA cannot be used.
     own = 'mount --make-rprivate /proc && mount -t proc proc /proc && exec "$@"'
     command = hosts.on(hosts.client, "unshare", "--pid", "--fork", "--mount", "--propagation", "unchanged")
     command += ["sh", "-c", own, "sh", sys.executable, "-c", CLIENT_PROGRAM]
@@ -158,7 +158,7 @@ def test_offload_over_tcp_between_two_hosts(hosts: Hosts, remote_agent: dict[str
         assert not said["mapped"]
         assert said["sequences"] == [0, 1, 2, 3]
 
-        # A stock Flight client on the client's host reads what arrived.
+        # A stock Flight client on the client's host reads the frames.
         reader = textwrap.dedent(
             """
             import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames are Arrow IPC streams for everybody: read by nanoarrow, polars and duckdb, and strictly by pyarrow."""
+"""Frames are Arrow IPC streams for any reader: read by nanoarrow, polars and duckdb, and strictly by pyarrow."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WAIT = 20.0
 
 
 class Source:
-    """A session, and the bytes of what it delivered, as they lie in the agent's memory."""
+    """A session, and the bytes of its delivered frames, as they lie in the agent's memory."""
 
     def __init__(self, agent: Agent) -> None:
         self.file = agent.session_file
@@ -85,7 +85,7 @@ EVERY += [
 
 
 def unsliced(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same rows from offset 0: other libraries' imports of slices are not what is tested here."""
+    """The same rows from offset 0, because other libraries' imports of slices are not under test here."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -175,7 +175,7 @@ DUCKDB_HAS_NONE = [pa.float16(), pa.decimal256(60, 10), pa.struct([])]
 @pytest.mark.parametrize("strategy", ALIGNMENT)
 @pytest.mark.parametrize("kind", [kind for kind in EVERY if kind.values[0] not in DUCKDB_HAS_NONE])
 def test_duckdb(source: Source, kind: pa.DataType, strategy: str) -> None:
-    """DuckDB takes Arrow's C streams: of the agent's memory itself, and of what nanoarrow decoded."""
+    """DuckDB takes Arrow's C streams, from the agent's memory itself, and from nanoarrow's result."""
     with duckdb.connect() as database:
         for wanted, frame in delivered(source, kind, strategy):
             with pa.ipc.open_stream(frame) as stream:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry probe list | run | compare`: what the program measures here, and stand-ins for the program."""
+"""`wherry probe list | run | compare`: the program's measurements here, and stand-ins for the program."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_program_that_nobody_reads_ends() -> None:
         assert process.wait(150) == 130
 
 
-# ---- what the program may say
+# ---- the program's allowed output
 
 
 def test_wrong_data_is_status_1(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""probe's device paths in a Linux guest with QEMU's edu and ivshmem, and Soft-RoCE. docs/probe-devices.md."""
+"""probe's device paths in a Linux guest with QEMU's edu and ivshmem, and Soft-RoCE. docs/guide/probe-devices.md."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What wherry-probe writes, and what it may not: the parser of its lines, the collector, the file of a run."""
+"""wherry-probe's allowed and forbidden output: the parser of its lines, the collector, the file of a run."""
 
 from __future__ import annotations
 
@@ -191,9 +191,10 @@ def test_documentation_names_every_key() -> None:
 
     root = repository()
     assert root is not None
-    page = (root / "docs" / "probe.md").read_text()
+    page = (root / "docs" / "guide" / "probe.md").read_text()
     for kind in (ProbeRun, Settings, MeasuredPath, Row, Start, End, RowLine):
         for name in kind.__struct_encode_fields__:
             if kind in (Start, End) and name not in ProbeRun.__struct_encode_fields__:
                 continue
-            assert f"`{name}`" in page or f"`{name}" in page, f"docs/probe.md does not name {name} of {kind.__name__}"
+            missing = f"docs/guide/probe.md does not name {name} of {kind.__name__}"
+            assert f"`{name}`" in page or f"`{name}" in page, missing

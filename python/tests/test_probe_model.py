@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The analytic model of probe: link, network and call against independent formulas; the fit; what it may see; rows."""
+"""The analytic model of probe: link, network and call against independent formulas; the fit and its inputs; rows."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def test_a_declared_miss_is_missed_and_says_why() -> None:
 
 @pytest.mark.parametrize(("mps", "least"), [(256, 5.0), (512, 5.0)])
 def test_the_chosen_payload_predicts_best(mps: int, least: float) -> None:
-    """What docs/probe-model.md says of MPS: it was chosen so."""
+    """What docs/design/probe-model.md says of MPS: it was chosen so."""
 
     def mean(payload: int) -> float:
         model = predict(stored(), payload)
@@ -330,7 +330,7 @@ def test_the_memorys_constants_are_the_simulations() -> None:
     sections = table("replication")
     exact = sum(float(sections[name]["value"]) == figure.low for name, figure in memory.figures().items()
                 if name.startswith("rep_t5_4"))  # fmt: skip
-    assert exact == 9  # of twelve, as docs/kv-hbm.md says
+    assert exact == 9  # of twelve, as docs/design/kv-hbm.md says
 
 
 # --- the simulations that are recorded

@@ -102,7 +102,7 @@ def test_the_json_has_each_row_with_its_mark(file: Path) -> None:
         )
     assert {row["mark"] for row in document["heldout"]} == {"predicted", "missed", "bound"}
     assert all(bar["pass"] for bar in document["bars"].values())
-    assert [path.name for path in file.parent.iterdir()] == [file.name]  # nothing is left beside it
+    assert [path.name for path in file.parent.iterdir()] == [file.name]  # nothing remains beside it
 
 
 def test_the_report_draws_it(file: Path) -> None:
@@ -110,7 +110,7 @@ def test_the_report_draws_it(file: Path) -> None:
     assert page.count('<svg class="wide" ') == 5
     for anchor in ("model-bandwidths", "model-sizes", "model-channels", "model-heldout", "model-rows"):
         assert f'id="r0-{anchor}"' in page
-    assert "docs/probe-model.md" in page
+    assert "docs/design/probe-model.md" in page
     assert "4 of 4" in page
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading by Flight, from a server of pyarrow's that does as it is told."""
+"""Reading by Flight, from a scripted pyarrow server."""
 
 from __future__ import annotations
 

@@ -107,13 +107,13 @@ def test_page_stands_alone_and_is_well_formed(file: Path) -> None:
         assert reference.startswith("#"), f"the page needs {reference}"
         assert reference[1:] in page.ids
     anchors = [name for name in page.ids if name.startswith("r0-")]
-    assert len(anchors) == len(set(anchors)) == 11  # bars, nine figures, machine
+    assert len(anchors) == len(set(anchors)) == 12  # bars, ten figures, machine
 
 
 def test_no_ink_is_left_and_no_plot_is_empty(file: Path) -> None:
     text = report.build([file])
     assert report.INK not in text
-    assert text.count('<svg class="wide" ') == 9
+    assert text.count('<svg class="wide" ') == 10
     assert "currentColor" in text
     assert report.PUBLISHED in text
 
@@ -166,6 +166,12 @@ def test_bars_say_what_they_use_and_what_they_leave_out(move: Document, bar: str
     assert (line.uses, line.beside) == (basis.uses, basis.beside)
 
 
+def test_what_stands_beside_a_bar_is_written_as_the_bar_is(move: Document) -> None:
+    for row in move["results"]["flight_16_columns"]:
+        row["cpu_ratio"] = 2020.4
+    assert basis_of("flight_host_cpu_ratio_1m", parse(move).results).beside == "16 columns: 2,020"
+
+
 def test_page_shows_what_a_bar_uses_and_what_stands_beside_it(tmp_path: Path, move: Document) -> None:
     move["bars"] = {"flight_host_cpu_ratio_1m": move["bars"]["page_aligned_over_host"]}
     move["results"] = {name: move["results"][name] for name in ("flight", "flight_16_columns")}
@@ -212,7 +218,7 @@ def test_single_size_everywhere_still_draws(tmp_path: Path, move: Document) -> N
         move["results"][name] = [row for row in rows if row["size"] == 1 << 20]
     path = tmp_path / "x.json"
     path.write_text(json.dumps(move))
-    assert report.build([path]).count('<svg class="wide" ') == 9
+    assert report.build([path]).count('<svg class="wide" ') == 10
 
 
 @pytest.mark.parametrize("passed", [True, False])
@@ -237,7 +243,7 @@ def test_other_documents_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text('{"name": "sonar"}')
     with pytest.raises(
-        BenchError, match=r"name is 'sonar'; 'move', 'lammps_lj', 'route', 'kv', 'bypass'.* is expected"
+        BenchError, match=r"name is 'sonar'; 'move', 'lammps_lj', 'lammps_fix', 'route', 'kv', 'bypass'.* is expected"
     ):
         report.build([path])
     path.write_text("[]")
@@ -294,7 +300,7 @@ def test_published_values_in_words(identifier: str, text: str) -> None:
     assert published_text(published_values("move")[identifier]) == text
 
 
-@pytest.mark.may_lack  # the tables are no part of the project
+@pytest.mark.may_lack  # the tables are not part of the project
 @pytest.mark.parametrize(
     ("of", "table"),
     [
@@ -331,7 +337,7 @@ def drawings(text: str, kind: str) -> list[str]:
 def test_a_phone_gets_every_plot_with_its_panels_one_below_the_other(file: Path) -> None:
     text = report.build([file])
     wide, narrow = drawings(text, "wide"), drawings(text, "narrow")
-    assert len(wide) == len(narrow) == 9
+    assert len(wide) == len(narrow) == 10
     stacked = 0
     for one, other in zip(wide, narrow, strict=True):
         assert one.count('id="axes_') == other.count('id="axes_'), "a panel is lost"

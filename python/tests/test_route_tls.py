@@ -24,7 +24,7 @@ def _openssl(*words: str) -> None:
 
 
 def _certificates(directory: Path, authority: str) -> dict[str, str]:
-    """An authority, a certificate of it for 127.0.0.1 and its key: the variables that name them."""
+    """An authority, its certificate for 127.0.0.1 and the key: the variables that name them."""
 
     def at(name: str) -> str:
         return str(directory / f"{authority}-{name}")

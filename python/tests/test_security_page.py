@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/security.md names the test of each of its lines: every one of them exists, in the file that it names."""
+"""docs/guide/security.md names the test of each of its lines: every one of them exists, in the file that it names."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def names_in(name: str) -> set[str]:
 
 
 def rows(page: str) -> list[tuple[str, str]]:
-    """(what one cannot do, its tests) of each line of the tables."""
+    """(the forbidden action, its tests) of each line of the tables."""
     found = []
     for line in page.splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
@@ -82,14 +82,14 @@ def missing(cell: str) -> list[str]:
 
 
 def test_every_line_names_tests_that_exist() -> None:
-    lines = rows((root() / "docs" / "security.md").read_text())
+    lines = rows((root() / "docs" / "guide" / "security.md").read_text())
     assert len(lines) > 50
     wrong = {what: names for what, cell in lines if (names := missing(cell))}
     assert wrong == {}
 
 
 def test_all_tables_are_read() -> None:
-    page = (root() / "docs" / "security.md").read_text()
+    page = (root() / "docs" / "guide" / "security.md").read_text()
     tables = page.count("| cannot | because | test |")
     assert tables == 5
     assert len(rows(page)) == sum(line.startswith("| ") for line in page.splitlines()) - tables

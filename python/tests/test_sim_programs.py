@@ -34,7 +34,7 @@ NAMES = {
     "qemu/bypass_qemu": (["--nic", "nosuch"], "e1000e"),
     "demo/bypass_demo": (["--core", "nosuch"], "twin"),
 }
-"""Those that take names, with one that is unknown, and what they must say is known."""
+"""Programs that take names, with an unknown one, and the known names that they must list."""
 
 
 @pytest.mark.parametrize("name", NAMES)

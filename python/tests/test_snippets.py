@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every block of README and docs, and every example of --help, is run as it stands: python/tests/snippets.py says what
-is not plain. The examples in the public headers compile without a warning."""
+"""Every block of README and docs, and every example of --help, is run unchanged. python/tests/snippets.py covers the
+special cases. The examples in the public headers compile without a warning."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.agent
 ROOT = paths.PACKAGE.parent.parent
 RELEASE = ROOT / "build" / "release"
 SURROUNDINGS = Path(__file__).parent / "surroundings"
-FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 STAYS = re.compile(r"^wherry (kv up(?!.*--detach)|agent start --foreground|bypass demo$)")
 """Commands that go on until Ctrl-C."""
@@ -83,7 +83,7 @@ EXAMPLES_NOT_RUN = {
     "wherry probe run --only ipc --bytes 4096 --depth 1 --depth 16": "likewise",
     "wherry probe run --json a.json": "three minutes; test_probe_cli.py has it shorter",
     "wherry probe run --json build/probe.json": "likewise",
-    "wherry probe compare a.json b.json": "files of the reader; docs/probe.md has it with some",
+    "wherry probe compare a.json b.json": "files of the reader; docs/guide/probe.md has it with some",
     "wherry probe compare build/before.json build/after.json": "files of the reader; test_probe_cli.py has some",
     "wherry probe compare build/twice.json --all": "likewise",
     "wherry bench probe --json build/bench-probe.json": "four minutes; test_bench_probe.py has a stand-in for the program",
@@ -92,15 +92,22 @@ EXAMPLES_NOT_RUN = {
     "wherry report build/bench-move.json": "draws what `wherry bench move` wrote; test_report.py has it",
     "wherry report build/bench-move.json build/bench-route.json build/lammps-lj.json --out build/report.html": "likewise",
     "wherry agent start --foreground --config /etc/wherry.toml": "a file of the machine's; test_agent_cli.py has it",
+    "wherry agent announce etcd:http://127.0.0.1:2379/wherry/lab": "an etcd of the reader's; test_discovery.py has one",
+    "wherry agent announce etcd:http://10.0.0.9:2379/wherry/lab --name node0 --of 4": "likewise",
     "wherry kv up --etcd http://127.0.0.1:2379": "an etcd of the reader's; test_kv_cli.py has one",
     "wherry kv resp": "runs until Ctrl-C, at Redis' own port; test_kv_resp.py has it",
     "wherry kv resp --listen 0.0.0.0:6379 --password-file secret.txt": "likewise",
+    "wherry kv metrics": "runs until Ctrl-C, at a port of its own; test_kv_metrics.py has it",
+    "wherry kv metrics --cluster lab.toml --listen 0.0.0.0:9466": "likewise",
+    "wherry run --hosts node1,node2 --ranks-per-node 8 --placement host -- build/release/apps/histogram": (
+        "machines of the reader; test_hosts.py has a stand-in for ssh, and OpenSSH"
+    ),
 }  # fmt: skip
 """Examples of --help that are not run, and why."""
 
 
 class Workspace:
-    """A directory that looks like the checkout, with a user's surroundings of its own."""
+    """A directory that looks like the checkout, with private user surroundings."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -173,14 +180,14 @@ class Workspace:
         self.run(["wherry", "agent", "start", "--budget", "256MiB"])
 
     def cluster(self) -> Path:
-        """Starts a kv cluster; the file of it is also lab.toml."""
+        """Starts a kv cluster. Its file is also lab.toml."""
         self.run(["wherry", "kv", "up", "--detach", "--name", "lab"])
         file = running.read_up(self.runtime / "wherry" / "kv-up.json").cluster
         (self.directory / "lab.toml").write_text(file.read_text())
         return file
 
     def end(self) -> None:
-        """Ends what a block left running, in the background or otherwise."""
+        """Ends processes that a block left running, in the background or otherwise."""
         deadline = time.monotonic() + 300
         number = signal.SIGTERM
         while found := self._processes():
@@ -219,7 +226,7 @@ def blocks() -> list[Snippet]:
 
 
 def with_surroundings(snippet: Snippet) -> str:
-    """The block in its file of surroundings; what stands at file scope goes where that has @HEAD@."""
+    """The block in its file of surroundings. Lines at file scope go to the place of @HEAD@."""
     suffix = {"python": "py"}.get(snippet.language, snippet.language)
     if not snippet.around:
         return snippet.to_run
@@ -308,7 +315,7 @@ def examples() -> dict[str, list[str]]:
     def below(command: object, words: list[str]) -> Iterator[tuple[str, list[str]]]:
         text = str(getattr(command, "help", "") or "").replace("\\[", "[")
         lines = [line.strip() for line in text.split("\n") if re.match(r" +(wherry |[A-Z_]+=\S+ wherry )", line)]
-        lines = [re.sub(r"\s{2,}[^ -].*$", "", line) for line in lines]  # what it does stands beside it
+        lines = [re.sub(r"\s{2,}[^ -].*$", "", line) for line in lines]  # its explanation is beside it
         yield " ".join(words), lines
         for name, child in getattr(command, "commands", {}).items():
             yield from below(child, [*words, name])
@@ -371,7 +378,7 @@ RUN_FROM_TEXT = (
 
 
 def commands_in_text() -> list[tuple[str, str]]:
-    """(place, command) of what stands between backticks in running text."""
+    """(place, command) for commands between backticks in running text."""
     found = []
     for file in FILES:
         text = re.sub(r"^```.*?^```$", "", file.read_text(), flags=re.M | re.S)
@@ -380,7 +387,7 @@ def commands_in_text() -> list[tuple[str, str]]:
 
 
 def test_commands_in_running_text_exist_with_their_options() -> None:
-    """`wherry agent start|stop` stands for two of them, and NAME for any."""
+    """`wherry agent start|stop` means two of them, and NAME means any."""
     wrong = []
     for place, line in commands_in_text():
         words = line.partition(" -- ")[0].split()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent lives for months: what clients and readers held that came, went and died is given back. `make soak` asks
-the same for an hour."""
+"""The agent lives for months: resources of clients and readers that left or died are freed. `make soak` asks the same
+for an hour."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which sockets agent, application and ranks open, and that every one of them bears what strangers send."""
+"""The sockets of agent, application and ranks, and that every one of them withstands strangers' input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from wherry.session.metrics import read_metrics
 
 pytestmark = pytest.mark.agent
 
-WAIT_S = 0.3  # for an answer to what is wrong: there need not be one
+WAIT_S = 0.3  # time for an answer to wrong input, which may have none
 WORK_S = 60  # for what must work
 FEW = 20  # lines that a log may grow by, however often strangers come
 
@@ -134,7 +134,7 @@ def test_nothing_that_strangers_send_changes_anything(listening: Agent, way: str
 
 
 def test_every_socket_of_an_agent_as_it_starts_bears_what_strangers_send(wherryd: Path, tmp_path: Path) -> None:
-    """Flight's and the metrics', too, which libraries serve, and the local readers'."""
+    """The sockets of Flight and metrics, which libraries serve, and those of local readers are included."""
     agent = Agent(tmp_path, wherryd, "--listen", "127.0.0.1:0")
     session = agent.session
     assert session.flight
@@ -174,8 +174,8 @@ def test_every_socket_of_an_agent_as_it_starts_bears_what_strangers_send(wherryd
 
 
 def test_requests_to_metrics_that_stall_do_not_hold_up_offloads(agent: Agent) -> None:
-    """The page has threads of its own. A stalled request is ended after 2 s, so a busy machine may take several rounds;
-    a data thread that served the page would do nothing else until it has ended the first."""
+    """The page has its own threads. A stalled request is ended after 2 s, so a busy machine may take several rounds; a
+    data thread that served the page would do nothing else until it has ended the first."""
     assert agent.session.metrics
     port = int(agent.session.metrics.partition("://")[2].partition("/")[0].rpartition(":")[2])
     with wherry.Session(str(agent.session_file)) as session:
@@ -272,7 +272,7 @@ def test_an_application_over_tcp_listens_on_nothing(listening: Agent) -> None:
 def test_a_job_over_tcp_goes_on_whatever_strangers_send(jobs: Jobs, placement: str) -> None:
     jobs.environment["WHERRY_ROUTE_BETWEEN"] = "tcp"
     jobs.environment["WHERRY_ROUTE_LISTEN"] = "127.0.0.1"
-    jobs.environment["UCX_TLS"] = "all"  # somebody's setting for other programs
+    jobs.environment["UCX_TLS"] = "all"  # a user's setting for other programs
     shape = ("--nodes", "2", "--ranks-per-node", "1", "--placement", placement)
     with _Sockets() as stalled, jobs.start(*shape, "--", built("route_chatter"), "15") as job:
         assert job.stdout

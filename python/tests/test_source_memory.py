@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory that an offload reads: how long it lives, what Wherry allocates, what is registered."""
+"""The memory that an offload reads: its lifetime, Wherry's allocations, and registrations."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_sources_live_until_they_were_read(bench: Bench) -> None:
 
 
 def test_sources_outlive_stream_ticket_and_session(make_agent: Callable[..., Agent]) -> None:
-    """Whatever the caller drops, in whatever order: what arrives is what was given."""
+    """In any order of drops by the caller, the given data arrive."""
     agent = make_agent()
     rows = 1_000_000
     name = "s"

@@ -23,7 +23,7 @@ def generate(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The specification, its generator and what is generated, to be spoiled."""
+    """The specification, its generator and the generated files, to be spoiled."""
     for folder in (
         "spec",
         "tools",
@@ -38,14 +38,14 @@ def copy(tmp_path: Path) -> Path:
     for file in (
         "pyproject.toml",
         ".clang-format",
-        "docs/kv-frame.md",
-        "docs/kv-registers.md",
-        "docs/bypass-registers.md",
-        "docs/bypass-functions-registers.md",
-        "docs/dma-registers.md",
-        "docs/nic-personalities.md",
+        "docs/reference/kv-frame.md",
+        "docs/reference/kv-registers.md",
+        "docs/reference/bypass-registers.md",
+        "docs/reference/bypass-functions-registers.md",
+        "docs/reference/dma-registers.md",
+        "docs/reference/nic-personalities.md",
     ):
-        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, tmp_path / file)
     (tmp_path / "python/wherry/kv/generated").mkdir(parents=True)
     for file in ("frame.py", "registers.py"):
@@ -77,7 +77,7 @@ def test_a_change_of_the_spec_makes_every_language_stale(copy: Path) -> None:
         "src/kv/generated/frame.hpp",
         "hdl/kv/generated/kv_frame_pkg.sv",
         "python/wherry/kv/generated/frame.py",
-        "docs/kv-frame.md",
+        "docs/reference/kv-frame.md",
     }
     assert generate(copy).returncode == 0
     assert generate(copy, "--check").returncode == 0

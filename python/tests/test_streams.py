@@ -148,7 +148,7 @@ def test_every_strategy_with_dictionaries_that_change(bench: Bench, strategy: st
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_map_with_null_keys_does_not_kill_the_agent(bench: Bench, strategy: str) -> None:
-    """What no well-made client sends: Arrow C++ aborts when it makes an array of it."""
+    """No correct client sends this, because Arrow C++ aborts when it makes an array of it."""
     key, value = na.int32(nullable=False), na.int32()
     keys = na.c_array_from_buffers(key, 3, [b"\1", np.zeros(3, "i4")], null_count=2)  # one too many: who counts?
     children = [keys, na.c_array([1, 2], value)]
@@ -204,7 +204,7 @@ def clients_of(agent: Agent) -> list[str]:
 
 
 def test_leaving_a_session_closes_its_streams_and_leaves_the_agent(agent: Agent) -> None:
-    """What came of it lives on: arrays, tickets, the stream's frames."""
+    """Its results live on: arrays, tickets, the stream's frames."""
     with wherry.Session(str(agent.session_file), name="leaver") as session:
         x = session.empty((1000, 3))
         region = session.register(np.zeros(10))

@@ -24,7 +24,7 @@ from jobs import Jobs, eventually
 from kvclusters import KvHome
 
 from wherry import cli
-from wherry.cli.meter import Meter
+from wherry.cli.meter import Meter, bound_of_share
 from wherry.cli.top import Pages
 from wherry.kv import keeper
 from wherry.system import paths
@@ -55,6 +55,27 @@ def test_a_rate_is_the_growth_over_the_time_between_two_pages() -> None:
     meter.next_page()
     meter.next_page()
     assert meter.rate("x", 30, at=6.0) is None, "a page without it"
+
+
+# ---- histograms
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_share_lies_within_the_bound_that_numpy_finds(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    bounds = np.array([1.0, 2.0, 5.0, 10.0, np.inf])
+    old, new = (generator.uniform(0, 12, size=int(generator.integers(1, 300))) for _ in range(2))
+    before = {float(bound): float(np.sum(old <= bound)) for bound in bounds}
+    buckets = {float(bound): before[float(bound)] + float(np.sum(new <= bound)) for bound in bounds}
+    for share in (0.5, 0.99):
+        least = np.quantile(new, share, method="inverted_cdf")
+        assert bound_of_share(buckets, before, share) == bounds[np.searchsorted(bounds, least)]
+
+
+def test_a_share_of_nothing_has_no_bound() -> None:
+    assert bound_of_share({}, {}, 0.5) is None
+    assert bound_of_share({1.0: 3.0, np.inf: 3.0}, {1.0: 3.0, np.inf: 3.0}, 0.5) is None
+    assert bound_of_share({1.0: 0.0, np.inf: 3.0}, {}, 0.5) == np.inf
 
 
 # ---- an agent
@@ -106,6 +127,14 @@ def test_figures_are_those_of_what_was_posted(agent: Agent, pages: Pages) -> Non
     assert means["interval"] == pytest.approx(sum(told) / 7, rel=1e-6)
     assert means["all"] == pytest.approx((sum(told) + opened.transfer_ns / 1000) / 8, rel=1e-6)
 
+    # As do the buckets, which are 1, 2, 5, 10, ... us wide.
+    for when, some in (("interval", told), ("all", [*told, opened.transfer_ns / 1000])):
+        for name, share in (("p50", 0.5), ("p99", 0.99)):
+            least = np.quantile(some, share, method="inverted_cdf")
+            steps = [factor * 10.0**power for power in range(8) for factor in (1, 2, 5)]
+            expected = next(bound for bound in steps if bound >= least)
+            assert moved["transfer_within_us"][when][name] == pytest.approx(expected), (when, name)
+
     (client,) = document["agent"]["sessions"]
     assert (client["name"], client["pid"], client["bytes"]) == ("a [writer]", os.getpid(), 750 * ROW)
     assert client["bytes_per_second"] > 0
@@ -117,6 +146,7 @@ def test_figures_are_those_of_what_was_posted(agent: Agent, pages: Pages) -> Non
     idle = pages.next().document
     assert isinstance(idle["move"], dict)
     assert idle["move"]["transfer_mean_us"]["interval"] is None
+    assert idle["move"]["transfer_within_us"]["interval"] == {"p50": None, "p99": None}
     assert idle["move"]["offloads_per_second"] == 0
 
 

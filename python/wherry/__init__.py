@@ -22,11 +22,33 @@ from wherry.errors import (
 
 TYPE_CHECKING = False  # `typing` takes milliseconds to import, in which Ctrl-C would show a traceback
 if TYPE_CHECKING:
-    from wherry.move import Session, Step, Stream, Ticket, flight_client, flight_frames, open, schema_of, streams
+    from wherry.move import (
+        Session,
+        Step,
+        Stream,
+        Ticket,
+        dataset,
+        flight_client,
+        flight_frames,
+        open,
+        schema_of,
+        streams,
+    )
 
 __version__ = version.VERSION
 
-_OF_MOVE = ("Session", "Step", "Stream", "Ticket", "flight_client", "flight_frames", "open", "schema_of", "streams")
+_OF_MOVE = (
+    "Session",
+    "Step",
+    "Stream",
+    "Ticket",
+    "dataset",
+    "flight_client",
+    "flight_frames",
+    "open",
+    "schema_of",
+    "streams",
+)
 if not TYPE_CHECKING:  # so that a checker of types knows which names there are
     __getattr__ = lazy.names(__name__, {"wherry.move": _OF_MOVE})
 
@@ -49,6 +71,7 @@ __all__ = [
     "Unsupported",
     "VersionMismatch",
     "WouldBlock",
+    "dataset",
     "errors",
     "flight_client",
     "flight_frames",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the command `wherry` begins, before most modules are imported: Ctrl-C ends it quietly then, too."""
+"""The entry of the command `wherry`. It catches Ctrl-C before most modules are imported."""
 
 import os
 import signal
@@ -14,8 +14,8 @@ def _end_at_once(number: int, frame: FrameType | None) -> None:
 
 def main() -> int:
     """Runs the command line; returns its exit status."""
-    # An exception in the middle of an import would show a traceback, or another error in place of KeyboardInterrupt.
-    # Nothing is to be cleaned up before the command itself begins, nor after it has ended.
+    # An exception in the middle of an import would show a traceback, or another error instead of KeyboardInterrupt. No
+    # cleanup is needed before the command itself begins, nor after it has ended.
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.default_int_handler:  # ignored, as `nohup` and background jobs of shells want it
         from wherry import cli

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of arguments before they reach C++, which would answer with a TypeError that names its own types.
 
-Each raises InvalidArgument with the argument's name, what was given, and what it may be.
+Each function raises InvalidArgument with the argument's name, its value, and the allowed values.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def texts(name: str, values: Any) -> list[str]:
 
 
 def path(name: str, value: Any) -> str:
-    """A path, as text. Its bytes must be UTF-8: they travel in messages."""
+    """A path, as text. Its bytes must be UTF-8, because they travel in messages."""
     try:
         given = os.fspath(value)
     except TypeError:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong, by what is broken. Every exception of Wherry is an `Error`."""
+"""Wherry's exceptions. Each of them is an `Error`."""
 
 
 class Error(RuntimeError):
-    """Base of all of Wherry's exceptions; the message says the exact cause and what to do."""
+    """Base of all of Wherry's exceptions. The message gives the exact cause and the remedy."""
 
 
 class WouldBlock(Error):
-    """Back-pressure: nothing happened, call again later."""
+    """Back-pressure: nothing happened, so call again later."""
 
 
 class InvalidArgument(Error, ValueError):
@@ -30,11 +30,11 @@ class FailedPrecondition(Error):
     """The right call at the wrong moment."""
 
     version: int
-    """Of a conditional write to the store: the version found, 0 if there is no such key. Otherwise not set."""
+    """The version that a conditional write to the store found, 0 if there is no such key. Not set for other calls."""
 
 
 class DeadlineExceeded(Error, TimeoutError):
-    """The call's time is over; what it waited for may still come about."""
+    """The call's time is over. The operation may still take effect."""
 
 
 class ResourceExhausted(Error):
@@ -46,8 +46,8 @@ class SourceFault(Error):
 
 
 class BenchError(Error, ValueError):
-    """A benchmark failed, or its JSON is not what a benchmark writes: the message names the file, the place in it, and
-    what was expected."""
+    """A benchmark failed, or a file is not a benchmark's JSON. The message names the file, the place in it, and the
+    expected value."""
 
 
 class Cancelled(Error):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registers of hardware, of which spec/ has the tables: what the generated modules consist of."""
+"""Hardware registers: the classes for the modules that are generated from spec/."""
 
 from dataclasses import dataclass, field
 
@@ -35,7 +35,7 @@ class Register:
     fields: dict[str, Bits] = field(default_factory=dict)
 
     def at(self, index: int = 0) -> int:
-        """The offset of one of them."""
+        """The offset of register `index` of a row."""
         if not 0 <= index < self.count:
             raise IndexError(f"{index} is not below {self.count}")
         return self.offset + self.stride * index

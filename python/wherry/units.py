@@ -25,12 +25,13 @@ def bytes_text(number: float) -> str:
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """ "1 frame", "12,000 frames"; `plural`: where it is not the noun with an s."""
+    """ "1 frame", "12,000 frames". `plural`: the plural, if it is not the noun with an s."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def number_text(value: float) -> str:
-    """A figure of any size: 10485 as "10,485", 0.123456 as "0.123". Three digits at least, whole ones never rounded."""
+    """A figure of any size: 10485 as "10,485", 0.123456 as "0.123". It has at least three digits, and whole digits are
+    never rounded."""
     if not math.isfinite(value):
         return f"{value:g}"
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 999.5 else f"{value:.3g}"

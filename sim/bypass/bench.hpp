@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of bypass_rtl_bench: runs of the rig, and what is written down of them. The format: bench_main.cpp.
+// Parts of bypass_rtl_bench: runs of the rig, and their recorded figures. The format: bench_main.cpp.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ struct Settings {
   std::atomic<bool>* interrupted = nullptr;
 };
 
-/// What one run does, and its place in the results.
+/// The settings of one run, and its place in the results.
 struct Run {
   std::string name, group;
   RigOptions rig;
@@ -38,7 +38,7 @@ struct Run {
 /// Without FCS. The paper's 300 bytes are without it (Table II: 300 bytes of payload on PCIe), as is 1514.
 [[nodiscard]] std::uint32_t frame_bytes(std::uint32_t bytes) noexcept;
 
-/// Packets a second that a link carries both ways, by what a packet must move: docs/bypass-rtl.md, Bounds.
+/// Packets a second that a link carries both ways, by the bytes that a packet needs: docs/design/bypass-rtl.md, Bounds.
 struct LinkBound {
   double to_card = 0, from_card = 0;
   [[nodiscard]] double least() const noexcept { return to_card < from_card ? to_card : from_card; }
@@ -54,9 +54,9 @@ struct LinkBound {
 [[nodiscard]] std::vector<Run> overload_runs(const Settings& settings);
 /// Cycles from port to port of the core, with a packet at a time. One row.
 [[nodiscard]] Json measure_cycles(const Settings& settings);
-/// All kinds of trouble, in turn, over many seeds (soak.hpp): 0 seeds: its own number. One row.
+/// All kinds of trouble, in turn, over many seeds (soak.hpp). 0 seeds: the default number. One row.
 [[nodiscard]] Json soak(const Settings& settings, std::uint64_t seeds);
-/// What the core was built with.
+/// The parameters that the core was built with.
 [[nodiscard]] Json core_shape();
 /// The figures, as far as the rows have them.
 [[nodiscard]] Json figures(const Json& rows);

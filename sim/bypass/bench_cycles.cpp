@@ -24,7 +24,7 @@ struct Spreads {
   Spread rx, tx, head, verdict, in_place;
 };
 
-/// Looks at the core's ports after each cycle. Of one packet at a time: what came last caused what comes next.
+/// Looks at the core's ports after each cycle. There is one packet at a time, so the last event caused the next one.
 class Watch final : public StreamFunction {
  public:
   explicit Watch(Spreads& spreads) : found_(spreads) {}
@@ -67,7 +67,7 @@ Json measure_cycles(const Settings& settings) {
       Rig rig({.in_place = in_place, .seed = settings.seed}, &echo, &watch);
       watch.tx_tail = rig.nic.tx_tail_address(0);
       rig.queue.run(rig.queue.now() + 20 * pcie::kMicrosecond);
-      // One packet at a time: a gap of longer than any takes.
+      // One packet is in flight: the gap is longer than the time of any packet.
       const nic::Source source(rig.queue, rig.meter,
                                {.frames = settings.quick ? 40U : 400U,
                                 .sizes = longer ? std::vector<std::uint32_t>{9000}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bypass_rtl_bench: what the Verilated bypass core carries beside NIC models in a simulated PCIe fabric. Every figure
-// is of a simulation; docs/bypass-rtl.md says of what. `wherry bench bypass` makes its report of it.
+// bypass_rtl_bench: the rates of the Verilated bypass core beside NIC models in a simulated PCIe fabric. Every figure
+// comes from a simulation, which docs/design/bypass-rtl.md describes. `wherry bench bypass` makes its report from it.
 //
 // The JSON (schema "wherry.bypass_rtl_bench/1"):
 //   schema, versions.verilator, seed, quick, simulated (true)
@@ -25,7 +25,7 @@
 //     per_packet          tails, rx_tails, tx_tails, requests; card_bytes_in, card_bytes_out (TLP payload of writes and
 //                         completions at the card), link_bytes_in, link_bytes_out (with headers, framing, DLLPs),
 //                         flow_control_bytes (write-backs of transmit descriptors and heads)
-//     core                the core's counters (docs/bypass-registers.md), at the end
+//     core                the core's counters (docs/reference/bypass-registers.md), at the end
 //     simulated_us, cycles, cpu_s
 //   of group "cycles": name, group, cycles {rx, tx, inplace_head, inplace_verdict, inplace}, each {min, max, samples},
 //     of frames of one descriptor; cycles_9000_bytes, the same of five descriptors
@@ -58,8 +58,9 @@ void on_signal(int) { interrupted = true; }
 
 int main(int argc, char** argv) {
   using namespace wherry::sim;
-  CLI::App app{"Measures the Verilated bypass core beside NIC models in a simulated PCIe fabric (docs/bypass-rtl.md)",
-               "bypass_rtl_bench"};
+  CLI::App app{
+      "Measures the Verilated bypass core beside NIC models in a simulated PCIe fabric (docs/design/bypass-rtl.md)",
+      "bypass_rtl_bench"};
   std::string file;
   bench::Settings settings;
   settings.interrupted = &interrupted;

@@ -26,7 +26,7 @@ double seconds(Time time) { return static_cast<double>(time) / kPicosecondsASeco
 double ratio(double a, double b) { return b == 0 ? 0 : a / b; }
 std::string name_of(const pcie::LinkOptions& link) { return fmt::format("gen{}x{}", link.generation, link.lanes); }
 
-/// What is counted from the start, at one instant.
+/// The counters from the start, at one instant.
 struct Snapshot {
   explicit Snapshot(const Rig& rig)
       : at(rig.queue.now()),
@@ -141,7 +141,7 @@ Json measure(const Run& run, const Settings& settings) {
       rig.queue, rig.meter,
       {.mbits = offered, .frames = run.frames, .sizes = {frame}, .load_per_mille = run.load_per_mille, .start = start});
   rig.meter.warm_up = static_cast<std::uint64_t>(kWarmUp * static_cast<double>(run.frames));
-  // What the overload drops is not known before: the warm-up ends at a time.
+  // The losses by overload are not known in advance, so the warm-up ends at a time.
   const Time slot = nic::slot_time(frame, offered) * 1000 / run.load_per_mille;
   const Time warm = start + static_cast<Time>(kWarmUp * static_cast<double>(run.frames)) * slot;
   while (rig.queue.now() < warm && !stopped()) rig.queue.run(std::min(warm, rig.queue.now() + kStep));

@@ -43,7 +43,7 @@ RigOptions rig_of(const Speed& speed, bool in_place) {
 std::string_view short_name(Topology topology) {
   return topology == Topology::kSwitch ? "switch" : topology == Topology::kIntel ? "intel" : "amd";
 }
-/// Free slots that are worth a receive tail, where the figures are compared with the paper's: a quarter of its ring.
+/// Free slots that are worth a receive tail, if the figures are compared with the paper's: a quarter of its ring.
 constexpr std::uint32_t kRxBatch = 16;
 std::string_view way(bool in_place) { return in_place ? "in_place" : "stream"; }
 
@@ -59,7 +59,7 @@ std::vector<Run> rate_runs(const Settings& settings) {
     for (const std::uint32_t bytes : sizes)
       for (const bool in_place : {true, false}) {
         if (few && (speed.gbits > 10 || bytes < 300)) continue;
-        // Overloaded, the NIC's packet buffer (1 MiB: 11,000 frames of 60 bytes in lines of 32) has to be full first.
+        // Under overload, the NIC's packet buffer (1 MiB: 11,000 frames of 60 bytes in lines of 32) must fill first.
         const bool long_run = speed.gbits == 100;  // and its slots
         const std::uint64_t frames = long_run ? 60'000 : settings.quick ? 4'000 : 20'000;
         runs.push_back({.name = fmt::format("rate_{}b_{}g_{}", bytes, speed.gbits, way(in_place)),
@@ -198,7 +198,7 @@ Json figures(const Json& rows) {
     overloads = true;
     reordered += one["frames"]["reordered"].get<double>();
     uncounted += std::abs(one["frames"]["lost_uncounted"].get<double>());
-    // Of what the narrowest place lets through: the port, the function, or the root's server.
+    // The share of the bottleneck's rate: the port, the function, or the root's server.
     cost = std::max(cost, 1 - one["rate"]["share_of_limit"].get<double>());
   }
   if (overloads) {

@@ -2,8 +2,8 @@
 // The card as the others see it: the NIC (BAR 2 and the card's own writes), the network function (frames), the host
 // (set-up and counters). Implemented by the software twin, and by the Verilated core.
 //
-// Threads: one at a time. Time: a call may let the card's clock run for as long as the access takes; apart from that
-// it runs in tick() only. Errors: a NIC may ask for anything; what makes no sense is counted, and changes nothing.
+// Threads: one at a time. Time: a call may let the card's clock run for as long as the access takes. Otherwise the
+// clock runs only in tick(). Errors: a NIC may request anything. Invalid requests are counted and change nothing.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct TailWrite {
   std::uint32_t value = 0;
 };
 
-/// What a NIC's DMA sees.
+/// The view of a NIC's DMA.
 class DmaTarget {
  public:
   virtual ~DmaTarget() = default;
@@ -38,7 +38,7 @@ class DmaTarget {
   virtual void tick() = 0;
 };
 
-/// What a host's program sees of the card besides: BAR 0, and its reset.
+/// The other view of the card, for a host's program: BAR 0, and its reset.
 class RegisterTarget {
  public:
   virtual ~RegisterTarget() = default;
@@ -64,7 +64,7 @@ class StreamPort {
   [[nodiscard]] virtual bool try_put(const Frame& frame) = 0;
 };
 
-/// What happens to frames in place: the slots that a frame came in are transmitted as they are, except its first line.
+/// The function for frames in place: a frame's slots are transmitted unchanged, except its first line.
 class InPlaceFunction {
  public:
   virtual ~InPlaceFunction() = default;
@@ -132,8 +132,8 @@ class CardControl {
   virtual Status configure(const CardSetup& setup) = 0;
   /// The NIC's rings of this queue are set up, both heads and tails 0: slots are offered from now on.
   virtual Status start(std::uint32_t queue) = 0;
-  /// At once: no more tail writes; what the queue held is dropped and counted, its slots are free. The host stops the
-  /// NIC first if it can: what it writes afterwards is counted as wrong.
+  /// Takes effect at once: no more tail writes. The queue's frames are dropped and counted, and its slots are free. The
+  /// host stops the NIC first if it can, because later writes of the NIC count as wrong.
   virtual void stop(std::uint32_t queue) = 0;
   [[nodiscard]] virtual CardCounters counters() const = 0;
 };

@@ -11,10 +11,10 @@
 
 namespace wherry::sim {
 
-/// Swaps the MAC addresses. Of IPv4 without options also the addresses; of UDP behind it the ports; an ICMP echo
-/// request becomes a reply (RFC 792), its checksum is corrected (RFC 1624). Every swap leaves the other checksums as
-/// they are. Looks at the first line only: everything that it changes lies there. Frames shorter than two MAC
-/// addresses stay as they are.
+/// Swaps the MAC addresses. For IPv4 without options it also swaps the addresses, and for UDP behind it the ports. An
+/// ICMP echo request becomes a reply (RFC 792), with a corrected checksum (RFC 1624). No swap changes the other
+/// checksums. It reads only the first line, because all of its changes lie there. Frames shorter than two MAC addresses
+/// do not change.
 void echo(std::span<std::byte> head) noexcept;
 
 class InPlaceEcho final : public InPlaceFunction {
@@ -38,7 +38,7 @@ inline constexpr std::size_t kShortestFrame = 60;
 class StreamEcho {
  public:
   explicit StreamEcho(StreamPort& port) : port_(port) {}
-  /// Moves what can be moved now; frames for which there is no room wait here.
+  /// Moves as much as possible. Frames without room wait here.
   void turn();
   /// Forgets the frames that wait. How many there were.
   std::size_t clear();

@@ -118,7 +118,7 @@ TEST(SimBypassEcho, StreamWithoutRoom_ExpectFramesWaitInOrder) {
   EXPECT_EQ(stream.clear(), 0U);
 }
 
-// Its MACs, 0x88B6, number, bytes, and those bytes: 130 of them in pieces of at most 70.
+// Its MACs, 0x88B6, number, byte count, and the bytes: 130 of them in pieces of at most 70.
 TEST(SimBypassEcho, FrameLongerThanTheNicSends_ExpectPieces) {
   Port port;
   port.room = 10;

@@ -86,7 +86,7 @@ void TestingNic::read(std::uint32_t offset, std::span<std::byte> data, std::uint
   for (const Part& part : parts) card_.read(offset + part.at, data.subspan(part.at, part.count));
 }
 
-/// Descriptors as far as they are known, at most so many. False: there are none.
+/// The known descriptors, up to this number. False: there are none.
 bool TestingNic::fetch(Ring& ring) {
   const std::uint32_t offset = ring.base + ring.fetched * ring.bytes;
   const std::uint32_t count =

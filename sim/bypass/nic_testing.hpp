@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC for tests of cards: it fetches descriptors, moves payload, writes back, and has habits, by a seed. It knows the
-// formats of all personalities (bypass/descriptor.hpp), and of the card only what its descriptors and tails say.
+// A NIC for tests of cards: it fetches descriptors, moves payload and writes back. A seed chooses its habits. It knows
+// the formats of all personalities (bypass/descriptor.hpp), and of the card only its descriptors and tails.
 #pragma once
 
 #include <cstddef>
@@ -43,15 +43,15 @@ class TestingNic {
   [[nodiscard]] bool can_receive(std::size_t bytes);
   /// From the wire. Precondition: can_receive(). `bad`: marked with one of the errors for which a driver drops it.
   void receive(const Bytes& frame, bool bad = false);
-  /// What is done and not written back, since it is no line yet.
+  /// Finished descriptors that are not written back, since they do not fill a line yet.
   void write_back();
   /// Writes back the descriptor behind the next one, as if it were done; no honest NIC does. False: there is none.
   bool write_back_out_of_turn();
 
-  /// The next frame to the wire, if the card has told of all of it.
+  /// The next frame to the wire, if the card has announced all of it.
   std::optional<Bytes> transmit();
 
-  /// What a NIC does not expect of a card: empty, or the first such thing.
+  /// The first unexpected behaviour of the card for the NIC; empty if there is none.
   [[nodiscard]] const std::string& complaint() const noexcept { return complaint_; }
   [[nodiscard]] std::uint64_t tails() const noexcept { return tails_; }
 

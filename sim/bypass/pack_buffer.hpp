@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transmit buffer: frames one behind the other, each from a new line on, round and round. A line is free again
-// when it is released, in any order; space is given out in order.
+// The transmit buffer: frames one behind the other, each starting at a new line, in a circle. A line is free again when
+// it is released, in any order. Space is allocated in order.
 #pragma once
 
 #include <cstddef>

@@ -29,8 +29,8 @@ enum class Topology : std::uint8_t {
 struct RigOptions {
   std::string_view nic = "ixgbe";  ///< personality
   std::uint32_t mbits = 10'000;
-  /// Descriptors that the NIC holds or has asked for in each direction before it asks for no more, instead of the
-  /// personality's caches and thresholds; 0: the personality's own. At most 192.
+  /// Descriptors that the NIC holds or has requested in each direction at most, instead of the personality's caches and
+  /// thresholds. 0: the personality's own. At most 192.
   std::uint32_t nic_prefetch = 0;
   std::uint32_t nic_writeback = 0;  ///< receive descriptors that it writes back together; 0: the personality's own
   pcie::LinkOptions nic_link{.generation = 2, .lanes = 8};   ///< 82599
@@ -41,8 +41,8 @@ struct RigOptions {
   std::uint32_t pauses = 0;  ///< of the core's ports: RtlOptions
   pcie::Reordering reordering{};
   nic::Hostile hostile{};
-  /// The NIC repeats reads that time out, and the core is told so. Else, as the host's program sets NICs up, it does
-  /// not.
+  /// The NIC repeats reads that time out, and the core is told so. Otherwise it does not, as the host's program sets
+  /// NICs up.
   bool repeats_reads = false;
   std::uint32_t frame_bytes = 9022;               ///< longest, with FCS
   std::optional<std::uint32_t> tx_credits{};      ///< instead of the personality's
@@ -54,14 +54,14 @@ struct RigOptions {
 /// Measures each frame from its last bit in to its last bit out, and compares its bytes.
 class Meter final : public nic::WireEnd {
  public:
-  /// `echoed`: what comes out was echoed.
+  /// `echoed`: outgoing frames were echoed.
   Meter(pcie::EventQueue& queue, nic::Nic& nic, bool echoed) : queue_(queue), nic_(nic), echoed_(echoed), out_(*this) {
     nic.connect(&out_);
   }
   void on_frame(std::span<const std::byte> frame, bool fcs_good) override;
   [[nodiscard]] nic::Checker& checker() noexcept { return checker_; }
   [[nodiscard]] const std::vector<pcie::Time>& latencies() const noexcept { return latencies_; }
-  /// Frames that left; those before are warming up, and what is asked for below is of the others.
+  /// Frames that left. Earlier ones are the warm-up, and the values below are of the others.
   std::uint64_t warm_up = 0;
   /// Of the last bits of those frames.
   [[nodiscard]] pcie::Time first_out() const noexcept { return first_out_; }
@@ -96,7 +96,7 @@ class Rig {
 
   /// The NIC's rings are handed over anew and the core's pair runs. `ready` at first.
   Status start();
-  /// Of the core, when nothing is under way. Precondition: the card is there.
+  /// A counter of the core, when nothing is in flight. Precondition: the card is there.
   [[nodiscard]] std::uint64_t core_counter(std::string_view name);
   [[nodiscard]] const RigOptions& options() const noexcept { return options_; }
   [[nodiscard]] bypass::Card& host() noexcept { return *host_; }

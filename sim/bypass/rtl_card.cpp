@@ -187,7 +187,7 @@ void RtlCard::stop(std::uint32_t queue) {
   in.tx_forgotten += in.core.forget_frames_to_send();
   in.core.drain(true);
   if (const Status status = in.host.stop(); !status) in.core.fail(status.message());
-  // Of what is on its way in the core drops the rest, and drops it only when it has come.
+  // The core drops the rest of a packet in progress, and only when it has come.
   for (const std::uint64_t begin = in.core.now(); in.core.frames_to_send() + in.core.verdicts_waiting() > 0;) {
     if (in.core.now() - begin > kLongestDrain) in.core.fail("a stopped queue does not take what is on its way");
     in.core.cycle();
@@ -206,8 +206,8 @@ CardCounters RtlCard::counters() const {
   const std::uint32_t state = in.core.read_register(reg::queue_state_offset(0));
   const std::uint64_t given = reg::kQueueStateTxGiven.get(state);
 
-  // What is in the core between two counters is seen only as their difference. That is taken for frames that wait when
-  // there is a reason to wait, and only then: otherwise a frame that vanished would hide in it.
+  // A frame in the core between two counters is visible only as their difference. It counts as a waiting frame only if
+  // there is a reason to wait. Otherwise a lost frame would be hidden in it.
   const bool rx_waits = core.frame_held_up() || core.verdicts_waiting() > 0;
   const bool tx_waits = in.running && given >= in.tx_limit;
   const std::uint64_t rx_done = total("rx_frames") + total("rx_error") + total("rx_size") + total("rx_stopped");

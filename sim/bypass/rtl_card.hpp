@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The card with the Verilated core in it. What a host does with it, src/bypass does: the program that sets up a card
-// behind VFIO sets up this one, through the same registers.
+// The card with the Verilated core in it. src/bypass does the host's work: the program that sets up a card behind VFIO
+// sets up this one, through the same registers.
 //
 // One queue pair, and rings of the size that the core was built with: rx_entries(), tx_entries(). A slot belongs to
-// each receive descriptor: of QueueSetup's slots the first rx_entries are used. The packed buffer's size is the core's,
-// too. An error that only a wrong core can make ends the process with a sentence.
+// each receive descriptor: of QueueSetup's slots the first rx_entries are used. The packed buffer has the size of the
+// core's. An error that only a wrong core can make ends the process with a sentence.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ class RtlCard final : public Card {
   void write(std::uint32_t offset, std::span<const std::byte> data) override;
   void read(std::uint32_t offset, std::span<std::byte> data) override;
   std::optional<TailWrite> next_tail() override;
-  /// After an access one cycle. Else until the core is still: some cycles at least, so that its timers go on.
+  /// After an access one cycle. Otherwise until the core is idle, but at least some cycles, so that its timers advance.
   void tick() override;
 
   std::optional<Frame> take() override;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Verilated core and its twin, which nobody wrote from each other, between the same NIC and the same function: what
-// the function gets, what is on the wire and what is counted must be the same, and what the script says.
+// The Verilated core and its twin, which were written independently, between the same NIC and the same function. The
+// function's input, the wire and the counters must be the same, and must match the script.
 #include "sim/bypass/rtl_card.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ Bytes random_bytes(std::size_t count, SplitMix64& random) {
   return bytes;
 }
 
-/// Often about a multiple of a line or of a slot.
+/// A random size, often near a multiple of a line or of a slot.
 std::uint32_t random_size(SplitMix64& random, std::uint32_t most) {
   std::uint32_t size = kShortest + random.below(500);
   const std::uint32_t kind = random.below(8);
@@ -40,7 +40,7 @@ std::uint32_t random_size(SplitMix64& random, std::uint32_t most) {
   return std::clamp(size, kShortest, most);
 }
 
-/// Drops, changes or leaves a frame, by what is in it.
+/// Drops, changes or keeps a frame, by its contents.
 class Judge final : public InPlaceFunction {
  public:
   bool forward(std::span<std::byte> head, std::uint32_t frame_bytes) override {

@@ -82,7 +82,7 @@ RtlCore::~RtlCore() {
 #ifdef WHERRY_RTL_TRACE
   if (!options_.trace.empty()) pins_->trace.close();
 #endif
-  // The runtime takes the thread's context for that of any model that is deleted on it.
+  // When a model is deleted on a thread, the Verilator runtime uses the context of that thread.
   Verilated::threadContextp(&pins_->context);
   pins_->core->final();
   pins_->core.reset();
@@ -163,7 +163,7 @@ void RtlCore::read(std::uint32_t offset, std::span<std::byte> data) {
 }
 
 void RtlCore::run_on() {
-  // Longer than anything takes from one sign at a port to the next: docs/bypass-core.md, The way of a packet.
+  // Longer than any step from one sign at a port to the next: docs/design/bypass-core.md, The way of a packet.
   constexpr std::uint64_t kStill = 16;
   constexpr std::uint64_t kShortest = 7, kLongest = 63;
   for (std::uint64_t done = 0; done < kShortest || (done < kLongest && still() < kStill); ++done) cycle();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // hdl/bypass/bypass_core.sv, Verilated: its window, registers, streams and tails as calls, and a clock that runs when
-// it is told to. A broken rule, be it one of the core's own assertions or of AXI, ends the process with a sentence.
+// it is told to. A broken rule (one of the core's own assertions, or AXI) ends the process with a sentence.
 //
 // One thread. Cycles are of 4 ns.
 #pragma once
@@ -23,8 +23,8 @@ namespace wherry::sim {
 
 struct RtlOptions {
   std::uint64_t seed = 1;
-  /// Chance, in parts per million, that what is offered to the core comes a cycle later, and that what it offers is not
-  /// taken in a cycle: for each port by itself.
+  /// Chance, in parts per million, for each port, that an input of the core comes a cycle later, and that its output is
+  /// not taken in a cycle.
   std::uint32_t pauses = 0;
   std::string trace;  ///< an FST file, if it was built with WHERRY_RTL_TRACE
 };
@@ -41,7 +41,7 @@ class RtlCore {
   ~RtlCore();
 
   void cycle();
-  /// Until the core is still: some cycles at least, so that its timers go on, and not many more.
+  /// Until the core is idle, but at least some cycles, so that its timers advance, and not many more.
   void run_on();
   [[nodiscard]] std::uint64_t now() const noexcept { return now_; }
   /// Cycles since anything passed at a port.
@@ -49,8 +49,9 @@ class RtlCore {
 
   /// s_axi, for one that does something else meanwhile: bursts go while cycle() runs.
   [[nodiscard]] RtlWindow& window() noexcept { return window_; }
-  /// Bursts at s_axi that have exactly these bytes; within the window. A write ends when all beats are taken, its
-  /// answer comes later; a read ends with its data, of what is nowhere zeros. Precondition: no other read waits.
+  /// Bursts at s_axi that have exactly these bytes; within the window. A write ends when all beats are taken, and its
+  /// answer comes later. A read ends with its data; addresses without data give zeros. Precondition: no other read
+  /// waits.
   void write(std::uint32_t offset, std::span<const std::byte> data);
   void read(std::uint32_t offset, std::span<std::byte> data);
 
@@ -61,7 +62,7 @@ class RtlCore {
   void begin_register_read(std::uint32_t offset);
   void begin_register_write(std::uint32_t offset, std::uint32_t value);
   [[nodiscard]] bool register_access_ended() const noexcept;
-  /// What the last read gave; none: the core answered with an error.
+  /// The result of the last read. None: the core answered with an error.
   [[nodiscard]] std::optional<std::uint32_t> register_data() const noexcept;
 
   /// At m_axil, in order.
@@ -71,7 +72,7 @@ class RtlCore {
   /// At m_rx.
   std::optional<Frame> take_frame();
   [[nodiscard]] std::size_t frames_waiting() const noexcept { return frames_.size(); }
-  /// m_rx is ready whatever waits behind it.
+  /// m_rx is always ready, even if the blocks behind it are not.
   void drain(bool on) noexcept { drain_ = on; }
   [[nodiscard]] bool frame_held_up() const noexcept { return held_up_; }
   /// Frames, and heads, that came whole.
@@ -83,10 +84,10 @@ class RtlCore {
     moved_ = now_;
   }
   [[nodiscard]] std::size_t frames_to_send() const noexcept { return to_send_.size(); }
-  /// Those of which nothing has gone in. How many there were.
+  /// Drops frames that have not begun. Returns their number.
   std::size_t forget_frames_to_send();
 
-  /// Verdicts that have not gone in; of them those to forward; and those to forward that have gone in.
+  /// Verdicts that have not gone in; those of them that forward; and forwarding ones that have gone in.
   [[nodiscard]] std::size_t verdicts_waiting() const noexcept { return verdicts_.size(); }
   [[nodiscard]] std::size_t forwards_waiting() const noexcept;
   [[nodiscard]] std::uint64_t forwarded() const noexcept { return forwarded_; }

@@ -20,7 +20,7 @@ class RtlEndpoint final : public DmaTarget, public RegisterTarget, public Stream
   void write(std::uint32_t offset, std::span<const std::byte> data) override;
   void read(std::uint32_t offset, std::span<std::byte> data) override;
   std::optional<TailWrite> next_tail() override;
-  /// After an access one cycle. Else until the core is still: some cycles at least, so that its timers go on.
+  /// After an access one cycle. Otherwise until the core is idle, but at least some cycles, so that its timers advance.
   void tick() override;
 
   std::uint32_t read_register(std::uint32_t offset) override;
@@ -28,7 +28,7 @@ class RtlEndpoint final : public DmaTarget, public RegisterTarget, public Stream
   void reset() override;
 
   std::optional<Frame> take() override;
-  /// Of a queue pair that does not run the core drops and counts it.
+  /// The core drops and counts frames of a queue pair that does not run.
   bool try_put(const Frame& frame) override;
 
  private:

@@ -14,7 +14,8 @@ namespace reg = bypass::registers;
 
 constexpr std::uint32_t kDw = 4;
 constexpr unsigned kDwSize = 2;  ///< AxSIZE
-/// Longer than anything but a timer takes from one sign at a port to the next (docs/bypass-core.md), counters too.
+/// Longer than any step, except a timer, from one sign at a port to the next (docs/design/bypass-core.md), also for
+/// counters.
 constexpr std::uint64_t kQuiet = 64;
 enum Event : std::uint64_t { kEdge, kWanted };
 
@@ -79,6 +80,20 @@ void RtlFunction::on_read(const pcie::InboundRead& read) {
   wake();
 }
 
+std::uint64_t RtlFunction::post_local_write(const AxiBurst& burst, std::span<const std::byte> data) {
+  core_.window().post_write(burst, data);
+  set_ready();
+  wake();
+  return core_.window().writes_posted();
+}
+
+void RtlFunction::post_local_read(const AxiBurst& burst) {
+  core_.window().post_read(burst, 0);
+  under_way_.push_back({.from = {}, .local = true});
+  set_ready();
+  wake();
+}
+
 void RtlFunction::set_ready() {
   const RtlWindow& window = core_.window();
   const bool writes = window.writes_posted() - window.writes_answered() < options_.writes;
@@ -94,6 +109,7 @@ void RtlFunction::on_reset(pcie::ResetKind kind) {
   counters_.lost_in_reset += window.writes_posted() - window.writes_answered() + waiting_.size() + under_way_.size();
   waiting_.clear();
   under_way_.clear();
+  local_answers_.clear();
   accesses_.clear();
   access_begun_ = false;
   core_.reset();
@@ -163,6 +179,13 @@ void RtlFunction::answer() {
   RtlWindow& window = core_.window();
   for (auto answer = window.answer(); answer; answer = window.answer()) {
     const Read& read = under_way_.front();
+    if (read.local) {
+      local_answers_.push_back({.failed = answer->failed, .data = {answer->data.begin(), answer->data.end()}});
+      if (answer->failed) ++counters_.reads_refused;
+      under_way_.pop_front();
+      window.pop_answer();
+      continue;
+    }
     if (answer->failed) ++counters_.reads_refused;
     port_->complete(read.from, answer->failed ? std::span<const std::byte>{} : answer->data,
                     answer->failed ? pcie::CompletionStatus::kCompleterAbort : pcie::CompletionStatus::kSuccess);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Verilated bypass core as a PCIe function: BAR 0 its registers, BAR 2 its window, tails as posted writes. Between
-// TLPs and AXI stands the model of a vendor's bridge. docs/bypass-rtl.md
+// TLPs and AXI stands the model of a vendor's bridge. docs/design/bypass-rtl.md
 //
 // Time: the core has a clock of 4 ns, whose edges are events. It stops when nothing has passed at any port of the core
-// for longer than its timers run, and goes on with what arrives: no edge that matters is left out. (The core's own
-// counter of cycles stands still meanwhile.) What is outside the AXI ports, the hard block and the bridge's own
-// pipeline, is latency of the endpoint: kBridgeLatency for pcie::EndpointOptions, both ways.
+// for longer than its timers run, and continues with the next input. So no relevant edge is left out. (The core's own
+// cycle counter stops in that time.) What is outside the AXI ports, the hard block and the bridge's own pipeline, is
+// latency of the endpoint: kBridgeLatency for pcie::EndpointOptions, both ways.
 //
 // Bridge, by the product guides of AMD's (PG055 "Transaction Ordering for PCIe", PG194 "AXI Transactions for PCIe" and
 // "AXI SLVERR Response", PG302 "Master Bridge"):
@@ -13,7 +13,7 @@
 //   a read does not pass the writes before it: its address goes when all of these were answered;
 //   at most 32 writes and 32 reads are under way on the AXI side, then TLPs wait in the endpoint's receive buffer;
 //   SLVERR becomes a completer abort; a poisoned write is dropped.
-// One thread, that of the event queue.
+// Use it on one thread only, the thread of the event queue.
 #pragma once
 
 #include <chrono>
@@ -21,6 +21,7 @@
 #include <deque>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "bypass/card.hpp"
 #include "sim/bypass/rtl_core.hpp"
@@ -30,7 +31,7 @@
 
 namespace wherry::sim {
 
-/// What stands behind the streams m_rx and s_tx.
+/// The function behind the streams m_rx and s_tx.
 class StreamFunction {
  public:
   virtual ~StreamFunction() = default;
@@ -76,6 +77,17 @@ class RtlFunction final : public pcie::Function, public bypass::CardAccess, pcie
   [[nodiscard]] const RtlFunctionCounters& counters() const noexcept { return counters_; }
   [[nodiscard]] bool asleep() const noexcept { return !edge_scheduled_; }
 
+  /// A second manager of the window beside the bridge, on the card (as hdl/common/axi_mux.sv joins two): its bursts
+  /// take turns with the bridge's. How many writes were posted with this one: it is answered when as many were.
+  std::uint64_t post_local_write(const AxiBurst& burst, std::span<const std::byte> data);
+  void post_local_read(const AxiBurst& burst);
+  struct LocalAnswer {
+    bool failed = false;
+    std::vector<std::byte> data;
+  };
+  /// Of local reads, in their order; for who asked to pop.
+  [[nodiscard]] std::deque<LocalAnswer>& local_answers() noexcept { return local_answers_; }
+
   // bypass::CardAccess, for the host's program: the event queue runs until the access is done. Not from within events.
   [[nodiscard]] std::uint32_t read(std::uint32_t offset) override;
   void write(std::uint32_t offset, std::uint32_t value) override;
@@ -93,6 +105,7 @@ class RtlFunction final : public pcie::Function, public bypass::CardAccess, pcie
   struct Read {
     pcie::InboundRead from;
     std::uint64_t after = 0;  ///< writes that must have been answered
+    bool local = false;       ///< post_local_read()
   };
   /// An access to a register: of the host (no TLP), a read or write TLP.
   struct Access {
@@ -116,6 +129,7 @@ class RtlFunction final : public pcie::Function, public bypass::CardAccess, pcie
   StreamFunction* stream_;
   pcie::Port* port_ = nullptr;
   std::deque<Read> waiting_, under_way_;  ///< under_way_: in the order of the core's answers
+  std::deque<LocalAnswer> local_answers_;
   std::deque<Access> accesses_;
   bool access_begun_ = false;
   std::uint32_t host_data_ = 0;

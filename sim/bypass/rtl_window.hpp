@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manager at s_axi of a Verilated core that has bypass's window: bursts that wait, of which a beat goes each way in
-// a cycle.
+// The manager at s_axi of a Verilated core with bypass's window. Bursts wait, and one beat goes each way in a cycle.
 //
 // Writes and reads do not wait for each other. Addresses, data of writes, answers and data of reads each go in the
 // order of the calls, as the core answers (axi_port.sv); any number may wait. One thread.
@@ -40,13 +39,13 @@ struct AxiBurst {
 
 inline constexpr unsigned kLineSize = 6;  ///< AxSIZE of 64 bytes
 
-/// The first burst of an access to exactly these bytes; what is left of them begins behind it.
+/// The first burst of an access to exactly these bytes. The rest begins behind it.
 [[nodiscard]] AxiBurst first_write(std::uint32_t offset, std::size_t bytes) noexcept;
-/// The same of a read. The core takes a beat that is read for what the NIC has now: no beat has more than was asked
-/// for. What ends within a line is read by words.
+/// The same for a read. The core assumes that the NIC then has all bytes of a read beat. So no beat has more bytes than
+/// requested. A part that ends within a line is read by words.
 [[nodiscard]] AxiBurst first_read(std::uint32_t offset, std::size_t bytes) noexcept;
 
-/// Whether something comes a cycle later: a chance in a million, by a seed.
+/// Whether an event comes a cycle later: a chance in a million, by a seed.
 class Pauses {
  public:
   Pauses(std::uint64_t seed, std::uint32_t per_million) : random_(seed), per_million_(per_million) {}
@@ -72,7 +71,7 @@ class RtlWindow {
   [[nodiscard]] std::optional<Answer> answer() const;
   void pop_answer();
 
-  /// Bursts, since the core's reset: that were posted, whose beats were all taken, that were answered.
+  /// Bursts since the core's reset: posted; with all beats taken; answered.
   [[nodiscard]] std::uint64_t writes_posted() const noexcept { return posted_; }
   [[nodiscard]] std::uint64_t writes_taken() const noexcept { return posted_ - writes_.size(); }
   [[nodiscard]] std::uint64_t writes_answered() const noexcept { return answered_; }
@@ -86,7 +85,7 @@ class RtlWindow {
   /// A cycle: drive() before the clock's edge, sample() after the evaluation. `now`: the cycle, for what has no strobe.
   template <class Core>
   void drive(Core& core, Pauses& pauses, std::uint64_t now);
-  /// A sentence on the rule of AXI that the core broke; empty: none. `moved`: something passed.
+  /// A sentence about the broken rule of AXI. Empty: none. `moved`: something passed.
   template <class Core>
   [[nodiscard]] std::string sample(const Core& core, bool& moved);
   /// The core was reset: forgets everything.

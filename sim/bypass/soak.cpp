@@ -33,7 +33,7 @@ constexpr Time kDrain = 4'000 * kMicrosecond;  ///< after the last frame: longer
 constexpr std::uint64_t kAgain = 40;           ///< frames that must pass afterwards
 
 bool resets_core(Trouble trouble) { return trouble == Trouble::kCardRemoved || trouble == Trouble::kHotReset; }
-/// Data of frames may be wrong: what was lost or spoilt on its way to the card cannot be seen there.
+/// Data of frames may be wrong, because the card cannot see data that were lost or damaged on their way to it.
 bool may_spoil(Trouble trouble) {
   return trouble == Trouble::kWritesVanish || trouble == Trouble::kWritesPoisoned ||
          trouble == Trouble::kWritesRefused || trouble == Trouble::kHostile;
@@ -209,7 +209,7 @@ class Soak {
     demand(a == b, fmt::format("{}: {} and {}", what, a, b));
   }
 
-  /// The host takes the queues back: first the NIC's, then the core's. Then everything is somewhere.
+  /// The host takes the queues back: first the NIC's, then the core's. Then every frame is accounted for.
   void finish(std::uint64_t sent) {
     const bool quiet = options_.trouble == Trouble::kNone || options_.trouble == Trouble::kCompletionsLate ||
                        options_.trouble == Trouble::kReadsVanish || options_.trouble == Trouble::kCompletionsVanish;

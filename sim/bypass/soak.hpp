@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traffic through the Verilated core while PCIe reorders and fails: whatever happens, frames that came in have gone
-// out or were counted once, and the core can be used again. By a seed.
+// Traffic through the Verilated core while PCIe reorders and fails. In all cases, each incoming frame has left or was
+// counted once, and the core can be used again. By a seed.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace wherry::sim {
 
-/// What befalls the traffic of one seed.
+/// The trouble in the traffic of one seed.
 enum class Trouble : std::uint8_t {
   kNone,                 ///< reordering, splitting and replays only, as in all others
   kReadsVanish,          ///< reads of the NIC: it times out and repeats

@@ -9,7 +9,7 @@
 namespace wherry::sim {
 namespace {
 
-/// So many wait before s_tx: the next begins in the cycle after the last beat of the one before.
+/// This many wait before s_tx, so the next begins in the cycle after the last beat of the one before.
 constexpr std::size_t kFramesAhead = 2;
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace wherry::sim {
 /// Sends each frame back (echo.hpp), in order.
 class EchoStream final : public StreamFunction {
  public:
-  /// `interval`: it takes no two frames within less: a function that is slower than what is offered. 0: no limit.
+  /// `interval`: the least time between two frames, for a function that is slower than its input. 0: no limit.
   explicit EchoStream(pcie::Time interval = 0) : interval_(interval) {}
   pcie::Time turn(RtlCore& core, pcie::Time now) override;
   void reset() override { next_ = 0; }

@@ -24,7 +24,7 @@ class TailPort {
     return first;
   }
   void forget() { tails_.clear(); }
-  /// Of the last cycle: the tail whose address and value have both come.
+  /// In the last cycle: the tail whose address and value have both come.
   [[nodiscard]] const std::optional<TailWrite>& came() const noexcept { return came_; }
 
   /// A cycle: drive() before the clock's edge, sample() after the evaluation. `Core` is Verilator's class.
@@ -35,7 +35,7 @@ class TailPort {
     core.m_axil_bvalid = unanswered_ > 0 ? 1 : 0;
     core.m_axil_bresp = 0;
   }
-  /// A sentence on the rule that the core broke; empty: none.
+  /// A sentence about the broken rule. Empty: none.
   template <class Core>
   [[nodiscard]] std::string sample(const Core& core) {
     constexpr std::uint8_t kAllStrobes = 0xF;

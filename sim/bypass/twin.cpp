@@ -11,7 +11,7 @@
 namespace wherry::sim {
 namespace {
 
-/// Where a new region of BAR 2 begins, at the latest, behind an offset: accesses are cut there.
+/// The latest beginning of a new region of BAR 2 behind an offset. Accesses are cut there.
 std::uint32_t grain(std::uint32_t offset) {
   if (offset >= kSlots) return kSlotBytes;
   if (offset >= kPack) return kLineBytes;

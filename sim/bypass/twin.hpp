@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bypass core in software: the oracle for the RTL, written from the layout, the datasheets and the rules in
 // twin_queue.hpp, not from the RTL. Virtual rings: a descriptor is computed when it is read, and decoded when it is
-// written; a transmission is complete when the NIC has read its last byte. No clock: tick() is one round.
+// written. A transmission is complete when the NIC has read its last byte. No clock: tick() is one round.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the twin refuses, counts and waits for: credits, stops, a NIC that errs or means harm, wrong set-ups.
+// The twin's refusals, counters and waits: credits, stops, a faulty or hostile NIC, wrong set-ups.
 #include "sim/bypass/twin_testing.hpp"
 
 namespace wherry::sim {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One queue pair of the software twin: two rings that exist only as indices and slots, and the frames between them.
 //
-// The way of a frame: a free slot is offered (rx entry), the NIC reads its descriptor, fills the slot and writes the
-// descriptor back; the frame waits with its slots until the stream takes it or, in place, until there is room in the
-// transmit ring. There the NIC reads the descriptor and then the buffer; with its last byte, in ring order, the buffer
+// The path of a frame: a free slot is offered (rx entry), the NIC reads its descriptor, fills the slot and writes the
+// descriptor back. The frame waits with its slots until the stream takes it or, in place, until there is room in the
+// transmit ring. There the NIC reads the descriptor and then the buffer. With its last byte, in ring order, the buffer
 // is free.
 #pragma once
 
@@ -48,7 +48,8 @@ class TwinQueue {
   [[nodiscard]] bool owns_slot(std::uint32_t slot) const noexcept;
   /// Whether the NIC may write there now: it was offered.
   [[nodiscard]] bool offered(std::uint32_t slot) const noexcept;
-  /// The NIC reads `count` bytes of a slot, or of a line of the transmit buffer, from `at` on. False: not to be sent.
+  /// The NIC reads `count` bytes of a slot, or of a line of the transmit buffer, from `at` on. False: the slot is not
+  /// to be sent.
   bool watch_slot(std::uint32_t slot, std::uint32_t at, std::uint32_t count);
   bool watch_pack(std::uint32_t line, std::uint32_t at, std::uint32_t count);
 
@@ -98,7 +99,7 @@ class TwinQueue {
     [[nodiscard]] std::uint32_t index(std::uint64_t number) const noexcept {
       return static_cast<std::uint32_t>(number % entries);
     }
-    /// The entry that this index is now, if the NIC was told of it.
+    /// The entry that this index is now, if it was announced to the NIC.
     [[nodiscard]] std::optional<std::uint64_t> told(std::uint32_t at) const noexcept;
     void fetched(std::uint64_t number);
     [[nodiscard]] std::uint32_t ring_bell(std::uint64_t to);

@@ -243,7 +243,7 @@ TEST_F(SimBypassTwin, TransmitBufferFull_ExpectNoRoomUntilLinesAreRead) {
   (void)nic.read(buffer, 0, 6000);  // 93 lines, and there were 512 - 3 * 141 = 89
   EXPECT_TRUE(card.try_put({.queue = 0, .bytes = pattern(9000, 9)}));
   nic.turn();
-  // The new frame lies where the first one has been read; what is left of that is still its own.
+  // The new frame lies where the first one has been read. The rest of the old one is still its own.
   (void)nic.read(buffer, 6000, 3000);
   EXPECT_EQ(card.counters().tx_frames, 1U);
   nic.tx_head = 3;

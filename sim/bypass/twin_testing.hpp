@@ -56,7 +56,7 @@ class Nic {
     const std::array<std::uint32_t, 4> words{0x1111'1111, 0x2222'2222, status, bytes};
     card_->write(rings_ + index * 16, std::as_bytes(std::span(words)));
   }
-  /// As QEMU does: with DD 0 first, and then the status by itself.
+  /// As QEMU does: first with DD 0, and then only the status.
   void write_back_in_dwords(std::uint32_t index, std::uint32_t status, std::uint32_t bytes) {
     const std::array<std::uint32_t, 5> words{1, 2, status & ~1U, bytes, status};
     const std::array<std::uint32_t, 5> at{0, 4, 8, 12, 8};
@@ -64,7 +64,7 @@ class Nic {
       card_->write(rings_ + index * 16 + at[i], std::as_bytes(std::span(words).subspan(i, 1)));
   }
   [[nodiscard]] bool can_receive() { return rx_head != rx_tail(); }
-  /// A frame from the wire. False: no descriptor; then a part of it may have been written.
+  /// A frame from the wire. False: no descriptor was left, and a part of the frame may have been written.
   bool receive(const Bytes& frame) {
     for (std::size_t at = 0; at < frame.size(); at += kSlotBytes) {
       if (!can_receive()) return false;
@@ -145,7 +145,7 @@ class SimBypassTwin : public ::testing::Test {
     EXPECT_TRUE(holds_balance(card.counters()));
     EXPECT_TRUE(card.slots_conserved());
   }
-  /// What comes out by the stream now.
+  /// The frames that leave by the stream now.
   std::vector<Bytes> taken() {
     std::vector<Bytes> frames;
     while (auto frame = card.take()) frames.push_back(frame->bytes);

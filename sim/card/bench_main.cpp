@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dma_card_bench: the DMA engine as a card, its driver, and simulated PCIe between them (docs/dma-card.md). Every
-// figure is of a simulation.
+// dma_card_bench: the DMA engine as a card, its driver, and simulated PCIe between them (docs/design/dma-card.md).
+// Every figure is of a simulation.
 //
 // The JSON (schema "wherry.dma_card_bench/1"):
 //   schema, simulated (true)

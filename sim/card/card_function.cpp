@@ -20,7 +20,8 @@ using wherry::dma::kBellBytes;
 using wherry::dma::kRegisterBar;
 
 constexpr std::uint32_t kWord = 4;
-/// Longer than anything but a timer takes from one sign at a port to the next, a reset's 540 cycles too (docs/dma.md).
+/// Longer than any step, except a timer, from one sign at a port to the next, also than a reset's 540 cycles
+/// (docs/design/dma.md).
 constexpr std::uint64_t kQuiet = 1024;
 constexpr std::uint64_t kTickCycles = 256;   ///< TickBits of the engine as it is Verilated
 constexpr std::uint64_t kTimerCycles = 8;    ///< units of moderation.timer
@@ -58,7 +59,23 @@ CardFunction::CardFunction(pcie::EventQueue& queue, const CardOptions& options)
 CardFunction::~CardFunction() = default;
 
 void CardFunction::power_on() {
-  // Its accesses are gone with it; what the memory holds stays.
+  // Its accesses end with it. The content of the memory stays.
+  if (options_.bus != nullptr) {
+    options_.bus->managers_reset();
+    core_.reset(*options_.bus);
+  } else {
+    make_memory();
+    core_.reset(*memory_);
+  }
+  for (Request& request : requests_) request = {};
+  open_ = 0;
+  write_.clear();
+  held_read_.reset();
+  write_held_ = false;
+  longest_timer_ = woken_ = 0;
+}
+
+void CardFunction::make_memory() {
   if (options_.memory == MemoryKind::kBram) {
     backend_ = std::make_unique<memory::Bram>(options_.memory_bytes);
   } else {
@@ -69,13 +86,6 @@ void CardFunction::power_on() {
   memory_ = std::make_unique<memory::AxiMemory>(
       backend, content_, 1,
       options_.memory == MemoryKind::kBram ? memory::kBramPort : memory::AxiPortSettings{.addresses = 4});
-  core_.reset(*memory_);
-  for (Request& request : requests_) request = {};
-  open_ = 0;
-  write_.clear();
-  held_read_.reset();
-  write_held_ = false;
-  longest_timer_ = woken_ = 0;
 }
 
 pcie::FunctionOptions CardFunction::function_options() {
@@ -86,9 +96,11 @@ pcie::FunctionOptions CardFunction::function_options() {
   return options;
 }
 
-std::uint64_t CardFunction::memory_bytes() const noexcept { return backend_->bytes(); }
+std::uint64_t CardFunction::memory_bytes() const noexcept {
+  return backend_ ? backend_->bytes() : options_.memory_bytes;
+}
 
-std::string CardFunction::violation() const { return memory_->violation(); }
+std::string CardFunction::violation() const { return memory_ ? memory_->violation() : ""; }
 
 void CardFunction::configuration_changed() { wake(); }
 
@@ -253,8 +265,7 @@ void CardFunction::apply_settings() {
 void CardFunction::edge() {
   const auto pause = [&] { return options_.pauses != 0 && random_.below(1'000'000) < options_.pauses; };
   apply_settings();
-  // With bus mastering off requests wait here; while the function is under reset what comes out of the engine is
-  // dropped.
+  // With bus mastering off requests wait here. While the function is in reset the engine's output is dropped.
   const bool passes = core_.settings.bus_master || resetting();
   if (held_read_ && passes) take_read(*held_read_);
   if (write_held_ && passes) take_beat({.first = false, .last = true, .bytes = 0, .address = 0, .data = {}});

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The DMA card as a PCIe function: the Verilated engine behind the hard block's requester and completer, and its
-// memory. BAR 0 holds the registers, BAR 2 the doorbells. docs/dma-card.md.
+// memory. BAR 0 holds the registers, BAR 2 the doorbells. docs/design/dma-card.md.
 //
 // Time: the engine has a clock of 4 ns, whose edges are events. It stops when nothing passes at any port of the engine,
-// nothing is due and no timer of it runs, and goes on with what arrives.
+// nothing is due and no timer runs. It continues with the next input.
 //
-// What stands between TLPs and the engine's ports does what AMD's block does (PG213, "Requester Interface" and
-// "Completer Interface"):
+// The part between TLPs and the engine's ports behaves like AMD's block (PG213, "Requester Interface" and "Completer
+// Interface"):
 //   a read request is one TLP with a tag of the engine's; completions come as they are, poisoned ones marked;
 //   a write is one TLP, handed over when all its beats are there; requests wait while the queue to the link is full, or
 //   bus mastering is off; accesses of the BARs take place in order: one that waits (a register takes 5 cycles) holds up
 //   what is behind it; a write of the doorbells is cut at the 64 bytes of a ring; one of the registers that is not a
 //   word is dropped, a read is aborted; poisoned writes are dropped.
-// One thread, that of the event queue.
+// Use it on one thread only, the thread of the event queue.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ namespace wherry::sim::card {
 
 enum class MemoryKind : std::uint8_t { kBram, kDdr4 };
 
-/// What becomes of the reads that are under way when the function is reset.
+/// The fate of reads in flight when the function is reset.
 enum class ReadsAtReset : std::uint8_t {
   kReported,  ///< the hard block ends them, with a completer abort
   kForgotten  ///< it says nothing: the engine finds out by its time-out
@@ -43,8 +43,11 @@ enum class ReadsAtReset : std::uint8_t {
 
 struct CardOptions {
   MemoryKind memory = MemoryKind::kBram;
-  std::uint64_t memory_bytes = std::uint64_t{8} << 20;  ///< of kBram
-  unsigned timeout = 40;                                ///< of the engine, ticks of 256 cycles
+  std::uint64_t memory_bytes = std::uint64_t{8} << 20;  ///< of kBram, and of `bus`
+  /// Not null: the card's memory is behind port 0 of this bus, whose clock is the engine's, instead of the card's own
+  /// memory. `memory` is then ignored. It outlives the card.
+  memory::AxiBus* bus = nullptr;
+  unsigned timeout = 40;  ///< of the engine, ticks of 256 cycles
   ReadsAtReset reads_at_reset = ReadsAtReset::kReported;
   std::uint32_t pauses = 0;  ///< chance, in a million, that the host takes no read, or no write, in a cycle
   std::uint64_t seed = 1;
@@ -80,14 +83,16 @@ class CardFunction final : public pcie::Function, pcie::EventHandler {
   void configuration_changed();
   bool msix_enable = false, msix_mask = false;
 
+  /// The contents of its own memory.
   [[nodiscard]] memory::Content& content() noexcept { return content_; }
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
   [[nodiscard]] EngineCore& core() noexcept { return core_; }
   [[nodiscard]] const CardCounters& counters() const noexcept { return counters_; }
   [[nodiscard]] bool asleep() const noexcept { return !edge_scheduled_; }
-  /// A reset of the function is under way.
+  /// A reset of the function is in progress.
   [[nodiscard]] bool resetting() const noexcept { return core_.settings.reset_function; }
-  /// The first rule of AXI that the engine broke; empty: none.
+  /// The first rule of AXI that the engine broke; empty: none. For the card's own memory. Another bus reports it
+  /// itself.
   [[nodiscard]] std::string violation() const;
 
   // pcie::Function.
@@ -125,6 +130,7 @@ class CardFunction final : public pcie::Function, pcie::EventHandler {
   void end(Request& request, std::uint8_t tag, Error error);
   void finish_reset();
   void power_on();
+  void make_memory();
   void set_ready();
   [[nodiscard]] bool busy() const;
 

@@ -82,7 +82,7 @@ EngineCore::EngineCore(std::uint64_t seed) : pins_(std::make_unique<Pins>()) {
 }
 
 EngineCore::~EngineCore() {
-  // The runtime takes the thread's context for that of any model that is deleted on it.
+  // When a model is deleted on a thread, the Verilator runtime uses the context of that thread.
   Verilated::threadContextp(&pins_->context);
   pins_->core->final();
   pins_->core.reset();
@@ -112,6 +112,9 @@ const EngineOutput& EngineCore::cycle() {
   if (c.rst_i == 0) {
     sample();
     const memory::AxiRequest request = sample_memory();
+    const memory::AxiAnswer& answer = memory_->answer(0);
+    // A slow memory may be all that is at work for longer than anything else is.
+    if (request.ar_valid || request.aw_valid || request.w_valid || answer.r_valid || answer.b_valid) moved_ = now_;
     memory_->step({&request, 1});
   }
   c.clk_i = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// hdl/dma/dma_engine.sv, Verilated, as an object: its ports in cycles of 4 ns. What the host sends waits in queues
-// here; what the engine sends is asked for after each cycle. Behind its AXI port is a memory of sim/memory.
+// hdl/dma/dma_engine.sv, Verilated, as an object: its ports in cycles of 4 ns. Input from the host waits in queues
+// here. The engine's output is read after each cycle. Behind its AXI port is a memory of sim/memory.
 //
 // One thread. Everything is within one clock. A rule of AXI that the engine breaks, and an assertion of the RTL, end
 // the process.
@@ -88,7 +88,7 @@ class EngineCore {
   void begin_register_read(std::uint32_t offset);
   void begin_register_write(std::uint32_t offset, std::uint32_t value);
   [[nodiscard]] bool register_ended() const noexcept { return access_.ended; }
-  /// Of the last access that ended; none: it was refused (SLVERR).
+  /// The result of the last access. None: it was refused (SLVERR).
   [[nodiscard]] std::optional<std::uint32_t> register_data() const noexcept {
     return access_.refused ? std::nullopt : std::optional(access_.data);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver and the Verilated engine, with simulated PCIe between them: what goes wrong, and how it comes back.
+// The driver and the Verilated engine, with simulated PCIe between them: faults, and recovery from them.
 #include <gtest/gtest.h>
 
 #include "sim/card/testing.hpp"
@@ -10,8 +10,8 @@ namespace {
 using namespace testing_support;
 using driver::Error;
 
-/// Three transfers, of which the second one fails as `expected`: the first is right, the third void, all others rings
-/// go on.
+/// Three transfers. The second one fails as `expected`, the first is right, the third is void, and all other rings go
+/// on.
 void expect_failure(Bench& bench, Direction direction, Error expected, std::uint64_t bad_host, std::uint64_t bad_card,
                     const std::optional<pcie::Fault>& fault) {
   Ring& ring = bench.ring(direction, 1);
@@ -151,7 +151,7 @@ TEST(SimCardFaults, AnError_ExpectItsInterruptAtOnce) {
   EXPECT_EQ(bench.rig.device.messages()[ring.number()], 1U);
 }
 
-/// Transfers on all rings, for what comes in the middle of them. Then every one is told, and all works.
+/// Transfers on all rings, with an event in the middle. Then every transfer is reported, and everything works.
 void in_flight(Bench& bench, std::chrono::nanoseconds after, const std::function<void()>& what, bool all_are_right) {
   constexpr unsigned kEach = 6;
   for (unsigned i = 0; i < 8; ++i) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A memory with a clock of its own behind a port with the engine's: the port sees cycles of `cycle_ps`, in each of
-// which the memory makes as many of its own as fit. A crossing costs `crossing` cycles of the port, on the way back.
-// One thread.
+// A memory with its own clock behind a port with the engine's. The port has cycles of `cycle_ps`, and in each the
+// memory makes as many of its own as fit. A crossing costs `crossing` cycles of the port, on the way back. One thread.
 #pragma once
 
 #include <cstdint>

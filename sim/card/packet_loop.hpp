@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind the engine's packet streams: each whole packet that comes to the card goes back to the host, on
-// its channel. One thread.
+// The block behind the engine's packet streams: each whole packet to the card goes back to the host, on its channel.
+// One thread.
 #pragma once
 
 #include <array>

@@ -14,8 +14,8 @@
 
 namespace wherry::sim::card {
 
-/// One measurement. What the driver's own instructions take is not in it: the host looks at its memory every `look_ns`,
-/// and posts at once.
+/// One measurement. The driver's own instructions are not in it: the host looks at its memory every `look_ns`, and
+/// posts at once.
 struct RateRun {
   wherry::dma::Direction direction = wherry::dma::Direction::kToCard;
   std::uint32_t bytes = 4096;

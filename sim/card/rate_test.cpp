@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bars at the engine behind sim/pcie, and the account of where the time goes. All times are simulated: the
-// same on every machine.
+// The targets of the engine behind sim/pcie, and the account of its time. All times are simulated: the same on every
+// machine.
 #include "sim/card/rate.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using wherry::dma::Direction;
 
 double sum(const StageReport& report) { return std::accumulate(report.mean_ns.begin(), report.mean_ns.end(), 0.0); }
 
-// At depth 1 every stage is seen alone: on the way of a doorbell or a completion nothing waits.
+// At depth 1 every stage is visible alone, because no doorbell or completion waits.
 TEST(SimCardRate, OneTransferAtATime_ExpectStagesThatAddUpAndNoQueue) {
   for (const Direction direction : {Direction::kToCard, Direction::kToHost}) {
     for (const Bell bell : {Bell::kTail, Bell::kDescriptor}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The card as a driver sees it (pci::Device), in simulated time: registers and doorbells are TLPs of the simulated
-// processor, DMA memory is this process's and the simulated host's at once, a message of MSI-X counts up an eventfd.
-// Time passes in the calls only.
+// The card for a driver (pci::Device), in simulated time. Registers and doorbells are TLPs of the simulated processor,
+// DMA memory belongs to this process and to the simulated host, and an MSI-X message increments an eventfd. Time passes
+// only in the calls.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,9 @@ class SimulatedDevice final : public pci::Device, pcie::Function, pcie::MemoryWa
   [[nodiscard]] std::chrono::nanoseconds now() const override;
   void pause(std::chrono::nanoseconds most) override;
   [[nodiscard]] bool wait(int eventfd, std::chrono::nanoseconds most) override;
+
+  /// The processor writes elsewhere: another function of the same driver. Posted.
+  void write_bus(std::uint64_t address, std::span<const std::byte> data) { host_->post_write(address, data); }
 
   /// Messages that came, by vector.
   [[nodiscard]] const std::vector<std::uint64_t>& messages() const noexcept { return messages_; }

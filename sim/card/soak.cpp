@@ -165,8 +165,8 @@ void World::add_faults() {
     fault.one_in = between(1, 60);
     if (target == Target::kWrites) {
       writes_struck_ = true;
-      // A poisoned write reaches the memory with its mark, which only the host's error handling sees: a status word
-      // would lie.
+      // A poisoned write reaches the memory with its mark, which only the host's error handling sees. A status word
+      // would then be wrong.
       if (fault.kind == pcie::FaultKind::kPoison) fault.kind = pcie::FaultKind::kVanish;
     }
     rig_.fabric.add_fault(fault);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random transfers through the driver, with every fault that sim/pcie has. docs/dma-card.md, "The soak".
+// Random transfers through the driver, with every fault that sim/pcie has. docs/design/dma-card.md, "The soak".
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct SoakResult {
   std::string error;  ///< what was wrong, and the world's seed; empty: nothing
 };
 
-/// Worlds by seeds from options.seed on, until the bytes are there, or one is wrong.
+/// Worlds by seeds from options.seed on, until there are enough bytes, or one is wrong.
 [[nodiscard]] SoakResult soak(const SoakOptions& options);
 
 }  // namespace wherry::sim::card

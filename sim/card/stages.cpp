@@ -106,7 +106,7 @@ void Stages::bell(Point point, const Tlp& tlp, Time now) {
     return;
   }
   if (point != Point::kLeft && point != Point::kDelivered) return;
-  // `tail` is that of an earlier bell, perhaps: what it told of is before its tail and has no such time yet.
+  // `tail` may come from an earlier bell. Its transfers are before its tail and have no such time yet.
   const std::size_t at = index(point == Point::kLeft ? Stage::kBellLeft : Stage::kBellCame);
   const std::uint64_t behind = told_of_ - static_cast<std::uint16_t>(static_cast<std::uint16_t>(told_of_) - tail);
   for (std::uint64_t i = behind; i-- > first_;) {
@@ -161,7 +161,7 @@ void Stages::data(Point point, const Tlp& tlp, Time now) {
 void Stages::count_bytes(const Tlp& tlp) {
   const std::uint64_t all = pcie::link_bytes(tlp, options_.overhead), payload = tlp.payload_bytes();
   const bool completion = tlp.kind == TlpKind::kCompletion, of_host = tlp.requester == pcie::kHostId;
-  // Up goes what the card asks for and writes, and its answers to the host.
+  // The card's requests, its writes, and its answers to the host go up.
   const bool down = completion != of_host;
   LinkUse& use = down ? down_ : up_;
   if (of_host) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of a transfer goes, from its posting to the driver's knowing, and what the link to the card carries
-// meanwhile: an observer of the fabric (docs/dma-card.md, "Where the time goes"). One channel, one direction, whole
-// transfers of one size. One thread, that of the event queue.
+// The parts of a transfer's time, from its posting to the driver's knowledge, and the link's traffic to the card
+// meanwhile. It is an observer of the fabric (docs/design/dma-card.md, "Where the time goes"). One channel, one
+// direction, whole transfers of one size. Use it on one thread only, the thread of the event queue.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ enum class Stage : std::uint8_t {
 inline constexpr std::size_t kStages = 15;
 [[nodiscard]] std::string_view to_string(Stage stage) noexcept;
 
-/// What a direction of the link carries: bytes, with headers and framing.
+/// The bytes on one direction of the link, with headers and framing.
 struct LinkUse {
   std::uint64_t payload = 0;      ///< data of transfers
   std::uint64_t headers = 0;      ///< of the TLPs that have these
@@ -71,7 +71,7 @@ class Stages final : public pcie::Observer {
   void posted(pcie::Time now);
   /// It knows that the next one is done.
   void told(pcie::Time now);
-  /// What came so far does not count.
+  /// Discards the observations so far.
   void begin();
 
   void on_tlp(pcie::Point point, std::uint32_t place, const pcie::Tlp& tlp, pcie::Time now) override;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver does for rates: doorbells in time, and reads that ask for no more ahead than helps.
+// The driver's measures for high rates: doorbells in time, and reads that request no more ahead than helps.
 #include <gtest/gtest.h>
 
 #include "dma/generated/registers.hpp"
@@ -41,7 +41,7 @@ TEST(SimCardTuning, RingInTimeAtDepth16_ExpectFewDoorbellsAndEveryTransferOnce) 
       bench.rig.device.pause(20ns);
     }
     EXPECT_EQ(told, kTransfers);
-    // Two to four transfers a doorbell, but for those at the beginning and at the end.
+    // Two to four transfers a doorbell, except at the beginning and at the end.
     EXPECT_LT(bench.rig.card.counters().bells - before, kTransfers * 2 / 3);
   }
 }
@@ -74,7 +74,7 @@ TEST(SimCardTuning, LeaveADoorbellAndSleep_ExpectItToBeRungAtOnce) {
   ring.moderate(1, 0);
   for (std::uint64_t i = 0; i < 20; ++i) post(bench, ring, i);
   ring.ring_bell();
-  // Only this one has an interrupt: without its doorbell nobody would wake the driver.
+  // Only this one has an interrupt, so without its doorbell nothing would wake the driver.
   ASSERT_TRUE(ring.post({.host = bench.memory.iova, .card = 0, .bytes = kBytes, .cookie = 20, .interrupt = true}).ok());
   ring.ring_bell_in_time();
   std::array<Done, 32> done;

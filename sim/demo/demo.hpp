@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The demonstration: a TAP device, QEMU's NIC at it, the card that drives the NIC, the function behind the card; and
-// the host's part, which sets all of it up and then gets no processor time any more.
+// The demonstration: a TAP device, QEMU's NIC at it, the card that drives the NIC, and the function behind the card.
+// The host's part sets everything up, and then gets no more processor time.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ struct DemoOptions {
   std::chrono::milliseconds every{500};  ///< between reports
 };
 
-/// What the screen shows.
+/// The content of the screen.
 struct DemoReport {
   std::string qemu;  ///< its version
   bool ready = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What answers behind the card: the Verilated kv core takes every frame, answers requests to its port, and passes the
-// rest on; of that, who_has and echo requests are answered here, in C++.
+// The function behind the card: the Verilated kv core takes every frame, answers requests to its port, and passes on
+// the rest. C++ code here answers ARP and echo requests among those.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,11 @@ class KvFunction {
  public:
   explicit KvFunction(const kv::Endpoint& self) : self_(self), kv_(kv::rtl::CoreOptions{}) {}
 
-  /// Moves what can be moved, and lets the core's clock run. True: there is more to do at once.
+  /// Moves as much as possible, and runs the core's clock. True: there is more to do at once.
   bool turn(StreamPort& port);
   [[nodiscard]] kv::RegisterIo& registers() noexcept { return kv_; }
   [[nodiscard]] const FunctionCounters& counters() const noexcept { return counters_; }
-  /// Of the core's clock.
+  /// Cycles of the core's clock.
   [[nodiscard]] std::uint64_t cycles() const noexcept { return kv_.now() - kv_.skipped(); }
 
  private:

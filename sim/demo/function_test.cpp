@@ -4,23 +4,14 @@
 
 #include <gtest/gtest.h>
 
-#include <string_view>
+#include "sim/hex_testing.hpp"
 
 namespace wherry::sim {
 namespace {
 
-constexpr kv::Endpoint kSelf{.mac = 0x02574b560101, .ip = 0x0a5a0002, .port = 19286};
+using testing_support::bytes_of;
 
-std::vector<std::byte> bytes_of(std::string_view text) {
-  std::vector<std::byte> bytes;
-  unsigned digits = 0, value = 0;
-  for (const char c : text) {
-    if (c == ' ') continue;
-    value = value * 16 + static_cast<unsigned>(c <= '9' ? c - '0' : c - 'a' + 10);
-    if (++digits % 2 == 0) bytes.push_back(static_cast<std::byte>(std::exchange(value, 0)));
-  }
-  return bytes;
-}
+constexpr kv::Endpoint kSelf{.mac = 0x02574b560101, .ip = 0x0a5a0002, .port = 19286};
 
 const auto kWhoHas = bytes_of(
     "ffffffffffff 020000000001 0806 0001 0800 06 04 0001 020000000001 0a5a0001 000000000000 0a5a0002 "

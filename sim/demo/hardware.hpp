@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The card of the demonstration and what answers in it, as its three neighbours see them: the NIC (DMA and tails), the
-// host's part (registers) and the screen (counters).
+// The demonstration's card and its functions, as its three neighbours see them: the NIC (DMA and tails), the host's
+// part (registers) and the screen (counters).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace wherry::sim {
 /// Of hdl/bypass/bypass_kv.sv: where the functions' registers begin, and kv_core's; the bypass core's are before them.
 inline constexpr std::uint32_t kFunctionRegisters = 0x8000, kKvRegisters = 0xC000;
 
-/// Of the twin's rings; those of the RTL say themselves how long they are.
+/// The length of the twin's rings. The RTL's rings report their length.
 inline constexpr std::uint32_t kTwinEntries = 64;
 
 struct ShownCounter {
@@ -25,7 +25,7 @@ struct ShownCounter {
   std::uint64_t value = 0;
 };
 
-/// What the screen shows of the card.
+/// The card's part of the screen.
 struct HardwareReport {
   std::uint64_t frames_in = 0, frames_out = 0;  ///< from the NIC, and read by it
   std::uint64_t arp = 0, icmp = 0, kv = 0;      ///< answers

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's part of the demonstration: the project's own drivers of NIC, card and kv core set all of it up, over a
-// HostLink. Then the process sleeps, until everything shall be given back.
+// HostLink. Then the process sleeps until everything must be given back.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace wherry::sim {
 
 struct HostOptions {
   std::string nic = "e1000e";  ///< its personality
-  std::string cluster;         ///< file, in mode static, of one node: docs/kv.md
+  std::string cluster;         ///< file, in mode static, of one node: docs/guide/kv.md
   std::uint64_t card_bar = 0;  ///< bus address of the card's window
   std::uint64_t nic_bar = 0;   ///< of the NIC's registers
   bool twin = false;           ///< the card is one without registers

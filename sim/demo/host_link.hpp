@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the host's part, a process of its own, and the machine in which NIC and card are: each access to a register
-// is a message and its answer over a socket. So the machine knows of every access that the host's part makes, and the
-// kernel knows what processor time the host's part takes.
+// The connection between the host's part, which is a separate process, and the machine with NIC and card. Each access
+// to a register is a message and its answer over a socket. So the machine sees every access of the host's part, and the
+// kernel counts the processor time of the host's part.
 #pragma once
 
 #include <array>
@@ -46,7 +46,7 @@ class HostLink {
   int socket_;
 };
 
-/// What Linux says about a process.
+/// Linux' report about a process.
 struct ProcessUse {
   std::uint64_t cpu_ns = 0;
   char state = '?';  ///< as in proc(5): S sleeps, T is stopped
@@ -62,7 +62,8 @@ class HostPart {
   /// Starts `program` with `arguments` and its end of the socket, whose number it gets with --fd.
   static Result<HostPart> start(const std::string& program, std::vector<std::string> arguments);
 
-  /// Answers what was asked. kUnavailable: the process has ended. kFailedPrecondition: it says why it failed.
+  /// Answers the requests. kUnavailable: the process has ended. kFailedPrecondition: the process reported why it
+  /// failed.
   Status serve(const Access& access);
   [[nodiscard]] bool ready() const noexcept { return ready_; }
   /// Of registers, since its start.

@@ -69,7 +69,7 @@ int host_part(int socket, const HostOptions& options) {
 int main(int argc, char** argv) {
   CLI::App app{
       "bypass_demo: a network card of QEMU at a TAP device, driven by the bypass card, behind which kv answers "
-      "(docs/bypass-qemu.md). `wherry bypass demo` starts it",
+      "(docs/design/bypass-qemu.md). `wherry bypass demo` starts it",
       kProgram};
   DemoOptions options;
   bool keep_host = false;

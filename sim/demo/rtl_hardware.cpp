@@ -12,8 +12,8 @@ namespace {
 
 namespace functions = bypass_functions::registers;
 
-/// Longer than anything takes from one sign at a port to the next, within the bypass core (docs/bypass-core.md, The way
-/// of a packet); and within kv core and echo, too (kv::rtl::Core::kSilence).
+/// Longer than any step from one sign at a port to the next, within the bypass core (docs/design/bypass-core.md, The
+/// way of a packet), and within kv core and echo, too (kv::rtl::Core::kSilence).
 constexpr std::uint64_t kStill = 16, kSilent = 96;
 constexpr std::uint64_t kShortestTick = 8, kLongestTick = 64;  ///< cycles
 
@@ -43,7 +43,7 @@ class RtlHardware final : public DemoHardware {
     accessed_ = true;
   }
   std::optional<TailWrite> next_tail() override { return node_.take_tail(); }
-  /// After an access one cycle. Else until all is still: some cycles at least, so that timers go on.
+  /// After an access one cycle. Otherwise until all is idle, but at least some cycles, so that timers advance.
   void tick() override {
     node_.cycle();
     if (std::exchange(accessed_, false)) return;

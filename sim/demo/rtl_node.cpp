@@ -40,7 +40,7 @@ RtlNode::RtlNode() : content_(kSeed), pins_(std::make_unique<Pins>()) {
 }
 
 RtlNode::~RtlNode() {
-  // The runtime takes the thread's context for that of any model that is deleted on it.
+  // When a model is deleted on a thread, the Verilator runtime uses the context of that thread.
   Verilated::threadContextp(&pins_->context);
   pins_->core->final();
   pins_->core.reset();

@@ -95,7 +95,7 @@ Result<Fd> make_tap(const TapSetup& setup) {
   Fd tap(::open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
   if (!tap) return failed("/dev/net/tun");
   ifreq request = request_for(setup.name);
-  // TUNSETIFF attaches to a device that somebody made to stay; then it would not go with this process.
+  // TUNSETIFF attaches to a persistent device of another user; then the device would remain after this process.
   if (::ioctl(socket.get(), SIOCGIFFLAGS, &request) == 0)
     return Status(StatusCode::kAlreadyExists, fmt::format("there is an interface {} already", setup.name));
   request = request_for(setup.name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A TAP device (Linux, Documentation/networking/tuntap.rst) as the far end of a NIC's cable: what the kernel sends
-// there arrives at the NIC, and the other way round.
+// A TAP device (Linux, Documentation/networking/tuntap.rst) as the far end of a NIC's cable: frames that the kernel
+// sends there arrive at the NIC, and the other way round.
 #pragma once
 
 #include <string>
@@ -15,9 +15,9 @@ struct TapSetup {
   std::string address;  ///< IPv4 with the length of its prefix, as 10.90.0.1/24
 };
 
-/// Makes the device, gives it the address and switches it on; without IPv6, so that nothing is sent that nobody asked
-/// for. The device goes with the last descriptor of it. kPermissionDenied: CAP_NET_ADMIN is missing;
-/// kAlreadyExists: the name is taken; kInvalidArgument; kUnsupported: the kernel has no TAP devices.
+/// Makes the device, gives it the address and switches it on, without IPv6, so that the kernel sends no unrequested
+/// frames. The device goes with the last descriptor of it. kPermissionDenied: CAP_NET_ADMIN is missing; kAlreadyExists:
+/// the name is taken; kInvalidArgument; kUnsupported: the kernel has no TAP devices.
 Result<Fd> make_tap(const TapSetup& setup);
 
 /// Switches the loopback device on, which a new network namespace has off.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// designs_bench: the four FPGA designs of paper 000, simulated. Every figure is of a simulation; docs/designs.md says
-// of what, and has the JSON (schema "wherry.designs_bench/1"). It ends with 1 where a byte was wrong, or a run failed.
+// designs_bench: the four FPGA designs of paper 000, simulated. Every figure comes from a simulation.
+// docs/design/designs.md describes it, and has the JSON (schema "wherry.designs_bench/1"). It ends with 1 if a byte was
+// wrong, or a run failed.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -17,7 +18,7 @@
 
 int main(int argc, char** argv) {
   using namespace wherry::sim::designs;
-  CLI::App app{"Simulates the four FPGA designs of paper 000 (docs/designs.md)"};
+  CLI::App app{"Simulates the four FPGA designs of paper 000 (docs/design/designs.md)"};
   std::string file;
   bool quick = false;
   app.add_option("--json", file, "where the results go; default: standard output");

@@ -10,7 +10,7 @@ namespace {
 
 /// Paper 000 has 1 MiB configured and 8 MB available (section 6.1): four channels of 1 MiB need more than 1.
 constexpr std::uint64_t kBramBytes = std::uint64_t{8} << 20;
-/// Of a soft core's own way to the mux.
+/// The slices of a soft core's own path to the mux.
 constexpr std::uint32_t kCoreSlices = 2;
 
 }  // namespace

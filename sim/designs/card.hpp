@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The four designs of paper 000 (section 5.1) as simulated cards: a memory, what lies between it and the DMA engine,
-// and what else uses it.
+// The four designs of paper 000 (section 5.1) as simulated cards: a memory, the parts between it and the DMA engine,
+// and its other users.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ enum class Design : std::uint8_t { kBram, kDdr4, kSoftcore, kLinux };
 inline constexpr Design kDesigns[] = {Design::kBram, Design::kDdr4, Design::kSoftcore, Design::kLinux};
 [[nodiscard]] std::string_view name_of(Design design) noexcept;
 
-/// Which memory controller: docs/card-memory.md.
+/// Which memory controller: docs/design/card-memory.md.
 enum class Controller : std::uint8_t { kLitedram, kCard };
 
-/// Who shares the memory with the engine. It is stepped in the memory's clock.
+/// The manager that shares the memory with the engine. It is stepped in the memory's clock.
 class Neighbour {
  public:
   Neighbour() = default;
@@ -35,7 +35,7 @@ class Neighbour {
   virtual void step(const memory::AxiAnswer& in) = 0;
 };
 
-/// Makes one; what it needs in the card's memory it puts there.
+/// Makes a neighbour, and puts its data into the card's memory.
 using MakeNeighbour = std::function<std::unique_ptr<Neighbour>(memory::Content&)>;
 
 struct CardOptions {
@@ -59,7 +59,7 @@ class Card {
   [[nodiscard]] memory::Content& content() noexcept { return content_; }
   [[nodiscard]] const memory::Content& content() const noexcept { return content_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept;
-  /// The first rule of AXI that somebody broke; empty: none.
+  /// The first broken rule of AXI. Empty: none.
   [[nodiscard]] std::string violation() const { return port_->violation(); }
 
  private:

@@ -9,8 +9,8 @@
 
 namespace wherry::sim::designs {
 
-/// What goes in can come out three of the other clock's cycles later: a synchroniser of two registers, and the output's
-/// own (Cummings, SNUG 2002, "Simulation and Synthesis Techniques for Asynchronous FIFO Design"). One thread.
+/// An input can come out three of the other clock's cycles later: a synchroniser of two registers, and the output's own
+/// (Cummings, SNUG 2002, "Simulation and Synthesis Techniques for Asynchronous FIFO Design"). One thread.
 class Crossing {
  public:
   /// Lengths of a cycle, ps, on the manager's side and on the memory's.

@@ -146,7 +146,7 @@ void Engine::step_to_card(const memory::AxiAnswer& in) {
     link_.request({static_cast<std::uint8_t>(number), piece.bytes, piece.host});
     order_.push_back(static_cast<std::uint8_t>(number));
   }
-  // In the order of the requests, each when all of it is there.
+  // In the order of the requests, each when it is complete.
   if (!out_.aw_valid && !order_.empty() && pieces_[order_.front()].moved == pieces_[order_.front()].bytes) {
     const Piece& piece = pieces_[order_.front()];
     out_.aw_valid = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A DMA engine at the level of transactions, in cycles of 250 MHz: descriptors, read requests and writes on a PCIe
-// link, bursts of 512 bits to the card's memory. It carries the bytes, so that whoever runs it can compare them.
+// link, bursts of 512 bits to the card's memory. It carries the bytes, so its user can compare them.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The firmwares of docs/card-memory.md on PicoRV32, where its Verilog was there to build with.
+// The firmwares of docs/design/card-memory.md on PicoRV32, where its Verilog was there to build with.
 #include "sim/designs/neighbours.hpp"
 
 #ifdef WHERRY_PICO

@@ -37,8 +37,8 @@ struct Point {
   std::string error;         ///< wrong bytes, a broken rule, or that nothing moves; empty: none
 };
 
-/// A transfer that is larger than a run of the preset is several runs, each a call; so the rate of one run is its rate,
-/// and only one is simulated.
+/// A transfer that is larger than a run of the preset consists of several runs, each a call. So the rate of one run is
+/// its rate, and only one is simulated.
 [[nodiscard]] Point measure(const PointOptions& options);
 
 }  // namespace wherry::sim::designs

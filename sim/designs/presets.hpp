@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What two DMA engines and their drivers are allowed: XDMA as paper 000 used it, and ours. docs/designs.md has the same
-// numbers as a table, each with its mark: given (by whom), chosen, assumed or fitted.
+// The parameters of two DMA engines and their drivers: XDMA as paper 000 used it, and ours. docs/design/designs.md has
+// the same numbers as a table, each with its mark: given (by whom), chosen, assumed or fitted.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ enum class Notice : std::uint8_t { kPolled, kInterrupt };
 struct EnginePreset {
   std::string_view name;
   std::uint32_t piece = 512;  ///< of a read request to the host, and of a burst to the card's memory
-  /// Pieces of a channel that are under way, at most. To the card: from the read request until the memory's answer. To
-  /// the host: from the read of the card's memory until the last write is issued to the link (PG195 4.1, "H2C Channel",
+  /// Pieces of a channel that may be in flight. To the card: from the read request until the memory's answer. To the
+  /// host: from the read of the card's memory until the last write is issued to the link (PG195 4.1, "H2C Channel",
   /// "C2H Channel").
   std::uint32_t to_card_ids = 32, to_host_ids = 16;
   /// Bytes of a channel after another before the next one has its turn.
@@ -41,7 +41,8 @@ struct EnginePreset {
 ///   changes nothing up to 105, since the link is the limit. `interrupt_ns`: fitted, one number to ma_bram_h2c_1ch and
 ///   ma_bram_c2h_1ch (7.54 and 7.77 GB/s at 1 MiB).
 /// - `descriptor_bytes`, `run_bytes`, `fetch`: given, AMD's libxdma (a page; 2,048 descriptors; 16 adjacent ones).
-/// - `mps`, `link.completion`: chosen, as in docs/probe-model.md. `link.extra_down_per_read`: given, research of probe
+/// - `mps`, `link.completion`: chosen, as in docs/design/probe-model.md. `link.extra_down_per_read`: given, research of
+/// probe
 ///   section 3: ACK and UpdateFC.
 /// - `polled_ns`: assumed, 6 us less: an interrupt, its work queue and a wake-up. Nobody publishes it.
 inline constexpr EnginePreset kXdma{
@@ -54,9 +55,9 @@ inline constexpr EnginePreset kXdma{
     .polled_ns = 46'000,
 };
 
-/// hdl/dma and a driver in user space. Turns, requests, credit and descriptors as docs/dma.md and docs/dma-data.md have
-/// them. The host is `link.rtt_ns` away (assumed, 800 ns); a doorbell is a store (assumed, 200 ns of software), an
-/// interrupt an eventfd (assumed, 6 us).
+/// hdl/dma and a driver in user space. Turns, requests, credit and descriptors as docs/design/dma.md and
+/// docs/design/dma-data.md have them. The host is `link.rtt_ns` away (assumed, 800 ns); a doorbell is a store (assumed,
+/// 200 ns of software), an interrupt an eventfd (assumed, 6 us).
 inline constexpr EnginePreset kWherry{
     .name = "wherry",
     .to_card_ids = 64,

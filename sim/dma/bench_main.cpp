@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dma_data_bench: what the Verilated data part of the DMA engine carries beside a model of a PCIe link (host_link.hpp).
-// Every figure is of a simulation; docs/dma-data.md says of what.
+// dma_data_bench: the rates of the Verilated data part of the DMA engine beside a model of a PCIe link (host_link.hpp).
+// Every figure comes from a simulation, which docs/design/dma-data.md describes.
 //
 // The JSON (schema "wherry.dma_data_bench/1"):
 //   schema, simulated (true)
@@ -109,8 +109,9 @@ Json row_of(const Named& named, const RateResult& found) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Measures the Verilated data part of the DMA engine beside a model of a PCIe link (docs/dma-data.md)",
-               "dma_data_bench"};
+  CLI::App app{
+      "Measures the Verilated data part of the DMA engine beside a model of a PCIe link (docs/design/dma-data.md)",
+      "dma_data_bench"};
   std::string file;
   std::vector<std::string> only;
   std::uint64_t soak_bytes = 0, seeds = 40, seed = 1;

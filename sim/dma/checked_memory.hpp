@@ -10,7 +10,7 @@
 
 namespace wherry::sim::dma {
 
-/// What a source holds at an address: a hash, so that no memory is needed and no two addresses look alike.
+/// The content of a source at an address: a hash, so no memory is needed, and addresses differ.
 [[nodiscard]] inline std::uint8_t source_byte(std::uint64_t seed, std::uint64_t address) {
   return static_cast<std::uint8_t>(splitmix64(seed, address / 8) >> (address % 8 * 8));
 }

@@ -289,7 +289,7 @@ void DataRig::drive_card() {
                                         : 0) < kBursts;
     ready_[channel] = room && !frozen_ && !draw(options_.card_pauses);
   }
-  // The memory takes no data ahead of their address; no interconnect need do so (A3.3.1).
+  // The memory takes no data ahead of their address. No interconnect must do so (A3.3.1).
   if (to_write_.empty()) ready_[kW] = false;
   set_field(port, response_bits::kAwReady, 1, ready_[kAw] ? 1 : 0);
   set_field(port, response_bits::kWReady, 1, ready_[kW] ? 1 : 0);

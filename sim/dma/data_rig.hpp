@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // hdl/dma/data/dma_data.sv, Verilated, between a host behind a PCIe link (host_link.hpp) and an AXI memory. Turns are
 // posted as calls; every byte is checked as it is written, every transaction against the rules of its bus, every answer
-// against the faults that were injected. What is wrong ends up in error().
+// against the faults that were injected. Errors end up in error().
 //
 // One thread. Cycles are of 4 ns.
 #pragma once
@@ -130,7 +130,7 @@ class DataRig {
   std::array<bool, 5> ready_{};  // AW, W, AR; B and R are offered
   std::deque<Burst> to_write_, answers_, reads_;
   std::uint32_t longest_ = 0;
-  // The posted write that is under way.
+  // The posted write in progress.
   std::uint64_t write_at_ = 0;
   std::uint32_t write_left_ = 0;
 };

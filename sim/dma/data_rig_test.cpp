@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data part of the DMA engine, Verilated: every byte is checked by the rig, which knows nothing of how the engine
-// moves them.
+// The data part of the DMA engine, Verilated. The rig checks every byte, and does not know how the engine moves them.
 #include "sim/dma/data_rig.hpp"
 
 #include <gtest/gtest.h>
@@ -145,7 +144,7 @@ TEST(DmaData, Soak_RandomWorlds_ExpectNothingWrong) {
   }
 }
 
-// Of simulated time: the same on every machine. The bars: 0.98, 0.90, 100 M/s.
+// Of simulated time: the same on every machine. The targets: 0.98, 0.90, 100 M/s.
 TEST(DmaData, Rate_Depth16At4KiB_ExpectTheLinksBound) {
   for (const Way way : {Way::kToCard, Way::kToHost}) {
     const RateResult large = measure({.way = way, .bytes = 4096, .depth = 16, .transfers = 300, .rig = {}});

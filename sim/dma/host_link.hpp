@@ -19,7 +19,7 @@
 namespace wherry::sim::dma {
 
 inline constexpr double kCycleNs = 4;
-/// What the transmitter has in its queue, at most: some lines.
+/// The transmitter's queue at most: some lines.
 inline constexpr double kQueueNs = 16;
 inline constexpr double kFraming = 8, kRequestHeader = 16, kCompletionHeader = 12;
 
@@ -36,7 +36,7 @@ struct LinkOptions {
   std::uint32_t pauses = 0;                ///< chance, in a million, that a port stands still in a cycle
 };
 
-/// Chances, in a million, that a read request gets what is no good.
+/// Chances, in a million, that a read request gets a bad answer.
 struct LinkFaults {
   std::uint32_t unsupported = 0, aborted = 0, poisoned = 0, lost = 0, short_ = 0, long_ = 0;
 };
@@ -65,7 +65,7 @@ class HostLink {
 
   /// A request that was taken; how it ends, of which on_fault tells if it is not well.
   void request(const ReadRequest& request);
-  /// So many bytes of a write, which begins with them or goes on.
+  /// This many bytes of a write, which begins or continues with them.
   void write(std::uint32_t bytes, bool first) { up((first ? kRequestHeader + kFraming : 0) + bytes); }
 
   /// The beat that is offered in this cycle. It stays until taken.
@@ -118,7 +118,7 @@ class HostLink {
   std::uint64_t asked_ = 0;
 };
 
-/// GB/s: what the link carries of data of reads, and of writes, and nothing else.
+/// GB/s: the data of reads, or of writes, that the link carries at best.
 [[nodiscard]] double read_bound(const LinkOptions& options, std::uint32_t bytes);
 [[nodiscard]] double write_bound(const LinkOptions& options, std::uint32_t bytes, std::uint32_t mps);
 

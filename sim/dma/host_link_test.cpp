@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kLine = 64;
 
-/// All beats that come of requests of 512 bytes, one after the other as fast as the link takes them.
+/// All beats of requests of 512 bytes, one after the other as fast as the link takes them.
 struct Heard {
   std::map<std::uint8_t, std::vector<CompletionBeat>> of;
   double first_ns = 0, last_ns = 0;

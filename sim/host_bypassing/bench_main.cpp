@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // host_bypassing_bench: the figures of paper 002 from models: its own core, its NIC, its topologies, its baselines.
-// What `wherry bench bypass` runs for them. docs/bench-bypass.md.
+// What `wherry bench bypass` runs for them. docs/reference/bench-bypass.md.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -16,7 +16,8 @@
 
 int main(int argc, char** argv) {
   using namespace wherry::sim::host_bypassing;
-  CLI::App app{"Simulates the evaluation of paper 002, host bypassing (docs/bench-bypass.md)", "host_bypassing_bench"};
+  CLI::App app{"Simulates the evaluation of paper 002, host bypassing (docs/reference/bench-bypass.md)",
+               "host_bypassing_bench"};
   const std::vector<std::string> all{"latency", "rates", "overload", "tcp", "batching"};
   std::vector<std::string> only = all;
   std::string file;

@@ -8,8 +8,8 @@
 //   2 + bytes / 8, nothing overlaps; a tail write after `batch` packets, or `timeout` after the last one (III-C);
 //   the receive tail stays two short of the descriptor that is polled; without `writeback` the transmit ring is written
 //   without asking whether the NIC has read it, so that it may be overrun (III-C, IV-D).
-// What a packet does between the handlers is the network function's; here it is sent back as it is (scenario 3), or it
-// leaves and comes by the FPGA's own Ethernet port (scenario 4, connect()).
+// Between the handlers the network function works. Here a packet is sent back unchanged (scenario 3), or it leaves and
+// comes by the FPGA's own Ethernet port (scenario 4, connect()).
 #pragma once
 
 #include <array>
@@ -51,8 +51,8 @@ class Core final : public pcie::Function, public nic::WireEnd, pcie::EventHandle
   Core(pcie::EventQueue& queue, const CoreOptions& options);
   [[nodiscard]] static pcie::FunctionOptions function_options();
   void attach(pcie::Port& port) noexcept { port_ = &port; }
-  /// Scenario 4: the FPGA's own Ethernet port of `mbits`. What the NIC receives leaves there towards `peer`; frames
-  /// that come in by on_frame() are sent by the NIC. Its MAC adds no time of its own (chosen: not published).
+  /// Scenario 4: the FPGA's own Ethernet port of `mbits`. Frames that the NIC receives leave there towards `peer`. The
+  /// NIC sends frames that come in by on_frame(). Its MAC adds no time of its own (chosen: not published).
   void connect(nic::WireEnd& peer, std::uint32_t mbits) noexcept {
     peer_ = &peer;
     mbits_ = mbits;

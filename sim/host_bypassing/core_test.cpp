@@ -79,7 +79,7 @@ Steady overload(bool writeback) {
 
 TEST(HostBypassing, IntelRootOverloadedWithWriteback_ExpectThePapersLoss) {
   const Steady steady = overload(true);
-  EXPECT_NEAR(steady.dropped, 15.79, 0.3);  // hb_loss_writeback: fitted, docs/nic-model.md
+  EXPECT_NEAR(steady.dropped, 15.79, 0.3);  // hb_loss_writeback: fitted, docs/design/nic-model.md
   EXPECT_NEAR(steady.requests, 16.0, 0.05);
   EXPECT_EQ(steady.reordered, 0U);  // IV-D
 }
@@ -88,7 +88,7 @@ TEST(HostBypassing, IntelRootOverloadedWithoutWriteback_ExpectLessLossAndOverrun
   const Steady steady = overload(false);
   // hb_loss_no_writeback is 9.90. By 15 requests a packet it is 10.26; here fetches merge a little, and what the
   // overrun ring loses is not counted in the NIC. How much is reordered (0.49 % in the paper) is not predicted:
-  // docs/nic-model.md.
+  // docs/design/nic-model.md.
   EXPECT_GT(steady.dropped, 7.5);
   EXPECT_LT(steady.dropped, 11.0);
   EXPECT_LE(steady.requests, 15.05);

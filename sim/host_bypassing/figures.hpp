@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_bypassing_bench: what it simulates, as rows of JSON. docs/bench-bypass.md names every key.
+// The results of host_bypassing_bench, as rows of JSON. docs/reference/bench-bypass.md names every key.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace wherry::sim::host_bypassing {
 
-/// Two readings of what the paper does not say about its NIC and its core.
+/// Two readings of points that the paper leaves open about its NIC and its core.
 enum class Reading : std::uint8_t {
   /// sim/nic's 82599 as it is: any number of descriptor reads under way. The FPGA stores a packet between its handlers.
   kPlain,

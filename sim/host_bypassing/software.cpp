@@ -107,7 +107,7 @@ bool SoftwareTestbed::Thread::take_one() {
   return true;
 }
 
-/// What is there now; act() follows when the time that it takes is over.
+/// The present input. act() follows when its time is over.
 void SoftwareTestbed::Thread::look() {
   const SoftwareOptions& o = bed.options_;
   received.clear();
@@ -126,7 +126,7 @@ void SoftwareTestbed::Thread::look() {
   } else {
     ready = received;
   }
-  // A packet costs its time once: half of it when it goes to the FPGA, half when it comes back.
+  // A packet costs its time once: half on the way to the FPGA, half on the way back.
   const auto steps = static_cast<pcie::Time>(received.size() + ready.size());
   const pcie::Time work = steps == 0 ? o.poll : o.per_burst + steps * (o.fpga ? o.per_packet_fpga : o.per_packet) / 2;
   bed.queue_.schedule(bed.queue_.now() + work, *this);
@@ -162,7 +162,7 @@ void SoftwareTestbed::Thread::act() {
 void SoftwareTestbed::Thread::send(const Packet& packet) {
   const SoftwareOptions& o = bed.options_;
   const bypass::Personality& p = bed.nic_.options().nic;
-  // Descriptors are given back by groups, whose last one reports.
+  // Descriptors are given back in groups. The last one of each group reports.
   for (;;) {
     const std::uint32_t last = tx_done + o.report_every - 1;
     if (tx_used < o.report_every ||

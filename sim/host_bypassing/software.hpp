@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The baselines of paper 002 as models: scenario 1, a thread that polls the NIC and sends each packet back (DPDK), and
 // scenario 2, where the same thread hands each packet to an FPGA by a pointer, and the FPGA reads it from host memory
-// and writes it back. One thread; NIC, FPGA and host memory are those of sim/nic and sim/pcie.
+// and writes it back. One thread; NIC, FPGA and host memory come from sim/nic and sim/pcie.
 //
 // The processor is a clock: each step costs a stated time. Caches, the DRAM's refresh (the paper's peaks every 2 s),
 // the operating system and other threads are not modelled.

@@ -89,7 +89,7 @@ struct Interval {
 Interval measure(pcie::EventQueue& queue, Meter& meter, std::uint64_t warm_up, std::uint64_t frames,
                  std::uint32_t bytes, std::uint32_t load_per_mille, const std::function<Interval()>& counted);
 
-/// NIC, FPGA and what is between them.
+/// NIC, FPGA and the parts between them.
 class Testbed {
  public:
   explicit Testbed(const TestbedOptions& options);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The testbed, and the software baselines: that packets are neither lost nor changed where nothing loses them, and that
-// what is counted adds up.
+// The testbed, and the software baselines: packets are neither lost nor changed if nothing loses them, and the counters
+// add up.
 #include "sim/host_bypassing/testbed.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ TEST(Testbed, OneWayAtLineRate_ExpectEveryPacketOnceAndInOrder) {
     EXPECT_EQ(bed.meter.checker().frames, 2500U);
     EXPECT_EQ(bed.meter.checker().wrong + bed.meter.checker().missing + bed.meter.checker().reordered, 0U);
     EXPECT_EQ(bed.core.counters().port_dropped, 0U);
-    // Nothing is sent before it was there: NIC and wire alone take so long.
+    // No packet is sent before it has arrived: NIC and wire alone take that long.
     EXPECT_GT(bed.meter.total().least_us, 2.35);
   }
 }

@@ -21,7 +21,7 @@ struct AxiAddress {
   friend bool operator==(const AxiAddress&, const AxiAddress&) = default;
 };
 
-/// What the manager drives.
+/// The manager's outputs.
 struct AxiRequest {
   bool ar_valid = false;
   AxiAddress ar;
@@ -35,7 +35,7 @@ struct AxiRequest {
   bool b_ready = false;
 };
 
-/// What the subordinate drives.
+/// The subordinate's outputs.
 struct AxiAnswer {
   bool ar_ready = false;
   bool r_valid = false;
@@ -62,6 +62,9 @@ class AxiBus {
   [[nodiscard]] virtual const AxiAnswer& answer(std::uint32_t port) const = 0;
   /// `in`: one request a port.
   virtual void step(std::span<const AxiRequest> in) = 0;
+  /// The managers were reset, and await nothing. Returns when none of their requests is in flight any more. A bus that
+  /// is made anew with its managers has nothing to do.
+  virtual void managers_reset() {}
 };
 
 }  // namespace wherry::sim::memory

@@ -32,7 +32,7 @@ class AxiPort {
   AxiPort(Backend& backend, Content& content, std::uint32_t number, const AxiPortSettings& settings)
       : backend_(backend), content_(content), number_(number), settings_(settings) {}
 
-  /// Offers the memory an access, and decides what the port drives.
+  /// Offers the memory an access, and decides the port's outputs.
   void present();
   [[nodiscard]] const AxiAnswer& answer() const noexcept { return out_; }
   /// The clock's edge at the end of that cycle, in which the manager drove `in`.

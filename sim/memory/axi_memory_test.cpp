@@ -17,7 +17,7 @@ namespace wherry::sim::memory {
 namespace {
 
 /// A manager with any strobes, sizes, gaps and identifiers, beside an array of bytes that says what must be read. It
-/// has one write, or one read, under way: what is in order then is beyond dispute.
+/// has one write, or one read, in flight, so the order is unambiguous.
 class ByteManager {
  public:
   ByteManager(std::uint64_t base, std::uint32_t bytes, std::uint64_t seed)
@@ -100,7 +100,7 @@ class ByteManager {
 
 constexpr std::uint32_t kRegion = 1 << 16;
 
-/// So many managers, each in a region of its own.
+/// The given number of managers, each in its own region.
 void expect_right_bytes(AxiBus& bus, std::uint32_t count, unsigned cycles, unsigned least) {
   std::deque<ByteManager> managers;
   for (std::uint32_t i = 0; i < count; ++i) managers.emplace_back(i * kRegion, kRegion, i + 1);
@@ -270,7 +270,8 @@ TEST(AxiMux, Slices_ExpectEachAddsACycleEachWay) {
   EXPECT_GT(manager.written_bytes(), 9'500U * kBeatBytes);
 }
 
-/// A long way to the memory: bytes under way over latency, whatever the memory could do (paper 000, section 6.3).
+/// A long path to the memory: the rate is bytes in flight over latency, however fast the memory is (paper 000, section
+/// 6.3).
 TEST(AxiMux, LongWayToDdr4_ExpectBytesUnderWayOverLatency) {
   for (const bool reads : {true, false}) {
     Ddr4 ddr4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several AXI4 managers before one port, with register slices: what hdl/common/axi_mux and axi_cut do, as a model.
+// Several AXI4 managers before one port, with register slices: a model of hdl/common/axi_mux and axi_cut.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace wherry::sim::memory {
 /// many back. One thread.
 class AxiMux final : public AxiBus {
  public:
-  /// `below` has one port, nobody else steps it, and it lives longer. `slices`: one number for each manager.
+  /// `below` has one port, no other user steps it, and it lives longer. `slices`: one number for each manager.
   AxiMux(AxiBus& below, const std::vector<std::uint32_t>& slices);
 
   [[nodiscard]] const AxiAnswer& answer(std::uint32_t port) const override { return managers_[port].out; }

@@ -9,7 +9,7 @@
 
 namespace wherry::sim::memory {
 
-/// Before the clock's edge: what the port drives.
+/// Before the clock's edge: the port's outputs.
 template <class Design>
 void drive_axi(Design& design, const AxiAnswer& answer) {
   design.m_axi_arready = answer.ar_ready;
@@ -25,7 +25,7 @@ void drive_axi(Design& design, const AxiAnswer& answer) {
   design.m_axi_bid = static_cast<decltype(design.m_axi_bid)>(answer.b_id);
 }
 
-/// What the design drives in the same cycle, after its combinational paths have settled and before the edge.
+/// The design's outputs in the same cycle, after its combinational paths have settled and before the edge.
 template <class Design>
 [[nodiscard]] AxiRequest sample_axi(const Design& design) {
   AxiRequest in;

@@ -26,7 +26,8 @@ struct Done {
 
 /// One cycle is: offers of all ports, at most one of each direction a port, then cycle(), then done(). The order in
 /// which accesses are performed is that in which done() tells them. Two accesses to one address are performed in the
-/// order of their offers unless one reads and the other writes; who needs that order waits for the first to be done.
+/// order of their offers unless one reads and the other writes. A user that needs that order waits for the first to be
+/// done.
 class Backend {
  public:
   Backend() = default;
@@ -38,7 +39,7 @@ class Backend {
   [[nodiscard]] virtual bool offer(const Access& access) = 0;
   /// Decides this cycle's commands and goes to the next.
   virtual void cycle() = 0;
-  /// What the last cycle() performed. Valid until the next.
+  /// The operations of the last cycle(). Valid until the next.
   [[nodiscard]] virtual std::span<const Done> done() const noexcept = 0;
   /// The cycle that is going on.
   [[nodiscard]] virtual Cycle now() const noexcept = 0;

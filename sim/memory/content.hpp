@@ -26,7 +26,7 @@ class Content {
   [[nodiscard]] Beat read(std::uint64_t address) const;
   void write(std::uint64_t address, const Beat& beat, Strobes strobes = kAllBytes);
 
-  /// Any alignment and length: what a test or a host puts there and takes from there at once.
+  /// Any alignment and length: direct access for a test or a host.
   void load(std::uint64_t address, std::span<const std::uint8_t> bytes);
   void dump(std::uint64_t address, std::span<std::uint8_t> bytes) const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A DDR4 memory with its controller, cycle by cycle: what a card's one channel of 64 bits at 2400 MT/s does with reads
-// and writes of 64 bytes. docs/card-memory.md has its errors against litedram's controller.
+// A DDR4 memory with its controller, cycle by cycle: the behaviour of a card's one channel of 64 bits at 2400 MT/s with
+// reads and writes of 64 bytes. docs/design/card-memory.md has its errors against litedram's controller.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ struct Place {
 };
 [[nodiscard]] Place place_of(AddressMap map, std::uint64_t address) noexcept;
 
-/// What kind of controller it is. Cycles are the controller's: four clocks of the memory, 300 MHz.
+/// The kind of controller. Cycles are the controller's: four clocks of the memory, 300 MHz.
 struct Ddr4Controller {
   AddressMap map = AddressMap::kRowColumnBank;
   /// Accesses that wait, in all and at one bank.
@@ -41,7 +41,7 @@ struct Ddr4Controller {
   std::uint32_t enter = 2;
   /// Cycles that a bank takes to change its mind: from looking at an access to asking for another row.
   std::uint32_t decide = 0;
-  /// Reads, or writes, go on for so many cycles at most while the other kind waits.
+  /// The most cycles of reads, or writes, while the other kind waits.
   std::uint32_t read_time = 32, write_time = 16;
   /// Cycles between the last read and the first write, at least, beyond what the memory wants.
   std::uint32_t read_to_write = 0;
@@ -110,7 +110,7 @@ class Ddr4 final : public Backend {
   [[nodiscard]] std::uint64_t cycle_ps() const noexcept override { return 3'333; }
 
   [[nodiscard]] const Ddr4Counts& counts() const noexcept { return counts_; }
-  /// All commands from now on go there, too.
+  /// From now on all commands are appended there, too.
   void record(std::vector<Ddr4Issued>* into) noexcept { device_.record(into); }
 
  private:

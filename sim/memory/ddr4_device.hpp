@@ -15,7 +15,7 @@ using Clock = std::uint64_t;
 
 enum class Ddr4Command : std::uint8_t { kActivate, kPrecharge, kAutoPrecharge, kPrechargeAll, kRead, kWrite, kRefresh };
 
-/// A command on the bus, for who judges them.
+/// A command on the bus, for the checker.
 struct Ddr4Issued {
   Clock at = 0;
   Ddr4Command command{};
@@ -23,15 +23,15 @@ struct Ddr4Issued {
   std::uint32_t row = 0;   ///< of kActivate, and of kRead and kWrite the one that is meant
 };
 
-/// One thread. It believes its user: the earliest_ functions say what is allowed, the others do it. A refresh needs all
-/// banks closed.
+/// One thread. It trusts its user: the earliest_ functions say when a command is allowed, and the others execute it. A
+/// refresh needs all banks closed.
 class Ddr4Device {
  public:
   explicit Ddr4Device(const Ddr4Timing& timing) : timing_(timing) {}
 
   [[nodiscard]] const Ddr4Timing& timing() const noexcept { return timing_; }
   [[nodiscard]] bool is_open(std::uint32_t bank) const noexcept { return banks_[bank].open; }
-  /// Of an open bank.
+  /// The open row of a bank.
   [[nodiscard]] std::uint32_t row(std::uint32_t bank) const noexcept { return banks_[bank].row; }
   [[nodiscard]] bool any_open() const noexcept { return open_ != 0; }
 
@@ -53,7 +53,7 @@ class Ddr4Device {
   void write(std::uint32_t bank, std::uint32_t row, Clock at);
   void refresh(Clock at);
 
-  /// All commands from now on go there, too. Null: none. Not owned.
+  /// From now on all commands are appended there, too. Null: none. Not owned.
   void record(std::vector<Ddr4Issued>* into) noexcept { record_ = into; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judges a trace of DDR4 commands by JEDEC's rules. It shares nothing with the model but the trace's format: intervals
-// stand here a second time, in the specification's units, each with its place.
+// Judges a trace of DDR4 commands by JEDEC's rules. It shares only the trace's format with the model. Intervals are
+// stated here a second time, in the specification's units, each with its source.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace wherry::sim::memory {
 struct Ddr4Judgement {
   /// Name of each rule that was broken, and how often.
   std::map<std::string, std::uint64_t> broken;
-  /// The first of them, in words.
+  /// The first broken rule, as text.
   std::string first;
   /// How often each interval was met exactly: a rule that no command comes near to was not tested.
   std::map<std::string, std::uint64_t> tight;

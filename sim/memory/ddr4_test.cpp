@@ -209,7 +209,7 @@ TEST(Ddr4, TurnsOf4KiB_ExpectTheyKeepWhat512BLose) {
 }
 
 /// AMD PG313, "Single-Thread Linear Read": a map that changes the bank group with each 64 bytes against one that stays
-/// in a bank, 95 % against 54 % of the bus. Another controller than ours: the ratio is what is held.
+/// in a bank, 95 % against 54 % of the bus. That is another controller than ours, so only the ratio is compared.
 TEST(Ddr4, LinearReadInOneBank_ExpectTheBankGroupPenalty) {
   const Load load{.reads = true, .beats = 64};
   const double simple = read_rate(with_map(AddressMap::kRowBankColumn), load, false, kDdr4_2400),

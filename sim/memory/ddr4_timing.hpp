@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The intervals of a DDR4-2400 memory of 64 bits, in clocks of the memory (nCK). Sources: JEDEC JESD79-4B (section and
 // table with each), and Micron's datasheet "8Gb: x4, x8, x16 DDR4 SDRAM" for MT40A1G8, speed bin -083E (16-16-16):
-// tables "DDR4-2400 Speed Bins" and "Electrical Characteristics and AC Timing Parameters". docs/card-memory.md.
+// tables "DDR4-2400 Speed Bins" and "Electrical Characteristics and AC Timing Parameters". docs/design/card-memory.md.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,7 @@ namespace wherry::sim::memory {
 /// Clock period of DDR4-2400, ps, as JEDEC truncates it (JESD79-4B, 13.5 "Rounding Algorithms").
 inline constexpr std::uint64_t kClockPs = 833;
 
-/// So many clocks for a minimum of `ps`: JEDEC's rounding, which forgives 2.6 % of a clock, since kClockPs is
-/// truncated.
+/// Clocks for a minimum of `ps`: JEDEC's rounding, which ignores 2.6 % of a clock, since kClockPs is truncated.
 constexpr std::uint32_t clocks(std::uint64_t ps) {
   return static_cast<std::uint32_t>((ps * 1000 / kClockPs + 974) / 1000);
 }

@@ -31,7 +31,7 @@ std::uint64_t TrafficManager::next(std::uint64_t& sequential) {
   return address;
 }
 
-/// What it drives in the cycle that begins.
+/// Its outputs in the cycle that begins.
 void TrafficManager::present() {
   const std::uint32_t length = load_.beats - 1;
   out_.r_ready = out_.b_ready = true;

@@ -13,20 +13,21 @@
 
 namespace wherry::sim::memory {
 
-/// What a manager asks for.
+/// The load that a manager makes.
 struct Load {
   bool reads = false, writes = false;
   std::uint32_t beats = 16;  ///< of a burst; 1 to 64
   bool random = false;       ///< bursts anywhere in the region, aligned to their size; otherwise one after another
   std::uint32_t outstanding = 16;  ///< bursts of each direction
   std::uint64_t base = 0, region = 4 << 20;
-  /// Streams that take turns burst by burst. Each goes through `stride` bytes, and they lie so many apart.
+  /// Streams that take turns burst by burst. Each steps by `stride` bytes, and their starts are the same distance
+  /// apart.
   std::uint32_t streams = 1;
   std::uint64_t stride = 1 << 20;
   std::uint64_t seed = 1;
 };
 
-/// What a word of the memory holds after a TrafficManager wrote it.
+/// The content of a word of the memory after a TrafficManager wrote it.
 [[nodiscard]] std::uint32_t pattern_word(std::uint64_t address) noexcept;
 
 /// One port's manager: as many bursts as Load allows, data sent when the address is taken. It writes a pattern.
@@ -86,7 +87,7 @@ struct Cell {
   std::optional<Load> second;
 };
 /// Streams, random, streams that take turns in one bank and in several, both directions at once, beside a soft core's
-/// reads: the table of docs/card-memory.md.
+/// reads: the table of docs/design/card-memory.md.
 [[nodiscard]] std::vector<Cell> comparison_table();
 
 struct Rates {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of a NIC model share.
+// The common data of a NIC model's parts.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct Context {
   std::uint64_t random;
 };
 
-/// Arguments of a part's events: what, of which queue, and from before which reset.
+/// Arguments of a part's events: the event, its queue, and the number of resets before it.
 struct EventArgument {
   std::uint8_t kind;
   std::uint16_t queue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NIC models over the whole fabric, with a plain driver in host memory: line rate both ways, a million packets, and a
-// thousand seeds of reordering, faults and resets, under which every frame is delivered, sent or counted.
+// thousand seeds of reordering, faults and resets. In all cases every frame is delivered, sent or counted.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -75,7 +75,7 @@ constexpr LineRate kLineRates[] = {{"e1000e", 1000, 1, 1}, {"i210", 1000, 1, 1},
                                    {"i40e", 25'000, 3, 8}, {"i40e", 40'000, 3, 8},  {"iavf", 25'000, 3, 8},
                                    {"ice", 100'000, 4, 16}};
 
-/// Frames in at line rate, each sent back as it is. Returns the frames that the driver had no room for.
+/// Frames in at line rate, each sent back unchanged. Returns the frames that the driver had no room for.
 std::uint64_t echo(Rig& rig, const SourceOptions& options) {
   std::uint64_t no_room = 0;
   rig.driver->receive([&](std::span<const std::byte> frame) { no_room += rig.driver->send(frame) ? 0 : 1; });
@@ -135,7 +135,7 @@ TEST(NicFabric, MillionPackets_ExpectAllBack) {
   EXPECT_EQ(rig.wire.missing + rig.wire.reordered + rig.wire.wrong, 0U);
 }
 
-/// Frames of 60 bytes a second that the NIC sends if so many reads may be under way.
+/// Frames of 60 bytes a second that the NIC sends with this limit of reads in flight.
 double send_rate(std::uint8_t reads) {
   NicOptions options = named("ixgbe", 10'000);
   options.nic.reads_outstanding = reads;
@@ -173,7 +173,7 @@ TEST(NicFabric, LinkSlowerThanTheWire_ExpectPacketBufferFillsAndDropsAreCounted)
   EXPECT_EQ(rig.wire.wrong + rig.wire.reordered, 0U);
 }
 
-/// What one seed does to a NIC while frames go both ways.
+/// The events of one seed at a NIC while frames go both ways.
 struct Outcome {
   bool conserved = true;
   std::uint64_t drops = 0, retries = 0, stopped = 0, resets = 0;
@@ -235,7 +235,7 @@ Outcome strike(std::uint64_t seed) {
   rig.driver->on_space(give);
   give();
 
-  // Something happens in the middle of it.
+  // An event happens in the middle.
   Outcome outcome;
   const pcie::Time when = static_cast<pcie::Time>(10 + below(120)) * pcie::kMicrosecond;
   const std::uint64_t event = below(6);
@@ -294,7 +294,7 @@ TEST(NicFabric, ReorderingFaultsAndResets_ExpectInIsOutPlusCountedDropsForEveryS
     sum.stopped += one.stopped;
     sum.resets += one.resets;
   }
-  // The seeds reach what they are for.
+  // The seeds reach their intended cases.
   EXPECT_GT(sum.drops, 0U);
   EXPECT_GT(sum.retries, 0U);
   EXPECT_GT(sum.stopped, 0U);

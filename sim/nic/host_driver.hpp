@@ -38,9 +38,9 @@ class HostDriver final : pcie::MemoryWatcher {
   void on_space(std::function<void()> handler) { space_ = std::move(handler); }
   /// False: the ring is full.
   [[nodiscard]] bool send(std::span<const std::byte> frame);
-  /// Tells the NIC of what tx_tail_batch holds back.
+  /// Sends the tails to the NIC that tx_tail_batch has held back.
   void flush();
-  /// Descriptors that are not known to be done.
+  /// Descriptors that may not be done yet.
   [[nodiscard]] std::uint32_t in_flight() const noexcept { return tx_used_; }
   std::uint64_t bad_lengths = 0;  ///< write-backs that tell more than a buffer holds: the frame is dropped
 

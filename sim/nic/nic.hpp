@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network card: one engine, whose behaviour is a bypass::Personality. docs/nic-model.md says what is modelled, what
-// is not, and where each constant comes from.
+// A network card: one engine, whose behaviour is a bypass::Personality. docs/design/nic-model.md lists the modelled and
+// the missing features, and the source of each constant.
 //
-// It is a PCIe function with registers in BAR 0 and an Ethernet port. Where ring addresses are handed over by messages
-// (admin queue, virtchnl), start_rx() and start_tx() stand for these; they work for every personality. Tail registers
-// always are registers. One thread, that of the event queue.
+// It is a PCIe function with registers in BAR 0 and an Ethernet port. If ring addresses are handed over by messages
+// (admin queue, virtchnl), start_rx() and start_tx() replace these. They work for every personality. Tail registers
+// always are registers. Use it on one thread only, the thread of the event queue.
 //
-// Ordering: payload is written before the write-back that tells of it; write-backs follow ring order; all are posted
-// and in order. Reads complete in any order.
+// Ordering: payload is written before its write-back. Write-backs follow ring order. All are posted and in order. Reads
+// complete in any order.
 #pragma once
 
 #include <cstdint>
@@ -43,9 +43,9 @@ class Nic final : public pcie::Function, public WireEnd {
   [[nodiscard]] const Ring& rx_ring(std::uint32_t queue) const { return receive_.ring(queue); }
   [[nodiscard]] const Ring& tx_ring(std::uint32_t queue) const { return transmit_.ring(queue); }
 
-  /// Off: nothing is received; what is on the wire is lost, the rest waits.
+  /// Off: nothing is received. Frames on the wire are lost, and the rest waits.
   void set_link(bool up);
-  /// What is sent comes back at the MAC, and nothing goes to or comes from the wire.
+  /// Sent frames come back at the MAC, and nothing goes to or comes from the wire.
   void set_loopback(bool on) noexcept { loopback_ = on; }
   /// Switches the port's bus mastering, and goes on where it stopped. (The command register tells a device at once; the
   /// port's own switch does not.)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What concerns both halves: registers, resets, loopback, bus mastering, RSS, the wire's arithmetic.
+// Tests of both halves: registers, resets, loopback, bus mastering, RSS, the wire's arithmetic.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a NIC model is made of, and what it counts.
+// The parts of a NIC model, and its counters.
 #pragma once
 
 #include <array>
@@ -23,14 +23,14 @@ struct Hostile {
 };
 
 struct NicOptions {
-  /// A copy: a test may change any value of it. doc: docs/nic-model.md.
+  /// A copy, because a test may change any value of it. doc: docs/design/nic-model.md.
   bypass::Personality nic = *bypass::find_personality("ixgbe");
   std::uint32_t mbits = 10'000;
   std::uint32_t queues = 1;  ///< receive-side scaling spreads over so many
   std::uint64_t seed = 1;    ///< of Hostile
   Hostile hostile{};
   /// Reads of transmit descriptors that a queue may have under way; 0: any number. No datasheet says. With 1 the model
-  /// follows paper 002's latencies better, and its overload worse (docs/bench-bypass.md).
+  /// follows paper 002's latencies better, and its overload worse (docs/reference/bench-bypass.md).
   std::uint32_t tx_fetches = 0;
   /// Reads that time out are issued again (PCIe 5.0, 6.2.3.2.4.4: permitted), as 82576 and 82599 do after a reset
   /// (GCR.Completion_Timeout_Resend). Drivers switch that off: then such a read has failed.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reads that a NIC has under way: their owners, and what happens to those that fail.
+// A NIC's reads in flight: their owners, and the handling of failed ones.
 //
-// A read that timed out is issued again (kReadRetries), if the NIC repeats reads. One that ended because bus mastering
-// is off waits for resume(), and then is issued again or has failed. After a reset every read that is still under way
-// ends with kAborted, and only then may its buffer be used again.
+// A read that timed out is issued again (kReadRetries), if the NIC repeats reads. A read that ended because bus
+// mastering is off waits for resume(), and then is issued again or has failed. After a reset every read that is still
+// under way ends with kAborted, and only then may its buffer be used again.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace wherry::sim::nic {
 
 class ReadOwner {
  public:
-  /// kAborted: a reset made it void; the buffer is free again and nothing else may follow from it.
+  /// kAborted: a reset made it void. The buffer is free again, and the read has no further effect.
   virtual void on_read(std::uint64_t argument, pcie::CompletionStatus status) = 0;
 
  protected:
@@ -36,7 +36,7 @@ class Reads {
   void done(pcie::Token token, pcie::CompletionStatus status);
   /// Bus mastering is on again.
   void resume();
-  /// Everything that is under way is void from now on.
+  /// All reads in flight are void from now on.
   void reset();
   [[nodiscard]] std::size_t pending() const noexcept { return slots_.size() - free_.size(); }
 

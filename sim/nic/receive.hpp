@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The receive half of a NIC: packet buffer, RSS, payload writes, write-backs.
 //
-// Frames wait in one packet buffer, in the order of the wire: a queue without descriptors holds up those behind it,
+// Frames wait in one packet buffer, in the order of the wire. A queue without descriptors blocks those behind it,
 // unless Personality::rx_drop_without_descriptor. The FCS is stripped. A frame's payload is written before the
 // write-back of its descriptors, and descriptors are written back in ring order.
 #pragma once
@@ -27,7 +27,7 @@ class Receive final : RingUser, pcie::EventHandler {
   [[nodiscard]] const Ring& ring(std::uint32_t queue) const { return rings_[queue].ring; }
   /// From the MAC: all that the wire brings.
   void on_frame(std::span<const std::byte> frame, bool fcs_good, bool link_up);
-  /// Goes on with whatever can go on.
+  /// Continues every frame that can continue.
   void pump();
   /// Bus mastering is on again, or a read may find room.
   void resume();
@@ -69,7 +69,7 @@ class Receive final : RingUser, pcie::EventHandler {
   [[nodiscard]] bool write_front();
   void finished(QueueState& state, std::uint32_t index, std::uint32_t bytes, std::uint32_t frame);
   void write_back(QueueState& state);
-  /// What is done and not written back will never be.
+  /// Descriptors that are done and not written back will never be written back.
   void forget(QueueState& state);
   void misbehave(QueueState& state);
 

@@ -74,7 +74,7 @@ void Ring::on_read(std::uint64_t argument, CompletionStatus status) {
   }
   fetch.done = true;
   if (status != CompletionStatus::kSuccess) {
-    // Nothing tells what lies there; going on would send and write anywhere.
+    // The content there is unknown, so continuing would send and write anywhere.
     ++statistics_.stopped;
     stop();
     user_.on_descriptors(queue_);

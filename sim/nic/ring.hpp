@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A descriptor ring as the NIC sees it: what of it is on the chip, and when more is fetched.
+// A descriptor ring from the NIC's side: the descriptors on the chip, and the time of the next fetch.
 //
-// Rules (X550 datasheet 7.2.3.4, I210 7.1.4.3 and 7.2.2.5): an empty chip fetches as soon as the tail moves, all that
-// is there up to its buffer. Otherwise a prefetch starts when fewer than PTHRESH descriptors are on the chip or on
-// their way, and at least HTHRESH lie in the ring. Nothing beyond the tail is fetched. A fetch does not wrap. Several
-// fetches may be under way, unless RingLimits::fetches forbids it; descriptors are used in ring order in whatever order
-// the completions come.
+// Rules (X550 datasheet 7.2.3.4, I210 7.1.4.3 and 7.2.2.5): an empty chip fetches as soon as the tail moves, all
+// available descriptors up to its buffer. Otherwise a prefetch starts when fewer than PTHRESH descriptors are on the
+// chip or on their way, and at least HTHRESH lie in the ring. Nothing beyond the tail is fetched. A fetch does not
+// wrap. Several fetches may be in flight, unless RingLimits::fetches forbids it. Descriptors are used in ring order,
+// for any order of completions.
 #pragma once
 
 #include <array>
@@ -58,16 +58,16 @@ class Ring final : ReadOwner {
   Ring& operator=(const Ring&) = delete;
 
   void start(std::uint64_t base, std::uint32_t entries);
-  /// Forgets the chip's descriptors. Fetches that are under way come to nothing.
+  /// Forgets the chip's descriptors. The results of fetches in flight are dropped.
   void stop();
   [[nodiscard]] bool running() const noexcept { return running_; }
   /// False: beyond the ring; nothing happened.
   [[nodiscard]] bool set_tail(std::uint32_t tail);
-  /// Fetches what the rules allow. `wanting`: the user can do nothing with what is on the chip.
+  /// Fetches as the rules allow. `wanting`: the descriptors on the chip are not enough for the user.
   void fetch(bool wanting = false);
 
   [[nodiscard]] Fifo<CachedDescriptor>& cached() noexcept { return cached_; }
-  /// Neither on the chip, nor on its way, nor in the ring.
+  /// There are no descriptors on the chip, in flight, or in the ring.
   [[nodiscard]] bool exhausted() const noexcept { return cached_.empty() && coming_ == 0 && available() == 0; }
   [[nodiscard]] std::uint32_t entries() const noexcept { return entries_; }
   [[nodiscard]] std::uint32_t tail() const noexcept { return tail_; }

@@ -20,8 +20,8 @@ inline constexpr std::array<std::uint8_t, kRssKeyBytes> kRssKey{
 /// Precondition: 32 + 8 input.size() bits of key.
 [[nodiscard]] std::uint32_t toeplitz(std::span<const std::byte> input) noexcept;
 
-/// Of a frame: over addresses and ports of TCP and UDP in IPv4 and IPv6, over the addresses of fragments and other
-/// protocols; 0 for what is neither.
+/// The hash of a frame: over addresses and ports of TCP and UDP in IPv4 and IPv6, over the addresses of fragments and
+/// other protocols. 0 for other frames.
 [[nodiscard]] std::uint32_t rss_hash(std::span<const std::byte> frame) noexcept;
 
 /// 82599: 128 entries; here entry i holds queue i mod queues, as the drivers set it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a NIC behind a port that the test holds in its hand: it sees every request and answers when it likes.
+// For tests: a NIC behind a port that the test controls. The port sees every request and answers when it chooses.
 #pragma once
 
 #include <algorithm>
@@ -181,7 +181,7 @@ struct Bench {
     if (bytes >= kShortestNumbered) make_frame(frame, number, 0);
     nic.on_frame(frame, fcs_good);
   }
-  /// Events and answers until nothing is left.
+  /// Runs events and answers until none is left.
   void settle() {
     do {
       if (!port.hold_reads) port.answer_all();

@@ -2,9 +2,9 @@
 // The transmit half of a NIC: descriptors, payload reads, packet buffer, completion reports, MAC.
 //
 // Store and forward: a frame goes to the wire once all of it is in the packet buffer (X550 datasheet 7.2.1). It is read
-// once all its descriptors are on the chip. Queues take turns, a frame each. Reads of many frames are under way; frames
-// leave in the order in which they were begun, whatever the order of completions. A frame's completion is reported when
-// its data are in the packet buffer (X550 7.2.1.2), before it is on the wire.
+// once all its descriptors are on the chip. Queues take turns, a frame each. Reads of many frames are in flight. Frames
+// leave in the order in which they were begun, for any order of completions. A frame's completion is reported when its
+// data are in the packet buffer (X550 7.2.1.2), before it is on the wire.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace wherry::sim::nic {
 
 class Transmit final : RingUser, ReadOwner, pcie::EventHandler {
  public:
-  /// `wire` gets what is sent.
+  /// `wire` gets the sent frames.
   Transmit(Context& context, WireEnd& wire);
 
   void start(std::uint32_t queue, std::uint64_t base, std::uint32_t entries);

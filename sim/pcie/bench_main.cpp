@@ -17,7 +17,7 @@ namespace {
 
 using namespace wherry::sim::pcie;
 
-/// Of this process, in seconds.
+/// CPU time of this process, in seconds.
 double cpu_time() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 struct Scenario {
@@ -95,7 +95,7 @@ double hold_standard(std::size_t pending, std::uint64_t events) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Measures the model of PCIe: what a packet costs in events and in time (docs/pcie-model.md)",
+  CLI::App app{"Measures the model of PCIe: what a packet costs in events and in time (docs/design/pcie-model.md)",
                "pcie_bench"};
   std::uint64_t packets = 1'000'000;
   app.add_option("packets", packets, "of each row")->check(CLI::PositiveNumber)->capture_default_str();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a fabric counts, what an observer of it sees, and the access control of its ports.
+// A fabric's counters, an observer's view, and the access control of its ports.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace wherry::sim::pcie {
 
-/// Access control services of the switch port or root port above a node (Spec 6.12): what happens to requests and
-/// completions that come from below and would go to a peer.
+/// Access control services of the switch port or root port above a node (Spec 6.12): the handling of requests and
+/// completions from below to a peer.
 struct Acs {
   bool source_validation = false;    ///< SV: a requester ID that is not below the port is an error
   bool request_redirect = false;     ///< RR: peer requests go up to the root
@@ -33,7 +33,7 @@ struct LinkCounters {
   std::int64_t lowest_data[kFlowClasses]{};
 };
 
-/// TLPs that ended on their way, by cause. What was sent is what was received and these.
+/// TLPs that ended before their destination, by cause. What was sent is what was received and these.
 struct FabricCounters {
   std::uint64_t unsupported_writes = 0;  ///< no such address; read: answered by UR
   std::uint64_t unsupported_reads = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flow control: credits bound what is on its way, nothing is lost, and what must pass does, for as long as it takes.
+// Flow control: credits limit the bytes in flight, nothing is lost, and TLPs that must pass do so, for any time.
 #include <gtest/gtest.h>
 
 #include "sim/pcie/testing.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside sim/pcie: what firmware does with a hierarchy before an operating system sees it.
+// Inside sim/pcie: the work of firmware on a hierarchy before an operating system sees it.
 #pragma once
 
 #include "sim/pcie/topology.hpp"

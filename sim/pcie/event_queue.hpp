@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock of a simulation and what is to happen: a heap of events. One thread. Deterministic: events of one
-// instant happen in the order in which they were scheduled.
+// The clock of a simulation and its future events: a heap of events. One thread. Deterministic: events of one instant
+// happen in the order in which they were scheduled.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace wherry::sim::pcie {
 
-/// What an event wakes. The event carries a number that only the handler understands.
+/// The target of an event. The event carries a number that only the handler understands.
 class EventHandler {
  public:
   virtual void on_event(std::uint64_t argument) = 0;

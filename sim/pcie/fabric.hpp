@@ -34,8 +34,8 @@ class Fabric {
   Result<NodeId> add_endpoint(NodeId above, const LinkOptions& link, const EndpointOptions& options = {});
   /// Up to 256 functions an endpoint (ARI), the first is function 0. `function` must outlive the fabric.
   Result<Port*> add_function(NodeId endpoint, Function& function, const FunctionOptions& options);
-  /// The processor's own way to the devices: `host` gets the data of its reads; nobody writes to it. At most one. Its
-  /// bus mastering is always on.
+  /// The processor's own path to the devices: `host` gets the data of its reads, and no device writes to it. At most
+  /// one. Its bus mastering is always on.
   Result<Port*> add_host(Function& host, const FunctionOptions& options = {});
   /// Numbers buses, places BARs, opens windows: as firmware does, depth first, in the order of adding. Fails if BARs do
   /// not fit (below 4 GiB: from 0xc0000000 to 0xfe000000; prefetchable ones: 1 TiB and up).
@@ -51,8 +51,8 @@ class Fabric {
   [[nodiscard]] Acs acs(NodeId node) const;
   void add_fault(const Fault& fault);
   void clear_faults();
-  /// Surprise removal of an endpoint, or of a switch and all below: what is on its way there is lost and counted, reads
-  /// that come later are answered with UR by the port above. Functions get on_reset(kRemoved).
+  /// Surprise removal of an endpoint, or of a switch and everything below. TLPs on their way there are lost and
+  /// counted, and the port above answers later reads with UR. Functions get on_reset(kRemoved).
   void remove(NodeId node);
   /// Puts it back. Functions get on_reset(kInserted).
   void insert(NodeId node);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults one by one: what the requester finds, what is counted, and that nothing is left behind.
+// Faults one by one: the requester's result, the counters, and that nothing remains.
 #include <gtest/gtest.h>
 
 #include "sim/pcie/testing.hpp"
@@ -53,7 +53,7 @@ TEST(Fault, CompletionVanishes_ExpectATimeoutAndLaterReadsUnharmed) {
   system[1].memory = pattern(kBarBytes);
   system.fabric.add_fault({.kind = FaultKind::kVanish, .at = system.nodes[0], .tlp = TlpKind::kCompletion, .count = 1});
   EXPECT_EQ(read(system).status, kTimeout);
-  // What came after the gap does not fit (its byte count), and is no data of this read.
+  // Data after the gap do not fit (their byte count), and do not belong to this read.
   EXPECT_GE(system[0].port->counters().unexpected_completions, 1U);
   const Outcome second = read(system);
   EXPECT_EQ(second.status, kSuccess);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PCIe function: what a device implements (Function) and what it uses (Port). One thread, that of the event queue.
-// No call of Port calls back into a Function before it returns: callbacks come from events.
+// A PCIe function: what a device implements (Function) and what it uses (Port). Use it on one thread only, the thread
+// of the event queue. No call of Port calls back into a Function before it returns: callbacks come from events.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ struct InboundWrite {
   Attributes attributes;
 };
 
-/// A read that is to be answered by Port::complete(), now or later, once.
+/// A read that must be answered by Port::complete(), now or later, exactly once.
 struct InboundRead {
   std::uint32_t bar;
   std::uint64_t offset;
@@ -37,7 +37,7 @@ struct InboundRead {
   std::uint32_t reset_count;  ///< of this function: a completion of a read from before a reset is dropped and counted
 };
 
-/// Why all that a function had under way is void.
+/// The reason why all of a function's operations in flight are void.
 enum class ResetKind : std::uint8_t {
   kFunctionLevel,  ///< FLR
   kHot,            ///< of the link
@@ -51,8 +51,8 @@ class Function {
   virtual void on_write(const InboundWrite& write) = 0;
   virtual void on_read(const InboundRead& read) = 0;
 
-  /// Data of a read, in the order in which completions come: ascending within one request of MRRS, in any order between
-  /// those. `data` are valid in the call. Not needed if the read gave a place for its data.
+  /// Data of a read, in the order of the completions: ascending within one request of MRRS, in any order between
+  /// requests. `data` are valid in the call. Not needed if the read has a destination for its data.
   virtual void on_read_data(Token token, std::uint32_t offset, std::span<const std::byte> data) {
     static_cast<void>(token), static_cast<void>(offset), static_cast<void>(data);
   }
@@ -61,14 +61,14 @@ class Function {
   virtual void on_poisoned_data(Token token, std::uint32_t offset, std::span<const std::byte> data) {
     on_read_data(token, offset, data);
   }
-  /// The read is over, once for each that was accepted: all data are there, or `status` is the first error that was
-  /// found (other parts may have arrived).
+  /// The read is over, once for each accepted read: all data have arrived, or `status` is the first error (other parts
+  /// may have arrived).
   virtual void on_read_done(Token token, CompletionStatus status) {
     static_cast<void>(token), static_cast<void>(status);
   }
   /// try_write() or try_read() said no: now there is room.
   virtual void on_room() {}
-  /// Whatever it had under way is void. Reads were given back by on_read_done(kAborted) before.
+  /// All of its operations in flight are void. Reads were given back by on_read_done(kAborted) before.
   virtual void on_reset(ResetKind kind) { static_cast<void>(kind); }
 
  protected:
@@ -103,15 +103,15 @@ struct PortCounters {
   std::uint64_t stale_completes = 0;  ///< complete() for a read from before a reset
 };
 
-/// A function's way to the fabric. Made by Fabric::add_function(), lives as long as the fabric. All buffers are the
-/// caller's and are copied before the call returns, unless ReadRequest::into is given.
+/// A function's way to the fabric. Made by Fabric::add_function(), lives as long as the fabric. All buffers belong to
+/// the caller and are copied before the call returns, unless ReadRequest::into is given.
 class Port {
  public:
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
 
-  /// Posted write of any length: cut at pages and to MPS. Always taken, in order after what was posted before: for
-  /// doorbells and the like; who writes in bulk uses try_write(). Dropped and counted while bus mastering is off.
+  /// Posted write of any length: cut at pages and to MPS. Always accepted, in order after earlier ones: for doorbells
+  /// and the like. Bulk writers use try_write(). Dropped and counted while bus mastering is off.
   virtual void post_write(std::uint64_t address, std::span<const std::byte> data, Attributes attributes = {}) = 0;
   /// As post_write(), unless more than FunctionOptions::queue_bytes wait to be sent: false, and nothing happened; then
   /// on_room() comes.
@@ -128,8 +128,8 @@ class Port {
   virtual void complete(const InboundRead& read, std::span<const std::byte> data,
                         CompletionStatus status = CompletionStatus::kSuccess) = 0;
 
-  /// What the device takes from its receive buffer now. Writes that it does not take hold their credits, and hold up
-  /// reads and completions behind them, as the ordering rules demand. Both are on at first.
+  /// The requests that the device takes from its receive buffer now. Writes that it does not take keep their credits,
+  /// and block reads and completions behind them, as the ordering rules demand. Both are on at first.
   virtual void set_ready(bool writes, bool reads) = 0;
 
   [[nodiscard]] virtual FunctionId id() const noexcept = 0;
@@ -146,7 +146,7 @@ class Port {
 
   // The command register and the like, as the host writes them; at once, not by configuration requests.
 
-  /// Off at first. Switched off: what is queued still goes out; reads that wait for tags are over with kAborted.
+  /// Off at first. When it is switched off, queued writes still go out, and reads that wait for tags end with kAborted.
   virtual void set_bus_master(bool on) = 0;
   /// On after enumeration. Off: BARs are not claimed.
   virtual void set_memory_space(bool on) = 0;

@@ -156,7 +156,7 @@ void FunctionPort::set_bus_master(bool on) {
   bus_master_ = on && present_;
 }
 
-/// Reads that have not got all their tags: their parts under way may still end.
+/// Reads that have not got all their tags. Their parts in flight may still end.
 void FunctionPort::abandon_waiting() {
   for (const std::uint32_t index : waiting_) {
     Read& read = reads_[index];

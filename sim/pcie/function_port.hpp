@@ -14,9 +14,9 @@ namespace wherry::sim::pcie {
 /// Where a function's packets go.
 class Outlet {
  public:
-  /// `packet->queued_by` is set; told by FunctionPort::left() when its first bit is sent, or when it is lost.
+  /// `packet->queued_by` is set. FunctionPort::left() reports when its first bit is sent, or when it is lost.
   virtual void issue(Packet* packet) = 0;
-  /// What FunctionPort::ready() says has changed.
+  /// The value of FunctionPort::ready() has changed.
   virtual void ready_changed() = 0;
 
  protected:

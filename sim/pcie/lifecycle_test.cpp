@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resets and removals while much is under way: each read ends once, nothing hangs, all that was lost is counted.
+// Resets and removals with much in flight: each read ends once, nothing hangs, and all losses are counted.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -32,7 +32,7 @@ TEST(FunctionLevelReset, ReadsUnderWay_ExpectEachAbortedOnceThenTheReset) {
   EXPECT_EQ(tokens.size(), 10U);
   EXPECT_EQ(system[0].resets, std::vector<ResetKind>{ResetKind::kFunctionLevel});
   EXPECT_FALSE(system[0].port->bus_master());
-  // The late completions found nobody: 700 bytes are requests of 512 and 188, which come in 256, 256 and 188.
+  // No read waits for the late completions: 700 bytes are requests of 512 and 188, which come in 256, 256 and 188.
   EXPECT_EQ(system[0].port->counters().unexpected_completions, 30U);
   EXPECT_EQ(system.fabric.in_flight(), 0U);
 }
@@ -86,7 +86,7 @@ TEST(Removal, InMidFlight_ExpectTimeoutThenUnsupportedThenWellAgainWhenBack) {
   EXPECT_EQ(system[0].done[1], (std::pair<Token, CompletionStatus>{1, kTimeout}));
   EXPECT_EQ(system[1].bytes_written, 0U);
   EXPECT_EQ(system[1].resets, std::vector<ResetKind>{ResetKind::kRemoved});
-  // What it does while it is away has no effect.
+  // Its actions while it is away have no effect.
   system[1].port->set_bus_master(true);
   system[1].port->post_write(system.bar(0), pattern(4));
   system[1].port->post_read({.address = system.bar(0), .bytes = 4, .token = 3});
@@ -139,7 +139,7 @@ TEST(HotReset, UnderTraffic_ExpectReadsAbortedAndCreditsAsNew) {
   EXPECT_EQ(system.fabric.in_flight(), 0U);
 }
 
-/// Devices that always have something under way, and a fate that strikes at a random moment.
+/// Devices that always have operations in flight, and a reset or removal at a random moment.
 TEST(Removal, RandomMomentUnderRandomTraffic_ExpectEachReadToEndOnceAndEveryTlpAccountedFor) {
   struct Count final : Observer {
     void on_tlp(Point point, std::uint32_t, const Tlp& tlp, Time) override {

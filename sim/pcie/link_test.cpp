@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a link carries, against numbers from the specification and from publications.
+// The rate of a link, against numbers from the specification and from publications.
 #include <gtest/gtest.h>
 
 #include <cmath>

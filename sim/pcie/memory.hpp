@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host memory: pages come into being when they are written; the others read as zeros. Ranges may be memory of the
-// caller, as a program's own memory is part of the host's.
+// Host memory: pages are created when they are written, and others read as zeros. Ranges may be memory of the caller,
+// as a program's own memory is part of the host's.
 #pragma once
 
 #include <array>

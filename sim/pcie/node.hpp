@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside sim/pcie: what stands at the ends of links, and what all of them share.
+// Inside sim/pcie: the parts at the ends of links, and their common state.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct Context {
     if (observer != nullptr) [[unlikely]]
       observer->on_tlp(point, place, tlp, queue.now());
   }
-  /// Ends a packet that reaches no function: gives back what it holds, tells the observer. The caller counts it.
+  /// Ends a packet that reaches no function: returns its credits, and tells the observer. The caller counts it.
   void drop(Packet* packet);
   /// Which fault strikes this TLP at that node, if any: of kDelay, or of the other kinds.
   [[nodiscard]] const Fault* strike(const Tlp& tlp, NodeId at, bool delay);
@@ -52,7 +52,7 @@ class Node {
 
   /// A packet came in at that port; it holds credits of the transmitter that sent it.
   virtual void arrive(Packet* packet, std::uint32_t port) = 0;
-  /// The link of that port went down: what the node keeps of what came from there is lost.
+  /// The link of that port went down, so the node's data from there are lost.
   virtual void link_down(std::uint32_t port) { static_cast<void>(port); }
 
   /// From the link to arrive(): after the last bit; or, if `cut_through`, after the first.

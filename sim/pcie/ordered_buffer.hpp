@@ -13,7 +13,7 @@
 namespace wherry::sim::pcie {
 
 /// Without reordering, O(1): the oldest of the three classes' heads that may leave. With it, some packets are held back
-/// for a while, and what may pass them does.
+/// for a while, and those that may pass them do.
 class OrderedBuffer {
  public:
   OrderedBuffer(const Reordering& reordering, std::uint64_t seed) : reordering_(reordering), random_(seed) {}
@@ -41,7 +41,7 @@ class OrderedBuffer {
     Packet* head = nullptr;
     Packet* tail = nullptr;
   };
-  /// Further back than this nothing is looked for; heads always are.
+  /// It searches no further back than this. Heads are always checked.
   static constexpr std::uint32_t kWindow = 48;
 
   template <typename MayLeave>
@@ -86,7 +86,8 @@ class OrderedBuffer {
       earlier[count++] = packet;
       *next = packet->next;
     }
-    // A class whose first lies beyond the window must not starve: it passes all of the others, or waits for a write.
+    // A class whose first packet lies beyond the window must not starve: it passes all of the others, or waits for a
+    // write.
     for (Packet* const head : at) {
       if (head == nullptr || head->previous != nullptr) continue;
       const bool blocked =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every order that PCIe allows, none that it forbids. The judge knows the table of the specification and what it sees
-// of TLPs at the ends and in the buffers on the way; nothing of the code under test.
+// Every order that PCIe allows, none that it forbids. The judge knows the table of the specification, and sees TLPs at
+// the ends and in the buffers on the way. It knows nothing of the code under test.
 #include "sim/pcie/ordering.hpp"
 
 #include <gtest/gtest.h>
@@ -118,7 +118,7 @@ class Judge final : public Observer {
     fault = "a TLP left a buffer that it had not entered";
   }
 
-  /// From end to end, for each pair of sender and receiver: the same rules, whatever lies between.
+  /// From end to end, for each pair of sender and receiver: the same rules, with any parts between them.
   void deliver(std::uint32_t place, const Seen& seen) {
     const auto at = issued.find(seen.number);
     if (at == issued.end()) return;  // made on the way: an error completion, or a part of a request that was cut
@@ -194,7 +194,7 @@ Hierarchy::Shape shape_of(std::uint64_t seed) {
   shape.devices = 2 + random.below(2);
   shape.link.generation = 1 + random.below(4);
   shape.link.lanes = 4;
-  // Tight receivers make things wait for credits, too.
+  // Small receive buffers make TLPs wait for credits, too.
   shape.endpoint.buffer = {.posted = {4, 32}, .non_posted = {4, 4}};
   shape.switch_options.buffer = {.posted = {4, 32}, .non_posted = {4, 4}, .completion = {4, 32}};
   shape.function.tags = 32;
@@ -229,7 +229,7 @@ TEST(Ordering, TenThousandSeeds_ExpectNothingForbiddenAndEveryAllowedPassing) {
   EXPECT_GT(by_id, 100U);
 }
 
-// Without it a forbidden order must be found: the judge is no judge otherwise.
+// Without the rule a forbidden order must be found. Otherwise the judge is useless.
 TEST(Judge, ForbiddenOrders_ExpectEachToBeTold) {
   const Attributes plain{};
   const auto tlp = [](TlpKind kind, std::uint64_t number, FunctionId requester, std::uint16_t tag, Attributes a) {

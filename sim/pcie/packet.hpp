@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside sim/pcie: a TLP on its way, and the pool that it comes from.
+// Inside sim/pcie: a TLP in flight, and the pool that it comes from.
 #pragma once
 
 #include <array>
@@ -65,7 +65,7 @@ class PacketPool {
   PacketPool(const PacketPool&) = delete;
   PacketPool& operator=(const PacketPool&) = delete;
 
-  /// With room for so many bytes, 4096 at most; everything else is as constructed, `number` is new.
+  /// With room for this many bytes, at most 4096. Everything else is as constructed, and `number` is new.
   [[nodiscard]] Packet* take(std::uint32_t payload);
   void give(Packet* packet) noexcept;
   [[nodiscard]] std::uint64_t live() const noexcept { return live_; }

@@ -62,7 +62,7 @@ TEST(IntelRoot, LineRateWithoutWriteback_ExpectThePublishedLoss) {
 }
 
 TEST(IntelRoot, LineRateWithWriteback_ExpectThePublishedLoss) {
-  EXPECT_NEAR(loss(intel_xeon_4110(), true), 15.79, 0.3);  // rests on fitted settings: docs/nic-model.md
+  EXPECT_NEAR(loss(intel_xeon_4110(), true), 15.79, 0.3);  // rests on fitted settings: docs/design/nic-model.md
 }
 
 TEST(IntelRoot, TailsByEight_ExpectNoLoss) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The traffic of paper 002 without a NIC model: a device that does what its NIC did over PCIe for each packet, and one
-// that answers as its FPGA did. For tests of the fabric and for its benchmark; sim/nic has real NIC models.
+// The traffic of paper 002 without a NIC model: a device that makes the PCIe accesses of its NIC for each packet, and
+// one that answers like its FPGA. For tests of the fabric and for its benchmark; sim/nic has real NIC models.
 //
 // A packet is received and sent again by the accesses that research/bypass.md section 4 counts: payload (posted), rx
 // write-back (16 bytes), rx tail and tx tail (4 bytes each, from the FPGA), rx and tx descriptor fetch (16 bytes each),

@@ -3,7 +3,7 @@
 //   given:  a specification, a datasheet or a public measurement says so;
 //   chosen: nobody says, or it is the user's to say: what stands here is reasonable, and no published result was used;
 //   fitted: made to meet a published result, which the model therefore does not predict.
-// docs/pcie-model.md explains them. Nothing else in sim/pcie holds a number of its own.
+// docs/design/pcie-model.md explains them. Nothing else in sim/pcie holds a number of its own.
 //
 // Spec: PCI Express Base Specification, revision 5.0. Paper: paper 002, "Host Bypassing"
 // (published/host_bypassing.csv). PB18: R. Neugebauer et al., "Understanding PCIe performance for end host networking",
@@ -41,7 +41,7 @@ struct LinkOverhead {
   std::uint32_t dllp = 8;
   bool skip = true;   ///< given: SKP ordered sets (Spec 4.2.7): 4 of 1538 symbols, from Gen3 on one of 375 blocks
   bool dllps = true;  ///< chosen: count ACKs and UpdateFCs on the link. Off: what a formula without them says
-  /// Parts per million of the link that nothing uses. chosen: 0. PB18's model takes 78,818 for Gen3 x8 and MPS 256: two
+  /// Parts per million of the link that stay unused. chosen: 0. PB18's model takes 78,818 for Gen3 x8 and MPS 256: two
   /// DLLPs of 8 bytes in 203 bytes; the Spec's 203 are symbol times, in each of which x8 carries 8 bytes.
   std::uint32_t reserved_ppm = 0;
 };
@@ -54,8 +54,8 @@ struct LinkOptions {
   /// an FPGA's hard block and bridge (130 ns) make the 350 ns one way of research section 4.
   Time propagation = 60 * kNanosecond;
   LinkOverhead overhead{};
-  /// One TLP in so many is damaged on the wire and sent again (Spec 3.6.2): the transaction layer sees a delay. chosen:
-  /// none
+  /// One TLP in this many is damaged on the wire and sent again (Spec 3.6.2). The transaction layer sees a delay.
+  /// chosen: none
   std::uint32_t replay_one_in = 0;
 };
 
@@ -67,7 +67,7 @@ struct SwitchOptions {
   ReceiveBuffer buffer{.completion = {127, 750}};  ///< chosen: of each port; a switch must limit completions, too
 };
 
-/// What a root complex does to a request between two of its ports (peer to peer; Spec 1.3.1 leaves it open).
+/// The handling of a request between two ports of a root complex (peer to peer; Spec 1.3.1 leaves it open).
 enum class PeerToPeer : std::uint8_t {
   kForwarded,
   kRefused,      ///< unsupported request
@@ -93,7 +93,7 @@ struct RootOptions {
   Time peer_interval =
       0;  ///< chosen, or see below: one such (cut) request each; all ports together; completions are free
   std::uint32_t peer_tags = 256;  ///< chosen: cut reads that may be unanswered
-  /// A cut read that nobody answers is forgotten; given: 50 ms, the default range's end (Spec 7.5.3.16)
+  /// An unanswered cut read is forgotten; given: 50 ms, the default range's end (Spec 7.5.3.16)
   Time peer_timeout = 50 * kMillisecond;
   Time iommu_hit = 0;                   ///< chosen: more for a request whose page is in the IOTLB
   Time iommu_miss = 330 * kNanosecond;  ///< given: PB18 section 6.5, about 330 ns for a page walk
@@ -103,8 +103,8 @@ struct RootOptions {
 /// No limit, no latency but the links'.
 [[nodiscard]] RootOptions ideal_root();
 /// Paper, Fig. 8: requests cut to 64 bytes (given: "largest packets seen from the NIC"), one each 19.256 ns (fitted to
-/// 8.42 Gbit/s at 15 requests for a packet of 304 bytes on the wire: docs/pcie-model.md). Latency: chosen, as the
-/// switch.
+/// 8.42 Gbit/s at 15 requests for a packet of 304 bytes on the wire: docs/design/pcie-model.md). Latency: chosen, as
+/// the switch.
 [[nodiscard]] RootOptions intel_xeon_4110();
 /// Paper, Table I: 128 ns more than the switch for each crossing (fitted to 13.89 - 13.12 us over 6 crossings).
 /// Its latency at low rates (minimum at 5.5 Gbit/s) is not modelled.
@@ -139,8 +139,8 @@ struct FunctionOptions {
   std::uint32_t queue_bytes = 16384;  ///< chosen: may wait to be sent before try_write() and try_read() say no
 };
 
-/// Which of the allowed orders happens. With chance 0: first come, first served, except where the rules demand that
-/// one passes (what has credits passes what has none).
+/// Which of the allowed orders happens. With chance 0: first come, first served, except where the rules demand a
+/// passing (a TLP with credits passes one without).
 struct Reordering {
   std::uint32_t per_mille = 0;            ///< chosen: of TLPs that each buffer holds back, so that others pass
   Time longest_hold = 500 * kNanosecond;  ///< chosen: uniformly up to this

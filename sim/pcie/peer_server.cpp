@@ -7,7 +7,7 @@
 
 namespace wherry::sim::pcie {
 namespace {
-// Arguments of events that are no packet.
+// Arguments of events that are not packets.
 constexpr std::uint64_t kServe = 0, kDeadline = 1;
 }  // namespace
 
@@ -289,7 +289,7 @@ void PeerServer::free_part(std::uint16_t number) {
   if (oldest_ == kNone) deadline_timer_.cancel();
 }
 
-/// A part that nobody answered ends its read. The requester's own time is over, too, or it is gone.
+/// An unanswered part ends its read. The requester's own time is over, too, or it is gone.
 void PeerServer::forget_unanswered() {
   while (oldest_ != kNone && parts_[oldest_].deadline <= context_.queue.now()) {
     const std::uint32_t index = parts_[oldest_].parent;

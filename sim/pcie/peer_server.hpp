@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside sim/pcie: what a root complex does with traffic between its ports.
+// Inside sim/pcie: the root complex's handling of traffic between its ports.
 #pragma once
 
 #include <deque>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where requests and completions go: BAR windows, host memory, ACS, IOMMU, root complexes that spoil peer to peer.
+// The routes of requests and completions: BAR windows, host memory, ACS, IOMMU, root complexes that break peer-to-peer
+// traffic.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,7 +61,7 @@ TEST(Enumeration, NestedSwitchesAndBothWindows_ExpectDisjointAlignedBarsAndIds) 
   for (std::size_t i = 1; i < ranges.size(); ++i) EXPECT_LE(ranges[i - 1].second, ranges[i].first);
   std::sort(ids.begin(), ids.end());
   EXPECT_EQ(std::unique(ids.begin(), ids.end()), ids.end());
-  // Each reaches each, and nobody else gets it.
+  // Each reaches each, and no other device gets the TLP.
   for (const auto& device : devices) device->port->set_bus_master(true);
   for (const auto& from : devices) {
     for (const auto& to : devices) {

@@ -18,7 +18,7 @@ namespace wherry::sim::pcie::testing_support {
 
 inline constexpr std::uint64_t kBarBytes = std::uint64_t{1} << 16;
 
-/// How many seeds a test takes: a tenth in a build with a sanitizer, which is some ten times slower.
+/// The number of seeds in a test: a tenth in a build with a sanitizer, which is some ten times slower.
 constexpr std::uint64_t seeds(std::uint64_t all) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return all / 10;

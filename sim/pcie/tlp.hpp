@@ -33,7 +33,7 @@ enum class FlowClass : std::uint8_t { kPosted, kNonPosted, kCompletion };
 inline constexpr std::size_t kFlowClasses = 3;
 [[nodiscard]] constexpr FlowClass flow_class(TlpKind kind) noexcept { return static_cast<FlowClass>(kind); }
 
-/// Spec 2.2.9, and what a requester may find instead.
+/// Spec 2.2.9, and other results for a requester.
 enum class CompletionStatus : std::uint8_t {
   kSuccess,
   kUnsupportedRequest,  ///< UR: nobody has that address, or the IOMMU refused it

@@ -59,7 +59,7 @@ DownPort& Topology::port_above(NodeId node) noexcept {
   return (parent != nullptr ? parent->down : root_.down)[branch.port];
 }
 
-/// Links first: what they lose gives back credits and room, and nothing may be sent over them then.
+/// Links first, because their losses return credits and room, and nothing may be sent over them then.
 void Topology::take_down(NodeId node) {
   Branch& branch = branches_[node];
   branch.up->go_down();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside sim/pcie: the tree of nodes and links, and what befalls whole branches of it.
+// Inside sim/pcie: the tree of nodes and links, and events of whole branches.
 #pragma once
 
 #include <memory>

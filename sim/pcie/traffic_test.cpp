@@ -68,7 +68,7 @@ struct Tree {
 };
 
 /// Each device owns a part of each BAR and of host memory, writes it piece by piece, each byte once, and reads the
-/// upper half, which nobody writes. Bytes that are out of their place show in the end.
+/// upper half, which nobody writes. Misplaced bytes show at the end.
 TEST(Traffic, RandomTrees_ExpectEveryByteOnceAndInItsPlace) {
   constexpr std::uint32_t kHalf = testing_support::kBarBytes / 2;
   for (std::uint64_t seed = 1; seed <= seeds(400); ++seed) {

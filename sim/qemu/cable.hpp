@@ -6,11 +6,11 @@
 
 namespace wherry::sim {
 
-/// A QEMU with a NIC whose cable ends here.
+/// A QEMU with a NIC, whose cable ends here.
 class Cable {
  public:
   virtual ~Cable() = default;
-  /// Moves everything that can be moved. If that is nothing, waits, at most `wait_ms`. kUnavailable: QEMU has ended.
+  /// Moves as much as possible. If that is nothing, waits at most `wait_ms`. kUnavailable: QEMU has ended.
   virtual Status turn(int wait_ms) = 0;
   [[nodiscard]] virtual Wire& wire() noexcept = 0;
 };

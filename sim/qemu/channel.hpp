@@ -23,12 +23,12 @@ class Channel {
 
   void put(std::span<const std::byte> bytes) { out_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size()); }
   void put(std::string_view text) { out_.append(text); }
-  /// Sends what can be sent now. kUnavailable: the other end is closed.
+  /// Sends as much as possible now. kUnavailable: the other end is closed.
   Status flush();
   /// Receives what is there. True: some bytes came. kUnavailable: the other end is closed.
   Result<bool> fill();
 
-  /// What came and was not consumed.
+  /// The received text that was not consumed.
   [[nodiscard]] std::string_view text() const noexcept { return std::string_view(in_).substr(begin_); }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
     return std::as_bytes(std::span(in_.data(), in_.size())).subspan(begin_);

@@ -12,9 +12,9 @@
 
 namespace wherry::sim {
 
-/// Another program, which does not outlive this process, however that ends: the kernel kills it with the thread that
-/// started it (prctl(2), PR_SET_PDEATHSIG). It is in a process group of its own: Ctrl-C on a terminal reaches this
-/// process alone. Move-only; the destructor kills it and waits for its end.
+/// Another program, which ends with this process in any case: the kernel kills it with the thread that started it
+/// (prctl(2), PR_SET_PDEATHSIG). It has its own process group, so Ctrl-C on a terminal reaches only this process.
+/// Move-only; the destructor kills it and waits for its end.
 class ChildProcess {
  public:
   ChildProcess() noexcept = default;
@@ -32,10 +32,10 @@ class ChildProcess {
   [[nodiscard]] bool running();
   /// Waits for its end. Its exit status; 128 and the signal's number if a signal ended it.
   int wait();
-  /// What it wrote to standard output and standard error, at most the last 4 KiB.
+  /// Its standard output and standard error, at most the last 4 KiB.
   [[nodiscard]] std::string said() const;
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
-  /// It goes on, if somebody has stopped it (SIGSTOP).
+  /// It continues, if it was stopped (SIGSTOP).
   void resume() const noexcept;
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends traffic into the NIC's cable, and holds what comes back against what must: every byte, every frame, in order.
+// Sends traffic into the NIC's cable, and compares the returned traffic with the expected one: every byte, every frame,
+// in order.
 #pragma once
 
 #include <chrono>
@@ -13,13 +14,13 @@
 
 namespace wherry::sim {
 
-/// What may be on its way at a time.
+/// The largest number of frames in flight.
 struct InFlight {
   std::uint32_t frames = 32;
   std::uint32_t slots = 48;
 };
 
-/// What returns for a frame that is longer than a reply may be.
+/// The reply to a frame that is longer than a reply may be.
 enum class LongFrames : std::uint8_t { kCut, kNothing };
 
 struct Replies {
@@ -44,13 +45,13 @@ class Exchange {
   /// Both of frames sent from now on.
   void set_traffic(const Traffic& traffic) noexcept { traffic_ = traffic; }
   void set_replies(const Replies& replies) noexcept { replies_ = replies; }
-  /// `count` frames more, and until all of them have returned. kDeadlineExceeded: nothing returns any more.
+  /// `count` more frames, until all of them have returned. kDeadlineExceeded: no more frames return.
   Status run(std::uint64_t count);
   /// The same, but ends when `replies` have returned, in the middle of it. pump() sends the other frames, and receives,
   /// without turning the machine.
   Status run_into(std::uint64_t count, std::uint64_t replies);
   Status pump();
-  /// Until nothing has returned for a while; what is still missing is lost.
+  /// Until nothing has returned for a while. Frames that are still missing are lost.
   Status settle();
 
   [[nodiscard]] const ExchangeCounters& counters() const noexcept { return counters_; }

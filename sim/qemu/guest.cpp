@@ -78,7 +78,7 @@ Status Guest::turn(int wait_ms) {
 void Guest::post_tails() {
   if (held_) return;
   while (const auto tail = card_.next_tail()) {
-    // What a root complex or a switch would not let through (PCI Express Base 4.0, 7.5.1.1.3).
+    // A root complex or a switch would not let this access through (PCI Express Base 4.0, 7.5.1.1.3).
     if (!proxy_.bus_master()) {
       ++tails_refused_;
       continue;

@@ -2,14 +2,14 @@
 // A QEMU with a Linux guest and an IOMMU: root port, switch, and side by side behind it QEMU's e1000e and our card. The
 // guest's own programs set both up; here are the cable, the card, and the guest's serial line.
 //
-// One thread, one loop, turn(). No process is left behind, however this one ends.
+// One thread, one loop, turn(). No process remains, however this one ends.
 //
-// **Who may reach the card when.** A thread of QEMU that waits for the card's answer gives QEMU's global lock away. The
+// **Who may reach the card when.** A thread of QEMU that waits for the card's answer releases QEMU's global lock. The
 // guest's processor is one such thread, and the NIC, when the cable or a tail write of the card wakes it, is another.
-// An access to a BAR while another is under way is refused as a re-entrant one (softmmu/memory.c,
-// access_with_adjusted_size): the guest reads something else. An access to the configuration space may end in two
-// threads that wait for each other (hw/remote/mpqemu-link.c, io_mutex). So frames are sent, and tails are written, only
-// while the guest's programs leave the card alone: hold_tails(), settle().
+// An access to a BAR during another one is refused as re-entrant (softmmu/memory.c, access_with_adjusted_size), and the
+// guest reads something else. An access to the configuration space may end in two threads that wait for each other
+// (hw/remote/mpqemu-link.c, io_mutex). So frames are sent, and tails are written, only while the guest's programs leave
+// the card alone: hold_tails(), settle().
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ class Guest final : public Cable {
 
   /// The next line of the guest's console, without its end.
   [[nodiscard]] std::optional<std::string> take_line();
-  /// A line for whoever reads the console.
+  /// A line for the reader of the console.
   void say(const std::string& line) { serial_.put(line + "\n"); }
 
   /// The card's tail writes have this identifier from now on, and pass the IOMMU by the guest's tables as they are
@@ -63,7 +63,7 @@ class Guest final : public Cable {
 
   [[nodiscard]] const ProxyCard& proxy() const noexcept { return proxy_; }
   [[nodiscard]] std::uint64_t tails() const noexcept { return tails_; }
-  /// Tails that were not written, because the card's bus mastering was off, or the IOMMU did not know the address.
+  /// Tails that were not written, because the card's bus mastering was off, or the IOMMU did not have the address.
   [[nodiscard]] std::uint64_t tails_refused() const noexcept { return tails_refused_; }
   [[nodiscard]] std::uint64_t tails_faulted() const noexcept { return tails_faulted_; }
   /// The last one that was.

@@ -25,7 +25,7 @@ constexpr std::chrono::seconds kExit{10};     ///< between the ends of QEMU's so
 /// QEMU 7.2 may crash when the guest's kernel switches its IOMMU on: the guest's write rearranges QEMU's memory map,
 /// and behind that the multi-process device gives QEMU's lock away, so that another thread frees what the write goes on
 /// with (softmmu/memory.c, access_with_adjusted_size; softmmu/physmem.c, cpu_reloading_memory_map;
-/// hw/remote/proxy-memory-listener.c). The busier the machine, the more likely. Nothing of ours has run by then.
+/// hw/remote/proxy-memory-listener.c). The busier the machine, the more likely. None of our code has run by then.
 constexpr int kCrashed = 128 + 11;
 constexpr int kBoots = 8;
 constexpr std::uint64_t kHeldFrames = 20;          ///< fewer than the card's slots
@@ -187,7 +187,7 @@ class Runner {
     return {};
   }
 
-  /// Nothing of what was held may come out.
+  /// None of the held frames may come out.
   Status let_go() {
     guest_->hold_tails(false);
     return listen();
@@ -200,7 +200,7 @@ class Runner {
     return listen();
   }
 
-  /// What comes out now, nobody may send, but for the kernel's driver: it may ask who has an address.
+  /// No program may send frames now, except the kernel's driver: it may ask who has an address.
   Status listen() {
     for (const Deadline deadline(kListen); !deadline.passed();) {
       WHERRY_TRY(guest_->turn(1));

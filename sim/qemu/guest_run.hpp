@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the world outside does while the guest's first process (tools/guest/init.sh) sets NIC and card up, stops and
-// kills the program that did, and gives the NIC back. The guest leads: of its console, these lines are for us.
+// The outside world's part while the guest's first process (tools/guest/init.sh) sets NIC and card up, stops and kills
+// the program, and gives the NIC back. The guest leads: of its console, these lines are for us.
 //
 //     MARK name          a moment
 //     RESULT name value  what it found
@@ -25,7 +25,7 @@ struct GuestRunOptions {
   std::uint64_t seed = 1;
 };
 
-/// A turn: what went into the cable, and what came out.
+/// A turn: the frames into the cable, and the frames out of it.
 struct GuestTurn {
   std::string name;
   ExchangeCounters frames;

@@ -2,8 +2,8 @@
 // A QEMU whose processor does nothing: root port, switch, and side by side behind it a NIC that nobody here wrote and
 // our card. The NIC's DMA to the card is peer to peer, and comes to this process as messages.
 //
-// One thread, one loop, turn(): while QEMU waits for the card, nobody waits for QEMU. No file is made, and no process
-// is left behind, however this one ends.
+// One thread, one loop, turn(): while QEMU waits for the card, this process never waits for QEMU. It makes no file, and
+// leaves no process behind, however it ends.
 #pragma once
 
 #include <functional>
@@ -53,9 +53,9 @@ class Machine final : public Cable {
   ~Machine() override;
 
   Status turn(int wait_ms) override;
-  /// What each turn() does, too; it must not call turn(). Empty: nothing.
+  /// Extra work of each turn(). It must not call turn(). Empty: nothing.
   void set_background(std::function<Status()> work) { background_ = std::move(work); }
-  /// As long as `condition` is false; kDeadlineExceeded names `what`.
+  /// Runs as long as `condition` is false. kDeadlineExceeded names `what`.
   template <typename Condition>
   Status turn_until(Condition condition, std::chrono::nanoseconds patience, const char* what) {
     for (const Deadline deadline(patience); !condition();) {
@@ -80,7 +80,7 @@ class Machine final : public Cable {
   [[nodiscard]] const std::string& version() const noexcept { return version_; }
   [[nodiscard]] const SendLimits& send_limits() const noexcept { return limits_; }
   [[nodiscard]] pid_t pid() const noexcept { return process_.pid(); }
-  /// QEMU goes on, if somebody has stopped it.
+  /// QEMU continues, if a process has stopped it.
   void resume() const noexcept { process_.resume(); }
 
   /// The cable in or out, at the NIC.

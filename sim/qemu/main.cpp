@@ -51,7 +51,7 @@ nlohmann::json json_of(const CardCounters& card) {
           {"stray_reads", card.stray_reads},     {"stray_writes", card.stray_writes}};
 }
 
-/// Of the phases in which nothing happens to the NIC.
+/// The sum over the phases without events at the NIC.
 struct Sum {
   std::uint64_t sent = 0, wrong = 0, lost = 0, messages = 0;
   double seconds = 0;
@@ -118,7 +118,7 @@ std::unique_ptr<Card> make_card(const std::string&, InPlaceFunction& function, s
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"bypass_qemu: a network card of QEMU, driven by the bypass card (docs/bypass-qemu.md)", kProgram};
+  CLI::App app{"bypass_qemu: a network card of QEMU, driven by the bypass card (docs/design/bypass-qemu.md)", kProgram};
   RunOptions options;
   std::string json_file, core = kCores.front();
   bool no_events = false;

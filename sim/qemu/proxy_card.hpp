@@ -15,8 +15,8 @@ inline constexpr std::uint16_t kCardVendor = 0x10EE;  ///< Xilinx, the default o
 inline constexpr std::uint16_t kCardDevice = 0x9038;
 inline constexpr unsigned kRegisterBar = 0, kCardBar = 2;
 
-/// A conventional function: multi-process QEMU gives it 256 bytes of configuration space, and what lies there is up to
-/// us. Its BARs are not prefetchable (hw/remote/proxy.c, probe_pci_info, knows no such), so that they lie below 4 GiB.
+/// A conventional function: multi-process QEMU gives it 256 bytes of configuration space, whose content we choose. Its
+/// BARs are not prefetchable (hw/remote/proxy.c, probe_pci_info, has none), so they lie below 4 GiB.
 class ProxyCard {
  public:
   /// BAR 2 alone, 32 bit.
@@ -25,7 +25,7 @@ class ProxyCard {
   /// upper half of such a BAR for another one.
   ProxyCard(DmaTarget& card, RegisterTarget& registers) : ProxyCard(card, &registers) {}
 
-  /// What to answer; nothing to messages that want no answer.
+  /// The answer. None for messages that need no answer.
   [[nodiscard]] std::optional<std::uint64_t> handle(const ProxyMessage& message);
 
   /// Whether the card may write, at all.

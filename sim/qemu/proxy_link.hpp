@@ -13,11 +13,11 @@ namespace wherry::sim {
 
 class ProxyLink {
  public:
-  /// Both outlive it; `target` is what `card` stands for.
+  /// Both outlive it. `target` is what `card` represents.
   ProxyLink(ProxyCard& card, DmaTarget& target) : card_(card), target_(target) {}
   void connect(Fd socket) { channel_ = Channel(std::move(socket)); }
 
-  /// Answers what is there, and what follows at once; a tick after each. True: there was something. kUnavailable: QEMU
+  /// Answers what is there, and what follows at once; a tick after each. True: there were messages. kUnavailable: QEMU
   /// is gone; kProtocol.
   Result<bool> serve();
   Status flush() { return channel_.flush(); }

@@ -72,7 +72,7 @@ TEST(SimQemuProxyMessage, Answer_ExpectEightBytesBehindTheHeader) {
   EXPECT_EQ(proxy_answer(0x1'0000'0002), words({1, 0, 8, 0, 2, 1}));
 }
 
-/// Remembers what was written, and reads offsets.
+/// Records writes. Reads return offsets.
 struct Target final : DmaTarget {
   std::vector<std::pair<std::uint32_t, std::vector<std::byte>>> written;
   void write(std::uint32_t offset, std::span<const std::byte> data) override {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A client of QEMU's qtest protocol (docs/devel/testing/qtest.rst): accesses to the machine's memory and I/O ports as
-// if its processor made them. Commands are lines, answered in order. Like PCIe: writes are posted (many may be on
-// their way), a read is waited for.
+// if its processor made them. Commands are lines, answered in order. Like PCIe: writes are posted (many may be in
+// flight), and reads wait for their data.
 #pragma once
 
 #include <cstdint>

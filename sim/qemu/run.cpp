@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kMoment{20};  ///< in which an event makes i
 /// descriptor.
 constexpr std::uint32_t kPatience = 256;
 
-/// So many that the NIC cannot have them all when something happens, and so short that it does not take long.
+/// So many frames that the NIC cannot have them all at the event, and few enough to be fast.
 constexpr std::uint64_t kFramesAroundEvent = 240;
 constexpr std::uint32_t kShortFrames = 100;
 constexpr std::uint64_t kFramesAfterEvent = 40;
@@ -136,7 +136,7 @@ class Runner {
          .frame_bytes = kMaxFrameBytes + kCrcBytes,
          .promiscuous = true})));
     WHERRY_TRY(card_.start(0));
-    // An 82576 drops what comes before it knows descriptors.
+    // An 82576 drops frames that come before it knows descriptors.
     WHERRY_TRY(wait_until("the card's first receive tail",
                           [this] { return machine_->nic_registers().read(nic_->rx_tail_offset) != 0; }));
     return wait_for_link();
@@ -158,7 +158,7 @@ class Runner {
     return wait_until("the NIC's link", [this] { return driver_->link().up; });
   }
 
-  /// First the NIC, then the card: nothing is written where nobody expects it.
+  /// First the NIC, then the card, so that no write arrives unexpectedly.
   Status orderly_reset(bool in_place) {
     WHERRY_TRY(done(driver_->stop()));
     stop_card();
@@ -173,7 +173,7 @@ class Runner {
     return set_up(in_place);
   }
 
-  /// Nobody tells the card: what it sends meanwhile is lost in the NIC.
+  /// The card is not told, so frames that it sends meanwhile are lost in the NIC.
   Status link_off_and_on() {
     WHERRY_TRY(machine_->set_link(false));
     WHERRY_TRY(machine_->turn_for(kMoment));
@@ -190,7 +190,7 @@ class Runner {
     return set_up(in_place);
   }
 
-  /// Something happens with frames on their way; what they become is counted. Afterwards no frame may be missing.
+  /// An event with frames in flight. Their outcomes are counted. Afterwards no frame may be missing.
   template <typename Happens>
   Status event(const std::string& name, const Happens& happens) {
     exchange_->set_traffic(Traffic(options_.seed, kShortFrames));

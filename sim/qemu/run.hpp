@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole exercise: traffic in place and by the stream, and then what may happen to a NIC in the middle of it.
+// The whole exercise: traffic in place and by the stream, and then a NIC's possible events in the middle of it.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // shell_bench: Tables 5.1 to 5.6 of thesis 003, by simulation of its shell. What `wherry bench probe --only thesis`
-// runs. docs/shell-model.md.
+// runs. docs/design/shell-model.md.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +12,7 @@
 #include "base/command_line.hpp"
 #include "sim/json_output.hpp"
 #include "sim/shell/bed.hpp"
+#include "sim/shell/load/sweep.hpp"
 
 namespace {
 
@@ -63,11 +64,14 @@ json spike_rows(const Parameters& given) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Simulates the shell of thesis 003 (docs/shell-model.md)", "shell_bench"};
+  CLI::App app{"Simulates the shell of thesis 003 (docs/design/shell-model.md)", "shell_bench"};
   std::string file;
   std::vector<std::string> assignments;
   app.add_option("--json", file, "where the rows go; otherwise to standard output");
   app.add_option("--set", assignments, "name=value: another value of a parameter");
+  std::uint32_t packets = 0;
+  app.add_option("--load", packets, "many packets under way, too: so many in each run (docs/design/shell-load.md)")
+      ->check(CLI::Range(100, 100000));
   wherry::parse_command_line(app, argc, argv);
   Parameters parameters;
   for (const std::string& assignment : assignments) {
@@ -89,5 +93,6 @@ int main(int argc, char** argv) {
       document["rows"].push_back(row_of(path, bytes, run(path.path, bytes, parameters)));
     }
   document["spike"] = spike_rows(parameters);
+  if (packets != 0) document["load"] = load::sweep(parameters, packets);
   return wherry::sim::write_document(document, file, "shell_bench") ? 0 : 1;
 }

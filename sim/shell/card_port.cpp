@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "sim/shell/bursts.hpp"
+
 namespace wherry::sim::shell {
 namespace {
 using namespace kv::rtl;
@@ -19,27 +21,18 @@ CardPort::CardPort(pcie::EventQueue& queue, Trace& trace, HbmContent& content, c
       read_route_(kShellClock.cycles(read_route)),
       write_route_(kShellClock.cycles(write_route)) {}
 
-void CardPort::cut(std::deque<Burst>& bursts, std::uint64_t address, std::uint32_t bytes, Time at) {
-  for (std::uint32_t left = bytes; left != 0;) {
-    const auto page = static_cast<std::uint32_t>(kHbmPage - address % kHbmPage);
-    const std::uint32_t part = std::min({left, static_cast<std::uint32_t>(kHbmBurst * kHbmBeatBytes), page});
-    left -= part;
-    bursts.push_back({address, part / static_cast<std::uint32_t>(kHbmBeatBytes), at, left == 0});
-    address += part;
-  }
-}
-
 void CardPort::read(std::uint64_t address, std::uint32_t bytes, Data data) {
   trace_.card_reads.emplace_back();
   asked_.push_back(trace_.card_reads.size() - 1);
   readings_.push_back({bytes, 0, asked_.back(), std::move(data)});
-  cut(asks_, address, bytes, kShellClock.edge(queue_.now()) + read_route_);
+  const Time at = kShellClock.edge(queue_.now()) + read_route_;
+  cut_bursts(address, bytes, [&](auto from, auto beats, bool last) { asks_.push_back({from, beats, at, last}); });
   wake();
 }
 
 void CardPort::write(std::uint64_t address, std::uint32_t bytes, Done done) {
   writings_.push_back(std::move(done));
-  cut(addresses_, address, bytes, 0);
+  cut_bursts(address, bytes, [&](auto from, auto beats, bool last) { addresses_.push_back({from, beats, 0, last}); });
 }
 
 void CardPort::write_data(std::span<const std::byte> data) {

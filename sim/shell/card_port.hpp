@@ -16,7 +16,7 @@
 
 namespace wherry::sim::shell {
 
-/// One thread, that of the queue. Addresses and lengths are multiples of 32 bytes.
+/// Use it on one thread only, the thread of the queue. Addresses and lengths are multiples of 32 bytes.
 class CardPort final : pcie::EventHandler {
  public:
   using Data = std::function<void(std::uint32_t offset, std::span<const std::byte> data)>;
@@ -57,7 +57,6 @@ class CardPort final : pcie::EventHandler {
   void take(const kv::rtl::AxiAnswer& answer);
   [[nodiscard]] kv::rtl::AxiRequest offer(Time begin, const kv::rtl::AxiAnswer& answer);
   [[nodiscard]] bool idle() const noexcept;
-  static void cut(std::deque<Burst>& bursts, std::uint64_t address, std::uint32_t bytes, Time at);
 
   pcie::EventQueue& queue_;
   Trace& trace_;

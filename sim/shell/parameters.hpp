@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every number of the shell's model: value, unit, source and mark, for all three cases of thesis 003. Marks are those
-// of sim/pcie/parameters.hpp: given, chosen, fitted. docs/shell-model.md explains them.
+// of sim/pcie/parameters.hpp: given, chosen, fitted. docs/design/shell-model.md explains them.
 //
 // Fitted numbers were set to the values of 128 and 2048 bytes of Tables 5.1 to 5.6 alone, by
 // python/wherry/probe/shell/fitting.py. The other sizes are held out.
@@ -22,7 +22,7 @@ inline constexpr std::uint32_t kPageBytes =
 inline constexpr std::uint32_t kRequestBytes = 16;  ///< given: descriptor before a request's data (PG213, RQ, 512 bit)
 inline constexpr std::uint32_t kCompletionBytes = 12;  ///< given: descriptor before a completion's data (PG213, RC)
 
-/// What case 2's packets pass, on their way from the DataMover to the network, besides the adapter's store.
+/// The stores in case 2, on the way from the DataMover to the network, besides the adapter's.
 enum : std::uint32_t { kNoStore = 0, kShellStore = 1, kCmacStore = 2 };
 
 struct Parameters {
@@ -65,7 +65,7 @@ struct Parameter {
 };
 [[nodiscard]] std::span<const Parameter> parameters() noexcept;
 
-/// Sets what "name=value" says. Errors: no such parameter, no number, out of its range.
+/// Sets the parameter of "name=value". Errors: no such parameter, no number, out of its range.
 [[nodiscard]] Status set(Parameters& parameters, std::string_view assignment);
 
 }  // namespace wherry::sim::shell

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // AMD's QDMA as the thesis uses it: one queue each way, stream (case 1) or memory-mapped (case 3). It reads a real
 // descriptor from host memory (formats: PG302, "H2C Stream Descriptor", "C2H Stream Descriptor", "AXI Memory Mapped
-// Descriptor") and does what it says. Not modelled: write-backs, completion rings, interrupts, prefetch, several
-// queues: the thesis's times end before them.
+// Descriptor") and executes it. Not modelled: write-backs, completion rings, interrupts, prefetch, several queues: the
+// thesis's times end before them.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The card's PCIe hard block as QDMA sees it: requests leave over the RQ interface, completions come over RC, both 512
 // bit at 250 MHz, a TLP at a time and from the beginning of a beat (PG213, without straddling). A TLP goes to the link
-// when its last beat has been taken, and is handed over with its last beat.
+// when its last beat has been taken.
 #pragma once
 
 #include <cstddef>

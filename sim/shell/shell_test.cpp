@@ -47,7 +47,7 @@ TEST(Shell, EachLatencyIsWithinTenPercent) {
 }
 
 /// Cases 1 and 2: the sections lie between marks of their own, and no time is counted twice or left out. In case 3
-/// QDMA's is what the others leave.
+/// QDMA's section is the rest beside the others.
 TEST(Shell, SectionsAddUp) {
   for (const PathName& path : paths()) {
     for (const std::uint32_t bytes : {64U, 128U, 192U, 1024U, 2048U, 4096U, 8192U}) {
@@ -88,7 +88,7 @@ double spike(std::uint32_t bytes, std::uint32_t card, std::uint32_t host, std::u
   return found.total;
 }
 
-/// The 4 KiB spike comes of boundaries and of transactions that wait for each other; not of the size.
+/// The 4 KiB spike comes from boundaries and from transactions that wait for each other, not from the size.
 TEST(Shell, TheSpikeHasACause) {
   const double without = spike(4096, 0, 0, 1, 1);
   EXPECT_LT(without, 1600);  // Table 5.5 goes up by some 128 ns a KiB up to 2 KiB: 1264 + 256
@@ -105,7 +105,7 @@ TEST(Shell, TheSpikeHasACause) {
   }
 }
 
-/// By hand, from what the page's own numbers say: a packet's way from the network to the card.
+/// By hand, from the page's own numbers: a packet's path from the network to the card.
 TEST(Shell, AStoreTakesAPacketTwice) {
   const Parameters p;
   const auto cmac = [&](std::uint32_t bytes) { return run(Path::kWireToHost, bytes, p).sections.front().ns; };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AXI4-Stream of 512 bit: packets as beats, and what they pass. A beat is handed on at the edge at which it is taken.
-// Nothing here applies back-pressure: the thesis has one packet on its way.
+// AXI4-Stream of 512 bit: packets as beats, and the parts on their path. A beat is handed on at the edge at which it is
+// taken. Nothing here applies back-pressure: the thesis has one packet on its way.
 #pragma once
 
 #include <array>

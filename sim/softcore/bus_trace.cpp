@@ -5,14 +5,15 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 namespace wherry::sim::softcore {
 namespace {
 
-// "WBT1", the clock as four bytes, then for each access two numbers of 7 bits a byte, lowest first, the top bit of all
+// "WBT2", the clock as four bytes, then for each access two numbers of 7 bits a byte, lowest first, the top bit of all
 // but the last set (LEB128): cycles since the access before, and (distance of the address from the one before, in
-// words, folded: 0, -1, 1, -2 as 0, 1, 2, 3) * 2 + write.
-constexpr std::array<std::uint8_t, 4> kMagic{'W', 'B', 'T', '1'};
+// words, folded: 0, -1, 1, -2 as 0, 1, 2, 3) * 4 + kind.
+constexpr std::array<std::uint8_t, 4> kMagic{'W', 'B', 'T', '2'};
 constexpr std::size_t kHeader = 8;
 
 void put(std::vector<std::uint8_t>& to, std::uint64_t value) {
@@ -54,7 +55,7 @@ std::vector<std::uint8_t> BusTrace::encode() const {
   for (const BusAccess& access : accesses) {
     put(bytes, access.cycle - before.cycle);
     const auto words = static_cast<std::int64_t>(access.address / 4) - static_cast<std::int64_t>(before.address / 4);
-    put(bytes, fold(words) * 2 + (access.write ? 1 : 0));
+    put(bytes, fold(words) * 4 + static_cast<std::uint64_t>(access.kind));
     before = access;
   }
   return bytes;
@@ -65,7 +66,7 @@ Result<BusTrace> BusTrace::decode(std::span<const std::uint8_t> bytes) {
     return Status(StatusCode::kProtocol, fmt::format("bus trace, byte {}: {}", at, why));
   };
   if (bytes.size() < kHeader || !std::equal(kMagic.begin(), kMagic.end(), bytes.begin()))
-    return refuse(0, "does not begin with WBT1 and a clock");
+    return refuse(0, "does not begin with WBT2 and a clock");
   BusTrace trace;
   trace.clock_hz = 0;
   for (unsigned i = 0; i < 4; ++i) trace.clock_hz |= std::uint32_t{bytes[4 + i]} << 8 * i;
@@ -78,35 +79,44 @@ Result<BusTrace> BusTrace::decode(std::span<const std::uint8_t> bytes) {
     std::uint64_t cycles = 0, rest = 0;
     if (!reader.take(cycles) || !reader.take(rest)) return refuse(start, "a number is cut short or too long");
     access.cycle += cycles;
-    word += unfold(rest >> 1);
+    word += unfold(rest >> 2);
     if (access.cycle >> 62 != 0 || word < 0 || word > kMostWords) return refuse(start, "out of range");
     access.address = static_cast<std::uint64_t>(word) * 4;
-    access.write = (rest & 1) != 0;
+    access.kind = static_cast<BusKind>(rest & 3);
+    if (access.address % access.bytes() != 0) return refuse(start, "a line that begins within a line");
     trace.accesses.push_back(access);
   }
   return trace;
 }
 
-TracePlayer::TracePlayer(const BusTrace& trace, std::uint64_t bus_hz, std::uint64_t base, std::uint64_t bytes)
+TracePlayer::TracePlayer(const BusTrace& trace, std::uint64_t bus_hz, std::uint64_t base, std::uint64_t bytes,
+                         std::size_t first)
     : trace_(trace), bus_hz_(bus_hz), base_(base), bytes_(bytes) {
   out_.r_ready = out_.b_ready = true;
+  if (first < trace.accesses.size()) {
+    next_ = first;
+    start_cycle_ = first == 0 ? 0 : trace.accesses[first - 1].cycle;
+  }
   begin();
 }
 
 void TracePlayer::begin() {
   if (busy_ || trace_.accesses.empty()) return;
   const BusAccess& access = trace_.accesses[next_];
-  if ((now_ - start_) * trace_.clock_hz < access.cycle * bus_hz_) return;
-  const memory::AxiAddress address{base_ + (access.address & (bytes_ - 1) & ~std::uint64_t{3}), 0, 2, 0};
+  if ((now_ - start_) * trace_.clock_hz < (access.cycle - start_cycle_) * bus_hz_) return;
+  const bool write = access.writes();
+  const std::uint64_t inside = access.address & (bytes_ - 1) & ~std::uint64_t{access.bytes() - 1};
+  const memory::AxiAddress address{base_ + inside, 0, static_cast<std::uint32_t>(std::countr_zero(access.bytes())), 0};
   busy_ = true;
-  out_.ar_valid = !access.write;
-  out_.aw_valid = out_.w_valid = access.write;
-  (access.write ? out_.aw : out_.ar) = address;
+  out_.ar_valid = !write;
+  out_.aw_valid = out_.w_valid = write;
+  (write ? out_.aw : out_.ar) = address;
   out_.w_last = true;
   out_.w_strobes = memory::Strobes{0xf} << address.address % memory::kBeatBytes;
   if (++next_ == trace_.accesses.size()) {
     next_ = 0;
     start_ = now_;
+    start_cycle_ = 0;
     ++rounds_;
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a soft core asked of the card's memory, and when; and a manager that asks it again. docs/card-memory.md has the
-// format.
+// A soft core's accesses to the card's memory, with their times; and a manager that repeats them.
+// docs/design/card-memory.md has the format.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,19 @@
 
 namespace wherry::sim::softcore {
 
-/// One access of the core's bus: a word, or a line of its cache.
+/// What one access of the core's bus moves. A word has 4 bytes, a line of a cache 32.
+enum class BusKind : std::uint8_t { kReadWord, kWriteWord, kReadLine, kFetchLine };
+inline constexpr std::uint32_t kWordBytes = 4, kLineBytes = 32;
+
+/// One access of the core's bus.
 struct BusAccess {
   std::uint64_t cycle = 0;    ///< of the core's clock, since the trace's start; does not go back
-  std::uint64_t address = 0;  ///< in the card's memory; its lowest two bits are 0
-  bool write = false;
+  std::uint64_t address = 0;  ///< in the card's memory; its lowest two bits are 0, of a line its lowest five
+  BusKind kind = BusKind::kReadWord;
+  [[nodiscard]] bool writes() const noexcept { return kind == BusKind::kWriteWord; }
+  [[nodiscard]] std::uint32_t bytes() const noexcept {
+    return kind == BusKind::kReadLine || kind == BusKind::kFetchLine ? kLineBytes : kWordBytes;
+  }
   friend bool operator==(const BusAccess&, const BusAccess&) = default;
 };
 
@@ -30,20 +38,23 @@ struct BusTrace {
   [[nodiscard]] static Result<BusTrace> decode(std::span<const std::uint8_t> bytes);
 };
 
-/// Plays a trace as a manager: accesses of 64 bytes, one under way, none before its time. What the recording took while
-/// it waited for its own memory is not known, so a slower memory only delays (open loop). It begins again at the end.
+/// Plays a trace as a manager: each access as a burst of one beat, one under way, none before its time. How the core
+/// would have reacted to other waits is not known, so a slower memory only delays (open loop). It begins again at the
+/// end.
 class TracePlayer {
  public:
-  /// `bus_hz`: of the clock that steps it. `base`: where the trace's address 0 lies; `bytes`: addresses wrap there, a
-  /// power of two. A trace without accesses does nothing. The trace must live longer.
-  TracePlayer(const BusTrace& trace, std::uint64_t bus_hz, std::uint64_t base, std::uint64_t bytes);
+  /// `bus_hz`: the clock that steps it. `base`: where the trace's address 0 lies; `bytes`: addresses wrap there, a
+  /// power of two. `first`: the access that it begins with, as if it had played those before. A trace without accesses
+  /// does nothing. The trace must live longer.
+  TracePlayer(const BusTrace& trace, std::uint64_t bus_hz, std::uint64_t base, std::uint64_t bytes,
+              std::size_t first = 0);
 
   [[nodiscard]] const memory::AxiRequest& request() const noexcept { return out_; }
   void step(const memory::AxiAnswer& in);
 
   [[nodiscard]] std::uint64_t reads() const noexcept { return reads_; }
   [[nodiscard]] std::uint64_t writes() const noexcept { return writes_; }
-  /// Cycles of the bus in which an access was under way.
+  /// Cycles of the bus with an access in progress.
   [[nodiscard]] std::uint64_t waited() const noexcept { return waited_; }
   /// How often the whole trace was played.
   [[nodiscard]] std::uint64_t rounds() const noexcept { return rounds_; }
@@ -53,7 +64,9 @@ class TracePlayer {
 
   const BusTrace& trace_;
   std::uint64_t bus_hz_, base_, bytes_;
-  std::uint64_t now_ = 0, start_ = 0;
+  std::uint64_t now_ = 0;
+  std::uint64_t start_ = 0;  ///< `now_` of the cycle `start_cycle_` of the trace
+  std::uint64_t start_cycle_ = 0;
   std::size_t next_ = 0;
   bool busy_ = false;
   std::uint64_t reads_ = 0, writes_ = 0, waited_ = 0, rounds_ = 0;

@@ -18,7 +18,10 @@ BusTrace random_trace(std::uint64_t seed, unsigned count) {
   std::uint64_t cycle = 0;
   for (unsigned i = 0; i < count; ++i) {
     cycle += random.below(4) == 0 ? random.below(100'000) : random.below(30);
-    trace.accesses.push_back({cycle, std::uint64_t{random.below(1 << 22)} * 4, random.below(2) != 0});
+    const auto kind = static_cast<BusKind>(random.below(4));
+    const bool line = kind == BusKind::kReadLine || kind == BusKind::kFetchLine;
+    trace.accesses.push_back(
+        {cycle, std::uint64_t{random.below(1 << 19)} * 32 + (line ? 0 : random.below(8) * 4), kind});
   }
   return trace;
 }
@@ -33,14 +36,18 @@ TEST(BusTrace, EncodedAndDecoded_ExpectTheSame) {
   EXPECT_EQ(again.value().clock_hz, trace.clock_hz);
 }
 
-/// Bytes by hand, from the format in docs/card-memory.md: 100 MHz; a read of 0x40 in cycle 5, a write to 0x3c 130
-/// later.
+/// Bytes by hand, from the format in docs/design/card-memory.md: 100 MHz; a fetch of the line 0x40 in cycle 5, a
+/// write to 0x3c 130 later, a read of 0x44 at once, a read of the line 0x60.
 TEST(BusTrace, BytesByHand_ExpectTheirMeaning) {
-  const std::vector<std::uint8_t> bytes{'W', 'B', 'T', '1', 0x00, 0xe1, 0xf5, 0x05, 5, 64, 0x82, 0x01, 3};
+  const std::vector<std::uint8_t> bytes{'W',  'B',  'T',  '2',  0x00, 0xe1, 0xf5, 0x05, 5,
+                                        0x83, 0x01, 0x82, 0x01, 5,    0,    16,   1,    58};
   const Result<BusTrace> trace = BusTrace::decode(bytes);
   ASSERT_TRUE(trace.ok()) << trace.status().message();
   EXPECT_EQ(trace.value().clock_hz, 100'000'000U);
-  const std::vector<BusAccess> expected{{5, 0x40, false}, {135, 0x3c, true}};
+  const std::vector<BusAccess> expected{{5, 0x40, BusKind::kFetchLine},
+                                        {135, 0x3c, BusKind::kWriteWord},
+                                        {135, 0x44, BusKind::kReadWord},
+                                        {136, 0x60, BusKind::kReadLine}};
   EXPECT_EQ(trace.value().accesses, expected);
   EXPECT_EQ(trace.value().encode(), bytes);
 }
@@ -50,12 +57,13 @@ TEST(BusTrace, BrokenBytes_ExpectWhereAndWhy) {
     const Result<BusTrace> trace = BusTrace::decode(bytes);
     return trace.ok() ? std::string() : trace.status().message();
   };
-  EXPECT_EQ(why({}), "bus trace, byte 0: does not begin with WBT1 and a clock");
-  EXPECT_EQ(why({'W', 'B', 'T', '2', 1, 0, 0, 0}), "bus trace, byte 0: does not begin with WBT1 and a clock");
-  EXPECT_EQ(why({'W', 'B', 'T', '1', 0, 0, 0, 0}), "bus trace, byte 4: the clock is 0 Hz");
-  EXPECT_EQ(why({'W', 'B', 'T', '1', 1, 0, 0, 0, 5}), "bus trace, byte 8: a number is cut short or too long");
-  EXPECT_EQ(why({'W', 'B', 'T', '1', 1, 0, 0, 0, 0x80, 0}), "bus trace, byte 8: a number is cut short or too long");
-  EXPECT_EQ(why({'W', 'B', 'T', '1', 1, 0, 0, 0, 5, 2}), "bus trace, byte 8: out of range");
+  EXPECT_EQ(why({}), "bus trace, byte 0: does not begin with WBT2 and a clock");
+  EXPECT_EQ(why({'W', 'B', 'T', '1', 1, 0, 0, 0}), "bus trace, byte 0: does not begin with WBT2 and a clock");
+  EXPECT_EQ(why({'W', 'B', 'T', '2', 0, 0, 0, 0}), "bus trace, byte 4: the clock is 0 Hz");
+  EXPECT_EQ(why({'W', 'B', 'T', '2', 1, 0, 0, 0, 5}), "bus trace, byte 8: a number is cut short or too long");
+  EXPECT_EQ(why({'W', 'B', 'T', '2', 1, 0, 0, 0, 0x80, 0}), "bus trace, byte 8: a number is cut short or too long");
+  EXPECT_EQ(why({'W', 'B', 'T', '2', 1, 0, 0, 0, 5, 4}), "bus trace, byte 8: out of range");
+  EXPECT_EQ(why({'W', 'B', 'T', '2', 1, 0, 0, 0, 5, 10}), "bus trace, byte 8: a line that begins within a line");
   // Whatever is read back is what would have been written.
   SplitMix64 random(2);
   const std::vector<std::uint8_t> good = random_trace(3, 200).encode();
@@ -75,7 +83,10 @@ TEST(BusTrace, BrokenBytes_ExpectWhereAndWhy) {
 TEST(TracePlayer, TraceOnBram_ExpectItsCountsAndItsTime) {
   BusTrace trace;
   trace.clock_hz = 100'000'000;
-  trace.accesses = {{10, 0, false}, {40, 64, true}, {41, 128, true}, {500, 4, false}};
+  trace.accesses = {{10, 0, BusKind::kReadLine},
+                    {40, 64, BusKind::kWriteWord},
+                    {41, 128, BusKind::kWriteWord},
+                    {500, 4, BusKind::kReadWord}};
   memory::Bram bram;
   memory::Content content;
   memory::AxiMemory bus(bram, content, 1, memory::kBramPort);
@@ -95,6 +106,31 @@ TEST(TracePlayer, TraceOnBram_ExpectItsCountsAndItsTime) {
   EXPECT_EQ(asked[1], 100U);
   EXPECT_GT(asked[2], 103U);  // it waits for the one before
   EXPECT_EQ(asked[3], 1'250U);
+}
+
+TEST(TracePlayer, BegunWithin_ExpectTheRestThenTheWhole) {
+  BusTrace trace;
+  trace.clock_hz = 100'000'000;
+  for (std::uint64_t i = 0; i < 10; ++i) trace.accesses.push_back({1'000 + 100 * i, 64 * i, BusKind::kFetchLine});
+  memory::Bram bram;
+  memory::Content content;
+  memory::AxiMemory bus(bram, content, 1, memory::kBramPort);
+  TracePlayer player(trace, 100'000'000, 0, 1 << 16, 7);
+  std::vector<std::uint64_t> places;
+  for (unsigned cycle = 0; cycle < 100 * 3 + 1'000 + 950; ++cycle) {
+    const memory::AxiAnswer answer = bus.answer(0);
+    const memory::AxiRequest request = player.request();
+    if (request.ar_valid && answer.ar_ready) {
+      places.push_back(request.ar.address / 64);
+      EXPECT_EQ(request.ar.size, 5U);
+    }
+    bus.step({&request, 1});
+    player.step(answer);
+  }
+  const std::vector<std::uint64_t> expected{7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  EXPECT_EQ(places, expected);
+  EXPECT_EQ(player.rounds(), 2U);
+  EXPECT_EQ(bus.violation(), "");
 }
 
 /// Words from the RISC-V manual's formats, put together by hand.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a soft core runs beside the DMA engine: nothing, a loop of NOPs, or a memory test (paper 000, section 4.3).
+// A soft core's firmware beside the DMA engine: nothing, a loop of NOPs, or a memory test (paper 000, section 4.3).
 #pragma once
 
 #include <cstdint>

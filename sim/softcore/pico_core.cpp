@@ -82,7 +82,9 @@ void PicoCore::ask() {
   const bool write = core.mem_wstrb != 0;
   asked_ = true;
   (write ? counts_.card_writes : counts_.card_reads)++;
-  if (record_ != nullptr) record_->accesses.push_back({counts_.cycles - record_start_, address & ~3U, write});
+  if (record_ != nullptr)
+    record_->accesses.push_back(
+        {counts_.cycles - record_start_, address & ~3U, write ? BusKind::kWriteWord : BusKind::kReadWord});
   (write ? out_.aw : out_.ar) = {address & ~3U, 0, 2, 0};
   out_.ar_valid = !write;
   out_.aw_valid = out_.w_valid = write;

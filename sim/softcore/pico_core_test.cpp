@@ -103,8 +103,8 @@ TEST(PicoCore, RecordedAndReplayed_ExpectTheSameLoad) {
   EXPECT_NEAR(static_cast<double>(card.stream.written_bytes()) / static_cast<double>(live_bytes), 1.0, 0.02);
 }
 
-/// Paper 000: what runs on the soft core takes from the DMA engine's rate. Fetches are reads: they turn the bus round
-/// within a stream of writes, and not within one of reads. The memory test writes as much as it reads, and costs both.
+/// Paper 000: the soft core's program reduces the DMA engine's rate. Fetches are reads: they turn the bus round within
+/// a stream of writes, and not within one of reads. The memory test writes as much as it reads, and costs both.
 TEST(PicoCore, FirmwareBesideAStream_ExpectFetchesCostWritesMoreAndTheMemoryTestBoth) {
   enum class Runs : std::uint8_t { kIdle, kFetches, kTest };
   const auto rate = [](bool writes, Runs what) {

@@ -31,7 +31,7 @@ Status Agent::close() {
   a.guard.reset();
   a.planes.clear();  // before the services: what UCX still held reports now
   if (a.http) a.http->stop();
-  // After drain() all of agent.drain_ms is over, or nothing is left to be done.
+  // After drain(), either agent.drain_ms is over or no work is left.
   const std::chrono::milliseconds patience(a.draining ? 0 : a.config.drain_ms);
   Status outcome;
   for (const auto& service : a.services) {
@@ -68,9 +68,9 @@ Status Agent::Impl::start_services() {
   host.tls = config.tls;
   host.plane = [this](Transport transport) { return plane_for(transport); };
   host.guard = [this](session::GuardedPort port) { guarded_ports.push_back(std::move(port)); };
-  // A transport that was asked for by name and cannot be had is an error now, not when the first client comes. Shared
-  // memory is made ready in any case: UCX starts a thread with its first transport, and when it is out of descriptors
-  // just then (strangers may have taken them), its second attempt ends the process.
+  // If a transport was requested by name and is not available, that is an error now, not when the first client comes.
+  // Shared memory is prepared in any case. UCX starts a thread with its first transport. If no descriptor is free at
+  // that moment (strangers may hold them), UCX's second attempt ends the process.
   const Transport first = config.transport == Transport::kAuto ? Transport::kShm : config.transport;
   if (const Status s = plane_for(first).status(); !s && config.transport != Transport::kAuto)
     return {s.code(), fmt::format("agent.transport: {}", s.message())};
@@ -99,7 +99,8 @@ Status Agent::Impl::start_guard() {
 
 void Agent::Impl::announce() {
   announced.pid = getpid();
-  // Names only: whoever sees the directory at another place, in a container say, finds the sockets beside the file.
+  // Only names, so that processes that see the directory at another path, such as in a container, find the sockets
+  // beside the file.
   announced.control = std::filesystem::path(control_socket_for(config.session_file)).filename().string();
   if (host.address) {
     announced.host = host.address->host;
@@ -121,13 +122,13 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config, Services
   a.services = std::move(services);
   a.unwell.resize(a.services.size());
   if (a.config.session_file.empty()) a.config.session_file = default_session_file();
-  // Clients and readers find its sockets by what it says, wherever they run.
+  // The path becomes absolute: clients and readers with another current directory find its sockets by it.
   WHERRY_ASSIGN(const std::filesystem::path session_file, absolute_path(a.config.session_file));
   a.config.session_file = session_file.string();
   a.host.token = make_token();
   WHERRY_ASSIGN(a.host.arena, Arena::create(config.budget));
 
-  // Helper threads keep off the cores that others were promised: they share the agent's.
+  // Helper threads share the agent's cores and do not use cores that were promised to others.
   a.host.cores = config.core < 0 ? allowed_cores() : std::vector<int>{config.core};
   if (config.core >= 0) WHERRY_TRY(pin_thread(a.host.cores));
   WHERRY_ASSIGN(a.claim, SessionFileClaim::make(a.config.session_file, config.group));

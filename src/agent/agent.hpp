@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent: sessions, services, memory budget. One data thread does everything that a message needs; the metrics page
-// has threads of its own, and so may services.
+// The agent: sessions, services, memory budget. One data thread does all the work of a message. The metrics page has
+// its own threads, and services may have some.
 #pragma once
 
 #include <atomic>
@@ -15,28 +15,28 @@ namespace wherry {
 
 class Agent {
  public:
-  /// Opens every socket, prepares memory, starts the services. The session file is written by run(). `services`: those
-  /// to host, with the settings that they have; config.services is set here.
+  /// Opens every socket, prepares memory, starts the services. The session file is written by run(). `services`: the
+  /// services to host, with their settings. config.services is set here.
   static Result<std::unique_ptr<Agent>> create(const AgentConfig& config, Services services = make_services());
   ~Agent();
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
   /// Serves on the calling thread until `stop` becomes true, then drains: accepted offloads finish (at most
-  /// agent.drain_ms), files are written, clients are told, the session file goes. `embedded`: also stops when standard
-  /// input closes (its owner ended).
+  /// agent.drain_ms), files are written, clients are told, and the session file is removed. `embedded`: also stops when
+  /// standard input closes (its owner ended).
   Status run(const std::atomic<bool>& stop, bool embedded);
-  /// Ends sessions and everything else; the destructor does, too. kDeadlineExceeded: a service left a thread alone that
-  /// is still busy (Service::stop): the process had better end by _exit(). Idempotent: ok then.
+  /// Ends sessions and everything else, as the destructor also does. kDeadlineExceeded: a service left a busy thread
+  /// running (Service::stop), so the process should end by _exit(). Idempotent: a second call returns ok.
   Status close();
 
-  /// host:port that clients of other machines connect to; empty: none can.
+  /// host:port for clients of other machines. Empty: none can connect.
   [[nodiscard]] std::string address() const;
   /// The Unix socket for those of this machine.
   [[nodiscard]] std::string control_socket() const;
   [[nodiscard]] const std::string& token() const noexcept;
   [[nodiscard]] const std::string& session_file() const noexcept;
-  /// What the session file says, or will say: where clients and readers find what the services serve themselves.
+  /// The contents of the session file: the addresses at which clients and readers find the services.
   [[nodiscard]] const SessionFile& announced() const noexcept;
 
  private:

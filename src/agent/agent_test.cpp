@@ -167,8 +167,8 @@ TEST(Tickets, ManyInFlightKeepTheirOrder) {
 }
 
 TEST(Metadata, IsRightWhenMemoryIsReusedForOtherShapesAndStreams) {
-  // One frame a stream, so that the few extents of this size class go round between frames of equal and different
-  // shapes.
+  // One frame for each stream, so that the few extents of this size class alternate between frames of equal and
+  // different shapes.
   ThreadAgent agent;
   Session session = agent.open();
   const Retention one{.frames = 1};
@@ -217,7 +217,7 @@ TEST(Tickets, BackPressureIsWouldBlockAndNothingIsLost) {
   options.max_tickets = 4;
   auto session = Session::open(options);
   ASSERT_TRUE(session);
-  // Nobody reads, and nothing may be lost: two frames, then offloads wait.
+  // There is no reader, and no frame may be lost: two frames, then offloads wait.
   auto stream =
       Stream::open(*session, {.name = "full", .retention = {.frames = 2, .when_full = Retention::WhenFull::kWait}},
                    {field<double>("x")});
@@ -271,7 +271,7 @@ TEST(Budget, TooLargeIsRefusedFullWaitsUntilTheDeadline) {
   ticket = stream->post({Column(half)}, {.deadline = 100ms});
   ASSERT_TRUE(ticket);
   EXPECT_EQ(ticket->wait(kPatience).code(), StatusCode::kCancelled);
-  // With the rule that lets old frames go, the same sequence never waits.
+  // With the rule that lets old frames be removed, the same sequence never waits.
   auto evicting = Stream::open(session, {.name = "e", .retention = {.frames = 0}}, {field<double>("x")});
   ASSERT_TRUE(evicting);
   read_all(agent.agent(), "b");
@@ -383,7 +383,7 @@ class HungThread {
 
  private:
   [[nodiscard]] std::string task() const { return "/proc/self/task/" + std::to_string(thread_); }
-  /// Whether a thread of that name sleeps, in a system call on memory: a condition variable.
+  /// Whether a thread of that name sleeps in a system call on memory (a condition variable).
   bool waiting(const std::string& name) {
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
       std::string comm, call;
@@ -523,11 +523,11 @@ TEST(Sinks, ASlowDiskHoldsPublishingBackAndLosesNothing) {
     return std::count_if(tickets.begin(), tickets.end(), [](const Ticket& t) { return t.ready(); });
   };
   EXPECT_TRUE(eventually([&] { return ready() >= kQueue; }));
-  // Whoever has nothing to do with the disk goes on meanwhile.
+  // Streams that do not use the disk go on meanwhile.
   auto other = Stream::open(session, {.name = "other"}, {field<double>("x")});
   ASSERT_TRUE(other);
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(other->post({Column(x)})->wait(kPatience));
-  // Room is asked for before an offload moves: those that move together go over the limit, by fifteen at most.
+  // Room is requested before an offload moves, so concurrent offloads exceed the limit, by fifteen at most.
   EXPECT_LT(ready(), kQueue + 16) << "while the disk hung at the first file";
   disk.release();
   for (const Ticket& t : tickets) {

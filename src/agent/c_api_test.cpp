@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI against an agent: runs what src/move/client/c_api_test.c does in C99, and checks what arrived; then what
-// libwherry.so shows to the world.
+// The C ABI against an agent: runs the functions of src/move/client/c_api_test.c in C99, and checks what arrived. Then
+// checks the exported symbols of libwherry.so.
 #include <arrow/api.h>
 #include <arrow/c/bridge.h>
 #include <arrow/flight/api.h>

@@ -48,21 +48,21 @@ class AgentClient final : public session::Client {
   [[nodiscard]] bool wired() const noexcept { return wireup_posted_ && wireup_.pending() == 0; }
   [[nodiscard]] bool pinged() const noexcept { return pinged_; }
   void on_ping() noexcept { pinged_ = true; }
-  /// Gets from both kinds of the client's memory. kUnsupported, with cause and remedy, when this transport cannot read
-  /// it at all.
+  /// Gets from both kinds of the client's memory. kUnsupported, with cause and remedy, if this transport cannot read it
+  /// at all.
   Status post_probe();
-  /// Once both gets are done or `late`: `verdict` is set. kUnsupported when one of them failed: that is no verdict.
+  /// Sets `verdict` when both gets are done or `late`. kUnsupported without a verdict if a get failed.
   Result<bool> probe_done(bool late);
   [[nodiscard]] bool probe_pending() const noexcept {
     return probe_ && probe_->heap.pending() + probe_->allocated.pending() != 0;
   }
-  /// The session is ready: what the probe needed is given back.
+  /// The session is ready: frees the probe's resources.
   void end_probe() noexcept { probe_.reset(); }
-  /// Forwards what the client has posted to `deliver(kind, message)`, a few messages at a time; true if there was one.
-  /// kProtocol: the client's memory holds no mailbox any more.
+  /// Forwards the client's messages to `deliver(kind, message)`, a few at a time. True if there was one. kProtocol: the
+  /// client's memory does not hold a mailbox any more.
   template <typename Deliver>
   Result<bool> read_mailbox(Deliver deliver);
-  /// A message that came over the fabric from a client with a mailbox: its turn comes with its record there.
+  /// A message that came over the fabric from a client with a mailbox. Its turn comes with its record there.
   void defer(ByteView message) {
     if (deferred_bytes_ + message.size() > kMaxDeferredBytes) {
       fail({StatusCode::kResourceExhausted, "the client sends messages that its mailbox does not announce"});
@@ -76,10 +76,10 @@ class AgentClient final : public session::Client {
     if (broken_) broken_ = std::move(why);
   }
   [[nodiscard]] bool has_mailbox() const noexcept { return static_cast<bool>(mailbox_); }
-  /// Takes outcomes that are on their way a step further; true if one went.
+  /// Advances outcomes in flight by one step. True if one advanced.
   bool push_puts() noexcept;
-  /// Connects anew, and sends again what did not arrive, if an outcome was lost. An error: the client cannot be reached
-  /// any more, and the session must end, for its tickets would wait for ever.
+  /// Connects anew, and resends outcomes that did not arrive, if one was lost. An error: the client cannot be reached
+  /// any more. The session must end, because its tickets would wait for ever.
   Status tend();
   [[nodiscard]] bool puts_pending() const noexcept { return !puts_.empty(); }
 
@@ -107,10 +107,10 @@ class AgentClient final : public session::Client {
   std::uint64_t number = 0;   ///< counts sessions: what status and metrics call it, for `session` is a secret
 
  private:
-  /// An outcome on its way to a client whose records are not mapped. Kept until it has arrived, whatever becomes of the
-  /// connection meanwhile.
+  /// An outcome in flight to a client whose records are not mapped. It is kept until it has arrived, even if the
+  /// connection fails meanwhile.
   struct PutOp {
-    /// The word follows when the fields have arrived. UCX's fence would order two puts, too, but it waits for the
+    /// The word follows when the fields have arrived. UCX's fence would also order two puts, but it waits for the
     /// client.
     enum class Step : std::uint8_t { kQueued, kFields, kWord, kArrived };
     Step step = Step::kQueued;

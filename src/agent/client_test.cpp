@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outcomes on their way to a client whose memory is not mapped. Both ends live in one thread, so that the test decides
+// Outcomes in flight to a client whose memory is not mapped. Both ends live in one thread, so that the test decides
 // when either makes progress.
 #include "agent/client.hpp"
 #include "base/testing.hpp"

@@ -19,17 +19,18 @@ namespace wherry {
 namespace {
 
 constexpr std::uint64_t kHourMs = 3'600'000;
+constexpr std::uint64_t kLeastBudget = std::uint64_t{1} << 20, kMostBudget = std::uint64_t{1} << 46;  // as Arena's
 
-// Variables of the client library and its tools; not settings of the agent, but not mistakes either. A rank of a job
-// may start an embedded agent, which then has those of the job.
-constexpr std::array<std::string_view, 15> kForeignVariables{"WHERRY_AGENT",         "WHERRY_SESSION",
+// Variables of the client library and its tools. They are not settings of the agent, but no mistakes either. A rank of
+// a job may start an embedded agent, which then has the job's variables.
+constexpr std::array<std::string_view, 16> kForeignVariables{"WHERRY_AGENT",         "WHERRY_SESSION",
                                                              "WHERRY_WHERRYD",       "WHERRY_BOOTSTRAP",
                                                              "WHERRY_JOB_KEY",       "WHERRY_RANK",
                                                              "WHERRY_RANKS",         "WHERRY_NODE",
                                                              "WHERRY_PLACEMENT",     "WHERRY_RANKS_PER_NODE",
                                                              "WHERRY_MPI_PLUGIN",    "WHERRY_ROUTE_BETWEEN",
                                                              "WHERRY_ROUTE_BUFFERS", "WHERRY_ROUTE_BUFFER_BYTES",
-                                                             "WHERRY_ROUTE_LISTEN"};
+                                                             "WHERRY_ROUTE_LISTEN",  "WHERRY_PMIX_LIBRARY"};
 
 }  // namespace
 
@@ -58,7 +59,7 @@ Settings settings(AgentConfig& c) {
                    "file that tells clients address and token (mode 0600); empty: the default place"),
       text_setting("agent.group", "group", c.group,
                    "group whose members may use the agent: the session file and the socket of local readers are "
-                   "theirs, too; empty: nobody's but the agent's user"),
+                   "theirs as well; empty: the agent's user only"),
       bytes_setting("agent.budget", "budget", c.budget, "memory for frames; the agent never grows past it"),
       {"agent.core", "core", "core for the data thread; -1: not pinned", [&c] { return fmt::format("{}", c.core); },
        std::move(set_core), false},
@@ -71,17 +72,17 @@ Settings settings(AgentConfig& c) {
                      "offloads in flight that a client may ask for"),
       number_setting("agent.drain_ms", "drain_ms", c.drain_ms, 0, kHourMs,
                      "on SIGTERM: how long accepted offloads and files may take to finish"),
-      text_setting(
-          "agent.profile", "profile", c.profile,
-          "file of `wherry probe profile`, whose settings hold where nobody sets others; empty: the default place; "
-          "off"),
+      text_setting("agent.profile", "profile", c.profile,
+                   "file of `wherry probe profile`, whose settings hold unless other settings are given; empty: the "
+                   "default place; "
+                   "off"),
       number_setting("poll.spin_us", "spin_us", c.spin_us, 0, kHourMs * 1000,
                      "busy polling for this long after the last work"),
       number_setting("poll.nap_us", "nap_us", c.nap_us, 0, 1'000'000,
                      "then sleep this long between looks; 0: never sleep"),
       address_setting("metrics.listen", "metrics", c.metrics, "Prometheus metrics over HTTP, host:port or off"),
       switch_setting("metrics.public", "metrics_public", c.metrics_public,
-                     "true: whoever reaches metrics.listen may read them; false: the token is needed"),
+                     "true: every process that reaches metrics.listen may read them; false: the token is needed"),
       text_setting("tls.certificate", "tls_certificate", c.tls.certificate,
                    "PEM file with the certificate of agent.listen, for TLS; with tls.key; empty: no TLS"),
       text_setting("tls.key", "tls_key", c.tls.key, "PEM file with the certificate's private key"),
@@ -174,7 +175,7 @@ Result<FromProfile> use_profile(const std::string& where, const Settings& table)
     const auto advice = profile->settings.find(setting.key);
     if (advice == profile->settings.end()) continue;
     if (const Status s = setting.set(advice->second.value); !s)
-      used.warnings.push_back(fmt::format("'{}' has no use: {}", file, s.message()));
+      used.warnings.push_back(fmt::format("'{}' cannot be used: {}", file, s.message()));
     else
       used.settings[setting.key] = {setting.get(), advice->second.rule, advice->second.why};
   }
@@ -182,7 +183,7 @@ Result<FromProfile> use_profile(const std::string& where, const Settings& table)
 }
 
 std::string profile_comments(const FromProfile& profile, const Settings& table) {
-  if (profile.file.empty()) return "# no profile: defaults hold where nobody sets others\n";
+  if (profile.file.empty()) return "# no profile: defaults hold unless other settings are given\n";
   std::string out = fmt::format("# profile: {} of {}\n", profile.file, profile.date);
   for (const Setting& setting : table) {
     const auto advice = profile.settings.find(setting.key);
@@ -206,7 +207,7 @@ std::string dump_toml(const Settings& table) {
     toml::table& of_section = *root[section].as_table();
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    // TOML's whole numbers have 63 bits; what has more is out of range, and shown as it is.
+    // TOML's whole numbers have 63 bits. A larger number is out of range, and the error shows it unchanged.
     if (!s.quoted && (value == "true" || value == "false"))
       of_section.insert(key.substr(dot + 1), value == "true");
     else if (s.quoted || error != std::errc() || end != value.data() + value.size())
@@ -232,8 +233,8 @@ Status configure(const AgentConfig& config, const Services& services) {
 }
 
 Status check(const AgentConfig& c) {
-  if (c.budget < (1U << 20))
-    return {StatusCode::kInvalidArgument, fmt::format("agent.budget = {}: want at least 1MiB", c.budget)};
+  if (c.budget < kLeastBudget || c.budget > kMostBudget)
+    return {StatusCode::kInvalidArgument, fmt::format("agent.budget = {}: want 1MiB to 64TiB", c.budget)};
   AgentConfig again = c;
   for (const Setting& setting : settings(again)) WHERRY_TRY(setting.set(setting.get()));
   return ok_status();

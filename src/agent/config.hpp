@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wherryd's settings: the agent's own and those of the services that it hosts, from defaults, TOML, environment and
-// flags, as one table (base/settings.hpp).
+// wherryd's settings, its own and those of its services, from defaults, TOML, environment and flags, as one table
+// (base/settings.hpp).
 #pragma once
 
 #include <unistd.h>
@@ -19,7 +19,7 @@
 
 namespace wherry {
 
-/// Four a core, for a rank on each and readers beside them; 64 at least.
+/// Four for each core: one for a rank, the rest for readers. 64 at least.
 std::uint64_t default_max_sessions(long cores = sysconf(_SC_NPROCESSORS_ONLN)) noexcept;
 
 struct AgentConfig {
@@ -45,36 +45,37 @@ struct AgentConfig {
   // [tls]
   fabric::TlsFiles tls;  ///< of the TCP listener, and of connections between agents
 
-  /// Settings of services, by key: "move.window". What is missing here keeps its default.
+  /// Settings of services, by key: "move.window". Missing settings keep their defaults.
   std::map<std::string, std::string> services;
 };
 
 /// The agent's own.
 Settings settings(AgentConfig& config);
-/// Those and the services': the whole table. Refers to both.
+/// The whole table: the agent's settings and the services'. Refers to both.
 Settings settings(AgentConfig& config, const Services& services);
 
-/// Gives the services what config.services says. kInvalidArgument: none of them has such a setting, or not this value.
+/// Gives the services the values in config.services. kInvalidArgument: no service has such a setting, or the value is
+/// not allowed.
 Status configure(const AgentConfig& config, const Services& services);
-/// Whether values are allowed, whoever set them, and go together.
+/// Checks that values are allowed, whatever their source, and do not contradict each other.
 Status check(const AgentConfig& config);
 Status check(const Services& services);
 
-// Each names the setting, the value and what is allowed in its error.
+// Each error names the setting, the value and the allowed values.
 Status load_toml(const std::string& path, const Settings& table);
 Status load_toml_text(const std::string& text, const std::string& origin, const Settings& table);
-/// Applies WHERRY_* variables; an unknown one is an error (those of the client library are known).
+/// Applies WHERRY_* variables. An unknown one is an error (those of the client library are known).
 Status load_environment(char** environment, const Settings& table);
-/// Gives settings what the path profile says: before TOML, environment and flags, which win. What it did, and why it
-/// did not do what it could not, in lines for the log. `where`: a file, whose errors are errors; empty: the default
-/// place, where no file is no error and a bad one is a line; "off".
+/// Applies the path profile to the settings. TOML, environment and flags come later and take priority. Lines for the
+/// log say what it applied, and why it did not apply the rest. `where`: a file, whose errors are errors. Empty: the
+/// default place, where a missing file is no error and a bad one is a line. Or "off".
 struct FromProfile {
   std::string file, date;                           ///< empty: no profile was used
   std::map<std::string, Profile::Advice> settings;  ///< those of the table that it set
   std::vector<std::string> warnings;
 };
 Result<FromProfile> use_profile(const std::string& where, const Settings& table);
-/// For each setting that a profile knows: whether it has that value. Comments of TOML.
+/// For each setting in the profile: whether the setting has that value. Comments of TOML.
 std::string profile_comments(const FromProfile& profile, const Settings& table);
 
 /// The settings as TOML that load_toml reads back to the same.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A configuration file of arbitrary text: accepted settings must survive a dump and a second reading, and one setting's
-// range must not depend on where it came from.
+// A configuration file of arbitrary text: accepted settings must survive a dump and a second reading. A setting's range
+// must not depend on its source.
 #include <cstdlib>
 #include <string>
 

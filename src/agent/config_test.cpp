@@ -78,7 +78,7 @@ TEST_F(ConfigProfile, ThatKnowsSettings_ExpectThemAndTheirOrigin) {
   ASSERT_TRUE(config.at("poll.spin_us").set("78"));
   EXPECT_NE(profile_comments(*used, config.table).find("# poll.spin_us: set by a person; the profile says 77"),
             std::string::npos);
-  // It is still what load_toml_text reads.
+  // It is still text that load_toml_text reads.
   const Configuration again;
   const std::string text = dump_toml(config.table) + profile_comments(*used, config.table);
   ASSERT_TRUE(load_toml_text(text, "dump", again.table));
@@ -108,7 +108,7 @@ TEST_F(ConfigProfile, OfAnotherMachineOrNone_ExpectAnErrorIfAPersonNamedIt) {
   EXPECT_TRUE(off->file.empty());
 }
 
-/// What programs and scripts rely on.
+/// The names that programs and scripts rely on.
 TEST(Config, Names_ExpectThoseThatTheyAlwaysHad) {
   const Configuration config;
   const std::map<std::string, std::string> flags{{"agent.listen", "--listen"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session of no service in particular against an agent: what every service's client half is made of.
+// A session without a particular service against an agent: the basis of every service's client half.
 #include "session/connection.hpp"
 
 #include <cstring>
@@ -101,7 +101,7 @@ TEST(ConnectionRequests, OneTimesOut_ExpectLaterAnswersToBelongToTheirRequests) 
   EXPECT_TRUE(session->health());
 }
 
-/// More than the connection holds while nobody reads it.
+/// More than the connection holds while the other end does not read.
 TEST(ConnectionRequests, LargeOneTimesOutHalfSent_ExpectTheSessionToGoOn) {
   AgentProcess agent;
   const auto session = open(agent.options());

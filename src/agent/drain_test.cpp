@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGTERM: what was accepted is finished, what comes later is refused, and nobody waits for the agent in vain.
+// SIGTERM: accepted work is finished, later work is refused, and no client waits for the agent in vain.
 #include "agent/process_testing.hpp"
 #include "agent/testing.hpp"
 #include "base/testing.hpp"
@@ -27,7 +27,7 @@ TEST(Drain, TransfersInFlight_ExpectThemFinishedAndWrittenToFiles) {
   const std::vector<double> x((16 << 20) / 8, 1.0);
   std::vector<Ticket> tickets;
   for (int i = 0; i < 4; ++i) tickets.push_back(*stream->post({Column(x)}));
-  // All four accepted: one that is still on its way when SIGTERM comes is refused, and rightly so.
+  // All four are accepted, because one that is still in flight when SIGTERM comes would be refused, and rightly so.
   ASSERT_TRUE(eventually([&] {
     const double done = agent.metric("wherry_move_offloads_total");  // first: one that ends in between counts once
     return done + agent.metric("wherry_move_queued") >= 4;

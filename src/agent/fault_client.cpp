@@ -22,7 +22,7 @@ int fail(const char* where, const Status& s) {
   return 3;
 }
 
-/// Posts for ever, two frames ahead of the agent; frame n comes from source n % 3, whose every value is its own.
+/// Posts for ever, two frames ahead of the agent. Frame n comes from source n % 3, which has its own value everywhere.
 int die(Session& session) {
   auto stream = Stream::open(session, {.name = "doomed", .retention = {.frames = 2}}, {field<double>("x")});
   if (!stream) return fail("open_stream", stream.status());
@@ -38,7 +38,7 @@ int die(Session& session) {
   }
 }
 
-/// Many small offloads of ever the same 500 sizes, as fast as they go. Status 0: all were delivered.
+/// Many small offloads of the same 500 sizes, as fast as possible. Status 0: all were delivered.
 int load(Session& session, const std::string& name, int count) {
   auto stream =
       Stream::open(session, {.name = name, .retention = {.frames = 8}}, {field<double>("x"), field<float>("y")});
@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
   if (!stream) return fail("open_stream", stream.status());
 
   if (scenario == "tcp") {
-    // This process was kept from CMA: the session works over TCP, and says why.
+    // This process was denied CMA, so the session works over TCP, and says why.
     const std::string& used = session->info().transports;
     if (!used.starts_with("stream/") || used.find("instead: ") == used.npos) {
       std::fprintf(stderr, "fault_client: transports '%s'\n", used.c_str());
@@ -89,8 +89,8 @@ int main(int argc, char** argv) {
     return s ? 0 : fail("wait", s);
   }
   if (scenario == "wait") {
-    // The second offload waits for a reader that never comes; the agent is killed meanwhile. Status 0: told so within
-    // seconds.
+    // The second offload waits for a reader that never comes, and the agent is killed meanwhile. Status 0: the client
+    // was told within seconds.
     const std::vector<double> x(1000, 1.0);
     auto first = stream->post({Column(x)});
     if (!first || !first->wait(10s)) return 3;
@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
     return s.code() == StatusCode::kUnavailable ? 0 : fail("wait", s);
   }
   if (scenario == "unmap") {
-    // Memory that goes while an offload reads it: that ticket fails, the next one works.
+    // Memory disappears while an offload reads it: that ticket fails, and the next one works.
     const std::size_t bytes = 8 << 20;
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     std::memset(memory, 1, bytes);

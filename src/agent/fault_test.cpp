@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes wrong, with real processes: each ends in a clear error or a clean state, and the agent serves on.
+// Failures with real processes: each ends in a clear error or a clean state, and the agent goes on.
 #include <fmt/core.h>
 #include <sys/socket.h>
 
@@ -30,7 +30,7 @@ using testing_support::kPatience;
 class KilledClient : public testing::TestWithParam<const char*> {};
 
 TEST_P(KilledClient, MidTransfer_ExpectItsMemoryBackAndOnlyWholeFrames) {
-  // fault_client's frames have 32 MiB: many gets each.
+  // fault_client's frames have 32 MiB, so each takes many gets.
   constexpr double kGetsAFrame = 32;
   constexpr std::int64_t kRows = (32 << 20) / 8;
   AgentProcess agent({"--flight", "127.0.0.1:0", "--transfer-unit", "1MiB"});
@@ -49,8 +49,8 @@ TEST_P(KilledClient, MidTransfer_ExpectItsMemoryBackAndOnlyWholeFrames) {
       EXPECT_EQ(client.wait(), 128 + SIGKILL);
     }
     ASSERT_TRUE(eventually([&] { return agent.metric("wherry_agent_sessions") == 0; }));
-    // More gets than delivered frames needed, and more than the one at which each of the others failed: at least one
-    // frame was half there.
+    // More gets than the delivered frames needed, plus one for each failed frame: so at least one frame was half
+    // complete.
     const double lost = now("gets") - gets - kGetsAFrame * (now("offloads") - delivered);
     if (lost > now("failed") - failed) ++cut_short;
     if (lost > 0) {
@@ -82,7 +82,7 @@ TEST_P(KilledClient, WithOffloadsWaiting_ExpectOneLineInTheLogWithTheirNumber) {
   TemporaryDirectory directory = *TemporaryDirectory::create("test");
   std::string log, pid;
   int failed = 0;
-  // How many a client leaves behind is a matter of how fast it is: another one gets longer.
+  // The number that a client leaves behind depends on its speed, so another client gets more time.
   for (int patience = 50; failed < 2 && patience < 5000; patience *= 2) {
     log = directory.file(fmt::format("log.{}", patience));
     AgentProcess agent({"--log-level", "warn", "--log-file", log});
@@ -182,7 +182,7 @@ TEST(Faults, TransportByName_ExpectItOrAnError) {
   ASSERT_TRUE(tcp) << tcp.status().message();
   EXPECT_NE(tcp->info().transports.find("stream/"), std::string::npos);
   EXPECT_EQ(tcp->info().heap, Verdict::kEmulated);
-  // Emulated gets need the client's progress thread; the result is the same.
+  // Emulated gets need the client's progress thread. The result is the same.
   auto stream = Stream::open(*tcp, {.name = "tcp"}, {field<double>("x")});
   ASSERT_TRUE(stream);
   const std::vector<double> x(1 << 20, 3.0);
@@ -225,7 +225,7 @@ TEST(Faults, RandomBytesOnTheSocket_ExpectTheAgentToServeOn) {
     }
     (void)::send(socket->get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
-  // Until the agent has noticed that these are gone, they may be as many clients as it takes.
+  // Until the agent has noticed that these clients are gone, they may be the maximum number.
   ASSERT_TRUE(eventually([&] { return Session::open(agent.options()).ok(); }));
   expect_alive(agent.options());
 }
@@ -242,7 +242,7 @@ TEST(Faults, MessagesOnTheFabricThatLie_ExpectRefusalsAndNoCrash) {
   const std::string text(100, 't');
   ASSERT_TRUE(stream->post({Column(x), Column::utf8(offsets, text.data())})->wait(kPatience));
 
-  // The client half refuses what is wrong; a hostile one would not. SessionCore sends any list of nodes and buffers.
+  // The client half refuses wrong input. A hostile one would not. SessionCore sends any list of nodes and buffers.
   struct Lie {
     const char* what;
     std::uint64_t rows;

@@ -17,7 +17,7 @@ struct ReadFrame {
   std::shared_ptr<arrow::RecordBatch> batch;  ///< validated in full
 };
 
-/// All frames that a stream holds; none if there is no such stream.
+/// All frames that a stream holds. None if there is no such stream.
 inline std::vector<ReadFrame> read_frames(const std::string& uri, const std::string& token, const std::string& stream) {
   namespace flight = arrow::flight;
   const auto client = flight::FlightClient::Connect(flight::Location::Parse(uri).ValueOrDie()).ValueOrDie();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions and children of fork(): the child's calls fail, its end does the parent no harm, and the parent's death is
+// Sessions and children of fork(): the child's calls fail, its end does not harm the parent, and the parent's death is
 // noticed although the child lives.
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -21,7 +21,7 @@ using testing_support::eventually;
 using testing_support::kPatience;
 using namespace std::chrono_literals;
 
-/// What `body` returns in a child of fork(); -1: it was killed.
+/// The result of `body` in a child of fork(). -1: the child was killed.
 template <typename Body>
 int in_child(Body body) {
   const pid_t pid = fork();
@@ -34,7 +34,7 @@ int in_child(Body body) {
   return WIFEXITED(how) ? WEXITSTATUS(how) : -1;
 }
 
-/// For children, where EXPECT would report to nobody: counts.
+/// Counts failures in children, where EXPECT would have no reporter.
 class Failures {
  public:
   void expect_refused(const Status& s, const char* what) { expect(refused(s), what, s); }

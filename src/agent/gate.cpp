@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// New connections: who comes must prove that it knows the token (fabric/doorway.hpp) before it is anything to the
-// agent.
+// SPDX-License-Identifier: Apache-2.0 New connections: a peer must prove that it knows the token (fabric/doorway.hpp)
+// before the agent treats it as a client.
 #include <fmt/core.h>
 #include <sys/epoll.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How sessions come to be: transports that cannot be had, what UCX listens on, clients that stop half way.
+// How sessions open: unavailable transports, UCX's listening sockets, clients that stop half-way.
 #include <arpa/inet.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -26,7 +26,7 @@ using testing_support::kPatience;
 using testing_support::ThreadAgent;
 using namespace std::chrono_literals;
 
-/// What a container does that forbids CMA: the calls fail with EPERM, for this process and what it becomes.
+/// Acts like a container that forbids CMA: the calls fail with EPERM, for this process and its successors.
 void forbid(std::initializer_list<unsigned> calls) {
   std::vector<sock_filter> program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
   for (const unsigned call : calls) {
@@ -144,18 +144,18 @@ TEST(Transports, RdmaByNameWithoutRdma_ExpectTheAgentNotToStart) {
   config.transport = Transport::kRdma;
   const auto agent = Agent::create(config);
   EXPECT_EQ(agent.status().code(), StatusCode::kUnsupported);
-  for (const char* part : {"agent.transport", "'rdma'", "ucx_info -d"})
+  for (const char* part : {"agent.transport", "'rdma'", "/sys/class/infiniband"})
     EXPECT_NE(agent.status().message().find(part), std::string::npos) << agent.status().message();
 }
 
 // ---------------------------------------------------------------- clients that stop, agents that nap
 
-/// A client that went through the handshake until the agent waits for it to fall asleep, and stopped there. It may lie
+/// A client that completed the handshake until the agent waits for it to fall asleep, and stopped there. It may lie
 /// about its memory.
 class HalfClient {
  public:
   using Lie = void (*)(session::Attach&);
-  /// `pid`: who it says that it is.
+  /// `pid`: the process that it claims to be.
   explicit HalfClient(Agent& agent, Lie lie = nullptr, pid_t pid = getpid()) {
     channel_ = testing_support::control_channel(agent);
     session::Hello hello;
@@ -236,7 +236,7 @@ TEST(Handshake, ClientClaimsMoreMemoryThanItHas_ExpectRefusalWithBothNumbersAndT
 TEST(Handshake, ClientClaimsToBeAnotherProcess_ExpectTheAgentToKnowWhoItIs) {
   ThreadAgent agent;
   const HalfClient liar(agent.agent(), nullptr, getppid());
-  // Believed, the claim would have the agent look for this process's memory in the other's.
+  // If the agent believed the claim, it would look for this process's memory in the other's.
   EXPECT_TRUE(liar.attached()) << liar.refusal().message();
 }
 
@@ -290,8 +290,8 @@ TEST(Polling, GetsInFlight_ExpectNoNapBetweenThem) {
   ASSERT_TRUE(session) << session.status().message();
   auto stream = Stream::open(*session, {.name = "naps"}, {field<double>("x")});
   ASSERT_TRUE(stream);
-  // Emulated gets: the agent waits for each of 128 pieces. One nap before the first is its right; one before each would
-  // take more than two minutes, and without naps it is done in well under a second.
+  // Emulated gets: the agent waits for each of 128 pieces. It may nap once before the first. A nap before each would
+  // take more than two minutes, and without naps the offload takes well under a second.
   const std::vector<double> x((128 << 20) / 8, 1.0);
   const Status s = stream->post({Column(x)})->wait(kPatience);
   EXPECT_TRUE(s) << s.message();

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/status_page.hpp"
 #include "base/cpu.hpp"
 #include "base/guarded.hpp"
 #include "base/secret.hpp"
@@ -66,7 +67,7 @@ class Connection final : public httplib::Stream {
   std::size_t at_ = 0, have_ = 0;
 };
 
-/// httplib's server lets exceptions through to its threads, where they end the process, and leaves the socket open.
+/// httplib's server lets exceptions through to its threads, where they end the process, and it leaves the socket open.
 class Server final : public httplib::Server {
   bool process_and_close_socket(socket_t socket) override {
     const Fd closes(socket);
@@ -78,7 +79,7 @@ class Server final : public httplib::Server {
   }
 };
 
-/// As httplib::ThreadPool, but for its queue, which takes no memory: when it is full, connections wait in the kernel's.
+/// Like httplib::ThreadPool, but its queue takes no memory. When it is full, connections wait in the kernel's queue.
 class Workers final : public httplib::TaskQueue {
  public:
   Workers() {
@@ -137,6 +138,7 @@ struct HttpMetrics::Impl {
   Server server;
   std::thread thread;
   Options options;
+  std::string basic;  ///< what a browser sends for user "wherry" with the token as password (RFC 7617)
   std::mutex mutex;
   std::condition_variable published;
   std::string text;
@@ -150,7 +152,9 @@ struct HttpMetrics::Impl {
     return stopped;
   }
   bool may_read(const httplib::Request& request) const {
-    return options.token.empty() || equal_secrets(request.get_header_value("Authorization"), "Bearer " + options.token);
+    if (options.token.empty()) return true;
+    const std::string shown = request.get_header_value("Authorization");
+    return equal_secrets(shown, "Bearer " + options.token) || equal_secrets(shown, basic);
   }
   /// Numbers that are newer than the request.
   void answer(httplib::Response& response) {
@@ -177,6 +181,7 @@ Result<std::unique_ptr<HttpMetrics>> HttpMetrics::start(Options options) {
   auto impl = std::make_unique<Impl>();
   Impl& h = *impl;
   h.options = std::move(options);
+  h.basic = httplib::make_basic_authentication_header("wherry", h.options.token).second;
   HostPort& at = h.options.at;
   h.server.new_task_queue = [] { return new Workers; };
   h.server.set_payload_max_length(1024);
@@ -187,6 +192,18 @@ Result<std::unique_ptr<HttpMetrics>> HttpMetrics::start(Options options) {
     response.set_content("the agent's token is needed: Authorization: Bearer TOKEN (or set metrics.public)\n",
                          "text/plain");
   });
+  for (const PageFile& file : kStatusPage) {
+    h.server.Get(file.path, [&h, &file](const httplib::Request& request, httplib::Response& response) {
+      response.set_header("Content-Security-Policy",
+                          "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+                          "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+      response.set_header("X-Content-Type-Options", "nosniff");
+      if (h.may_read(request)) return response.set_content(file.content, file.type);
+      response.status = 401;
+      response.set_header("WWW-Authenticate", "Basic realm=\"Wherry agent: user wherry, password its token\"");
+      response.set_content("user wherry, password: the token of the agent's session file\n", "text/plain");
+    });
+  }
   if (at.port == 0) {
     const int port = h.server.bind_to_any_port(at.host.c_str());
     if (port < 0)
@@ -198,7 +215,7 @@ Result<std::unique_ptr<HttpMetrics>> HttpMetrics::start(Options options) {
   }
   h.thread = std::thread([&h] {
     name_thread("wherry-metrics");
-    // Again if something throws: the socket goes on to listen meanwhile.
+    // Repeats if an exception was thrown. The socket stays in the listening state meanwhile.
     while (!h.is_stopped() && !attempt([&] { h.server.listen_after_bind(); }))
       std::this_thread::sleep_for(kBetweenPages);
     h.ended.store(true);

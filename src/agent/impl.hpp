@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// What the parts of the agent share. All of it belongs to the data thread, but for the metrics page, which has threads
-// of its own inside, as services may.
+// SPDX-License-Identifier: Apache-2.0 The state that the parts of the agent share. All of it belongs to the data
+// thread. The exception is the metrics page, which has its own threads. Services may have threads as well.
 #pragma once
 
 #include <list>
@@ -66,18 +65,18 @@ struct Agent::Impl {
   // agent.cpp: sockets for clients
   Status listen();
   Status start_guard();
-  // agent.cpp: what clients get there; nobody is let in yet
+  // agent.cpp: prepares the resources for clients; none is accepted yet
   Status start_services();
   Status start_metrics();
   void announce();
 
-  // messages.cpp: transports and what comes over them
+  // messages.cpp: transports and their messages
   Result<session::Plane*> plane_for(Transport transport);
   Status route(const session::Plane& plane, unsigned id, session::Service* service);
   static void on_fabric_message(void* context, ByteView data);
   bool mailboxes();
 
-  // gate.cpp: connections until they have proven who they are
+  // gate.cpp: connections until they are authenticated
   Status open_doors();
   void settle(fabric::Doorway::Proven proven);
   void turn_away(const Status& why) noexcept;
@@ -96,8 +95,8 @@ struct Agent::Impl {
   void end(AgentClient& client, const Status& why) noexcept;
   void tell(AgentClient& client, const Status& why) noexcept;
 
-  // loop.cpp: what the data thread does in a round, and when it has nothing to do or must stop
-  /// Runs a part of a round: what it throws costs that part of this round only, and is logged.
+  // loop.cpp: the work of the data thread in a round, when it is idle, and when it must stop
+  /// Runs a part of a round. An exception ends only that part of this round, and is logged.
   template <typename Part>
   bool part_of_round(const char* name, Part part) noexcept {
     const Result<bool> worked = guarded([&] { return Result<bool>(part()); });

@@ -59,7 +59,7 @@ bool Agent::Impl::turn(bool may_idle) {
   return worked;
 }
 
-/// Whether something ends that nothing but progress calls will notice.
+/// Whether an operation is in flight whose end only progress calls notice.
 bool Agent::Impl::moving() const {
   for (const auto& service : services) {
     if (service->moving()) return true;
@@ -76,8 +76,8 @@ void Agent::Impl::idle(std::uint64_t since_work_ns) {
   } else if (config.nap_us == 0) {
     sched_yield();
   } else {
-    // The nap watches the control connections, so that a request does not wait for its end. Data messages do: that is
-    // its price.
+    // The nap watches the control connections, so a request ends it. Data messages do not end it, which is the price of
+    // napping.
     timespec nap{static_cast<time_t>(config.nap_us / 1'000'000), static_cast<long>(config.nap_us % 1'000'000) * 1000};
     epoll_event event{};
     epoll_pwait2(epoll.get(), &event, 1, &nap, nullptr);
@@ -123,7 +123,7 @@ void Agent::Impl::metrics_of_services(session::MetricsWriter& out) {
   for (const auto& service : services) service->metrics(out);
 }
 
-/// What was accepted is finished, on this thread and on others; meanwhile clients may close streams, and whoever
+/// Accepted work is finished, on this thread and on others. Meanwhile clients may close streams, and a client that
 /// offloads more is told that the agent ends.
 void Agent::Impl::drain() {
   for (int i = 0; i < 64; ++i) step();  // what was posted before the signal may still lie in UCX's queues

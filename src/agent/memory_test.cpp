@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that cannot be had: whichever allocation of the agent fails, that costs the connection or the session for
-// which it was made, and the agent serves the next one. Allocations of C++ fail in operator new, OpenSSL's in its own
-// functions.
+// Failed allocations: for each allocation of the agent that fails, only the connection or session that needed it ends,
+// and the agent serves the next one. Allocations of C++ fail in operator new, OpenSSL's in its own functions.
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -29,7 +28,7 @@ std::atomic<Whose> whose{Whose::kNobodys};
 std::atomic<long> until{0};     ///< allocations before one fails
 std::atomic<long> failures{0};  ///< that many fail then
 
-/// Arrow allocates in functions that must not throw: what runs out there ends the process, whoever calls it.
+/// Arrow allocates in functions that must not throw, so failed allocations there end the process, for any caller.
 bool in_arrow() noexcept {
   thread_local bool asking = false;
   if (std::exchange(asking, true)) return true;  // the stack's own allocations
@@ -62,7 +61,7 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
 
 bool openssl_fails_too = false;
 
-/// Before any library is initialised, for OpenSSL takes other functions only before its first allocation.
+/// Called before any library is initialised, because OpenSSL accepts other functions only before its first allocation.
 void make_openssl_fail() {
   openssl_fails_too =
       CRYPTO_set_mem_functions(
@@ -96,7 +95,7 @@ using namespace std::chrono_literals;
 
 constexpr long kAll = 1'000'000'000;
 
-/// While it lives, allocations fail from the `n`th on, `count` of them.
+/// While it lives, allocations fail from the `n`th on, and `count` of them fail.
 class NoMemory {
  public:
   NoMemory(Whose who, long n, long count) {
@@ -148,8 +147,8 @@ class Memory : public testing::Test {
     return o;
   }
 
-  /// A session from its first byte to its end, with an offload. Whatever fails is an error at once: nothing that a
-  /// client waits for just does not come.
+  /// A session from its first byte to its end, with an offload. Each failure is an error at once, so a client never
+  /// waits for something that does not come.
   Status use(Transport transport) const {
     auto session = Session::open(options(transport));
     if (!session) return session.status();
@@ -171,7 +170,7 @@ class Memory : public testing::Test {
     }
   }
 
-  /// `work`, again and again: each time another allocation is the first that fails, until none is left.
+  /// Runs `work` again and again. Each time another allocation is the first that fails, until none is left.
   template <typename Work>
   void sweep(long count, long step, const Work& work) {
     long n = 0;
@@ -196,7 +195,7 @@ class Memory : public testing::Test {
     sweep(kAll, 5, session);
   }
 
-  /// What somebody without the token does: says nothing, something else, the beginning of a handshake.
+  /// Acts as a stranger without the token: it sends nothing, something else, or the beginning of a handshake.
   void be_a_stranger() const {
     const auto at = *parse_host_port(agent_->address());
     for (const std::string_view words :
@@ -251,7 +250,7 @@ TEST_F(Memory, AnyAllocationForAStrangerFails_Tls_ExpectItsConnectionToEndAndOth
   sweep(kAll, 11, [&] { be_a_stranger(); });
 }
 
-/// The page of metrics, and the readers of this machine: threads of their own.
+/// The metrics page, and the readers of this machine, which have their own threads.
 TEST_F(Memory, AnyAllocationOfAnotherThreadFails_ExpectThePageAndReadersToBeServedAgain) {
   start(false);
   const auto ask = [&](bool local, const std::string& words, int patience_ms = 50'000) {
@@ -287,7 +286,7 @@ TEST_F(Memory, AnyAllocationOfAnotherThreadFails_ExpectThePageAndReadersToBeServ
   expect_served();
 }
 
-/// HMAC() says nothing but null when it has no memory: then zeros stand where the proof should.
+/// HMAC() returns only null when it has no memory. Then there are zeros in the place of the proof.
 TEST(Proof, NoMemoryForIt_ExpectNobodyToGetIn) {
   ASSERT_TRUE(openssl_fails_too);
   is_test = false;

@@ -54,7 +54,7 @@ void Agent::Impl::on_fabric_message(void* context, ByteView data) {
   if (!s) client.fail(std::move(s));
 }
 
-/// What clients on this machine have posted.
+/// Takes the messages that clients on this machine have posted.
 bool Agent::Impl::mailboxes() {
   bool worked = false;
   for (auto it = clients.begin(); it != clients.end();) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one connection can do to the others: strangers without the token, clients that lie or do not read, and services
-// that fail for one of them.
+// The effect of one connection on the others: strangers without the token, clients that lie or do not read, and
+// services that fail for one of them.
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -101,7 +101,7 @@ TEST(Strangers, ManyThatAreTurnedAway_ExpectFewLinesInTheLog) {
   expect_alive(agent.options());
 }
 
-/// UBSan looks at an object's type through a pipe, once for each type: where there is no descriptor for one, it reports
+/// UBSan checks an object's type through a pipe, once for each type. If it has no descriptor for a pipe, it reports
 /// every object, and that must not end the process.
 void survive_ubsan() { (void)::setenv("UBSAN_OPTIONS", "halt_on_error=0", 1); }
 
@@ -174,8 +174,8 @@ TEST(Strangers, IdleConnectionsToMetrics_ExpectThePageAndSessionsAllTheSame) {
   EXPECT_TRUE(eventually([&] { return agent.page("").find(" 401 ") != std::string::npos; }));
 }
 
-/// UCX starts its thread with the first transport, and its second attempt ends the process if the first one found no
-/// descriptor: strangers must not be there yet.
+/// UCX starts its thread with the first transport. Its second attempt ends the process if the first one found no
+/// descriptor. So strangers must not be there yet.
 TEST(Strangers, AgentThatNobodyHasUsed_ExpectTheThreadOfUcxToRun) {
   AgentProcess agent({"--flight", "127.0.0.1:0"});
   std::multiset<std::string> names;
@@ -235,7 +235,7 @@ class SilentCrowd {
     over_ = true;
     thread_.join();
   }
-  /// Until so many connections have been made.
+  /// Waits until that many connections have been made.
   bool has_made(std::size_t count) {
     return eventually([&] { return made_ >= count; });
   }
@@ -417,7 +417,7 @@ TEST(Clients, OneDoesNotReadItsAnswers_ExpectOthersToBeServedAndItselfLater) {
   EXPECT_TRUE(answer) << answer.status().message();
 }
 
-/// Fails for whoever asks it to.
+/// Fails for every client that asks it to.
 class Failing final : public session::Service {
  public:
   [[nodiscard]] std::string_view name() const noexcept override { return "failing"; }

@@ -68,7 +68,7 @@ struct Ends {
   std::string there;
 };
 
-/// Of a connected TCP socket.
+/// The ends of a connected TCP socket.
 std::optional<Ends> ends_of(int fd) {
   auto here = here_of(fd);
   sockaddr_storage there{};
@@ -83,7 +83,7 @@ bool listens(int fd) {
   return ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &size) == 0 && on != 0;
 }
 
-/// The number that an entry of /proc/self/fd stands for; none for "." and "..", and for the standard streams.
+/// The number of an entry of /proc/self/fd. None for "." and "..", and for the standard streams.
 std::optional<int> descriptor_of(const dirent& entry) {
   const int fd = std::atoi(entry.d_name);
   return fd > STDERR_FILENO ? std::optional(fd) : std::nullopt;
@@ -189,7 +189,8 @@ void PortGuard::Impl::look() {
   }
 }
 
-/// The library that owns the descriptor may close it at any time: what is shut down is looked at through one of ours.
+/// The library that owns the descriptor may close it at any time. So the connection is inspected, and shut down,
+/// through a duplicate.
 void PortGuard::Impl::end(std::size_t port, const Seen& one) const {
   if (::dup3(one.fd, spare.get(), O_CLOEXEC) < 0) return;
   const auto ends = ends_of(spare.get());

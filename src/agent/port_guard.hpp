@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A limit on the connections to ports that libraries serve, which have none of their own: any user of the machine may
+// A limit on the connections to ports that libraries serve and do not limit themselves. Any user of the machine may
 // hold connections to them, and so all of the agent's descriptors.
 //
-// - A thread looks at the process's sockets every 100 ms. Of the connections to a port that have proven nothing, those
-//   beyond its limit are shut down, the oldest first; the library closes them.
-// - Needs no free descriptor. A socket that is closed meanwhile, and its number given to another, is left alone.
+// - A thread looks at the process's sockets every 100 ms. If a port has too many unproven connections, the oldest
+//   beyond its limit are shut down, and the library closes them.
+// - Needs no free descriptor. If a socket is closed meanwhile and its number is reused, the new one is left alone.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ namespace wherry {
 class PortGuard {
  public:
   using Port = session::GuardedPort;
-  /// Connections to another address than those on which this process listens at the port now, `others` excepted, are
-  /// left alone: an application may have the same port there. `others`: listeners that have limits of their own.
-  /// kUnavailable when there is no /proc, no thread or descriptor to be had, or no listener at one of the ports.
+  /// Only connections to addresses on which this process listens at the port now, except `others`, are limited, because
+  /// an application may have the same port elsewhere. `others`: listeners that have their own limits. kUnavailable:
+  /// there is no /proc, no thread or descriptor, or no listener at one of the ports.
   static Result<std::unique_ptr<PortGuard>> start(std::vector<Port> ports, const std::vector<int>& others = {});
   ~PortGuard();
   PortGuard(const PortGuard&) = delete;

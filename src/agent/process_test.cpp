@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent as a process of its own: its core, its log, its memory under load, and what waits while it stands still.
+// The agent as its own process: its core, its log, its memory under load, and messages that wait while it is stopped.
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -31,7 +31,7 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-/// The value of a line "VmRSS:  1234 kB" of a process' status; empty if there is none.
+/// The value of a line "VmRSS:  1234 kB" of a process' status. Empty if there is none.
 std::string status_of(pid_t pid, const std::string& key) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/status");
   for (std::string line; std::getline(file, line);) {
@@ -112,7 +112,7 @@ TEST(Embedded, ApplicationHasAnOpenPipe_ExpectTheAgentNotToHoldIt) {
 TEST(Embedded, AgentHasACoreOfItsOwn) {
   const std::vector<int> before = allowed_cores();
   if (sysconf(_SC_NPROCESSORS_ONLN) < 2) GTEST_SKIP() << "this machine has one core";
-  // A caller that is pinned, as applications are, and to each core that it may use.
+  // A caller that is pinned, as applications are, to each core in turn that it may use.
   for (const int mine : before) {
     ASSERT_TRUE(pin_thread({mine}));
     auto session = Session::open(embedded_options());
@@ -142,7 +142,7 @@ TEST(Log, GoesToTheFileThatTheSettingNamesAndStaysThere) {
     const std::string text = text_of(file);
     EXPECT_NE(text.find("draining"), std::string::npos) << text;
     EXPECT_EQ(text.find('\x1b'), std::string::npos) << "no colours in a file";
-    // One line a start: a restart appends.
+    // One line for each start, because a restart appends.
     int starts = 0;
     for (std::size_t at = 0; (at = text.find(" agent on ", at)) != std::string::npos; ++at) ++starts;
     EXPECT_EQ(starts, start) << text;
@@ -188,7 +188,7 @@ TEST(Load, TenThousandOffloadsFromFourProcessesLeaveTheAgentAsItWas) {
   EXPECT_EQ(agent.metric("wherry_move_offloads_total"), 10'000);
   EXPECT_EQ(agent.metric("wherry_agent_used_bytes"), used) << "eight kept frames of the same sizes each";
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  // 128 bytes an offload would be 1 MiB. What is not its own is the arena, whose pages stay once touched.
+  // 128 bytes for each offload would be 1 MiB. The rest is the arena, whose pages stay once touched.
   EXPECT_LT(kib("RssAnon") - own, 1024) << "KiB more after 10,000 offloads than after 2,000";
   EXPECT_LT(kib("VmRSS") - resident, 4096);
 #else
@@ -226,7 +226,7 @@ TEST_P(Burst, OffloadsPostedWhileTheAgentStandsStill_ExpectReadyAloneToBringThem
   if (last) last = post();
   const bool early = std::any_of(tickets.begin(), tickets.end(), [](const Ticket& t) { return t.ready(); });
   agent.child().kill(SIGCONT);
-  // Messages wait in the mailbox or in UCX; that the former is full is back-pressure like a lack of tickets.
+  // Messages wait in the mailbox or in UCX. A full mailbox is back-pressure, like a lack of tickets.
   EXPECT_GE(while_stopped, 1000U);
   EXPECT_TRUE(last.is_would_block()) << last.to_string();
   EXPECT_FALSE(early);
@@ -247,7 +247,7 @@ TEST_P(Burst, OffloadsPostedWhileTheAgentStandsStill_ExpectReadyAloneToBringThem
   EXPECT_EQ(agent.metric("wherry_move_offloads_total"), kTickets);
 }
 
-/// A session whose agent stands still, with more messages than UCX has room for.
+/// A session with a stopped agent, with more messages than UCX has room for.
 class Stalled {
  public:
   explicit Stalled(Transport transport) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: wherryd as a process, and what its metrics page says.
+// For tests: wherryd as a process, and the content of its metrics page.
 #pragma once
 
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 
 namespace wherry::testing_support {
 
-/// wherryd on a session file of its own, without Flight unless `more` arguments ask for it.
+/// wherryd with its own session file, without Flight unless `more` arguments ask for it.
 class AgentProcess {
  public:
   /// `before` runs in the new process before wherryd does.
@@ -57,7 +57,7 @@ class AgentProcess {
     }
     return text;
   }
-  /// One without labels; -1: there is none of that name.
+  /// A metric without labels. -1: there is none of that name.
   [[nodiscard]] double metric(const std::string& name) const {
     std::istringstream lines(metrics());
     for (std::string line; std::getline(lines, line);) {

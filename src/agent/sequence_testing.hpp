@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plays a sequence of control messages, right and wrong ones in any order, against a running agent: what a holder of
-// the token can do. For the fuzz target and for tests. The packed keys and worker addresses are real or empty: UCX,
-// which parses them, trusts them (docs/security.md).
+// Plays a sequence of control messages, right and wrong, in any order, against a running agent, as a holder of the
+// token can do. For the fuzz target and for tests. The packed keys and worker addresses are real or empty: UCX, which
+// parses them, trusts them (docs/guide/security.md).
 #pragma once
 
 #include <unistd.h>
@@ -57,7 +57,7 @@ class SequencePlayer {
     (void)memory_.pack_key(key_);
   }
 
-  /// One connection after the other, until the bytes are used up.
+  /// Opens one connection after the other, until the bytes are used up.
   void play(ByteView bytes) {
     Choices choices(bytes);
     for (int steps = 0; !choices.empty() && steps < 64; ++steps) step(choices);
@@ -215,7 +215,7 @@ class SequencePlayer {
       channel_ = FrameChannel();
   }
 
-  /// What has come, or comes in a few milliseconds; meanwhile UCX's side goes on.
+  /// Messages that have come, or come within a few milliseconds. Meanwhile UCX's side makes progress.
   void receive() {
     for (const Deadline deadline(std::chrono::milliseconds(5)); !deadline.passed();) {
       worker_->progress();

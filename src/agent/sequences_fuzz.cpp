@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences of control messages against an agent that runs in this process: it must survive each, and then serve a
-// client that behaves.
+// Sequences of control messages against an agent in this process. It must survive each, and then serve a correct
+// client.
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -17,7 +17,7 @@ using namespace wherry;
 
 struct Running {
   Running() {
-    // Before the first call into UCX: its hooks of mmap and AddressSanitizer's do not go together.
+    // Set before the first call into UCX, because its hooks of mmap conflict with AddressSanitizer's.
     setenv("UCX_MEM_EVENTS", "n", 1);
     setenv("UCX_MEM_MMAP_HOOK_MODE", "none", 1);
     (void)init_log("off", "");
@@ -41,7 +41,7 @@ struct Running {
 
 }  // namespace
 
-/// What UCX leaves behind of connections that ended half-way is UCX's.
+/// UCX leaks memory of connections that ended half-way.
 extern "C" const char* __lsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
   return "leak:libucs.so\nleak:libucp.so\nleak:libuct.so\n";
 }

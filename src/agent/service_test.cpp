@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A service that the agent has never heard of: what it takes to be hosted.
+// A service that the agent does not know: the minimum for being hosted.
 #include "session/service.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ struct Echo final : session::Service {
   }
 };
 
-/// What happened to a Dummy, which the agent owns.
+/// Events of a Dummy, which the agent owns.
 struct Seen {
   std::atomic<int> polls{0}, messages{0}, starts{0}, ends{0}, stops{0};
   std::string greeting;
@@ -88,7 +88,7 @@ class Dummy final : public session::Service {
   bool broken_ = false;
 };
 
-/// The page of metrics, as anybody with the token gets it.
+/// The metrics page as a holder of the token gets it.
 std::string page_of(const Agent& agent) {
   const std::string url = agent.announced().metrics;  // http://host:port/metrics
   const std::string where = url.substr(7, url.find('/', 7) - 7);

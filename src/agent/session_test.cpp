@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client half against an agent: what a session keeps in order when calls fail, and the words of its errors.
+// The client half against an agent: the state of a session when calls fail, and the texts of its errors.
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -218,7 +218,7 @@ TEST(Memories, GivenUpWhileAnOffloadReadsThem_ExpectThemKeptUntilItIsDone) {
             std::string::npos);
   EXPECT_TRUE(mapped(data)) << "freed under an offload's feet";
   EXPECT_FALSE(waiting->ready());
-  // It is nobody's any more: new offloads from there do not use it.
+  // The region no longer exists, so new offloads from there do not use it.
   auto stranger = stream->post({Column(rows)}, {.deadline = 300ms});
   ASSERT_TRUE(stranger);
   ASSERT_EQ(testing_support::read_frames(agent.agent().announced().flight, agent.agent().token(), "g").size(), 1U);
@@ -337,7 +337,7 @@ TEST_F(Opening, NamesThatAreNone_ExpectWhatTheyMayBe) {
   expect(open(), StatusCode::kUnavailable, {"/bin/false ended at once (exit status 1)"});
 }
 
-/// Something that listens and is no agent, or dies.
+/// A peer that listens and is not an agent, or dies.
 Status open_against(const std::function<void(FrameChannel&)>& answer) {
   auto listener = listen_tcp({"127.0.0.1", 0});
   EXPECT_TRUE(listener);

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Sessions, from the first connection to the last word: who may come in, the steps of the handshake, requests.
+// SPDX-License-Identifier: Apache-2.0 Sessions, from the connection to the end: admission, the steps of the handshake,
+// requests.
 #include <fmt/core.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -48,14 +48,14 @@ bool Agent::Impl::control() {
   return n > 0;
 }
 
-/// Takes what the client asks, as long as it reads its answers: none of its requests before that.
+/// Takes the client's requests. A client that does not read its answers must wait.
 void Agent::Impl::serve(AgentClient& client) {
   const Status s = guarded([&]() -> Status {
     for (;;) {
       WHERRY_TRY(client.channel.flush());
       if (client.channel.unsent() != 0) return ok_status();
       if (client.state == AgentClient::State::kProbing) {
-        // What comes after the verdict waits in the socket until the session is ready.
+        // Bytes after the verdict wait in the socket until the session is ready.
         if (client.channel.peer_gone()) return {StatusCode::kUnavailable, "the client left during the handshake"};
         return ok_status();
       }
@@ -73,7 +73,7 @@ void Agent::Impl::serve(AgentClient& client) {
     end(client, s);
 }
 
-/// What epoll shall report: room for what the client has not read yet, else what it says.
+/// The events that epoll must report: room for unread output of the client, else its input.
 void Agent::Impl::watch(AgentClient& client) {
   const std::uint32_t wanted = EPOLLRDHUP | (client.channel.unsent() != 0 ? EPOLLOUT : EPOLLIN);
   if (client.watched == wanted) return;
@@ -116,7 +116,7 @@ Status Agent::Impl::greet(AgentClient& client, const ControlFrame& frame) {
             "the client speaks protocol {}, this agent (wherry {}) speaks {}: install the same version on both sides",
             hello.version, kVersion, session::kProtocolVersion)};
   }
-  // Refused here, when all that the client has said was read: else the refusal could be lost with the connection.
+  // The refusal comes after all the client's bytes were read. Otherwise it could be lost with the connection.
   if (draining) return {StatusCode::kUnavailable, "the agent is shutting down"};
   const auto sessions =
       std::ranges::count_if(clients, [](const auto& one) { return one->state != AgentClient::State::kConnected; });
@@ -132,7 +132,7 @@ Status Agent::Impl::greet(AgentClient& client, const ControlFrame& frame) {
   client.channel.limit_received(kMaxFrameBytes);
 
   if (client.credentials) client.hello.pid = static_cast<std::uint32_t>(client.credentials->pid);
-  // Whose memory it is must be known before any is looked at: of who came over TCP nothing is.
+  // The memory's owner must be known before any memory is read. For clients over TCP it is not known.
   const bool same_host = client.credentials && client.credentials->pid != 0 && client.hello.host == machine;
   Transport transport = client.hello.transport;
   if (transport == Transport::kAuto) transport = config.transport;
@@ -192,7 +192,7 @@ Status Agent::Impl::respond(AgentClient& client, const ControlFrame& frame) {
   return client.channel.post(static_cast<std::uint16_t>(ControlType::kResponse), encode(response));
 }
 
-/// Moves half-made sessions on: wire-up, then the probe; and looks after the outcomes that ready ones wait for.
+/// Advances half-made sessions: wire-up, then the probe. Also resends the outcomes for which ready sessions wait.
 bool Agent::Impl::handshakes() {
   bool worked = false;
   for (auto it = clients.begin(); it != clients.end();) {
@@ -209,7 +209,7 @@ Status Agent::Impl::advance(AgentClient& client, bool& worked) {
   using State = AgentClient::State;
   const std::uint64_t waited = now_ns() - client.state_since;
   if (client.state == State::kReady) return client.tend();
-  // Nothing more comes over it: the client must not wait for the end of the patience below.
+  // No more messages come over it, so the client must not wait for the end of the limit below.
   if (client.endpoint().streams() && client.endpoint().failed()) return client.endpoint().status();
   if (client.state == State::kAttached && client.pinged()) {
     WHERRY_TRY(client.post_wireup());
@@ -223,7 +223,7 @@ Status Agent::Impl::advance(AgentClient& client, bool& worked) {
     if (!client.verdict_sent) {
       WHERRY_TRY(judge(client, waited > kProbePatienceNs || client.endpoint().streams()));
     }
-    // An emulated get still writes into the probe's page; the session is ready when it has ended (the client makes
+    // An emulated get still writes into the probe's page. The session is ready when it has ended (the client makes
     // progress now).
     if (client.verdict_sent && !client.probe_pending()) {
       client.end_probe();
@@ -235,13 +235,13 @@ Status Agent::Impl::advance(AgentClient& client, bool& worked) {
   }
   if (client.channel.unsent() != 0) watch(client);
   if (client.state == State::kConnected && waited > kHelloPatienceNs)
-    return {StatusCode::kDeadlineExceeded, "the client did not say who it is in time"};
+    return {StatusCode::kDeadlineExceeded, "the client did not identify itself in time"};
   if (client.state != State::kReady && now_ns() - client.state_since > kHandshakePatienceNs)
     return {StatusCode::kDeadlineExceeded, "the handshake was not finished in time"};
   return ok_status();
 }
 
-/// Tells the client what its probe proved, once that is known.
+/// Tells the client the verdict of its probe, once it is known.
 Status Agent::Impl::judge(AgentClient& client, bool late) {
   WHERRY_ASSIGN(auto known, client.probe_done(late));
   if (!known) return ok_status();
@@ -252,7 +252,7 @@ Status Agent::Impl::judge(AgentClient& client, bool late) {
   return client.channel.post(static_cast<std::uint16_t>(ControlType::kVerdict), encode(client.verdict));
 }
 
-/// Without memory for the message the client learns from the end of its connection.
+/// Without memory for the message, the client notices the end of its connection.
 void Agent::Impl::tell(AgentClient& client, const Status& why) noexcept {
   attempt([&] {
     const session::Failure failure{why.code(), why.message()};

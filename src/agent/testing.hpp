@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: agents in a thread and agents as processes, on session files of their own.
+// For tests: agents in a thread and agents as processes, with their own session files.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -117,7 +117,7 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
   void kill(int signal) const { ::kill(pid_, signal); }
-  /// Returns when it stands still: kill() alone does not wait for that. SIGCONT lets it go on.
+  /// Returns when the agent is stopped, because kill() alone does not wait for that. SIGCONT lets it go on.
   void stop() const {
     siginfo_t info{};
     kill(SIGSTOP);

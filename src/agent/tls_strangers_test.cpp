@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What strangers cost an agent that speaks TLS: those that trickle their handshake, and those that make it work.
+// The cost of strangers for an agent that speaks TLS: strangers that send their handshake slowly, and strangers that
+// make it work.
 #include <sys/socket.h>
 
 #include <atomic>
@@ -39,7 +40,7 @@ TEST_F(TlsStrangers, HandshakeTrickles_ExpectItEndedAndOthersServedMeanwhile) {
   const std::vector<char> hello = client_hello();
   const auto slow = connect_tcp(at_, Deadline(kPatience));
   ASSERT_TRUE(slow) << slow.status().message();
-  // A byte each 300 ms: the hello alone takes a minute.
+  // One byte each 300 ms, so the hello alone takes a minute.
   ASSERT_GT(hello.size() * 300ms, 60s);
   bool ended = false;
   for (std::size_t i = 0; i < hello.size() && !ended; ++i) {

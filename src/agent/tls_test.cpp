@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients that reach their agent over TLS, and those of which only one side has it.
+// Clients that reach their agent over TLS, and pairs where only one side has it.
 #include "agent/testing.hpp"
 #include "base/testing.hpp"
 #include "fabric/tls_testing.hpp"

@@ -21,6 +21,7 @@
 #include "base/command_line.hpp"
 #include "base/descriptors.hpp"
 #include "base/fd.hpp"
+#include "base/free_memory.hpp"
 #include "base/log.hpp"
 #include "base/program.hpp"
 #include "base/try.hpp"
@@ -29,7 +30,8 @@
 
 namespace {
 
-/// Standard error as it was before it became the log: whoever started the agent reads there why it did not start.
+/// The original standard error, from before it became the log. The process that started the agent reads there why it
+/// did not start.
 wherry::Fd first_stderr;
 
 int fail(const wherry::Status& status) {
@@ -37,7 +39,19 @@ int fail(const wherry::Status& status) {
   return wherry::exit_status("wherryd", status);
 }
 
-/// Which settings are the profile's, for the log.
+/// The budget is a limit, and memory is taken as frames need it. So a budget that is too large does harm only later.
+void check_budget(std::uint64_t budget) {
+  const wherry::FreeMemory free = wherry::free_memory("");
+  if (budget <= free.bytes) return;
+  constexpr double kGiB = 1U << 30;
+  const std::string text = fmt::format(
+      "agent.budget is {:.1f} GiB, and {} has {:.1f} GiB left: when frames have filled that, the kernel ends a process",
+      static_cast<double>(budget) / kGiB, free.where, static_cast<double>(free.bytes) / kGiB);
+  spdlog::warn("{}", text);
+  if (first_stderr) dprintf(first_stderr.get(), "wherryd: warning: %s\n", text.c_str());
+}
+
+/// Names the settings that come from the profile, for the log.
 void say(const wherry::FromProfile& profile, const wherry::Settings& table) {
   for (const std::string& warning : profile.warnings) spdlog::warn("{}", warning);
   if (profile.file.empty()) return;
@@ -46,7 +60,7 @@ void say(const wherry::FromProfile& profile, const wherry::Settings& table) {
   spdlog::info("{}", lines);
 }
 
-/// The agent's own threads and those of its libraries, some of which end or hang the process when they get none.
+/// The agent's own threads and those of its libraries. Some libraries end or hang the process if they get none.
 wherry::Status check_threads() {
   constexpr int kNeeded = 32;
   std::vector<std::thread> threads;
@@ -107,7 +121,7 @@ int main(int argc, char** argv) {
     return 0;
   }
 
-  // Twice: what a person says names the profile, and wins over it.
+  // Read twice: the person's settings name the profile, and also win over it.
   const auto persons = [&]() -> wherry::Status {
     if (!config_file.empty()) WHERRY_TRY(wherry::load_toml(config_file, table));
     WHERRY_TRY(wherry::load_environment(environ, table));
@@ -128,7 +142,7 @@ int main(int argc, char** argv) {
   if (!profile->settings.empty() && !good()) {  // together with a person's
     for (std::size_t i = 0; i < table.size(); ++i) (void)table[i].set(defaults[i]);
     if (auto s = persons(); !s) return fail(s);
-    profile->warnings.push_back(fmt::format("'{}' has no use: it does not go with what was set", profile->file));
+    profile->warnings.push_back(fmt::format("'{}' cannot be used: it contradicts other settings", profile->file));
     profile->file.clear();
   }
   if (auto s = good(); !s) return fail(s);
@@ -143,15 +157,16 @@ int main(int argc, char** argv) {
   if (!config.log_file.empty()) first_stderr = wherry::Fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   if (auto s = wherry::init_log(config.log_level, config.log_file); !s) return fail(s);
   say(*profile, table);
+  check_budget(config.budget);
 
-  // A session takes a few descriptors, and there may be many: the soft limit is only a default.
+  // A session takes a few descriptors, and there may be many sessions. The soft limit is only a default.
   rlimit descriptors{};
   if (getrlimit(RLIMIT_NOFILE, &descriptors) == 0 && descriptors.rlim_cur < descriptors.rlim_max) {
     descriptors.rlim_cur = descriptors.rlim_max;
     (void)setrlimit(RLIMIT_NOFILE, &descriptors);
   }
 
-  // An agent without clients has up to 40; what its libraries cannot get while they start ends the process.
+  // An agent without clients has up to 40. If its libraries cannot get a descriptor at start, they end the process.
   constexpr std::size_t kDescriptors = 64;
   if (auto s = wherry::check_descriptors("the agent", kDescriptors); !s) return fail(s);
   if (auto s = check_threads(); !s) return fail(s);

@@ -13,8 +13,8 @@ namespace wherry {
 
 inline constexpr int kBackgroundNice = 10;  ///< of threads that must not keep the data thread from its core
 
-/// Runs `start`, which returns a Status or a Result, on a thread of lower priority and waits for it: the threads that
-/// it starts inherit that priority (nice is per thread on Linux).
+/// Runs `start`, which returns a Status or a Result, on a thread of lower priority and waits for it. Threads that it
+/// starts inherit that priority (nice is per thread on Linux).
 template <typename Start>
 auto in_background(Start start) {
   decltype(start()) result = Status(StatusCode::kInternal, "not started");

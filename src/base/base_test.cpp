@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -59,6 +60,29 @@ TEST(CopyStreaming, EqualsMemcpyAtEveryAlignmentAndSize) {
         }
       }
     }
+  }
+}
+
+/// Copies 4 MiB in `pieces`, `transfers` times. cold, warm: ns for each MiB, by kind, while memory is new and later.
+/// Returns the kind that is chosen then.
+bool streams_in_the_end(std::size_t pieces, std::array<std::uint64_t, 2> cold, std::array<std::uint64_t, 2> warm) {
+  constexpr std::size_t kWhole = std::size_t{4} << 20;
+  CopyChooser chooser;
+  for (std::uint32_t transfer = 0; transfer < 2 * CopyChooser::kTrials; ++transfer) {
+    const bool streaming = chooser.streams(kWhole);
+    EXPECT_EQ(streaming, transfer % 2 == 1);
+    for (std::size_t i = 0; i < pieces; ++i) {
+      EXPECT_EQ(chooser.streams(kWhole), streaming) << "a transfer is copied one way";
+      chooser.note(kWhole / pieces, kWhole, 4 * (transfer < 4 ? cold : warm)[streaming ? 1 : 0] / pieces);
+    }
+  }
+  return chooser.streams(kWhole);
+}
+
+TEST(CopyChooser, MemoryIsNewAtFirst_ExpectTheCopyThatIsFasterLater_HoweverManyPieces) {
+  for (const std::size_t pieces : {1UL, 4UL, 16UL, 64UL}) {
+    EXPECT_FALSE(streams_in_the_end(pieces, {80'000, 60'000}, {24'000, 48'000})) << pieces;
+    EXPECT_TRUE(streams_in_the_end(pieces, {80'000, 90'000}, {70'000, 48'000})) << pieces;
   }
 }
 

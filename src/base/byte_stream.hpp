@@ -30,13 +30,13 @@ class ByteStream {
   virtual ~ByteStream() = default;
   virtual Moved read(std::span<const iovec> to) noexcept = 0;
   virtual Moved write(std::span<const iovec> from) noexcept = 0;
-  /// Becomes readable when read() should be called; -1: there is no descriptor.
+  /// Becomes readable when read() should be called. -1: there is no descriptor.
   [[nodiscard]] virtual int fd() const noexcept = 0;
   /// read() cannot go on before the descriptor is writable (TLS).
   [[nodiscard]] virtual bool read_needs_room() const noexcept { return false; }
   /// "tcp", "unix", "tcp+tls".
   [[nodiscard]] virtual std::string kind() const = 0;
-  /// Bytes that both ends, and nobody between them, have in common; empty without TLS.
+  /// A secret that only the two ends of the TLS connection share; empty without TLS.
   [[nodiscard]] virtual Bytes binding() { return {}; }
   /// Why it is closed.
   [[nodiscard]] virtual std::string why() const = 0;

@@ -14,7 +14,8 @@ inline std::uint64_t now_ns() noexcept {
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-/// CLOCK_BOOTTIME in nanoseconds: it goes on while the machine sleeps. For leases, which others let run out meanwhile.
+/// CLOCK_BOOTTIME in nanoseconds. It continues while the machine sleeps. Leases use it, because they expire on other
+/// machines while this one sleeps.
 inline std::uint64_t boot_ns() noexcept {
   timespec t{};
   clock_gettime(CLOCK_BOOTTIME, &t);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cores: which ones this process may use, where a thread runs, and how a poller waits politely.
+// Cores: which ones this process may use, where a thread runs, and how a poller waits without blocking others.
 #pragma once
 
 #include <sched.h>
@@ -30,15 +30,16 @@ inline void cpu_relax() noexcept {
 #endif
 }
 
-/// Of a loop that asks without end. Others that do may be more than the cores, and one of them has the answer: after a
-/// while without one it goes to them. Where nobody wants the core that costs some hundred nanoseconds.
+/// The pause of a polling loop. There may be more polling threads than cores, and one of them may produce the answer.
+/// So after some polls without an answer, the loop yields its core. If no other thread wants the core, a yield costs
+/// some hundred nanoseconds.
 class Spinner {
  public:
-  /// About what it costs to go to another and to come back. Who gives way sooner may miss an answer that is on its way;
-  /// who waits longer keeps the core from who has to make it.
+  /// About the cost of two context switches. A shorter spin may miss an answer that is about to arrive. A longer spin
+  /// keeps the core from the thread that produces the answer.
   static constexpr std::uint64_t kPatienceNs = 3000;
 
-  /// `shares`: it is known that others on this core have to run before there is an answer.
+  /// `shares`: other threads of this core must run before there can be an answer.
   explicit Spinner(bool shares = false) noexcept : shares_(shares) {}
   void pause(std::uint64_t now_ns) noexcept {
     if (until_ns_ == 0) until_ns_ = now_ns + kPatienceNs;
@@ -49,9 +50,9 @@ class Spinner {
       until_ns_ = 0;
     }
   }
-  /// There was something; it waits anew.
+  /// The poll found work: the count of idle polls starts again.
   void restart() noexcept { until_ns_ = 0; }
-  /// The same, and its part is done: if it shares its core, the next pause is the others' turn.
+  /// The same, and this thread has done its part. If it shares its core, the next pause yields at once.
   void done() noexcept { until_ns_ = shares_ ? 1 : 0; }
 
  private:

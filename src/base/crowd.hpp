@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Which connection makes way when too many have proven nothing yet: one of the source that has most of them, so that
-// whoever sends a flood turns away its own connections. One thread.
+// SPDX-License-Identifier: Apache-2.0 Chooses the connection to close when too many are not authenticated yet: one of
+// the source with the most such connections. A flood thus closes its own connections. One thread.
 #pragma once
 
 #include <memory>
@@ -26,8 +25,8 @@ class Crowd {
     if (held == nullptr) known = held = std::make_shared<const std::string>(std::move(source));
     return held;
   }
-  /// Any of [first, last) whose source has most, at random: its age says nothing about who is honest. The range is not
-  /// empty.
+  /// A random one of those in [first, last) whose source has the most. The age is not used, since it does not tell
+  /// honest clients from others. The range must not be empty.
   template <typename Iterator, typename SourceOf>
   Iterator makes_way(Iterator first, Iterator last, SourceOf source) {
     Iterator chosen = first;

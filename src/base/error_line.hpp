@@ -7,8 +7,8 @@
 
 namespace wherry {
 
-/// A line on standard error. If that is closed or on a full disk, the line is lost, and nothing else happens.
-/// (fmt::print throws, which ends a program that was about to say why it ends.)
+/// A line on standard error. If that is closed or on a full disk, the line is lost without further effect. (fmt::print
+/// throws, which would end a program before it reports its error.)
 inline void error_line(std::string_view text) noexcept {
   (void)std::fwrite(text.data(), 1, text.size(), stderr);
   (void)std::fputc('\n', stderr);

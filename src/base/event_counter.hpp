@@ -11,9 +11,10 @@ namespace wherry {
 /// processes that it starts later.
 class EventCounter {
  public:
-  /// Last-level cache misses, as far as the kernel knows a counter for them: PERF_COUNT_HW_CACHE_MISSES.
+  /// Last-level cache misses, if the kernel has a counter for them: PERF_COUNT_HW_CACHE_MISSES.
   static EventCounter cache_misses();
-  /// `type` and `config` as in perf_event_attr. Counts from now on, or not at all: see missing().
+  /// `type` and `config` as in perf_event_attr. Counts from now on. If the kernel refuses, it counts nothing, and
+  /// missing() says why.
   EventCounter(std::uint32_t type, std::uint64_t config);
   EventCounter(EventCounter&& other) noexcept;
   EventCounter& operator=(EventCounter&&) = delete;
@@ -21,9 +22,10 @@ class EventCounter {
   EventCounter& operator=(const EventCounter&) = delete;
   ~EventCounter();
 
-  /// Events so far; nullopt: see missing(). When events took turns on the hardware, scaled up to the whole time.
+  /// Events so far; nullopt: see missing(). If the kernel multiplexed the counter, the count is scaled to the whole
+  /// time.
   [[nodiscard]] std::optional<std::uint64_t> read();
-  /// Why there is no count; empty: there is one.
+  /// The reason if there is no count, else empty.
   [[nodiscard]] const std::string& missing() const noexcept { return missing_; }
 
  private:
@@ -31,9 +33,9 @@ class EventCounter {
   std::string missing_;
 };
 
-/// `count` of an event that was counted for `running` of the `enabled` nanoseconds; nullopt: it never was.
+/// Scales `count`, which was taken in `running` of `enabled` nanoseconds; nullopt if `running` is 0.
 std::optional<std::uint64_t> scaled(std::uint64_t count, std::uint64_t enabled, std::uint64_t running) noexcept;
-/// What perf_event_open's `error` means, and what to do about it; `paranoid`: kernel.perf_event_paranoid, if known.
+/// The meaning of perf_event_open's `error`, and the remedy. `paranoid`: kernel.perf_event_paranoid, if known.
 std::string why_not_counted(int error, std::optional<int> paranoid);
 
 }  // namespace wherry

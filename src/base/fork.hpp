@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-// What a child of fork() inherits and must not use: sessions, and what belongs to them. The child shares the parent's
-// sockets and shared memory: a message from it would be taken for the parent's, and a destructor would close what the
-// parent still uses. So in a child every call fails, and destructors only close descriptors.
+// SPDX-License-Identifier: Apache-2.0 Keeps children of fork() from using inherited sessions, and objects of sessions.
+// The child shares the parent's sockets and shared memory. A message from the child would look like the parent's, and a
+// destructor would close connections that the parent still uses. So in a child every call fails, and destructors only
+// close descriptors.
 //
 // Children of the C library's fork() are noticed (pthread_atfork). _Fork() and raw clone(2) are not; vfork() and
 // posix_spawn() need not be.
@@ -32,8 +32,8 @@ class ProcessMark {
   std::uint32_t forks_;
 };
 
-/// A base for objects that must change in a child before fork() returns there: they close what the parent's death must
-/// close, and set what their hot paths look at anyway. Thread-safe.
+/// A base for objects that must change in a child before fork() returns there. They close connections that must end
+/// with the parent, and set a flag that their hot paths read anyway. Thread-safe.
 class ForkWatch {
  public:
   ForkWatch(const ForkWatch&) = delete;
@@ -42,9 +42,9 @@ class ForkWatch {
  protected:
   ForkWatch() noexcept = default;
   virtual ~ForkWatch();
-  /// Last in the constructor of a derived class: another thread may fork while members come.
+  /// Call it last in the constructor of a derived class: another thread may fork while members are constructed.
   void start_watching() noexcept;
-  /// First in the destructor of a derived class: another thread may fork while members go.
+  /// Call it first in the destructor of a derived class: another thread may fork while members are destroyed.
   void stop_watching() noexcept;
 
  private:
@@ -57,12 +57,12 @@ class ForkWatch {
   bool watching_ = false;
 };
 
-/// Cuts this process off from what `fd` refers to; the number stays taken until somebody closes it. For in_child().
+/// Disconnects `fd` from its file in this process. The number stays in use until it is closed. For in_child().
 void detach_descriptor(int fd) noexcept;
 
-/// What calls answer in children of this process, made beforehand. kFailedPrecondition: "this session was opened by
-/// process 12, of which this process is a fork: ..." `what`: "session".
-/// `remedy`: what a child can do instead.
+/// The Status that calls return in children of this process, made before fork(). kFailedPrecondition: "this session was
+/// opened by process 12, of which this process is a fork: ..." `what`: "session". `remedy`: what a child can do
+/// instead.
 Status inherited_by_fork(std::string_view what, std::string_view remedy = "open one here");
 
 }  // namespace wherry

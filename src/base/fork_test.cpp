@@ -10,7 +10,7 @@ namespace {
 
 bool told = false;
 
-/// Whether a child that is made here and now hears of it.
+/// Whether a child that is created here and now is told.
 bool child_is_told() {
   const pid_t child = fork();
   if (child == 0) _exit(told ? 1 : 0);

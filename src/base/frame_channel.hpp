@@ -17,16 +17,16 @@ namespace wherry {
 /// The largest control frame that either side accepts: a schema of kMaxNodes fields fits.
 inline constexpr std::size_t kMaxFrameBytes = std::size_t{1} << 20;
 
-/// What a channel keeps for a peer that does not read.
+/// The most bytes that a channel keeps for a peer that does not read.
 inline constexpr std::size_t kMaxUnsentBytes = 2 * kMaxFrameBytes;
 
-/// Frames of {u32 length of what follows, u16 type, payload}. One thread at a time.
+/// Frames of {u32 length of the rest, u16 type, payload}. One thread at a time.
 struct ControlFrame {
   std::uint16_t type = 0;
   Bytes payload;
 };
 
-/// Takes the first frame off what arrived; nullopt: it is not all there yet. kProtocol: these are no frames.
+/// Takes the first frame from the received bytes; nullopt: it is incomplete. kProtocol: the bytes are not frames.
 Result<std::optional<ControlFrame>> take_frame(Bytes& arrived, std::size_t most = kMaxFrameBytes);
 
 class FrameChannel {
@@ -39,18 +39,19 @@ class FrameChannel {
   ~FrameChannel();
 
   /// Blocks (bounded by the deadline) until all is handed to the kernel. kUnavailable: the peer is gone.
-  /// kDeadlineExceeded: the peer does not read. The rest of a frame that was begun is kept and goes first next time, so
-  /// the peer never sees half of one.
+  /// kDeadlineExceeded: the peer does not read. If a frame was sent in part, its rest is kept and sent first next time,
+  /// so the peer never sees half of one.
   Status send(std::uint16_t type, ByteView payload, const Deadline& deadline);
-  /// Never blocks: keeps what the kernel does not take; flush() sends it. kUnavailable: the peer is gone.
-  /// kResourceExhausted: more than kMaxUnsentBytes would be kept; nothing of this frame is.
+  /// Never blocks. It keeps bytes that the kernel does not accept, and flush() sends them. kUnavailable: the peer is
+  /// gone. kResourceExhausted: more than kMaxUnsentBytes would be kept, and the frame was dropped.
   Status post(std::uint16_t type, ByteView payload);
-  /// Sends what post() and send() kept, as far as the kernel takes it; never blocks. kUnavailable: the peer is gone.
+  /// Sends bytes that post() and send() kept, as many as the kernel accepts. Never blocks. kUnavailable: the peer is
+  /// gone.
   Status flush();
   [[nodiscard]] std::size_t unsent() const noexcept { return out_.size(); }
-  /// Frames of more than `most` bytes are not received (kProtocol), nor is room made for them.
+  /// Frames of more than `most` bytes are not received (kProtocol), and no room is made for them.
   void limit_received(std::size_t most) noexcept { most_ = most; }
-  /// Blocks until a whole frame is there. kUnavailable: peer gone; kProtocol: not frames; kDeadlineExceeded.
+  /// Blocks until a whole frame has arrived. kUnavailable: the peer is gone; kProtocol: not frames; kDeadlineExceeded.
   Result<ControlFrame> receive(const Deadline& deadline);
   /// A whole frame if one has arrived; nullopt if not yet. Never blocks.
   Result<std::optional<ControlFrame>> try_receive();

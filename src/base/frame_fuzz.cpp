@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream of bytes on the control connection, in pieces of any size: the frames do not depend on the pieces, they are
-// what was sent, and nothing is taken off that is not a frame.
+// A stream of bytes on the control connection, in pieces of any size. The frames do not depend on the pieces, they
+// equal the sent frames, and only frames are taken.
 #include <cstdlib>
 #include <cstring>
 #include <vector>

@@ -21,7 +21,7 @@ struct Version {
 constexpr Version kV1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "total_active_file"};
 constexpr Version kV2{"memory.max", "memory.current", "inactive_file", "active_file"};
 
-/// The number that is all of the file; none for "max", and where there is no such file.
+/// The number in the file. None if it says "max", or if there is no such file.
 std::optional<std::uint64_t> number_in(const std::string& file) {
   std::ifstream from(file);
   std::uint64_t number = 0;
@@ -29,8 +29,8 @@ std::optional<std::uint64_t> number_in(const std::string& file) {
   return std::nullopt;
 }
 
-/// Of the pages of files that the group has in memory: the kernel takes them back before it kills a process. Active
-/// ones count by half, as in MemAvailable.
+/// The group's resident pages of files. The kernel takes them back before it kills a process. Active pages count by
+/// half, as in MemAvailable.
 std::uint64_t reclaimable(const std::string& group, const Version& version) {
   std::ifstream stat(group + "/memory.stat");
   std::uint64_t sum = 0, value = 0;
@@ -41,8 +41,8 @@ std::uint64_t reclaimable(const std::string& group, const Version& version) {
   return sum;
 }
 
-/// Of the group at `root` + `path` and of those above it, up to `root`: that is all there is in a container, whose own
-/// group may be mounted there while `path` is the host's.
+/// Checks the group at `root` + `path` and the groups above it, up to `root`. In a container only `root` exists: its
+/// own group may be mounted there while `path` is the host's.
 void look_at_groups(const std::string& root, std::string path, const Version& version, FreeMemory& least) {
   if (path.find("/..") != std::string::npos) path.clear();  // outside of this cgroup namespace
   for (;;) {

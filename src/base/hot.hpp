@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code of the host's hot path, kept together so that it can be fetched at once.
 //
-// An application streams through its data between two offloads, which leaves neither our code nor the page tables that
-// lead to it in any cache: taken one after the other, those misses cost several microseconds a call (measured: 6 of 8).
-// Functions marked WHERRY_HOT lie in one section, and prefetch_hot_code() asks for all of it.
+// Between two offloads an application streams through its data. This evicts our code, and the page tables that map it,
+// from every cache. One after the other, those misses cost several microseconds a call (measured: 6 of 8). Functions
+// marked WHERRY_HOT lie in one section, and prefetch_hot_code() asks for all of it.
 #pragma once
 
 #include "base/prefetch.hpp"

@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Memory for what a hot path touches after the application has swept the caches: all of it in one huge page, where the
-// kernel grants one. Then one miss in the TLB, not one for each object, stands between the call and its data; on a
-// virtual machine each costs a walk through two page tables.
+// SPDX-License-Identifier: Apache-2.0 Memory for objects of hot paths, all in one huge page where the kernel grants
+// one. After the application has swept the caches, a call then takes one TLB miss, not one for each object. On a
+// virtual machine each miss costs a walk through two page tables.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +9,9 @@
 
 namespace wherry {
 
-/// Thread-safe (one lock: not for paths that allocate all the time). What is freed is used again, by any thread; only
-/// pieces of more than 4 MiB go back to the system. Takes at least 2 MiB of address space at a time, touched as it is
-/// used.
+/// Thread-safe, with one lock: not for paths that allocate often. Freed memory is reused by any thread; only pieces of
+/// more than 4 MiB return to the system. It reserves at least 2 MiB of address space at a time, and touches pages on
+/// first use.
 std::pmr::memory_resource& hot_memory() noexcept;
 
 template <typename T>

@@ -33,7 +33,7 @@ TEST(HotMemory, ThreadsThatComeAndGo_ExpectTheSameMemoryUsedAgain) {
   run(100);  // what the first threads leave behind: stacks, arenas of malloc
   const std::size_t before = mapped();
   run(kThreads);
-  // A pool of its own for each thread takes more than a KiB.
+  // A separate pool for each thread would take more than a KiB.
   EXPECT_LT(mapped(), before + (std::size_t{6} << 20));
 }
 

@@ -24,7 +24,7 @@ namespace {
 constexpr const char* kLogger = "wherry";
 
 /// A line's text without control characters, which could end the line or steer a terminal: "\\n" for a newline, "\\x1b"
-/// for others. Names that clients choose get into the log, and so do reasons that name files.
+/// for others. Names that clients choose, and reasons that name files, get into the log.
 class OneLine final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm& /*time*/, spdlog::memory_buf_t& to) override {
@@ -58,7 +58,7 @@ Status init_log(const std::string& level, const std::string& file) {
   }
   if (!file.empty()) {
     WHERRY_ASSIGN(auto log, open_log_file(file));
-    // What libraries write there, and the last words of a process that aborts, belong into the log, too.
+    // The log also takes the standard error of libraries, and the last message of a process that aborts.
     if (dup2(log.get(), STDERR_FILENO) < 0)
       return {StatusCode::kInternal, fmt::format("cannot log to '{}': {}", file, std::strerror(errno))};
   }

@@ -14,13 +14,13 @@
 namespace wherry {
 
 /// Sends the log to stderr, or to `file` (appending). Level: trace, debug, info, warn, error, off. Control characters
-/// in a line, a newline above all, are written as "\n" and "\x1b": whoever chooses a name forges no line.
+/// in a line are written as text, such as "\n" and "\x1b", so a chosen name cannot forge a line.
 Status init_log(const std::string& level, const std::string& file);
 
 /// A line of level warn; on standard error in a program that has not called init_log(), an application say.
 void warn_line(const std::string& text);
 
-/// For lines that strangers can cause: lets ten through in ten seconds. One thread.
+/// Limits lines that strangers can cause to ten in ten seconds. One thread.
 class LogLimit {
  public:
   /// True: write the line. `held_back`: lines that were not written since the last one that was.

@@ -1,13 +1,12 @@
-// SPDX-License-Identifier: Apache-2.0
-// Which machine figures are of: the one key that runs of `wherry probe` and path profiles share.
-// `python/wherry/system/machine.py` reads the same; a test holds the two to each other.
+// SPDX-License-Identifier: Apache-2.0 Identifies the machine of measured figures, with one key for runs of `wherry
+// probe` and for path profiles. `python/wherry/system/machine.py` reads the same, and a test compares the two.
 #pragma once
 
 #include <string>
 
 namespace wherry {
 
-/// Figures of one machine are no use on another. A machine that was started again is the same.
+/// Figures of one machine do not hold for another. A restart does not change the machine.
 struct MachineKey {
   std::string cpu;     ///< /proc/cpuinfo: "model name", or else the architecture
   std::string kernel;  ///< uname -r

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The network namespace in which something began, for sockets that it makes later: the thread that makes them may be in
-// another one by then.
+// SPDX-License-Identifier: Apache-2.0 Remembers a network namespace for sockets that are made later, perhaps by a
+// thread that has moved to another one.
 #pragma once
 
 #include <functional>
@@ -12,10 +11,11 @@ namespace wherry {
 
 class NetworkNamespace {
  public:
-  /// The calling thread's. Where the kernel does not say, run() runs everything where it is called.
+  /// The namespace of the calling thread. If the kernel does not name it, run() stays in the caller's namespace.
   static NetworkNamespace current() noexcept;
-  /// Calls `function` in the namespace: at once if the thread is there, else in a thread of its own, which is waited
-  /// for. kPermissionDenied: this process may not go there (it takes CAP_SYS_ADMIN); `function` was not called.
+  /// Calls `function` in the namespace: directly if the thread is there, else in a new thread, and waits for it.
+  /// kPermissionDenied: the process may not enter the namespace (this takes CAP_SYS_ADMIN), and `function` was not
+  /// called.
   Status run(const std::function<void()>& function) const;
 
  private:

@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Asks for cache lines before they are needed. An application that streams through its data between two offloads leaves
-// nothing of ours in the caches: fetched one after the other, the lines of a call cost several microseconds; asked for
-// all at once, one.
+// SPDX-License-Identifier: Apache-2.0 Asks for cache lines before they are needed. An application that streams through
+// its data between two offloads evicts our lines from the caches. Fetched one after the other, the lines of a call cost
+// several microseconds; requested together, about one.
 #pragma once
 
 #include <cstddef>

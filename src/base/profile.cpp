@@ -27,12 +27,12 @@ constexpr std::size_t kMaxSettings = 256;  // more than there are
 constexpr std::uint64_t kMaxCores = 65'536;
 constexpr int kMaxDepth = 64;  // of lists and objects in each other
 
-Status wrong(const std::string& what) { return {StatusCode::kInvalidArgument, "it is no path profile: " + what}; }
+Status wrong(const std::string& what) { return {StatusCode::kInvalidArgument, "it is not a path profile: " + what}; }
 
-/// A text of limited length, without control characters: it is shown, and logged.
+/// A text of limited length, without control characters, because it is shown and logged.
 Result<std::string> text_of(const Json& object, const char* key) {
   const auto it = object.find(key);
-  if (it == object.end() || !it->is_string()) return wrong(fmt::format("\"{}\" is no text", key));
+  if (it == object.end() || !it->is_string()) return wrong(fmt::format("\"{}\" is not a text", key));
   std::string text = it->get<std::string>();
   if (text.size() > kMaxText) return wrong(fmt::format("\"{}\" is longer than {} bytes", key, kMaxText));
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -47,7 +47,7 @@ Result<std::string> text_of(const Json& object, const char* key) {
 Result<std::uint64_t> number_of(const Json& object, const char* key, std::uint64_t max) {
   const auto it = object.find(key);
   if (it == object.end() || !it->is_number_unsigned() || it->get<std::uint64_t>() > max)
-    return wrong(fmt::format("\"{}\" is no whole number up to {}", key, max));
+    return wrong(fmt::format("\"{}\" is not a whole number up to {}", key, max));
   return it->get<std::uint64_t>();
 }
 
@@ -61,7 +61,7 @@ Result<Profile::Advice> advice_of(const std::string& key, const Json& json) {
   if (key.empty() || key.size() > kMaxText ||
       key.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789._") != std::string::npos)
     return wrong("a setting's name has other characters than a-z, 0-9, '.' and '_'");
-  if (!json.is_object()) return wrong(fmt::format("setting {} is no object", key));
+  if (!json.is_object()) return wrong(fmt::format("setting {} is not an object", key));
   Profile::Advice advice;
   WHERRY_ASSIGN(advice.value, text_of(json, "value"));
   WHERRY_ASSIGN(advice.rule, text_of(json, "rule"));
@@ -74,17 +74,18 @@ Status check_owner(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info{};
   if (!fd || fstat(fd.get(), &info) != 0) return ok_status();  // reading it says why
-  if (!S_ISREG(info.st_mode)) return {StatusCode::kInvalidArgument, fmt::format("'{}' is no file", path)};
+  if (!S_ISREG(info.st_mode)) return {StatusCode::kInvalidArgument, fmt::format("'{}' is not a file", path)};
   if ((info.st_uid == getuid() || info.st_uid == 0) && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0) return ok_status();
   return {StatusCode::kPermissionDenied,
-          fmt::format("'{}' must belong to this user or root, and nobody else may write it: chmod go-w", path)};
+          fmt::format("'{}' must belong to this user or root, and others must not be able to write to it: chmod go-w",
+                      path)};
 }
 
 }  // namespace
 
 Result<Profile> parse_profile(std::string_view text) {
   if (text.size() > kMaxProfileBytes) return wrong(fmt::format("it has more than {} bytes", kMaxProfileBytes));
-  // The parser takes a byte of 0 for the end of the text, whatever follows.
+  // The parser takes a byte of 0 for the end of the text, even if text follows.
   if (text.find('\0') != std::string_view::npos) return wrong("it has a byte of 0");
   bool deep = false;
   const auto limit = [&](int depth, Json::parse_event_t, Json&) {

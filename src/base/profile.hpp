@@ -1,10 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
-// The path profile: what `wherry probe profile` measured on a machine, and the settings that follow from it by named
-// rules (docs/profile.md). Whoever has such a setting takes it from here, unless a person set it.
+// SPDX-License-Identifier: Apache-2.0 The path profile: what `wherry probe profile` measured on a machine, and the
+// settings that follow from it by named rules (docs/guide/profile.md). Programs take such a setting from here unless a
+// person set it.
 //
-// The rules are applied where the profile is written (python/wherry/probe/profile.py), so that each exists once; the
-// file has their results beside the figures. Readers check that the machine is theirs, and each value as they check a
-// person's.
+// The writer (python/wherry/probe/profile.py) applies the rules, so each rule exists once. The file holds their results
+// beside the figures. Readers check that the profile is of their machine, and check each value like a person's.
 #pragma once
 
 #include <map>
@@ -19,7 +18,7 @@ namespace wherry {
 struct Profile {
   struct Advice {
     std::string value;  ///< as a person would write it
-    std::string rule;   ///< its name in docs/profile.md
+    std::string rule;   ///< its name in docs/guide/profile.md
     std::string why;    ///< the figures that it comes from
   };
   MachineKey machine;
@@ -30,16 +29,15 @@ struct Profile {
 /// Bytes of the largest profile.
 inline constexpr std::size_t kMaxProfileBytes = std::size_t{4} << 20;
 
-/// What a profile's text says; any bytes are allowed. kInvalidArgument says what is wrong.
+/// Parses the text of a profile; `text` may hold any bytes. kInvalidArgument says what is wrong.
 [[nodiscard]] Result<Profile> parse_profile(std::string_view text);
 
-/// Where profiles lie unless a person says otherwise: $XDG_CACHE_HOME/wherry/profile.json, or below ~/.cache; empty:
-/// there is no home.
+/// The default file of the profile: $XDG_CACHE_HOME/wherry/profile.json, or below ~/.cache; empty if there is no home.
 [[nodiscard]] std::string default_profile_file();
 
 /// Reads the profile of this machine. kNotFound: there is no such file. kPermissionDenied: others could have written it
-/// (it must belong to this user or root, and be writable for nobody else). kInvalidArgument: it is none, or another
-/// machine's.
+/// (it must belong to this user or root, and others must not be able to write to it). kInvalidArgument: it is not a
+/// profile, or it is of another machine.
 [[nodiscard]] Result<Profile> load_profile(const std::string& path, const MachineKey& machine = this_machine());
 
 }  // namespace wherry

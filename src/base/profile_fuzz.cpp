@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A profile of arbitrary bytes: what is accepted keeps to the limits that readers count on, and may be shown in a
-// terminal and in a comment of TOML.
+// A profile of arbitrary bytes. An accepted one keeps the limits that readers rely on, and may be shown in a terminal
+// and in a comment of TOML.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

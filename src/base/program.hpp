@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// How our programs end.
+// SPDX-License-Identifier: Apache-2.0 How Wherry's programs end: signals, errors and exit statuses.
 #pragma once
 
 #include <atomic>
@@ -9,13 +8,13 @@
 
 namespace wherry {
 
-/// Set by SIGTERM and SIGINT, from this call on. SIGPIPE is ignored: who writes to a closed connection hears of it
-/// there.
+/// A flag that SIGTERM and SIGINT set, from this call on. SIGPIPE is ignored: a write to a closed connection reports
+/// the error.
 const std::atomic<bool>& stop_on_signals();
-/// The umask takes nothing from the owner of what this process makes. Before there are other threads.
+/// Sets the umask so that files stay accessible to their owner. Call it before other threads exist.
 void keep_owners_rights();
-/// Says "program: why" on standard error, if that can be written. The status to exit with: 2 when the input was wrong,
-/// else 1.
+/// Prints "program: why" on standard error, if it is writable. Returns the exit status: 2 if the input was wrong, else
+/// 1.
 int exit_status(std::string_view program, const Status& why);
 
 }  // namespace wherry

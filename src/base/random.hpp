@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Reproducible random numbers: splitmix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number
-// generators", OOPSLA 2014). Integers only, so that every machine and compiler draws the same. Not for secrets.
+// SPDX-License-Identifier: Apache-2.0 Reproducible random numbers: splitmix64 (G. Steele, D. Lea, C. Flood, "Fast
+// splittable pseudorandom number generators", OOPSLA 2014). Integers only: every machine and compiler draws the same
+// numbers. Not for secrets.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ constexpr std::uint64_t mix64(std::uint64_t state) noexcept {
   return state ^ state >> 31;
 }
 
-/// The first number of the stream `seed`; as a function of a counter, a hash of it.
+/// The first number of the stream `seed`. Applied to a counter, it is a hash.
 constexpr std::uint64_t splitmix64(std::uint64_t seed) noexcept { return mix64(seed + kGoldenGamma); }
 
 /// Number `index` of the stream `seed`, without those before it.

@@ -1,12 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0
-// Bits of hardware's registers, of which spec/ has the tables.
+// SPDX-License-Identifier: Apache-2.0 Bit fields of hardware registers. spec/ has the tables of registers.
 #pragma once
 
 #include <cstdint>
 
 namespace wherry {
 
-/// Some bits of a register of 32: `count` of them from bit `low` on.
+/// `count` bits of a 32-bit register, from bit `low` on.
 struct RegisterBits {
   std::uint32_t low;
   std::uint32_t count;

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// Secrets: made from the kernel's random numbers, compared without telling how much of them is right.
+// SPDX-License-Identifier: Apache-2.0 Secrets: made from the kernel's random numbers, and compared in constant time.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@ namespace wherry {
 
 /// 64 bits from the kernel.
 std::uint64_t random_u64();
-/// So many of them.
+/// `count` random bytes from the kernel.
 Bytes random_bytes(std::size_t count);
 /// 128 bits from the kernel, in hexadecimal.
 std::string make_token();

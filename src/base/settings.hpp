@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings: one row says a setting's TOML key, environment variable, flag, help, default and range; reading, dumping
-// and checking follow from it. The agent has a table of rows, and so has each service that it hosts.
+// Settings: one row has a setting's TOML key, environment variable, flag, help, default and range. Reading, dumping and
+// checking follow from it. The agent has a table of rows, and so has each service that it hosts.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace wherry {
 
-/// Refers to the field that it sets, which must outlive it.
+/// Refers to the field that it sets. The field must outlive it.
 struct Setting {
   std::string key;   ///< section and name in TOML: "move.window"
   std::string name;  ///< of the flag and the variable: "window" is --window and WHERRY_WINDOW
   std::string help;
   std::function<std::string()> get;
-  /// The error names the setting, the value and what is allowed; then the field is as before.
+  /// The error names the setting, the value and the allowed values; the field is then unchanged.
   std::function<Status(const std::string&)> set;
   bool quoted = true;  ///< a string in TOML, else a number, true or false
 

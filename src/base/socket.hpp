@@ -24,8 +24,8 @@ void tune_socket(int fd) noexcept;
 Result<Fd> listen_tcp(const HostPort& at);
 Result<std::uint16_t> local_port(const Fd& socket);
 Result<Fd> connect_tcp(const HostPort& to, const Deadline& deadline);
-/// The same in two steps that wait for no peer (a name is resolved in the first): a socket on its way, and whether it
-/// has arrived. It becomes writable when there is news.
+/// The same in two steps that do not wait for a peer (the first one resolves the name): a connecting socket, and a
+/// check whether it is connected. It becomes writable when the answer is known.
 Result<Fd> start_connect_tcp(const HostPort& to);
 Result<bool> try_finish_connect_tcp(const Fd& socket, const HostPort& to);
 

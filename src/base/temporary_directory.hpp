@@ -11,12 +11,12 @@
 
 namespace wherry {
 
-/// A new directory that only its user may look into, in the system's place for such. Goes with its contents on
-/// destruction, but not with a child of fork(). Move-only.
+/// A new directory, in the system's directory for temporary files, that only its user may read. The destructor removes
+/// it with its contents, except in a child of fork(). Move-only.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() noexcept = default;
-  /// Its name starts with "wherry-" and `what`. kInternal says why there is none.
+  /// Its name starts with "wherry-" and `what`. kInternal says why it could not be made.
   static Result<TemporaryDirectory> create(std::string_view what);
   TemporaryDirectory(TemporaryDirectory&& other) noexcept : path_(std::exchange(other.path_, {})), mark_(other.mark_) {}
   TemporaryDirectory& operator=(TemporaryDirectory&& other) noexcept {

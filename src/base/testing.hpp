@@ -12,11 +12,11 @@
 
 namespace wherry::testing_support {
 
-/// For what never happens: a machine that has much else to do must not make a test fail.
+/// The time limit of conditions that never fail to come true: a busy machine must not make a test fail.
 constexpr std::chrono::minutes kPatience{5};
 
-/// Asks `condition`, which makes the progress itself, until it is true, for as long as there is patience. Whether it
-/// was.
+/// Calls `condition`, which makes the progress itself, until it is true or the patience is over. Returns whether it
+/// became true.
 template <typename Condition>
 bool turn_until(Condition condition) {
   for (const Deadline deadline(kPatience); !condition();) {
@@ -25,8 +25,8 @@ bool turn_until(Condition condition) {
   return true;
 }
 
-/// A port of 127.0.0.1 on which nobody listens, for a program that is told its port before it runs. The kernel gives
-/// none of these to connections: with one of those, the program might not start, on a machine where others run.
+/// A free port of 127.0.0.1, for a program that is told its port before it runs. The port is outside of the range that
+/// the kernel gives to connections; otherwise another program could take it first.
 inline std::uint16_t free_port() {
   constexpr std::uint32_t kFirst = 10'000;
   std::uint32_t limit = 0;

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// Small files of settings, read as a whole.
+// SPDX-License-Identifier: Apache-2.0 Reads small files of settings as a whole.
 #pragma once
 
 #include <cstddef>

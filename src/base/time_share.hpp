@@ -9,8 +9,8 @@ namespace wherry {
 /// Limits work to a share of the time of the thread that does it: a tenth, and bursts of 5 ms. One thread.
 class TimeShare {
  public:
-  /// The work took `spent`, of thread_cpu_ns(): a process that is stopped meanwhile has not worked. `now`: now_ns().
-  /// Returns 0 if more may follow at once, else when.
+  /// Records that the work took `spent` nanoseconds of thread_cpu_ns(), which does not count time in which the process
+  /// is stopped. `now`: now_ns(). Returns 0 if more work may follow at once, else the time at which it may.
   std::uint64_t charge(std::uint64_t spent, std::uint64_t now) noexcept {
     const auto earned = static_cast<std::int64_t>(now - charged_at_) / kParts;
     left_ns_ = std::min(kBurstNs, left_ns_ + earned) - static_cast<std::int64_t>(spent);

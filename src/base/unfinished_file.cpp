@@ -16,7 +16,7 @@ UnfinishedFile::UnfinishedFile(const Fd& directory, Unfinished unfinished, mode_
   constexpr int kFlags = O_WRONLY | O_CLOEXEC;
   if (unfinished == Unfinished::kUnnamed) fd_ = Fd(::openat(directory.get(), ".", O_TMPFILE | kFlags, mode));
   if (fd_) return;
-  // Not every file system has that: NFS has not. The name is nobody else's: 64 random bits, and O_EXCL.
+  // Some file systems, such as NFS, lack O_TMPFILE. The name is unique: 64 random bits, and O_EXCL.
   draw_name();
   fd_ = Fd(::openat(directory.get(), name_.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | kFlags, mode));
   if (!fd_) name_.clear();

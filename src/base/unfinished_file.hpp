@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// A file that is there in full and on disk, or not at all.
+// SPDX-License-Identifier: Apache-2.0 A file that appears complete and on disk, or not at all.
 #pragma once
 
 #include <sys/types.h>
@@ -12,22 +11,22 @@
 namespace wherry {
 
 /// How a file is written before it has its name. kUnnamed (O_TMPFILE) leaves nothing behind even if the process is
-/// killed; where the file system cannot do that, kNamed follows by itself: ".wherry-<random>.part".
+/// killed. If the file system does not support that, kNamed is used instead: ".wherry-<random>.part".
 enum class Unfinished : std::uint8_t { kUnnamed, kNamed };
 
-/// A file without a name, or under one of its own, until keep() or replace(); gone if neither is ever reached.
+/// A file without a name, or with a temporary one, until keep() or replace(). Without either call it is removed.
 class UnfinishedFile {
  public:
-  /// `directory` must outlive it. fd() is -1, with errno, where it cannot be made. `mode`: less the umask.
+  /// `directory` must outlive it. If it cannot be made, fd() is -1 and errno is set. `mode`: less the umask.
   UnfinishedFile(const Fd& directory, Unfinished unfinished, mode_t mode);
   ~UnfinishedFile();
   UnfinishedFile(const UnfinishedFile&) = delete;
   UnfinishedFile& operator=(const UnfinishedFile&) = delete;
 
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-  /// Gives it this name, on disk. False, with errno, when the disk or the directory refuses, or the name is taken.
+  /// Gives it this name, on disk. False, with errno, if the disk or the directory refuses, or the name is taken.
   [[nodiscard]] bool keep(const std::string& name);
-  /// The same, but what has the name is replaced, at once.
+  /// The same, but replaces a file of that name, atomically.
   [[nodiscard]] bool replace(const std::string& name);
 
  private:

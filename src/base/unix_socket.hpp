@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream sockets that have a file for an address: only processes of this machine reach them, the file's mode says which
-// users may, and the kernel tells who connected.
+// Stream sockets with a file as address. Only processes of this machine reach them, the file's mode says which users
+// may, and the kernel tells who connected.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 
 namespace wherry {
 
-/// Who connected to a Unix socket, as the kernel noted it then.
+/// The process and user that connected to a Unix socket, as the kernel recorded them at that time.
 struct PeerCredentials {
   pid_t pid = 0;  ///< in this process's PID namespace; 0: the peer is not visible there
   uid_t uid = 0;
@@ -21,15 +21,15 @@ struct PeerCredentials {
 };
 Result<PeerCredentials> peer_credentials(int socket);
 
-/// The longest file name in a path of more than 107 bytes (which is what sockaddr_un::sun_path holds): such sockets are
-/// reached through their directory.
+/// The longest file name in a path of more than 107 bytes (the size of sockaddr_un::sun_path). Such sockets are reached
+/// through their directory.
 inline constexpr std::size_t kMaxSocketName = 80;
 
-/// Listens, non-blocking, at a new file of mode 0600. Replaces the file of a socket that nobody listens on.
-/// kAlreadyExists: somebody does, or the file is not a socket; kInvalidArgument: the name is too long; kUnavailable.
+/// Listens, non-blocking, at a new file of mode 0600. Replaces the file of a socket without a listener. kAlreadyExists:
+/// it has a listener, or the file is not a socket; kInvalidArgument: the name is too long; kUnavailable.
 Result<Fd> listen_unix(const std::string& path);
-/// A non-blocking socket. Waits, at most until the deadline, only while more connect than the listener accepts.
-/// kUnavailable: nobody listens there; kPermissionDenied: the file's mode does not let this user in.
+/// A non-blocking socket. Waits, at most until the deadline, only while more processes connect than the listener
+/// accepts. kUnavailable: no process listens there; kPermissionDenied: the file's mode does not admit this user.
 Result<Fd> connect_unix(const std::string& path, const Deadline& deadline);
 
 }  // namespace wherry

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// Who runs this process, as the machine knows it.
+// SPDX-License-Identifier: Apache-2.0 The user of this process, as the machine numbers it.
 #pragma once
 
 #include <sys/types.h>
@@ -8,8 +7,8 @@
 
 namespace wherry {
 
-/// This process's user by the number that it has outside of its user namespace; getuid(2) where there is no other.
-/// For names of the user's own places: in a namespace of one's own everybody may be 0, as root is.
+/// This process's user, by its number outside of the user namespace. The same as getuid(2) if there is no namespace.
+/// For paths that contain the user's number: inside a user namespace, any user may have the number 0.
 [[nodiscard]] uid_t user_outside();
 /// The same by the text of /proc/self/uid_map (user_namespaces(7)): lines "inside outside count".
 [[nodiscard]] uid_t user_outside(const std::string& map, uid_t inside);

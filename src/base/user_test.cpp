@@ -14,7 +14,7 @@ namespace wherry {
 namespace {
 
 TEST(UserOutside, Map_ExpectTheNumberOfItsLine) {
-  // user_namespaces(7): a rootless container's map, and that of the machine itself.
+  // user_namespaces(7): a rootless container's map, and the machine's own map.
   const std::string container = "         0       1000          1\n         1     100000      65536\n";
   EXPECT_EQ(user_outside(container, 0), 1000U);
   EXPECT_EQ(user_outside(container, 5), 100004U);

@@ -111,6 +111,11 @@ Status Card::configure(const Personality& nic, const CardSetup& setup) {
   if (setup.pairs < 1 || setup.pairs > shape_.queue_pairs)
     return {StatusCode::kInvalidArgument,
             fmt::format("{} queue pairs: want 1 to {}, which the card has", setup.pairs, shape_.queue_pairs)};
+  if (setup.mailbox != 0 && (setup.pairs != 1 || setup.mailbox % kMailboxBytes != 0))
+    return {
+        StatusCode::kInvalidArgument,
+        fmt::format("rings in the host's memory: {} queue pairs and a mailbox at {:#x}: want 1, and a multiple of {}",
+                    setup.pairs, setup.mailbox, kMailboxBytes)};
   for (const auto& [entries, multiple] :
        {std::pair{shape_.rx_entries, nic.rx_ring_multiple}, std::pair{shape_.tx_entries, nic.tx_ring_multiple}})
     if (entries < nic.ring_min || entries > nic.ring_max || entries % multiple != 0)
@@ -135,9 +140,9 @@ Status Card::configure(const Personality& nic, const CardSetup& setup) {
   const std::uint32_t away = nic.rx_cache + (setup.in_place ? kHeldInPlace : 0);
   access_->write(reg::kRxLimitOffset,
                  setup.through_root ? std::min(away, shape_.rx_entries - 1) : std::uint32_t{reg::kRxLimitReset});
-  // Reads of all bytes tell that a frame was taken; where RS may not stay clear for ever, every n-th descriptor has it.
+  // Reads of all bytes tell that a frame was taken. If RS may not stay clear for ever, every n-th descriptor has it.
   std::uint32_t completion = 0;
-  if (setup.repeats_reads) {
+  if (setup.repeats_reads || setup.mailbox != 0) {
     completion = reg::kCompletionReport.set(reg::kCompletionWrittenBack.set(completion, 1), 1);
   } else if (nic.tx_rs_interval != 0) {
     completion = reg::kCompletionReport.set(completion, 1);
@@ -147,10 +152,14 @@ Status Card::configure(const Personality& nic, const CardSetup& setup) {
   access_->write(reg::kCompletionOffset, completion);
   access_->write(reg::kMaxFrameOffset, setup.frame_bytes - kFcs);
   for (std::uint32_t pair = 0; pair < setup.pairs; ++pair) {
-    write64(reg::rx_tail_low_offset(pair), reg::rx_tail_high_offset(pair),
-            setup.nic + nic.rx_tail_offset + std::uint64_t{nic.rx_tail_stride} * pair);
-    write64(reg::tx_tail_low_offset(pair), reg::tx_tail_high_offset(pair),
-            setup.nic + nic.tx_tail_offset + std::uint64_t{nic.tx_tail_stride} * pair);
+    std::uint64_t rx = setup.nic + nic.rx_tail_offset + std::uint64_t{nic.rx_tail_stride} * pair;
+    std::uint64_t tx = setup.nic + nic.tx_tail_offset + std::uint64_t{nic.tx_tail_stride} * pair;
+    if (setup.mailbox != 0) {
+      rx = setup.mailbox + kRxMail;
+      tx = setup.mailbox + kTxMail;
+    }
+    write64(reg::rx_tail_low_offset(pair), reg::rx_tail_high_offset(pair), rx);
+    write64(reg::tx_tail_low_offset(pair), reg::tx_tail_high_offset(pair), tx);
   }
   access_->write(reg::kControlOffset, reg::kControlClearCounters.set(0, 1));
   if (const std::uint32_t back = access_->read(reg::kDescriptorsOffset); back != descriptors)
@@ -164,7 +173,7 @@ Status Card::configure(const Personality& nic, const CardSetup& setup) {
 Status Card::start() {
   std::uint32_t control = reg::kQueueControlEnable.set(0, 1);
   control = reg::kQueueControlInPlace.set(control, in_place_ ? 1 : 0);
-  // In place is to be changed while the pair is idle only: in a write before the one that starts it.
+  // In place may only be changed while the pair is idle: in a write before the one that starts it.
   for (std::uint32_t pair = 0; pair < pairs_; ++pair) {
     access_->write(reg::queue_control_offset(pair), reg::kQueueControlEnable.set(control, 0));
     access_->write(reg::queue_control_offset(pair), control);
@@ -179,7 +188,8 @@ Status Card::start() {
   return {};
 }
 
-/// All, also those that somebody else has started. In place stays as it is: it may change while a pair is idle only.
+/// Stops all pairs, also those that another process has started. In place stays as it is, because it may only change
+/// while a pair is idle.
 Status Card::stop() {
   for (std::uint32_t pair = 0; pair < shape_.queue_pairs; ++pair) {
     const std::uint32_t in_place = reg::kQueueControlInPlace.get(access_->read(reg::queue_control_offset(pair)));

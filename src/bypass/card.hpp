@@ -17,12 +17,14 @@ namespace wherry::bypass {
 /// BAR 0 holds the registers, BAR 2 the window.
 inline constexpr unsigned kRegisterBar = 0, kWindowBar = 2;
 inline constexpr std::uint64_t kWindowBytes = 8ULL << 20;
-// Places in the window (docs/bypass-core.md).
+// Places in the window (docs/design/bypass-core.md).
 inline constexpr std::uint32_t kRxRings = 0, kTxRings = 0x1'0000, kRingStride = 0x2'0000, kHeads = 0x20'0000,
                                kSlots = 0x40'0000;  ///< memory for anybody while their queue pair is stopped
 inline constexpr std::uint32_t kSlotBytes = 2048;
+// Places of the tails in CardSetup::mailbox, of one pair; a line each.
+inline constexpr std::uint32_t kRxMail = 0, kTxMail = 64, kMailboxBytes = 128;
 
-/// Where the card is: behind VFIO, in a simulation, or a model in a test.
+/// Access to the card: behind VFIO, in a simulation, or as a model in a test.
 class CardAccess {
  public:
   CardAccess() = default;
@@ -38,7 +40,7 @@ class CardAccess {
   virtual void pause(std::chrono::microseconds time) = 0;
 };
 
-/// What the core was built with.
+/// The parameters that the core was built with.
 struct CardShape {
   std::uint32_t queue_pairs = 0, rx_entries = 0, tx_entries = 0;
   std::uint16_t version_major = 0, version_minor = 0;
@@ -47,16 +49,20 @@ struct CardShape {
 struct CardSetup {
   std::uint64_t window = 0;          ///< its bus address
   std::uint64_t nic = 0;             ///< bus address of the NIC's BAR 0
-  bool in_place = false;             ///< frames stay in their slots (docs/bypass-core.md)
+  bool in_place = false;             ///< frames stay in their slots (docs/design/bypass-core.md)
   std::uint32_t frame_bytes = 1518;  ///< longest frame, with FCS
   std::uint32_t pairs = 1;           ///< queue pairs of card and NIC
-  /// The way leads through a root complex, which may forward few requests: the NIC gets no more receive slots than it
-  /// can hold descriptors (Personality::rx_cache; in place 16 more), so that it fetches those of a tail together, not
-  /// one a packet.
+  /// The path leads through a root complex, which may forward few requests. So the NIC gets no more receive slots than
+  /// it can hold descriptors (Personality::rx_cache; in place 16 more). It then fetches the descriptors of a tail
+  /// together, not one for each packet.
   bool through_root = false;
-  /// The NIC issues a read again whose completion does not come in time (PCIe 5.0, 6.2.3.2.4.4, allows it). The core
-  /// would take that for a read of the next frame in the same lines, so frames are done when they are written back.
+  /// The NIC repeats a read whose completion does not come in time (PCIe 5.0, 6.2.3.2.4.4, allows it). The core would
+  /// take that for a read of the next frame in the same lines. So frames are done when they are written back.
   bool repeats_reads = false;
+  /// Not 0: rings in the host's memory (host_rings.hpp), of one pair. The tails go to two words there instead of the
+  /// NIC, and `window` is the mirror's address. Reads of the mirror are not seen, so frames are done when they are
+  /// written back.
+  std::uint64_t mailbox = 0;
 };
 
 struct Counter {
@@ -69,17 +75,17 @@ class Card {
   /// kNotFound: no bypass core answers there; kVersionMismatch.
   static Result<Card> open(CardAccess& access);
   [[nodiscard]] const CardShape& shape() const noexcept { return shape_; }
-  /// All queue pairs stopped, the personality and all addresses written. kInvalidArgument: the window's address is not
-  /// a multiple of 8 MiB, the NIC takes no rings as large as the core's, or the core has fewer pairs.
+  /// Stops all queue pairs, and writes the personality and all addresses. kInvalidArgument: the window's address is not
+  /// a multiple of 8 MiB, the NIC does not take rings as large as the core's, or the core has fewer pairs.
   Status configure(const Personality& nic, const CardSetup& setup);
   /// The pairs that were configured run: the card writes the NIC's tails from here on.
   Status start();
-  /// The card writes no tail any more; what was under way is dropped and counted. kDeadlineExceeded: the core does not
-  /// come to rest.
+  /// The card writes no tail any more. Frames in flight are dropped and counted. kDeadlineExceeded: the core does not
+  /// become idle.
   Status stop();
   /// Any pair.
   [[nodiscard]] bool running() const;
-  /// All, in the order of the register map. kUnavailable: the card does not answer.
+  /// All counters, in the order of the register map. kUnavailable: the card does not answer.
   Result<std::vector<Counter>> counters() const;
   [[nodiscard]] CardAccess& access() const noexcept { return *access_; }
 
@@ -93,7 +99,8 @@ class Card {
   bool in_place_ = false;
 };
 
-/// Register `descriptors` of the core, for a NIC. kUnsupported: the core has no decoder for the NIC's format.
+/// The value of the core's register `descriptors` for a NIC. kUnsupported: the core has no decoder for the NIC's
+/// format.
 Result<std::uint32_t> descriptor_word(const Personality& nic);
 
 }  // namespace wherry::bypass

@@ -9,8 +9,8 @@
 
 namespace wherry::bypass {
 
-/// The number is the exit status of `wherry bypass`. Appended to, never renumbered: scripts ask for them. 1 and 2 are
-/// those of every program: failed, wrong command line.
+/// The number is the exit status of `wherry bypass`. Causes are appended, never renumbered, because scripts compare
+/// them. 1 and 2 are the same for every program: failed, wrong command line.
 enum class Cause : std::uint8_t {
   kNone = 0,
   kNoHardware = 3,        ///< no NIC that we drive, or no card
@@ -63,7 +63,7 @@ enum class Cause : std::uint8_t {
   return "?";
 }
 
-/// Whether rings in the host's memory would help: what fails is the traffic between NIC and card.
+/// Whether rings in the host's memory would help, because the traffic between NIC and card fails.
 [[nodiscard]] constexpr bool is_of_peer_to_peer(Cause cause) noexcept {
   switch (cause) {
     case Cause::kNoCommonPort:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors of the NICs in generated/personalities.hpp: made and read by both sides, the driver's and the NIC's. Pure
-// functions of 16 bytes; what a 32-byte receive descriptor has beyond them is zero for the NIC and ignored here.
+// Descriptors of the NICs in generated/personalities.hpp. Both sides, the driver's and the NIC's, write and read them
+// here. Pure functions of 16 bytes. The rest of a 32-byte receive descriptor is zero for the NIC and ignored here.
 //
 // Preconditions: values fit their fields (a length below 1 << tx_length_bits). A field of a hostile NIC is only cut
 // off.
@@ -51,9 +51,9 @@ constexpr void set_field(Descriptor& descriptor, unsigned low, unsigned bits, st
   word = (word & ~(mask << low % 64)) | (value & mask) << low % 64;
 }
 
-// Receive: the driver hands over an address, the NIC overwrites it with what came.
+// Receive: the driver hands over an address, and the NIC overwrites it with its report.
 
-/// As the driver writes it: the packet's address, no header address (which is where DD will be: it must be 0).
+/// As the driver writes it: the packet's address, and no header address (DD will be there, so it must be 0).
 [[nodiscard]] constexpr Descriptor make_rx(std::uint64_t address) noexcept { return {address, 0}; }
 
 struct RxDone {
@@ -113,7 +113,7 @@ struct TxPart {
 [[nodiscard]] constexpr bool tx_done(const Personality& nic, const Descriptor& descriptor) noexcept {
   return (descriptor.high & nic.tx_done_mask) == nic.tx_done_value;
 }
-/// As the NIC writes it back: nothing but the sign.
+/// As the NIC writes it back: only the done mark.
 [[nodiscard]] constexpr Descriptor make_tx_done(const Personality& nic) noexcept { return {0, nic.tx_done_value}; }
 
 }  // namespace wherry::bypass

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Golden descriptors. Their bytes were written by hand from the structs and constants of the drivers' headers (DPDK
-// 26.11-rc0, drivers/net/intel), not from the table: each byte's field is named beside it.
+// 26.11-rc0, drivers/net/intel), not from the table. A comment beside each byte names its field.
 #include "bypass/descriptor.hpp"
 
 #include <gtest/gtest.h>
@@ -135,7 +135,7 @@ TEST(BypassDescriptor, ReadTransmitWriteback_ExpectDone) {
   }
 }
 
-// What a NIC writes for 1514 bytes (0x5EA) that end here, with hash, packet type and tag around them as a real NIC has.
+// A NIC's report for 1514 bytes (0x5EA) that end here, with hash, packet type and tag around them as from a real NIC.
 struct RxGolden {
   const char* name;
   Bytes whole, part;  ///< with and without EOP

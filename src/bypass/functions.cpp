@@ -22,10 +22,10 @@ constexpr std::array<std::string_view, 7> kNames{"none",      "echo",    "reflec
 // register `receive`, .stream
 constexpr std::uint32_t kToNobody = 0, kToEcho = 1, kToChecker = 2, kToElsewhere = 3;
 
-// Ethernet, ARP, IPv4 and what is in it, by the first byte (IEEE 802.3, RFC 826, 791, 768).
+// Offsets of the first byte of fields of Ethernet, ARP and IPv4 (IEEE 802.3, RFC 826, 791, 768).
 constexpr std::size_t kAtType = 12, kAtIp = 14, kAtFragment = 20, kAtProtocol = 23, kAtPort = 36;
 constexpr std::uint16_t kEthertypeIpv4 = 0x0800, kEthertypeArp = 0x0806;
-/// For experiments within a network (IEEE 802, 9.2.4): nobody else answers a generated frame.
+/// For experiments within a network (IEEE 802, 9.2.4), so no other host answers a generated frame.
 constexpr std::uint16_t kExperimental = 0x88B5;
 constexpr std::uint8_t kNoOptions = 0x45, kIcmp = 1, kTcp = 6, kUdp = 17;
 constexpr std::uint32_t kShortestGenerated = 60, kLongestGenerated = 9728;
@@ -46,7 +46,7 @@ constexpr std::array kFunctionCounters{
     FunctionCounter{"filter_missed", functions_reg::kFilterMissedOffset},
     FunctionCounter{"discarded", functions_reg::kDiscardedOffset},
 };
-/// Of generator and checker: none of them is there without.
+/// Counters of generator and checker. A card without generator and checker has no such counters.
 constexpr std::array kCheckCounters{
     FunctionCounter{"generated", functions_reg::kGeneratedOffset},
     FunctionCounter{"generator_behind", functions_reg::kGeneratorBehindOffset},
@@ -68,7 +68,7 @@ std::optional<Number> number_of(std::string_view text, int base) {
   return value;
 }
 
-/// What is before the separator; the rest stays in `text`.
+/// The text before the separator. The rest stays in `text`.
 std::string_view next_part(std::string_view& text, char separator) {
   const std::size_t at = text.find(separator);
   const std::string_view part = text.substr(0, at);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network functions behind the card's bypass core (docs/bypass-functions.md): which of them runs, chosen by their
-// registers (spec/bypass_functions_registers.toml). One thread; start() and configure() wait for the card, never for
+// The network functions behind the card's bypass core (docs/design/bypass-functions.md). Their registers choose the
+// running one (spec/bypass_functions_registers.toml). One thread. start() and configure() wait for the card, never for
 // the NIC.
 #pragma once
 
@@ -18,7 +18,8 @@
 
 namespace wherry::bypass {
 
-/// Where their registers begin, behind those of the core, and kv_core's (hdl/bypass/functions/bypass_functions_pkg.sv).
+/// The first registers of the functions, behind those of the core, and the first of kv_core
+/// (hdl/bypass/functions/bypass_functions_pkg.sv).
 inline constexpr std::uint32_t kFunctionRegisters = 0x8000, kKvRegisters = 0xC000;
 /// Bytes of a frame that the filter looks at.
 inline constexpr std::size_t kFilteredBytes = 64;
@@ -37,12 +38,12 @@ enum class Function : std::uint8_t {
 [[nodiscard]] std::vector<std::string> function_names();
 [[nodiscard]] std::optional<Function> function_of(std::string_view name) noexcept;
 
-/// Bits of a frame's first bytes that are compared, and what they are to be.
+/// Bits of a frame's first bytes that are compared, and their required values.
 struct FilterRule {
   bool pass = false;
   std::array<std::uint8_t, kFilteredBytes> match{}, mask{};
 };
-/// "pass:udp:7", "drop:arp": pass or drop; all, arp, ip, icmp, tcp or udp; of the last two a destination port.
+/// "pass:udp:7", "drop:arp": pass or drop; then all, arp, ip, icmp, tcp or udp; tcp and udp take a destination port.
 /// IPv4 without options, of a datagram's fragments the first. kInvalidArgument.
 Result<FilterRule> parse_filter_rule(std::string_view text);
 
@@ -66,7 +67,8 @@ struct FunctionSetup {
   std::vector<FilterRule> rules;    ///< the first that matches decides; a frame that none matches is dropped
   GeneratorSetup generator;
 };
-/// Before anything is taken. kInvalidArgument: it lacks what its function needs, or frames in place are nothing for it.
+/// Call it before anything is taken. kInvalidArgument: a setting that its function needs is missing, or the function
+/// cannot work in place.
 Status check_function(const FunctionSetup& setup, bool in_place);
 
 class Functions {
@@ -74,15 +76,16 @@ class Functions {
   /// kNotFound: the card's core has no functions behind it; kVersionMismatch; kUnavailable: it does not answer.
   static Result<Functions> open(CardAccess& access);
 
-  /// Writes all that the function needs and reads it back; it does not run yet, and no other one runs. `mac`: the
-  /// NIC's. kUnsupported: it is not built in; kUnavailable: a register does not read as it was written.
+  /// Writes all settings of the function and reads them back. The function does not run yet, and no other one runs.
+  /// `mac`: the NIC's. kUnsupported: the function is not built in; kUnavailable: a register does not have the written
+  /// value.
   Status configure(const FunctionSetup& setup, const EthernetAddress& mac, bool in_place);
-  /// It gets frames from here on, and the generator sends. kUnavailable: as above.
+  /// From here on it gets frames, and the generator sends. kUnavailable: as above.
   Status start();
-  /// Nobody gets frames any more.
+  /// No function gets frames any more.
   Status stop();
 
-  /// Which one runs, as the registers say.
+  /// The running function, as the registers say.
   [[nodiscard]] Function running() const;
   /// All, in the order of the register map.
   [[nodiscard]] std::vector<std::pair<std::string, std::uint64_t>> counters() const;

@@ -17,7 +17,7 @@ using testing_support::ModelCardAccess;
 constexpr EthernetAddress kMac{0x02, 0x11, 0x22, 0x33, 0x44, 0x55};
 constexpr std::uint32_t kBase = 0x8000;
 
-/// Offsets are those of docs/bypass-functions-registers.md.
+/// Offsets are those of docs/reference/bypass-functions-registers.md.
 struct Bench {
   CardModel card;
   ModelCardAccess access{card, [](std::chrono::microseconds) {}};
@@ -36,7 +36,7 @@ FilterRule rule(std::string_view text) {
   return *found;
 }
 
-/// As the filter decides: a bit that is compared must be as it is to be, and in the frame.
+/// Decides like the filter: each compared bit must be in the frame and have the required value.
 bool matches(const FilterRule& rule, const std::vector<std::uint8_t>& frame) {
   for (std::size_t i = 0; i < kFilteredBytes; ++i)
     if (rule.mask.at(i) != 0 && (i >= frame.size() || ((frame[i] ^ rule.match.at(i)) & rule.mask.at(i)) != 0))
@@ -167,7 +167,7 @@ TEST(Functions, Filter_ExpectRulesBuiltBeforeTheyAreEnabledAndAllElseDropped) {
   EXPECT_EQ(bench.at(0x040), 3U);
   EXPECT_EQ(bench.at(0x044), 1U);
   for (std::uint32_t i = 2; i < 8; ++i) EXPECT_EQ(bench.at(0x040 + 4 * i), 0U) << i;
-  // The words of the built table: 16 for each rule, four bytes in each, the first one in its lowest bits.
+  // The words of the built table: 16 for each rule, four bytes in each, the first byte in the lowest bits.
   ASSERT_EQ(bench.card.filter.size(), 256U);
   for (std::uint32_t r = 0; r < 2; ++r) {
     const FilterRule wanted = rule(r == 0 ? "drop:udp:53" : "pass:ip");

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::string_view kAsRoot = "run `wherry bypass probe` as root";
 
-/// Drivers that VFIO lets into a group beside its own: they do no DMA for anybody (drivers/vfio/group.c and
-/// pcieport's driver_managed_dma).
+/// Drivers that VFIO permits in a group beside its own, because they do no DMA (drivers/vfio/group.c and pcieport's
+/// driver_managed_dma).
 constexpr std::array<std::string_view, 3> kHarmlessDrivers{"vfio-pci", "pci-stub", "pcieport"};
 
 PortReport report_port(const pci::PciTree& tree, pci::BusAddress at) {
@@ -65,7 +65,7 @@ class Judge {
     for (const pci::PciFunction* one : {&nic_, &card_})
       for (std::size_t i = common; i < one->ports.size(); ++i)
         report_.ports.push_back(report_port(tree_, one->ports[i]));
-    // Below one root port without a switch there is one device: both are its functions, or a bridge to PCI lies
+    // Below one root port without a switch there is one device. Either both are its functions, or a bridge to PCI lies
     // between.
     if (common == 0) {
       const std::string place =
@@ -126,7 +126,7 @@ class Judge {
            "Boot with pci=realloc, or rescan the bus.");
   }
 
-  /// A port above the function that does not forward its BAR. nullptr: none.
+  /// A port above the function that does not forward its BAR. nullptr: there is none.
   const pci::BusAddress* closed_port(const pci::PciFunction& function, const pci::Bar& bar) const {
     for (const pci::BusAddress& at : function.ports) {
       const pci::PciFunction* port = tree_.find(at);
@@ -163,7 +163,7 @@ class Judge {
          "Move the card or the NIC to a slot whose group holds nothing else, or unbind the others.");
   }
 
-  /// The BAR of one must be mapped, at its own address, for the other; one container maps it for both.
+  /// The BAR of one function must be mapped, at its own address, for the other. One container maps it for both.
   void judge_reserved(const pci::PciFunction& owner, unsigned index, const pci::PciFunction& other,
                       std::string_view who) {
     if (index >= owner.bars.size() || !owner.bars[index].memory || !owner.bars[index].assigned) return;

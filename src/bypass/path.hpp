@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the topology says of the way between a NIC and a card: without moving data, so that "nothing found" is not yet
-// "works" (docs/bypass-host.md). Pure functions of a PciTree.
+// The topology's information about the path between a NIC and a card. It moves no data, so "nothing found" does not yet
+// mean "works" (docs/guide/bypass-host.md). Pure functions of a PciTree.
 #pragma once
 
 #include <cstdint>
@@ -42,15 +42,15 @@ struct PathOptions {
   std::uint64_t card_bytes = 8ULL << 20;  ///< that the card's BAR must have
 };
 
-/// kInvalidArgument: the two are one function; kNotFound: the tree does not have them.
+/// kInvalidArgument: both are the same function; kNotFound: the tree does not have them.
 Result<PathReport> judge_path(const pci::PciTree& tree, pci::BusAddress nic, pci::BusAddress card,
                               const PathOptions& options = {});
 
-/// A name of the port for the kernel's command line that survives new bus numbers: "0000:00:01.0/00.0/02.0", the root
-/// port and then device and function on each bus below it (Documentation/admin-guide/kernel-parameters.txt,
+/// A name of the port for the kernel's command line that survives new bus numbers: "0000:00:01.0/00.0/02.0". It is the
+/// root port and then device and function on each bus below it (Documentation/admin-guide/kernel-parameters.txt,
 /// pci=disable_acs_redir).
 std::string kernel_name_of_port(const pci::PciTree& tree, pci::BusAddress port);
-/// "RR CR UF"; "-" for none.
+/// "RR CR UF"; "-" if there are none.
 std::string acs_text(std::uint16_t bits);
 
 }  // namespace wherry::bypass

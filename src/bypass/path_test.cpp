@@ -60,7 +60,7 @@ TEST(Path, JudgeSwitchWithoutAcs_ExpectDirect) {
 }
 
 TEST(Path, JudgeAcsRedirectOfOnePort_ExpectPortBitsAndParameter) {
-  // What Linux switches on with an IOMMU: SV, RR, CR, UF.
+  // Bits that Linux switches on with an IOMMU: SV, RR, CR, UF.
   Machine machine;
   machine.card_acs = 0x1D;
   const PathReport report = judge(machine);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The card's BARs, and what software and engine write for each other into memory (docs/dma.md, "Formats"). Little
-// endian, as this machine.
+// The card's BARs, and the structures that software and engine write for each other into memory (docs/design/dma.md,
+// "Formats"). Little endian, as this machine.
 #pragma once
 
 #include <bit>
@@ -21,7 +21,7 @@ inline constexpr unsigned kMostChannels = 4;
 inline constexpr std::size_t kBellStride = 64, kTailOffset = 32;
 inline constexpr std::size_t kStatusStride = 64;  ///< of the status words
 inline constexpr std::size_t kPageBytes = 4096;   ///< a packet's buffer lies in one
-/// Place for data to the card that was asked for: lines of 64 bytes (H2cLines of hdl/dma/dma_engine.sv).
+/// The ring for requested data to the card: lines of 64 bytes (H2cLines of hdl/dma/dma_engine.sv).
 inline constexpr std::uint32_t kMostAhead = 512 * 64;
 inline constexpr std::uint32_t kMostBytes = (1U << 28) - 1;  ///< of a descriptor
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ring of the DMA engine: the transfers of one channel in one direction (docs/dma.md). Made by Engine, which it does
-// not outlive.
+// A ring of the DMA engine: the transfers of one channel in one direction (docs/design/dma.md). Made by Engine, which
+// it does not outlive.
 //
-// One thread a ring; rings of one engine share nothing that is written but the device. Nothing blocks but what says so.
-// Buffers are the caller's: memory from Device::allocate(), left alone from post() until poll() has told the transfer.
+// One thread for each ring. Rings of one engine share no written state except the device. Only functions that say so
+// block. Buffers belong to the caller: memory from Device::allocate(), unchanged from post() until poll() has reported
+// the transfer.
 #pragma once
 
 #include <chrono>
@@ -61,15 +62,15 @@ class Ring {
   Status post(const Transfer& transfer);
   /// Tells the engine of all that was posted. Nothing happens if it knows.
   void ring_bell(Bell bell = Bell::kTail);
-  /// The same, but while the engine knows of plenty to do it may leave the doorbell for later: one doorbell and one
-  /// read then bring several descriptors, and the link carries less beside data. poll() rings in time what was left,
-  /// wait() at once; nothing else does.
+  /// The same, but while the engine has plenty of work it may omit the doorbell for now. One doorbell and one read then
+  /// bring several descriptors, and the link carries fewer other bytes. poll() rings omitted doorbells in time, and
+  /// wait() rings them at once. No other function does.
   void ring_bell_in_time();
-  /// What is done, in the order of posting. After a failure: the transfer that failed, once; those behind it after
-  /// recover(), as kReset.
+  /// Finished transfers, in the order of posting. After a failure: the failed transfer, once. The transfers behind it
+  /// follow after recover(), as kReset.
   [[nodiscard]] std::size_t poll(std::span<Done> into);
-  /// Until poll() has something to tell, by the ring's interrupt if `by_interrupt`, else by polling. False: not within
-  /// `most`. May block.
+  /// Waits until poll() has something to report, by the ring's interrupt if `by_interrupt`, else by polling. False: not
+  /// within `most`. May block.
   [[nodiscard]] bool wait(std::chrono::nanoseconds most, bool by_interrupt = false);
 
   [[nodiscard]] std::size_t room() const noexcept { return capacity_ - transfers_.size(); }
@@ -77,15 +78,15 @@ class Ring {
   [[nodiscard]] std::size_t outstanding() const noexcept { return transfers_.size() + void_.size(); }
   /// An error stopped it: recover() starts it again.
   [[nodiscard]] bool failed() const noexcept { return failed_; }
-  /// Resets the ring, and runs it: what is outstanding becomes void. Blocks until the engine has nothing of it under
-  /// way. kDeadlineExceeded: the engine does not answer, or has bus mastering off with writes to post: reset the
+  /// Resets the ring and starts it. Outstanding transfers become void. Blocks until the engine has none of them in
+  /// flight. kDeadlineExceeded: the engine does not answer, or has bus mastering off with writes to post, so reset the
   /// function.
   Status recover();
-  /// Nothing new is begun; blocks until all that is under way has ended. Then start() goes on. kDeadlineExceeded.
+  /// No new transfer begins. Blocks until all transfers in flight have ended. Then start() goes on. kDeadlineExceeded.
   Status stop();
   void start();
-  /// When the vector is signalled: after so many transfers with `interrupt`, or `timer` cycles of 32 ns after the
-  /// first; 0: never. At once after an error.
+  /// Sets when the vector is signalled: after that many transfers with `interrupt`, or `timer` cycles of 32 ns after
+  /// the first; 0: never. At once after an error.
   void moderate(unsigned threshold, unsigned timer);
 
  private:
@@ -99,8 +100,8 @@ class Ring {
   [[nodiscard]] bool bell_is_due() const noexcept;
   [[nodiscard]] StatusWord entry(std::uint32_t count) const noexcept;
   void control(bool run, bool reset);
-  /// From the doorbell to the status word that refuses a descriptor of no bytes; the ring is reset then. Errors: see
-  /// Engine::measure_read().
+  /// The time from the doorbell to the status word that refuses a descriptor of no bytes. The ring is reset then.
+  /// Errors: see Engine::measure_read().
   Result<std::chrono::nanoseconds> time_refusal(Bell bell);
   Status settle(std::uint32_t mask, std::uint32_t wanted, const char* what);
 

@@ -71,8 +71,8 @@ Result<std::shared_ptr<Arena>> Arena::create(std::size_t budget_bytes) {
   arena->base_ = static_cast<std::byte*>(base);
   arena->capacity_ = bytes;
   if (::fcntl(arena->fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) return os_error("sealing the arena");
-  // A reader could reopen its read-only descriptor through /proc for writing: where the kernel can, only the mapping
-  // above may write.
+  // A reader could reopen its read-only descriptor through /proc for writing. If the kernel supports it, only the
+  // mapping above may write.
   (void)::fcntl(arena->fd_, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
   arena->read_only_fd_ = ::open(("/proc/self/fd/" + std::to_string(arena->fd_)).c_str(), O_RDONLY | O_CLOEXEC);
   if (arena->read_only_fd_ < 0) return os_error("reopening the arena read-only through /proc/self/fd");
@@ -116,7 +116,7 @@ Result<Extent> Arena::try_allocate(std::size_t bytes) {
   return extent;
 }
 
-/// `size`: of what is wanted, then of what was found.
+/// `size`: in, the wanted size; out, the found size.
 std::optional<Arena::Free> Arena::take(std::size_t& size) {
   if (size > capacity_ - in_use_) return std::nullopt;  // so that a full arena is not coalesced again and again
   for (auto warm = free_by_class_.lower_bound(size); warm != free_by_class_.end() && warm->first <= size + size / 2;

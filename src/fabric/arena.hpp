@@ -30,8 +30,7 @@ class Extent {
   ~Extent();
 
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return {data_, size_}; }
-  /// A note that the last owner of exactly this memory left for the next one, who may know what still stands there; 0:
-  /// none.
+  /// A note from the last owner of exactly this memory to the next one, to identify the old content. 0: none.
   [[nodiscard]] std::uint64_t stamp() const noexcept { return stamp_; }
   void set_stamp(std::uint64_t stamp) noexcept { stamp_ = stamp; }
   [[nodiscard]] std::uint64_t offset() const noexcept {
@@ -49,7 +48,7 @@ class Extent {
   std::uint64_t stamp_ = 0;
 };
 
-/// Thread-safe. Memory is a memfd, so that a process on the same machine can map it read-only through read_only_fd().
+/// Thread-safe. The memory is a memfd, so a process on the same machine can map it read-only through read_only_fd().
 class Arena : public std::enable_shared_from_this<Arena> {
  public:
   static Result<std::shared_ptr<Arena>> create(std::size_t budget_bytes);
@@ -57,13 +56,13 @@ class Arena : public std::enable_shared_from_this<Arena> {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// kWouldBlock when it does not fit now, kResourceExhausted when it never will. Sizes are rounded up to a class (four
-  /// per doubling, whole pages) or, above the last class that fits, to the capacity; bytes() of the extent has that
-  /// size. Where no extent of the class is free, one that is up to half as large again is taken before memory that
-  /// nobody ever touched: its pages are there. Contents are undefined.
+  /// kWouldBlock if it does not fit now, kResourceExhausted if it never will. Sizes are rounded up to a class (four per
+  /// doubling, whole pages) or, above the last class that fits, to the capacity. bytes() of the extent has that size.
+  /// If no extent of the class is free, one that is up to half as large again is preferred to untouched memory, because
+  /// its pages are resident. Contents are undefined.
   Result<Extent> try_allocate(std::size_t bytes);
-  /// Makes pages of an extent resident, so that who allocates it later meets no page fault. Overwrites nothing that
-  /// is resident already; takes some 100 us a MiB.
+  /// Makes pages of an extent resident, so its next owner has no page faults. Does not overwrite resident pages. Takes
+  /// some 100 us a MiB.
   static void touch(std::span<std::byte> bytes) noexcept;
 
   [[nodiscard]] std::span<std::byte> memory() const noexcept { return {base_, capacity_}; }

@@ -9,7 +9,7 @@ namespace wherry::fabric {
 class Completion {
  public:
   [[nodiscard]] std::uint32_t pending() const noexcept { return pending_; }
-  /// The first failure's UCX text; null if none failed.
+  /// UCX's text for the first failure. Null if none failed.
   [[nodiscard]] const char* error() const noexcept { return error_; }
   void reset() noexcept { pending_ = 0, error_ = nullptr; }
 

@@ -77,7 +77,7 @@ Status Doorway::add(const Fd& listener, std::shared_ptr<const Tls> tls) {
   return ok_status();
 }
 
-/// Connections at this door wait until then: neither accepted nor read.
+/// Connections at this door wait until then. They are neither accepted nor read.
 void Doorway::shut(Door& door, std::uint64_t until) noexcept {
   if (door.open) {
     if (!watch(open_.get(), EPOLL_CTL_MOD, door.events.get(), 0)) return;
@@ -211,7 +211,7 @@ void Doorway::forget(Where arrival) noexcept {
   unproven_in_process.fetch_sub(1);
 }
 
-/// The next steps of a connection's handshake, and what becomes of it when it is over.
+/// The next steps of a connection's handshake, and its outcome when it is over.
 void Doorway::advance(Where arrival) noexcept {
   const auto done = guarded([&] { return arrival->handshake.advance(*arrival->stream); });
   if (!done) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The listeners of one thread, and their connections until they have proven that they know a secret.
 //
-// - A connection has 5 s for its handshake, of which no message is larger than the protocol needs.
-// - Unproven connections are a quarter of the process's file descriptors (RLIMIT_NOFILE) and 1024 at most, all Doorways
-//   of the process together; a Doorway may have 16 in any case. Beyond that, and when the process is out of
-//   descriptors, one makes way: of the source that has most of them (Crowd).
-// - TLS handshakes, which cost milliseconds of CPU time also for strangers, get a tenth of the thread's time: then that
-//   listener's door is shut until more is due. A door is shut for 100 ms when nobody makes way and nothing can be
-//   accepted.
-// - Waits for nobody. A turn takes a bounded number of connections; silent ones cost nothing.
-// - A connection for which there is no memory is closed. The others, and the Doorway, go on.
+// - A connection has 5 s for its handshake, and no message of it is larger than the protocol needs.
+// - Unproven connections are at most a quarter of the process's file descriptors (RLIMIT_NOFILE) and 1024, for all
+//   Doorways of the process together. A Doorway may have 16 in any case. Beyond that, and when the process is out of
+//   descriptors, one is closed: of the source that has most of them (Crowd).
+// - TLS handshakes cost milliseconds of CPU time, also for strangers. So they get a tenth of the thread's time. Then
+//   that listener's door is shut until more is due. A door is also shut for 100 ms if no connection can be closed and
+//   none can be accepted.
+// - It never waits. A turn takes a bounded number of connections, and silent ones cost nothing.
+// - A connection without memory for it is closed. The others, and the Doorway, go on.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ class Doorway {
     Purpose purpose = Purpose::kControl;
     std::uint64_t key = 0, from = 0;  ///< StreamHandshake
   };
-  /// Called in step(), tend() and make_way(), in which they must not be called again. What they throw ends the
-  /// connection concerned, and nothing else.
+  /// Called in step(), tend() and make_way(), in which they must not be called again. An exception ends only the
+  /// connection concerned.
   struct Host {
     StreamHandshake::Find secret;
     std::function<void(Proven)> proven;
@@ -58,19 +58,19 @@ class Doorway {
   Status add(const Fd& listener, std::shared_ptr<const Tls> tls = nullptr);
   /// Readable when step() has something to do.
   [[nodiscard]] int fd() const noexcept { return open_.get(); }
-  /// Accepts connections, and takes the handshakes of those that have said something further.
+  /// Accepts connections, and advances the handshakes of connections that have sent something.
   void step() noexcept;
   /// Ends handshakes that take too long, and opens doors whose time has come. `now`: now_ns().
   void tend(std::uint64_t now) noexcept;
   /// Whether tend() has anything to wait for.
   [[nodiscard]] bool busy() const noexcept { return !arrivals_.empty() || shut_ != 0; }
-  /// Ends one unproven connection, if there is any: the process needs its descriptor.
+  /// Closes one unproven connection, if there is any, because the process needs its descriptor.
   bool make_way(const char* why) noexcept;
   [[nodiscard]] std::size_t unproven() const noexcept { return arrivals_.size(); }
 
  private:
-  /// Its epoll instance holds the listener and its unproven connections, and is in open_: one call shuts the door for
-  /// all of them.
+  /// Its epoll instance holds the listener and its unproven connections, and is in open_. So one call shuts the door
+  /// for all of them.
   struct Door {
     Fd events;
     const Fd* listener = nullptr;

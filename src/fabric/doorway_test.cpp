@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strangers at the listeners of a thread: what they cost it, and who makes way when descriptors run out.
+// Strangers at the listeners of a thread: their cost, and which of them are closed when descriptors run out.
 #include "fabric/doorway.hpp"
 #include "base/socket.hpp"
 #include "base/testing.hpp"
@@ -159,7 +159,7 @@ class Doorways : public testing::Test {
 TEST_F(Doorways, ProcessStopsDuringAHandshake_ExpectTheDoorToStayOpen) {
   testing_support::Certificates made;
   const auto tls = *Tls::server(made.files("authority", "agent", "IP:127.0.0.1"));
-  // Takes time, but no CPU's: as a stop of the process does.
+  // Takes time, but no CPU time, as a stop of the process does.
   const auto doorway = make([](int) { std::this_thread::sleep_for(500ms); });
   ASSERT_TRUE(doorway->add(listener, tls));
   const Fd first = connect();

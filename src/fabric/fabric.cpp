@@ -22,7 +22,7 @@
 namespace wherry::fabric {
 namespace {
 
-/// Which UCX transports serve a Wherry transport: none that opens a listening socket. `self` lets one process talk to
+/// The UCX transports for a Wherry transport. None of them opens a listening socket. `self` lets one process talk to
 /// itself (tests).
 const char* ucx_transports(Transport transport) {
   switch (transport) {
@@ -37,7 +37,7 @@ const char* ucx_transports(Transport transport) {
   return "self";
 }
 
-/// A UCX transport that must be among the context's resources for the Wherry transport to be had.
+/// A UCX transport that must be among the context's resources if the Wherry transport is to be available.
 bool has_resource(ucp_context_h context, Transport transport) {
   char* text = nullptr;
   std::size_t size = 0;
@@ -83,7 +83,7 @@ ucp_request_param_t params_for(Completion& done) {
   return params;
 }
 
-/// Turns what a UCX operation returned into a Status; counts it if it goes on.
+/// Turns the return value of a UCX operation into a Status, and counts the operation if it goes on.
 Status started(const char* what, ucs_status_ptr_t result, Completion& done) {
   if (result == nullptr) return ok_status();
   if (UCS_PTR_IS_ERR(result)) return failed(what, UCS_PTR_STATUS(result));
@@ -93,7 +93,7 @@ Status started(const char* what, ucs_status_ptr_t result, Completion& done) {
 
 ucs_status_t on_active_message(void* arg, const void* /*header*/, std::size_t /*header_length*/, void* data,
                                std::size_t length, const ucp_am_recv_param_t* param) {
-  // Senders force the eager protocol; a rendezvous descriptor is nothing of ours.
+  // Senders force the eager protocol, so a rendezvous descriptor is not ours.
   if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;
   const auto* handler = static_cast<const Worker::Handler*>(arg);
   handler->function(handler->context, ByteView(static_cast<const std::byte*>(data), length));
@@ -180,14 +180,12 @@ Result<std::shared_ptr<Context>> Context::create_ucx(Transport transport) {
   ucs_status_t status = ucp_config_read("WHERRY", nullptr, &config);
   if (status != UCS_OK) return failed("UCX configuration", status);
   ucp_config_modify(config, "TLS", ucx_transports(transport));
-  // A transport that is named must be used or be an error: no silent fallback, so no warning about it either.
+  // A named transport must be used or be an error. There is no silent fallback, so no warning about it either.
   ucp_config_modify(config, "WARN_UNUSED_ENV_VARS", "n");
-  // Pieces of one call that CMA works off before it looks at anything else: an offload of many columns is done in one
-  // go.
+  // Pieces of one call that CMA processes before other work, so an offload of many columns is done in one go.
   (void)ucp_config_modify(config, "CMA_TX_QUOTA", "32");
-  // mt_workers_shared stays off: it is for several workers in several threads at once (ucp.h). A context of ours has
-  // one worker, and threads that share it take turns under a lock that covers registration, too
-  // (FabricLock).
+  // mt_workers_shared stays off: it is for several workers in several threads at once (ucp.h). One of our contexts has
+  // one worker, and threads that share it take turns under a lock that also covers registration (FabricLock).
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
   params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM;
@@ -201,9 +199,11 @@ Result<std::shared_ptr<Context>> Context::create_ucx(Transport transport) {
   ucp_config_release(config);
   if (status != UCS_OK || !has_resource(context->context_, transport)) {
     return Status(StatusCode::kUnsupported,
-                  fmt::format("transport '{}' cannot be had here with UCX {} ({}); `ucx_info -d` lists what there is",
-                              to_string(transport), ucx_version(),
-                              status == UCS_OK ? "no such device" : ucs_status_string(status)));
+                  fmt::format("transport '{}' cannot be had here with UCX {}: {}{}", to_string(transport),
+                              ucx_version(), status == UCS_OK ? "no such device" : ucs_status_string(status),
+                              transport == Transport::kRdma
+                                  ? "; /sys/class/infiniband lists the RDMA devices that this machine has"
+                                  : ""));
   }
   context->transport_ = transport;
   return context;
@@ -256,7 +256,7 @@ Status Context::has_room(std::size_t bytes) const {
 Result<Region> Context::allocate(std::size_t bytes) {
   WHERRY_TRY(has_room(bytes));
   if (context_ == nullptr) {
-    // Populated: every page is touched, as below.
+    // Populated: every page is touched.
     void* const memory =
         mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (memory == MAP_FAILED) {
@@ -325,7 +325,7 @@ Result<std::unique_ptr<Worker>> Worker::create(std::shared_ptr<Context> context)
 }
 
 Worker::~Worker() {
-  // In a child of fork() neither: the parent uses the same epoll instance.
+  // Not in a child of fork() either, because the parent uses the same epoll instance.
   if (context_->inherited()) (void)stream_.release();
   if (worker_ != nullptr && !context_->inherited()) ucp_worker_destroy(worker_);
 }
@@ -410,7 +410,8 @@ Result<Endpoint> Endpoint::connect(Worker& worker, ByteView peer_address, const 
   const ucs_status_t status = ucp_ep_create(worker.handle(), &params, &endpoint.ep_);
   if (status != UCS_OK) {
     endpoint.ep_ = nullptr;
-    // Through shared memory there is nobody to be away: it is the way that does not exist (another user's memory, say).
+    // With shared memory this does not mean that the peer is absent: its memory cannot be reached (it may belong to
+    // another user).
     return Status(
         transport == Transport::kShm ? StatusCode::kUnsupported : StatusCode::kUnavailable,
         fmt::format(
@@ -458,13 +459,13 @@ Endpoint::~Endpoint() {
   if (ep_ == nullptr) return;
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-  // By force where UCX offers it: it asks nothing of the peer. Without a failure handler UCX refuses that, and keeps
-  // the endpoint and what it mapped of the peer; there a close flushes, and gets and puts through shared memory end by
-  // themselves, whether the peer lives or not.
+  // Closes by force if UCX offers it, because that asks nothing of the peer. Without a failure handler UCX refuses
+  // that, and keeps the endpoint and its mappings of the peer. There a close flushes. Gets and puts through shared
+  // memory end by themselves, whether the peer lives or not.
   params.flags = notices_failures(worker_->context()->transport()) ? UCP_EP_CLOSE_FLAG_FORCE : 0;
   ucs_status_ptr_t request = ucp_ep_close_nbx(counted(), &params);
   if (UCS_PTR_IS_PTR(request)) {
-    // Ends within a few progress calls. Only messages that a dead process left no room for wait longer: those stay with
+    // Ends within a few progress calls. Only messages for which a dead process left no room wait longer. They stay with
     // the worker.
     const Deadline deadline(std::chrono::seconds(2));
     while (ucp_request_check_status(request) == UCS_INPROGRESS && !deadline.passed())
@@ -525,7 +526,7 @@ Result<RemoteRegion> Endpoint::unpack(ByteView key, std::uint64_t base, std::uin
   }
   if (ep_ == nullptr) return Status(StatusCode::kUnavailable, "remote key: there is no connection any more");
   if (key.empty()) return Status(StatusCode::kProtocol, "remote key: it is empty");
-  // UCX is not told where the key ends, and reads on as long as the key says: into zeros, then.
+  // UCX does not know where the key ends, and reads as far as the key says. So it must read zeros behind the key.
   constexpr std::size_t kSlack = 1024;
   Bytes padded(key.size() + kSlack);
   std::ranges::copy(key, padded.begin());
@@ -540,7 +541,7 @@ Result<RemoteRegion> Endpoint::unpack(ByteView key, std::uint64_t base, std::uin
   region.size_ = size;
   void* local = nullptr;
   if (ucp_rkey_ptr(region.key_, base, &local) != UCS_OK) return region;
-  // UCX's own gets and puts load and store there, too: what is not as large as it was said to be is of no use at all.
+  // UCX's own gets and puts also load and store there. So memory that is smaller than claimed is useless.
   region.mapped_ = static_cast<std::byte*>(local);
   const auto there = shared_bytes(owner, base, region.mapped_);
   if (!there || *there < size) {

@@ -1,10 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
-// The wire behind a few verbs: register, connect, send, get, put, progress. Through shared memory and RDMA it is UCX
-// (fabric.cpp is the only file that includes <ucp/...>), over TCP the stream transport (stream_link.hpp): UCX's TCP
-// listens, and asks nobody who connects there for a secret, so no context of UCX has it.
+// SPDX-License-Identifier: Apache-2.0 The wire behind a few verbs: register, connect, send, get, put, progress. Through
+// shared memory and RDMA it is UCX (fabric.cpp is the only file that includes <ucp/...>). For TCP it is the stream
+// transport (stream_link.hpp). UCX's TCP listens, and does not ask a peer for a secret, so no UCX context uses it.
 //
-// Threads: a Context and everything made from it, a Region's end included, belong to one thread at a time. Threads that
-// take turns need a lock of their own around every call.
+// Threads: a Context and everything made from it belong to one thread at a time, also when a Region ends. Threads that
+// take turns need their own lock around every call.
 #pragma once
 
 #include <sys/types.h>
@@ -42,7 +41,7 @@ struct StreamOptions;
 /// "1.22.0"
 std::string ucx_version();
 
-/// Registered local memory. Move-only; deregisters (and frees, if Wherry allocated it) on destruction.
+/// Registered local memory. Move-only. The destructor deregisters it (and frees it, if Wherry allocated it).
 class Region {
  public:
   Region() noexcept = default;
@@ -59,7 +58,7 @@ class Region {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] ucp_mem* handle() const noexcept { return memory_; }
   explicit operator bool() const noexcept { return context_ != nullptr; }
-  /// Appends what a peer needs to reach this memory. Empty on failure (no transport of the context can).
+  /// Appends the key with which a peer reaches this memory. Empty on failure (no transport of the context can).
   Status pack_key(Bytes& out) const;
 
  private:
@@ -75,9 +74,9 @@ class Region {
 /// UCX's objects that a child of fork() inherits stay as they are: their ends would reach into the parent.
 class Context : public std::enable_shared_from_this<Context> {
  public:
-  /// kUnsupported, with what there is, when the transport cannot be had on this machine or with this UCX.
-  /// kAuto: rdma if there is a device, else tcp. Opens no socket; UCX gets the transports named here, whatever
-  /// $UCX_TLS says.
+  /// kUnsupported, with the available transports, if this machine or this UCX does not have the transport.
+  /// kAuto: rdma if there is a device, else tcp. Opens no socket. UCX gets the transports named here, whatever $UCX_TLS
+  /// says.
   static Result<std::shared_ptr<Context>> create(Transport transport);
   ~Context();
   Context(const Context&) = delete;
@@ -85,17 +84,17 @@ class Context : public std::enable_shared_from_this<Context> {
 
   /// Registers memory that the caller owns and keeps mapped until the Region is gone.
   Result<Region> register_memory(void* data, std::size_t bytes);
-  /// Allocates page-aligned shared memory that a peer on the same machine can map; every page is touched.
-  /// kResourceExhausted, with nothing taken, when there is less free than that; the message says how much, and where.
+  /// Allocates page-aligned shared memory that a peer on the same machine can map. Touches every page.
+  /// kResourceExhausted, with nothing taken, if less is free. The message says how much, and where.
   Result<Region> allocate(std::size_t bytes);
 
   [[nodiscard]] Transport transport() const noexcept { return transport_; }
-  /// What lies in live Regions. Of Transport::kTcp only.
+  /// The content of live Regions. Only for Transport::kTcp.
   [[nodiscard]] const RegisteredMemory& registered() const noexcept { return registered_; }
   [[nodiscard]] ucp_context* handle() const noexcept { return context_; }
   [[nodiscard]] bool inherited() const noexcept { return mark_.inherited(); }
-  /// Every call into UCX counts itself here. ThreadSanitizer does not look into UCX: two calls at a time, by threads
-  /// without a common lock, are a race on this number, which it does see.
+  /// Every call into UCX counts itself here. ThreadSanitizer does not look into UCX. But two calls at once, by threads
+  /// without a common lock, are a race on this number, and it detects that.
   void count_call() noexcept { ++calls_; }
 
  private:
@@ -111,10 +110,10 @@ class Context : public std::enable_shared_from_this<Context> {
   Transport transport_ = Transport::kAuto;
 };
 
-/// Whether Transport::kRdma can be had here. The first call asks UCX, which takes tens of milliseconds.
+/// Whether Transport::kRdma is available here. The first call asks UCX, which takes tens of milliseconds.
 [[nodiscard]] bool rdma_is_here();
 
-/// A message handler: `from` is nothing that can be trusted; `data` is valid during the call only.
+/// A message handler. Do not trust `from`. `data` is valid only during the call.
 using MessageHandler = void (*)(void* context, ByteView data);
 
 class Worker {
@@ -124,15 +123,15 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// What a peer needs to connect to this worker; over TCP empty before listen(). It holds a secret.
+  /// The address with which a peer connects to this worker; over TCP empty before listen(). It holds a secret.
   [[nodiscard]] const Bytes& address() const noexcept { return address_; }
-  /// Opens a listener for other workers (TCP only; the others need none).
+  /// Opens a listener for other workers (only TCP needs one).
   Status listen(const StreamOptions& options);
-  /// Null but for Transport::kTcp.
+  /// Null except for Transport::kTcp.
   [[nodiscard]] StreamWorker* stream() const noexcept { return stream_.get(); }
   /// Number of events handled; handlers and completions run inside.
   unsigned progress() noexcept;
-  /// One handler per id, for the life of the worker.
+  /// One handler for each id, for the life of the worker.
   Status on_message(unsigned id, MessageHandler handler, void* context);
   [[nodiscard]] const std::shared_ptr<Context>& context() const noexcept { return context_; }
   [[nodiscard]] ucp_worker* handle() const noexcept { return worker_; }
@@ -154,7 +153,7 @@ class Worker {
 
 class Endpoint;
 
-/// What a peer says of a region of its: where it is and how to reach it.
+/// A peer's description of one of its regions: its address, and the key to reach it.
 struct RemoteKey {
   std::uint64_t base = 0;
   std::uint64_t size = 0;
@@ -180,7 +179,7 @@ class RemoteRegion {
   [[nodiscard]] bool contains(std::uint64_t address, std::uint64_t bytes) const noexcept {
     return address >= base_ && bytes <= size_ && address - base_ <= size_ - bytes;
   }
-  /// Where the peer's `address` is in this process; null if the region cannot be mapped (then get and put it).
+  /// The place of the peer's `address` in this process. Null if the region cannot be mapped (then get and put it).
   [[nodiscard]] std::byte* mapped(std::uint64_t address) const noexcept {
     return mapped_ == nullptr ? nullptr : mapped_ + (address - base_);
   }
@@ -199,9 +198,9 @@ class RemoteRegion {
   ProcessMark mark_;
 };
 
-/// One connection of a worker to a peer's worker. Move-only; closes without waiting for the peer: what is under way
-/// then fails, which its Completions hear before the destructor returns. Over TCP the endpoints of a worker to one peer
-/// share their connection: where one goes with operations under way, of whichever, the others fail, too.
+/// One connection of a worker to a peer's worker. Move-only. Closes without waiting for the peer. Operations in flight
+/// then fail, and their Completions are told before the destructor returns. Over TCP the endpoints of a worker to one
+/// peer share their connection. If one of them closes while any operation is in flight, the others fail as well.
 class Endpoint {
  public:
   /// `who`: names the peer in errors.
@@ -215,8 +214,8 @@ class Endpoint {
   Endpoint& operator=(const Endpoint&) = delete;
   ~Endpoint();
 
-  /// Sends `data` to the peer's handler `id`. The bytes must stay unchanged until `done` has no pending operation; in
-  /// the usual case they are copied out before the call returns and `done` is not touched.
+  /// Sends `data` to the peer's handler `id`. The bytes must stay unchanged until `done` has no pending operation.
+  /// Usually they are copied before the call returns, and `done` is not touched.
   Status send(unsigned id, ByteView data, Completion& done);
   /// Gets remote bytes into registered local memory.
   Status get(std::byte* to, const Region& local, const RemoteRegion& from, std::uint64_t address, std::size_t bytes,
@@ -226,22 +225,22 @@ class Endpoint {
   /// Completes once all puts posted before it are visible to the peer.
   Status flush(Completion& done);
 
-  /// `key`: as the peer's Region::pack_key made it. It must come from a peer that was authenticated: UCX trusts it.
-  /// `base` and `size`: what the peer says of its region. Where memory of the peer can be mapped, the peer must be
-  /// process `owner` of this machine, and what it says is checked: kInvalidArgument when there is less memory, or other
+  /// `key`: as made by the peer's Region::pack_key. It must come from an authenticated peer, because UCX trusts it.
+  /// `base` and `size`: the peer's claims about its region. If memory of the peer can be mapped, the peer must be
+  /// process `owner` of this machine, and its claims are checked: kInvalidArgument if there is less memory, or other
   /// memory.
   Result<RemoteRegion> unpack(ByteView key, std::uint64_t base, std::uint64_t size, pid_t owner) const;
   /// Transports in use, as UCX names them: "posix/memory cma/memory".
   [[nodiscard]] std::string transports() const;
   explicit operator bool() const noexcept { return ep_ != nullptr || link_ != nullptr; }
-  /// Ok, or why nothing goes to or comes from the peer any more, as far as that is known.
+  /// Ok, or the known reason why no more data go to or come from the peer.
   [[nodiscard]] Status status() const;
   [[nodiscard]] bool failed() const noexcept;
-  /// The peer writes, and reads what is asked of it, by itself, as soon as it gets to it: gets and puts need its
-  /// progress, puts arrive in the order of their posting, and a get that fails does no harm to the others.
+  /// The peer writes, and answers reads, by itself when it makes progress. So gets and puts need its progress, puts
+  /// arrive in the order of their posting, and a failed get does not harm the others.
   [[nodiscard]] bool streams() const noexcept { return link_ != nullptr; }
-  /// This side sends nothing more, of its own accord; else the peer takes the end for a failure. TCP only; false: it
-  /// has not left yet, ask again.
+  /// This side sends nothing more by itself. Without this call, the peer takes the end for a failure. TCP only. False:
+  /// the message has not left yet, ask again.
   bool say_bye();
 
  private:

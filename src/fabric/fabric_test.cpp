@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The owner of the memory is another process that sleeps in read(2) and makes no progress call: what completes is
-// one-sided.
+// The owner of the memory is another process that sleeps in read(2) and makes no progress call. So an operation that
+// completes is one-sided.
 #include "fabric/fabric.hpp"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ Bytes read_bytes(int fd) {
   return read_all(fd, b.data(), n) ? b : Bytes();
 }
 
-/// A process that owns memory, tells how to reach it, and sleeps until it is told to go on.
+/// A process that owns memory, reports how to reach it, and sleeps until it is told to continue.
 class Owner {
  public:
   Owner(Transport transport, bool progress) {
@@ -139,7 +139,7 @@ class Owner {
         write_all(from_[1], "d", 1);
       }
     }
-    // Mapped memory and registrations go with the process: what this test is about has happened.
+    // Mapped memory and registrations end with the process. The test has made its checks by then.
     _exit(0);
   }
 
@@ -256,7 +256,7 @@ TEST(Endpoints, KeyUnpackedWhereThereIsNone_ExpectAnError) {
   EXPECT_EQ(Endpoint().unpack(Bytes(8), 0, 8, getpid()).status().code(), StatusCode::kUnavailable);
 }
 
-/// Of memory that nobody has: an address space of 8 EiB.
+/// More memory than any machine has: an address space of 8 EiB.
 TEST(Allocation, MoreThanIsFree_ExpectARefusalThatSaysHowMuchThereIs) {
   for (const Transport transport : {Transport::kShm, Transport::kTcp}) {
     const auto context = *Context::create(transport);

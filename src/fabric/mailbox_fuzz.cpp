@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader of a mailbox whose memory holds anything: never reads or writes outside it, and ends.
+// The reader of a mailbox with arbitrary memory: it never reads or writes outside the memory, and it ends.
 #include <cstdlib>
 #include <cstring>
 
@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   MailboxReader reader({memory, kBytes});
   MailboxRecord record;
   std::uint64_t sum = 0;
-  // What was read is not cleared here, so a lap may find the same records again: two laps show all there is to see.
+  // Read records are not cleared here, so a lap may find the same records again. Two laps show everything.
   for (int i = 0; i < 2048; ++i) {
     if (reader.try_read(record) != MailboxReader::Outcome::kRecord) break;
     if (record.payload.size() > 4096 || record.kind == 0 || record.kind == Mailbox::kSkip) std::abort();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gets from the memory of a process on the same machine, many pieces a system call.
 //
-// UCX issues one process_vm_readv(2) for each get and each 512 KiB of it; an offload of many columns pays for every one
-// (0.5 to 1 us). The call itself takes lists on both sides. One-sided like any CMA get: the owner of the memory takes
-// no part, and may be asleep.
+// UCX issues one process_vm_readv(2) for each get and each 512 KiB of it. An offload of many columns pays for each one
+// (0.5 to 1 us). The call itself takes lists on both sides. Like any CMA get it is one-sided: the owner of the memory
+// takes no part, and may be asleep.
 #pragma once
 
 #include <sys/types.h>
@@ -25,16 +25,16 @@ class ProcessReader {
 
   explicit ProcessReader(pid_t pid) noexcept : pid_(pid) {}
 
-  /// Notes one piece; `bytes` > 0. True: there is room for more; false: call read() before the next.
+  /// Notes one piece; `bytes` > 0. True: there is room for more. False: call read() before the next.
   [[nodiscard]] bool add(std::byte* to, std::uint64_t from, std::size_t bytes) noexcept {
     local_[count_] = {to, bytes};
     remote_[count_] = {reinterpret_cast<void*>(from), bytes};
     return ++count_ < kPieces;
   }
-  /// Reads all pieces noted since the last call; forgets them in any case. kSourceFault when some of the memory cannot
-  /// be read (what lies before it may have been), kUnavailable when the process is gone, kPermissionDenied.
+  /// Reads all pieces noted since the last call, and forgets them in any case. kSourceFault if some of the memory
+  /// cannot be read (memory before it may have been read), kUnavailable if the process is gone, kPermissionDenied.
   Status read();
-  /// After a failed read(): the piece, counted from the first add(), whose memory could not be read.
+  /// After a failed read(): the unreadable piece, counted from the first add().
   [[nodiscard]] std::size_t failed() const noexcept { return failed_; }
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which memory a process has registered, where no transport keeps that itself (TCP): a peer may read this and no other.
+// The memory that a process has registered, if the transport does not record that itself (TCP). A peer may read only
+// this memory.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-// Where UCX makes its segments of shared memory. Each has a name for a moment, from its creation until UCX has mapped
-// it; a process that is killed then leaves the segment, and its memory, behind. So every process has a directory of its
-// own for them, which it holds locked, and every process that starts removes the directories that nobody holds any
-// more.
+// SPDX-License-Identifier: Apache-2.0 The directory in which UCX makes its segments of shared memory. Each has a name
+// for a moment, from its creation until UCX has mapped it. A process that is killed then leaves the segment, and its
+// memory, behind. So every process has its own locked directory for segments, and every starting process removes
+// directories without a lock.
 #pragma once
 
 #include <sys/types.h>
@@ -15,9 +14,9 @@ namespace wherry::fabric {
 
 class SegmentDirectory {
  public:
-  /// This process's directory, /dev/shm/wherry-<uid>/<random>; made by the first call, after what dead processes of
-  /// this user left there has been removed; it goes with the last reference. Null where it cannot be had (no /dev/shm,
-  /// or somebody else made wherry-<uid> first): then UCX's own place has to do. Thread-safe.
+  /// This process's directory, /dev/shm/wherry-<uid>/<random>. The first call makes it, after removing the directories
+  /// of dead processes of this user. It is removed with the last reference. Null if it cannot be made (no /dev/shm, or
+  /// another user made wherry-<uid> first). Then UCX's default place is used. Thread-safe.
   static std::shared_ptr<const SegmentDirectory> get(const std::string& shared_memory = "/dev/shm");
   ~SegmentDirectory();
   SegmentDirectory(const SegmentDirectory&) = delete;

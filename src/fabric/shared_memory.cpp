@@ -16,7 +16,7 @@
 namespace wherry::fabric {
 namespace {
 
-/// What of a file lies at an address, and up to where.
+/// The file at an address: its part, and its end.
 struct Mapping {
   std::uint64_t bytes = 0;  ///< from the address on; 0: no shared mapping is there
   std::uint64_t offset = 0;
@@ -45,12 +45,12 @@ Result<Mapping> mapping_at(pid_t pid, std::uint64_t address) {
   return Mapping{};
 }
 
-/// By a system call, which fails where a load would be the end of the process.
+/// Uses a system call, which fails where a load would end the process.
 bool readable(const std::byte* at) {
   std::byte byte{};
   ProcessReader self(getpid());
   (void)self.add(&byte, reinterpret_cast<std::uint64_t>(at), 1);
-  // Where the call is forbidden nothing is known; shared memory is not used there (AgentClient::post_probe).
+  // If the call is forbidden the answer is unknown, and shared memory is not used (AgentClient::post_probe).
   return self.read().code() != StatusCode::kSourceFault;
 }
 
@@ -63,7 +63,7 @@ Result<std::size_t> shared_bytes(pid_t owner, std::uint64_t base, const std::byt
     return Status(StatusCode::kInvalidArgument, fmt::format("process {} has other memory there", owner));
   const std::size_t both = std::min(theirs.bytes, ours.bytes);
   if (readable(here + both - 1)) return both;
-  // A file ends once: what can be read is the beginning.
+  // A file has one end, so the readable part is the beginning.
   std::size_t some = 0;
   std::size_t too_many = both;
   while (too_many - some > 1) {

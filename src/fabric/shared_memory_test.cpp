@@ -15,7 +15,7 @@ namespace {
 
 const std::size_t kPage = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 
-/// A file in memory, mapped twice, as by its owner and by a peer: only that both are this process.
+/// A file in memory, mapped twice, as by its owner and by a peer, but both are this process.
 class File {
  public:
   File(std::size_t pages, std::size_t owners, std::size_t mine)

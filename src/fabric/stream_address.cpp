@@ -119,7 +119,7 @@ Result<Fd> listen_on(const std::vector<std::string>& hosts) {
   if (hosts.size() == 1) return listen_tcp({hosts.front(), 0});
   const bool only_v6 = std::ranges::none_of(hosts, [](const std::string& host) { return host.find('.') != host.npos; });
   const bool any_v6 = std::ranges::any_of(hosts, [](const std::string& host) { return host.find(':') != host.npos; });
-  // "::" takes both kinds, unless the machine is told otherwise.
+  // "::" accepts both kinds, unless the machine is configured otherwise.
   if (any_v6) {
     if (auto both = listen_tcp({"::", 0}); both || only_v6) return both;
   }

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Where the listener of a worker is, and the secret that lets in: what processes of a job tell each other.
+// SPDX-License-Identifier: Apache-2.0 The address of a worker's listener, and its secret. Processes of a job exchange
+// both.
 #pragma once
 
 #include <string>
@@ -17,13 +17,13 @@ struct StreamAddress {
   std::vector<HostPort> candidates;  ///< one of them reaches it
 };
 Bytes encode(const StreamAddress& address);
-/// kProtocol for what does not parse.
+/// kProtocol if it does not parse.
 Result<StreamAddress> decode_stream_address(ByteView in);
 
-/// Numeric addresses of this machine: of a network interface, the one given, or all (loopback only if there is no
+/// Numeric addresses of this machine: those of a network interface, the given one, or all (loopback only if there is no
 /// other). kInvalidArgument: there is none.
 Result<std::vector<std::string>> addresses_of(const std::string& interface_or_address);
-/// A listener for these addresses: on the one, or on every address of the machine.
+/// A listener for these addresses: on the only one, or on every address of the machine.
 Result<Fd> listen_on(const std::vector<std::string>& hosts);
 /// Those in a network of this machine's first.
 void nearest_first(std::vector<HostPort>& candidates);

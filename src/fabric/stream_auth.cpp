@@ -150,14 +150,14 @@ Status StreamHandshake::on_verdict(const Bytes& binding) {
   if (in.get<std::uint64_t>() != 0)
     return {StatusCode::kPermissionDenied, "wrong token: take it from the session file that this agent wrote"};
   if (equal_secrets(ByteView(in_).subspan(8), proof("server", binding))) return ok_status();
-  return {StatusCode::kPermissionDenied, "the other side does not know the secret: it is not who it should be"};
+  return {StatusCode::kPermissionDenied, "the other side does not know the secret: it is the wrong process"};
 }
 
 Result<bool> StreamHandshake::take(ByteView bytes, const Bytes& binding) {
   append(in_, bytes);
   if (in_.size() > wanted_) return Status(StatusCode::kProtocol, "more than a step of the handshake takes");
   if (step_ == Step::kDone) return true;
-  // Who says something else is not waited for.
+  // A peer that sends something else is refused at once.
   std::uint32_t magic = 0;
   if ((step_ == Step::kOpening || step_ == Step::kAnswer) && in_.size() >= sizeof magic) {
     std::memcpy(&magic, in_.data(), sizeof magic);

@@ -1,14 +1,14 @@
-// SPDX-License-Identifier: Apache-2.0
-// Who is at the other end of a connection: both sides prove that they know a secret before anything else is read.
+// SPDX-License-Identifier: Apache-2.0 Authenticates a connection: both sides prove that they know a secret before
+// anything else is read.
 //
 //   client                                              server
 //     opening (purpose, which secret, who, nonce) ->
 //                                                 <-    answer (nonce), or its version and the end
 //     HMAC(secret, "client", opening, answer)     ->
 //                                                 <-    verdict, HMAC(secret, "server", opening, answer)
-// All messages have fixed sizes. HMAC is HMAC-SHA-256; nonces have 32 bytes and are new for each connection, so that
-// nothing recorded can be used again; under TLS the HMACs cover the connection's exporter (RFC 5705), so that nobody
-// can pass them on. The secret itself never travels.
+// All messages have fixed sizes. HMAC is HMAC-SHA-256; nonces have 32 bytes and are new for each connection, so a
+// recorded exchange cannot be replayed. Under TLS the HMACs cover the connection's exporter (RFC 5705), so an attacker
+// cannot relay them. The secret itself never travels.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ using Secret = std::string;
 /// A secret for one use, made from another.
 Secret derive(const Secret& secret, std::string_view use, std::uint64_t number);
 
-/// What a connection is for.
+/// The purpose of a connection.
 enum class Purpose : std::uint16_t {
   kControl = 1,  ///< a client's control connection
   kData,         ///< its data connection
@@ -46,18 +46,19 @@ class StreamHandshake {
   static constexpr std::size_t kProof = 32;
   static constexpr std::size_t kVerdict = 8 + kProof;
 
-  /// `key`: which of the server's secrets is meant; `from`: who the client is, where that matters. Neither is secret.
+  /// `key`: selects one of the server's secrets. `from`: identifies the client, if needed. Neither is secret.
   static StreamHandshake client(Purpose purpose, std::uint64_t key, Secret secret, std::uint64_t from = 0);
-  /// `find`: the secret for a purpose and a key; none: the client will be refused, at the end, as with a wrong one.
+  /// `find`: the secret for a purpose and a key. None: the client is refused at the end, as with a wrong secret.
   using Find = std::function<std::optional<Secret>(Purpose, std::uint64_t)>;
   static StreamHandshake server(Find find);
 
-  /// Takes the handshake as far as it goes without waiting. True: done, and not a byte beyond it was read. An error
-  /// ends the connection. kUnavailable: closed; kProtocol: this is not the handshake; kVersionMismatch;
+  /// Advances the handshake as far as possible without waiting. True: it is done, and no byte beyond it was read. An
+  /// error ends the connection. kUnavailable: closed; kProtocol: this is not the handshake; kVersionMismatch;
   /// kPermissionDenied.
   Result<bool> advance(ByteStream& stream);
 
-  /// The parts of advance(), for tests: bytes that the other side must send next, what they mean, and what to send.
+  /// The parts of advance(), for tests: the number of bytes that the other side must send next, their meaning, and the
+  /// bytes to send.
   [[nodiscard]] std::size_t wanted() const noexcept { return wanted_ - in_.size(); }
   Result<bool> take(ByteView bytes, const Bytes& binding);
   [[nodiscard]] Bytes& out() noexcept { return out_; }
@@ -84,7 +85,7 @@ class StreamHandshake {
   Status failure_;    ///< known, but the other side has not been told all of it yet
 };
 
-/// The client's side, waiting for the server's, at most until the deadline.
+/// The client's side. It waits for the server's, at most until the deadline.
 Status prove(ByteStream& stream, Purpose purpose, std::uint64_t key, const Secret& secret, const Deadline& deadline);
 
 }  // namespace wherry::fabric

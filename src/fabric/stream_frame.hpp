@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of the stream transport, and the parser that takes them apart without copying their bodies: whoever reads from
-// the connection reads straight to where a body belongs.
+// Frames of the stream transport, and a parser that splits them without copying their bodies. Code that reads from the
+// connection reads directly into a body's destination.
 #pragma once
 
 #include <array>
@@ -40,10 +40,11 @@ class FrameReader {
   class Sink {
    public:
     virtual ~Sink() = default;
-    /// A head has come. Where its body goes: head.bytes, or a first part of that. An error ends the stream; so the sink
-    /// says which frames there are, and how long they may be, before memory is found for them.
+    /// A head has come. Returns the destination of its body: head.bytes, or a first part of that. An error ends the
+    /// stream. So the sink decides which frames exist, and how long they may be, before memory is allocated for them.
     virtual Result<std::span<std::byte>> on_head(const FrameHead& head) = 0;
-    /// The first `have` bytes of the body are there. Where the next ones go: not none, and not more than are missing.
+    /// The first `have` bytes of the body have arrived. Returns the destination of the next ones: at least one byte,
+    /// and at most the missing ones.
     virtual Result<std::span<std::byte>> on_part(const FrameHead& /*head*/, std::uint64_t /*have*/) {
       return Status(StatusCode::kInternal, "no room for the body of a frame");
     }
@@ -51,9 +52,9 @@ class FrameReader {
     virtual Status on_frame(const FrameHead& head) = 0;
   };
   explicit FrameReader(Sink& sink) noexcept : sink_(sink) {}
-  /// Where the next bytes of the stream go; never empty.
+  /// The destination of the next bytes of the stream. Never empty.
   [[nodiscard]] std::span<std::byte> wanted() noexcept { return in_body_ ? rest_ : std::span(head_).subspan(have_); }
-  /// The first `bytes` of wanted() have been filled. After an error the reader is of no use any more.
+  /// The first `bytes` of wanted() have been filled. After an error the reader cannot be used any more.
   Status filled(std::size_t bytes);
   /// The same with a copy, for any number of bytes.
   Status feed(ByteView bytes);

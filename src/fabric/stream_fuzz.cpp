@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as frames: however they are cut into pieces, the same frames come out, no body is longer than its limit,
-// and no byte goes where it was not asked for.
+// Arbitrary bytes as frames. For any division into pieces the same frames result, no body is longer than its limit, and
+// no byte goes to an unrequested place.
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::size_t at = 0; at < bytes.size() && t; at += step)
     t = other.feed(bytes.subspan(at, std::min(step, bytes.size() - at)));
   if (s.code() != t.code() || whole.log != pieces.log) std::abort();
-  // Frames are what was sent, without a byte left out between them.
+  // Frames equal the sent ones, without a missing byte between them.
   if (whole.log.size() > bytes.size() ||
       (!whole.log.empty() && std::memcmp(whole.log.data(), bytes.data(), whole.log.size()) != 0))
     std::abort();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One proven connection of the stream transport: messages, gets and puts as frames, both ways.
 //
-// A get is a read frame; the other side looks whether the memory is registered, and answers with a data frame that is
-// written from there and received to where it belongs, without a copy between, and a done frame. A put is a frame that
-// the other side writes where it allows that. So both are emulated: they need the other side's progress.
+// A get is a read frame. The other side checks that the memory is registered. It answers with a data frame, which is
+// written from there and received at its destination without a copy between, and with a done frame. A put is a frame
+// that the other side writes if it permits that. So both are emulated: they need the other side's progress.
 #pragma once
 
 #include <array>
@@ -21,10 +21,10 @@
 
 namespace wherry::fabric {
 
-/// Not thread-safe. Neither pump() nor what calls it blocks.
+/// Not thread-safe. Neither pump() nor functions that call it block.
 class StreamLink final : private FrameReader::Sink {
  public:
-  /// What the other side may do here. Asked for each frame.
+  /// The rights of the other side. Asked for each frame.
   class Host {
    public:
     virtual ~Host() = default;
@@ -33,10 +33,11 @@ class StreamLink final : private FrameReader::Sink {
     [[nodiscard]] virtual std::size_t largest_message() const = 0;
     virtual void on_message(std::uint32_t id, ByteView message) = 0;
   };
-  /// Reads that may wait for an answer: get() holds back those beyond it, and a peer that sends more is cut off.
+  /// Reads that may wait for an answer. get() holds back those beyond the limit, and a peer that sends more is
+  /// disconnected.
   static constexpr std::size_t kMaxReads = 4096;
 
-  /// Without a stream: what is sent waits until there is one. `host` outlives the link.
+  /// Without a stream, messages wait until there is one. `host` outlives the link.
   explicit StreamLink(Host& host);
   ~StreamLink() override;
   StreamLink(const StreamLink&) = delete;
@@ -44,15 +45,16 @@ class StreamLink final : private FrameReader::Sink {
   void attach(std::unique_ptr<ByteStream> stream);
   [[nodiscard]] ByteStream* stream() noexcept { return stream_.get(); }
 
-  // As Endpoint's; an operation that is not done when the call returns is counted in `done`.
+  // As Endpoint's. An operation that is not done when the call returns is counted in `done`.
   Status send(std::uint32_t id, ByteView message, Completion& done);
   Status get(std::byte* to, std::uint64_t address, std::size_t bytes, Completion& done);
   Status put(const std::byte* from, std::uint64_t address, std::size_t bytes, Completion& done);
   Status flush(Completion& done);
-  /// Says, once, that this side leaves; nothing more may be sent. Whether all that was sent has gone.
+  /// Tells the other side, once, that this side leaves. Nothing more may be sent. Returns whether the kernel has
+  /// accepted all sent bytes.
   bool say_bye();
 
-  /// Reads and writes as far as that goes without waiting, about `budget` bytes each way; true if any went.
+  /// Reads and writes as far as possible without waiting, about `budget` bytes each way. True if any moved.
   bool pump(std::size_t budget) noexcept;
   /// The last pump() stopped because of its budget, not because there was nothing more.
   [[nodiscard]] bool unfinished() const noexcept { return unfinished_; }
@@ -65,9 +67,10 @@ class StreamLink final : private FrameReader::Sink {
   [[nodiscard]] const Status& status() const noexcept { return status_; }
   /// An operation has not told its Completion yet.
   [[nodiscard]] bool under_way() const noexcept;
-  /// Ends the connection; what is not done fails.
+  /// Ends the connection; unfinished operations fail.
   void close(Status why) noexcept;
-  /// One of two connections with another process: its end alone says nothing of the other side, which may have left.
+  /// One of two connections with another process. Its end alone does not tell whether the other side was lost or has
+  /// left.
   void set_paired() noexcept { paired_ = true; }
   /// The other side cannot be reached, whatever the connection's own state.
   void lose(Status why) noexcept;
@@ -78,7 +81,7 @@ class StreamLink final : private FrameReader::Sink {
   [[nodiscard]] std::string kind() const { return "stream/" + (stream_ ? stream_->kind() : std::string("none")); }
 
  private:
-  /// A frame on its way out: head and small body, body elsewhere, and, of an answer to a read, the done frame.
+  /// An outgoing frame: head and small body, body elsewhere, and, for an answer to a read, the done frame.
   struct Out {
     std::array<std::byte, sizeof(FrameHead) + 8 + kMaxPutBytes> head;
     std::size_t head_bytes = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences against a link and a handshake: the other side sends any frames, in any pieces, while this side sends, gets
-// and flushes; memory may be unreadable. Whatever comes, each operation reports once, nothing is written but where a
-// get or a put may write, and nothing is read that was not offered.
+// Sequences against a link and a handshake. The other side sends any frames, in any pieces, while this side sends, gets
+// and flushes. Memory may be unreadable. For any input, each operation reports once, writes go only where a get or a
+// put may write, and reads touch only offered memory.
 #include <algorithm>
 #include <array>
 #include <cstdlib>

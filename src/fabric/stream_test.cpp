@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stream transport between two ends in one process: who is let in, what may be asked for, and what becomes of the
-// rest.
+// The stream transport between two ends in one process: which peers are admitted, which requests are allowed, and what
+// happens to the others.
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <openssl/evp.h>

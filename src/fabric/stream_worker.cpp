@@ -39,7 +39,7 @@ constexpr std::uint64_t kTellEveryNs = 10'000'000'000;         // refusals share
 struct Watch : std::enable_shared_from_this<Watch> {
   Watch(asio::io_context& io, std::atomic<unsigned>& news_, int fd) : descriptor(io, fd), news(news_) {}
   ~Watch() { stop(); }
-  /// Before the socket is closed, which is the stream's; handlers under way may hold the watch for longer.
+  /// Called before the stream closes its socket. Handlers in progress may hold the watch for longer.
   void stop() {
     if (descriptor.is_open()) (void)descriptor.release();
   }
@@ -181,7 +181,7 @@ Status StreamWorker::Impl::open_door() {
   return ok_status();
 }
 
-/// Strangers may come: what they send is a handshake of fixed size, within a few seconds, or the end.
+/// Any process may connect. It must complete a handshake of fixed size within a few seconds, or it is disconnected.
 bool StreamWorker::Impl::accept() {
   if (!listening || !listening->ready.exchange(false)) return false;
   doorway->step();
@@ -189,7 +189,7 @@ bool StreamWorker::Impl::accept() {
   return true;
 }
 
-/// True: connected; an error: this address is of no use, or not now.
+/// True: connected. An error: this address does not work, or not now.
 Result<bool> StreamWorker::Impl::dial(Dial& one) {
   const HostPort& to = one.to.candidates[one.at];
   if (now_ns() - one.since > kCandidatePatienceNs << one.round)
@@ -253,8 +253,8 @@ bool StreamWorker::Impl::dial() {
   return worked;
 }
 
-/// A connection is over. Those of a job come in pairs: where the one from a peer ends without a farewell, or is not
-/// there when ours ends, the peer cannot be reached.
+/// A connection has ended. Connections of a job come in pairs. If the peer's one ends without a farewell, or does not
+/// exist when ours ends, the peer cannot be reached.
 void StreamWorker::Impl::end(Entry& entry) {
   if (entry.ended || entry.peer == 0) return;
   entry.ended = true;
@@ -370,7 +370,7 @@ unsigned StreamWorker::progress() {
   if (!attempt([&] { (void)i.io.poll(); })) i.unfinished = true;
   bool worked = !i.dials.empty() && i.dial();
   if (i.doorway && i.doorway->busy()) i.doorway->tend(now_ns());
-  // A session's own thread, while it waits, must not need another that sleeps until its sockets have news.
+  // A session's own thread, while it waits, must not need another thread that sleeps until its sockets have news.
   if (offers_) {
     for (Impl::Entry& entry : i.entries) {
       if (entry.watch) entry.watch->ready.store(true);
@@ -381,12 +381,13 @@ unsigned StreamWorker::progress() {
   i.news.store(0);
   i.unfinished = false;
   worked |= i.accept();
-  // By index: handlers may make links.
+  // Loops by index, because handlers may make links.
   for (std::size_t at = 0; at < i.entries.size(); ++at) worked |= i.serve(i.entries[at]);
   for (Impl::Entry& entry : i.entries) {
     if (!entry.link->status() && !attempt([&] { i.end(entry); })) entry.link->lose(no_memory());
   }
-  // What a peer made is ours alone; what we made belongs to an endpoint, too, until that goes.
+  // A connection from a peer belongs to this worker alone. A connection that we made also belongs to an endpoint, until
+  // that is destroyed.
   std::erase_if(i.entries, [](Impl::Entry& entry) {
     if (entry.link->status() || entry.link.use_count() > 1) return false;
     entry.unwatch();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stream transport's side of a Worker: its links, a listener where one was asked for, and the readiness of all
-// their sockets (Asio).
+// The stream transport's side of a Worker: its links, a listener if one was requested, and the readiness of all their
+// sockets (Asio).
 //
-// Processes of a job connect to each other: each to the listener of each other that it sends to. On such a connection
-// only the one that made it sends, so that at the other end the kernel's keep-alive (which TCP makes only while nothing
-// is on its way out) says within `peer_timeout` when the sender cannot be reached any more, whatever the two processes
-// are busy with.
+// Processes of a job connect to each other: each to the listener of every process that it sends to. On such a
+// connection only the process that made it sends. So at the other end the kernel's keep-alive (which TCP uses only
+// while no data are in flight outwards) tells within `peer_timeout` that the sender cannot be reached any more, even if
+// both processes are busy.
 #pragma once
 
 #include <chrono>
@@ -28,28 +28,28 @@ struct StreamOptions {
   std::size_t largest_message = std::size_t{16} << 20;
 };
 
-/// One thread at a time, but for wait() and wake().
+/// One thread at a time, except wait() and wake().
 class StreamWorker final : public StreamLink::Host {
  public:
   using Deliver = std::function<void(std::uint32_t id, ByteView message)>;
-  /// `registered`: what offer_memory() is about; it outlives this.
+  /// `registered`: the memory for offer_memory(). It outlives this.
   StreamWorker(const RegisteredMemory& registered, Deliver deliver);
   ~StreamWorker() override;
 
-  /// Opens a listener, whose address() then says where it is and which secret lets in.
+  /// Opens a listener. Its address() then says where it is and which secret it needs.
   Status listen(const StreamOptions& options);
   [[nodiscard]] const Bytes& address() const noexcept;
   /// A link over a connection that has been proven.
   std::shared_ptr<StreamLink> adopt(std::unique_ptr<ByteStream> stream);
-  /// A link to another worker's listener. Returns at once; what is sent meanwhile waits. `who`: names the other side in
-  /// errors. kProtocol: that is not an address.
+  /// A link to another worker's listener. Returns at once. Messages wait until the connection exists. `who`: names the
+  /// other side in errors. kProtocol: that is not an address.
   Result<std::shared_ptr<StreamLink>> connect(ByteView address, std::string who);
-  /// Names those that connect() has to reach yet, or that have to reach us as well: none once all links are up both
+  /// Names the peers that connect() has not reached yet, or that have not reached us. None once all links are up both
   /// ways, or have failed.
   [[nodiscard]] std::vector<std::string> awaited() const;
-  /// The caller used a link outside of progress(): what waits for room is not forgotten.
+  /// The caller used a link outside of progress(), so messages that wait for room are not forgotten.
   void touch(StreamLink& link);
-  /// The caller needs the link no more; other than its last owner's, says goodbye.
+  /// The caller needs the link no more. Unlike the end of its last owner, this says goodbye.
   void drop(const std::shared_ptr<StreamLink>& link);
 
   unsigned progress();

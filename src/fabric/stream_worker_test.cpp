@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that listen, as processes of a job have them: each connects to the other over the loopback, with TLS and
-// without.
+// Workers that listen, like processes of a job: each connects to the other over the loopback, with TLS and without.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -91,7 +90,7 @@ TEST_F(Workers, EndpointGoesWithMessagesUnderWay_ExpectThemToldBeforeItHasGone) 
     if (met) {
       ASSERT_TRUE(arrives(*a, *b));
     }
-    // Freed with the endpoint that used them, as a bridge's are; the other endpoint to the same peer stays.
+    // Freed with the endpoint that used them, like a bridge's. The other endpoint to the same peer stays.
     auto done = std::make_unique<std::array<Completion, 3>>();
     auto large = std::make_unique<Bytes>(16 << 20);
     for (Completion& one : *done) ASSERT_TRUE(second->send(1, *large, one));
@@ -134,7 +133,7 @@ TEST_F(Workers, ChildOfForkEndsItsCopyOfAnEndpoint_ExpectNobodyToldThere) {
   munmap(memory, page);
 }
 
-/// Of the connections of this process that came in at `port`: the option of the kernel's TCP, of each.
+/// The kernel's TCP option of each connection of this process that came in at `port`.
 std::vector<int> of_connections_at(std::uint16_t port, int option) {
   std::vector<int> found;
   for (int fd = 0; fd < 1024; ++fd) {
@@ -154,7 +153,7 @@ TEST_F(Workers, ConnectionsThatCameIn_ExpectTheKernelToMissTheirSendersWithinThe
     connect(*a, *b, "b");
     ASSERT_TRUE(arrives(*a, *b)) << a->endpoint.status().message();
     const std::uint16_t port = decode_stream_address(b->worker->address())->candidates.front().port;
-    // First question after so many seconds, then one each so many, until so many are unanswered.
+    // The first question comes after this many seconds, then one each so many, until so many are unanswered.
     const int most = static_cast<int>(StreamOptions().peer_timeout.count());
     const std::vector<int> idle = of_connections_at(port, TCP_KEEPIDLE), every = of_connections_at(port, TCP_KEEPINTVL),
                            count = of_connections_at(port, TCP_KEEPCNT);

@@ -13,7 +13,7 @@ struct ssl_ctx_st;
 namespace wherry::fabric {
 
 /// PEM files. A server needs certificate and key; a client needs the authority that signed the server's. With an
-/// authority a server asks clients for a certificate of it, too.
+/// authority, a server also asks clients for a certificate of it.
 struct TlsFiles {
   std::string certificate, key, ca;
   [[nodiscard]] bool any() const noexcept { return !certificate.empty() || !key.empty() || !ca.empty(); }
@@ -25,7 +25,7 @@ TlsFiles tls_from_environment();
 /// Immutable; any thread.
 class Tls {
  public:
-  /// Null where no file is named. kInvalidArgument: a file is missing, or does not fit the others.
+  /// Null if no file is named. kInvalidArgument: a file is missing, or does not fit the others.
   static Result<std::shared_ptr<const Tls>> server(const TlsFiles& files);
   static Result<std::shared_ptr<const Tls>> client(const TlsFiles& files);
   ~Tls();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: authorities and certificates of them, made by the openssl program; and how a client begins.
+// For tests: authorities and their certificates, made by the openssl program; and the first bytes of a client.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ class Certificates {
   TemporaryDirectory directory_ = *TemporaryDirectory::create("tls");
 };
 
-/// What a client of TLS says first.
+/// The first message of a TLS client.
 inline std::vector<char> client_hello() {
   SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
   SSL* const ssl = SSL_new(context);

@@ -125,7 +125,7 @@ struct Candidates {
   std::vector<int> numbers;
 };
 
-// The table of docs/kv-frame.md, which was made from its words.
+// The example table of docs/reference/kv-frame.md, calculated by hand from the text of that page.
 TEST(KvHash, AKeysCandidatesAreThoseOfTheDocs) {
   const std::vector<Candidates> all{
       {0, 8, {0x8a}, {0}},

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// What passes between nodes and clients, apart from how it travels: docs/kv-protocol.md, section 3.
+// SPDX-License-Identifier: Apache-2.0 Messages between nodes and clients, without their transport:
+// docs/design/kv-protocol.md, section 3.
 #pragma once
 
 #include <array>
@@ -10,13 +10,13 @@
 
 namespace wherry::kv {
 
-/// Time as the hardware counts it: cycles of 250 MHz, 4 ns each, from an origin of the node's own.
+/// Time as the hardware counts it: cycles of 250 MHz, 4 ns each, from the node's own origin.
 using Cycles = std::uint64_t;
 inline constexpr std::uint64_t kCycleNs = 4;
 inline constexpr Cycles kNever = ~Cycles{0};
 inline constexpr Cycles kMillisecond = 1'000'000 / kCycleNs;
 
-/// Where a node or a client is. Sockets leave `mac` at 0; XdpPorts uses what is above its 48 bits.
+/// The address of a node or a client. Sockets leave `mac` at 0. XdpPorts uses the bits above its 48.
 struct Endpoint {
   std::uint64_t mac = 0;
   std::uint32_t ip = 0;  ///< host byte order
@@ -30,10 +30,10 @@ struct Message {
   ByteView value;
 };
 
-/// The kind of a reply is that of the request and this bit.
+/// The kind of a reply is that of the request plus this bit.
 inline constexpr std::uint8_t kReplyBit = 16;
 
-/// Of a reply: how it ended.
+/// The outcome in a reply.
 [[nodiscard]] inline Status status_of(const Kv& reply) noexcept {
   return static_cast<Status>(ReplyDetail::unpack(std::array{static_cast<std::byte>(reply.detail)}).status);
 }
@@ -43,8 +43,8 @@ inline constexpr std::uint8_t kReplyBit = 16;
   return static_cast<std::uint8_t>(way << 6 | place);
 }
 
-/// Takes what a node or a client core sends. Called from within the calls to that core, on their thread; it must not
-/// call back into the core.
+/// Receives the messages that a node or a client core sends. Called from within the calls to that core, on their
+/// thread; it must not call back into the core.
 class Output {
  public:
   virtual void send(const Endpoint& to, const Message& message) = 0;
@@ -56,8 +56,8 @@ class Output {
   ~Output() = default;
 };
 
-/// The registers of docs/kv-registers.md, of whatever keeps them: a node in software, a simulated core, a card.
-/// Offsets are multiples of 4 below registers::kBytes. One thread at a time.
+/// The registers of docs/reference/kv-registers.md, in a software node, a simulated core or a card. Offsets are
+/// multiples of 4 below registers::kBytes. One thread at a time.
 class RegisterIo {
  public:
   virtual std::uint32_t read(std::uint32_t offset) = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets of nodes, as registers have them: a bit for each node.
+// Sets of nodes in the form of registers: a bit for each node.
 #pragma once
 
 #include <cstdint>

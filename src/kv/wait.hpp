@@ -12,8 +12,8 @@
 
 namespace wherry::kv {
 
-/// Until one of them is ready, or for so long: to the nanosecond, where poll(2) knows milliseconds only. A signal ends
-/// it, too. Descriptors below 0 are ignored.
+/// Waits until one of them is ready, or for that time, with nanosecond resolution (poll(2) has only milliseconds). A
+/// signal also ends it. Descriptors below 0 are ignored.
 inline void wait_for(std::span<pollfd> descriptors, Cycles time) noexcept {
   constexpr Cycles kLongest = 3600'000 * kMillisecond;
   constexpr std::uint64_t kSecond = 1'000'000'000;

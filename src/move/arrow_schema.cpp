@@ -10,15 +10,17 @@
 #include <vector>
 
 #include "base/try.hpp"
+#include "move/arrow_status.hpp"
 #include "move/c_data.hpp"
+#include "move/c_import.hpp"
 #include "move/message.hpp"
 #include "move/plan.hpp"
 
 namespace wherry::move {
 namespace {
 
-/// ArrowSchema structs that borrow the strings of a Schema. Arrow reads them within one call; nothing is left to
-/// release.
+/// ArrowSchema structs that borrow the strings of a Schema. Arrow reads them within one call, so nothing has to be
+/// released.
 class BorrowedTree {
  public:
   BorrowedTree(const Schema& schema, const std::string& metadata) {
@@ -66,7 +68,7 @@ class BorrowedTree {
 }  // namespace
 
 Result<std::shared_ptr<arrow::Schema>> to_arrow(const Schema& schema, const std::string& metadata) {
-  // Arrow trusts the C data interface: metadata without an end or text with zero bytes must not get there.
+  // Arrow trusts the C data interface: metadata without an end, or text with zero bytes, must not reach Arrow.
   if (Result<Plan> plan = make_plan(schema); !plan) return plan.status();
   WHERRY_TRY(check_schema_metadata(metadata));
   BorrowedTree tree(schema, metadata);
@@ -74,6 +76,16 @@ Result<std::shared_ptr<arrow::Schema>> to_arrow(const Schema& schema, const std:
   if (!imported.ok())
     return Status(StatusCode::kInvalidArgument, "Arrow refuses the schema: " + imported.status().message());
   return *std::move(imported);
+}
+
+Result<Schema> from_arrow_schema(const arrow::Schema& schema, std::string& metadata) {
+  ArrowSchema exported{};
+  if (const arrow::Status s = arrow::ExportSchema(schema, &exported); !s.ok()) return from_arrow(s, "schema");
+  Result<Schema> made = from_c_schema(exported, &metadata);
+  exported.release(&exported);
+  if (!made) return made;
+  if (Result<Plan> plan = make_plan(*made); !plan) return plan.status();
+  return made;
 }
 
 }  // namespace wherry::move

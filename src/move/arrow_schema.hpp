@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// Agent side: a Schema as Arrow C++ knows it.
+// SPDX-License-Identifier: Apache-2.0 Agent side: converts a Schema to Arrow C++'s, and back.
 #pragma once
 
 #include <memory>
@@ -17,5 +16,7 @@ namespace wherry::move {
 /// kInvalidArgument or kUnsupported as make_plan, or when Arrow refuses the types (malformed metadata of an extension
 /// type, say).
 Result<std::shared_ptr<arrow::Schema>> to_arrow(const Schema& schema, const std::string& metadata = {});
+/// The reverse. `metadata` gets that of the schema itself. kUnsupported for a type that streams cannot have.
+Result<Schema> from_arrow_schema(const arrow::Schema& schema, std::string& metadata);
 
 }  // namespace wherry::move

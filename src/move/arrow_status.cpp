@@ -29,6 +29,10 @@ Status from_arrow(const arrow::Status& status, std::string_view what) {
     case arrow::StatusCode::IOError:
       code = StatusCode::kUnavailable;
       break;
+    case arrow::StatusCode::OutOfMemory:
+    case arrow::StatusCode::CapacityError:
+      code = StatusCode::kResourceExhausted;
+      break;
     default:
       break;
   }

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// Arrow's errors as Wherry's.
+// SPDX-License-Identifier: Apache-2.0 Converts Arrow's errors to Wherry's.
 #pragma once
 
 #include <string>
@@ -13,9 +12,9 @@ class Status;
 
 namespace wherry::move {
 
-/// Arrow's message, and the system's reason if there is one: Arrow keeps that apart.
+/// Arrow's message, with the system's reason if there is one: Arrow stores that separately.
 std::string with_cause(const arrow::Status& status);
-/// "what: <with_cause()>" with the nearest of Wherry's codes.
+/// "what: <with_cause()>", where what is the argument, with the nearest of Wherry's codes.
 Status from_arrow(const arrow::Status& status, std::string_view what);
 
 }  // namespace wherry::move

@@ -15,7 +15,8 @@ namespace {
 
 Status invalid(std::string what) { return {StatusCode::kInvalidArgument, std::move(what)}; }
 
-/// The binary key/value encoding carries no length of its own: count it out. False if a count in it is negative.
+/// Computes the length of the binary key/value encoding, which does not store its length. False if a count in it is
+/// negative.
 bool copy_metadata(const char* from, std::string& to) {
   std::size_t at = 0;
   const auto take_count = [&] {
@@ -129,7 +130,7 @@ class TreeBuilder {
     return {};
   }
 
-  /// What the batch's own offset and length leave of a column.
+  /// The part of a column that the batch's offset and length select.
   static void select(const ArrowArray& batch, Column& column) noexcept {
     if (batch.length != column.length && column.null_count > 0) column.null_count = -1;
     column.offset += batch.offset;

@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Client side: Arrow C data interface structs, as any Arrow library exports them, become a Schema and Columns. No Arrow
-// needed. The structs are trusted as any in-process pointer is; what is checked is that array and schema belong
-// together.
+// SPDX-License-Identifier: Apache-2.0 Client side: Arrow C data interface structs, as any Arrow library exports them,
+// become a Schema and Columns. No Arrow needed. The structs are trusted like any pointer of this process. The functions
+// check only that array and schema belong together.
 #pragma once
 
 #include <span>
@@ -24,8 +23,8 @@ class ColumnTree {
   ColumnTree(const ColumnTree&) = delete;
   ColumnTree& operator=(const ColumnTree&) = delete;
 
-  /// One per field of the schema: what flatten and Stream::post take. Valid until the tree is filled again or
-  /// destroyed.
+  /// The elements are one per field of the schema, as flatten and Stream::post take them. Valid until the tree is
+  /// filled again or destroyed.
   [[nodiscard]] std::span<const Column> columns() const noexcept { return std::span(nodes_).first(width_); }
 
  private:
@@ -35,18 +34,18 @@ class ColumnTree {
   std::size_t width_ = 0;
 };
 
-/// `schema` is that of a record batch, a struct (format "+s"); its members are the fields. Not released: it stays the
-/// caller's. kInvalidArgument if it is no struct or breaks the interface's rules. Whether Wherry moves the types,
-/// make_plan says.
-/// `metadata`, if it is wanted, becomes the schema's own.
+/// `schema` is that of a record batch, a struct (format "+s"); its members are the fields. It is not released; the
+/// caller keeps it. kInvalidArgument if it is not a struct or breaks the interface's rules. make_plan checks whether
+/// Wherry moves the types. If `metadata` is not null, it gets the metadata of the schema itself.
 Result<Schema> from_c_schema(const ArrowSchema& schema, std::string* metadata = nullptr);
 
 /// One field, of any type.
 Result<Field> from_c_field(const ArrowSchema& schema);
 
-/// `array` is a struct array: a record batch, sliced or not. Not released: it, and all it points to, stays the caller's
-/// and must outlive the offload. kInvalidArgument, naming the field by path, if the counts of buffers or children are
-/// not those of the schema's types or if rows of the batch itself are null. `out` is empty after an error.
+/// `array` is a struct array: a record batch, sliced or not. It is not released. It and all that it points to belong to
+/// the caller and must outlive the offload. kInvalidArgument, with the path of the field, if the counts of buffers or
+/// children differ from those of the schema's types, or if rows of the batch itself are null. `out` is empty after an
+/// error.
 Status columns_from_c_array(const Schema& schema, const ArrowArray& array, ColumnTree& out);
 
 }  // namespace wherry::move

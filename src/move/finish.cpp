@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// What only the bytes themselves can tell, once they are here.
+// SPDX-License-Identifier: Apache-2.0 The checks and corrections that need the bytes of a frame, after they have
+// arrived.
 #include <bit>
 #include <cstring>
 #include <string>
@@ -61,8 +61,8 @@ void finish_bits(std::span<std::byte> bits, std::int64_t rebase, std::int64_t ro
   clear_beyond(bits, static_cast<std::uint64_t>(rows));
 }
 
-/// False if the first or the last offset is not what the offload said. `Unsigned`: inner offsets that lie must not
-/// overflow here.
+/// False if the first or the last offset differs from the offload's. `Unsigned`: wrong inner offsets must not overflow
+/// here.
 template <typename Signed, typename Unsigned>
 bool finish_offsets(std::span<std::byte> offsets, std::int64_t rebase, std::int64_t selected) {
   const std::int64_t first = load<Signed>(offsets.data());
@@ -103,7 +103,7 @@ Status finish_buffers(const Plan& plan, std::span<NodeRef> nodes, std::span<cons
         break;
       case BufferKind::kValidity:
         finish_bits(bytes, rebase, node.length);
-        // The buffers of a node follow one another and its validity is the first: nobody needs the -1 any more.
+        // The buffers of a node follow one another, and its validity is the first. So the -1 is no longer needed.
         if (node.null_count < 0) node.null_count = node.length - count_set(bytes);
         if (node.null_count > 0 && !spec.nullable) {
           return fault(StatusCode::kInvalidArgument, buffer.node,

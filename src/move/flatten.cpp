@@ -27,9 +27,10 @@ enum class Fault : std::uint8_t {
   kChildCount,
   kListSize,
   kNoDictionary,
+  kLater,
 };
 
-/// Walks columns and plan side by side. Nothing in here builds text or allocates: a fault is noted as numbers.
+/// Walks columns and plan side by side. It neither allocates nor builds text: a fault is stored as numbers.
 class Flattener {
  public:
   Flattener(const Plan& plan, FlatOffload& out) : plan_(plan), out_(out) {}
@@ -51,6 +52,7 @@ class Flattener {
 
   [[nodiscard]] BufferRef* buffers_end() const noexcept { return buffer_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::uint32_t later() const noexcept { return later_; }
   [[nodiscard, gnu::cold, gnu::noinline]] Status status(const Schema& schema) const;
 
  private:
@@ -68,7 +70,7 @@ class Flattener {
     return false;
   }
 
-  /// `rows` rows of the column from its row `start` on: what a sliced or nested parent leaves of it. Those two are
+  /// Selects `rows` rows of the column from its row `start` on: the rows that a sliced or nested parent uses. Both are
   /// within [0, kMaxExtent].
   WHERRY_HOT bool visit(const Column& column, std::int64_t start, std::int64_t rows) {
     const std::uint32_t node = node_++;
@@ -94,6 +96,8 @@ class Flattener {
     }
     out_.nodes[node] = {rows, nulls};
 
+    const bool takes_later = spec.kind == Kind::kFixed || spec.kind == Kind::kFixedSizeList;
+    if (column.later && (!takes_later || spec.dictionary_section >= 0)) return fail(node, Fault::kLater);
     switch (spec.kind) {
       case Kind::kNull:
         return true;
@@ -135,6 +139,7 @@ class Flattener {
           items.length = range.start + range.count;
           items.values = column.values;
           items.value_bytes = column.value_bytes;
+          items.later = column.later;
           return visit(items, range.start, range.count);
         }
         return visit(column.children.front(), range.start, range.count);
@@ -152,6 +157,10 @@ class Flattener {
     if (__builtin_mul_overflow(first + rows, std::int64_t{spec.width}, &end) || end > kMaxExtent)
       return fail(node, Fault::kTooLong);
     const std::int64_t bytes = rows * spec.width;
+    if (column.later) {
+      put_later(bytes);
+      return true;
+    }
     if (column.values == nullptr && bytes != 0) return fail(node, Fault::kNoValues);
     put(column.values, end - bytes, bytes, 0);
     if (spec.dictionary_section >= 0) {
@@ -179,8 +188,8 @@ class Flattener {
     std::int64_t count = 0;
   };
 
-  /// Sends the offsets and says what they select. Without rows there is nothing to read: Arrow then allows a null
-  /// pointer, too.
+  /// Sends the offsets and returns the range that they select. Without rows it reads nothing, since Arrow then allows a
+  /// null pointer.
   bool offsets(std::uint32_t node, const NodeSpec& spec, const Column& column, std::int64_t first, std::int64_t rows,
                Range& range) {
     if (rows == 0) {
@@ -212,6 +221,12 @@ class Flattener {
     put(bits, first / 8, rows == 0 ? 0 : (skip + rows + 7) / 8, skip);
   }
 
+  void put_later(std::int64_t bytes) noexcept {
+    *buffer_++ = {0, static_cast<std::uint64_t>(bytes), 0, 0, 0};
+    bytes_ += static_cast<std::uint64_t>(bytes);
+    later_ += bytes != 0 ? 1 : 0;
+  }
+
   void put(const void* base, std::int64_t at, std::int64_t bytes, std::int64_t rebase) noexcept {
     if (bytes == 0) {
       *buffer_++ = {};
@@ -228,6 +243,7 @@ class Flattener {
   std::uint32_t end_ = 0;
   BufferRef* buffer_ = nullptr;
   std::uint64_t bytes_ = 0;
+  std::uint32_t later_ = 0;
 
   Fault fault_ = Fault::kNone;
   std::uint32_t fault_node_ = 0;
@@ -292,11 +308,14 @@ Status Flattener::status(const Schema& schema) const {
     case Fault::kNoDictionary:
       what = "dictionary is a null pointer where the field is dictionary-encoded";
       break;
+    case Fault::kLater:
+      what = "only a fixed-width column, or a fixed-size list of those, can be given later";
+      break;
   }
   return {StatusCode::kInvalidArgument, "column '" + node_path(schema, plan_, fault_node_) + "': " + what};
 }
 
-/// Sections were written at the places that they have when nothing is absent: moves them together. Returns the end.
+/// The sections were written as if no buffer were absent. Closes the gaps between them, and returns the end.
 BufferRef* close_gaps(const Plan& plan, FlatOffload& out) {
   BufferRef* to = out.buffers.data();
   for (const Section& section : plan.sections) {
@@ -322,7 +341,7 @@ Status flatten(const Schema& schema, const Plan& plan, std::span<const Column> c
     out.clear();
     return wrong_column_count(columns.size(), schema.size());
   }
-  // Not cleared: what a warm call finds there is overwritten, which is cheaper than zeros first.
+  // The memory is not cleared: overwriting the old content is cheaper than writing zeros first.
   out.nodes.resize(plan.nodes.size());
   out.buffers.resize(plan.buffers.size());
   out.roots.resize(plan.sections.size());
@@ -331,7 +350,7 @@ Status flatten(const Schema& schema, const Plan& plan, std::span<const Column> c
   bool ok = walk.columns(columns);
   BufferRef* end = walk.buffers_end();
   if (plan.sections.size() > 1) {
-    // Backwards, because a dictionary is found by walking the section that refers to it, which comes later.
+    // Backwards, because a dictionary is found by walking the section that refers to it, and that section comes later.
     for (std::size_t section = plan.sections.size() - 1; ok && section-- > 0;) {
       ok = walk.dictionary(static_cast<std::uint32_t>(section), *out.roots[section]);
     }
@@ -343,6 +362,7 @@ Status flatten(const Schema& schema, const Plan& plan, std::span<const Column> c
   }
   out.buffers.resize(static_cast<std::size_t>(end - out.buffers.data()));
   out.bytes = walk.bytes();
+  out.later = walk.later();
   return {};
 }
 

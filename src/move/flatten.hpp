@@ -36,11 +36,13 @@ struct FlatOffload {
   HotVector<NodeRef> nodes;
   HotVector<BufferRef> buffers;
   std::uint64_t bytes = 0;         ///< sum of buffer bytes
+  std::uint32_t later = 0;         ///< buffers of columns that are given later: their address is 0
   HotVector<const Column*> roots;  ///< scratch of flatten: dictionaries by section; means nothing after the call
   void clear() noexcept {
     nodes.clear();
     buffers.clear();
     bytes = 0;
+    later = 0;
   }
 };
 

@@ -36,7 +36,7 @@ void expect_refused(const Field& field, const Column& column, const char* words)
   EXPECT_TRUE(out.buffers.empty());
 }
 
-// What the columns are made of outlives the call, or it does not compile.
+// The source of the columns must outlive the call; otherwise it does not compile.
 static_assert(std::is_constructible_v<Column, std::vector<double>&>);
 static_assert(std::is_constructible_v<Column, const std::vector<float>&>);
 static_assert(std::is_constructible_v<Column, std::array<int, 3>&>);
@@ -280,7 +280,7 @@ TEST(Flatten, RefusesNullsWhereTheFieldHasNone) {
   column.null_count = -1;
   ASSERT_TRUE(flatten_one(field<double>("x"), column, out));
   EXPECT_EQ(out.nodes[0], (NodeRef{20, -1}));
-  // Arrow has no flag for the values of a dictionary, whatever their Field says.
+  // Arrow has no flag for the values of a dictionary, even if their Field has one.
   const std::int32_t offsets[] = {0, 1, 3};
   const Column words = Column::utf8(offsets, "abc").with_validity(bits, 2);
   const std::vector<std::int8_t> indices(4);

@@ -30,7 +30,7 @@ struct Format {
 /// Allocates nothing.
 Format parse_format(std::string_view format) noexcept;
 
-/// How many buffers an ArrowArray of that kind has, and how many of them a message may carry: they are the same number.
+/// The number of buffers of an ArrowArray of that kind, which is also the most that a message may carry.
 constexpr std::uint32_t buffer_count(Kind kind) noexcept {
   switch (kind) {
     case Kind::kNull:
@@ -48,7 +48,7 @@ constexpr std::uint32_t buffer_count(Kind kind) noexcept {
   return 0;
 }
 
-/// Whether `format` may be that of dictionary indices.
+/// Whether `format` is allowed for dictionary indices.
 constexpr bool is_index_format(std::string_view format) noexcept {
   return format.size() == 1 && std::string_view("cCsSiIlL").find(format.front()) != std::string_view::npos;
 }

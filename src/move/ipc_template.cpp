@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// What of an IPC stream is known before its first frame. The metadata of a record batch or dictionary batch is a
-// flatbuffer of fixed shape (Arrow format/Message.fbs), so it is laid out here once, by hand, and the places of the few
-// numbers in it are kept.
+// SPDX-License-Identifier: Apache-2.0 The parts of an IPC stream that are known before its first frame. The metadata of
+// A record batch or dictionary batch is a flatbuffer of fixed shape (Arrow format/Message.fbs). So it is laid out here
+// once, by hand, and the places of its few numbers are kept.
 #include <arrow/buffer.h>
 #include <arrow/io/memory.h>
 #include <arrow/ipc/dictionary.h>
@@ -46,7 +45,7 @@ class FlatWriter {
   }
 
   /// Starts a table whose field i lies `fields[i]` bytes from its start (0: absent, the default holds), `size` bytes in
-  /// all; its first int64 starts at byte `aligned`. Returns the position of the table; the caller puts the fields.
+  /// all; its first int64 starts at byte `aligned`. Returns the position of the table. The caller writes the fields.
   std::uint32_t table(std::initializer_list<std::uint16_t> fields, std::uint16_t size, std::uint32_t aligned) {
     align(2, 0);
     const std::uint32_t vtable = put(static_cast<std::uint16_t>(2 * (fields.size() + 2)));
@@ -125,8 +124,8 @@ Status refused(const arrow::Status& status) {
   return {StatusCode::kInvalidArgument, "Arrow cannot write the schema: " + status.message()};
 }
 
-/// The schema as an encapsulated message that a stock reader was seen to accept, with dictionaries numbered as in the
-/// plan.
+/// The schema as an encapsulated message, with dictionaries numbered as in the plan. A stock reader has read it as a
+/// check.
 Result<std::vector<std::byte>> write_schema(const Schema& schema, const Plan& plan, const std::string& metadata) {
   WHERRY_ASSIGN(const std::shared_ptr<arrow::Schema> types, to_arrow(schema, metadata));
   arrow::Result<std::shared_ptr<arrow::Buffer>> message = arrow::ipc::SerializeSchema(*types);

@@ -24,7 +24,7 @@ void store(std::span<std::byte> frame, std::uint64_t at, T value) {
   std::memcpy(frame.data() + at, &value, sizeof value);
 }
 
-// A FieldNode of an Arrow message is what a NodeRef is: two int64, length and null count.
+// A FieldNode of an Arrow message has the layout of a NodeRef: two int64, length and null count.
 static_assert(sizeof(NodeRef) == 16 && offsetof(NodeRef, null_count) == 8);
 
 class OffloadCheck {
@@ -52,7 +52,7 @@ class OffloadCheck {
  private:
   static Status invalid(const std::string& what) { return {StatusCode::kInvalidArgument, "the offload " + what}; }
 
-  /// What is wrong with node i, or null.
+  /// The fault of node i, or null.
   const char* node(std::uint32_t i) {
     const NodeSpec& spec = plan_.nodes[i];
     const NodeRef& ref = nodes_[i];
@@ -110,8 +110,8 @@ class OffloadCheck {
     }
   }
 
-  /// The next buffer, of exactly that many bytes: fewer would be read past, more would publish memory that no column
-  /// names.
+  /// Takes the next buffer, which must have exactly that many bytes. Fewer would let readers run past its end; more
+  /// would publish memory that belongs to no column.
   const char* exactly(std::uint64_t bytes, std::int64_t rebase = 0) {
     if (next_ >= buffers_.size()) return "a buffer is missing";
     const BufferRef& buffer = buffers_[next_];
@@ -173,7 +173,8 @@ void IpcTemplate::place(std::span<const NodeRef> nodes, std::span<const BufferRe
       const BufferSpec& spec = plan_.buffers[i];
       const bool absent = spec.kind == BufferKind::kValidity && nodes[spec.node].null_count == 0;
       std::uint64_t bytes = absent ? 0 : (next++)->bytes;
-      // Arrow's format wants length + 1 offsets. Who has no rows may send none: finish_buffers writes the zero.
+      // Arrow's format requires length + 1 offsets. A sender without rows may leave the single offset out:
+      // finish_buffers writes the zero.
       if (spec.kind == BufferKind::kOffsets && bytes == 0) bytes = plan_.nodes[spec.node].width;
       out.buffers[i] = {at, bytes};
       at = align_up(at + bytes, alignment_);

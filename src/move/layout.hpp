@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Agent side: where every byte of a frame will lie, known before the first one arrives (in-transit data placement,
+// The agent's side: the place of every byte of a frame, known before the first one arrives (in-transit data placement,
 // paper 004 sections II-C and V-F), and the Arrow IPC metadata around it.
 //
 // A frame is one self-contained Arrow IPC stream:
 //   schema message | per dictionary: metadata, body | record batch: metadata, body | end-of-stream marker (8 bytes)
 // Every body starts, and every buffer in it starts, at a multiple of `alignment` from the start of the frame (frames
-// are page-aligned in memory). The gap before a body is made by padding the message's metadata, which Arrow allows (its
-// length prefix counts it).
+// are page-aligned in memory). Padding of the message's metadata makes the gap before a body, as Arrow allows (its
+// length prefix counts the padding).
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ struct FrameLayout {
 /// threads.
 class IpcTemplate {
  public:
-  /// Encodes the schema message once (with Arrow C++) and builds one metadata template per section (record batch and
-  /// dictionary batch flatbuffers, Arrow format/Message.fbs) in which only fixed-position scalars change from frame to
+  /// Encodes the schema message once (with Arrow C++), and builds one metadata template per section (record batch and
+  /// dictionary batch flatbuffers, Arrow format/Message.fbs). Only scalars at fixed positions change from frame to
   /// frame. alignment: 64 or 4096 (any power of two from 8 on is accepted).
   static Result<std::shared_ptr<const IpcTemplate>> make(const Schema& schema, const Plan& plan,
                                                          std::uint32_t alignment,
@@ -47,8 +47,8 @@ class IpcTemplate {
   void place(std::span<const NodeRef> nodes, std::span<const BufferRef> buffers, FrameLayout& out) const;
 
   /// Writes schema message, metadata and end-of-stream marker around the bodies into `frame` (total_bytes long). Also
-  /// zeroes the padding after each buffer (so that no old bytes leak). `nodes` carries the final null counts (none is
-  /// -1). A memcpy and a few stores per section.
+  /// zeroes the padding after each buffer, so that old bytes do not leak. `nodes` carries the final null counts (none
+  /// is -1). Costs a memcpy and a few stores per section.
   void write_metadata(const FrameLayout& layout, std::span<const NodeRef> nodes, std::span<std::byte> frame) const;
 
   [[nodiscard]] std::span<const std::byte> schema_message() const noexcept { return schema_message_; }
@@ -66,17 +66,18 @@ class IpcTemplate {
   std::vector<SectionTemplate> sections_;
 };
 
-/// Believes nothing: counts match the plan, lengths are >= 0 and agree between parents and children, every buffer holds
-/// what its node needs and no more than 2^48 bytes, nothing overflows, rebase is in range, null counts <= lengths.
-/// kInvalidArgument says which.
+/// Checks an offload from a client that is not trusted: counts match the plan, lengths are >= 0 and agree between
+/// parents and children, every buffer holds what its node needs and no more than 2^48 bytes, nothing overflows, rebase
+/// is in range, null counts <= lengths. kInvalidArgument names the fault.
 Status check_offload(const Plan& plan, std::uint64_t rows, std::span<const NodeRef> nodes,
                      std::span<const BufferRef> buffers);
 
-/// After all gets of a frame completed: shifts bitmaps whose rebase is not 0 and subtracts the first offset where it is
-/// not 0 (in place; nothing is touched for unsliced columns), counts unknown nulls into `nodes`, clears bits beyond the
-/// last row, writes the offset that a sender of no rows left out, and checks first and last offset of every
-/// variable-length node against the bytes of its data or the rows of its child (kSourceFault if they lie) and that what
-/// is not nullable has no nulls (kInvalidArgument). On failure `at_fault`, if given, is the index into `buffers`.
+/// Called after all gets of a frame completed. Shifts bitmaps whose rebase is not 0 and subtracts the first offset
+/// where it is not 0 (in place; unsliced columns are not touched). Counts unknown nulls into `nodes`, clears bits
+/// beyond the last row, and writes the offset that a sender of no rows left out. Checks first and last offset of every
+/// variable-length node against the bytes of its data or the rows of its child (else kSourceFault), and that columns
+/// that are not nullable have no nulls (else kInvalidArgument). On failure `at_fault`, if given, is the index into
+/// `buffers`.
 Status finish_buffers(const Plan& plan, std::span<NodeRef> nodes, std::span<const BufferRef> buffers,
                       const FrameLayout& layout, std::span<std::byte> frame, std::uint64_t* at_fault = nullptr);
 

@@ -62,6 +62,12 @@ Status parse_offload(ByteView message, OffloadView& out) {
   if (h.node_count > kMaxOffloadNodes || h.buffer_count > kMaxOffloadBuffers || h.ticket == 0) {
     return {StatusCode::kProtocol, "an offload message has absurd counts"};
   }
+  if (h.half > Half::kRest || h.zero != 0) {
+    return {StatusCode::kProtocol, "an offload message says something of itself that this agent does not know"};
+  }
+  if (h.half != Half::kWhole && h.binding != 0) {
+    return {StatusCode::kProtocol, "an offload message names a bound step and is half of a frame"};
+  }
   out.nodes = view_of<NodeRef>(in.take(std::size_t{h.node_count} * sizeof(NodeRef)));
   out.buffers = view_of<BufferRef>(in.take(std::size_t{h.buffer_count} * sizeof(BufferRef)));
   out.dropped = view_of<std::uint32_t>(in.take(padded(std::size_t{h.dropped_count} * sizeof(std::uint32_t))));
@@ -139,6 +145,12 @@ Status check_schema_metadata(std::string_view metadata) {
           "StreamOptions::schema_metadata is not in the C data interface's binary encoding"};
 }
 
+Status check_operators(const StreamOptions& options) {
+  if (options.operators.size() <= kMaxOperatorsBytes) return ok_status();
+  return {StatusCode::kInvalidArgument, fmt::format("operators: {} bytes of JSON are over the limit of {}",
+                                                    options.operators.size(), kMaxOperatorsBytes)};
+}
+
 Bytes encode(const OpenRequest& m) {
   Writer out;
   out.put(static_cast<std::uint8_t>(m.again));
@@ -154,6 +166,7 @@ Bytes encode(const OpenRequest& m) {
   out.put(m.options.part);
   out.put(m.options.parts);
   out.put_string(m.options.schema_metadata);
+  out.put_string(m.options.operators);
   encode_schema(m.schema, out);
   return std::move(out).take();
 }
@@ -185,6 +198,8 @@ Result<OpenRequest> decode_open(ByteView bytes) {
   WHERRY_TRY(check_parts(m.options));
   m.options.schema_metadata = in.get_string();
   WHERRY_TRY(check_schema_metadata(m.options.schema_metadata));
+  m.options.operators = in.get_string();
+  WHERRY_TRY(check_operators(m.options));
   if (!valid_stream_name(m.options.name)) {
     return Status(StatusCode::kInvalidArgument, "a stream name is 1 to 255 of A-Z a-z 0-9 . _ -, and not . or ..");
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/bytes.hpp"
@@ -17,24 +18,37 @@ namespace wherry::move {
 inline constexpr unsigned kOffloadMessage = 1;  ///< active message id of the move service
 inline constexpr std::string_view kServiceName = "move";
 
-/// On the wire: this header, then nodes, buffers, dropped region ids (u32 each, padded to 8 bytes), new regions.
+/// Which part of its frame a message brings.
+enum class Half : std::uint8_t {
+  kWhole = 0,  ///< all buffers
+  kFirst = 1,  ///< those of columns that are final early; a message of kRest follows (Stream::post with later columns)
+  kRest = 2,   ///< the others (Stream::post_rest)
+};
+
+/// On the wire: this header, then nodes, buffers, dropped region ids (u32 each, padded to 8 bytes), new regions. One
+/// cache line, little-endian. docs/design/life-of-a-buffer.md draws it.
 struct OffloadHeader {
   std::uint64_t session = 0;  ///< first in every fabric message: says and proves whose it is
   std::uint64_t ticket = 0;   ///< 1, 2, 3, ...
-  std::uint64_t tag = 0;
+  std::uint64_t tag = 0;      ///< kRest: ignored, the frame has the tag of its first half
   std::uint64_t rows = 0;
   std::uint64_t deadline_ns = 0;  ///< from its arrival; 0: none
   std::uint32_t stream = 0;
-  std::uint32_t node_count = 0;
+  /// 0, or the client's number of a binding: a remembered list of nodes and buffers. It shares its number range with
+  /// regions. A message that lists nodes and buffers defines the binding anew. A message that lists none uses the
+  /// binding, rows included. The agent forgets a binding when its number is among the dropped regions, or when its
+  /// stream ends. Whole frames only.
+  std::uint32_t binding = 0;
   std::uint32_t buffer_count = 0;
   std::uint32_t dropped_count = 0;
   std::uint32_t region_count = 0;
-  /// Other than 0: a number of the client's for these nodes and buffers, of the numbers of regions. A message that
-  /// lists any says what the number means from now on; one that lists none means what the last one said, rows included.
-  /// The number is forgotten when it is listed among the dropped regions, and with its stream.
-  std::uint32_t binding = 0;
+  std::uint16_t node_count = 0;
+  /// Both halves of a frame list all of its nodes and buffers, in the same lengths. A buffer that the message does not
+  /// carry has address and region 0.
+  Half half = Half::kWhole;
+  std::uint8_t zero = 0;  ///< free; anything else is refused
 };
-static_assert(sizeof(OffloadHeader) == 64);
+static_assert(sizeof(OffloadHeader) == 64 && std::has_unique_object_representations_v<OffloadHeader>);
 
 /// A region that the agent has not seen yet: this, then key_bytes bytes of packed key, padded to 8.
 struct RegionHeader {
@@ -56,14 +70,15 @@ struct OffloadView {
   std::vector<NewRegion> regions;  ///< usually empty
 };
 
-inline constexpr std::uint32_t kMaxOffloadNodes = 1U << 16;
+inline constexpr std::uint32_t kMaxOffloadNodes = kMaxNodes;
+static_assert(kMaxOffloadNodes <= 0xffff);
 inline constexpr std::uint32_t kMaxOffloadBuffers = 1U << 17;
 
 inline constexpr std::uint32_t kMaxKeyBytes = 1U << 16;  ///< of one packed key; UCX's have some ten a transport
 
-/// Takes anything; kProtocol for what is not exactly one offload. `message` must be aligned to 8 bytes (UCX does; the
-/// caller copies otherwise). Leaves `out.regions` with its capacity. `out.header` is set whenever the message is as
-/// long as one, also on failure: whose ticket it was.
+/// Parses untrusted bytes; kProtocol if they are not exactly one offload. `message` must be aligned to 8 bytes (UCX
+/// does; the caller copies otherwise). Leaves `out.regions` with its capacity. `out.header` is set whenever the message
+/// is as long as a header, also on failure, so the caller knows the ticket.
 Status parse_offload(ByteView message, OffloadView& out);
 
 /// Size of the message that write_offload makes of these.
@@ -73,18 +88,18 @@ WHERRY_HOT std::size_t offload_bytes(const FlatOffload& flat, std::span<const st
 WHERRY_HOT void write_offload(const OffloadHeader& header, const FlatOffload& flat,
                               std::span<const std::uint32_t> dropped, std::span<const NewRegion> regions,
                               std::byte* to) noexcept;
-/// The same into `out`, whose old contents go (capacity kept).
+/// The same into `out`, which is cleared first (its capacity is kept).
 void build_offload(const OffloadHeader& header, const FlatOffload& flat, std::span<const std::uint32_t> dropped,
                    std::span<const NewRegion> regions, Bytes& out);
 
-/// What an offload that ends in kResourceExhausted went beyond.
+/// The limit that an offload exceeded if it ended with kResourceExhausted.
 enum class Limit : std::uint8_t {
   kBudget,       ///< bytes of the agent's memory for frames
   kOffloads,     ///< offloads of one session that wait at the agent
   kQueuedBytes,  ///< bytes that their lists of buffers take there
   kRegionBytes,  ///< bytes of one session's table of regions
 };
-/// As it stands in CompletionRecord::detail: `allowed` (below 2^56) says how much there is of it.
+/// The form of a limit in CompletionRecord::detail. `allowed` (below 2^56) is the value of the limit.
 constexpr std::uint64_t limit_detail(Limit limit, std::uint64_t allowed) noexcept {
   return static_cast<std::uint64_t>(limit) << 56 | (allowed & ((std::uint64_t{1} << 56) - 1));
 }
@@ -92,27 +107,32 @@ constexpr std::uint64_t limit_detail(Limit limit, std::uint64_t allowed) noexcep
 std::string limit_text(std::uint64_t detail);
 
 /// CompletionRecord::detail of a part's offload that failed because of its step: the number of the part at fault, plus
-/// one. kUnavailable: it has gone, or was closed; kFailedPrecondition: it has come to a later tag, or (kStepIsOver) the
-/// step is complete already, or older than the latest that is.
+/// one. kUnavailable: the part's client has died, or the part was closed. kFailedPrecondition: the part has posted a
+/// later tag, or (kStepIsOver) the step is complete or older than the latest complete step.
 inline constexpr std::uint64_t kStepIsOver = ~std::uint64_t{0};
+/// CompletionRecord::detail with kFailedPrecondition: the rest of a frame whose first half failed, or never came.
+inline constexpr std::uint64_t kNoFirstHalf = ~std::uint64_t{0} - 1;
 
 /// Request "open": answered with the stream's id (u32).
 struct OpenRequest {
   StreamOptions options;
   Schema schema;
   /// An earlier request of this session for this stream got no answer in time. If it opened a stream to which nothing
-  /// was posted, that one is handed out (same options and schema) or closed first (others).
+  /// was posted, the agent returns that stream (same options and schema), or closes it first (others).
   bool again = false;
 };
-/// `again` stands first, in one byte, so that requests can be compared without it.
+/// `again` is the first byte, so requests can be compared without it.
 Bytes encode(const OpenRequest& m);
 /// kProtocol for garbage, kInvalidArgument for a bad name or absurd announcements.
 Result<OpenRequest> decode_open(ByteView in);
 
-inline constexpr std::uint32_t kMaxParts = 4096;  ///< of one stream
-/// kInvalidArgument for a part that is none of `parts`.
+inline constexpr std::uint32_t kMaxParts = 4096;                          ///< of one stream
+inline constexpr std::size_t kMaxOperatorsBytes = std::size_t{64} << 10;  ///< of StreamOptions::operators
+/// kInvalidArgument if they are longer.
+Status check_operators(const StreamOptions& options);
+/// kInvalidArgument for a part that is not one of `parts`.
 Status check_parts(const StreamOptions& options);
-/// kInvalidArgument for what is not key/value pairs as the C data interface encodes them.
+/// kInvalidArgument if the bytes are not key/value pairs in the encoding of the C data interface.
 Status check_schema_metadata(std::string_view metadata);
 /// Whether `name` is 1 to 255 of [A-Za-z0-9._-] and not "." or "..".
 bool valid_stream_name(std::string_view name) noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two messages of move on arbitrary bytes. What parses must build to the same bytes again (offload), or to what
-// decodes to the same again (open).
+// The two messages of move on arbitrary bytes. Messages that parse must build to the same bytes again (offload), or to
+// bytes that decode to the same (open).
 #include <algorithm>
 #include <cstdlib>
 #include <vector>

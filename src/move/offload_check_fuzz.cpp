@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any offload against any schema: check_offload refuses it, or its frame has a place for everything and nothing twice;
-// small frames then go all the way, with whatever bytes they bring.
+// Any offload against any schema: check_offload refuses it, or its frame has one place for every buffer. Small frames
+// then run the whole path, with arbitrary bytes.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <cstdlib>

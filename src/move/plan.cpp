@@ -9,7 +9,7 @@
 namespace wherry::move {
 namespace {
 
-/// The way down from a column, kept on the stack: text is made of it only for an error.
+/// The path from a column down to a node, kept on the stack. It becomes text only for an error.
 struct Path {
   const Path* up = nullptr;
   std::string_view name;
@@ -108,7 +108,7 @@ class Planner {
   }
 
   static Status check_texts(const Field& field, const Path& path) {
-    // A name that is not text cannot even be printed as it is.
+    // A name that is not valid text cannot be printed unchanged.
     if (!is_utf8_text(field.name))
       return {StatusCode::kInvalidArgument, "a field's name is not UTF-8 text without zero bytes"};
     if (!field.metadata.empty() && metadata_bytes(field.metadata) != static_cast<std::int64_t>(field.metadata.size())) {
@@ -189,7 +189,7 @@ class Planner {
   std::int64_t next_dictionary_id_ = 0;
 };
 
-/// Which child of its parent (or column of the batch) a node is.
+/// The number of a node among the children of its parent (or columns of the batch).
 std::size_t ordinal(const Plan& plan, std::uint32_t node) {
   const std::int32_t parent = plan.nodes[node].parent;
   std::size_t count = 0;
@@ -250,7 +250,7 @@ class SchemaDecoder {
 
   bool fields(std::size_t depth, std::vector<Field>& out) {
     const auto count = in_.get<std::uint32_t>();
-    // Memory is only taken for what the bytes at hand can really hold.
+    // Reserves memory only for as many items as the bytes can hold.
     if (!in_.ok() || count > kMaxNodes - seen_ || count > in_.remaining() / kSmallestField) return false;
     out.resize(count);
     for (Field& field : out) {

@@ -31,7 +31,7 @@ struct NodeSpec {
   std::uint32_t first_buffer = 0;  ///< index into Plan::buffers
   std::uint32_t buffer_count = 0;
   std::uint32_t section = 0;
-  /// Index into Plan::sections: where the values of these indices are; -1: not indices.
+  /// Index into Plan::sections: the section with the values of these indices; -1: these are not indices.
   std::int32_t dictionary_section = -1;
   bool nullable = true;  ///< of the field; the root of a dictionary: true
 };
@@ -54,7 +54,7 @@ struct Plan {
   HotVector<Section> sections;  ///< at least one
 };
 
-/// Limit of the rows of a node and of the end of a buffer: beyond any address space, and so small that sums of them do
+/// Limit of the rows of a node and of the end of a buffer: beyond any address space, and so small that their sums do
 /// not overflow.
 inline constexpr std::int64_t kMaxExtent = std::int64_t{1} << 48;
 
@@ -66,10 +66,11 @@ inline constexpr std::size_t kMaxNodes = 4096;
 /// kInvalidArgument for an unknown format string, a wrong number of children, an empty schema, or one over the limits.
 Result<Plan> make_plan(const Schema& schema);
 
-/// "x.item": the names from the column down to plan.nodes[node], for messages. `schema` is what `plan` was made from.
+/// "x.item": the names from the column down to plan.nodes[node], for messages. `schema` is the one from which `plan`
+/// was made.
 std::string node_path(const Schema& schema, const Plan& plan, std::uint32_t node);
 
-/// Schema to and from bytes. decode_schema takes anything that a stranger may send: kProtocol for what is not a schema.
+/// Schema to and from bytes. decode_schema parses untrusted bytes: kProtocol if they are not a schema.
 void encode_schema(const Schema& schema, Writer& out);
 Result<Schema> decode_schema(Reader& in);
 

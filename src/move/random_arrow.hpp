@@ -68,13 +68,13 @@ Result<Delivered> deliver(const arrow::RecordBatch& batch, std::uint32_t alignme
 /// The same for a struct array, which may be sliced as a whole.
 Result<Delivered> deliver(const arrow::StructArray& batch, std::uint32_t alignment, bool forget_nulls = false);
 
-/// The simulated gets of an offload whose sources are in this process.
+/// The gets of an offload, simulated, with sources in this process.
 void get_all(const Plan& plan, std::span<const NodeRef> nodes, std::span<const BufferRef> buffers,
              const FrameLayout& layout, std::span<std::byte> frame);
 std::shared_ptr<std::byte> page_aligned(std::size_t bytes);
 
-/// Reads the frame with Arrow's own reader, validates in full, and compares; checks alignment, zero-copy and clean
-/// padding, too.
+/// Reads the frame with Arrow's own reader, validates it fully, and compares. Also checks alignment, zero-copy and
+/// clean padding.
 void expect_delivered(const Delivered& delivered, const arrow::RecordBatch& wanted);
 
 }  // namespace wherry::move::test

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What applications build by hand: fields, and the columns that go with them.
+// SPDX-License-Identifier: Apache-2.0 Fields and columns that applications build by hand.
 #include "wherry/schema.hpp"
 
 #include "wherry/column.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes at all as a schema: decoded or refused, planned or refused, and what was taken encodes to itself.
+// Arbitrary bytes as a schema: decoded or refused, planned or refused. An accepted schema encodes to itself.
 #include <cstdint>
 #include <cstdlib>
 #include <span>

@@ -18,7 +18,7 @@ Result<Strategy> parse_strategy(std::string_view name) {
   for (std::size_t i = 0; i < kStrategies.size(); ++i) {
     if (kStrategies[i] == name) return static_cast<Strategy>(i);
   }
-  return Status(StatusCode::kUnsupported,
+  return Status(StatusCode::kInvalidArgument,
                 fmt::format("strategy '{}' is none of raw, arrays, record_batch, ipc, ipc_page_aligned, c_abi", name));
 }
 

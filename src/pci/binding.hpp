@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes a PCI function from its kernel driver, and gives it back. By driver_override
-// (Documentation/ABI/testing/sysfs-bus-pci), so that no other function with the same ID is touched.
+// Takes a PCI function from its kernel driver, and gives it back. It uses driver_override
+// (Documentation/ABI/testing/sysfs-bus-pci), so no other function with the same ID is affected.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace wherry::pci {
 
-/// What must be known to give a function back; a file keeps it in case this process is killed (record.hpp).
+/// The data that are needed to give a function back. A file keeps them in case this process is killed (record.hpp).
 struct Lent {
   BusAddress at{};
   std::string driver;  ///< that had it; empty: none, "vfio-pci": it was bound so before, and stays so
@@ -24,13 +24,13 @@ class Binding {
   Binding(Kernel& kernel, std::string sysfs) : kernel_(&kernel), sysfs_(std::move(sysfs)) {}
 
   [[nodiscard]] std::string driver_of(BusAddress at) const;
-  /// What `take` would have to give back later.
+  /// The record that `take` would need to give the function back later.
   [[nodiscard]] Lent describe(BusAddress at) const { return {.at = at, .driver = driver_of(at)}; }
   /// Binds to vfio-pci. After a failure the function is as before. kNotFound: the kernel has no vfio-pci;
   /// kPermissionDenied: not root.
   Status take(const Lent& lent) const;
-  /// The driver gets it back: also if `take` was interrupted, and more than once. kUnavailable: another driver has it
-  /// now, or none took it, and which command does the rest.
+  /// The driver gets it back, also if `take` was interrupted, and more than once. kUnavailable: another driver has it
+  /// now, or none took it. The message names the command for the rest.
   Status give_back(const Lent& lent) const;
 
  private:

@@ -9,7 +9,7 @@
 namespace wherry::pci {
 namespace {
 
-/// Exactly `digits` hexadecimal digits (or, with `more`, at least so many) up to the end of the text.
+/// Exactly `digits` hexadecimal digits (or, with `more`, at least that many) up to the end of the text.
 std::optional<std::uint32_t> hexadecimal(std::string_view text, std::size_t digits, bool more = false) {
   if (text.size() < digits || (!more && text.size() != digits) || text.size() > 8) return std::nullopt;
   std::uint32_t value = 0;

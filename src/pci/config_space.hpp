@@ -14,7 +14,7 @@ inline constexpr std::size_t kConfigHeader = 64;      ///< bytes that any user m
 inline constexpr std::size_t kConfigClassic = 256;    ///< bytes of conventional PCI
 inline constexpr std::size_t kConfigExtended = 4096;  ///< bytes of PCI Express
 
-/// Bits of the ACS capability register (what a port can do) and of the ACS control register (what it does).
+/// Bits of the ACS capability register (a port's abilities) and of the ACS control register (its present settings).
 enum AcsBits : std::uint16_t {
   kAcsSourceValidation = 1U << 0,     ///< SV
   kAcsTranslationBlocking = 1U << 1,  ///< TB
@@ -24,7 +24,7 @@ enum AcsBits : std::uint16_t {
   kAcsEgressControl = 1U << 5,        ///< EC: a bit vector forbids single ports
   kAcsDirectTranslated = 1U << 6,     ///< DT
 };
-/// What sends peer-to-peer traffic through the root complex; Linux asks for the same three (drivers/pci/p2pdma.c,
+/// Bits that send peer-to-peer traffic through the root complex. Linux checks the same three (drivers/pci/p2pdma.c,
 /// pci_bridge_has_acs_redir).
 inline constexpr std::uint16_t kAcsRedirects = kAcsRequestRedirect | kAcsCompletionRedirect | kAcsEgressControl;
 
@@ -74,17 +74,17 @@ struct BarRegister {
 class ConfigSpace {
  public:
   ConfigSpace() = default;
-  /// As much as could be read: kConfigHeader, kConfigClassic or kConfigExtended bytes, or any other number.
+  /// As many bytes as could be read: kConfigHeader, kConfigClassic or kConfigExtended, or any other number.
   explicit ConfigSpace(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
 
   [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
-  /// Beyond what was read: all ones, as a read of a function that is not there.
+  /// Beyond the read bytes: all ones, as for a function that does not exist.
   [[nodiscard]] std::uint8_t u8(std::size_t offset) const noexcept;
   [[nodiscard]] std::uint16_t u16(std::size_t offset) const noexcept;
   [[nodiscard]] std::uint32_t u32(std::size_t offset) const noexcept;
 
   [[nodiscard]] bool is_bridge() const noexcept { return size() >= kConfigHeader && (u8(0x0E) & 0x7F) == 1; }
-  /// Whether the capabilities beyond the header could be read; sysfs shows them to root only.
+  /// Whether the capabilities beyond the header could be read. sysfs shows them only to root.
   [[nodiscard]] bool sees_capabilities() const noexcept { return size() >= kConfigClassic; }
   [[nodiscard]] bool sees_extended() const noexcept { return size() >= kConfigExtended; }
 
@@ -95,9 +95,9 @@ class ConfigSpace {
   [[nodiscard]] std::optional<Acs> acs() const noexcept;
   [[nodiscard]] std::optional<Express> express() const noexcept;
 
-  /// Of a function that is not a bridge. None: not set, or the upper half of a wide one.
+  /// For a function that is not a bridge. None: it is not set, or it is the upper half of a wide one.
   [[nodiscard]] std::optional<BarRegister> bar(unsigned index) const noexcept;
-  /// Of a bridge: its window for memory, 32-bit, and for prefetchable memory.
+  /// For a bridge: its window for memory, 32-bit, and for prefetchable memory.
   [[nodiscard]] Window memory_window() const noexcept;
   [[nodiscard]] Window prefetchable_window() const noexcept;
 

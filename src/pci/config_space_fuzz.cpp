@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A configuration space of arbitrary bytes: nothing is read beyond its end, every walk ends, and what is found lies
+// A configuration space of arbitrary bytes: nothing is read beyond its end, every walk ends, and all results lie
 // inside.
 #include <cstdlib>
 #include <cstring>

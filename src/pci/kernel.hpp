@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The system calls with which NIC and card are taken from the kernel: all that this folder asks of it beyond reading
-// sysfs. Tests put a model in its place that keeps VFIO's rules (kernel_testing.hpp).
+// The system calls that take NIC and card from the kernel. This folder asks nothing else of the kernel beyond reading
+// sysfs. Tests replace it by a model that keeps VFIO's rules (kernel_testing.hpp).
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@
 
 namespace wherry::pci {
 
-/// As the calls of the same names; a failure is -errno.
+/// Like the calls of the same names. A failure is -errno.
 class Kernel {
  public:
   Kernel() = default;
@@ -20,7 +20,7 @@ class Kernel {
   virtual ~Kernel() = default;
   [[nodiscard]] virtual int open(const std::string& path, int flags) noexcept = 0;
   virtual int close(int fd) noexcept = 0;
-  /// `argument`: a pointer, or a number in its place, as the request has it.
+  /// `argument`: a pointer, or a number in its place, depending on the request.
   [[nodiscard]] virtual int ioctl(int fd, unsigned long request, void* argument) noexcept = 0;
   [[nodiscard]] virtual ssize_t read_at(int fd, void* into, std::size_t bytes, std::uint64_t offset) noexcept = 0;
   [[nodiscard]] virtual ssize_t write_at(int fd, const void* from, std::size_t bytes,
@@ -30,7 +30,7 @@ class Kernel {
   /// The same of no file: memory of this process.
   [[nodiscard]] virtual int map_memory(std::size_t bytes, void*& at) noexcept = 0;
   virtual int unmap(void* at, std::size_t bytes) noexcept = 0;
-  /// The last part of what a symbolic link says; empty: there is none.
+  /// The last component of a symbolic link's target. Empty: there is no link.
   [[nodiscard]] virtual std::string link_name(const std::string& path) noexcept = 0;
 };
 

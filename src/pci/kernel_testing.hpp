@@ -19,7 +19,7 @@
 
 namespace wherry::pci::testing_support {
 
-/// What is behind a BAR.
+/// The model of the memory behind a BAR.
 struct BarModel {
   std::uint64_t bytes = 0;
   std::function<std::uint32_t(std::uint64_t)> read;
@@ -50,11 +50,11 @@ class FakeKernel final : public Kernel {
   std::set<std::string> modules{"vfio-pci"};
   bool has_type1 = true;
   bool is_root = true;
-  /// Told of each mapping of memory of the process: its IOVA and the memory.
+  /// Called for each mapping of the process's memory, with its IOVA and the memory.
   std::function<void(std::uint64_t, std::span<std::byte>)> on_map = [](std::uint64_t, std::span<std::byte>) {};
   /// Whether BARs of devices can be mapped.
   bool maps_bars = true;
-  /// What may be mapped; empty: the kernel does not say.
+  /// Ranges that may be mapped. Empty: the kernel does not say.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges{{0, 0xFEDF'FFFF}, {0xFEF0'0000, 0xFFFF'FFFF'FFFF}};
   /// The call with this number, from 0 on, fails with -EIO. Undoing never does.
   int fail_at = -1;
@@ -72,7 +72,7 @@ class FakeKernel final : public Kernel {
   [[nodiscard]] const std::map<std::uint64_t, Mapping>& mappings() const noexcept { return mappings_; }
   [[nodiscard]] std::size_t open_files() const noexcept { return files_.size(); }
   [[nodiscard]] std::size_t mapped_regions() const noexcept { return regions_.size(); }
-  /// A BAR that this process mapped; empty: it did not.
+  /// A BAR that this process has mapped. Empty: it has not.
   [[nodiscard]] std::span<std::byte> region_of(const std::string& device, unsigned bar) const {
     for (const auto& [start, region] : regions_)
       if (region.device == device && region.bar == bar) return {region.memory.get(), region.bytes};

@@ -16,15 +16,15 @@ struct PciDevice {
   std::uint16_t vendor = 0, device = 0;
 };
 
-/// By address. Empty: there is no PCI bus, or it is not shown.
+/// By address. Empty: there is no PCI bus, or it is not visible.
 std::vector<PciDevice> pci_devices(const std::string& sysfs);
 std::optional<PciDevice> pci_device(const std::string& sysfs, const std::string& address);
 /// The first with this identity.
 std::optional<PciDevice> pci_device(const std::string& sysfs, std::uint16_t vendor, std::uint16_t device);
 /// The number in a file such as `vendor` ("0x10ee").
 std::optional<std::uint32_t> read_number(const std::string& path);
-/// Bits of the command register (pci_regs.h, PCI_COMMAND_*): the function answers to accesses of its memory; it may
-/// access that of others.
+/// Bits of the command register (pci_regs.h, PCI_COMMAND_*): the function answers accesses to its memory; the function
+/// may access other memory.
 inline constexpr std::uint16_t kCommandMemory = 2, kCommandMaster = 4;
 /// The command register. None: it cannot be read.
 std::optional<std::uint16_t> command_of(const std::string& folder);

@@ -104,7 +104,7 @@ std::array<Bar, 6> parse_resources(const std::string& text) {
            .memory = (bits & kMemoryResource) != 0,
            .wide = (bits & kWideResource) != 0,
            .prefetchable = (bits & kPrefetchResource) != 0,
-           // The kernel numbers what it could not place from 0 on.
+           // The kernel numbers resources without a place from 0 on.
            .assigned = from != 0 && (bits & kUnsetResource) == 0,
            .on_bus = from};
   }

@@ -43,7 +43,7 @@ struct PciFunction {
   [[nodiscard]] std::string text() const { return at.text(); }
 };
 
-/// IOVAs of an IOMMU group that nobody may map.
+/// IOVAs of an IOMMU group that must not be mapped.
 struct ReservedRange {
   std::uint64_t first = 0, last = 0;
   std::string kind;  ///< "msi", "reserved", "direct"
@@ -69,7 +69,7 @@ class PciTree {
   std::map<int, std::vector<ReservedRange>> reserved_;
 };
 
-/// The file iommu_groups/N/reserved_regions: lines "0xfee00000 0xfeefffff msi". Lines that are not so are left out.
+/// The file iommu_groups/N/reserved_regions: lines "0xfee00000 0xfeefffff msi". Other lines are skipped.
 std::vector<ReservedRange> parse_reserved(const std::string& text);
 /// The file `resource` of a function: lines "first last flags", the first six of the base address registers.
 std::array<Bar, 6> parse_resources(const std::string& text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: trees of files like /sys, and configuration spaces byte by byte as the PCI Express specification has them.
+// For tests: trees of files like /sys, and configuration spaces byte by byte as in the PCI Express specification.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,12 +32,12 @@ class ConfigBytes {
   ConfigBytes& express(std::uint32_t type, std::uint32_t device_control = 0) {
     return u16(0x06, 0x10).u8(0x34, 0x40).u8(0x40, 0x10).u8(0x41, 0).u16(0x42, 2 | type << 4).u16(0x48, device_control);
   }
-  /// AER at 0x100, and then ACS at 0x148, as switches have them.
+  /// AER at 0x100, and then ACS at 0x148, as in switches.
   ConfigBytes& acs(std::uint32_t capability, std::uint32_t control) {
     u32(0x100, 0x0001 | 2U << 16 | 0x148U << 20);
     return u32(0x148, 0x000D | 1U << 16).u16(0x14C, capability).u16(0x14E, control);
   }
-  /// Of a bridge: header type 1 and its windows. Both ends in units of 1 MiB, the last one included.
+  /// For a bridge: header type 1 and its windows. Both ends in units of 1 MiB, the last one included.
   ConfigBytes& bridge(std::uint64_t memory_first, std::uint64_t memory_last, std::uint64_t wide_first,
                       std::uint64_t wide_last) {
     u8(0x0E, 1);
@@ -149,7 +149,7 @@ inline constexpr std::uint64_t kMemory32 = 0x40200, kMemory64Prefetch = 0x14220C
 inline const std::string kEmptyLine = "0x0000000000000000 0x0000000000000000 0x0000000000000000\n";
 
 // A machine: root port 00:01.0, a switch behind it (01:00.0, downstream ports 02:00.0 and 02:01.0), an 82599 at 03:00.0
-// and a card at 04:00.0; a second root port 00:02.0, where other things may be.
+// and a card at 04:00.0. A second root port 00:02.0 is free for other devices.
 inline constexpr std::uint64_t kCardWindow = 0x38'0000'0000, kNicRegisters = 0xE000'0000;
 
 struct Machine {

@@ -26,7 +26,7 @@ void* as_argument(unsigned long number) {
   return reinterpret_cast<void*>(number);  // NOLINT(performance-no-int-to-ptr): ioctl takes either
 }
 
-/// The remedy depends on who may be in the way.
+/// The remedy depends on what may block the open.
 Status open_failed(const std::string& path, int code) {
   if (code == -ENOENT)
     return {StatusCode::kNotFound, fmt::format("{} is not there: load VFIO with `modprobe vfio-pci`", path)};
@@ -50,7 +50,7 @@ std::uint32_t VfioDevice::read32(unsigned bar, std::uint64_t offset) const noexc
 
 void VfioDevice::write32(unsigned bar, std::uint64_t offset, std::uint32_t value) const noexcept {
   if (bar >= 6 || offset + 4 > regions_[bar].bytes) return;
-  // A device that is gone takes nothing, as on the bus; the next read says so.
+  // A device that is gone ignores the write, as on the bus. The next read reports it.
   (void)kernel_->write_at(fd_, &value, sizeof value, regions_[bar].offset + offset);
 }
 

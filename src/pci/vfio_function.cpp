@@ -68,7 +68,7 @@ void VfioFunction::write_line(unsigned bar, std::uint64_t offset, std::span<cons
   }
   std::byte* const to = mapped_.data() + offset;
   if (data.size() == kLine && offset % kLine == 0 && has_line_store()) return store_line(to, data.data());
-  // In pieces, of which an engine takes the one that it needs (docs/dma.md, "Doorbells").
+  // Writes pieces. The engine uses only the piece that it needs (docs/design/dma.md, "Doorbells").
   for (std::size_t i = 0; i < data.size(); i += sizeof(std::uint32_t)) {
     std::uint32_t word = 0;
     std::memcpy(&word, data.data() + i, sizeof word);

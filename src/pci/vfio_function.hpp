@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One function behind VFIO, as a driver sees it (device.hpp). Registers are accessed by calls on the descriptor
-// (vfio.hpp); doorbells by stores into the mapped BAR, where it can be mapped.
+// (vfio.hpp), and doorbells by stores into the mapped BAR, if it can be mapped.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ class VfioFunction final : public Device {
   Result<DmaMemory> allocate(std::size_t bytes) override;
   Status set_vectors(std::span<const int> eventfds) override;
   [[nodiscard]] std::chrono::nanoseconds now() const override;
-  /// Less than 50 us: the processor spins; a sleep takes longer.
+  /// Below 50 us the processor spins, because a sleep takes longer.
   void pause(std::chrono::nanoseconds most) override;
   [[nodiscard]] bool wait(int eventfd, std::chrono::nanoseconds most) override;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which core measures, and which one has the other side of a path.
+// The core that measures, and the core for the other side of a path.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@ struct Cores {
   std::string relation;     ///< "other core", "SMT sibling" or "same core"
 };
 
-/// `allowed`: not empty. The other one is the first that shares no core with the first, if there is one. `root`: for
-/// tests, before /sys.
+/// `allowed`: not empty. The other core is the first that does not share a physical core with the first one, if there
+/// is one. `root`: for tests, a path before /sys.
 [[nodiscard]] Cores choose_cores(const std::vector<int>& allowed, const std::string& root = "");
-/// Of this process, as of the first call: call it before a thread is pinned.
+/// The cores of this process at the first call, so call it before a thread is pinned.
 [[nodiscard]] const Cores& cores();
 
 }  // namespace wherry::probe

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kPicoseconds = 1000;
 
-/// Polls that find nothing before the core is offered to others: at once where the other side has no core of its own.
+/// Unsuccessful polls before the core is yielded. It is yielded early if the other side has no core of its own.
 std::uint64_t polls_before_yield() { return cores().count > 1 ? 4096 : 16; }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Posts and polls: what is inside the clock. One thread; nothing is allocated after the constructor.
+// Posts and polls. This is the part inside the clock. One thread. Nothing is allocated after the constructor.
 #pragma once
 
 #include <atomic>
@@ -14,19 +14,19 @@ namespace wherry::probe {
 
 class Driver {
  public:
-  /// No transfer has ended for so long: kDeadlineExceeded.
+  /// No transfer has ended for that long: kDeadlineExceeded.
   static constexpr std::uint64_t kPatienceNs = 5'000'000'000;
 
-  /// `stop`: set by Ctrl-C; then every call returns kCancelled soon. All outlive this.
+  /// `stop`: set by Ctrl-C. Then every call soon returns kCancelled. All arguments outlive this.
   Driver(Clock& clock, Path& path, const Work& work, const std::atomic<bool>& stop);
 
-  /// So many transfers, as many under way as the path has slots; the next is posted as soon as one ends. Returns the
-  /// time of all, ns. `each`: gets the latency of each, ps of one unit, which costs two readings of the clock a
-  /// transfer; null: the clock is read twice.
+  /// That many transfers, with as many in flight as the path has slots. The next is posted as soon as one ends. Returns
+  /// the total time, ns. `each`: gets the latency of each, ps of one unit, which costs two readings of the clock for
+  /// each transfer. Null: the clock is read only twice.
   [[nodiscard]] Result<std::uint64_t> closed_loop(std::uint64_t transfers, Histogram* each);
-  /// A transfer every `interval_ns`, whether or not others have ended. Latency, ps, counts from the moment at which a
-  /// transfer was meant to begin, so that what waits behind a late one counts, too (G. Tene, "How not to measure
-  /// latency": coordinated omission).
+  /// A transfer every `interval_ns`, whether or not others have ended. Latency, ps, counts from the intended start of a
+  /// transfer, so the wait behind a late one counts as well (G. Tene, "How not to measure latency": coordinated
+  /// omission).
   [[nodiscard]] Result<std::uint64_t> open_loop(std::uint64_t transfers, double interval_ns, Histogram& each);
 
   /// Now, by the clock that counts for this path.

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kUnknown = "unknown";
 
-/// The first line of a small file; empty: there is none.
+/// The first line of a small file. Empty: there is none.
 std::string line_of(const std::string& path) {
   std::ifstream file(path);
   std::string line;

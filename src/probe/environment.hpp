@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run must say of the machine, since figures depend on it.
+// The properties of the machine that a run must report, since figures depend on them.
 #pragma once
 
 #include <map>
@@ -8,14 +8,14 @@
 
 namespace wherry::probe {
 
-/// By name: what this machine says, as text; "unknown" where it does not tell. `root`: for tests, before /proc and
-/// /sys.
+/// By name: this machine's property as text. "unknown" if the machine does not report it. `root`: for tests, a path
+/// before /proc and /sys.
 ///
 /// cpu and kernel (base/machine.hpp), numa_nodes, smt, governor, frequency_max_mhz, hypervisor, thp, hugepages, iommu,
 /// memlock, preemption, load.
 [[nodiscard]] std::map<std::string, std::string> environment(const std::string& root = "");
 
-/// "0-2,5" as 0, 1, 2, 5; empty if that is no list of the kernel's.
+/// "0-2,5" as 0, 1, 2, 5. Empty if it is not a list in the kernel's format.
 [[nodiscard]] std::vector<unsigned> parse_list(const std::string& text);
 
 /// NUMA nodes that are online; one if the machine does not tell.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A mergeable log-linear histogram of whole numbers, picoseconds in the runner: each power of two has 64 steps, so that
-// a step is at most 1/64 = 1.6 % of its value wide (the layout of HdrHistogram, G. Tene, written anew). Nothing is
+// A mergeable log-linear histogram of whole numbers (picoseconds in the runner). Each power of two has 64 steps, so a
+// step is at most 1/64 = 1.6 % of its value wide (the layout of HdrHistogram, G. Tene, written anew). Nothing is
 // allocated when a value is added.
 #pragma once
 
@@ -31,8 +31,8 @@ class Histogram {
   /// Exact. 0 if there is nothing.
   [[nodiscard]] std::uint64_t max() const noexcept { return max_; }
   [[nodiscard]] std::uint64_t min() const noexcept { return count_ == 0 ? 0 : min_; }
-  /// The smallest value such that at least `part` (0 to 1) of all are no larger (nearest rank): the middle of its step,
-  /// within min() and max(), so off by 0.8 % at most. 0 if there is nothing.
+  /// The smallest value such that at least `part` (0 to 1) of all are not larger (nearest rank). It returns the middle
+  /// of its step, within min() and max(), so it is off by at most 0.8 %. 0 if the histogram is empty.
   [[nodiscard]] std::uint64_t percentile(double part) const noexcept;
 
   [[nodiscard]] static std::size_t index_of(std::uint64_t value) noexcept {

@@ -14,14 +14,14 @@
 namespace wherry::probe {
 namespace {
 
-/// The value of nearest rank: the smallest such that at least `part` of all are no larger.
+/// The value of nearest rank: the smallest such that at least `part` of all are not larger.
 std::uint64_t nearest_rank(std::vector<std::uint64_t> values, double part) {
   std::ranges::sort(values);
   const auto rank = static_cast<std::size_t>(std::ceil(part * static_cast<double>(values.size())));
   return values[rank == 0 ? 0 : rank - 1];
 }
 
-/// Over many powers of two, as latencies are.
+/// Spread over many powers of two, like latencies.
 std::vector<std::uint64_t> some_values(std::uint64_t seed, std::size_t count) {
   SplitMix64 random(seed);
   std::vector<std::uint64_t> values;

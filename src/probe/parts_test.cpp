@@ -126,8 +126,8 @@ TEST(MachineClock, BesideTheKernels_ExpectTheSameTimeToAThousandth) {
   usleep(50'000);
   const auto our_time = static_cast<double>(clock.now_ns() - ours),
              their_time = static_cast<double>(now_ns() - kernels);
-  // Between the two readings at either end the machine may do something else for as long as it likes: the readings
-  // bracket each other, so only what is shorter than the kernel's time tells of a wrong rate.
+  // Between the two readings at either end the machine may do other work for any time. The readings enclose each other,
+  // so only a time shorter than the kernel's shows a wrong rate.
   EXPECT_GT(our_time, 50e6 * 0.999);
   EXPECT_GT(their_time, 50e6 * 0.999);
   EXPECT_GE(clock.resolution_ns(), 1.0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A path: one way between two memories, or between two threads. All are measured by the same runner through the same
-// verbs (docs/probe.md).
+// verbs (docs/guide/probe.md).
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,21 @@
 
 namespace wherry::probe {
 
-/// Who starts the transfer.
+/// The side that starts the transfer.
 enum class Initiator : std::uint8_t { kHost, kDevice };
 /// Direction, seen from the host: to the card (H2C), from it (C2H), or both at once.
 enum class Flow : std::uint8_t { kH2C, kC2H, kBoth };
 /// How the end of a transfer is learnt of.
 enum class Notice : std::uint8_t { kPolled, kInterrupt, kBlocking };
-/// Where successive transfers lie in the buffers.
+/// The places of successive transfers in the buffers.
 enum class Pattern : std::uint8_t { kSequential, kStrided, kRandom };
-/// What the caches hold of the source before a transfer: what this core wrote last, nothing, or what another core wrote
-/// last.
+/// The source's state in the caches before a transfer: written last by this core, not cached, or written last by
+/// another core.
 enum class CacheState : std::uint8_t { kWarm, kFlushed, kRemote };
-/// Whether a figure's time is that of a clock of this machine, of a simulation, or of a formula. They never share a
-/// row.
+/// Whether a figure's time comes from a clock of this machine, a simulation, or a formula. They never share a row.
 enum class Provenance : std::uint8_t { kMeasured, kSimulated, kModelled };
 
-/// What is asked of a path.
+/// The requested shape of a transfer on a path.
 struct Shape {
   std::size_t bytes = 4096;  // of one transfer
   unsigned depth = 1;        // transfers under way
@@ -40,7 +39,7 @@ struct Shape {
   unsigned align = 0;  // bytes behind a page boundary, both ends
 };
 
-/// What no figure of the path can exceed, and why. 0: no bound is known.
+/// The limit that no figure of the path can exceed, and its reason. 0: no bound is known.
 struct Bound {
   double bytes_per_s = 0;
   double transfers_per_s = 0;
@@ -58,7 +57,7 @@ struct PathInfo {
   std::string note;    // what else a reader of the figures must know, as "one-sided"; may be known after open() only
 };
 
-/// What a shape means for a path.
+/// The work of a shape on a path.
 struct Work {
   unsigned slots = 1;         // that try_post() takes: 0 to slots - 1
   unsigned units = 1;         // what one transfer counts for: figures are of one unit
@@ -76,43 +75,43 @@ class Path {
   virtual ~Path() = default;
 
   [[nodiscard]] virtual const PathInfo& info() const = 0;
-  /// Whether the path can do this shape; a Status whose message says what it cannot.
+  /// Whether the path can do this shape. If not, the Status says which part it cannot do.
   [[nodiscard]] virtual Status accepts(const Shape& shape) const = 0;
-  /// What the shape, which is accepted, means.
+  /// The work of an accepted shape.
   [[nodiscard]] virtual Work work(const Shape& shape) const {
     return {.slots = shape.depth, .bytes = shape.bytes, .footprint = 2 * shape.bytes * shape.depth};
   }
-  /// Makes, touches and pins the buffers, and what else the shape needs. Returns what bounds it.
+  /// Makes, touches and pins the buffers, and whatever else the shape needs. Returns the path's bound.
   [[nodiscard]] virtual Result<Bound> open(const Shape& shape) = 0;
-  /// Fills the source with the pattern of this seed (it depends on seed and offset, so every transfer of a round
-  /// differs) and the destination, with the guards around it, with poison. Outside the clock.
+  /// Fills the source with the pattern of this seed. The pattern depends on seed and offset, so every transfer of a
+  /// round differs. Fills the destination, with the guards around it, with poison. Outside the clock.
   virtual void prepare(std::uint64_t seed) = 0;
   /// Brings caches, and a sleeping other side, into the state that the shape names. Outside the clock, before each
   /// batch of at most Work::per_restore transfers.
   virtual void restore() {}
-  /// Starts transfer `slot` (0 to depth - 1, free). false: not now; poll() first.
+  /// Starts transfer `slot` (0 to depth - 1, free). false: not now, so call poll() first.
   [[nodiscard]] virtual bool try_post(unsigned slot) = 0;
   /// Makes progress, and writes the slots that have ended to `done` (room for depth). Returns how many. With
   /// Notice::kBlocking or kInterrupt it waits for one.
   [[nodiscard]] virtual Result<unsigned> poll(std::span<unsigned> done) = 0;
   /// Compares every byte of the destination and the guards with the pattern of this seed. Outside the clock.
   [[nodiscard]] virtual Status verify(std::uint64_t seed) = 0;
-  /// Where the transferred bytes lie, as this process sees them: a test flips one here, which verify() must notice.
-  /// Empty: they cannot be reached, and spoil() flips one.
+  /// The place of the transferred bytes in this process. A test flips one byte here, and verify() must notice it.
+  /// Empty: they are not accessible, and spoil() flips one.
   [[nodiscard]] virtual std::span<std::byte> landing() { return {}; }
-  /// For tests: changes one byte where the data has landed, `at` of all of them. false: it cannot.
+  /// For tests: changes byte `at` of the transferred data at the destination. false: the path cannot.
   [[nodiscard]] virtual bool spoil(std::uint64_t at) {
     const std::span<std::byte> there = landing();
     if (there.empty()) return false;
     there[at % there.size()] ^= std::byte{0x40};
     return true;
   }
-  /// CPU time that the other side's threads and processes have used, ns, user and system; 0, 0 if there is none.
+  /// CPU time of the other side's threads and processes, ns, user and system. 0, 0 if there is none.
   struct CpuTime {
     std::uint64_t user_ns = 0, system_ns = 0;
   };
   [[nodiscard]] virtual CpuTime other_side() { return {}; }
-  /// Of a simulated or modelled path: its own time, ns, since open(). A measured path's time is the runner's clock.
+  /// For a simulated or modelled path: its own time since open(), ns. A measured path's time is the runner's clock.
   [[nodiscard]] virtual std::uint64_t own_ns() { return 0; }
   virtual void close() noexcept = 0;
 };

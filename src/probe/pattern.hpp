@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What transferred data looks like, so that a byte that is stale, shifted, missing or of another round is noticed:
-// 64-bit words that depend on a seed and on their offset.
+// The content of transferred data: 64-bit words that depend on a seed and on their offset. So a byte that is stale,
+// shifted, missing or of another round is noticed.
 #pragma once
 
 #include <cstddef>
@@ -19,16 +19,16 @@ namespace wherry::probe {
 
 /// Writes the pattern, from its byte `offset` on.
 void fill_pattern(std::span<std::byte> to, std::uint64_t seed, std::uint64_t offset = 0) noexcept;
-/// The complement of the pattern: a byte that nobody overwrites differs from what is wanted in every bit.
+/// The complement of the pattern, so a byte that was not overwritten differs from the pattern in every bit.
 void fill_poison(std::span<std::byte> to, std::uint64_t seed, std::uint64_t offset = 0) noexcept;
-/// The first byte that is not the pattern's; nothing if all are.
+/// The first byte that differs from the pattern. Nothing if all are equal.
 [[nodiscard]] std::optional<std::size_t> find_wrong(std::span<const std::byte> in, std::uint64_t seed,
                                                     std::uint64_t offset = 0) noexcept;
 /// The first byte that is not fill_poison()'s.
 [[nodiscard]] std::optional<std::size_t> find_touched(std::span<const std::byte> in, std::uint64_t seed,
                                                       std::uint64_t offset = 0) noexcept;
 
-/// What lies around a destination, and must stay.
+/// The bytes around a destination, which must not change.
 inline constexpr std::byte kGuard{0xdb};
 
 }  // namespace wherry::probe

@@ -12,8 +12,8 @@ namespace wherry::probe {
 
 using Paths = std::vector<std::unique_ptr<Path>>;
 
-/// A folder's list, as host_paths(). It makes every path that there can be, those that are absent here included, and
-/// takes no device, memory or process: open() does.
+/// A folder's list, such as host_paths(). It makes every possible path, including absent ones. It takes no device,
+/// memory or process, because open() does.
 using PathList = Paths (*)();
 
 /// The paths of some lists.
@@ -26,7 +26,7 @@ class Registry {
   [[nodiscard]] const Paths& paths() const noexcept { return paths_; }
   /// Null: there is none.
   [[nodiscard]] Path* find(std::string_view id) const noexcept;
-  /// Those whose id is `pattern`, begins with "pattern." or is of the group `pattern`. Empty pattern: all.
+  /// Paths whose id is `pattern` or begins with "pattern.", or whose group is `pattern`. Empty pattern: all.
   [[nodiscard]] std::vector<Path*> matching(std::string_view pattern) const;
 
  private:

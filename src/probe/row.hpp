@@ -20,7 +20,7 @@ struct Cell {
   unsigned series = 0;       ///< the same cell twice in a run is compared with itself
 };
 
-/// What one round found. Times are of one unit of Work.
+/// The results of one round. Times are of one unit of Work.
 struct Round {
   double p50_ns = 0;
   double units_per_s = 0;

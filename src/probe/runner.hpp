@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures cells: rounds interleave them, so that what the machine does to one it does to all (docs/probe.md, Rules).
+// Measures cells. Rounds interleave them, so a disturbance of the machine affects all of them (docs/guide/probe.md,
+// Rules).
 #pragma once
 
 #include <atomic>
@@ -48,7 +49,7 @@ struct Outcome {
 class Runner {
  public:
   static constexpr unsigned kLeastSamples = 3;  ///< of a visit
-  /// A timed sample takes at least so many times what the clock cannot tell apart, else transfers are timed together.
+  /// A timed sample takes at least this many times the clock's resolution. Otherwise transfers are timed together.
   static constexpr double kResolutions = 100;
 
   /// All outlive this. `stop`: set by Ctrl-C.
@@ -68,7 +69,7 @@ class Runner {
   const std::atomic<bool>& stop_;
 };
 
-/// What the runner itself adds to a transfer's time, by a path that does nothing.
+/// The runner's own share of a transfer's time, measured with a path that does nothing.
 struct HarnessCost {
   double batched_ns = 0;  ///< where transfers are timed together: the least of several batches
   double timed_ns = 0;    ///< where each is timed: the median

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A clock that a test moves, and paths that do what they are told, lie included.
+// A clock that a test moves, and paths that follow the test's orders, including lies.
 #include "probe/runner.hpp"
 
 #include <gtest/gtest.h>
@@ -199,7 +199,8 @@ TEST_F(RunnerTest, StoppedInTheMiddle_ExpectAnEndAndEveryPathClosed) {
 }
 
 TEST_F(RunnerTest, OpenLoop_ExpectLatencyFromTheIntendedStart) {
-  // Served at once but for every 100th, which takes as long as ten arrivals: those behind it wait, and say so.
+  // Each transfer is served at once, except every 100th, which takes as long as ten arrivals. The transfers behind it
+  // wait, and report it.
   FakePath path("a.b", "a", &clock);
   path.ns_of = [](std::uint64_t n) { return n % 100 == 99 ? 100'000U : 5000U; };
   const std::atomic<bool> go{false};
@@ -207,7 +208,7 @@ TEST_F(RunnerTest, OpenLoop_ExpectLatencyFromTheIntendedStart) {
   ASSERT_TRUE(path.open({.bytes = 64, .depth = 16}));
   path.prepare(1);
   auto histogram = std::make_unique<Histogram>();
-  // The clock stands still while the driver waits for the next start: reading it must move it.
+  // The clock does not move while the driver waits for the next start, so reading it must advance it.
   class Ticking final : public Clock {
    public:
     explicit Ticking(FakeClock& clock) : clock_(clock) {}
@@ -224,8 +225,8 @@ TEST_F(RunnerTest, OpenLoop_ExpectLatencyFromTheIntendedStart) {
   ASSERT_TRUE(paced.open_loop(1000, 10'000, *histogram));
   EXPECT_EQ(histogram->count(), 1000U);
   EXPECT_NEAR(static_cast<double>(histogram->percentile(0.5)) / 1000, 5000, 300);
-  // What comes after one that takes 100 us waits 95, 90, ... us. Nine of ten such have others behind them: a hundred of
-  // a thousand wait for 50 us or more, and the next for 45.
+  // Transfers behind one that takes 100 us wait 95, 90, ... us. Nine of ten such transfers have others behind them. A
+  // hundred of a thousand wait for 50 us or more, and the next for 45.
   EXPECT_NEAR(static_cast<double>(histogram->percentile(0.9)) / 1000, 45'000, 1500);
   EXPECT_NEAR(static_cast<double>(histogram->max()) / 1000, 100'000, 3000);
 }

@@ -95,7 +95,7 @@ std::vector<Cell> cells_of(Path& path, const SuiteOptions& options) {
   auto cells = collector.take();
   const bool small = std::ranges::all_of(cells, [](const Cell& cell) { return cell.shape.bytes < 4 * kKiB; });
   if (!small || !options.sizes.empty()) return cells;
-  // Registers and atomics: words are what they are about.
+  // For registers and atomics only words matter.
   Collector words(path, options);
   for (const std::size_t bytes : {4, 8, 16, 32}) words.add_size(bytes);
   auto all = words.take();

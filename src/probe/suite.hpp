@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which shapes a run measures of a path: sizes and depths, and what else the path accepts.
+// The shapes of a path that a run measures: sizes and depths, and its other accepted properties.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +19,14 @@ struct SuiteOptions {
 /// A cell takes no more memory than this, both ends.
 inline constexpr std::size_t kMostFootprint = std::size_t{64} << 20;
 
-/// What is under way at once, if it is more than one transfer.
+/// The bytes in flight at once, if there is more than one transfer.
 inline constexpr std::size_t kMostUnderWay = std::size_t{4} << 20;
 
-/// The cells of a path that can run. By size, then depth, flow, notice, cache, alignment; an open loop at half the rate
-/// where a path is deep enough.
+/// The cells of a path that can run. In the order of size, depth, flow, notice, cache, alignment. Deep paths also have
+/// an open loop at half the rate.
 [[nodiscard]] std::vector<Cell> cells_of(Path& path, const SuiteOptions& options);
 
-/// Those of all paths, taking turns, so that neighbours in time are of different paths.
+/// The cells of all paths in turns, so that neighbours in time belong to different paths.
 [[nodiscard]] std::vector<Cell> interleaved(const std::vector<Path*>& paths, const SuiteOptions& options);
 
 }  // namespace wherry::probe

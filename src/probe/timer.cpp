@@ -28,7 +28,7 @@ bool invariant_tsc() noexcept {
 struct Pair {
   std::uint64_t ticks, ns;
 };
-/// Both clocks at one moment: of many tries the one that the machine interrupted least.
+/// Both clocks at one moment, from the least interrupted of many tries.
 Pair both() noexcept {
   Pair best{};
   std::uint64_t least = ~std::uint64_t{0};
@@ -60,7 +60,7 @@ MachineClock::MachineClock() {
     tsc_ = true;
   }
 #endif
-  // Cost: the least of many runs; step: the smallest difference between readings that differ.
+  // Cost: the least of many runs. Step: the smallest difference between different readings.
   double cost = 1e9, step = 1e9;
   for (int run = 0; run < 20; ++run) {
     constexpr int kReadings = 200;

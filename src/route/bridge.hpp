@@ -1,8 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-// Bridges: lanes to processes whose memory cannot be mapped. The sender writes into a ring in its own memory; the
-// bridge sends what is in it over the network and writes it into the ring of an input at the receiver. The receiver
-// returns a credit for each transfer that it has room for, so the bytes under way never exceed the buffers of one lane.
-// Every transfer holds whole messages; the order of transfers does not matter.
+// SPDX-License-Identifier: Apache-2.0 Bridges: lanes to processes whose memory cannot be mapped. The sender writes into
+// a ring in its own memory; the bridge sends its content over the network, and writes it into the ring of an input at
+// the receiver. The receiver returns a credit for each transfer that it has room for, so the bytes in flight never
+// exceed the buffers of one lane. Every transfer holds whole messages. The order of transfers does not matter.
 //
 //   sender                                        receiver
 //   Lane -> its own ring -> BridgeOut  -- bytes -> BridgeIn -> ring of the inbox -> Input
@@ -44,8 +43,8 @@ class BridgeOut {
   /// An inbox with one input: the ring to write into.
   [[nodiscard]] std::byte* inbox() noexcept { return memory_.get(); }
   void add_credits(std::uint32_t credits) noexcept { credits_ += credits; }
-  /// Sends what has been written, as far as credits go, and checks that the receiver can be reached. True: something
-  /// was sent.
+  /// Sends written messages, as far as credits allow, and checks that the receiver can be reached. True: something was
+  /// sent.
   bool progress() noexcept;
   bool say_bye() { return endpoint_.say_bye(); }
   /// The receiver has left the job: from now on nothing is sent.

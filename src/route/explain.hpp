@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What was being done when a call failed, in front of the reason.
+// SPDX-License-Identifier: Apache-2.0 Puts the failed action in front of the reason of an error.
 #pragma once
 
 #include <string>

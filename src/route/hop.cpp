@@ -59,7 +59,7 @@ void Hop::leave() noexcept {
   if (std::exchange(left_, true) || (net_ && net_->inherited())) return;
   // A connection that ends without these messages counts as a process that died.
   const Deadline patience(std::chrono::seconds(1));
-  // Bridges share links, and nothing can follow the last message of a link: all else is sent before.
+  // Bridges share links, and no message can follow the last one of a link. So everything else is sent before.
   const auto until_sent = [&](auto try_send_all) {
     if (!health()) return;
     while (!try_send_all() && !patience.passed()) (void)net_worker_->progress();

@@ -20,7 +20,7 @@ namespace wherry::route {
 /// Its next hops are mapped (this process writes into their inboxes) or bridged (reached over a network).
 class Hop {
  public:
-  /// How long a process that leaves waits for others to take what it sent.
+  /// The time that a leaving process waits for others to take its messages.
   static constexpr std::chrono::seconds kPatience{10};
   struct Options {
     Rank mine = Router::kNobody;  ///< as in Router
@@ -48,9 +48,9 @@ class Hop {
   Status open(const Deadline& deadline);
   /// This hop's own.
   [[nodiscard]] Presence presence() const noexcept { return presence_; }
-  /// Of the reader of a lane; none: it is bridged.
+  /// The presence of a lane's reader. None if the lane is bridged.
   [[nodiscard]] Presence presence_of(std::size_t lane) const noexcept { return presences_[lane]; }
-  /// Closes the lanes whose readers have left or failed. Returns the first failure that one of them tells of, if any.
+  /// Closes the lanes whose readers have left or failed. Returns the first failure that one of them reports, if any.
   [[nodiscard]] JobFailure close_left() noexcept;
   /// Moves the bridges on. True: something happened.
   bool progress() noexcept;
@@ -60,12 +60,11 @@ class Hop {
   }
   /// Whether the reader of a bridged lane has said that it has left.
   [[nodiscard]] bool has_left(std::size_t lane) const noexcept { return out_[lane] && out_[lane]->left(); }
-  /// Whether all that was written for bridges has arrived, or never will, or `patience` has passed since the first
-  /// call.
+  /// Whether all messages for bridges have arrived, or never will, or `patience` has passed since the first call.
   [[nodiscard]] bool settled(std::chrono::nanoseconds patience) noexcept;
-  /// Names the bridged hops that have not taken all that was written for them; empty: none.
+  /// Names the bridged hops that have not taken all their messages; empty if there are none.
   [[nodiscard]] std::string unsettled();
-  /// Tells bridged hops that this one has left: it reads and sends nothing any more. Blocks for a second at most. The
+  /// Tells bridged hops that this one has left, and neither reads nor sends any more. Blocks for a second at most. The
   /// destructor calls it if it was not called.
   void leave() noexcept;
   /// Ok, or the first failure of a bridge.
@@ -78,7 +77,7 @@ class Hop {
   static void on_bridge(void* self, ByteView data);
   void receive(ByteView data);
 
-  // In the order in which they are made: endpoints are destroyed before their workers.
+  // In the order of creation: endpoints are destroyed before their workers.
   std::shared_ptr<fabric::Context> shm_, net_;
   std::unique_ptr<fabric::Worker> shm_worker_, net_worker_;
   fabric::Region inbox_memory_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two hops in one process, mapped and bridged: each message that one sends arrives at the other once.
+// Two hops in one process, mapped and bridged: each message of one arrives at the other once.
 #include "route/hop.hpp"
 #include "base/testing.hpp"
 
@@ -108,7 +108,8 @@ TEST_P(Hops, Send_ReaderNeverReads_ExpectTheWriterToStopWithinItsBuffers) {
     a->progress();
     b->progress();
   }
-  // The lane's ring, and what credits let over the bridge: the ring there and what waits before it.
+  // The lane's ring, plus the buffers that credits allow over the bridge: the ring there, and the one that waits before
+  // it.
   const std::uint64_t buffers = GetParam().mapped ? kShape.buffers : 3 * kShape.buffers;
   EXPECT_LE(sent, buffers * (kShape.buffer_bytes / 1008));
   EXPECT_GE(sent, kShape.buffers * (kShape.buffer_bytes / 1008));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library's own handlers. Their messages are not counted as the application's, other than replies and the pieces
-// and packs of the application's own messages.
+// The library's own handlers. Their messages do not count as the application's. Replies, and pieces and packs of the
+// application's own messages, do.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct Notice {
   Bytes message;
 };
 
-/// Whether a message for a rank that has left can be dropped: the library's own, and asks for nothing.
+/// Whether a message for a rank that has left can be dropped. It can if it is the library's own and asks for nothing.
 [[nodiscard]] constexpr bool may_be_dropped(std::uint32_t handler) noexcept {
   return handler == kReportHandler || handler == kOutcomeHandler || handler == kAbortHandler || handler == kLeftHandler;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a job has failed, as ranks and agents tell each other: the reason, its code, and the rank that caused it.
+// Why a job has failed, as ranks and agents report it to each other: the reason, its code, and the rank that caused it.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ struct JobFailure {
 };
 
 /// The payload of kAbortHandler: u32 code, u32 cause, then the text. The text is cut at the end of a UTF-8 character,
-/// so that all of it takes at most `max_bytes` (8 or more).
+/// so the whole takes at most `max_bytes` (8 or more).
 Bytes encode(const JobFailure& failure, std::size_t max_bytes = ~std::size_t{0});
 Result<JobFailure> decode_failure(ByteView bytes);
 /// The code of an error that another process has sent. A number that is not such a code: kUnavailable.

@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
-// Where agents route: which lane leads where, and which input it ends at. Ranks and agents compute it alike.
+// SPDX-License-Identifier: Apache-2.0 The lanes and inputs of a job whose agents route: the destination of each lane,
+// and the input at its end. Ranks and agents compute it in the same way.
 //
 // An agent has `threads` routing threads, each with an inbox and a router of its own. A rank sends to one of them, by
-// its local rank. Each of them sends to every rank of its node, and to the thread of its number on every other node.
+// its local rank. Each of them sends to every rank of its node, and to the routing thread of the same number on every
+// other node.
 #pragma once
 
 #include <cstdint>

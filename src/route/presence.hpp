@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// What a hop says of itself in its inbox to those that write there: it takes part, it has left, or the job has failed
-// and why. Processes that map the inbox can read it when the hop no longer runs, and when no buffer has room.
+// SPDX-License-Identifier: Apache-2.0 The state of a hop, which it publishes in its inbox for its writers: it takes
+// part, it has left, or the job has failed and why. Processes that map the inbox can read it when the hop no longer
+// runs, and when no buffer has room.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class Presence {
   explicit operator bool() const noexcept { return memory_ != nullptr; }
   friend bool operator==(const Presence&, const Presence&) noexcept = default;
 
-  // ---- for the owner of the inbox. The first of leave() and fail() stays.
+  // ---- for the owner of the inbox. The first call of leave() or fail() counts.
 
   void conclude(std::uint32_t rounds) const noexcept {
     const std::uint64_t was = word().load(std::memory_order_relaxed);
@@ -54,7 +54,7 @@ class Presence {
         std::memory_order_release);
   }
 
-  // ---- for other processes. The memory belongs to its owner: they check all that they read.
+  // ---- for other processes. The memory belongs to its owner, so writers check everything that they read.
 
   [[nodiscard]] bool here() const noexcept { return (word().load(std::memory_order_relaxed) & 0xff) == 0; }
   [[nodiscard]] Seen look() const {

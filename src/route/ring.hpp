@@ -68,7 +68,7 @@ class Ring {
 class RingWriter : public Ring {
  public:
   using Ring::Ring;
-  /// Opens the next buffer; null: the reader has not given one back. Precondition: no buffer is open.
+  /// Opens the next buffer. Null: the reader has not returned one. Precondition: no buffer is open.
   std::byte* try_open() noexcept {
     if (sequence_ - seen_ == shape_.buffers) {
       seen_ = consumed().load(std::memory_order_acquire);
@@ -86,7 +86,7 @@ class RingWriter : public Ring {
     ++sequence_;
     published().store(std::uint64_t{sequence_} << 32, std::memory_order_release);
   }
-  /// Of the open buffer, or of the next one.
+  /// The sequence number of the open buffer, or of the next one.
   [[nodiscard]] std::uint32_t sequence() const noexcept { return sequence_; }
 
  private:
@@ -104,7 +104,8 @@ class RingReader : public Ring {
     bool malformed = false;  ///< the writer broke the rules: nothing more can be read
     [[nodiscard]] bool empty() const noexcept { return from == to; }
   };
-  /// What can be read of the current buffer; empty: nothing now. Gives back buffers that have been read to their end.
+  /// The readable part of the current buffer. Empty if there is none now. Returns buffers that have been read to their
+  /// end.
   Part peek() noexcept {
     for (;;) {
       const std::uint64_t word = published().load(std::memory_order_acquire);
@@ -123,7 +124,7 @@ class RingReader : public Ring {
   }
   /// The first `bytes` of what peek() returned have been read.
   void advance(std::size_t bytes) noexcept { offset_ += static_cast<std::uint32_t>(bytes); }
-  /// Of the current buffer.
+  /// The sequence number of the current buffer.
   [[nodiscard]] std::uint32_t sequence() const noexcept { return sequence_; }
 
  private:
@@ -143,8 +144,8 @@ class Doorbells {
   void set(std::size_t index) const noexcept {
     const std::uint64_t bit = std::uint64_t{1} << index % 64;
     const std::atomic_ref word(words_[index / 64]);
-    // A reader that finds the bit set must see what was published before. A writer must not skip the fetch_or because
-    // the bit is set already: the reader may be about to clear it.
+    // A reader that finds the bit set must see everything that was published before. A writer must not skip the
+    // fetch_or because the bit is already set, since the reader may be about to clear it.
     word.fetch_or(bit, std::memory_order_acq_rel);
   }
   /// Returns word `index` and clears it.

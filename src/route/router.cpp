@@ -201,7 +201,7 @@ Router::Stop Router::forward(const std::byte* from, const std::byte* to) noexcep
     }
     auto& lane = *static_cast<Lane*>(table_[rank]);
     const std::size_t step = stride - sizeof(Header);
-    // The length is that of the header as it was read once: another process may change the bytes meanwhile.
+    // The length comes from the header as it was read once, because another process may change the bytes meanwhile.
     const auto copy = [=](std::byte* out) noexcept { copy_payload(out, from + sizeof(Header), step); };
     if (lane.pack_takes(header, step)) {
       lane.append_packed(step, copy);

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-// What ranks and routing agents have in common: lanes to next hops, inputs from previous hops, and the kernel that
-// moves messages from inputs to lanes (paper 001 section 3, Algorithm 1). Its cost depends on messages and bytes, not
-// on the number of lanes, inputs or ranks. One thread; no locks, no allocation, no system call.
+// SPDX-License-Identifier: Apache-2.0 The common core of ranks and routing agents: lanes to next hops, inputs from
+// previous hops, and the kernel that moves messages from inputs to lanes (paper 001 section 3, Algorithm 1). Its cost
+// depends on messages and bytes, not on the number of lanes, inputs or ranks. One thread; no locks, no allocation, no
+// system call.
 #pragma once
 
 #include <cstddef>
@@ -69,7 +69,7 @@ class Router {
  public:
   static constexpr Rank kNobody = ~Rank{0};
   /// Lanes and inputs never move. `buffer_bytes`: of the buffers of all lanes. `mine`: the rank whose messages are not
-  /// forwarded; none: kNobody.
+  /// forwarded. kNobody: there is none.
   Router(std::size_t lanes, std::size_t inputs, std::size_t buffer_bytes, Rank mine);
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
@@ -78,7 +78,7 @@ class Router {
   [[nodiscard]] std::span<Input> inputs() noexcept { return inputs_; }
   /// The inputs are the rings of this inbox, which outlives the router. Precondition: as many as inputs().
   void read_from(InboxShape shape, std::byte* inbox) noexcept;
-  /// The lane to each rank, and whether each lane ends at a rank, not at an agent (empty: no lane does).
+  /// The lane to each rank, and whether each lane ends at a rank or at an agent (empty: all end at agents).
   void set_table(const std::vector<std::uint32_t>& lane_of_rank, const std::vector<bool>& ends_at_rank = {});
   [[nodiscard]] detail::LaneFront* const* table() const noexcept { return table_.data(); }
   [[nodiscard]] Rank ranks() const noexcept { return static_cast<Rank>(table_.size()); }
@@ -89,12 +89,12 @@ class Router {
   }
 
   /// Space for `stride` bytes in the lane's open buffer; opens the next buffer if need be. Null: the reader is behind,
-  /// or has left, and then the message for rank `to` is undeliverable(). Precondition: stride <= buffer_bytes().
+  /// or has left. If it has left, the message for rank `to` is undeliverable(). Precondition: stride <= buffer_bytes().
   std::byte* room(Lane& lane, std::size_t stride, Rank to) noexcept;
   /// Starts a pack at the space that room() has just returned for a message with this header. False: the message is to
   /// be appended by itself.
   bool begin_pack(Lane& lane, Header header) noexcept;
-  /// Appends a message to a lane, of which `copy(to)` writes the payload. False: there is no room().
+  /// Appends a message to a lane. `copy(to)` writes its payload. False: there is no room().
   template <typename Copy>
   [[nodiscard]] bool try_append(Lane& lane, Header header, Copy copy) noexcept {
     const std::size_t stride = header.stride();
@@ -104,20 +104,20 @@ class Router {
   }
   /// Appends a message to a lane, as the start of a pack if that pays. False: there is no room().
   [[nodiscard]] bool try_put(Lane& lane, Header header, std::span<const std::byte> payload) noexcept;
-  /// The reader of the lane has left the job: from now on room() returns null, and forward() drops its messages.
+  /// The reader of the lane has left the job. From now on room() returns null, and forward() drops its messages.
   void close(Lane& lane) noexcept;
-  /// Nothing is written or read any more: this process has left, or is a child of fork(), to which the lanes and inputs
-  /// do not belong. Can be called in the middle of any other call.
+  /// From now on nothing is written or read, because this process has left, or is a child of fork(), which does not own
+  /// the lanes and inputs. Can be called in the middle of any other call.
   void abandon() noexcept;
   [[nodiscard]] bool abandoned() const noexcept { return abandoned_; }
-  /// A message of the application for `rank` will not arrive: a hop on its way has left.
+  /// A message of the application for `rank` will not arrive, because a hop on its way has left.
   void lose(Rank rank) noexcept {
     undeliverable_ = true;
     undeliverable_to_ = rank;
   }
   /// Whether a message of the application will not arrive.
   [[nodiscard]] bool undeliverable() const noexcept { return undeliverable_; }
-  /// Its destination; kNobody: not known.
+  /// Its destination. kNobody: not known.
   [[nodiscard]] Rank undeliverable_to() const noexcept { return undeliverable_to_; }
   /// Of each lane.
   [[nodiscard]] std::size_t buffer_bytes() const noexcept { return buffer_bytes_; }
@@ -133,7 +133,7 @@ class Router {
   /// Whether there is something to flush.
   [[nodiscard]] bool armed() const noexcept { return !armed_.empty(); }
 
-  /// Where forward() stopped, and why.
+  /// The position at which forward() stopped, and the reason.
   struct Stop {
     enum class Why : std::uint8_t { kEnd, kMine, kBlocked, kMalformed } why;
     const std::byte* at;
@@ -141,10 +141,10 @@ class Router {
   /// Copies the messages from `from` on into their lanes, up to the first that finds no room or is for rank `mine`.
   Stop forward(const std::byte* from, const std::byte* to) noexcept;
 
-  /// Reads an input: a ring's worth at most, so that neither other inputs nor the caller wait for long. `mine(from,
-  /// to)` takes the messages for rank `mine` at `from` and returns where they end, or null if they are malformed. The
-  /// other messages are forwarded. Sets input.waiting if some are left, input.malformed if the writer wrote something
-  /// other than messages. True: something was read.
+  /// Reads an input, at most one ring's content, so that other inputs and the caller do not wait for long.
+  /// `mine(from, to)` takes the messages for rank `mine` at `from` and returns where they end, or null if they are
+  /// malformed. The other messages are forwarded. Sets input.waiting if some messages remain, and input.malformed if
+  /// the writer wrote anything but messages. True: it has read something.
   template <typename Mine>
   bool drain(Input& input, Mine mine) {
     using Why = Stop::Why;

@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t piece = kInbox.bytes() - kInbox.ring_at(0);
   for (int round = 0; round < 8 && size != 0; ++round) {
     const std::size_t bytes = std::min(size, piece);
-    // All but the word that belongs to the reader.
+    // All words but the one that belongs to the reader.
     for (std::size_t i = 0; i < bytes; ++i) {
       if (i < 64 || i >= 68) inbox.get()[kInbox.ring_at(0) + i] = static_cast<std::byte>(data[i]);
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which rank hands a message to which. Computed once, the same on every rank.
 //
-// Without agents a message takes one hop within a node, and two between nodes: to the rank of the other node with the
-// sender's local rank, and on from there. So a rank has as many next hops as its node has ranks and the job has nodes,
-// not as many as the job has ranks. With agents it takes three hops: the sender's agent, the receiver's agent, the
-// receiver (two within a node). A hop that waits for room waits only for hops further on the same way, and the last of
-// them always takes its messages: no cycle of waiting hops can form.
+// Without agents a message takes one hop within a node, and two between nodes. The first hop is the rank of the other
+// node with the sender's local rank. So a rank needs only as many next hops as its node has ranks and the job has
+// nodes. That is less than the number of the job's ranks. With agents it takes three hops: the sender's agent, the
+// receiver's agent, the receiver (two within a node). A hop that waits for room waits only for hops further on the same
+// way, and the last hop always takes its messages. So no cycle of waiting hops can form.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace wherry::route {
 
-/// Without agents: the next hops of a rank, itself among them.
+/// Without agents: the next hops of a rank, including itself.
 struct NextHops {
   std::vector<Rank> next;                   ///< by lane
   std::vector<std::uint32_t> lane_of_rank;  ///< by destination
@@ -51,7 +51,7 @@ class Topology {
     return on_node_[node][local_rank_[from] % on_node_[node].size()];
   }
   [[nodiscard]] NextHops next_hops(Rank rank) const;
-  /// Without agents: the previous hops of `rank`, in ascending order. The index of one is its input.
+  /// Without agents: the previous hops of `rank`, in ascending order. A hop's index is the number of its input.
   [[nodiscard]] std::vector<Rank> previous_hops(Rank rank) const;
   [[nodiscard]] TreeLinks tree_links(Rank rank) const;
 

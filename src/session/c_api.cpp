@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI of session.hpp: thin functions on the C++ classes. What they add: no exception passes, sized structs, and a
-// session that counts what belongs to it, so that closing in the wrong order is an error instead of a crash.
+// The C ABI of session.hpp: thin functions on the C++ classes. They add three things: no exception passes, structs have
+// sizes, and a session counts its objects, so that closing in the wrong order is an error instead of a crash.
 #include <fmt/core.h>
 
 #include <cstddef>

@@ -20,24 +20,24 @@ class Client {
   [[nodiscard]] virtual std::uint32_t pid() const noexcept = 0;
   [[nodiscard]] virtual fabric::Endpoint& endpoint() noexcept = 0;
   [[nodiscard]] virtual fabric::Worker& worker() noexcept = 0;
-  /// The agent's arena as registered with this client's transport: destination of gets.
+  /// The agent's arena as registered with this client's transport. It is the destination of gets.
   [[nodiscard]] virtual const fabric::Region& arena_region() const noexcept = 0;
-  /// Gets from the client's ordinary memory, many pieces a call, when client and agent share a machine and the
-  /// self-test found that it works; null: use endpoint().
+  /// Gets from the client's ordinary memory, many pieces in each call, if client and agent share a machine and the
+  /// self-test succeeded. Null: use endpoint().
   [[nodiscard]] virtual fabric::ProcessReader* reader() noexcept = 0;
-  /// Writes a ticket's outcome into the client's completion record. Never blocks; kept and sent again until it has
-  /// arrived, or the session ends.
+  /// Writes a ticket's outcome into the client's completion record. Never blocks. The outcome is kept and sent again
+  /// until it has arrived, or the session ends.
   virtual void complete(std::uint64_t ticket, StatusCode code, const CompletionRecord& fields) noexcept = 0;
   [[nodiscard]] virtual std::uint32_t max_tickets() const noexcept = 0;
   /// A get or put on the endpoint failed: UCX has closed it. Connects anew; every RemoteRegion made from it is void.
   /// False: the session will end.
   virtual bool reconnect() = 0;
-  /// The session must end, soon: what was done for it failed, and cannot be put right. Needs no memory.
+  /// Ends the session soon, after a failure that cannot be repaired. Needs no memory.
   virtual void fail(Status why) noexcept = 0;
   /// Raised by reconnect(): services compare it to know that their RemoteRegions are void.
   [[nodiscard]] virtual std::uint32_t epoch() const noexcept = 0;
 
-  /// What services moved for this client, for status and metrics.
+  /// The bytes that services moved for this client, for status and metrics.
   void count_moved(std::uint64_t bytes) noexcept { moved_ += bytes; }
   [[nodiscard]] std::uint64_t moved() const noexcept { return moved_; }
 

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t kDescriptors = 16;  // what a session opens, at least
 
-/// Why the handshake failed, with whom, and what to do about it.
+/// Why the handshake failed, with which agent, and the remedy.
 Status no_session(const AgentAddress& at, const std::string& token, const Status& why) {
   const char* remedy = "";
   if (why.code() == StatusCode::kPermissionDenied && token.empty())
@@ -36,11 +36,11 @@ Status no_session(const AgentAddress& at, const std::string& token, const Status
   return {why.code(), fmt::format("no session with the agent at {}: {}{}", at.to_string(), why.message(), remedy)};
 }
 
-/// Of an agent to which the connection is over. One on another machine may well live.
+/// The reason why the connection to an agent is over. One on another machine may well live.
 std::string why_gone(int connection, int pid, const std::string& address) {
   int error = 0;
   socklen_t length = sizeof error;
-  // TCP reports this once the other side has not answered for a while; where its process has ended, the kernel says so.
+  // TCP reports this once the other side has not answered for a while. If its process has ended, the kernel reports it.
   if (::getsockopt(connection, SOL_SOCKET, SO_ERROR, &error, &length) != 0 || error == 0 || error == ECONNRESET ||
       error == EPIPE)
     return fmt::format("the agent (pid {}) is gone", pid);
@@ -62,7 +62,7 @@ Result<std::unique_ptr<ByteStream>> Connection::connect(const Ends& ends, fabric
   if (!at.socket.empty() && socket) {
     stream = plain_stream(*std::move(socket));
   } else {
-    // A session file may lie on a file system that several machines share: the socket answers on one of them only.
+    // A session file may be on a file system that several machines share, and the socket answers on only one of them.
     if (at.tcp) socket = connect_tcp(*at.tcp, deadline);
     if (!socket) return socket.status();
     if (ends.tls) {
@@ -142,7 +142,7 @@ Status Connection::find_agent(const SessionOptions& options, const Deadline& dea
     } else {
       where = default_session_file();
       const Status running = read_session_file(where).status();
-      // Only where no agent runs is one started: readers look for the data of a running one there.
+      // An agent is started only if none runs, because readers look for data at a running one.
       if (running.code() == StatusCode::kNotFound || running.code() == StatusCode::kUnavailable) {
         where = "embedded";
         why_embedded = running.message();
@@ -221,7 +221,7 @@ Result<std::uint64_t> Connection::tell(std::string_view service, std::string_vie
   return last_request();
 }
 
-/// Answers come in the order of the requests. Those of requests that nobody waits for any more come first.
+/// Answers come in the order of the requests. Answers to requests that have timed out come first.
 Result<Response> Connection::answer_to(std::uint64_t id, const Deadline& deadline) {
   for (;;) {
     WHERRY_ASSIGN(auto frame, channel_.receive(deadline));
@@ -287,7 +287,7 @@ void Connection::start_progress_thread() {
         if (unsent_.load(std::memory_order_relaxed) != 0) note_unsent();
       }
       if (events != 0) {
-        // The application may want the lock: without this it would get it when there is nothing more to do.
+        // The application may want the lock. Without this it would get it only when no work is left.
         std::this_thread::yield();
       } else if (stream != nullptr) {
         stream->wait(std::chrono::milliseconds(100));
@@ -298,7 +298,7 @@ void Connection::start_progress_thread() {
   });
 }
 
-/// The hot paths look at broken_ and take locks only where threads compete: here there are none.
+/// The hot paths check broken_, and take locks only if threads compete. Here there are none.
 void Connection::in_child() noexcept {
   inherited_ = true;
   std::swap(broken_, *in_child_);
@@ -311,7 +311,7 @@ void Connection::in_child() noexcept {
 void Connection::close() noexcept {
   stop_watching();
   if (inherited_) {
-    // Threads stay with the parent: this one's handle can be neither joined nor detached.
+    // Threads stay with the parent, so this handle can be neither joined nor detached.
     // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): a child without memory may end
     static auto& left_behind = *new std::list<std::thread>;
     if (progress_thread_.joinable()) left_behind.push_back(std::move(progress_thread_));

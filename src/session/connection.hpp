@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The client half of a session, whatever service it is for: finds an agent, proves who we are, connects, and carries
-// requests. Services derive from it, or use it as it is. One thread at a time.
+// SPDX-License-Identifier: Apache-2.0 The client half of a session, for any service: finds an agent, authenticates,
+// connects, and carries requests. Services derive from it, or use it as it is. One thread at a time.
 #pragma once
 
 #include <atomic>
@@ -27,7 +26,7 @@
 
 namespace wherry::session {
 
-/// Takes the fabric lock if somebody competes for it.
+/// Takes the fabric lock if another thread competes for it.
 class FabricLock {
  public:
   FabricLock(std::mutex& mutex, bool needed) : lock_(mutex, std::defer_lock) {
@@ -38,7 +37,7 @@ class FabricLock {
   std::unique_lock<std::mutex> lock_;
 };
 
-/// Where an agent is reached: through a file if it runs on this machine, else over the network.
+/// The address of an agent: a socket file if it runs on this machine, else a network address.
 struct AgentAddress {
   std::string socket;  ///< empty: it has no Unix socket, or none is known
   std::optional<HostPort> tcp;
@@ -48,49 +47,52 @@ struct AgentAddress {
 /// In a child of fork() every call fails (kFailedPrecondition) and the destructor only closes descriptors.
 class Connection : private ForkWatch {
  public:
-  /// Blocks until the agent answered and the self-test is done, at most options.connect_timeout. Whoever posts no
-  /// tickets wants few of them: each is a completion record in registered memory.
+  /// Blocks until the agent answered and the self-test is done, at most options.connect_timeout. A client without
+  /// offloads should ask for few tickets: each is a completion record in registered memory.
   static Result<std::unique_ptr<Connection>> open(const SessionOptions& options);
-  /// Leaves; an embedded agent drains and exits. What was sent with a Completion must be done, or the Completion
+  /// Leaves; an embedded agent drains and exits. Every send with a Completion must be done, or the Completion must
   /// outlive the session.
   ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Asks a service of the agent; blocks for the answer, request_patience at most. kUnsupported: the agent has no such
-  /// service. kDeadlineExceeded: no answer in time; the agent may still do what was asked, and the session goes on.
+  /// Sends a request to a service of the agent. Blocks for the answer, request_patience at most. kUnsupported: the
+  /// agent has no such service. kDeadlineExceeded: no answer in time. The agent may still execute the request, and the
+  /// session goes on.
   Result<Bytes> request(std::string_view service, std::string_view method, ByteView payload);
   std::chrono::nanoseconds request_patience = std::chrono::seconds(30);
-  /// The same, of a service that refuses, too: what it answered; else why there is no answer.
+  /// The same, but a refusal of the service is also an answer. An error means that there is no answer.
   Result<Response> ask(std::string_view service, std::string_view method, ByteView payload);
-  /// Asks without waiting for the answer, which is ignored unless abandon() says whose it is. The request's number.
+  /// Sends a request without waiting for the answer, which is ignored unless abandon() says who gets it. Returns the
+  /// request's number.
   Result<std::uint64_t> tell(std::string_view service, std::string_view method, ByteView payload);
-  /// The number of the latest request; each is one more than the one before.
+  /// The number of the latest request. Each number is one more than the one before.
   [[nodiscard]] std::uint64_t last_request() const noexcept { return next_request_ - 1; }
   using LateAnswer = std::function<void(const Response&)>;
-  /// Nobody waits any more for the answer to this request, which may still come: then `then` gets it, while another
-  /// request waits for its own. It may tell(), not ask(). `name`: for recall().
+  /// Stops waiting for the answer to this request. If the answer still comes, while another request waits for its own,
+  /// `then` gets it. It may tell(), not ask(). `name`: for recall().
   void abandon(std::string name, std::uint64_t request, LateAnswer then);
   /// Whether a request was abandoned by that name and its answer has not come. It will be ignored.
   bool recall(const std::string& name);
-  /// Whether the agent was reached through its Unix socket, and so runs on this machine.
+  /// Whether the agent was reached through its Unix socket, which means that it runs on this machine.
   [[nodiscard]] bool agent_is_local() const noexcept;
-  /// Ok while the agent lives. Else why the session is over: what the agent said when it ended it, or kUnavailable. One
-  /// system call; never blocks.
+  /// Ok while the agent lives. Otherwise the reason why the session is over: the agent's reason when it ended the
+  /// session, or kUnavailable. One system call. Never blocks.
   [[nodiscard]] Status health() noexcept { return agent_gone() ? broken_ : ok_status(); }
   [[nodiscard]] const SessionInfo& info() const noexcept { return info_; }
   /// Secret: messages on the fabric start with it.
   [[nodiscard]] std::uint64_t id() const noexcept { return session_; }
 
-  /// For as long as it lives, the caller may use context(), worker() and endpoint(), and what was made from them.
-  /// Needed around every such call, the end of a Region included: where the agent's gets are emulated, a thread of the
-  /// session makes progress. Costs nothing where none does. Don't call anything else of the session under it.
+  /// For as long as it lives, the caller may use context(), worker() and endpoint(), and objects made from them. Needed
+  /// around every such call, also when a Region ends, because a thread of the session makes progress if the agent's
+  /// gets are emulated. Costs nothing if there is no such thread. Do not call any other function of the session under
+  /// it.
   [[nodiscard]] FabricLock lock_fabric() { return {fabric_mutex_, shared()}; }
   [[nodiscard]] fabric::Context& context() noexcept { return *context_; }
   [[nodiscard]] fabric::Worker& worker() noexcept { return *worker_; }
   [[nodiscard]] fabric::Endpoint& endpoint() noexcept { return endpoint_; }  ///< to the agent
-  /// True where the agent reads it: then services get their messages from there, and one that goes over endpoint()
-  /// waits at the agent for an empty record here, of its service's message id, which keeps its place among the others.
+  /// True if the agent reads it. Then services get their messages from there. A message over endpoint() waits at the
+  /// agent for an empty record here with its service's message id. This record keeps its place among the others.
   [[nodiscard]] fabric::MailboxWriter& mailbox() noexcept { return mailbox_; }
 
  protected:
@@ -101,10 +103,11 @@ class Connection : private ForkWatch {
   /// Ends the progress thread, then everything that could still report into a derived class: first in its destructor.
   void close() noexcept;
   /// Leaves the agent before the destructor does: every later call fails with `why`. Memory, context() included, stays.
-  /// An embedded agent drains and exits when what this returns is destroyed.
+  /// An embedded agent drains and exits when the returned object is destroyed.
   [[nodiscard]] EmbeddedProcess leave(Status why) noexcept;
 
-  /// Under the lock, after progress, as long as unsent_ is not 0: counts anew. Also called by the progress thread.
+  /// Counts unsent messages anew. Called under the lock, after progress, as long as unsent_ is not 0. Also called by
+  /// the progress thread.
   virtual void note_unsent() {}
   [[nodiscard]] bool shared() const noexcept { return threaded_ || unsent_.load(std::memory_order_acquire) != 0; }
   bool agent_gone();
@@ -128,17 +131,17 @@ class Connection : private ForkWatch {
   void on_late_answer(const Response& late);
   void start_progress_thread();
 
-  // Order matters: what is declared first is destroyed last.
+  // The order matters: members are destroyed in reverse order.
   EmbeddedProcess embedded_;
   FrameChannel channel_;
   std::atomic<bool> stop_{false};
   std::thread progress_thread_;
 
  protected:
-  // Who may call into the fabric, registering and unregistering memory included: the session's thread, without a lock,
-  // as long as there is no progress thread and every message has left. While some have not (the agent's queue is full),
-  // a derived class may help them along from any thread, so all take the lock. `unsent_` rises on the session's thread
-  // after its last call into the fabric, and falls under the lock.
+  // Protects calls into the fabric, also registering and unregistering memory. The session's thread needs no lock as
+  // long as there is no progress thread and every message has left. If some have not left (the agent's queue is full),
+  // a derived class may help them along from any thread, so all threads take the lock. `unsent_` rises on the session's
+  // thread after its last call into the fabric, and falls under the lock.
   std::mutex fabric_mutex_;
   bool threaded_ = false;
   std::atomic<std::uint32_t> unsent_{0};
@@ -164,7 +167,7 @@ class Connection : private ForkWatch {
   bool inherited_ = false;  ///< this process is a fork of the session's
 
  private:
-  /// What broken_ becomes in a child. Apart: an offload fetches all of the session, and does not need this.
+  /// The value that broken_ gets in a child. Apart: an offload fetches all of the session, and does not need this.
   std::unique_ptr<Status> in_child_ = std::make_unique<Status>(inherited_by_fork("session"));
   std::uint64_t next_request_ = 1;
   struct Abandoned {

@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// The control protocol: what client and agent say over a Unix socket, or between machines over TCP, before and beside
-// the fabric. Rare by design: nothing here is on the path of an offload. Every decoder takes bytes from strangers:
-// kProtocol for what does not parse, never a crash.
+// SPDX-License-Identifier: Apache-2.0 The control protocol: what client and agent say over a Unix socket, or between
+// machines over TCP, before and beside the fabric. Rare by design: nothing here is on the path of an offload. Every
+// decoder parses untrusted bytes: it returns kProtocol if they do not parse, and never crashes.
 //
 //   client                                  agent
 //     (each proves that it knows the token: stream_auth.hpp)
@@ -30,7 +29,7 @@ namespace wherry::session {
 
 inline constexpr std::uint32_t kMagic = 0x59524857;  // "WHRY"
 /// Raised with every change of a control or data message. Client and agent must be of one version.
-inline constexpr std::uint32_t kProtocolVersion = 6;
+inline constexpr std::uint32_t kProtocolVersion = 8;
 inline constexpr unsigned kPingMessage = 0;  ///< active message ids: 0 is the fabric's, services take 1 and up
 
 enum class ControlType : std::uint16_t {
@@ -65,7 +64,7 @@ struct Greeting {
   Bytes worker_address;
 };
 
-/// One ticket's outcome, in the client's memory, written by the agent: the fields first, `word` last.
+/// One ticket's outcome, in the client's memory. The agent writes it: the fields first, `word` last.
 struct alignas(64) CompletionRecord {
   std::uint64_t word = 0;  ///< ticket << 8 | StatusCode; ticket ids start at 1
   std::uint64_t transfer_ns = 0;
@@ -82,7 +81,7 @@ struct Attach {
   fabric::RemoteKey alloc_probe;  ///< memory that Wherry allocated
   fabric::RemoteKey mailbox;  ///< a Mailbox ring that the client writes, in memory that Wherry allocated; size 0: none
 };
-/// The probes hold this pattern, so that a get that brought nothing is noticed.
+/// The probes hold this pattern, so a get without data is noticed.
 inline constexpr std::uint64_t kProbeWords = 512;
 constexpr std::uint64_t probe_word(std::uint64_t session, std::uint64_t index) {
   return session * 0x9E3779B97F4A7C15U + index;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every decoder of the control protocol on arbitrary bytes: the first byte picks the decoder. What is accepted must
-// encode to what decodes to the same again.
+// Every decoder of the control protocol on arbitrary bytes. The first byte picks the decoder. Accepted input must
+// encode to bytes that decode to the same again.
 #include <cstdlib>
 
 #include "session/control.hpp"

@@ -28,7 +28,7 @@ class EmbeddedProcess {
   EmbeddedProcess& operator=(const EmbeddedProcess&) = delete;
   /// Closes its standard input, waits for it to drain and exit (10 s, then kills it). Nothing in a child of fork().
   ~EmbeddedProcess();
-  /// In a child of fork(): the agent shall end with this process's parent, whatever the child does.
+  /// In a child of fork(): the agent must end with this process's parent, whatever the child does.
   void in_child() noexcept { detach_descriptor(leash_.get()); }
 
   [[nodiscard]] const std::string& session_file() const noexcept { return session_file_; }
@@ -42,8 +42,8 @@ class EmbeddedProcess {
   std::string session_file_;
 };
 
-/// The core that an embedded agent should take: the highest that this process may use (or that is online, when it is
-/// confined to one) other than the calling thread's; -1 if there is no other.
+/// The core for an embedded agent: the highest core that this process may use (or that is online, if it is confined to
+/// one), other than the calling thread's. -1 if there is no other.
 int spare_core();
 
 }  // namespace wherry::session

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The handshake: prove who we are, connect, and sleep while the agent proves that its gets are one-sided.
+// SPDX-License-Identifier: Apache-2.0 The handshake: authenticate, connect, and sleep while the agent proves that its
+// gets are one-sided.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -68,7 +68,7 @@ Status Connection::wire_up(const Greeting& greeting, const Ends& ends, const Dea
   auto stream =
       connect(ends, fabric::Purpose::kData, greeting.link, fabric::derive(ends.token, "data", session_), deadline);
   if (!stream) return {stream.status().code(), fmt::format("the data connection: {}", stream.status().message())};
-  // The agent reads what this session registers, and nothing else; it writes completion records only (below).
+  // The agent may read only memory that this session registers, and may write only completion records (below).
   worker_->stream()->offer_memory(true);
   endpoint_ = fabric::Endpoint::over(*worker_, *std::move(stream));
   return ok_status();
@@ -103,7 +103,7 @@ Status Connection::handshake(const SessionOptions& options, Transport transport,
   if (worker_->stream() != nullptr)
     worker_->stream()->accept_puts(reinterpret_cast<std::uint64_t>(records_), completions_.size());
 
-  // The two kinds of memory that users have. The heap probe must be ordinary memory: that is the point of it.
+  // The two kinds of users' memory. The heap probe must be ordinary memory, because it tests exactly that.
   constexpr std::size_t kProbeBytes = kProbeWords * sizeof(std::uint64_t);
   std::vector<std::uint64_t> heap(kProbeWords);
   WHERRY_ASSIGN(fabric::Region heap_probe, context_->register_memory(heap.data(), kProbeBytes));
@@ -121,7 +121,7 @@ Status Connection::handshake(const SessionOptions& options, Transport transport,
   }
   WHERRY_TRY(channel_.send(static_cast<std::uint16_t>(ControlType::kAttach), encode(attach), deadline));
 
-  // Both directions come up: our ping, then the agent's put. Progress on both sides until the agent says so.
+  // Sets up both directions: our ping, then the agent's put. Makes progress on both sides until the agent confirms.
   const ByteView ping = std::as_bytes(std::span(&session_, 1));
   WHERRY_TRY(endpoint_.send(kPingMessage, ping, wired_));
   for (;;) {
@@ -134,15 +134,15 @@ Status Connection::handshake(const SessionOptions& options, Transport transport,
     if (deadline.passed()) return no_fabric(greeting.transport);
     cpu_relax();
   }
-  // Until UCX has finished wiring up, a message waits for progress calls, which an application that only looks at
-  // ready() never makes: flush, so that the first offload leaves at once.
+  // Until UCX has finished wiring up, a message waits for progress calls. An application that only calls ready() never
+  // makes them. So flush, and the first offload leaves at once.
   WHERRY_TRY(endpoint_.flush(wired_));
   while (wired_.pending() != 0) {
     worker_->progress();
     if (deadline.passed()) return no_fabric(greeting.transport);
   }
 
-  // Now sleep in recv and make no progress: gets that complete are one-sided.
+  // Now sleep in recv and make no progress. A get that completes in this time is one-sided.
   WHERRY_TRY(channel_.send(static_cast<std::uint16_t>(ControlType::kAsleep), {}, deadline));
   WHERRY_ASSIGN(auto verdict_frame, channel_.receive(deadline));
   WHERRY_TRY(expect(verdict_frame, ControlType::kVerdict));
@@ -157,7 +157,8 @@ Status Connection::handshake(const SessionOptions& options, Transport transport,
   if (info_.heap == Verdict::kEmulated || info_.allocated == Verdict::kEmulated) {
     start_progress_thread();
   }
-  // A round trip through the agent: it has left the probe behind, whose memory goes now. No service need answer.
+  // A round trip through the agent shows that it has finished the probe, whose memory is freed now. No service need
+  // answer.
   Status answered = guarded([&] { return ask({}, {}, {}).status(); });  // a progress thread serves the probes
   const FabricLock lock = lock_fabric();                                // a progress thread runs already
   heap_probe = fabric::Region();

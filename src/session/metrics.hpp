@@ -5,18 +5,24 @@
 #include <string>
 #include <string_view>
 
+#include "session/time_histogram.hpp"
+
 namespace wherry::session {
 
-/// Collects metrics in the Prometheus text format.
+/// Collects metrics in the Prometheus text format, version 0.0.4
+/// (https://prometheus.io/docs/instrumenting/exposition_formats/).
 class MetricsWriter {
  public:
   void counter(std::string_view name, std::string_view help, std::uint64_t value, std::string_view labels = {});
   void gauge(std::string_view name, std::string_view help, double value, std::string_view labels = {});
-  /// name="value", for `labels`; of a value from outside only what is harmless in a page of text.
+  /// `name` ends in "_seconds", which is the unit of the written values.
+  void histogram(std::string_view name, std::string_view help, const TimeHistogram& times);
+  /// name="value", for `labels`. From an outside value, only characters that are harmless in a text page are kept.
   [[nodiscard]] static std::string label(std::string_view name, std::string_view value);
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
 
  private:
+  void header(std::string_view name, std::string_view help, std::string_view type);
   void line(std::string_view name, std::string_view help, std::string_view type, const std::string& value,
             std::string_view labels);
   std::string text_;

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What an agent offers the services that it hosts.
+// SPDX-License-Identifier: Apache-2.0 The functions that an agent offers to its services.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +18,11 @@
 namespace wherry::session {
 
 /// A port that a library serves without a limit on its connections: any user of the machine may hold connections to it,
-/// and so all of the agent's descriptors. The agent keeps those that have proven nothing below `limit`.
+/// and so all of the agent's descriptors. The agent keeps the number of unauthenticated connections below `limit`.
 struct GuardedPort {
   std::uint16_t port = 0;  ///< where the library listens already
   std::size_t limit = 64;
-  /// Those of the connected ones ("address:port") that have shown the token; null: none can. Called on the guard's
+  /// Those of the connected ones ("address:port") that have shown the token. Null: none can. Called on the guard's
   /// thread, until the service is stopped.
   std::function<std::set<std::string>(const std::set<std::string>&)> proven;
 };
@@ -37,7 +36,7 @@ struct ServiceHost {
   std::optional<HostPort> address;  ///< of the TCP listener for clients; none: they are on this machine
   fabric::TlsFiles tls;             ///< for connections between machines
   std::vector<int> cores;           ///< that threads of services may use; base/background.hpp starts them
-  /// The agent's side of a transport. kUnsupported: it cannot be had here, and why.
+  /// The agent's side of a transport. kUnsupported: it is not available here, with the reason.
   std::function<Result<Plane*>(Transport)> plane;
   std::function<void(GuardedPort)> guard;
 };

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Opening; posting, waiting for tickets, and what they hold meanwhile.
+// SPDX-License-Identifier: Apache-2.0 Opening a session; posting, waiting for tickets, and the holds of tickets in
+// flight.
 #include "session/session_core.hpp"
 
 #include <fmt/core.h>
@@ -52,7 +52,7 @@ session::EmbeddedProcess SessionCore::leave() {
   return agent;
 }
 
-/// Asks `done` until it says so. The reason of kOver is in broken_.
+/// Calls `done` until it returns true. The reason of kOver is in broken_.
 template <typename Done>
 SessionCore::Waited SessionCore::wait_until(const Deadline& deadline, Done done) {
   Patience pause;
@@ -138,7 +138,7 @@ void SessionCore::undo(Slot& slot) {
   slot.ticket = 0;
 }
 
-/// The ticket is complete: what it held is free. Its outcome.
+/// The ticket is complete: releases its holds. Its outcome.
 Status SessionCore::release(Slot& slot) {
   const std::uint64_t ticket = std::exchange(slot.ticket, 0);
   let_go(slot);  // with the fabric lock, so what a progress thread wrote into the record before its word is seen, too
@@ -183,10 +183,10 @@ void SessionCore::progress() {
   if (unsent_.load(std::memory_order_relaxed) != 0) note_unsent();
 }
 
-/// From any thread: progress for messages that have not left yet, unless somebody else makes it already.
+/// Called from any thread: makes progress for messages that have not left yet, unless another thread already does.
 void SessionCore::nudge() noexcept {
   const std::unique_lock lock(fabric_mutex_, std::try_to_lock);
-  // Acquire: what the session's thread did before unsent_ rose was not under the lock.
+  // Acquire, because the session's thread worked without the lock before unsent_ rose.
   if (!lock.owns_lock() || unsent_.load(std::memory_order_acquire) == 0) return;
   worker_->progress();
   note_unsent();

@@ -1,10 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
-// What a Session handle holds: the connection to the agent, the memory that the agent may read, and the tickets of what
-// was posted. It knows no service. One thread at a time, but for ready().
+// SPDX-License-Identifier: Apache-2.0 The state behind a Session handle: the connection to the agent, the memory that
+// the agent may read, and the tickets of posted operations. It knows no service. One thread at a time, except ready().
 //
-// A service's client half posts in these steps (move/client/post.cpp): begin() gives the next ticket its slot; reads()
-// for each buffer says by which region the agent knows its memory; send() hands over the message, which tells the agent
-// of announcements() and dropped(); posted(). If a step fails, undo().
+// A service's client half posts in these steps (move/client/post.cpp). begin() gives the next ticket its slot. For each
+// buffer, reads() returns the region id by which the agent knows its memory. send() hands over the message, which tells
+// the agent of announcements() and dropped(). Then comes posted(). If a step fails, undo().
 #pragma once
 
 #include <algorithm>
@@ -40,7 +39,7 @@ class SessionCore final : public session::Connection, public InHotMemory {
   static Result<std::unique_ptr<SessionCore>> open(const SessionOptions& options);
   ~SessionCore() override;
   /// Leaves the agent at once: offloads in flight are cancelled, later calls fail. Memory that was allocated stays
-  /// until it is removed. An embedded agent drains and exits when what this returns is destroyed. Idempotent.
+  /// until it is removed. An embedded agent drains and exits when the returned object is destroyed. Idempotent.
   [[nodiscard]] session::EmbeddedProcess leave();
   [[nodiscard]] bool closed() const noexcept { return worker_ == nullptr; }
 
@@ -61,17 +60,17 @@ class SessionCore final : public session::Connection, public InHotMemory {
       return used && !automatic && !orphaned && address >= base && bytes <= size && address - base <= size - bytes;
     }
   };
-  /// Of remove_region_waiting, where the caller has no opinion.
+  /// The default of remove_region_waiting.
   static constexpr std::chrono::seconds kRemovePatience{10};
   Result<std::uint32_t> allocate(std::size_t bytes);
   Result<std::uint32_t> register_memory(void* data, std::size_t bytes);
   /// kFailedPrecondition while the agent lives and tickets that read it are in flight.
   Status remove_region(std::uint32_t index);
   /// Waits for those tickets. If `patience` runs out, the session keeps the region until they are done, and says so on
-  /// standard error; nobody may use `index` again either way.
+  /// standard error. In both cases `index` must not be used again.
   void remove_region_waiting(std::uint32_t index, std::chrono::nanoseconds patience = kRemovePatience);
   [[nodiscard]] std::byte* region_data(std::uint32_t index) const noexcept { return regions_[index].handle.data(); }
-  /// The second half of allocate() and register_memory(), without their lock: for benchmarks, whose sessions have no
+  /// The second half of allocate() and register_memory(), without their lock. For benchmarks, whose sessions have no
   /// progress thread.
   Result<std::uint32_t> add_region(Result<fabric::Region> made);
 
@@ -88,22 +87,22 @@ class SessionCore final : public session::Connection, public InHotMemory {
     HotVector<std::uint32_t> regions;  ///< indices, one a buffer that is not empty
     std::vector<std::uint32_t> own;    ///< of these, those that add_hold() registered
   };
-  /// `hints`: one a buffer; set to its region, where it is not empty. The index of the hold.
+  /// `hints`: one for each buffer; set to the buffer's region, unless it is empty. Returns the index of the hold.
   /// kUnavailable, or why memory cannot be registered.
   Result<std::uint32_t> add_hold(std::span<const std::pair<std::uint64_t, std::uint64_t>> buffers,
                                  HotVector<std::uint32_t>& hints);
-  /// No ticket is posted with it any more. Does not wait: what is in flight keeps the regions.
+  /// No ticket is posted with it any more. Does not wait: operations in flight keep the regions.
   void drop_hold(std::uint32_t index);
   [[nodiscard]] std::uint32_t hold_id(std::uint32_t index) const noexcept { return holds_[index].id; }
-  /// The operation reads what the hold names. One hold a ticket.
+  /// The operation reads the buffers of the hold. One hold a ticket.
   void reads_hold(Slot& slot, std::uint32_t index) noexcept;
   [[nodiscard]] std::uint32_t hold_in_flight(std::uint32_t index);
 
   // ---- posting
-  /// What a ticket's failure means, in the words of the service that posted it. `code` and `detail`: as in its
+  /// The meaning of a ticket's failure, in the words of the service that posted it. `code` and `detail`: as in its
   /// CompletionRecord.
   using Describe = Status (*)(std::uint64_t ticket, StatusCode code, std::uint64_t detail);
-  /// What a ticket holds until its operation is done.
+  /// The holds of a ticket until its operation is done.
   struct alignas(64) Slot {
     std::uint64_t ticket = 0;  ///< 0: free
     fabric::Completion sent;
@@ -113,7 +112,7 @@ class SessionCore final : public session::Connection, public InHotMemory {
     Describe describe = nullptr;
     std::uint32_t hold = kNoHold;
   };
-  /// Starts to fetch what posting will need for these buffers.
+  /// Starts to fetch the data that a post needs for these buffers.
   void prefetch_for(std::span<const std::uint32_t> hints, std::size_t message_bytes) noexcept {
     for (const std::uint32_t hint : hints) {
       if (hint < regions_.size()) __builtin_prefetch(&regions_[hint], 1);
@@ -124,19 +123,19 @@ class SessionCore final : public session::Connection, public InHotMemory {
     __builtin_prefetch(&record(next_ticket_));
     if (mailbox_) mailbox_.prefetch(message_bytes);
   }
-  /// The slot of the next ticket, Slot::ticket. kWouldBlock: as many are in flight as the session allows, and none was
-  /// done within `patience`.
+  /// The slot of the next ticket, Slot::ticket. kWouldBlock: the session's maximum is in flight, and none was done
+  /// within `patience`.
   WHERRY_HOT Result<Slot*> begin(std::chrono::nanoseconds patience, Describe describe);
-  /// The operation reads [address, address + bytes), which may not be empty: the id that the agent knows the memory by.
-  /// Memory outside every region is registered until the operation is done. `hint`: where it was found last time
-  /// (kNoRegion: nowhere); set to where it is.
+  /// The operation reads [address, address + bytes), which may not be empty. Returns the id by which the agent knows
+  /// the memory. Memory outside every region is registered until the operation is done. `hint`: the region of the last
+  /// time (kNoRegion: none). It is set to the present one.
   [[gnu::always_inline]] Result<std::uint32_t> reads(Slot& slot, std::uint64_t address, std::uint64_t bytes,
                                                      std::uint32_t& hint);
   /// The same where the region is known: of a hold, by its hints.
   std::uint32_t reads_region(Slot& slot, std::uint32_t index);
-  /// Regions that the message must tell the agent of: it has not heard of them yet.
+  /// Regions that the message must announce, because the agent does not know them yet.
   [[nodiscard]] std::span<const session::NewRegion> announcements() const noexcept { return announcements_; }
-  /// Ids that the agent may forget, `most` at most; posted() is told how many of them the message named.
+  /// Ids that the agent may forget, `most` at most. Tell posted() how many of them the message named.
   [[nodiscard]] std::span<const std::uint32_t> dropped(std::size_t most) const noexcept {
     return std::span(dropped_).first(std::min(dropped_.size(), most));
   }
@@ -145,12 +144,12 @@ class SessionCore final : public session::Connection, public InHotMemory {
   template <typename Write>
   [[gnu::always_inline]] Status send(Slot& slot, unsigned kind, std::size_t bytes, std::chrono::nanoseconds patience,
                                      const Write& write);
-  /// The ticket is on its way.
+  /// The ticket is in flight.
   void posted(std::size_t told_dropped) noexcept {
     dropped_.erase(dropped_.begin(), dropped_.begin() + static_cast<std::ptrdiff_t>(told_dropped));
     ++next_ticket_;
   }
-  /// Nothing was sent: the slot, its regions and what the agent knows of them are as before.
+  /// Undoes a post that was not sent. The slot, its regions and the agent's knowledge of them are as before.
   void undo(Slot& slot);
 
   // ---- tickets
@@ -179,7 +178,7 @@ class SessionCore final : public session::Connection, public InHotMemory {
   WHERRY_HOT void let_go(Slot& slot);
   WHERRY_HOT Status release(Slot& slot);
   void remember_failure(std::uint64_t ticket, Status why);
-  /// Room in the mailbox, once there is some; null: not within `patience`.
+  /// Waits for room in the mailbox, and returns it. Null: there was none within `patience`.
   WHERRY_HOT std::byte* reserve(std::size_t bytes, std::chrono::nanoseconds patience);
   Status send_over_fabric(Slot& slot, unsigned kind);
   void reap();
@@ -235,8 +234,8 @@ inline void SessionCore::reads_hold(Slot& slot, std::uint32_t index) noexcept {
   ++holds_[index].in_flight;
 }
 
-/// Into the mailbox where there is one. What is too large for it goes over the fabric; an empty record in the mailbox
-/// then keeps its place among the others.
+/// Writes into the mailbox if there is one. A message that is too large for it goes over the fabric. An empty record in
+/// the mailbox then keeps its place among the others.
 template <typename Write>
 inline Status SessionCore::send(Slot& slot, unsigned kind, std::size_t bytes, std::chrono::nanoseconds patience,
                                 const Write& write) {

@@ -39,7 +39,7 @@ constexpr std::size_t kMaxFileBytes = std::size_t{1} << 16;
 constexpr int kMaxLinks = 8;
 constexpr auto kTakeOver = std::chrono::seconds(2);  // for a stale file that somebody else looks at, too
 
-/// Whether an agent holds the session file that is open as `fd`. Where files cannot be locked, only a connection can
+/// Whether an agent holds the session file that is open as `fd`. On file systems without locks, only a connection can
 /// tell.
 bool held(int fd) {
   if (flock(fd, LOCK_SH | LOCK_NB) != 0) return true;
@@ -47,7 +47,7 @@ bool held(int fd) {
   return false;
 }
 
-/// Whether only this machine reaches an agent that listens there, so that its pid means something.
+/// Whether only this machine reaches an agent that listens there, so that its pid has a meaning.
 bool loopback(const std::string& host) {
   return host.empty() || host.starts_with("127.") || host.starts_with("::1") || host.starts_with("localhost");
 }
@@ -56,7 +56,7 @@ bool trusted(uid_t owner) { return owner == getuid() || owner == 0; }
 
 constexpr const char* kRemedy = "name another session file, for example with $WHERRY_SESSION";
 
-/// Where an agent is looked for when nobody names one.
+/// The default place of the session file.
 std::string unnamed_session_file() {
   if (const char* dir = std::getenv("XDG_RUNTIME_DIR"); dir != nullptr && *dir != 0)
     return fmt::format("{}/wherry/agent.json", dir);
@@ -76,9 +76,9 @@ struct Opened {
   std::string text;
 };
 
-/// A file that only its owner can have written, and that belongs to this user or root; or to whoever shares it with a
-/// group, where it was named: anybody may make the default places of /tmp. `links`: how many symbolic links of this
-/// user or root may stand for the file.
+/// A file that only its owner can have written, and that belongs to this user or root. If it was named, it may also
+/// belong to a user that shares it with a group. In the default places of /tmp this is not allowed, because any user
+/// can make them. `links`: how many symbolic links of this user or root may lead to the file.
 Result<Opened> open_private(const std::string& path, int links) {
   const auto complete = absolute_path(path);
   if (!complete) {
@@ -192,7 +192,7 @@ Result<SessionFileClaim> SessionFileClaim::make(const std::string& path, const s
                 fmt::format("{} belongs to a running agent{}: stop it, or choose another --session-file", path, pid));
 }
 
-/// Where there is no file; or over one that nobody holds, by the one who could lock it.
+/// Writes where there is no file, or over a file without a holder, if this process could lock it.
 Status SessionFileClaim::put_in_place(const std::string& temporary) {
   const int at = directory_.get();
   Status taken(StatusCode::kAlreadyExists,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file by which clients and readers find an agent and prove that they may talk to it: JSON, readable by its owner
-// only.
+// The file by which clients and readers find an agent and prove that they may talk to it. It is JSON, and only its
+// owner can read it.
 #pragma once
 
 #include <cstdint>
@@ -27,18 +27,18 @@ struct SessionFile {
 };
 
 /// An agent's claim to its session file. The agent keeps the file open and locked (flock) as long as it lives, however
-/// it ends: a session file without a lock is of an agent that has gone. The directory is held open, too, so that nobody
-/// can put another in its place meanwhile.
+/// it ends. A session file without a lock belongs to an agent that has gone. The directory is held open as well, so it
+/// cannot be replaced in between.
 class SessionFileClaim {
  public:
   SessionFileClaim() noexcept = default;
-  /// Makes the directory (mode 0700; with a group 0750). kPermissionDenied: somebody else could put files there;
-  /// kAlreadyExists: the file of an agent that is alive; kInvalidArgument: there is something else by that name.
+  /// Makes the directory (mode 0700; with a group 0750). kPermissionDenied: another user could put files there;
+  /// kAlreadyExists: the file of a live agent; kInvalidArgument: something else has that name.
   static Result<SessionFileClaim> make(const std::string& path, const std::string& group = {});
   /// The file appears complete or not at all, mode 0600, or 0640 with a group. kAlreadyExists: another agent was
   /// quicker.
   Status publish(const SessionFile& file);
-  /// The file goes, if it is still this one.
+  /// Removes the file, if it is still this one.
   void withdraw() noexcept;
 
  private:
@@ -47,22 +47,22 @@ class SessionFileClaim {
   Fd directory_, file_;
 };
 
-/// The directory of a session file, as SessionFileClaim makes it; what else the agent opens there (its log) is safe
+/// The directory of a session file, as SessionFileClaim makes it. Other files of the agent there (its log) are safe
 /// after this.
 Result<Fd> session_directory(const std::string& path, const std::string& group = {});
 /// Gives a file, directory or socket to a group, with `mode`. kInvalidArgument: no such group, or not one of ours.
 Status share_with_group(const std::string& path, const std::string& group, unsigned mode);
-/// What such a file holds, and the other way round, without looking for anything. `path` names it in errors: kProtocol
-/// for what is not a session file, kVersionMismatch for one of another version.
+/// The text of such a file, and the reverse, without a search. `path` names it in errors: kProtocol if it is not a
+/// session file, kVersionMismatch if it has another version.
 std::string session_text(const SessionFile& file);
 Result<SessionFile> parse_session(std::string_view text, const std::string& path);
-/// kNotFound: no such file; kUnavailable: its agent, on this machine, is dead (of one on another machine only a
-/// connection can tell); kPermissionDenied: the file or its directory belongs to somebody else, others may read it or
-/// write to the directory, or a link of somebody else leads there; kVersionMismatch; kProtocol: not a session file.
-/// Paths of sockets are complete. The rules of python/wherry/session/sessionfile.py.
+/// kNotFound: no such file; kUnavailable: its agent, on this machine, is dead (for an agent on another machine only a
+/// connection can tell); kPermissionDenied: the file or its directory belongs to another user, others may read it or
+/// write to the directory, or a link of another user leads there; kVersionMismatch; kProtocol: not a session file.
+/// Paths of sockets are absolute. The rules are those of python/wherry/session/sessionfile.py.
 Result<SessionFile> read_session_file(const std::string& path);
-/// The private directory that an embedded agent's owner made for it, if the owner died before it could remove it.
-/// Nothing else.
+/// Removes the private directory that an embedded agent's owner made for it, if the owner died before it could remove
+/// it. Removes nothing else.
 void remove_embedded_directory(const std::string& session_file) noexcept;
 /// Unix sockets beside a session file: for local readers, and for clients.
 std::string local_socket_for(const std::string& session_file);

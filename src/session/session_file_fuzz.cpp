@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a session file: refused, or they say the same when they are written out again.
+// Arbitrary bytes as a session file: refused, or unchanged in meaning when written out again.
 #include <cstdlib>
 
 #include "session/session_file.hpp"

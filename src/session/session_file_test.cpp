@@ -40,7 +40,7 @@ class SessionFiles : public testing::Test {
     const Status s = claim_.publish(file_);
     ASSERT_TRUE(s) << s.message();
   }
-  /// As an agent that was killed: the file stays, its lock does not.
+  /// Like an agent that was killed: the file stays, its lock does not.
   void write_and_die() {
     write();
     claim_ = {};
@@ -145,7 +145,7 @@ TEST_F(SessionFiles, OfAnotherUserForAGroup_ExpectItUsableWhereItWasNamed) {
   for (const fs::path& p : {path, path.parent_path()}) ASSERT_EQ(chown(p.c_str(), 12345, getgid()), 0);
   const Status named = read_session_file(path).status();
   EXPECT_TRUE(named) << named.message();
-  // Where an agent is looked for when nobody says where, anybody could have been first.
+  // In the default places another user could have created the directory first.
   setenv("XDG_RUNTIME_DIR", directory_.c_str(), 1);
   EXPECT_EQ(read_session_file(path).status().code(), StatusCode::kPermissionDenied);
   unsetenv("XDG_RUNTIME_DIR");

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The session's table of regions: memory that was allocated or registered, memory that nobody registered, and when each
-// may go.
+// SPDX-License-Identifier: Apache-2.0 The session's table of regions: allocated, registered and temporarily registered
+// memory, and the time at which each may be freed.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -34,7 +33,7 @@ std::uint32_t SessionCore::free_entry() {
   return static_cast<std::uint32_t>(regions_.size() - 1);
 }
 
-/// Under the fabric lock, as is everything that ends in free_region: UCX's context takes one call at a time.
+/// Under the fabric lock, like everything that ends in free_region, because UCX's context takes one call at a time.
 Result<std::uint32_t> SessionCore::add_region(Result<fabric::Region> made) {
   WHERRY_ASSIGN(fabric::Region handle, std::move(made));
   Bytes key;
@@ -89,7 +88,7 @@ void SessionCore::remove_region_waiting(std::uint32_t index, std::chrono::nanose
     }
     if (deadline.passed()) {
       region.orphaned = true;
-      // Not fmt::print, which throws where standard error is closed: this runs in destructors.
+      // Not fmt::print, because it throws if standard error is closed, and this runs in destructors.
       std::fputs(
           fmt::format("wherry: warning: offloads in flight still read {} buffers in the {} bytes at {:#x}, which "
                       "were given up: these stay registered until those are done\n",
@@ -103,7 +102,7 @@ void SessionCore::remove_region_waiting(std::uint32_t index, std::chrono::nanose
   }
 }
 
-/// What an offload held of memory: nothing reads it any more, or nothing ever will.
+/// Releases the memory that an offload held, which is not read any more.
 void SessionCore::let_go(Slot& slot) {
   const FabricLock lock(fabric_mutex_, shared());
   for (const std::uint32_t index : slot.regions) {
@@ -191,10 +190,10 @@ Result<std::uint32_t> SessionCore::resolve(std::uint64_t address, std::uint64_t 
   return register_temporarily(address, bytes, slot);
 }
 
-/// Memory that nobody registered: registered until the ticket completes. UCX's own cache makes that cheap for memory
-/// seen before, and notices memory that was released and mapped again; the agent is told only when the key differs from
-/// the last one. Keeping the registration longer would save packing the key, but hold on to pinned memory (RDMA) that
-/// the application has released.
+/// Unregistered memory is registered until the ticket completes. UCX's own cache makes that cheap for memory seen
+/// before, and notices memory that was released and mapped again. The agent is told only if the key differs from the
+/// last one. Keeping the registration longer would save packing the key, but hold on to pinned memory (RDMA) that the
+/// application has released.
 Result<std::uint32_t> SessionCore::register_temporarily(std::uint64_t address, std::uint64_t bytes, Slot& slot) {
   const FabricLock lock(fabric_mutex_, shared());
   WHERRY_ASSIGN(auto handle, context_->register_memory(reinterpret_cast<void*>(address), bytes));
@@ -220,8 +219,8 @@ Result<std::uint32_t> SessionCore::register_temporarily(std::uint64_t address, s
   return index;
 }
 
-/// Forgets the automatic entries that are not in use, once there are many. Looks at all of them: not again before there
-/// are twice as many.
+/// Forgets the automatic entries that are not in use, once there are many. It visits all of them, so it does not run
+/// again before their number has doubled.
 void SessionCore::limit_automatic() {
   if (automatic_.size() < automatic_limit_) return;
   reap();

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Debian guest in QEMU is made of: kernel, modules, busybox, programs with their libraries, initramfs."""
+"""The parts of a Debian guest in QEMU: kernel, modules, busybox, programs with their libraries, initramfs."""
 
 import gzip
 import os

@@ -51,12 +51,12 @@ RESULTS = {
 SHARED = 16 << 20  # bytes of the file
 SHOWN = 64 << 10  # of those, at its begin: what both sides write and compare
 FLIPPED = 12345
-PATIENCE = 600  # seconds, for what takes one
+PATIENCE = 600  # seconds, for an answer
 MASK = (1 << 64) - 1
 
 
 def pattern(seed: int, size: int) -> bytes:
-    """What src/probe/device/places.hpp says that memory holds: splitmix64 (Steele, Lea, Flood 2014), little-endian."""
+    """The content of memory by src/probe/device/places.hpp: splitmix64 (Steele, Lea, Flood 2014), little-endian."""
     out = bytearray()
     for index in range((size + 7) // 8):
         state = (seed + (index + 1) * 0x9E3779B97F4A7C15) & MASK

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry-bypass` in a Debian guest: a real kernel, VFIO, an IOMMU, a switch, a NIC that nobody here wrote, our core.
+"""`wherry-bypass` in a Debian guest: a real kernel, VFIO, an IOMMU, a switch, QEMU's NIC, our core.
 
-The guest has QEMU's e1000e and the Verilated bypass core below one PCIe switch. The program takes the NIC
-from its driver, moves frames, and hands the NIC's rings to the card, which then answers what comes from the cable:
-also while the program is stopped. It gives the NIC back, and the driver answers ping; it is killed, and mended.
+The guest has QEMU's e1000e and the Verilated bypass core below one PCIe switch. The program takes the NIC from its
+driver, moves frames, and hands the NIC's rings to the card. The card then answers frames from the cable, also while the
+program is stopped. It gives the NIC back, and the driver answers ping. Then the program is killed, and recovery
+follows.
 
     python tools/guest/run.py [--build build/release] [--frames 1000] [--json FILE]
 
@@ -40,7 +41,7 @@ WANTED = {
     **{f"{who}_killed": "vfio-pci" for who in ("driver", "card")},
     **{f"card_{when}": "" for when in ("before", "move", *DOWNS)},
 }
-"""What must be; each other driver_* is that of before. A counter that is 0 is not shown."""
+"""The expected values. Each other driver_* equals the earlier one. A counter that is 0 is not shown."""
 
 
 def judge(report: dict[str, Any], frames: int) -> list[str]:

@@ -19,7 +19,7 @@ const (
 
 // explain shows a key that was found violated: its operations around the first that no order could place, and a picture.
 func explain(out io.Writer, key string, history []*Operation, picture string, timeout time.Duration) error {
-	// Searches again, now keeping how far each attempt came; that costs memory, so the first search does without.
+	// Searches again, and records how far each attempt came. That costs memory, so the first search does not.
 	_, info := porcupine.CheckOperationsVerbose(model, operations(history), timeout)
 	placed := map[*Operation]bool{}
 	for _, partition := range info.PartialLinearizationsOperations() {

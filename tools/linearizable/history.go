@@ -11,7 +11,7 @@ import (
 	"sort"
 )
 
-// Operation is a line of a history: what a client asked, when, and what it was told. Times are nanoseconds of one clock.
+// Operation is a line of a history: a client's request, its time, and the answer. Times are nanoseconds of one clock.
 type Operation struct {
 	Client   int    `json:"client"`
 	Key      string `json:"key"`

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // linearizable judges histories of the kv store: is there an order of all operations, each between its call and its
-// return, that a store would have answered just so? See docs/kv-testing.md.
+// return, in which a store would have given exactly these answers? See docs/project/kv-testing.md.
 //
-// Exit status: 0 all are linearizable; 1 one is not; 2 the time did not suffice to tell; 3 a file is no history.
+// Exit status: 0 all are linearizable; 1 one is not; 2 the time did not suffice to tell; 3 a file is not a history.
 package main
 
 import (
@@ -76,7 +76,7 @@ func judgeFile(out io.Writer, path, html string, timeout time.Duration) (int, er
 	var violated, doubtful []string
 	for i, key := range keys {
 		total += len(byKey[key])
-		// What is left, shared fairly: one hard key does not take the others' time.
+		// The rest of the time, shared fairly, so one hard key does not take the others' time.
 		share := (timeout - time.Since(start)) / time.Duration(len(keys)-i)
 		switch judge(byKey[key], share) {
 		case porcupine.Illegal:

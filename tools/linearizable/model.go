@@ -10,12 +10,13 @@ import (
 
 // state is what one key may be in between two operations.
 //
-// The store chooses versions; those of a key only grow (docs/kv-protocol.md, section 2). An operation of unknown
-// outcome tells none, so after it the version is only bounded from below until somebody sees it.
+// The store chooses versions; those of a key only grow (docs/design/kv-protocol.md, section 2). An operation of unknown
+// outcome tells no version, so after it the version is only bounded from below until a client sees it.
 //
 // Every operation of unknown outcome could stand anywhere after its call, in any subset, which no search survives. Two
 // rules keep one linearization of each such family, and lose none that matters:
-//   - It takes its place before `ended` only where it has an effect. One without stands after, where all is allowed.
+//   - It takes its place before `ended` only where it has an effect. An operation without an effect stands after, where
+//     everything is allowed.
 //   - The next operation must depend on that effect. If it is a blind write, or another unknown one that hides it, the
 //     effect might as well not have been: the same history without it is linearizable too.
 type state struct {
@@ -30,8 +31,8 @@ type state struct {
 // end is an operation that the checker adds, after all that returned and before the unknown ones' end of time.
 var end = &Operation{Op: "end"}
 
-// refreshed: versions may also grow by themselves, when a leader refreshes a location that lags (docs/kv-protocol.md,
-// section 5).
+// refreshed: versions may also grow by themselves, when a leader refreshes a location that lags
+// (docs/design/kv-protocol.md, section 5).
 var refreshed bool
 
 func newer(a, b uint32) bool {
@@ -165,7 +166,7 @@ var model = porcupine.Model{
 	DescribeState:     func(of interface{}) string { return of.(state).describe() },
 }
 
-// operations is the history of one key as porcupine takes it: without what tells nothing, with `end`.
+// operations is the history of one key in porcupine's form: without operations that tell nothing, and with `end`.
 func operations(history []*Operation) []porcupine.Operation {
 	var last int64
 	for _, o := range history {

@@ -9,8 +9,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// The model again, as one would write it down: every version that the store could choose, up to naiveVersions, is a
-// state, and an unknown operation has its effect or has none, wherever it stands.
+// The model again, in its simplest form: every version that the store could choose, up to naiveVersions, is a state,
+// and an unknown operation has its effect or not, at any place.
 const naiveVersions = 12
 
 type naiveState struct {

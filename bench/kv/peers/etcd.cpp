@@ -122,8 +122,8 @@ class Etcd final : public Peer {
         if ((frame.flags & http2::kAck) == 0) this->frame(Type::ping, http2::kAck, 0, frame.payload);
         return {};
       case Type::reset:
-        // A server may answer before it has noticed that the request is complete; then it says that it wants no more
-        // of it (RFC 9113 section 8.1), which takes nothing from the answer.
+        // A server may answer before it has noticed that the request is complete. Then it refuses further input (RFC
+        // 9113 section 8.1), and the answer stays valid.
         if (const Call& call = call_of(frame.stream);
             http2::error_code(frame) == http2::kNoError && (call.ended || call.stream != frame.stream))
           return {};

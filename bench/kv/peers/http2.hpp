@@ -24,7 +24,7 @@ struct Frame {
   ByteView payload;
 };
 
-/// The first frame of what arrived; nullopt: it is not all there yet.
+/// The first frame of the received bytes. nullopt: it is not complete yet.
 inline std::optional<Frame> first_frame(ByteView arrived) noexcept {
   if (arrived.size() < kHeaderBytes) return std::nullopt;
   const auto at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(arrived[i]); };
@@ -59,8 +59,8 @@ inline std::optional<std::uint32_t> error_code(const Frame& frame) noexcept {
   return code;
 }
 
-/// The header block of a gRPC call (HPACK, RFC 7541): nothing in it depends on what was sent before. Texts are shorter
-/// than 127 bytes.
+/// The header block of a gRPC call (HPACK, RFC 7541). It does not depend on earlier blocks. Texts are shorter than 127
+/// bytes.
 inline std::string grpc_headers(std::string_view path, std::string_view authority) {
   const auto text = [](std::string_view value) {
     return std::string(1, static_cast<char>(value.size())) + std::string(value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_peer_load: loads Redis or etcd as kv_load loads ours, or reads a node of ours, and prints the same JSON. Of
+// kv_peer_load: loads Redis or etcd as kv_load loads ours, or reads a node of ours, and prints the same JSON. Part of
 // `wherry bench kv`.
 #include <fmt/core.h>
 

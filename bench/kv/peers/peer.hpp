@@ -50,7 +50,7 @@ struct PeerLoad {
 
 /// Writes every key once.
 wherry::Status fill(Peer& peer, const PeerLoad& options);
-/// As load() does it with ours: blocks for warm_up + seconds; counted is what began after the warm-up.
+/// Like load() for our client: blocks for warm_up + seconds, and counts operations that began after the warm-up.
 Result<VerbResult> load(Peer& peer, const PeerLoad& options);
 
 }  // namespace wherry::kv::bench

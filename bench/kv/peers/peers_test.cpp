@@ -78,7 +78,7 @@ TEST(Http2, HeadersOfACall_ExpectHpack) {
             "application/grpc\x00\x02te\x08trailers"sv);
 }
 
-/// etcd as far as a connection with one client goes: what it sends is written by hand, from RFC 9113.
+/// A minimal etcd for a connection with one client: its output is written by hand, from RFC 9113.
 class EtcdByHand {
  public:
   EtcdByHand() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A TCP connection without delays: bytes are collected, sent at once, and looked for without sleeping unless told to.
+// A TCP connection without delays: bytes are collected, sent at once, and received without sleeping unless told
+// otherwise.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace wherry::kv::bench {
 
-/// What a client does while it waits for an answer.
+/// A client's activity while it waits for an answer.
 enum class Idle : std::uint8_t {
   spin,   ///< looks again at once
   yield,  ///< lets others on its core run in between
@@ -20,12 +21,12 @@ enum class Idle : std::uint8_t {
 
 class TcpStream {
  public:
-  /// Numeric or resolvable host; TCP_NODELAY, non-blocking. kUnavailable: nobody listens.
+  /// Numeric or resolvable host; TCP_NODELAY, non-blocking. kUnavailable: no process listens.
   static Result<TcpStream> connect(const std::string& to);
 
   void append(ByteView bytes) { out_.insert(out_.end(), bytes.begin(), bytes.end()); }
   void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
-  /// All that was appended goes to the kernel. kUnavailable: the other side has gone.
+  /// All appended bytes go to the kernel. kUnavailable: the other side has closed.
   [[nodiscard]] wherry::Status flush();
   /// Adds what has arrived to arrived(); false in the result: nothing. Never blocks.
   [[nodiscard]] Result<bool> receive();

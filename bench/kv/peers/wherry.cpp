@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads of one of our nodes with nothing that the other clients here do not have either: no library, no timers. What
-// was lost is asked for again when nothing comes any more.
+// Reads of one of our nodes, with only the features of the other clients here: no library, no timers. Lost requests are
+// repeated when no answer comes any more.
 #include <arpa/inet.h>
 #include <fmt/core.h>
 #include <sched.h>

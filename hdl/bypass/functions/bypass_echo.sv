@@ -2,7 +2,8 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Answers what is asked of one Ethernet and one IPv4 address, at a beat a cycle: ARP, ping, UDP echo. docs/bypass-functions.md.
+/// Answers what is asked of one Ethernet and one IPv4 address, at a beat a cycle: ARP, ping, UDP echo.
+/// docs/design/bypass-functions.md.
 ///
 /// Behaviour: a frame is judged by its first 64 bytes, of which alone it changes some; so a frame in place (way.place) needs no more. What is
 /// not answered is dropped, or goes back with its Ethernet addresses swapped (settings_i.reflect). No checksum is computed anew, and so a wrong one

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// A small network function of one's own: every frame goes back to its sender. docs/bypass-own-function.md explains it line by line.
+/// A small network function of one's own: every frame goes back to its sender. docs/guide/bypass-own-function.md
+/// explains it line by line.
 ///
 /// Behaviour: swaps a frame's Ethernet addresses. What was sent to a group is dropped: a group is not a source.
 /// Latency: 1 cycle; a beat a cycle.

@@ -2,7 +2,7 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The network functions behind the bypass core, and their registers: docs/bypass-functions.md.
+/// The network functions behind the bypass core, and their registers: docs/design/bypass-functions.md.
 ///
 /// Behaviour: all frames, of the stream and in place, pass the filter; then they go where register `receive` says: to echo, to the
 /// checker, elsewhere, or to nobody. What echo answers, what the generator makes and what comes from elsewhere leave at stream_o.tx, a frame at a time. For each

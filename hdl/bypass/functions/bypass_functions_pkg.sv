@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the network functions behind the bypass core share: docs/bypass-functions.md.
+/// What the network functions behind the bypass core share: docs/design/bypass-functions.md.
 package bypass_functions_pkg;
 
   // A package is for many modules, none of which uses all of it.

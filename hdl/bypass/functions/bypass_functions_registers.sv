@@ -2,7 +2,7 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The registers of the functions, docs/bypass-functions-registers.md, behind AXI4-Lite.
+/// The registers of the functions, docs/reference/bypass-functions-registers.md, behind AXI4-Lite.
 ///
 /// Behaviour: what is written is kept in block RAM, from which it is read, and what functions need in flip-flops besides. The filter reads its
 /// rules in the same RAM, when no register is read. A write that is not of a whole word changes nothing (SLVERR).

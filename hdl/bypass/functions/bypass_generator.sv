@@ -2,7 +2,8 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Makes frames of one size at one rate, each with its number and the cycle in which it began: docs/bypass-functions.md has their format.
+/// Makes frames of one size at one rate, each with its number and the cycle in which it began:
+/// docs/design/bypass-functions.md has their format.
 ///
 /// Behaviour: a run begins when settings_i.enable rises, with number 0, and ends after settings_i.count frames, or when it falls. A frame begins when it
 /// is due, or as soon as the one before has left: what is held up is caught up, but for more than 2^20 cycles.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The event counters of docs/bypass-registers.md in block RAM, though all of them may count in one cycle.
+/// The event counters of docs/reference/bypass-registers.md in block RAM, though all of them may count in one cycle.
 ///
 /// Behaviour: what each counts meanwhile is kept beside it; in turn, one a cycle, that is added to the RAM. Counters wrap at 2^32. clear_i, and reset,
 /// set all to 0 (clearing_o); events until clearing_o falls are not counted.

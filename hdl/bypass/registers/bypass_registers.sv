@@ -2,13 +2,13 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The registers of the bypass core, docs/bypass-registers.md, behind AXI4-Lite.
+/// The registers of the bypass core, docs/reference/bypass-registers.md, behind AXI4-Lite.
 ///
 /// Behaviour: what is written is kept in block RAM, from which it is read, and what blocks need in flip-flops besides. A write that is not of a whole
 /// word changes nothing (SLVERR).
 /// Latency: address (and data) in to response 6 cycles, but see bypass_register_file; after a clear, when the counters are 0.
 /// settings_o changes with the response of a write.
-/// Reset: all registers are as docs/bypass-registers.md has them, within 515 cycles; settings_o at once.
+/// Reset: all registers are as docs/reference/bypass-registers.md has them, within 515 cycles; settings_o at once.
 /// Requirements: none.
 module bypass_registers
   import bypass_pkg::*;

@@ -15,7 +15,7 @@ QUEUE, TX, WINDOW = 0x20000, 0x10000, 23
 
 
 def tell(settings: Struct, kind: Format, prefix: str = "") -> None:
-    """The registers' values of a family, as docs/bypass-registers.md places them in the personality."""
+    """The registers' values of a family, as docs/reference/bypass-registers.md places them in the personality."""
     word = kind.registers["descriptors"]
     mask = kind.registers["rx_error_mask"]
     values = {

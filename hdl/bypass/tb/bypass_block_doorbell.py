@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_doorbell and bypass_tails by themselves, held to what their headers and docs/bypass-core.md say of tails."""
+"""bypass_doorbell and bypass_tails by themselves, held to what their headers and docs/design/bypass-core.md say of
+tails."""
 
 from __future__ import annotations
 

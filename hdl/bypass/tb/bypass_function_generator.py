@@ -16,7 +16,7 @@ HEADER = bytes(range(200, 242))
 
 
 def frame_of(number: int, stamp: int, size: int, run: int, header: bytes = HEADER) -> bytes:
-    """As docs/bypass-functions.md has it."""
+    """As docs/design/bypass-functions.md has it."""
     head = header + struct.pack(">HII", run, number, stamp)
     words = [struct.pack("<I", number ^ i ^ i << 16) for i in range(13, -(-size // 4))]
     return (head + b"".join(words))[:size]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import cocotb
-from bypass_cores import CORES, MORE, PACKAGES, rig_of, top_of
+from bypass_cores import CORES, DEEPER, MORE, PACKAGES, rig_of, top_of
 from bypass_formats import FORMATS
 from bypass_nic import Habits
 from simulate import simulate
@@ -90,4 +90,4 @@ async def any_pace_is_kept(dut: Any) -> None:
 
 
 def test_bypass_core() -> None:
-    simulate(__file__, text=top_of(CORES), sources=PACKAGES, more=MORE)
+    simulate(__file__, text=top_of(CORES), sources=PACKAGES, more=MORE, deeper=DEEPER)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The function of docs/bypass-own-function.md: alone at every pace, and behind the bypass core with a NIC."""
+"""The function of docs/guide/bypass-own-function.md: alone at every pace, and behind the bypass core with a NIC."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_bypass_example() -> None:
 
 
 def test_docs_show_the_example() -> None:
-    page = (ROOT / "docs" / "bypass-own-function.md").read_text()
+    page = (ROOT / "docs" / "guide" / "bypass-own-function.md").read_text()
     shown = re.findall(r"```text\n  logic (.*?)```", page, re.DOTALL)
     assert len(shown) == 1
     assert shown[0] in (ROOT / "hdl" / "bypass" / "functions" / "bypass_example.sv").read_text()

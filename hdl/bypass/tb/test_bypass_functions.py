@@ -128,4 +128,4 @@ async def a_reset_in_mid_flight_leaves_nothing(dut: Any) -> None:
 
 
 def test_bypass_functions() -> None:
-    simulate(__file__, text=TOP, sources=PACKAGES)
+    simulate(__file__, text=TOP, sources=PACKAGES, deeper=())

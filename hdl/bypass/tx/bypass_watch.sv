@@ -118,6 +118,7 @@ module bypass_watch
   logic line_valid, line_ready, line_last, unused_first;
   offset_t line;
   logic [LineBits:0] line_bytes;
+  logic [LineBits-1:0] unused_reach;
   shared_t shared;
   range_split #(
       .AddressWidth(WindowBits),
@@ -136,6 +137,7 @@ module bypass_watch
       .m_ready  (line_ready),
       .m_address(line),
       .m_length (line_bytes),
+      .m_reach  (unused_reach),
       .m_first  (unused_first),
       .m_last   (line_last),
       .m_user   (shared)

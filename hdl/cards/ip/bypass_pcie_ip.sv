@@ -11,7 +11,7 @@
 /// Latency: none.
 /// Reset: none.
 module bypass_pcie_ip (
-    // The master bridge: what comes in by PCIe.
+    // The master bridge: accesses that come in by PCIe.
     `AXI_MANAGER(m_axib, 64, 512, 4)
     output logic m_axib_awlock,
     output logic m_axib_arlock,
@@ -21,7 +21,7 @@ module bypass_pcie_ip (
     input wire [2:0] s_axil_awprot,
     input wire [2:0] s_axil_arprot,
 
-    // The slave bridge: what goes out by PCIe. It has neither AxCACHE nor AxPROT.
+    // The slave bridge: accesses that go out by PCIe. It has neither AxCACHE nor AxPROT.
     `AXI_LITE_SUBORDINATE(s_axib, 64, 512)
     input  wire  [3:0] s_axib_awid,
     input  wire  [3:0] s_axib_awregion,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_node with the functions, as bypass_functions_card has it: what a NIC writes at the bridge is answered."""
+"""bypass_node with the functions, as in bypass_functions_card: frames that a NIC writes at the bridge are answered."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def a_frame_passes_the_bridge_to_echo_and_back(dut: Any) -> None:
 
 @cocotb.test()
 async def the_function_is_chosen_while_frames_come(dut: Any) -> None:
-    """To nobody; to the function elsewhere, which is the bench; to echo."""
+    """First frames go to no function, then to the outside, which is the bench, then to echo."""
     rig = CardRig(dut, "functions", seed=22)
     await rig.begin("ixgbe", Host(), NOBODY)
     rig.nic.manager.pace(0.0, 0.0)
@@ -67,7 +67,8 @@ async def the_function_is_chosen_while_frames_come(dut: Any) -> None:
 
 @cocotb.test()
 async def a_reset_of_the_link_in_mid_flight_leaves_nothing(dut: Any) -> None:
-    """At any moment, with the generator on; afterwards no function runs, and what is set up anew answers."""
+    """At any moment, with the generator on. Afterwards no function runs, and a function that is set up again
+    answers."""
     rig = CardRig(dut, "functions", seed=23)
     for _ in range(5):
         await rig.begin("ixgbe", Host(reflect=True), ECHO | IN_PLACE, in_place=bool(rig.bench.random.getrandbits(1)))

@@ -21,7 +21,8 @@ MORE = ("bypass_node_functions",)
 
 
 def rigs(dut: Any, seed: int) -> Iterator[CardRig]:
-    """One clock; two of the same; a core that is slower. One after the other: two of them drive the same pins."""
+    """Cases: one clock; two equal clocks; a slower core. They run one after the other, because two of the rigs drive
+    the same pins."""
     yield CardRig(dut, "plain", seed=seed)
     yield CardRig(dut, "crossing", ratio=1, seed=seed)
     yield CardRig(dut, "crossing", ratio=3, seed=seed)
@@ -110,7 +111,7 @@ async def tail_errors_come_back_and_are_counted(dut: Any) -> None:
 
 @cocotb.test()
 async def a_reset_of_the_link_begins_anew(dut: Any) -> None:
-    """In mid-flight; a bridge that takes no tails holds nothing else up."""
+    """In mid-flight. A bridge that takes no tails blocks nothing else."""
     for rig in rigs(dut, 5):
         await rig.start("ixgbe")
         rig.offer(10)

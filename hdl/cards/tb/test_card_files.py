@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Vivado would take of hdl/cards: Tcl that runs, with Vivado's commands played by vivado_card.tcl, and names that
+"""The files of hdl/cards for Vivado: the Tcl runs, with vivado_card.tcl as a stand-in for Vivado's commands, and names
 agree with the RTL. Vivado itself has run none of it."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TOPS = {"functions": ("bypass_functions_card", list(CARDS)), "kv": ("bypass_kv_c
 
 
 def tcl(script: str, *arguments: str) -> list[str]:
-    """What a script asks of Vivado."""
+    """The commands that a script gives to Vivado."""
     command = ["tclsh", str(HERE / "vivado_card.tcl"), str(SHELL / script), *arguments]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
@@ -82,7 +82,7 @@ def test_tcl_builds_a_users_top(board: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", TOPS)
 def test_tcl_builds_the_tops_that_are_whole(kind: str) -> None:
-    """Their ports are the pins that the constraints place, but for those that the IP places; their IPs are made."""
+    """Their ports are the pins that the constraints place, except those that the IP places. Their IPs are created."""
     top, boards = TOPS[kind]
     pins = set(ports_of(top))
     lanes = {"pcie_rx_p_i", "pcie_rx_n_i", "pcie_tx_p_o", "pcie_tx_n_o"}
@@ -123,7 +123,7 @@ def test_the_bridge_is_what_the_rtl_takes_it_for(board: str) -> None:
         base, size = (int(text.replace("_", ""), 16) for text in match.groups())
         assert int(found[f"pciebar2axibar_{bar}"], 16) == base
         assert int(found[f"pf0_bar{bar}_size"]) * scales[found[f"pf0_bar{bar}_scale"]] == size
-    # The demultiplexer can remember what the bridge asks.
+    # The demultiplexer can remember as many transactions as the bridge has outstanding.
     outstanding = re.search(r"Outstanding = (\d+);", bridge)
     assert outstanding
     assert int(found["c_m_axi_num_read"]) <= int(outstanding[1])

@@ -2,7 +2,8 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Of cdc_fifo, for any two clocks: beats come out in order, none twice, and none that was not sent. Without resets none is lost either.
+/// Proof of cdc_fifo, for any two clocks: beats come out in order, none twice, and none that was not sent. Without
+/// resets none is lost either.
 ///
 /// The payload is the number of the beat, and so says which one came out.
 module cdc_fifo_proof #(

@@ -2,10 +2,10 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Of packet_fifo with DropWhenFull: it takes a beat in every cycle; what comes out is whole frames that went in, in order, each
-/// once; what does not come out was said to be dropped.
+/// Proof of packet_fifo with DropWhenFull: it takes a beat in every cycle. Outgoing frames are whole incoming frames,
+/// in order, each once. Every other frame was reported as dropped.
 ///
-/// One beat, any, is watched on its way: watch_i says which. It must be where its place in the queue says.
+/// The proof follows one arbitrary beat; watch_i selects it. It must be where its place in the queue says.
 module packet_fifo_proof #(
     parameter int unsigned Width = 2,
     parameter int unsigned Depth = 4,

@@ -2,8 +2,8 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Of range_split: the pieces of a range follow one another without a gap from its address to its end, none crosses the limit, and none
-/// could be longer.
+/// Proof of range_split: the pieces of a range follow one another without a gap from its address to its end, none
+/// crosses the limit, and none could be longer.
 module range_split_proof #(
     parameter int unsigned AddressWidth = 6,
     parameter int unsigned LengthWidth = 5,
@@ -23,6 +23,7 @@ module range_split_proof #(
   logic s_ready, m_valid, m_first, m_last, m_user;
   logic [AddressWidth-1:0] m_address;
   logic [MaxLimit:0] m_length;
+  logic [MaxLimit-1:0] m_reach;
   range_split #(
       .AddressWidth(AddressWidth),
       .LengthWidth(LengthWidth),
@@ -35,7 +36,7 @@ module range_split_proof #(
   `ASSUME(range_exists,
           s_length != '0 && 32'(s_limit) <= MaxLimit && 32'(s_address) + 32'(s_length) <= 2 ** AddressWidth)
 
-  // The range that is being cut, as a listener knows it, and what was seen of it.
+  // The range that is being cut, and the pieces so far, as an observer knows them.
   logic busy_q, first_q, user_q, put, take;
   logic [AddressWidth:0] next_q, end_q, after, limit;
   logic [LimitWidth-1:0] limit_q;
@@ -68,12 +69,13 @@ module range_split_proof #(
   `ASSERT(user_is_right, !m_valid || m_user == user_q, "the user bits were changed")
   `ASSERT(within_limit, !m_valid || (32'(m_address) >> limit_q) == (32'(after - 1'b1) >> limit_q),
           "a piece crosses the limit")
+  `ASSERT(reach_is_right, !m_valid || (MaxLimit + 1)'(m_reach) + 1'b1 == m_length, "a length less 1 is not so")
   `ASSERT(no_shorter, !m_valid || m_last || (after & (limit - 1'b1)) == '0, "a piece ends before the limit")
   `COVER(three_pieces, take && m_last && $past(take && !m_last) && $past(take && m_first, 2))
   `COVER(streaming, put && take && !m_first)
 
   // For induction, which begins in any state that the assertions allow.
-  `ASSERT(left_is_right, !busy_q || (AddressWidth + 1)'(dut.left_q) == end_q - next_q,
+  `ASSERT(left_is_right, !busy_q || (AddressWidth + 1)'(dut.left_q) + 1'b1 == end_q - next_q,
           "what is left is not what a listener knows")
   `ASSERT(mask_is_right, !busy_q || (AddressWidth + 1)'(dut.mask_q) == limit - 1'b1, "the limit was changed")
   `ASSERT(end_in_space,

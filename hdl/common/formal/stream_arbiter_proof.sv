@@ -2,14 +2,15 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Of stream_arbiter: the output is one input's beat, kept until taken, as long as the inputs keep theirs; with round robin
-/// no input waits for more than Inputs - 1 others, with Fixed the lowest wins, with Packets nobody cuts in.
+/// Proof of stream_arbiter: the output is one input's beat, kept until taken, as long as the inputs keep theirs. With
+/// round robin no input waits for more than Inputs - 1 others. With Fixed the lowest wins. With Packets no other input
+/// interrupts.
 module stream_arbiter_proof #(
     parameter int unsigned Inputs = 3,
     parameter int unsigned Width = 4,
     parameter bit Fixed = 1'b0,
     parameter bit Packets = 1'b0,
-    // Prove that nobody is passed over; not inductive, and so up to a number of cycles only.
+    // Proves that no input is passed over. This is not inductive, and so proved only for a number of cycles.
     parameter bit Fair = 1'b0
 ) (
     input wire                         clk_i,

@@ -2,9 +2,10 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Of stream_fifo_level: what comes out is what went in, each beat once and in order; it takes Depth, and is never stuck.
+/// Proof of stream_fifo_level: beats come out as they went in, each once and in order. It takes Depth beats, and never
+/// deadlocks.
 ///
-/// One beat, any, is watched on its way: watch_i says which. It must be where its place in the queue says.
+/// The proof follows one arbitrary beat; watch_i selects it. It must be where its place in the queue says.
 module stream_fifo_level_proof #(
     parameter int unsigned Width = 4,
     parameter int unsigned Depth = 4,
@@ -66,7 +67,7 @@ module stream_fifo_level_proof #(
   `COVER(filled, count_q == Depth)
   `COVER(watched_through_full, watching_q && take && ahead_q == 0 && count_q == Depth)
 
-  // Where the watched beat is: for induction, which begins in any state that the assertions allow.
+  // The place of the watched beat: for induction, which begins in any state that the assertions allow.
   localparam int unsigned AddressWidth = $clog2(Depth);
   logic [AddressWidth-1:0] place;
   assign place = AddressWidth'(dut.read_q + AddressWidth'(ahead_q) - AddressWidth'(dut.held));

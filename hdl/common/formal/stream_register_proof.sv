@@ -2,7 +2,8 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Of stream_register: what comes out is what went in, each beat once and in order; it takes one or two, and is never stuck.
+/// Proof of stream_register: beats come out as they went in, each once and in order. It takes one or two, and never
+/// deadlocks.
 module stream_register_proof #(
     parameter int unsigned Width = 8,
     parameter bit CutReady = 1'b0,
@@ -25,7 +26,7 @@ module stream_register_proof #(
       .*
   );
 
-  // The beats within, as a listener at the input knows them: the first comes out next.
+  // The beats inside, as an observer at the input knows them. The first comes out next.
   logic [1:0] count_q, left;
   logic [Width-1:0] first_q, second_q;
   logic put, take;

@@ -2,10 +2,10 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Of tag_table: a tag has one owner at a time, and comes back with the payload and the result of its transaction, once, after its
-/// completion; with InOrder in the order of allocation. The table takes Tags transactions, and no fewer.
+/// Proof of tag_table: a tag has at most one owner. It comes back with the payload and the result of its transaction,
+/// once, after its completion; with InOrder in the order of allocation. The table takes exactly Tags transactions.
 ///
-/// One transaction, any, is watched on its way: watch_i says which.
+/// The proof follows one arbitrary transaction; watch_i selects it.
 module tag_table_proof #(
     parameter int unsigned Tags = 4,
     parameter bit InOrder = 1'b1,
@@ -39,7 +39,7 @@ module tag_table_proof #(
       .*
   );
 
-  // Who owns each tag, as a listener knows it.
+  // The owner of each tag, by the count of an observer.
   logic [Tags-1:0] owned_q, ended_q;
   logic allocate, retire, complete;
   assign allocate = s_valid && s_ready;

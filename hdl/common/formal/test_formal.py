@@ -7,7 +7,7 @@ import formal
 import hdl_tools
 import pytest
 
-# (proof, and the cell if it is within; what the cell says, what a careless engineer might have written)
+# (proof, and the cell if it is within; the cell's text, and a plausible wrong text)
 BUGS = [
     ("cdc_bus_resets0", "asked_q == taken && !s_rst", "!s_rst"),
     ("cdc_bus_resets1", "asked != taken_q && !m_rst", "asked != taken_q"),
@@ -17,6 +17,8 @@ BUGS = [
         "write_gray_q != (read_seen ^ (pointer_t'(2'b11) << (AddressWidth - 1))) && !s_rst",
         "!s_rst",
     ),
+    ("byte_shift_multipliers1", "product_q[i+3]", "product_q[i+2]"),
+    ("byte_shift_multipliers1", "4'b1000 >> down_i", "4'b0001 << down_i"),
     ("stream_register_width8", "if (move) valid_q <= s_valid && s_ready", "valid_q <= s_valid && s_ready"),
     ("stream_register_width8", "!valid_q || m_ready", "!valid_q"),
     ("stream_register_width8_half1", "Half ? !valid_q", "Half ? 1'b1"),
@@ -41,6 +43,7 @@ BUGS = [
     ("stream_arbiter_inputs3_fair1", "i > int'(m_index)", "i >= int'(m_index)"),
     ("kv_queue", "rewind_i ? done_q : onward", "rewind_i ? take_q : onward"),
     ("kv_queue", "write_q != take_q", "write_q != done_q"),
+    ("kv_pool_freers2", "if (move && pick[i]) take_q", "if (take_i && pick[i]) take_q"),
     ("kv_line_cache_way0", "worthless_q | write_match | ", "worthless_q | "),
     ("kv_line_cache_way0", "&& !line_write_i.write && !fill_wait_i", "&& !line_write_i.write"),
     ("bypass_pair_timer0", "m_valid == '0 && !run_q", "!run_q"),
@@ -69,6 +72,7 @@ BUGS = [
     ("dma_turns_fair0", "offset_next  = life_i.clear || ends ?", "offset_next  = life_i.clear ?"),
     ("dma_turns_fair0", "free       = !m_turn_valid[side_q] || m_turn_ready[side_q]", "free       = 1'b1"),
     ("dma_turns_fair0", "&& !flying_q[FlightBits]", ""),
+    ("dma_turns_fair0", "begun_next   = !life_i.clear && !ends", "begun_next   = !life_i.clear"),
 ]
 
 

@@ -27,7 +27,7 @@ def top() -> str:
             body += "\n"
         parameters = ", ".join(f".{key}({value})" for key, value in sides[0].parameters().items())
         text += f"module {name}_flat ({ports});\n{body}"
-        # The two sides have types of their own, of the same shape.
+        # The two sides have their own types, of the same shape.
         text += "  s_axi_req_t out_req; s_axi_resp_t out_resp;\n  assign m_axi_req = out_req;\n"
         text += "  assign out_resp = m_axi_resp;\n"
         text += f"  axi_cdc #({parameters}) dut (.*, .m_axi_req(out_req), .m_axi_resp(out_resp));\nendmodule\n"
@@ -44,7 +44,7 @@ class Lane:
         self.memory = Subordinate(crossing.m, scope, reorder=True, mix=True)
 
     def check(self) -> None:
-        """What came out is what went in."""
+        """Beats come out as they went in."""
         self.traffic.check(self.memory.initial)
         for asked, seen in (
             (self.traffic.writes, self.memory.written_bursts),

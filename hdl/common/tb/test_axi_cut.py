@@ -113,7 +113,7 @@ def channels_of(bench: Bench, name: str) -> dict[str, tuple[Source, Sink]]:
 
 @cocotb.test()
 async def every_channel_passes_a_beat_a_cycle_after_one(dut: Any) -> None:
-    """Of the Lite bus: on AXI4 the monitors would object to channels that know nothing of each other."""
+    """For the Lite bus, because on AXI4 the monitors would object to channels that are independent of each other."""
     bench = Bench(dut)
     channels = channels_of(bench, "lite")
     await bench.reset()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axi_lite_demux: reads and writes to three subordinates and to nobody, at every pace, each answered in its turn."""
+"""axi_lite_demux: reads and writes to three subordinates and to unmapped addresses, at every pace. Each is answered in
+order."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from bench import Bench, Sink, Source
 from bundles import Axi, Wrapped, simulate_wrapped
 
 BASES = (0x0, 0x8000, 0xC000)
-SIZES = (0x4000, 0x4000, 0x1000)  # nobody is in 0x4000..0x7FFF, and behind the last
+SIZES = (0x4000, 0x4000, 0x1000)  # no subordinate is in 0x4000..0x7FFF, nor behind the last
 DECERR = 3
 REGIONS = ", ".join(f"64'h{base:x}, 64'h{size:x}" for base, size in reversed(list(zip(BASES, SIZES, strict=True))))
 INSTANCES = {
@@ -54,7 +55,7 @@ class Channels:
 
 
 class Subordinate(Channels):
-    """Answers a read with its address and its own number, and keeps what is written."""
+    """Answers a read with its address and its own number, and records the writes."""
 
     def __init__(self, bench: Bench, scope: Any, number: int) -> None:
         super().__init__(bench, scope, f"m{number}_axil")

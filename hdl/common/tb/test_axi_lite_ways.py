@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axi_to_lite and axi_from_lite: between AXI4 managers, and memories, of which one side speaks AXI4-Lite."""
+"""axi_to_lite and axi_from_lite, between AXI4 managers and memories. One side speaks AXI4-Lite."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DOWN, UP = ("to_512", "to_64"), ("from_512", "from_64")
 
 
 def initial(address: int) -> int:
-    """A byte that nobody has written."""
+    """A byte that no write has changed."""
     return (address * 37 >> 3) & 0xFF
 
 
@@ -45,12 +45,12 @@ class Words:
         bench.agents.append(self)
 
     def pace(self, idle: float, stall: float) -> None:
-        """Of what it sends and of what it takes."""
+        """For both its output and its input."""
         self.b.idle = self.r.idle = idle
         self.aw.stall = self.w.stall = self.ar.stall = stall
 
     def reset(self) -> None:
-        """Forgets what was asked, and what was written."""
+        """Forgets requests and written data."""
         self.bytes: dict[int, int] = {}
         self.written: list[tuple[int, int]] = []  # address, strobes
         self.read: list[int] = []
@@ -87,7 +87,7 @@ def lane_of(bench: Bench, name: str) -> tuple[Traffic, Words]:
 
 @cocotb.test()
 async def bursts_become_words_and_words_become_beats_again(dut: Any) -> None:
-    """Every size and alignment, at any pace; each word is asked for once, and only if it has a strobe."""
+    """Every size and alignment, at any pace. Each word is requested once, and only if it has a strobe."""
     bench = Bench(dut)
     lanes = [lane_of(bench, name) for name in DOWN]
     await bench.reset()
@@ -199,7 +199,8 @@ class Writer:
 
 @cocotb.test()
 async def words_become_writes_of_one_beat(dut: Any) -> None:
-    """Of the whole width, in order, with the address as it is; data in no lane but its own; responses come back."""
+    """Of the whole width, in order, with the address unchanged. Data are only in the word's own lane, and responses
+    come back."""
     bench = Bench(dut)
     lanes = []
     for name in UP:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axi_monitor says so when a rule is broken, whichever it is; axi_pkg's arithmetic is that of the specification."""
+"""axi_monitor reports each kind of broken rule. axi_pkg's arithmetic equals the specification's."""
 
 from __future__ import annotations
 
@@ -33,9 +33,8 @@ module arithmetic import axi_pkg::*; (
 endmodule
 """
 
-# The sentence that a broken rule must cause, and what is driven at the port, cycle after cycle. It begins with all
-# zeros, and a value
-# stays until the next.
+# The message that a broken rule must cause, and the values that are driven at the port, cycle after cycle. It begins
+# with all zeros, and a value stays until the next.
 WRITE = {"awvalid": 1, "awlen": 0, "awsize": 2, "awburst": INCR}
 DATA = {"wvalid": 1, "wlast": 1}
 READ = {"arvalid": 1, "arlen": 1, "arsize": 2, "arburst": INCR}

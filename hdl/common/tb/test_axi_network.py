@@ -26,7 +26,7 @@ def mux(inputs: int, data: int, id_: int, outstanding: int) -> Wrapped:
 
 
 def demux(outputs: int, data: int, id_: int, exclusive: int, outstanding: int = 32) -> Wrapped:
-    """The last region is at 0, the others at 1, 2, ... windows; beyond is nothing."""
+    """The last region is at 0, the others are at 1, 2, ... windows, and there are none beyond."""
     bases = [WINDOW * ((i + 1) % outputs) for i in range(outputs)]
     regions = ", ".join(f"64'h{base:x}, 64'h{WINDOW:x}" for base in reversed(bases))
     ports = [Axi("s_axi", 32, data, id_, outstanding=128), Axi("m_axi", 32, data, id_, count=outputs, outstanding=128)]
@@ -89,7 +89,7 @@ def top() -> str:
 
 
 class Net:
-    """Managers with memories behind; each manager has slots of its own in every memory."""
+    """Managers with memories behind; each manager has its own slots in every memory."""
 
     def __init__(self, bench: Bench, name: str, managers: int, memories: int, **options: Any) -> None:
         self.bench, self.name = bench, name
@@ -136,7 +136,7 @@ class Net:
             memory.written_bursts.clear(), memory.read_bursts.clear()
 
     def forget(self) -> None:
-        """Of a memory that a reset interrupted nobody knows what it holds."""
+        """After a reset the contents of the interrupted memory are unknown."""
         for traffic in self.traffic:
             traffic.forget()
             traffic.memory.clear()
@@ -170,7 +170,7 @@ async def every_transaction_finds_its_way_and_its_way_back(dut: Any) -> None:
 
 @cocotb.test()
 async def reads_and_writes_together(dut: Any) -> None:
-    """Of places that nobody writes, while others are written."""
+    """Reads from places without writes, while others are written."""
     bench = Bench(dut)
     nets = nets_of(bench)
     await bench.reset()

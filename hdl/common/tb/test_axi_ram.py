@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""axi_ram and the axi_port in it: bursts of every kind, errors, and a user who takes its time."""
+"""axi_ram and the axi_port in it: bursts of every kind, errors, and a slow user."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RAMS = [name for name in INSTANCES if name.startswith("ram")]
 PORTS = [name for name in INSTANCES if name.startswith("port")]
 
 
-# What each memory holds: it outlives a test, as it outlives a reset.
+# The content of each memory. It survives a test, as it survives a reset.
 HELD: dict[str, dict[int, int]] = {name: {} for name in RAMS}
 
 
@@ -171,8 +171,8 @@ async def reset_in_mid_flight_leaves_the_contents_alone(dut: Any) -> None:
 
 
 class User:
-    """Behind an axi_port: a byte's value comes from its address, every other 4 KiB cannot be read, and writes fail at
-    random."""
+    """A user behind an axi_port: a byte's value comes from its address, every other 4 KiB cannot be read, and writes
+    fail at random."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         scope = getattr(bench.dut, name)

@@ -39,7 +39,7 @@ def top() -> str:
 
 
 class Lane:
-    """One stream: its beats are counted, so each is seen to be the next one."""
+    """One stream: its beats are counted, so the test sees that each is the next one."""
 
     def __init__(self, crossing: Crossing, dut: Any, name: str) -> None:
         scope = getattr(dut, name)
@@ -49,7 +49,7 @@ class Lane:
         self.source: Source = crossing.s.source(scope)
         self.sink: Sink = crossing.m.sink(scope)
         self.count = 0
-        self.before: list[int] = []  # what came ahead of a reset
+        self.before: list[int] = []  # beats that came before a reset
 
     def send(self, count: int) -> None:
         """Queues so many beats."""
@@ -74,7 +74,7 @@ async def begin(dut: Any, clocks: tuple[int, int, int], **options: int) -> tuple
 
 
 async def settled(crossing: Crossing) -> None:
-    """No reset is under way: the handshake takes four crossings."""
+    """No reset is in progress, because the handshake takes four crossings."""
     for _ in range(6):
         for side in crossing.sides:
             await crossing.cycle(side, 5)

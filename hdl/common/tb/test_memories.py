@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lutram, simple_dual_port_ram, shared_port_ram, counter_ram, credit_counter: against models in Python."""
+"""lutram, simple_dual_port_ram, shared_port_ram, counter_ram, credit_counter, byte_shift: against models in Python."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ INSTANCES: Instances = {
     "counters_128": ("counter_ram", {"Counters": 128, "Width": 32, "AmountWidth": 11}),
     "credits_1": ("credit_counter", {"Credits": 1}),
     "credits_10": ("credit_counter", {"Credits": 10}),
+    "shift_plain": ("byte_shift", {"Bytes": 64, "Multipliers": 0}),
+    "shift_64": ("byte_shift", {"Bytes": 64, "Multipliers": 1}),
+    "shift_5": ("byte_shift", {"Bytes": 5, "Multipliers": 1, "Each": 4}),
 }
 for _ultra in (0, 1):
     for _forward in (0, 1):
@@ -75,6 +78,30 @@ async def lutram_reads_what_was_written(dut: Any) -> None:
 
 
 @cocotb.test()
+async def bytes_move_down_and_stay_until_they_may_move(dut: Any) -> None:
+    bench = Bench(dut)
+    await bench.reset()
+    draw = bench.random
+    for name in names("byte_shift"):
+        scope, size = getattr(dut, name), INSTANCES[name][1]["Bytes"]
+        load, move = bench.pin(scope, "load_i"), bench.pin(scope, "move_i")
+        data, down, result = (bench.pin(scope, pin) for pin in ("data_i", "down_i", "data_o"))
+        loaded: bytes | None = None  # the data that the next move brings
+        shown: bytes | None = None
+        for _ in range(400):
+            came, lanes = draw.randbytes(size + 3), draw.randrange(4)
+            loads, moves = draw.random() < 0.7, draw.random() < 0.7
+            load.set(loads), move.set(moves), down.set(lanes), data.set(int.from_bytes(came, "little"))
+            await bench.cycle()
+            if moves:
+                shown = loaded
+            if loads:
+                loaded = came[lanes : lanes + size]
+            await bench.settle()
+            assert shown is None or result.get() == int.from_bytes(shown, "little"), name
+
+
+@cocotb.test()
 async def ram_reads_old_or_forwarded_data_and_holds_it(dut: Any) -> None:
     bench = Bench(dut)
     await bench.reset()
@@ -89,7 +116,7 @@ async def ram_reads_old_or_forwarded_data_and_holds_it(dut: Any) -> None:
         result = bench.pin(scope, "read_data_o")
         model = [0] * depth
         latency = 2 if parameters["OutputRegister"] else 1
-        # What the output shows so many cycles from now; None: not known.
+        # The output that many cycles from now. None: not known.
         pipeline: list[int | None] = [None] * (latency + 1)
         for _ in range(600):
             w, a, d = draw.getrandbits(width // part), draw.randrange(depth), draw.getrandbits(width)

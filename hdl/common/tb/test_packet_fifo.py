@@ -21,7 +21,7 @@ INSTANCES: Instances = {
 
 
 class Lane:
-    """An instance, and what a perfect listener at its input knows."""
+    """An instance, and the knowledge of a perfect observer at its input."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         parameters = INSTANCES[name][1]

@@ -13,7 +13,7 @@ from simulate import Instances, simulate
 
 @dataclass(frozen=True)
 class Cell:
-    """What an instance promises."""
+    """The promises of an instance."""
 
     latency: int
     capacity: int
@@ -34,6 +34,7 @@ INSTANCES: Instances = {
     "fifo_8_2_block": ("stream_fifo_level", {"Width": 8, "Depth": 2, "Block": 1}),
     "fifo_8_16_block": ("stream_fifo_level", {"Width": 8, "Depth": 16, "Block": 1}),
     "fifo_72_128": ("stream_fifo", {"Width": 72, "Depth": 128}),
+    "fifo_72_128_ultra": ("stream_fifo", {"Width": 72, "Depth": 128, "Ultra": 1}),
 }
 
 

@@ -28,7 +28,7 @@ if __name__ == "__main__":
 
 
 def test_a_second_checkout_takes_what_the_first_has_compiled(tmp_path: Path) -> None:
-    """Each with packages of its own, as `make setup` leaves it. The module has assertions, which name its file."""
+    """Each has its own packages, as `make setup` leaves it. The module has assertions, which name its file."""
     for name in ("first", "second"):
         checkout, log = tmp_path / name, tmp_path / f"{name}.log"
         packages = checkout / ".venv" / "lib" / "python" / "site-packages"
@@ -45,5 +45,5 @@ def test_a_second_checkout_takes_what_the_first_has_compiled(tmp_path: Path) -> 
         environment["PYTHONPATH"] = os.pathsep.join(map(str, (packages, checkout / "hdl" / "tb", checkout / "tools")))
         subprocess.run([sys.executable, bench], cwd=tmp_path, env=environment, check=True)
     results = re.findall(r"Result: (\w+_cache_hit|cache_miss)$", log.read_text(), re.MULTILINE)
-    assert len(results) > 4  # the simulation, and what every simulation has
+    assert len(results) > 4  # the simulation, and the files that every simulation has
     assert "cache_miss" not in results

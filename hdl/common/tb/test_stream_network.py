@@ -80,7 +80,7 @@ async def demux_sends_each_beat_where_it_belongs(dut: Any) -> None:
 
 
 class Arbiter:
-    """An arbiter with packets of 1 to 4 beats at its inputs; the payload says whose beat it is, and its number."""
+    """An arbiter with packets of 1 to 4 beats at its inputs. The payload has the beat's input and number."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         self.name, self.parameters = name, INSTANCES[name][1]
@@ -103,7 +103,7 @@ class Arbiter:
         return all(not source.items for source in self.inputs)
 
     def check(self, queued: list[list[Item]]) -> None:
-        """Every input's beats came in order, marked with its index; packets are whole where they must be."""
+        """Every input's beats came in order, marked with its index. Packets are whole where required."""
         got: list[list[Item]] = [[] for _ in self.inputs]
         holder: int | None = None
         for item in self.sink.items:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tag_table: against a model of its transactions, with completions that nobody asked for."""
+"""tag_table: against a model of its transactions, with unrequested completions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INSTANCES: Instances = {
 
 
 class Lane:
-    """An instance, and what is in it: allocations in order, and what became of each."""
+    """An instance and its content: allocations in order, and the outcome of each."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         self.bench, self.name, self.parameters = bench, name, INSTANCES[name][1]
@@ -38,7 +38,7 @@ class Lane:
 
     def reset(self) -> None:
         self.payload: dict[int, int] = {}  # of the tags in flight
-        self.order: list[int] = []  # tags that are not retired, as they are to be
+        self.order: list[int] = []  # tags that are not retired, in the expected order
         self.ended: dict[int, int] = {}  # results
         self.queue: deque[int] = deque()  # tags in the order of their completions
         self.taken, self.told, self.peak = 0, 0, 0
@@ -67,7 +67,7 @@ class Lane:
         assert self.found.get() == (known in self.payload), self.name
         if self.parameters["Lookup"] and known in self.payload:
             assert self.looked.get() == self.payload[known], self.name
-        # The sink has taken its item of this cycle, if any, and the source what was sent.
+        # The sink has taken its item of this cycle, if any, and the source has taken the sent one.
         while len(self.sink.items) > self.taken:
             tag, payload, result = self.sink.items[self.taken]
             self.taken += 1

@@ -3,14 +3,15 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// The control part of the DMA engine: from doorbells to turns, and from answered turns to status words and interrupts (docs/dma.md).
+/// The control part of the DMA engine: from doorbells to turns, and from answered turns to status words and interrupts
+/// (docs/design/dma.md).
 ///
 /// Behaviour: each channel has a ring of descriptors in the host's memory. Doorbells (s_bell) say how far it is filled; descriptors are fetched ahead (m_read,
 /// s_completion), cut into turns that the channels of a direction take by bytes (m_turn[0]: to the card, m_turn[1]: to the host), and when the data part has
 /// answered these (s_done), their count is posted to the host (m_write), with an MSI-X message if there is to be one.
 /// Rings are numbered {to the host, channel}.
-/// Latency: doorbell to read of its descriptor 7 cycles; fetched descriptor to turn 4 to 5; doorbell with its descriptor to turn 9; last answer to status word 7.
-/// Reset: 520 cycles until registers answer. flr_i: as docs/dma.md has it.
+/// Latency: doorbell to read of its descriptor 7 cycles; fetched descriptor to turn 5 to 6; doorbell with its descriptor to turn 9; last answer to status word 7.
+/// Reset: 520 cycles until registers answer. flr_i: as docs/design/dma.md has it.
 /// Requirements: those of the streams (dma_pkg). Every turn and every read is answered in the end. A reset (rst_i) reaches the data part, too.
 module dma_control
   import dma_pkg::*;
@@ -81,7 +82,7 @@ module dma_control
       drained_i,
       failing_i;
   code_t [Rings-1:0] fetch_code, code_i;
-  logic asking_i, filling_i, posted_i, may_post_i;
+  logic asking_i, filling_i, posted_i, may_post_i, carried_i;
   always_comb begin
     setting_i = setting;
     setting_i.ring_valid = setting.ring_valid && Exist[setting.ring];
@@ -164,6 +165,7 @@ module dma_control
       .look_o  (look_i),
       .taken_o (taken_i),
       .flight_o(flight_i),
+      .carried_o(carried_i),
       .bad_o   (turns_bad),
       .empty_o (empty),
       .busy_o  (turns_busy)
@@ -180,9 +182,9 @@ module dma_control
   end
 
   each_t waiting_i, expired_i, held_i;
-  ring_t threshold_ring_i, vector_ring_i;
+  ring_t threshold_ring_i;
   logic [7:0] threshold_i;
-  event_t fire_i, message_i, back_i;
+  event_t fire_i, message_i, back_i, vector_of_i;
   logic message_taken_i, post_valid, post_ready;
   logic [95:0] vector_i;
   post_t post;
@@ -211,10 +213,10 @@ module dma_control
   );
   dma_poster i_poster (
       .*,
-      .flush_i      (stop_o),
-      .vector_ring_o(vector_ring_i),
-      .back_o       (back_i),
-      .idle_o       (posted_i)
+      .flush_i    (stop_o),
+      .vector_of_o(vector_of_i),
+      .back_o     (back_i),
+      .idle_o     (posted_i)
   );
 
 endmodule

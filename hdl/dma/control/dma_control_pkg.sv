@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 `include "axi.svh"
 
-/// What the blocks of the DMA engine's control part share, and what dma_control says to the PCIe function around it (docs/dma.md).
+/// What the blocks of the DMA engine's control part share, and what dma_control says to the PCIe function around it
+/// (docs/design/dma.md).
 package dma_control_pkg;
 
   // A package is for many modules, none of which uses all of it.
@@ -28,9 +29,11 @@ package dma_control_pkg;
   typedef logic [2:0] code_t;  // dma_pkg::error_e
   typedef logic [Rings-1:0] each_t;  // a bit for each ring
 
-  /// A descriptor as it is kept: spec in docs/dma.md.
+  /// A descriptor as it is kept: spec in docs/design/dma.md.
   typedef struct packed {
     logic        bad;            // no bytes, or 2^28 or more
+    logic        one_page;       // it ends in the host's page in which it begins
+    logic        one_turn;       // it has TurnBytes at most
     logic        end_of_packet;  // to the card, with stream
     logic        notify;
     logic        stream;
@@ -39,16 +42,26 @@ package dma_control_pkg;
     logic [63:0] host;
   } descriptor_t;
 
+  /// What is known of a descriptor before it is cut: one_page and one_turn.
+  function automatic logic [1:0] fits_of(offset_t bytes, logic [11:0] host);
+    logic [13:0] page_end;
+    logic short;
+    page_end = 14'(bytes[12:0]) + 14'(host);
+    short    = bytes[27:13] == '0;
+    return {short && (page_end[13:12] == '0 || page_end == 14'd4096), short && (!bytes[12] || bytes[11:0] == '0)};
+  endfunction
+
   /// Of 32 bytes of host memory. The last 8 are software's own.
   function automatic descriptor_t descriptor_of(logic [191:0] raw);
     descriptor_t found;
-    found.bad           = raw[159:128] == '0 || raw[159:156] != '0;
-    found.end_of_packet = raw[162];
-    found.notify        = raw[161];
-    found.stream        = raw[160];
-    found.bytes         = raw[155:128];
-    found.card          = raw[127:64];
-    found.host          = raw[63:0];
+    found.bad                        = raw[159:128] == '0 || raw[159:156] != '0;
+    {found.one_page, found.one_turn} = fits_of(raw[155:128], raw[11:0]);
+    found.end_of_packet              = raw[162];
+    found.notify                     = raw[161];
+    found.stream                     = raw[160];
+    found.bytes                      = raw[155:128];
+    found.card                       = raw[127:64];
+    found.host                       = raw[63:0];
     return found;
   endfunction
 

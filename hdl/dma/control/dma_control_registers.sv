@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The registers of docs/dma-registers.md behind AXI4-Lite.
+/// The registers of docs/reference/dma-registers.md behind AXI4-Lite.
 ///
 /// Behaviour: what is written is kept in block RAM, from which it is read, and told to the blocks (setting_o). A write that is not of a whole word changes nothing
 /// (SLVERR). After a reset, and with life_i.restart, all registers get their reset values, one a cycle, and the blocks are told of these, too (filling_o).
 /// Latency: address (and data) in to response 5 cycles, after those in which the registers get their reset values. setting_o comes before a write's response.
-/// Reset: all registers are as docs/dma-registers.md has them, within 515 cycles.
+/// Reset: all registers are as docs/reference/dma-registers.md has them, within 515 cycles.
 /// Requirements: none.
 module dma_control_registers
   import dma_control_pkg::*;

@@ -9,12 +9,12 @@
 /// - A doorbell without a descriptor moves its ring's tail. One ring at a time, in turn, asks for what lies between what was asked for and the tail: up to 16
 ///   descriptors, none over a multiple of 16 (of 4 or 8 if the function may read no more), so that no read crosses a page or the ring's end, and only while the
 ///   store has room for 16. A read begins at an even descriptor: its completions then begin at multiples of 64 bytes, and a row of the store is a beat.
-/// - A doorbell with a descriptor gives it to the store at once (carry_*), if all before it were taken and it is the next one. Else it is as one without: the
-///   descriptor is in the ring, too.
+/// - A doorbell with a descriptor gives it to the store at once (carry_*), if all before it were taken, it is the next one, and no ring has such a descriptor
+///   that is not taken (carried_i). Else it is as one without: the descriptor is in the ring, too.
 /// - Reads end in any order; what they brought becomes available (stored_*) in the order in which they were asked for. A read fails if any of its completions
 ///   has an error, the last or one before it, or if they bring more or fewer bytes than were asked for (ErrorMalformed); code_o is the first one's. After a read
 ///   that fails nothing of its ring becomes available any more (bad_o, code_o).
-/// Latency: doorbell to read request 6 cycles, to carry_o 4 cycles; last beat of a fetch to stored_o 1 cycle.
+/// Latency: doorbell to read request 6 cycles, to carry_o 4 cycles; last beat of a fetch to stored_o 2 cycles.
 /// Reset: nothing was asked for, all tails are 0. life_i.clear does the same for one ring.
 /// Requirements: while a ring is cleared its may_i is low, no read of it is under way, and life_i.hold has been high for 3 cycles. Reads that a reset of
 /// the whole, or life_i.forget, has forgotten are not answered any more. Completions of one read begin at multiples of 64 bytes, as PCIe's read completion boundary has it.
@@ -43,6 +43,7 @@ module dma_fetch
     // What the turn-taker has taken of the ring.
     output ring_t       taken_ring_o,
     input  wire count_t taken_i,
+    input  wire         carried_i,
 
     `STREAM_SENDER(m_read, read_t)
 
@@ -93,8 +94,10 @@ module dma_fetch
   logic moves;  // a tail
   count_t tail_now, fetched_now, tail_q, fetched_q, taken_q, fetched_next;
   logic write_fetched;
-  logic [63:12] base_now, base_q;
-  logic [4:0] bits_now, bits_q;
+  logic looks;
+  logic [63:12] base_q;
+  logic [4:0] bits_q;
+  assign looks = step_q == Look;
   lutram #(
       .Width(16),
       .Depth(Rings)
@@ -120,27 +123,33 @@ module dma_fetch
   dma_ring_word #(
       .Word (RingLowWord[3:0]),
       .Low  (12),
-      .Width(20)
+      .Width(20),
+      .Block(1'b1)
   ) i_low (
       .*,
+      .read_i (looks),
       .ring_i (ring_q),
-      .value_o(base_now[31:12])
+      .value_o(base_q[31:12])
   );
   dma_ring_word #(
-      .Word(RingHighWord[3:0])
+      .Word (RingHighWord[3:0]),
+      .Block(1'b1)
   ) i_high (
       .*,
+      .read_i (looks),
       .ring_i (ring_q),
-      .value_o(base_now[63:32])
+      .value_o(base_q[63:32])
   );
   dma_ring_word #(
       .Word (RingControlWord[3:0]),
       .Low  (RingControlRingBitsLow),
-      .Width(RingControlRingBitsBits)
+      .Width(RingControlRingBitsBits),
+      .Block(1'b1)
   ) i_bits (
       .*,
+      .read_i (looks),
       .ring_i (ring_q),
-      .value_o(bits_now)
+      .value_o(bits_q)
   );
 
   // ---- how many
@@ -163,7 +172,7 @@ module dma_fetch
   assign asks = step_q == Decide && !carry_q && filled_q && room_q && tag_free;
   assign carried_here = step_q == Decide && carry_q && carry_waits && doorbell.ring == ring_q && !life_i.ignore[ring_q]
                         && !life_i.hold && !life_i.clear;
-  assign takes_carried = carried_here && follows_q;
+  assign takes_carried = carried_here && follows_q && !carried_i;
   assign fetched_next = carry_q ? doorbell.tail : fetched_q + 16'(count_q);
   assign write_fetched = asks || takes_carried;
   assign index = fetched_q[15:1] & ~('1 << (bits_q - 1'b1));
@@ -204,8 +213,6 @@ module dma_fetch
         tail_q    <= tail_now;
         fetched_q <= fetched_now;
         taken_q   <= taken_i;
-        base_q    <= base_now;
-        bits_q    <= bits_now;
       end
       Count: begin
         step_q    <= Decide;
@@ -241,8 +248,8 @@ module dma_fetch
   typedef struct packed {
     ring_t                ring;
     logic [AheadBits-2:0] row;
-    logic                 odd;    // of the first row only the second half was asked for
-    logic [4:0]           count;
+    logic                 odd;   // of the first row only the second half was asked for
+    logic [3:0]           last;  // half of a row that is brought, from the first row's first on
   } fetch_t;
   // verilator lint_off UNUSEDSIGNAL  // each has its use
   fetch_t asked, found, oldest;
@@ -250,23 +257,36 @@ module dma_fetch
   logic known, here, ends, retires, unused_unexpected;
   logic [TagBits-1:0] here_tag, unused_tag;
   logic [TagBits:0] unused_count;
-  code_t failure, wrong;
-  logic [9:0] got, wanted;  // bytes of the read, with this beat
-  logic                       fits;
+  code_t failure, wrong, earlier;
+  logic fits, whole, halves;
+  // Whether a beat is right is known a cycle after it.
+  logic here_q, ends_q, fits_q, spoilt;
+  logic  [  TagBits-1:0]      tag_of_q;
+  code_t                      error_q;
   logic  [FetchTags-1:0][2:0] beat_q;
   code_t [FetchTags-1:0]      wrong_q;  // with the beats so far: the first error
-  assign asked    = '{ring: ring_q, row: fetched_q[AheadBits-1:1], odd: fetched_q[0], count: count_q};
+  assign asked = '{
+          ring: ring_q,
+          row: fetched_q[AheadBits-1:1],
+          odd: fetched_q[0],
+          last: 4'(count_q - 5'(!fetched_q[0]))
+      };
   assign here_tag = s_completion_payload.tag[TagBits-1:0];
-  assign here     = s_completion_valid && s_completion_payload.tag[7:TagBits] == '0;
-  assign ends     = here && s_completion_payload.final_;
-  assign got      = {1'b0, beat_q[here_tag], 6'd0} + 10'(s_completion_payload.bytes);
-  assign wanted   = {found.count + 5'(found.odd), 5'd0};
-  assign fits     = s_completion_payload.final_ ? got == wanted : got < wanted && s_completion_payload.bytes[6];
+  assign here = s_completion_valid && s_completion_payload.tag[7:TagBits] == '0;
+  assign ends = here && s_completion_payload.final_;
+  // A beat has 32 bytes or 64. Its last half is the read's last one, if it is final, and before that, with 64, if not.
+  assign whole = s_completion_payload.bytes[6];
+  assign halves = ^s_completion_payload.bytes[6:5] && s_completion_payload.bytes[4:0] == '0;
+  assign fits = s_completion_payload.final_ ? halves && {beat_q[here_tag], whole} == found.last
+                                            : whole && {beat_q[here_tag], 1'b1} < found.last;
+  assign earlier = wrong_q[tag_of_q];
   always_comb begin
-    wrong = wrong_q[here_tag];
-    if (wrong == '0) wrong = s_completion_payload.error;
-    if (wrong == '0 && !fits) wrong = dma_pkg::ErrorMalformed;
+    wrong = earlier;
+    if (earlier == '0) wrong = error_q;
+    if (earlier == '0 && error_q == '0 && !fits_q) wrong = dma_pkg::ErrorMalformed;
   end
+  // A read's beats so far, the last one among them, had an error: nothing more of it is written.
+  assign spoilt = wrong_q[here_tag] != '0 || (here_q && tag_of_q == here_tag && (error_q != '0 || !fits_q));
   tag_table #(
       .Tags(FetchTags),
       .Width($bits(fetch_t)),
@@ -276,8 +296,8 @@ module dma_fetch
       .rst_i            (rst_i || life_i.forget),
       `STREAM_PORTS(s, asks, tag_free, asked),
       .s_tag            (tag),
-      .complete_i       (ends),
-      .complete_tag_i   (here_tag),
+      .complete_i       (ends_q),
+      .complete_tag_i   (tag_of_q),
       .complete_result_i(wrong),
       .unexpected_o     (unused_unexpected),
       .lookup_tag_i     (here_tag),
@@ -293,8 +313,8 @@ module dma_fetch
 
   logic first;
   assign first = beat_q[here_tag] == '0;
-  assign row_o.write[0] = here && known && wrong_q[here_tag] == '0 && !(found.odd && first);
-  assign row_o.write[1] = here && known && wrong_q[here_tag] == '0 && s_completion_payload.bytes > 7'd32;
+  assign row_o.write[0] = here && known && !spoilt && !(found.odd && first);
+  assign row_o.write[1] = here && known && !spoilt && s_completion_payload.bytes > 7'd32;
   assign row_o.ring = found.ring;
   assign row_o.row = found.row + (AheadBits - 1)'(beat_q[here_tag]);
   assign row_o.data = {
@@ -303,15 +323,20 @@ module dma_fetch
   assign stored_o = '{
           valid: retires && failure == '0 && !bad_o[oldest.ring],
           ring: oldest.ring,
-          count: oldest.count
+          count: 5'(oldest.last) + 5'(!oldest.odd)
       };
 
   always_ff @(posedge clk_i) begin
-    if (here && known) begin
-      beat_q[here_tag]  <= ends ? '0 : beat_q[here_tag] + 1'b1;
-      wrong_q[here_tag] <= ends ? '0 : wrong;
-    end
+    here_q   <= here && known;
+    ends_q   <= ends && known;
+    fits_q   <= fits;
+    tag_of_q <= here_tag;
+    error_q  <= s_completion_payload.error;
+    if (here && known) beat_q[here_tag] <= ends ? '0 : beat_q[here_tag] + 1'b1;
+    if (here_q) wrong_q[tag_of_q] <= ends_q ? '0 : wrong;
     if (rst_i || life_i.forget) begin
+      here_q  <= 1'b0;
+      ends_q  <= 1'b0;
       beat_q  <= '0;
       wrong_q <= '0;
     end

@@ -48,7 +48,9 @@ module dma_life
     Fill,
     Done
   } step_e;
-  step_e step_q;
+  step_e step_q, step_d;
+  // What others are told of the step, in registers: their paths are long.
+  logic hold_q, clear_q, forget_q, restart_q, stop_q;
   each_t run_q, resetting_q, may;
   ring_t ring_q, next;
   logic [2:0] held_q;  // cycles
@@ -66,16 +68,46 @@ module dma_life
   assign run_o = run_q;
   assign life_o = '{
           ignore: resetting_q,
-          hold: step_q inside {Hold, Clear, FunctionHold, ClearAll},
-          clear: step_q == Clear || step_q == ClearAll,
+          hold: hold_q,
+          clear: clear_q,
           clear_ring: ring_q,
-          forget: step_q == FunctionHold,
-          restart: step_q == ClearAll && function_q
+          forget: forget_q,
+          restart: restart_q
       };
-  assign stop_o = step_q inside {FunctionDrain, FunctionHold};
+  assign stop_o = stop_q;
   assign flr_done_o = step_q == Done;
 
+  always_comb begin
+    step_d = step_q;
+    unique case (step_q)
+      Live: begin
+        if (flr_i) step_d = FunctionDrain;
+        else if (may != '0) step_d = Hold;
+      end
+      Hold: begin
+        if (!drained_i[ring_q]) step_d = Live;  // it had begun something, just before
+        else if (held_q == '1 && posted_i) step_d = Clear;
+      end
+      Clear:         step_d = Live;
+      FunctionDrain: if (at_rest_i == '1 && !asking_i) step_d = FunctionHold;
+      FunctionHold: begin
+        if (at_rest_i != '1 || asking_i) step_d = FunctionDrain;
+        else if (held_q == '1 && posted_i) step_d = ClearAll;
+      end
+      ClearAll:      if (ring_q == '1) step_d = function_q ? Fill : Live;
+      Fill:          if (!filling_i) step_d = Done;
+      Done:          if (!flr_i) step_d = Live;
+    endcase
+    if (rst_i) step_d = ClearAll;
+  end
+
   always_ff @(posedge clk_i) begin
+    step_q    <= step_d;
+    hold_q    <= step_d inside {Hold, Clear, FunctionHold, ClearAll};
+    clear_q   <= step_d inside {Clear, ClearAll};
+    forget_q  <= step_d == FunctionHold;
+    restart_q <= step_d == ClearAll && function_q && !rst_i;
+    stop_q    <= step_d inside {FunctionDrain, FunctionHold};
     if (written) begin
       if (setting_i.data[RingControlResetLow]) resetting_q[setting_i.ring] <= 1'b1;
       run_q[setting_i.ring] <= runs;
@@ -85,40 +117,24 @@ module dma_life
       Live: begin
         ring_q <= next;
         if (flr_i) begin
-          step_q      <= FunctionDrain;
           run_q       <= '0;
           resetting_q <= '1;
           function_q  <= 1'b1;
-        end else if (may != '0) step_q <= Hold;
+        end
       end
-      Hold: begin
-        if (!drained_i[ring_q]) step_q <= Live;  // it had begun something, just before
-        else if (held_q == '1 && posted_i) step_q <= Clear;
-      end
-      Clear: begin
-        step_q              <= Live;
-        resetting_q[ring_q] <= 1'b0;
-      end
-      FunctionDrain: if (at_rest_i == '1 && !asking_i) step_q <= FunctionHold;
-      FunctionHold: begin
-        ring_q <= '0;
-        if (at_rest_i != '1 || asking_i) step_q <= FunctionDrain;
-        else if (held_q == '1 && posted_i) step_q <= ClearAll;
-      end
+      Clear:        resetting_q[ring_q] <= 1'b0;
+      FunctionHold: ring_q <= '0;
       ClearAll: begin
         ring_q              <= ring_q + 1'b1;
         resetting_q[ring_q] <= 1'b0;
-        if (ring_q == '1) step_q <= function_q ? Fill : Live;
       end
-      Fill:          if (!filling_i) step_q <= Done;
       Done: begin
         function_q <= 1'b0;
         run_q      <= '0;
-        if (!flr_i) step_q <= Live;
       end
+      default:      ;
     endcase
     if (rst_i) begin
-      step_q      <= ClearAll;
       ring_q      <= '0;
       run_q       <= '0;
       resetting_q <= '1;

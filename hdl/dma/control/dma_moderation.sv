@@ -34,6 +34,7 @@ module dma_moderation
       .Width(8)
   ) i_thresholds (
       .*,
+      .read_i (1'b0),
       .ring_i (threshold_ring_i),
       .value_o(threshold_o)
   );
@@ -43,6 +44,7 @@ module dma_moderation
       .Width(16)
   ) i_limits (
       .*,
+      .read_i (1'b0),
       .ring_i (ring_q),
       .value_o(limit)
   );

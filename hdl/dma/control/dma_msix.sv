@@ -31,16 +31,19 @@ module dma_msix
     input  wire    message_taken_i,
 
     // What a message consists of: data and address; and which may not go now.
-    input  wire ring_t        vector_ring_i,
-    output logic       [95:0] vector_o,
-    output each_t             held_o,
+    // The message is there a cycle later, and stays.
+    // verilator lint_off UNUSEDSIGNAL
+    input  wire event_t        vector_of_i,
+    // verilator lint_on UNUSEDSIGNAL
+    output logic        [95:0] vector_o,
+    output each_t              held_o,
 
     output each_t pending_o
 );
 
   logic [2:0][31:0] words;
   for (genvar i = 0; i < 3; i++) begin : gen_word
-    lutram #(
+    simple_dual_port_ram #(
         .Width(32),
         .Depth(Rings)
     ) i_words (
@@ -48,7 +51,8 @@ module dma_msix
         .write_i        (setting_i.vector_valid && setting_i.place == 4'(i)),
         .write_address_i(setting_i.ring),
         .write_data_i   (setting_i.data),
-        .read_address_i (vector_ring_i),
+        .read_i         (vector_of_i.valid),
+        .read_address_i (vector_of_i.ring),
         .read_data_o    (words[i])
     );
   end

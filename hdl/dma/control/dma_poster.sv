@@ -6,7 +6,8 @@
 /// Makes posted writes of status words, packet entries and messages: their addresses and data.
 ///
 /// Behaviour: in order. A message whose vector is masked when its turn has come goes back (back_o). With flush_i everything but a write that is on offer is dropped;
-/// without may_post_i it waits. A status word and a packet entry are 16 bytes: count; error, end of packet; bytes; 0 (docs/dma.md). A message is 4.
+/// without may_post_i it waits. A status word and a packet entry are 16 bytes: count; error, end of packet; bytes; 0
+/// (docs/design/dma.md). A message is 4.
 /// Cuts: every path but m_ready's to s_ready.
 /// Latency: 2 cycles.
 /// Reset: forgets what is within.
@@ -30,7 +31,8 @@ module dma_poster
     output logic       post_ready,
     input  wire post_t post,
 
-    output ring_t             vector_ring_o,
+    /// The vector of which vector_i tells from the next cycle on.
+    output event_t            vector_of_o,
     input  wire        [95:0] vector_i,
     input  wire each_t        held_i,
     output event_t            back_o,
@@ -42,52 +44,58 @@ module dma_poster
 
   // ---- where to
 
+  // Of a post that is taken the ring's words are read; so they are beside aimed_q.
+  logic         aims;
   logic [63:12] packets;
   logic [  4:0] bits;
+  assign aims = post_valid && post_ready;
   dma_ring_word #(
       .Word (PacketsLowWord[3:0]),
       .Low  (12),
-      .Width(20)
+      .Width(20),
+      .Block(1'b1)
   ) i_low (
       .*,
+      .read_i (aims),
       .ring_i (post.ring),
       .value_o(packets[31:12])
   );
   dma_ring_word #(
-      .Word(PacketsHighWord[3:0])
+      .Word (PacketsHighWord[3:0]),
+      .Block(1'b1)
   ) i_high (
       .*,
+      .read_i (aims),
       .ring_i (post.ring),
       .value_o(packets[63:32])
   );
   dma_ring_word #(
       .Word (RingControlWord[3:0]),
       .Low  (RingControlRingBitsLow),
-      .Width(RingControlRingBitsBits)
+      .Width(RingControlRingBitsBits),
+      .Block(1'b1)
   ) i_bits (
       .*,
+      .read_i (aims),
       .ring_i (post.ring),
       .value_o(bits)
   );
-  assign vector_ring_o = post.ring;
+  assign vector_of_o = '{valid: aims, ring: post.ring};
 
   typedef struct packed {
     post_t       post;
-    logic [63:0] base;
-    logic [15:0] index;
-    logic [31:0] data;
+    logic [15:0] number;  // of a packet's entry
   } aimed_t;
   aimed_t aimed, aimed_q;
+  logic [63:0] base;
   logic [15:0] index;
-  assign index = (post.count[15:0] - 1'b1) & ~('1 << bits);
+  assign aimed = '{post: post, number: post.kind == PostPacket ? post.count[15:0] - 1'b1 : '0};
+  assign index = aimed_q.number & ~('1 << bits);
   always_comb begin
-    aimed.post  = post;
-    aimed.index = post.kind == PostPacket ? index : '0;
-    aimed.data  = vector_i[95:64];
-    unique case (post.kind)
-      PostStatus: aimed.base = {status_base_i, post.ring, 6'd0};
-      PostPacket: aimed.base = {packets, 12'd0};
-      default:    aimed.base = vector_i[63:0];
+    unique case (aimed_q.post.kind)
+      PostStatus: base = {status_base_i, aimed_q.post.ring, 6'd0};
+      PostPacket: base = {packets, 12'd0};
+      default:    base = vector_i[63:0];
     endcase
   end
 
@@ -116,9 +124,9 @@ module dma_poster
   out_t out, out_q;
   always_comb begin
     out.message     = is_message;
-    out.address     = aimed_q.base + 64'({aimed_q.index, 4'd0});
+    out.address     = 64'({index, 4'd0}) + base;
     out.data        = '0;
-    out.data[31:0]  = is_message ? aimed_q.data : aimed_q.post.count;
+    out.data[31:0]  = is_message ? vector_i[95:64] : aimed_q.post.count;
     out.data[34:32] = aimed_q.post.error;
     out.data[35]    = aimed_q.post.error != '0;
     out.data[36]    = aimed_q.post.end_of_packet;

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// Descriptors that were fetched: 128 of each ring, in block RAM, two in a row; and one of each ring that came with a doorbell, in LUTs.
+/// Descriptors that were fetched: 128 of each ring, in block RAM, two in a row; and one, of any ring, that came with a doorbell, in a register.
 ///
-/// Behaviour: a row is written in one or both halves. What is read is the descriptor of a ring at an index, or the ring's carried one (look_i).
+/// Behaviour: a row is written in one or both halves. What is read is the descriptor of a ring at an index, or the carried one (look_i).
 /// Latency: written, it can be read from the next cycle on; store_o 1 cycle after look_i.
 /// Reset: none.
-/// Requirements: none.
+/// Requirements: a carried descriptor is taken before the next one comes.
 module dma_store
   import dma_control_pkg::*;
 (
     input wire clk_i,
 
     input  wire row_t   row_i,
+    // verilator lint_off UNUSEDSIGNAL  // of which ring look_i says
     input  wire carry_t carry_i,
+    // verilator lint_on UNUSEDSIGNAL
     input  wire look_t  look_i,
     output descriptor_t store_o
 );
@@ -34,20 +36,9 @@ module dma_store
   );
 
   logic odd_q, is_carried_q;
-  descriptor_t carried, carried_q;
-  lutram #(
-      .Width($bits(descriptor_t)),
-      .Depth(Rings)
-  ) i_carried (
-      .*,
-      .write_i        (carry_i.valid),
-      .write_address_i(carry_i.ring),
-      .write_data_i   (carry_i.data),
-      .read_address_i (look_i.ring),
-      .read_data_o    (carried)
-  );
+  descriptor_t carried_q;
   always_ff @(posedge clk_i) begin
-    carried_q    <= carried;
+    if (carry_i.valid) carried_q <= carry_i.data;
     odd_q        <= look_i.index[0];
     is_carried_q <= look_i.carried;
   end

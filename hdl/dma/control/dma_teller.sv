@@ -140,7 +140,7 @@ module dma_teller
     late_q          <= expired_i[ring_next];
     error_q         <= done.error;
     end_of_packet_q <= done.end_of_packet;
-    bytes_q         <= done.bytes;
+    bytes_q         <= answers && done.error == dma_pkg::ErrorNone ? done.bytes : '0;
     // The ring of a look is due until the look is through.
     look_valid_q    <= due != '0 && !looks && !look_now_q;
     if (!look_valid_q || looks) look_q <= next;
@@ -195,16 +195,15 @@ module dma_teller
   assign threshold_ring_o = ring_q;
   assign enough = state.events != '0 && (state.events >= threshold_i || late_q);
   assign fires = look_now_q && !ignored_q && (enough || (shows && (fails || state.error != '0)));
+  // bytes_q is 0 but for a good answer, so sums are right without a choice behind them.
+  offset_t moved;
+  assign moved = state.bytes + offset_t'(bytes_q);
   always_comb begin
     state_next = state;
+    state_next.count = state.count + 32'(done_one);
+    state_next.bytes = done_one ? '0 : moved;
     if (done_error) state_next.error = error_q;
-    if (done_one) begin
-      state_next.count = state.count + 1'b1;
-      state_next.bytes = '0;
-      if (info.notify && state.events != '1) state_next.events = state.events + 1'b1;
-    end else if (counts && !done_error) begin
-      state_next.bytes = state.bytes + offset_t'(bytes_q);
-    end
+    if (done_one && info.notify && state.events != '1) state_next.events = state.events + 1'b1;
     if (fails) state_next.error = code_i[ring_q];
     if (fires) state_next.events = '0;
   end
@@ -246,7 +245,7 @@ module dma_teller
           count: state_next.count,
           error: state_next.error,
           end_of_packet: answer_q && end_of_packet_q,
-          bytes: answer_q ? state.bytes + offset_t'(bytes_q) : state_next.bytes
+          bytes: moved
       };
   assign puts = (message_q && !ignored_q) || shows || (done_one && info.stream_to_host);
   assign takes = post_valid && post_ready;

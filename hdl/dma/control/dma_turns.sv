@@ -57,6 +57,8 @@ module dma_turns
     input wire [1:0] stream_channel_i,
     input wire packet_room_i,
 
+    /// A descriptor that came with a doorbell is not yet taken, of whatever ring.
+    output logic  carried_o,
     output each_t bad_o,
     /// All that was available was taken.
     output each_t empty_o,
@@ -99,6 +101,7 @@ module dma_turns
     end
   end
 
+  assign carried_o = carried_q != '0;
   assign look_o = '{carried: carried_q[ring], ring: ring, index: taken[AheadBits-1:0]};
 
   // ---- second cycle: the cut
@@ -110,21 +113,26 @@ module dma_turns
   offset_t offset_q;
   flight_t flight_q;
   logic carried_here_q;
+  logic begun, begun_q;  // offset_q is not 0; then a page begins there
+  logic [28:PageBits] page_after_q;  // of offset_q
 
   logic bad, gap, ends, cuts, packet_q;
   logic outward;  // of a packet to the card: its turns are whole lines, but for the last
   each_t open;  // for a piece of a packet
   logic [PageBits-1:0] low;  // of the host's address
-  logic [PageBits:0] bytes, room;
-  offset_t left;
+  logic [PageBits:0] bytes, room, left;
+  // The first piece ends at a page of the host's, so all others begin there: only the first looks at the address, and whether it is the
+  // last one too is kept with the descriptor.
   assign outward = store_i.stream && !ring_q[2];
-  assign left = store_i.bytes - offset_q;
-  assign low = (outward ? '0 : store_i.host[PageBits-1:0]) + offset_q[PageBits-1:0];
+  assign left = store_i.bytes[PageBits:0] - offset_q[PageBits:0];
+  assign low = begun_q || outward ? '0 : store_i.host[PageBits-1:0];
   assign room = (PageBits + 1)'(TurnBytes) - {1'b0, low};
-  assign ends = 29'(left) + 29'(low) <= 29'(TurnBytes);
-  assign bytes = ends ? left[PageBits:0] : room;
+  assign ends = begun_q ? 29'(store_i.bytes) <= {page_after_q, offset_q[PageBits-1:0]}
+                        : outward ? store_i.one_turn : store_i.one_page;
+  assign bytes = ends ? left : room;
   assign gap = outward && !store_i.end_of_packet && store_i.bytes[5:0] != '0;
-  assign bad = store_i.bad || gap || (store_i.stream && ring_q[2] && !ends);
+  // A packet's buffer is one turn, so it ends or never begins.
+  assign bad = store_i.bad || gap || (store_i.stream && ring_q[2] && !store_i.one_page);
   assign cuts = cut_q && !bad && !(store_i.stream && !open[ring_q]);
 
   turn_t turn;
@@ -133,8 +141,13 @@ module dma_turns
           stream: store_i.stream,
           last: ends && (!store_i.stream || ring_q[2] || store_i.end_of_packet),
           bytes: bytes,
-          host: store_i.host + 64'(offset_q),
-          card: store_i.card + 64'(offset_q)
+          // The register first: then a bit of the sum is one LUT, whatever chooses the other number.
+          host:
+          64'(
+          offset_q
+          ) +
+          store_i.host,
+          card: 64'(offset_q) + store_i.card
       };
   flight_info_t info;
   assign info = '{stream_to_host: store_i.stream && ring_q[2], notify: store_i.notify && ends, ends: ends};
@@ -152,6 +165,8 @@ module dma_turns
     balance_q      <= balance;
     taken_q        <= taken;
     offset_q       <= offset;
+    begun_q        <= begun;
+    page_after_q   <= 17'(offset[27:PageBits]) + 1'b1;
     flight_q       <= flight;
     carried_here_q <= carried_q[ring];
     if (goes) fresh_q[side_q] <= 1'b0;
@@ -184,10 +199,14 @@ module dma_turns
   offset_t offset_next;
   balance_t balance_next;
   flight_t flight_next;
+  logic begun_next;
+  offset_t place_after;
+  assign place_after  = begun_q ? {page_after_q[27:PageBits], offset_q[PageBits-1:0]} : offset_t'(room);
   assign writes       = cuts || life_i.clear;
   assign write_ring   = life_i.clear ? life_i.clear_ring : ring_q;
   assign taken_next   = life_i.clear ? '0 : taken_q + 16'(ends);
-  assign offset_next  = life_i.clear || ends ? '0 : offset_q + offset_t'(bytes);
+  assign offset_next  = life_i.clear || ends ? '0 : place_after;
+  assign begun_next   = !life_i.clear && !ends;
   assign balance_next = life_i.clear ? '1 : balance_q - balance_t'(bytes);
   assign flight_next  = life_i.clear ? '0 : flight_q + 1'b1;
   lutram #(
@@ -203,32 +222,35 @@ module dma_turns
       .read_data_o    ({taken_o, taken})
   );
   lutram #(
-      .Width($bits(offset_t) + $bits(balance_t) + $bits(flight_t)),
+      .Width(1 + $bits(offset_t) + $bits(balance_t) + $bits(flight_t)),
       .Depth(Rings)
   ) i_places (
       .*,
       .write_i        (writes),
       .write_address_i(write_ring),
-      .write_data_i   ({offset_next, balance_next, flight_next}),
+      .write_data_i   ({begun_next, offset_next, balance_next, flight_next}),
       .read_address_i (ring),
-      .read_data_o    ({offset, balance_kept, flight})
+      .read_data_o    ({begun, offset, balance_kept, flight})
   );
 
   for (genvar i = 0; i < int'(Rings); i++) begin : gen_ring
     // Descriptors in the store, and turns under way.
-    logic [ AheadBits:0] stored_q;
+    logic [AheadBits:0] stored_q;
     logic [FlightBits:0] flying_q;
-    logic bad_q, waits_q, here, clears, uses, starts, ended;
+    logic some_q;  // stored_q is not 0
+    logic bad_q, waits_q, here, clears, uses, takes, starts, ended;
     logic [4:0] more;
     assign here = ring_q == ring_t'(i);
     assign open[i] = i < 4 ? stream_room_i : stream_valid_i && stream_channel_i == 2'(i) && packet_room_i && !packet_q;
     assign clears = life_i.clear && life_i.clear_ring == ring_t'(i);
     assign more = stored_i.valid && stored_i.ring == ring_t'(i) ? stored_i.count : '0;
     assign uses = cuts && here && ends;
+    assign takes = uses && !carried_here_q;
     assign starts = cuts && here;
     assign ended = answered_i.valid && answered_i.ring == ring_t'(i);
     always_ff @(posedge clk_i) begin
-      stored_q <= stored_q + (AheadBits + 1)'(more) - (AheadBits + 1)'(uses && !carried_here_q);
+      stored_q <= stored_q + (AheadBits + 1)'(more) - (AheadBits + 1)'(takes);
+      some_q   <= more != '0 || stored_q[AheadBits:1] != '0 || (stored_q[0] && !takes);
       if (uses) carried_q[i] <= 1'b0;
       if (carry_i.valid && carry_i.ring == ring_t'(i)) carried_q[i] <= 1'b1;
       if (starts != ended) flying_q <= starts ? flying_q + 1'b1 : flying_q - 1'b1;
@@ -236,17 +258,19 @@ module dma_turns
       waits_q <= !open[i] && (waits_q || (cut_q && here && store_i.stream && !bad));
       if (rst_i || clears) begin
         stored_q     <= '0;
+        some_q       <= 1'b0;
         carried_q[i] <= 1'b0;
         bad_q        <= 1'b0;
         waits_q      <= 1'b0;
       end
       if (rst_i) flying_q <= '0;
     end
-    assign ready[i]   = may_i[i] && !bad_q && !waits_q && (stored_q != '0 || carried_q[i]) && !flying_q[FlightBits];
+    assign ready[i]   = may_i[i] && !bad_q && !waits_q && (some_q || carried_q[i]) && !flying_q[FlightBits];
     assign bad_o[i]   = bad_q;
-    assign empty_o[i] = stored_q == '0 && !carried_q[i];
+    assign empty_o[i] = !some_q && !carried_q[i];
     assign busy_o[i]  = flying_q != '0 || (cut_q && here);
 
+    `ASSERT(some_right, some_q == (stored_q != '0), "whether there are descriptors is not what their count says")
     `ASSERT(counted, !ended || flying_q != '0, "a turn was answered that is not under way")
     `ASSERT(cleared_at_rest, !clears || !busy_o[i], "a ring is cleared that is at work")
   end
@@ -254,6 +278,12 @@ module dma_turns
   `ASSERT(some_bytes, !cuts || bytes != '0, "a turn of no bytes")
   `ASSERT(within_page, !cuts || (PageBits + 1)'(low) + bytes <= (PageBits + 1)'(TurnBytes),
           "a turn crosses a page of the host")
+  `ASSERT(begins_a_page, !cuts || !begun_q || outward || ((turn.host & 64'(TurnBytes - 1)) == '0),
+          "a turn goes on within a page of the host")
+  `ASSERT(begun_right, !cuts || begun_q == (offset_q != '0),
+          "whether a descriptor has begun is not what its place says")
+  `ASSERT(fits_known, !cuts || {store_i.one_page, store_i.one_turn} == fits_of(store_i.bytes, store_i.host[11:0]),
+          "what is known of a descriptor is wrong")
   `ASSERT(place_free, !cuts || !valid_q[ring_q[2]] || m_turn_ready[ring_q[2]], "a turn is overwritten")
   `ASSERT_NEXT(turn_0_kept, m_turn_valid[0] && !m_turn_ready[0], m_turn_valid[0] && m_turn_payload[0] == $past
                (m_turn_payload[0]), "a turn to the card was withdrawn or changed before it was taken")

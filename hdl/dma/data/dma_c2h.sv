@@ -43,7 +43,7 @@ module dma_c2h
 
   localparam int unsigned LineBits = $clog2(Lines);
 
-  logic free, told_valid, told_ready, bad;
+  logic free, told_valid, told_ready, bad, stream_busy;
   logic [LineBits:0] arrived;
   logic [5:0] turn;
   turn_t told;
@@ -64,7 +64,8 @@ module dma_c2h
       `STREAM_PORTS(m, told_valid, told_ready, told),
       .arrived_o(arrived),
       .turn_i(turn),
-      .bad_o(bad)
+      .bad_o(bad),
+      .busy_o(stream_busy)
   );
 
   dma_banks #(
@@ -90,9 +91,9 @@ module dma_c2h
       `STREAM_PORTS(m, m_write_valid, m_write_ready, m_write_payload)
   );
 
-  // Turns that were accepted and are not answered.
+  // Turns that were accepted and are not answered; one with stream is accepted when it ends.
   logic [7:0] turns_q;
-  assign idle_o = turns_q == '0;
+  assign idle_o = turns_q == '0 && !stream_busy;
   always_ff @(posedge clk_i) begin
     turns_q <= turns_q + 8'(s_turn_valid && s_turn_ready) - 8'(m_done_valid && m_done_ready);
     if (rst_i) turns_q <= '0;

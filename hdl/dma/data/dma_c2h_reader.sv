@@ -53,7 +53,9 @@ module dma_c2h_reader
     output logic [LineBits:0] arrived_o,
     /// What is there of this turn came with an error.
     input  wire  [       5:0] turn_i,
-    output logic              bad_o
+    output logic              bad_o,
+    /// A turn with stream has begun, and is not accepted yet.
+    output logic              busy_o
 );
 
   if (Lines < 128 || 2 ** LineBits != Lines) begin : gen_check_lines
@@ -61,30 +63,40 @@ module dma_c2h_reader
   end
 
   // ---- turns
-  logic quiet, from_stream, stream_busy, split_ready, told_ready, told_valid, memory;
+  logic quiet, from_stream, stream_busy, stream_ends, split_ready, told_ready, told_valid, memory;
   turn_t told;
   assign from_stream = Stream && s_payload.stream;
-  assign memory      = s_valid && !from_stream && !stream_busy;
-  assign s_ready     = !stream_busy && (from_stream ? quiet : split_ready && told_ready);
+  assign memory      = s_valid && !from_stream;
+  // A turn with stream stays where it is until it ends, so it needs no register here.
+  assign busy_o      = stream_busy;
+  assign s_ready     = from_stream ? stream_ends : split_ready && told_ready;
+  // In block RAM: its cycle more passes while the card is read.
+  localparam int unsigned TurnBits = $bits(turn_t);
+  logic [TurnBits-59:0] waits, waited;  // without the card's line, bits 63 to 6
+  assign waits     = {told[TurnBits-1:64], told[5:0]};
+  assign m_payload = {waited[TurnBits-59:6], 58'd0, waited[5:0]};
   stream_fifo #(
-      .Width($bits(turn_t)),
-      .Depth(Outstanding)
+      .Width($bits(waits)),
+      .Depth(Outstanding),
+      .Block(1'b1)
   ) i_turns (
       .*,
-      `STREAM_PORTS(s, told_valid, told_ready, told),
-      `STREAM_PORTS(m, m_valid, m_ready, m_payload)
+      `STREAM_PORTS(s, told_valid, told_ready, waits),
+      `STREAM_PORTS(m, m_valid, m_ready, waited)
   );
 
   // ---- their bursts
   typedef struct packed {
     logic        last;
-    logic [6:0]  lines;
+    logic [5:0]  lines;  // less 1
     logic [63:0] addr;
   } burst_t;
   logic split_valid, split_go, unused_first;
   logic valid, ready, burst_ready, address_ready, fits, go;
   logic [51:0] page;
-  logic [12:0] low, bytes;
+  logic [12:0] low, unused_bytes;
+  logic [11:0] reach;
+  logic [12:0] last_byte;
   burst_t split, burst;
   // A turn is in two pages at most, so only the low bits are counted.
   range_split #(
@@ -103,12 +115,15 @@ module dma_c2h_reader
       .m_valid(split_valid),
       .m_ready(split_go),
       .m_address(low),
-      .m_length(bytes),
+      .m_length(unused_bytes),
+      .m_reach(reach),
       .m_first(unused_first),
       .m_last(split.last),
       .m_user(page)
   );
-  assign split.lines = 7'((13'(low[5:0]) + bytes + 13'd63) >> 6);
+  // It lies in a page, so it has 64 lines at most.
+  assign last_byte   = 13'(low[5:0]) + 13'(reach);
+  assign split.lines = last_byte[11:6];
   assign split.addr  = {page + 52'(low[12]), low[11:0]};
   stream_register #(
       .Width($bits(burst_t)),
@@ -125,7 +140,7 @@ module dma_c2h_reader
       .Width(72)
   ) i_address (
       .*,
-      `STREAM_PORTS(s, go, address_ready, {burst.addr, 8'(burst.lines) - 8'd1}),
+      `STREAM_PORTS(s, go, address_ready, {burst.addr, 8'(burst.lines)}),
       `STREAM_PORTS(m, m_axi_req.ar_valid, m_axi_resp.ar_ready, ar)
   );
   // Whether a burst ends its turn.
@@ -156,7 +171,7 @@ module dma_c2h_reader
   end
 
   // ---- what comes
-  logic r, r_ends, writes, stream_write, stream_ends, error, sticky_q, freed_q;
+  logic r, r_ends, writes, stream_write, error, sticky_q, freed_q;
   logic [511:0] stream_data;
   logic [LineBits:0] free_q;
   logic [5:0] turn_q;
@@ -164,7 +179,8 @@ module dma_c2h_reader
   assign answered = r && m_axi_resp.r.last;
   assign r_ends = answered && burst_ends;
   assign error = r && (sticky_q || m_axi_resp.r.resp[1]);
-  assign fits = free_q >= (LineBits + 1)'(burst.lines);
+  // The longest burst.
+  assign fits = free_q[LineBits:6] != '0;
   assign quiet = !split_valid && !valid && !burst_valid;
   assign writes = r || stream_write;
   assign write_o = '{
@@ -172,11 +188,15 @@ module dma_c2h_reader
           line: {16{line_t'(arrived_o[LineBits-1:0])}},
           data: Stream && stream_busy ? stream_data : m_axi_resp.r.data
       };
+  // Of bursts and stream only one takes lines; ~x is -x - 1. What is freed is the carry into the sum.
+  logic [LineBits:0] taken, free_next;
+  logic unused_free;
+  assign taken = go ? (LineBits + 1)'(burst.lines) : '0;
+  assign {free_next, unused_free} = {free_q, 1'b1} + {go || stream_write ? ~taken : '0, freed_q};
   always_ff @(posedge clk_i) begin
     if (writes) arrived_o <= arrived_o + 1'b1;
     freed_q <= free_i && !rst_i;
-    free_q <= free_q - (go ? (LineBits + 1)'(burst.lines) : '0) - (LineBits + 1)'(stream_write) + (LineBits
-              + 1)'(freed_q);
+    free_q  <= free_next;
     if (r) sticky_q <= error && !r_ends;
     if (r_ends || stream_ends) turn_q <= turn_q + 1'b1;
     if (rst_i) begin
@@ -201,7 +221,6 @@ module dma_c2h_reader
   // ---- the stream
   if (Stream) begin : gen_stream
     logic busy_q, begun_q, inside_q, discard_q;  // a packet is open; its rest goes nowhere
-    turn_t held_q;
     logic [12:0] got_q, room, takes, got;
     logic [5:0] skip_q, lane_q;
     logic [6:0] top, there;
@@ -236,8 +255,8 @@ module dma_c2h_reader
     assign stream_valid_o   = now_valid && !discard_q;
     assign stream_channel_o = now.channel;
     assign stream_data      = now.data;
-    assign ours             = now.channel == held_q.channel;
-    assign room             = held_q.bytes - got_q;
+    assign ours             = now.channel == s_payload.channel;
+    assign room             = s_payload.bytes - got_q;
     assign there            = now.top - 7'(skip_q);
     assign whole            = 13'(there) <= room;
     assign takes            = whole ? 13'(there) : room;
@@ -251,18 +270,16 @@ module dma_c2h_reader
     assign told_valid       = memory && split_ready || stream_ends;
     always_comb begin
       told = s_payload;
-      if (busy_q) begin
-        told = held_q;
+      told.last = !stopped && whole && now.last;  // without stream it means nothing
+      if (from_stream) begin
         told.bytes = got;
-        told.card = 64'(begun_q ? lane_q : skip_q);
-        told.last = !stopped && whole && now.last;
+        told.card[5:0] = begun_q ? lane_q : skip_q;
       end
     end
     always_ff @(posedge clk_i) begin
-      if (s_valid && s_ready && from_stream) begin
+      if (s_valid && from_stream && quiet && !busy_q) begin
         busy_q  <= 1'b1;
         begun_q <= 1'b0;
-        held_q  <= s_payload;
         got_q   <= '0;
       end
       if (beat) begin
@@ -308,9 +325,11 @@ module dma_c2h_reader
   end
 
   logic unused;
-  assign unused = ^{m_axi_resp.aw_ready, m_axi_resp.w_ready, m_axi_resp.b, m_axi_resp.b_valid, m_axi_resp.r.id};
+  assign unused = ^{last_byte[12], last_byte[5:0], told.card[63:6], m_axi_resp.aw_ready, m_axi_resp.w_ready,
+                    m_axi_resp.b, m_axi_resp.b_valid, m_axi_resp.r.id};
 
   `ASSERT(data_awaited, !m_axi_resp.r_valid || burst_valid, "read data that nobody asked for")
+  `ASSERT(one_takes, !(go && stream_write), "a burst begins within a packet")
   `ASSERT(room_is_right, free_q <= (LineBits + 1)'(Lines), "a line was freed twice")
 
 endmodule

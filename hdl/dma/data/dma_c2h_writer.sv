@@ -9,10 +9,11 @@
 /// Behaviour: a write lies within a multiple of MPS, and so within a page. It begins when all of its bytes are in the ring, so it never stops
 /// half-way for want of data, and when nothing went wrong with them: from an error on, a turn's bytes are taken out of the ring and thrown away.
 /// A turn is answered when its last write is taken. Bytes move down by lane[5:2] words, from banks that have addresses of their own
-/// (dma_banks), and then by lane[1:0] bytes; for these a beat needs a word of the beat after it, or of a cycle of its own behind a write.
-/// Throughput: a beat a cycle; a write of which the last beat, moved, reaches into another line takes a cycle more.
-/// Cuts: valid and payload of turns. The ring's output passes to the write's top bytes.
-/// Latency: from the last byte in the ring to the write's first beat 3 cycles.
+/// (dma_banks), and then by lane[1:0] bytes, in multipliers (byte_shift); for these a beat needs a word of the beat after it, or of a cycle of its
+/// own behind a write.
+/// Throughput: a beat a cycle, and a write in two; a write of which the last beat, moved, reaches into another line takes a cycle more.
+/// Cuts: valid and payload of turns and writes.
+/// Latency: from the last byte in the ring to the write's first beat 4 cycles.
 /// Reset: forgets everything.
 /// Requirements: in reset s_valid is low.
 module dma_c2h_writer
@@ -50,7 +51,8 @@ module dma_c2h_writer
   // ---- writes
   logic split_valid, split_ready, split_first, split_last;
   logic [51:0] page;
-  logic [12:0] split_low, split_bytes;
+  logic [12:0] split_low, unused_bytes;
+  logic [11:0] split_reach;
   about_t split_about;
   // A turn is in two pages at most, so only the low bits are counted.
   range_split #(
@@ -67,43 +69,44 @@ module dma_c2h_writer
       .m_valid(split_valid),
       .m_ready(split_ready),
       .m_address(split_low),
-      .m_length(split_bytes),
+      .m_length(unused_bytes),
+      .m_reach(split_reach),
       .m_first(split_first),
       .m_last(split_last),
       .m_user({page, split_about})
   );
 
-  // In a register: which lane it begins in, and how many lines it needs.
+  // In a register: which lane it begins in, and how many lines it needs. Of lengths that are less 1 the last byte is the sum.
   typedef struct packed {
     logic        first;
     logic        last;
     logic [1:0]  channel;
     logic        packet_ends;
     logic [5:0]  lane;
-    logic [6:0]  lines;
-    logic [12:0] bytes;
+    logic [3:0]  lines;        // less 1
+    logic [8:0]  reach;        // bytes, less 1: MPS is 512 at most
     logic [63:0] addr;
   } write_about_t;
   write_about_t split, about;
   logic valid, ready;
   logic [5:0] split_lane, split_lane_q;
-  logic [12:0] split_reach;
+  logic [9:0] split_end;
   assign split_lane = split_first ? split_about.lane : split_lane_q;
-  assign split_reach = 13'(split_lane) + split_bytes;
+  assign split_end = 10'(split_lane) + 10'(split_reach[8:0]);
   assign split = '{
           first: split_first,
           last: split_last,
           channel: split_about.channel,
           packet_ends: split_about.packet_ends,
           lane: split_lane,
-          lines: 7'((split_reach + 13'd63) >> 6),
-          bytes: split_bytes,
+          lines: split_end[9:6],
+          reach: split_reach[8:0],
           addr: {page + 52'(split_low[12]), split_low[11:0]}
       };
-  always_ff @(posedge clk_i) if (split_valid && split_ready) split_lane_q <= split_reach[5:0];
+  always_ff @(posedge clk_i) if (split_valid && split_ready) split_lane_q <= split_end[5:0] + 1'b1;
   stream_register #(
       .Width($bits(write_about_t)),
-      .CutReady(1'b1)
+      .Half (1'b1)
   ) i_write (
       .*,
       `STREAM_PORTS(s, split_valid, split_ready, split),
@@ -122,56 +125,63 @@ module dma_c2h_writer
     error_e      error;
     logic [12:0] moved;
     logic [1:0]  fine;
-    logic [12:0] bytes;
+    logic [8:0]  reach;
     logic [63:0] addr;
   } beat_t;
 
   logic [LineBits:0] line_q, have;
   logic [5:0] lane_q, lane, turn_q;
-  logic [12:0] left_q, left, moved_q, moved;
+  logic [8:0] left_q, left;  // bytes of the write, less 1
+  logic [12:0] moved_q, moved;
   logic middle_q, void_q, void_, tail, here, fetch, extra, extra_q, extra_free_q, over, d_free;
-  logic [6:0] step, end_;
-  logic first, last;
-  logic [12:0] bytes;
+  logic [5:0] step;  // bytes of the beat, less 1
+  logic [6:0] end_;  // lane of the last one
+  logic last, last_q, packet_ends, packet_ends_q, needs;
+  logic [1:0] channel, channel_q;
   logic [3:0] coarse, extra_coarse_q;
   error_e error, error_q;
-  beat_t beat, d_q, r_q;
+  beat_t beat, d_q, r_q, o_q;
   assign turn_o = turn_q;
-  assign {first, last, bytes} = {about.first, about.last, about.bytes};
+  // Of the register a write needs its first beat only, so that the next one comes while the others go.
+  assign last = middle_q ? last_q : about.last;
+  assign channel = middle_q ? channel_q : about.channel;
+  assign packet_ends = middle_q ? packet_ends_q : about.packet_ends;
   assign lane = middle_q ? lane_q : about.lane;
-  assign left = middle_q ? left_q : bytes;
-  assign tail = left <= 13'd64;
-  assign step = tail ? 7'(left) : 7'd64;
-  assign end_ = 7'(lane) + step;  // 1 to 127, and 128 never: the lane is at most 63
+  assign left = middle_q ? left_q : about.reach;
+  assign tail = left[8:6] == '0;
+  assign step = left[5:0] | {6{!tail}};
+  assign end_ = 7'(lane) + 7'(step);
   assign have = arrived_i - line_q;
-  assign here = middle_q || (LineBits + 1)'(about.lines) <= have;
+  assign here = middle_q || have > (LineBits + 1)'(about.lines);
   always_comb begin
-    error = first && !middle_q ? ErrorNone : error_q;
+    error = about.first && !middle_q ? ErrorNone : error_q;
     if (error == ErrorNone && !middle_q && bad_i) error = ErrorMemory;
     if (error == ErrorNone && !middle_q && stop_i) error = ErrorReset;
   end
   assign void_ = middle_q ? void_q : error != ErrorNone;
-  assign moved = (first && !middle_q ? '0 : moved_q) + (void_ ? '0 : 13'(step));
-  assign fetch = valid && here && !extra_q && d_free;
-  assign ready = here && !extra_q && d_free && tail;
+  logic unused_sum;  // takes the 1 of step + 1 to the sum above it
+  assign {moved, unused_sum} = {13'(step & {6{!void_}}), 1'b1} + {about.first && !middle_q ? '0 : moved_q, !void_};
+  assign fetch = (valid || middle_q) && here && !extra_q && d_free;
+  assign ready = here && !extra_q && d_free && !middle_q;
   // Of the line after: its first bytes belong to this beat, or it is to be freed with it.
-  assign over = tail && (step + 7'(lane[1:0]) > 7'd64 || (last && end_ > 7'd64));
+  assign needs = step[5:2] == '1 && 3'(step[1:0]) + 3'(lane[1:0]) > 3'd3;
+  assign over = tail && (needs || (last && end_[6]));
   assign extra = extra_q && d_free;
   assign beat = '{
           head: !middle_q,
           tail: tail,
           void_: void_,
-          needs: step + 7'(lane[1:0]) > 7'd64,
+          needs: needs,
           ends: tail && last,
-          channel: about.channel,
-          packet_ends: about.packet_ends,
+          channel: channel,
+          packet_ends: packet_ends,
           error: error,
           moved: moved,
           fine: lane[1:0],
-          bytes: bytes,
+          reach: about.reach,
           addr: about.addr
       };
-  assign free_o = extra ? extra_free_q : fetch && (end_ >= 7'd64 || (tail && last));
+  assign free_o = extra ? extra_free_q : fetch && (end_[6] || end_[5:0] == '1 || (tail && last));
   assign read_o.enable = fetch || extra;
   assign coarse = extra_q ? extra_coarse_q : lane[5:2];
   logic [LineBits-1:0] line_after;
@@ -183,13 +193,16 @@ module dma_c2h_writer
   always_ff @(posedge clk_i) begin
     if (fetch) begin
       middle_q <= !tail;
-      left_q <= left - 13'(step);
-      lane_q <= end_[5:0];
+      last_q <= last;
+      channel_q <= channel;
+      packet_ends_q <= packet_ends;
+      left_q <= {left[8:6] - 1'b1, left[5:0]};
+      lane_q <= end_[5:0] + 1'b1;
       void_q <= void_;
       error_q <= error;
       moved_q <= moved;
       extra_q <= over;
-      extra_free_q <= last && end_ > 7'd64;
+      extra_free_q <= last && end_[6];
       extra_coarse_q <= lane[5:2];
       if (tail && last) turn_q <= turn_q + 1'b1;
     end
@@ -204,15 +217,13 @@ module dma_c2h_writer
   end
 
   // ---- out of the ring, and by words: word i is that of bank i + coarse
-  logic d_valid_q, d_extra_q, r_valid_q, r_go, r_free, offered, done_free;
+  logic d_valid_q, d_extra_q, r_valid_q, r_go, r_free, o_valid_q, o_go, o_free, offered, done_free;
   logic [3:0] d_coarse_q;
   // Kept, so that a choice of four is one LUT and not part of another.
   `YOSYS_KEEP
   logic [15:0][31:0] once, words;
-  logic [511:0] r_words_q;
   // Again, inverted: see dma_h2c_store.
-  logic [  3:0] d_not_coarse_q;
-  logic [  1:0] r_not_fine_q;
+  logic [3:0] d_not_coarse_q;
   for (genvar i = 0; i < 16; i++) begin : gen_word
     logic [31:0] low, high, low_more, high_more;
     logic [1:0] far, near;
@@ -236,52 +247,62 @@ module dma_c2h_writer
       d_q            <= beat;
     end
     if (r_free) begin
-      r_valid_q    <= d_valid_q && !d_extra_q;
-      r_q          <= d_q;
-      r_words_q    <= words;
-      r_not_fine_q <= ~d_q.fine;
+      r_valid_q <= d_valid_q && !d_extra_q;
+      r_q       <= d_q;
     end
+    if (r_go) o_q <= r_q;
+    if (o_free) o_valid_q <= r_go;
     if (rst_i) begin
       d_valid_q <= 1'b0;
       d_extra_q <= 1'b0;
       r_valid_q <= 1'b0;
+      o_valid_q <= 1'b0;
     end
   end
 
   // ---- by bytes
-  logic [535:0] wide;
-  logic [511:0] data;
-  assign wide = {r_q.needs ? words[0][23:0] : 24'd0, r_words_q};
-  for (genvar i = 0; i < 16; i++) begin : gen_out
-    logic [31:0] low, high;
-    assign low[15:0] = r_q.fine[0] ? wide[32*i+8+:16] : wide[32*i+:16];
-    assign high[15:0] = r_q.fine[0] ? wide[32*i+24+:16] : wide[32*i+16+:16];
-    assign low[31:16] = !r_not_fine_q[0] ? wide[32*i+24+:16] : wide[32*i+16+:16];
-    assign high[31:16] = !r_not_fine_q[0] ? wide[32*i+40+:16] : wide[32*i+32+:16];
-    assign data[32*i+:16] = r_q.fine[1] ? high[15:0] : low[15:0];
-    assign data[32*i+16+:16] = !r_not_fine_q[1] ? high[31:16] : low[31:16];
-  end
+  // The last 3 come out of the beat after it, which is a register behind.
+  logic [511:0] moved_down;
+  logic [ 23:0] after_q;
+  byte_shift i_fine (
+      .*,
+      .load_i(r_free),
+      .data_i({24'd0, words}),
+      .down_i(d_q.fine),
+      .move_i(r_go),
+      .data_o(moved_down)
+  );
+  always_ff @(posedge clk_i) if (r_go) after_q <= 24'({words[0][23:0], 24'd0} >> {r_q.fine, 3'd0});
+
   assign done_free = !m_done_valid || m_done_ready;
-  assign offered   = r_valid_q && (!r_q.needs || d_valid_q) && (!r_q.ends || done_free);
-  assign m_valid   = offered && !r_q.void_;
-  assign m_payload = '{first: r_q.head, last: r_q.tail, bytes: r_q.bytes, addr: r_q.addr, data: data};
-  assign r_go      = offered && (r_q.void_ || m_ready);
+  assign r_go = r_valid_q && (!r_q.needs || d_valid_q) && o_free;
+  assign o_free = !o_valid_q || o_go;
+  assign offered = o_valid_q && (!o_q.ends || done_free);
+  assign o_go = offered && (o_q.void_ || m_ready);
+  assign m_valid = offered && !o_q.void_;
+  assign m_payload = '{
+          first: o_q.head,
+          last: o_q.tail,
+          bytes: 13'(o_q.reach) + 1'b1,
+          addr: o_q.addr,
+          data: moved_down | {after_q, 488'd0}
+      };
   always_ff @(posedge clk_i) begin
     if (m_done_ready) m_done_valid <= 1'b0;
-    if (r_go && r_q.ends) begin
+    if (o_go && o_q.ends) begin
       m_done_valid <= 1'b1;
       m_done_payload <= '{
-          channel: r_q.channel,
-          error: r_q.error,
-          end_of_packet: r_q.packet_ends && r_q.error == ErrorNone,
-          bytes: r_q.moved
+          channel: o_q.channel,
+          error: o_q.error,
+          end_of_packet: o_q.packet_ends && o_q.error == ErrorNone,
+          bytes: o_q.moved
       };
     end
     if (rst_i) m_done_valid <= 1'b0;
   end
 
   logic unused;
-  assign unused = ^{s_payload.card[63:6]};
+  assign unused = ^{s_payload.card[63:6], split_reach[11:9], o_q.needs, o_q.fine};
 
   `ASSERT(lines_are_there, have <= (LineBits + 1)'(Lines), "takes lines that never came")
   `ASSERT_NEXT(valid_kept, m_valid && !m_ready, m_valid && m_payload == $past(m_payload),

@@ -5,10 +5,11 @@
 
 /// The data part of the DMA engine: moves the bytes of turns, both ways.
 ///
-/// Behaviour: dma_h2c, dma_c2h and dma_requester side by side; docs/dma-data.md follows a byte. The write channels of the AXI port are dma_h2c's,
-/// the read channels dma_c2h's. Descriptors and status words of the control part share the requester.
-/// stop_i, a reset of the function: turns end with ErrorReset, also those that come meanwhile, reads of both clients are swallowed, requests in
-/// flight are dead. It counts until it is low and idle_o is high. Writes that were offered go on.
+/// Behaviour: dma_h2c, dma_c2h and dma_requester side by side; docs/design/dma-data.md follows a byte. The write
+/// channels of the AXI port are dma_h2c's, the read channels dma_c2h's. Descriptors and status words of the control
+/// part share the requester. stop_i, a reset of the function: turns end with ErrorReset, also those that come
+/// meanwhile, reads of both clients are swallowed, requests in flight are dead. It counts until it is low and idle_o is
+/// high. Writes that were offered go on.
 /// Reset: forgets everything; it must reach both sides of AXI, and the host's side must send nothing of before it.
 /// Requirements: in reset no valid is high.
 module dma_data
@@ -18,6 +19,7 @@ module dma_data
     parameter type axi_resp_t = axi_pkg::axi_resp_t,
     /// See dma_requester and dma_h2c.
     parameter int unsigned Tags = 128,
+    parameter int unsigned FetchTags = Tags,
     parameter int unsigned H2cLines = 512,
     parameter int unsigned C2hLines = 512,
     parameter int unsigned CompletionLines = 1024,
@@ -129,6 +131,7 @@ module dma_data
 
   dma_requester #(
       .Tags(Tags),
+      .FetchTags(FetchTags),
       .CompletionLines(CompletionLines),
       .TickBits(TickBits),
       .StatusBytes(StatusBytes)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the blocks of the DMA engine's data part say to each other (docs/dma-data.md).
+/// What the blocks of the DMA engine's data part say to each other (docs/design/dma-data.md).
 package dma_data_pkg;
 
   // A package is for many modules, none of which uses all of it.

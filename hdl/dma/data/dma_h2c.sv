@@ -25,7 +25,7 @@ module dma_h2c
     parameter int unsigned Tags = 128,
     /// Lines of 64 bytes that reads in flight may fill; a power of two, at least 256.
     parameter int unsigned Lines = 512,
-    /// There is a stream: costs a queue of 512 beats.
+    /// There is a stream: costs a queue of 512 beats, in UltraRAM.
     parameter bit Stream = 1'b1
 ) (
     input wire clk_i,
@@ -215,7 +215,8 @@ module dma_h2c
     end
     stream_fifo #(
         .Width($bits(dma_axis_t)),
-        .Depth(Beats)
+        .Depth(Beats),
+        .Ultra(1'b1)
     ) i_queue (
         .*,
         `STREAM_PORTS(s, beat_valid, beat_ready, beat),

@@ -47,7 +47,8 @@ module dma_h2c_collect
   logic   failed;
   error_e error;
   assign low       = begun_q ? low_q : turn.card[11:0];
-  assign beyond    = begun_q && beyond_q;
+  // What is kept of a turn is 0 when the next one begins.
+  assign beyond    = beyond_q;
   assign rest      = ended.bytes - eaten_q;
   assign page      = 13'd4096 - 13'(low);
   assign whole     = turn.stream || rest <= page;
@@ -55,13 +56,13 @@ module dma_h2c_collect
   assign step      = whole ? rest : page;
   assign ends      = whole && ended.ends;
   always_comb begin
-    error = begun_q ? error_q : ErrorNone;
+    error = error_q;
     if (error == ErrorNone && failed) error = ErrorMemory;
     if (error == ErrorNone) error = error_e'(ended.error);
     if (error == ErrorNone && stop_i) error = ErrorReset;
   end
   // That is: error is not ErrorNone.
-  assign void_ = (begun_q && error_q != ErrorNone) || failed || ended.error != '0 || stop_i;
+  assign void_ = error_q != ErrorNone || failed || ended.error != '0 || stop_i;
 
   // A cycle late: the turn is not answered before that, so it is still the same one.
   logic failed_q, answered_q;
@@ -72,8 +73,9 @@ module dma_h2c_collect
 
   // Turns behind the oldest one that is not answered: none, if this is it.
   logic [8:0] behind_q;
-  assign failed = failed_q && begun_q && behind_q == '0;
-  assign moved  = (begun_q ? moved_q : '0) + (void_ ? '0 : step);
+  logic oldest_q;
+  assign failed = failed_q && begun_q && oldest_q;
+  assign moved  = moved_q + (void_ ? '0 : step);
 
   // The run: closed once nothing may join it.
   logic valid_q, closed_q, void_q;
@@ -107,7 +109,7 @@ module dma_h2c_collect
     if (put) begin
       valid_q  <= 1'b1;
       closed_q <= ends || page_ends;
-      bytes_q  <= (empty ? '0 : bytes_q) + step;
+      bytes_q  <= step + (empty ? '0 : bytes_q);
       void_q   <= void_;
       if (empty) begin
         page_q    <= turn.card[63:12] + 52'(beyond);
@@ -120,25 +122,32 @@ module dma_h2c_collect
       run_error_q <= error;
       run_moved_q <= moved;
       begun_q     <= !ends;
-      beyond_q    <= beyond || page_ends;
+      beyond_q    <= !ends && (beyond || page_ends);
       low_q       <= low + step[11:0];
-      error_q     <= error;
-      moved_q     <= moved;
+      error_q     <= ends ? ErrorNone : error;
+      moved_q     <= ends ? '0 : moved;
       eaten_q     <= whole ? '0 : eaten_q + step;
     end
-    if (!put && failed && error_q == ErrorNone) error_q <= ErrorMemory;
-    behind_q <= behind_q + 9'(put && ends) - 9'(answered_q);
+    if (!put && failed && error_q == ErrorNone) error_q <= ErrorMemory;  // the turn has begun
+    if ((put && ends) != answered_q) begin
+      behind_q <= answered_q ? behind_q - 1'b1 : behind_q + 1'b1;
+      oldest_q <= answered_q && behind_q == 9'd1;
+    end
     if (rst_i) begin
       behind_q <= '0;
+      oldest_q <= 1'b1;
       error_q  <= ErrorNone;
       valid_q  <= 1'b0;
       begun_q  <= 1'b0;
+      beyond_q <= 1'b0;
+      moved_q  <= '0;
       eaten_q  <= '0;
     end
   end
   logic unused;
   assign unused = ^{turn.bytes, turn.host};
 
+  `ASSERT(oldest_right, oldest_q == (behind_q == '0), "whether all before are answered is not what the count says")
   `ASSERT(run_in_a_page, !run_valid || stream_q || 14'(run.addr[11:0]) + 14'(run.bytes) <= 14'd4096,
           "a run crosses a page")
 

@@ -50,62 +50,70 @@ module dma_h2c_cutter
   logic valid, ready, first, last, room_q, go, out_ready;
   logic [51:0] page;
   logic [12:0] low, bytes;
-  logic [5:0] lane;
+  logic [11:0] reach;
+  logic [ 6:0] previous;  // the lane before the turn's first, in the line before its own
   // A turn is in two pages at most, so only the low bits are counted.
   range_split #(
       .AddressWidth(13),
       .LengthWidth(13),
       .MaxLimit(12),
-      .UserWidth(58)
+      .UserWidth(59)
   ) i_split (
       .*,
       .s_address({1'b0, s_payload.host[11:0]}),
       .s_length(s_payload.bytes),
       .s_limit(4'd7 + 4'(mrrs_i)),
-      .s_user({s_payload.host[63:12], s_payload.stream ? 6'd0 : s_payload.card[5:0]}),
+      .s_user({s_payload.host[63:12], 7'(s_payload.stream ? 6'd0 : s_payload.card[5:0]) + 7'd63}),
       .m_valid(valid),
       .m_ready(ready),
       .m_address(low),
       .m_length(bytes),
+      .m_reach(reach),
       .m_first(first),
       .m_last(last),
-      .m_user({page, lane})
+      .m_user({page, previous})
   );
 
-  // The line after those that are taken, and the lane after the last byte.
-  logic [LineBits-1:0] next_q;
+  // Line and lane of the last byte that has its place. From there a piece takes a fresh line wherever its bytes pass a line's end.
+  logic [LineBits-1:0] line_q, line;
   logic [5:0] lane_q, here;
+  logic [6:0] after, fresh;
+  logic unused_sum, unused_free;  // each takes a carry to the sum above it
+  logic [12:0] last_byte;
+  logic on;  // in the same line
   logic [LineBits:0] free_q, needed_q;
-  logic [12:0] reach;
-  logic [6:0] touched, fresh;
-  assign here    = first ? lane : lane_q;
-  assign reach   = 13'(here) + bytes;
-  assign touched = 7'((reach + 13'd63) >> 6);
-  // The line of its first byte was taken by the piece before, unless that ended with it.
-  assign fresh   = touched - 7'(!first && lane_q != '0);
-  assign go      = piece_valid && piece_ready;
-  assign ready   = room_q && out_ready && piece_ready;
+  logic [1:0] freed_q;
+  assign after                   = first ? previous : 7'(lane_q);
+  assign here                    = after[5:0] + 1'b1;
+  assign {last_byte, unused_sum} = {13'(after), 1'b1} + {13'(reach), 1'b1};
+  assign fresh                   = last_byte[12:6];
+  assign on                      = !first && lane_q != '1;
+  assign go                      = piece_valid && piece_ready;
+  assign ready                   = room_q && out_ready && piece_ready;
 
-  // In LineBits + 6 bits the place of a byte; one that goes on in a line is a line back.
-  logic [LineBits-1:0] line;
-  assign line        = !first && lane_q != '0 ? next_q - 1'b1 : next_q;
-  assign piece_valid = valid && room_q && out_ready;
-  assign piece       = '{line: line_t'(line), lane: here, ends: last, bytes: bytes};
+  assign line                    = line_q + LineBits'(!on);
+  assign piece_valid             = valid && room_q && out_ready;
+  assign piece                   = '{line: line_t'(line), lane: here, ends: last, bytes: bytes};
 
+  // Lines come back when none are taken: after a piece there is a cycle without one, since the register before the requester is full.
+  logic [LineBits:0] free_next;
+  assign {free_next, unused_free} = {free_q, 1'b1} + {go ? ~(LineBits + 1)'(fresh) : (LineBits + 1)'(freed_q), go};
   always_ff @(posedge clk_i) begin
     if (go) begin
-      next_q <= next_q + LineBits'(fresh);
-      lane_q <= reach[5:0];
+      line_q <= line_q + LineBits'(fresh);
+      lane_q <= last_byte[5:0];
     end
-    free_q   <= free_q - (go ? (LineBits + 1)'(fresh) : '0) + (LineBits + 1)'(free_i);
-    // A cycle late, and never wrong: after a piece there is a cycle without one, since the register before the requester is full.
+    free_q   <= free_next;
+    freed_q  <= (go ? freed_q : 2'd0) + 2'(free_i);
+    // A cycle late, and never wrong, for the same reason.
     room_q   <= free_q >= needed_q;
     needed_q <= (LineBits + 1)'(8'd2 << mrrs_i) + (LineBits + 1)'({reserve_i, LineBits'(0)} >> 9) + 1'b1;
     if (rst_i) begin
-      next_q <= '0;
-      lane_q <= '0;
-      room_q <= 1'b0;
-      free_q <= (LineBits + 1)'(Lines);
+      line_q  <= '1;
+      lane_q  <= '1;
+      room_q  <= 1'b0;
+      free_q  <= (LineBits + 1)'(Lines);
+      freed_q <= '0;
     end
   end
 
@@ -122,6 +130,9 @@ module dma_h2c_cutter
 
   logic unused;
   assign unused = ^{s_payload.channel, s_payload.last, s_payload.card[63:6]};
+
+  `ASSERT(frees_counted, !go || freed_q < 2'd2, "a piece follows another without a cycle between")
+  `ASSERT(room_is_right, free_q <= (LineBits + 1)'(Lines), "a line was freed twice, or taken without room")
 
 endmodule
 `default_nettype wire

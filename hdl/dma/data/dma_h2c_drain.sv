@@ -57,15 +57,16 @@ module dma_h2c_drain
   // ---- the run that goes out
   logic active_q, void_q, stream_q, end_q, last_q, bad_q;
   logic [3:0] spoilt_q;  // channels whose packet went wrong
-  logic [6:0] left_q, beats;  // beats to come
+  logic [6:0] left_q, beats;  // beats to come, less 1
   logic [5:0] from_q, to_q;  // the first lane, and the last of the last beat
   awaited_t awaited_q;
   logic [LineBits-1:0] line_q;
   logic final_q, fetch, out_free, awaited_ready, aw_free, load, spoilt;
   logic awaited_valid, b_take, passes, done_free;
   logic [12:0] reach;
-  assign reach = 13'(run.addr[5:0]) + run.bytes + 13'd63;
-  assign beats = 7'(reach >> 6);
+  // The lane after the last byte, in as many beats as lie before that.
+  assign reach = run.bytes + 13'(run.addr[5:0]);
+  assign beats = reach[12:6] - 7'(reach[5:0] == '0);
   assign fetch = active_q && (void_q || out_free) && (!final_q || awaited_ready);
   assign load = run_valid && run_ready;
   assign run_ready = (!active_q || (fetch && final_q)) && aw_free;
@@ -74,7 +75,7 @@ module dma_h2c_drain
   always_ff @(posedge clk_i) begin
     if (fetch) begin
       left_q  <= left_q - 1'b1;
-      final_q <= left_q == 7'd2;
+      final_q <= left_q == 7'd1;
       from_q  <= '0;
       if (final_q) active_q <= 1'b0;
     end
@@ -87,9 +88,9 @@ module dma_h2c_drain
       last_q <= run.last;
       bad_q <= spoilt;
       left_q <= beats;
-      final_q <= beats == 7'd1;
+      final_q <= beats == 7'd0;
       from_q <= run.addr[5:0];
-      to_q <= run.addr[5:0] + run.bytes[5:0] - 1'b1;
+      to_q <= reach[5:0] - 1'b1;
       awaited_q <= '{
           answered: !run.void_ && !run.stream,
           ends: run.ends,
@@ -121,7 +122,7 @@ module dma_h2c_drain
     if (aw_free) begin
       aw_valid_q <= load && !run.void_ && !run.stream;
       aw_addr_q  <= run.addr;
-      aw_len_q   <= 8'(beats) - 1'b1;
+      aw_len_q   <= 8'(beats);
     end
     if (rst_i) aw_valid_q <= 1'b0;
   end
@@ -220,9 +221,7 @@ module dma_h2c_drain
 
   `ASSERT(awaited_answers, !m_axi_resp.b_valid || awaited_valid, "a response that nobody awaits")
   logic unused;
-  logic unused_bytes;
-  assign unused_bytes = ^run.bytes[12:6];
-  assign unused = ^{reach[5:0], m_axi_resp.ar_ready, m_axi_resp.r, m_axi_resp.r_valid, m_axi_resp.b.id};
+  assign unused = ^{m_axi_resp.ar_ready, m_axi_resp.r, m_axi_resp.r_valid, m_axi_resp.b.id};
 
 endmodule
 `default_nettype wire

@@ -8,11 +8,11 @@
 ///
 /// Behaviour: completions of a request come in order, those of several in any order. The store keeps for each tag where its next byte goes, and how
 /// many are to come. What comes after an error, what is more than was asked for, and what belongs to no request, is not written.
-/// Bytes move up by lane[1:0] bytes, and then by lane[5:2] words, to banks that have addresses of their own (dma_banks): no byte waits for another
+/// Bytes move up by lane[1:0] bytes, in multipliers (byte_shift), and then by lane[5:2] words, to banks that have addresses of their own (dma_banks): no byte waits for another
 /// beat but the last lane[1:0] of a beat, which go with the next, or in a cycle of their own after the completion.
 /// Throughput: a beat a cycle; a completion whose last beat, moved up by lane[1:0] bytes, goes on behind a line takes a cycle more.
 /// Cuts: valid and payload.
-/// Latency: from the beat to the ring, and to stored_o, 1 cycle.
+/// Latency: from the beat to stored_o 1 cycle, to the ring 2: nobody who is told by stored_o reads sooner.
 /// Reset: forgets what is under way.
 /// Requirements: in reset no valid is high; beats as completion_t says.
 module dma_h2c_store
@@ -99,23 +99,21 @@ module dma_h2c_store
     logic [15:0]          full;    // words that they fill
     logic                 spills;  // into a cycle of its own
     logic [PlaceBits-1:0] place;
-    logic [511:0]         data;
+    logic [23:0]          last;    // bytes
   } beat_t;
   beat_t beat_q;
   logic valid_q, moves_q, over_q, over, done;
-  logic [23:0] carried_q;
-  // The place's lane again, inverted: half of the choices below take it, since what two of them have in common would become LUTs of its own.
-  logic [ 5:0] not_place_q;
-
   assign s_completion_ready = !valid_q || done;
   assign take = s_completion_valid && s_completion_ready;
+  assign over = valid_q && moves_q && beat_q.spills && !over_q;
+  assign done = valid_q && !over;
+  assign stored_o = '{valid: done && beat_q.ends, tag: tag_t'(beat_q.tag), error: beat_q.error};
   always_ff @(posedge clk_i) begin
     if (s_completion_ready) valid_q <= s_completion_valid && found;
     if (take) begin
       next_q <= next;
       found_q <= found;
       moves_q <= moves;
-      not_place_q <= ~here.place[5:0];
       beat_q <= '{
           tag: tag,
           first: comes.first,
@@ -123,88 +121,83 @@ module dma_h2c_store
           error: error,
           reach: arriving,
           full: filled,
-          spills: moves && comes.last && arriving > 7'd64,
+          spills: comes.last && arriving > 7'd64,
           place: here.place,
-          data: comes.data
+          last: comes.data[511:488]
       };
     end
     if (over) beat_q.full <= '0;  // what is left is less than a word
-    if (rst_i) valid_q <= 1'b0;
+    over_q <= over;
+    if (rst_i) begin
+      valid_q <= 1'b0;
+      over_q  <= 1'b0;
+    end
   end
 
-  // ---- by bytes: 17 words, of which the last waits
-  logic [1:0] fine;
-  logic [6:0] reach, end_;
-  logic [1:0] begin_;
+  // ---- by bytes: beside each beat the last bytes of the one before, which waited; behind a completion its own, which go alone
   // Kept, here and below, so that a choice of four is one LUT and not part of another.
   `YOSYS_KEEP
   logic [15:0][31:0] words;
-  logic [535:0] wide;  // with the bytes that waited below
-  assign fine     = beat_q.place[1:0];
-  assign reach    = beat_q.reach;
-  assign over     = valid_q && beat_q.spills && !over_q;
-  assign done     = valid_q && !over;
-  assign end_     = over_q ? 7'(reach[1:0]) : reach;
-  assign begin_   = beat_q.first && !over_q ? fine : 2'd0;
-  assign wide     = {beat_q.data, carried_q};
-  assign stored_o = '{valid: done && beat_q.ends, tag: tag_t'(beat_q.tag), error: beat_q.error};
-  for (genvar i = 0; i < 16; i++) begin : gen_word
-    logic [31:0] low, high;
-    assign low[15:0]       = fine[0] ? wide[32*i+16+:16] : wide[32*i+24+:16];
-    assign high[15:0]      = fine[0] ? wide[32*i+:16] : wide[32*i+8+:16];
-    assign low[31:16]      = !not_place_q[0] ? wide[32*i+32+:16] : wide[32*i+40+:16];
-    assign high[31:16]     = !not_place_q[0] ? wide[32*i+16+:16] : wide[32*i+24+:16];
-    assign words[i][15:0]  = fine[1] ? high[15:0] : low[15:0];
-    assign words[i][31:16] = !not_place_q[1] ? high[31:16] : low[31:16];
-  end
+  byte_shift i_fine (
+      .*,
+      .load_i(take || over),
+      .data_i({comes.data, beat_q.last}),
+      .down_i(2'd3 - (over ? beat_q.place[1:0] : here.place[1:0])),
+      .move_i(1'b1),
+      .data_o(words)
+  );
 
   // ---- by words: bank b takes word b - coarse
-  logic [3:0] coarse;
-  logic [LineBits-1:0] line, line_after;
+  logic enable_q;
+  logic [3:0] coarse_q, last_at_q, beyond_q, upto_q;
+  // Again, inverted: half of the choices below take it, since what two of them have in common would become LUTs of its own.
+  logic [3:0] not_coarse_q;
+  logic [LineBits-1:0] line_q, line_after;
   `YOSYS_KEEP
   logic [15:0][31:0] once;
   // Of the words the first, those that are full, and the one after; each word's bank.
+  logic [15:0] full_q;
   `YOSYS_KEEP
-  logic [15:0] full, full_once, full_bank, first_bank, last_bank;
-  logic [3:0] last_at, beyond, upto;
-  assign last_at = coarse + end_[5:2];
-  always_comb begin
-    full = beat_q.full;
+  logic [15:0] full_once, full_bank, first_bank, last_bank;
+  logic [6:0] end_;
+  logic [1:0] begin_;
+  assign end_   = over_q ? 7'(beat_q.reach[1:0]) : beat_q.reach;
+  assign begin_ = beat_q.first && !over_q ? beat_q.place[1:0] : 2'd0;
+  always_ff @(posedge clk_i) begin
+    enable_q     <= valid_q && moves_q;
+    coarse_q     <= beat_q.place[5:2];
+    not_coarse_q <= ~beat_q.place[5:2];
+    line_q       <= beat_q.place[PlaceBits-1:6] + LineBits'(over_q);
+    full_q       <= beat_q.full;
+    last_at_q    <= beat_q.place[5:2] + end_[5:2];
     for (int i = 0; i < 4; i++) begin
-      beyond[i] = 2'(i) < end_[1:0] && !end_[6];
-      upto[i]   = 2'(i) < begin_;
+      beyond_q[i] <= 2'(i) < end_[1:0] && !end_[6];
+      upto_q[i]   <= 2'(i) < begin_;
     end
+    if (rst_i) enable_q <= 1'b0;
   end
-  assign coarse     = beat_q.place[5:2];
-  assign line       = beat_q.place[PlaceBits-1:6] + LineBits'(over_q);
-  assign line_after = line + 1'b1;
+  assign line_after = line_q + 1'b1;
   for (genvar b = 0; b < 16; b++) begin : gen_bank
     // Four by four: two choices of two each, since a `case` becomes two LUTs.
     logic [31:0] low, high, low_more, high_more;
     logic [1:0] far, near;
-    assign far = b / 8 % 2 == 0 ? coarse[3:2] : ~not_place_q[5:4];
-    assign near = b / 2 % 2 == 0 ? coarse[1:0] : ~not_place_q[3:2];
+    assign far = b / 8 % 2 == 0 ? coarse_q[3:2] : ~not_coarse_q[3:2];
+    assign near = b / 2 % 2 == 0 ? coarse_q[1:0] : ~not_coarse_q[1:0];
     assign low = far[0] ? words[(b+12)%16] : words[b];
     assign high = far[0] ? words[(b+4)%16] : words[(b+8)%16];
     assign once[b] = far[1] ? high : low;
     assign low_more = near[0] ? once[(b+15)%16] : once[b];
     assign high_more = near[0] ? once[(b+13)%16] : once[(b+14)%16];
     assign write_o.data[b] = near[1] ? high_more : low_more;
-    assign write_o.line[b] = 5'(b) + 5'd1 > 5'(coarse) ? line_t'(line) : line_t'(line_after);
-    assign full_once[b] = full[4'(b)-{coarse[3:2], 2'b00}];
-    assign full_bank[b] = full_once[4'(b)-{2'b00, coarse[1:0]}];
-    assign first_bank[b] = coarse == 4'(b);
-    assign last_bank[b] = last_at == 4'(b);
+    assign write_o.line[b] = 5'(b) + 5'd1 > 5'(coarse_q) ? line_t'(line_q) : line_t'(line_after);
+    assign full_once[b] = full_q[4'(b)-{coarse_q[3:2], 2'b00}];
+    assign full_bank[b] = full_once[4'(b)-{2'b00, coarse_q[1:0]}];
+    assign first_bank[b] = coarse_q == 4'(b);
+    assign last_bank[b] = last_at_q == 4'(b);
     for (genvar k = 0; k < 4; k++) begin : gen_byte
-      assign write_o.enable[b][k] = (full_bank[b] || (last_bank[b] && beyond[k])) && !(first_bank[b] && upto[k])
-                                    && valid_q && moves_q;
+      assign write_o.enable[b][k] = (full_bank[b] || (last_bank[b] && beyond_q[k]))
+                                    && !(first_bank[b] && upto_q[k]) && enable_q;
     end
-  end
-
-  always_ff @(posedge clk_i) begin
-    over_q <= over;
-    if (valid_q && !over_q) carried_q <= beat_q.data[511:488];
-    if (rst_i) over_q <= 1'b0;
   end
 
   `ASSERT(whole_beats, !s_completion_valid || comes.last || comes.bytes == 7'd64 || comes.error != ErrorNone,

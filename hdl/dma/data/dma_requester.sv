@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 `include "assertions.svh"
+`include "attributes.svh"
 `include "dma.svh"
 `include "stream.svh"
 
@@ -8,8 +9,8 @@
 ///
 /// Behaviour:
 /// - Reads: clients take turns, request by request. The tag at m_read is the client's, with the client (0 data, 1 descriptors) in bit 7.
-/// - A request waits while its tag is still in flight from before a stop, or while what is in flight leaves no room for its completions in the
-///   host side's buffer (CompletionLines): an endpoint advertises infinite credit for completions, so nothing else holds them back.
+/// - A request waits while its tag is still in flight from before a stop, or while what is in flight leaves no room for the longest request's completions in
+///   the host side's buffer (CompletionLines): an endpoint advertises infinite credit for completions, so nothing else holds them back.
 /// - Completions go to the client of the request. One whose tag is not in flight goes nowhere, and pulses unexpected_o.
 /// - Time-out: a request that is not complete after timeout_i ticks (0: never; a tick is 2^TickBits cycles; up to one tick late) ends by a
 ///   beat with ErrorTimeout and final_. What comes of it later is unexpected, unless its tag is in use again.
@@ -18,13 +19,15 @@
 ///   tags are not used again. Reads that are offered meanwhile are swallowed; writes go on.
 /// Cuts: valid and payload of reads and writes. Completions pass through.
 /// Latency: reads and writes 1 cycle, completions 0.
-/// Reset: forgets what is in flight; for 2 * Tags cycles no read is accepted.
+/// Reset: forgets what is in flight; for Tags + FetchTags cycles no read is accepted.
 /// Requirements: in reset no valid is high, and no completion comes of a request from before it. Requests as read_t and write_t say.
 module dma_requester
   import dma_pkg::*;
 #(
-    /// Tags of each client: a power of two, 2 to 128.
+    /// Tags of the data: a power of two, 2 to 128.
     parameter int unsigned Tags = 128,
+    /// Tags of the descriptors: a power of two, 2 to Tags.
+    parameter int unsigned FetchTags = Tags,
     /// Room for completions at the host's side, in lines of 64 bytes, each with a header: a completion never has less of a line to itself.
     parameter int unsigned CompletionLines = 1024,
     /// Cycles of a tick of the time-out, as a power of two. 16: 262 us at 250 MHz.
@@ -61,11 +64,15 @@ module dma_requester
 
   localparam int unsigned TagBits = $clog2(Tags);
   localparam int unsigned Bits = TagBits + 1;  // with the client
+  localparam int unsigned Places = Tags + FetchTags;
   localparam int unsigned AgeBits = 8;
   localparam int unsigned LifeBits = 4;  // lives that end within one time-out, and one more
 
   if (Tags < 2 || Tags > 128 || 2 ** TagBits != Tags) begin : gen_check_tags
     $fatal(1, "Tags must be a power of two, 2 to 128 in %m");
+  end
+  if (FetchTags < 2 || FetchTags > Tags || 2 ** $clog2(FetchTags) != FetchTags) begin : gen_check_fetch_tags
+    $fatal(1, "FetchTags must be a power of two, 2 to Tags in %m");
   end
   if (CompletionLines < 65) begin : gen_check_lines
     $fatal(1, "CompletionLines must have room for the longest request, 65 in %m");
@@ -78,7 +85,7 @@ module dma_requester
   typedef struct packed {
     logic                turn;
     logic [LifeBits-1:0] life;   // of which life of the function
-    logic [6:0]          lines;  // of 64 bytes that it touches
+    logic [6:0]          lines;  // of 64 bytes that it touches, or one more
     logic [AgeBits-1:0]  tick;   // when
   } issued_t;
   typedef logic [Bits-1:0] index_t;
@@ -97,7 +104,7 @@ module dma_requester
     if (stop_i && !stop_q) life_q <= life_q + 1'b1;
     if (sweeping_q) begin
       sweep_q <= sweep_q + 1'b1;
-      if (sweep_q == '1) sweeping_q <= 1'b0;
+      if (sweep_q == index_t'(Places - 1)) sweeping_q <= 1'b0;
     end
     if (rst_i) begin
       cycle_q    <= '0;
@@ -112,7 +119,8 @@ module dma_requester
   // ---- reads
   read_t request, request_out;
   logic request_valid, request_ready, client, unused_request_last, issue, free, fits, swallow, out_ready;
-  logic [6:0] request_lines;
+  logic [6:0] request_reach;
+  logic [12:0] request_end;
   index_t request_index;
   stream_arbiter #(
       .Inputs(2),
@@ -125,7 +133,9 @@ module dma_requester
       .m_last (unused_request_last),
       .m_index(client)
   );
-  assign request_lines = 7'((13'(request.addr[5:0]) + request.bytes + 13'd63) >> 6);
+  assign request_end   = request.bytes + 13'(request.addr[5:0]);
+  // Its lines less 1, or one more where it ends with a line: so what is kept of a request is 65 lines at most.
+  assign request_reach = request_end[12:6];
   assign request_index = {client, request.tag[TagBits-1:0]};
   assign swallow       = stop_i;
   assign request_ready = swallow || (free && fits && out_ready && !sweeping_q);
@@ -144,12 +154,12 @@ module dma_requester
 
   // ---- what is in flight: looked up by the request, and by the completion, or, when there is none, by the one who looks for those too old
   issued_t issued, about;
-  logic about_ended, request_ended, request_issued, end_, in_flight, alive;
+  logic about_ended, request_ended, request_issued, end_, in_flight, exists, alive;
   index_t about_index, look_q;
   logic [$bits(issued_t)-2:0] unused_request_issued;
   lutram #(
       .Width($bits(issued_t)),
-      .Depth(2 * Tags),
+      .Depth(Places),
       .ReadPorts(2)
   ) i_issued (
       .*,
@@ -161,7 +171,7 @@ module dma_requester
   );
   lutram #(
       .Width(1),
-      .Depth(2 * Tags),
+      .Depth(Places),
       .ReadPorts(2)
   ) i_ended (
       .*,
@@ -171,10 +181,13 @@ module dma_requester
       .read_address_i({about_index, request_index}),
       .read_data_o({about_ended, request_ended})
   );
-  assign free      = request_issued == request_ended;
-  assign issued    = '{turn: !request_ended, life: life_q, lines: request_lines, tick: tick_q};
-  assign in_flight = about.turn != about_ended;
-  assign alive     = about.life == life_q && !stop_i;
+  assign free = request_issued == request_ended;
+  assign issued = '{turn: !request_ended, life: life_q, lines: request_reach + 1'b1, tick: tick_q};
+  // Of a tag that descriptors do not have nothing is known.
+  assign exists    = !s_completion_valid || !s_completion_payload.tag[7]
+                     || 32'(s_completion_payload.tag[TagBits-1:0]) < FetchTags;
+  assign in_flight = about.turn != about_ended && exists;
+  assign alive = about.life == life_q && !stop_i;
 
   // ---- completions
   completion_t completion;
@@ -189,8 +202,8 @@ module dma_requester
   assign about_index = sweeping_q ? sweep_q : !s_completion_valid ? look_q : index_t'({
       s_completion_payload.tag[7], s_completion_payload.tag[TagBits-1:0]});
   assign expired = timeout_i != '0 && AgeBits'(tick_q - about.tick) > AgeBits'(timeout_i);
-  // A look takes two cycles without completions: one finds what is too old, the next ends it or goes on.
-  assign inject = looking && looked_q && old_q && in_flight && !sweeping_q;
+  // A look takes two cycles without completions, one behind the other: the first finds what is too old, the next ends it or goes on.
+  assign inject = looking && looked_q && old_q && !sweeping_q;
   assign known = middle_q ? known_q : in_flight && !sweeping_q;
   assign forward = middle_q ? forward_q && !stop_i : known && alive;
   always_comb begin
@@ -225,9 +238,10 @@ module dma_requester
       looked_q <= !sweeping_q;
       old_q    <= in_flight && expired;
     end
+    if (!looking) looked_q <= 1'b0;  // a completion may be of the same
     if (looking && looked_q && (taken || !old_q)) begin
       looked_q <= 1'b0;
-      look_q   <= look_q + 1'b1;
+      look_q   <= look_q == index_t'(Places - 1) ? '0 : look_q + 1'b1;
     end
     if (rst_i) begin
       looked_q  <= 1'b0;
@@ -242,12 +256,17 @@ module dma_requester
   logic [Bits:0] flying_q;
   logic [6:0] ended_lines_q;
   logic ended_q;
-  assign fits   = room_q >= LineBits'(request_lines);
+  // Kept, so that what comes back is added beside the request's way, and not behind it.
+  `YOSYS_KEEP
+  logic [LineBits-1:0] room;
+  assign room   = room_q + LineBits'(ended_lines_q);
+  // For the longest request, so that a request's length is not in the way.
+  assign fits   = room_q >= LineBits'(65);
   assign idle_o = flying_q == '0 && !sweeping_q;
   always_ff @(posedge clk_i) begin
     ended_q       <= end_;
     ended_lines_q <= end_ ? about.lines : '0;
-    room_q        <= room_q - (issue ? LineBits'(request_lines) : '0) + LineBits'(ended_lines_q);
+    room_q        <= room + (issue ? ~LineBits'(request_reach) : '0);  // ~x is -x - 1
     flying_q      <= flying_q + (Bits + 1)'(issue) - (Bits + 1)'(ended_q);
     if (rst_i) begin
       ended_q       <= 1'b0;
@@ -261,30 +280,24 @@ module dma_requester
   localparam int unsigned StatusBits = 8 * StatusBytes;
   localparam int unsigned HeadBits = $bits(write_t) - 512 - 1;
   localparam int unsigned MixBits = HeadBits + 1 + StatusBits;
-  logic write_valid, write_ready, write_last, unused_writer;
+  logic write_valid, write_ready, to_data, inside_q;
   logic [HeadBits:0] head;
   logic [StatusBits-1:0] low;
   logic [511:0] write_data;
   logic [1:0][MixBits-1:0] offered;
-  logic [1:0] write_lasts;
   // Status words, which are few, come first: so the data's ready does not wait for its own valid.
+  // They are one beat each, so only data hold the output.
   for (genvar i = 0; i < 2; i++) begin : gen_writer
-    assign offered[1-i]     = {s_write_payload[i][$bits(write_t)-1:512], s_write_payload[i].data[StatusBits-1:0]};
-    assign write_lasts[1-i] = s_write_payload[i].last;
+    assign offered[i] = {s_write_payload[i][$bits(write_t)-1:512], s_write_payload[i].data[StatusBits-1:0]};
   end
-  stream_arbiter #(
-      .Inputs (2),
-      .Width  (MixBits),
-      .Fixed  (1'b1),
-      .Packets(1'b1)
-  ) i_writes (
-      .*,
-      `STREAM_PORTS(s, {s_write_valid[0], s_write_valid[1]}, {s_write_ready[0], s_write_ready[1]}, offered),
-      .s_last (write_lasts),
-      `STREAM_PORTS(m, write_valid, write_ready, {head, low}),
-      .m_last (write_last),
-      .m_index(unused_writer)
-  );
+  assign to_data       = inside_q || !s_write_valid[1];
+  assign {head, low}   = to_data ? offered[0] : offered[1];
+  assign write_valid   = s_write_valid[0] || !to_data;
+  assign s_write_ready = {write_ready && !inside_q, write_ready && to_data};
+  always_ff @(posedge clk_i) begin
+    if (write_ready && to_data && s_write_valid[0]) inside_q <= !s_write_payload[0].last;
+    if (rst_i) inside_q <= 1'b0;
+  end
   always_comb begin
     write_data = s_write_payload[0].data;
     write_data[StatusBits-1:0] = low;
@@ -298,12 +311,16 @@ module dma_requester
   );
 
   logic unused;
-  assign unused = ^{write_last, s_write_payload[1].data, request.tag};
+  assign unused = ^{s_write_payload[1].data, request.tag, request_end[5:0]};
 
   `ASSERT(request_in_a_page, !request_valid || 14'(request.addr[11:0]) + 14'(request.bytes) <= 14'd4096,
           "a read crosses a page")
   `ASSERT(request_of_bytes, !request_valid || request.bytes != '0, "a read of no bytes")
-  `ASSERT(tags_within, !request_valid || 32'(request.tag) < Tags, "a tag beyond the client's")
+  `ASSERT(tags_within, !request_valid || 32'(request.tag) < (client ? FetchTags : Tags), "a tag beyond the client's")
+  `ASSERT(status_is_a_beat, !s_write_valid[1] || (s_write_payload[1].first && s_write_payload[1].last),
+          "a status write of several beats")
+  `ASSERT(sweeps_first, !sweeping_q || !looked_q, "a look in the sweep")
+  `ASSERT(old_flies, !(looking && looked_q && old_q) || in_flight, "what is too old is over")
   `ASSERT(room_is_right, room_q <= LineBits'(CompletionLines), "room for completions was made up")
   `ASSERT(flying_is_right, flying_q <= (Bits + 1)'(2 * Tags), "more is in flight than there are tags")
 

@@ -40,6 +40,7 @@ module dma_turns_proof
   logic [1:0] m_turn_valid;
   turn_t [1:0] m_turn_payload;
   each_t bad_o, empty_o, busy_o;
+  logic carried_o;
   descriptor_t store_i;
   life_t life;
   carry_t carry;
@@ -71,7 +72,12 @@ module dma_turns_proof
     odd_q     <= look_o.index[0];
     carried_q <= look_o.carried;
   end
-  assign store_i = asked_q == watch_q ? watched_q[carried_q?2'd2 : 2'(odd_q)] : other_i;
+  // With what fetch and doorbells know of it.
+  function automatic descriptor_t known(descriptor_t descriptor);
+    known = descriptor;
+    {known.one_page, known.one_turn} = fits_of(descriptor.bytes, descriptor.host[11:0]);
+  endfunction
+  assign store_i = known(asked_q == watch_q ? watched_q[carried_q?2'd2 : 2'(odd_q)] : other_i);
 
   // ---- what the neighbours promise
 
@@ -144,7 +150,11 @@ module dma_turns_proof
   `ASSERT(offset_kept, dut.i_places.memory[watch_q][47:20] == offset_q, "the place in the descriptor is lost")
   `ASSERT(flight_kept, dut.i_places.memory[watch_q][6:0] == flight_q, "the turn's number is lost")
   logic places_agree;
-  assign places_agree = dut.offset_q == offset_q && dut.taken_q == taken_q && dut.flight_q == flight_q;
+  assign places_agree = dut.offset_q == offset_q && dut.taken_q == taken_q && dut.flight_q == flight_q
+                        && dut.begun_q == (offset_q != '0);
+  `ASSERT(begun_kept, dut.i_places.memory[watch_q][48] == (offset_q != '0), "whether the descriptor has begun is lost")
+  `ASSERT(page_counted, !dut.cut_q || dut.page_after_q == 17'(dut.offset_q[27:12]) + 1'b1,
+          "the page after is another one")
   `ASSERT(cut_in_place, !(dut.cut_q && asked_q == watch_q) || (places_agree && odd_q == taken_q[0]),
           "a turn begins at the wrong place")
   `ASSERT(in_descriptor, offset_q == '0 || (offset_q < size && !now.bad && !empty_o[watch_q]), "a place behind the end")
@@ -155,9 +165,14 @@ module dma_turns_proof
   end
   // The others' descriptors, which are any, have bytes left where a turn begins.
   `ASSUME(others_go_on, asked_q == watch_q || other_i.bytes > dut.offset_q || other_i.bad)
+  `ASSUME(others_begun, asked_q == watch_q || dut.begun_q == (dut.offset_q != '0))
+  logic [11:0] other_first;
+  assign other_first = (other_i.stream && !asked_q[2] ? '0 : other_i.host[11:0]) + dut.offset_q[11:0];
+  `ASSUME(others_at_page, asked_q == watch_q || dut.offset_q == '0 || other_first == '0)
   // A packet to the card is cut at its own pages, so that its turns are whole lines.
   logic [11:0] first;
   assign first = now.stream && !watch_q[2] ? offset_q[11:0] : 12'(now.host[11:0] + offset_q[11:0]);
+  `ASSERT(goes_on_at_page, offset_q == '0 || first == '0, "a piece that is not the first begins within a page")
   `ASSERT(page, !cuts || 13'(first) + dut.bytes <= 13'd4096, "a turn crosses a page")
   `ASSERT(at_lines, !now.stream || watch_q[2] || offset_q[5:0] == '0, "a packet's turn begins within a line")
   `ASSERT(lines, !cuts || !now.stream || watch_q[2] || dut.bytes[5:0] == '0 || dut.ends && now.end_of_packet,

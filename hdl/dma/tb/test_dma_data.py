@@ -18,7 +18,16 @@ from simulate import simulate
 INSTANCES: dict[str, dict[str, int]] = {
     "few": {"Tags": 8, "H2cLines": 256, "C2hLines": 128, "CompletionLines": 128, "TickBits": 6, "StatusBytes": 4},
     "usual": {"Tags": 128, "H2cLines": 512, "C2hLines": 512, "CompletionLines": 1024, "TickBits": 6, "StatusBytes": 64},
-    "plain": {"Tags": 32, "H2cLines": 1024, "C2hLines": 256, "CompletionLines": 65, "TickBits": 6, "Stream": 0},
+    "plain": {
+        "Tags": 32,
+        "H2cLines": 1024,
+        "C2hLines": 256,
+        "FetchTags": 8,
+        # Room for the longest request, and as much again: with 65 lines one request is in flight at a time.
+        "CompletionLines": 130,
+        "TickBits": 6,
+        "Stream": 0,
+    },
 }
 HOST, CARD = 0x12_3456_7000, 0x4_0000_0000
 

@@ -142,4 +142,9 @@ async def a_reset_of_the_function_in_flight(dut: Any) -> None:
 
 
 def test_dma_engine() -> None:
-    simulate(__file__, text=top_of("dma_engine", INSTANCES), sources=tuple(ROOT / path for path in files("*_pkg.sv")))
+    simulate(
+        __file__,
+        text=top_of("dma_engine", INSTANCES),
+        sources=tuple(ROOT / path for path in files("*_pkg.sv")),
+        deeper=(),
+    )

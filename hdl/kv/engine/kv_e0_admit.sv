@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The engine's first stage: the queue of requests, and who enters next.
+/// The engine's first stage: the queue of requests, and the choice of the next one to enter.
 ///
-/// Behaviour: at most one enters in a cycle (entered_o), while open_i: an operation of kv_recovery before a request. stop_i keeps requests
-/// out. While a line is wanted (want_i), nobody enters but who wants it (want_op_i: the operation), and nobody in the two cycles after, in which
-/// the cache looks for lines of its own accord. Requests that change state are two cycles apart or
-/// more. An operation waits until nothing that changes state has entered for five cycles (calm_o), and one that changes state keeps all
-/// others out for as long. What was taken from the queue and is not done (done_i) is offered again from the cycle after rewind_i on; so is the
-/// operation. What enters in a cycle of rewind_i comes to nothing.
-/// Latency: request in to entered_o 1 cycle; delivery_o, what of a request nobody needs at once, comes a cycle after.
+/// Behaviour: at most one enters in a cycle (entered_o), while open_i: an operation of kv_recovery before a request.
+/// stop_i keeps requests out. While a line is wanted (want_i), only its requester enters (want_op_i: the operation).
+/// None enters in the two cycles after, in which the cache looks for lines by itself. Requests that change state are
+/// two cycles apart or more. An operation waits until no change of state has entered for five cycles (calm_o). An
+/// operation that changes state keeps all others out for as long. Requests that were taken from the queue and are not
+/// done (done_i) are offered again from the cycle after rewind_i. So is the operation. An entry in a cycle of rewind_i
+/// has no effect.
+/// Latency: request in to entered_o 1 cycle. delivery_o, the part of a request that is needed later, comes a cycle
+/// after.
 /// Reset: empties the queue.
-/// Requirements: what has entered is done or starts over two cycles later, so that after rewind_i nothing is under way whose
-/// changes could be missed: those of the youngest can be read from the next cycle on, but for a line's, for which open_i is low then.
+/// Requirements: an entered request is done or starts over two cycles later. So after rewind_i no request is in
+/// progress whose changes could be missed. The youngest one's changes can be read from the next cycle on, except a
+/// line's, for which open_i is low then.
 module kv_e0_admit
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -86,7 +89,7 @@ module kv_e0_admit
   bucket_t fetched, named;
   assign fetched = bucket_t'(head.kv.key >> 2) & bucket_mask_i;
   assign named   = bucket_for(head.kv, head.hash, bucket_mask_i);
-  // What is entered_o's is made apart, as Verilator takes a bundle that is made of itself for a loop.
+  // The part of entered_o is computed separately, because Verilator takes a bundle that depends on itself for a loop.
   logic enters, enters_changing, unnamed;
   assign from_queue = op_enters ? consumes(
       asked.op
@@ -99,7 +102,7 @@ module kv_e0_admit
           op: op_enters,
           from_queue: from_queue,
           changes: enters_changing,
-          // What needs no line must not take another one's place in the cache.
+          // A request that needs no line must not take another request's place in the cache.
           reads_line:
           enters
           && (
@@ -109,8 +112,8 @@ module kv_e0_admit
           bucket: unnamed ? (op_enters ? asked.bucket : fetched) : named  // the late one last
       };
 
-  // A location that is asked for at its leader will be written when the answer comes: its line is fetched meanwhile, since a returning
-  // node has a burst of such answers.
+  // A location that is requested from its leader is written when the answer comes. Its line is fetched meanwhile, since
+  // a returning node gets a burst of such answers.
   function automatic logic op_reads_line(op_e op, logic flag, logic [4:0] kind);
     case (op)
       OpLook: return flag;

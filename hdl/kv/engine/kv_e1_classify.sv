@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The engine's second stage: what a request is, who sent it, and whether its form is right. Logic alone; sections 3 and 4 of
-/// docs/kv-protocol.md.
+/// The engine's second stage: the kind of a request, its sender, and whether its form is right. Pure logic. Sections 3
+/// and 4 of docs/design/kv-protocol.md.
 ///
-/// Behaviour: class_o: see class_t. judged_o.refusal: why a client's request is refused before anybody looks for the key; StatusOk: not yet. known: a
-/// frame between nodes is of this epoch, of a member, from where that is, and about a slot that the right one leads.
+/// Behaviour: class_o: see class_t. judged_o.refusal: why a client's request is refused before the key is looked up;
+/// StatusOk: not yet. known: a frame between nodes is of this epoch, of a member, from the member's address, and about
+/// a slot that the right node leads.
 /// Latency: 0 cycles.
 /// Reset: none.
 /// Requirements: none.

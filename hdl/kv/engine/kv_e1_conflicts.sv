@@ -3,18 +3,19 @@
 `include "assertions.svh"
 `include "attributes.svh"
 
-/// Whether a request was read for too early: one before it is about to change what the request has read.
+/// Whether a request has read too early, because an earlier request is about to change the data.
 ///
-/// Behaviour: a request in E1 is compared with those before it in E3 and in the two cycles after that: docs/kv-core.md has the table.
-/// Two conflict if both are about one lane's record, about buckets of one cell of the filter (and so about one line), or about one
-/// note. A `replicate` that finds a note at its place changes the filter at a second cell and may settle another lane, and one that ends a leftover
-/// gives back a place of the window that a client's value may be at: they conflict with all.
-/// What only its own write's lane can change, an entry of the window, needs no comparison. A leader whose window is full says of a place that
-/// its write is committed, and uses it at once: the `replicate` is told that its note is settled (settled_o), and does not conflict for that.
+/// Behaviour: a request in E1 is compared with those before it in E3 and in the two cycles after that:
+/// docs/design/kv-core.md has the table. Two conflict if both concern one lane's record, buckets of one cell of the
+/// filter (and so one line), or one note. Two kinds conflict with all others. A `replicate` that finds a note at its
+/// place changes the filter at a second cell and may settle another lane. A request that ends a leftover returns a
+/// place of the window that a client's value may be at. Only a write's own lane can change an entry of the window, so
+/// that needs no comparison. A leader with a full window reports that a place's write is committed, and reuses the
+/// place at once. The `replicate` is told that its note is settled (settled_o), and does not conflict for that reason.
 /// Latency: 0 cycles.
 /// Reset: nothing is before the next request.
-/// Requirements: a request that changes state is in E3 at the earliest two cycles after another one; an operation of kv_recovery is
-/// compared with nothing, since it goes alone.
+/// Requirements: a request that changes state is in E3 at the earliest two cycles after another one. An operation of
+/// kv_recovery is not compared, since it runs alone.
 module kv_e1_conflicts
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -40,7 +41,7 @@ module kv_e1_conflicts
 
   localparam int unsigned LaneBits = Config.lane_bits;
 
-  /// What a request reads and changes.
+  /// The data that a request reads and changes.
   typedef struct packed {
     logic all;
     logic settles;
@@ -86,7 +87,7 @@ module kv_e1_conflicts
     end
   end
 
-  // By threes of bits, so that Yosys does not make a chain of it.
+  // Compares threes of bits, so that Yosys does not build a carry chain.
   `YOSYS_KEEP
   logic [1:0][3:0] lanes_differ, cells_differ;
   `YOSYS_KEEP

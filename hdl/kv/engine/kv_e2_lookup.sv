@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The engine's third stage, beside kv_e2_plan: the line's four ways are compared with the request, and the one that matters is
-/// picked. Logic alone.
+/// The engine's third stage, beside kv_e2_plan: it compares the line's four ways with the request, and picks the
+/// relevant one. Pure logic.
 ///
-/// Behaviour: see ways_t. For a client's read or write the way that matters is the one with the key; else, for a write, the first choice of
-/// the key's hash if nothing is there, else the lowest free one. But for a write that is not refused for want of the key, or of room, where versions
-/// lag (refresh_i), it is the lowest way that does.
+/// Behaviour: see ways_t. For a client's read or write this is the way with the key. Otherwise, for a write, it is the
+/// first choice of the key's hash if no key is there, else the lowest free one. There is an exception if versions lag
+/// (refresh_i) and the write is not refused for a missing key or a full bucket: then it is the lowest lagging way.
 /// Everything else names its way.
 /// Latency: 0 cycles; line_i is late.
 /// Reset: none.

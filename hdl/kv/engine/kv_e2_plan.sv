@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The engine's third stage: what is to be done, as far as that does not depend on the line; whether the line matters; and whether it is the
-/// kv_recovery's business. Logic alone; sections 3 to 6 of docs/kv-protocol.md.
+/// The engine's third stage: the action as far as it does not depend on the line, whether the line matters, and whether
+/// kv_recovery handles the request. Pure logic. Sections 3 to 6 of docs/design/kv-protocol.md.
 ///
-/// Behaviour: see plan_t. slow_o: a request that is kv_recovery's business, of which nothing else is to be done.
+/// Behaviour: see plan_t. slow_o: a request that kv_recovery handles, with no other action here.
 /// Latency: 0 cycles.
 /// Reset: none.
 /// Requirements: none.
@@ -39,12 +39,13 @@ module kv_e2_plan
   logic   refused;
   assign c = class_i;
   assign refused = judged_i.refusal != StatusOk;
-  // Of a replicate: is it for a location that is leftover?
+  // For a replicate: is its location leftover?
   assign slow_o = judged_i.known
       && (c.theirs || (c.replicate && op_i == OpRequest && looked_i.has_place && standing_i.leftovers && waits_i));
 
-  // A client's write that was heard before is told again what it came to, if that is known and final. An `ok` always has a version:
-  // without one, all that is known is that this request is over. With `store` not before memory has it: the first answer is on its way.
+  // A client's repeated write gets its earlier outcome again, if that is known and final. An `ok` always has a version.
+  // Without one, it is only known that this request is over. With `store` it is not answered before memory has it,
+  // because the first answer is still coming.
   logic heard, tells_again;
   assign heard = c.write && !refused && !looked_i.newer_lane;
   assign tells_again = same_lane_i && !looked_i.lane.in_flight && looked_i.lane.settled
@@ -88,7 +89,7 @@ module kv_e2_plan
     plan_o.leave = op_i == OpLeave;
     plan_o.ask = op_i == OpAsk && looked_i.note.valid;
     plan_o.take = op_i == OpTake && !alone_i && !compared_i.in_window;
-    // Alone, nobody else can say that this epoch is still the last, but for the lease.
+    // In a cluster of one, only the lease shows that this epoch is still the last.
     plan_o.alone = op_i == OpTake && alone_i && standing_i.serving;
     plan_o.resolve = op_i == OpResolve;
     plan_o.store = op_i == OpStore;
@@ -97,7 +98,7 @@ module kv_e2_plan
     plan_o.ends = op_i == OpRequest || consumes(op_i);
   end
 
-  // As in the plan, but with less before it.
+  // The same conditions as in the plan, from fewer and earlier signals.
   assign needs_line_o = (c.read && !refused && !waits_i) || (c.write && !refused && looked_i.newer_lane && !write_waits)
       || (c.replicate && judged_i.known && looked_i.has_place) || plan_o.commit
       || (c.fetch && judged_i.known && judged_i.leads) || judged_i.line;

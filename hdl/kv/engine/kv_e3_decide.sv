@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The engine's last stage: from a plan and what the line says to what is to be done. Logic alone; sections 4 to 6 of docs/kv-protocol.md.
+/// The engine's last stage: from a plan and the content of the line to actions. Logic alone; sections 4 to 6 of
+/// docs/design/kv-protocol.md.
 ///
-/// Behaviour: while valid_i is low nothing is to be done, but with second_i, one cycle after decision_o.second, the frame that tells
-/// the others of a commit, or a client that it has to wait for a refresh. status goes with replied. Much is shared: what a frame, a lane's record, the line and the window say of a version or a
-/// key is the same one.
+/// Behaviour: while valid_i is low there is no action, except with second_i, one cycle after decision_o.second. That is
+/// the frame that tells the others of a commit, or tells a client to wait for a refresh. status goes with replied. Much
+/// is shared: a frame, a lane's record, the line and the window have the same version or key.
 /// Latency: 0 cycles.
 /// Reset: none.
 /// Requirements: looked_i keeps still from valid_i to second_i.
@@ -99,7 +100,7 @@ module kv_e3_decide
   always_comb begin
     key = kv.key;
     if (p.fetch || p.ask || p.take || refreshes) key = header.key;
-    // A question of the node has no key, whatever came with it.
+    // A question of the node has no key, even if the frame has one.
     if (p.question) key = {32'd0, p.tell_lane ? lane_request : 32'd0};
   end
 
@@ -112,7 +113,7 @@ module kv_e3_decide
   assign has_value = from_memory || from_pool;
   assign to_client = p.read || refused || p.tell || p.tell_lane || (commits && !second_i) || waits;
 
-  // The value that a frame has, and what a write to the window says of it.
+  // The value of a frame, and the status of a write to the window about it.
   logic header_value;
   logic [10:0] length;
   logic summed;
@@ -163,7 +164,8 @@ module kv_e3_decide
       decision_o.send.kv.kind = looked_i.removes ? KindReplicateRemove : KindReplicate;
     if (p.ask) decision_o.send.kv.kind = header.present ? KindReplicated : KindReplicatedRemove;
 
-    // An answer has what it answers, but a client's for a write, and what is made of a location has that location's.
+    // An answer has the candidate of its request, except a client's answer for a write. A message about a location has
+    // that location's.
     if (names) decision_o.send.kv.candidate = {group, looked_i.bucket[9:8]};
     if ((p.commit && !second_i) || (p.fetch && !header.reserved[0])) decision_o.send.kv.candidate = '0;
 
@@ -238,10 +240,10 @@ module kv_e3_decide
         || ((commits || p.settle || p.drop || p.leave || p.alone || p.resolve) && looked_i.same_lane
             && !(p.drop && looked_i.leftover))
         || ((lands || p.learn) && looked_i.newer_lane)
-    // Written again in a new epoch: unsettled until this epoch's commit, whatever the record says of it.
+    // Written again in a new epoch: unsettled until this epoch's commit, even if the record says settled.
     || (lands && looked_i.same_lane));
-    // What is told of a record that is not settled: of a leftover nothing, as it may be committed since an epoch without
-    // the one who asks.
+    // The answer about a record that is not settled. For a leftover it is empty, as the write may have been committed
+    // in an epoch of which the asking node was not a member.
     lane_status = StatusOk;
     if (p.learn) lane_status = kv.key[4:0];
     if (refused) lane_status = status;
@@ -257,10 +259,10 @@ module kv_e3_decide
         used: 1'b1
     };
 
-    // ---- notes, and what is under way in the bucket
+    // ---- notes, and writes in progress in the bucket
 
-    // A refresh is noted as a write of the client's request before: nobody waits for that. A node has no other notes of its own.
-    // Alone, it is committed with that.
+    // A refresh is noted as a write of the client's previous request. No client waits for it. A node has no other notes
+    // of its own. Alone, it is committed with that.
     decision_o.note_put = valid_i && (lands || (refreshes && !alone) || p.settle || p.leave);
     decision_o.note_node = p.write ? settings_i.staged.node : kv.node;
     decision_o.note = '{

@@ -3,22 +3,23 @@
 `include "assertions.svh"
 `include "attributes.svh"
 
-/// What a node does with a request: docs/kv-protocol.md, sections 4 to 6; docs/kv-core.md has the cycles.
+/// A node's handling of a request: docs/design/kv-protocol.md, sections 4 to 6; docs/design/kv-core.md has the cycles.
 ///
-/// Behaviour: requests enter in order and take four stages. E0 asks all memories, E1 and E2 hear from them, E3 decides
-/// (kv_e3_decide); its decisions are registered and take effect in the cycle after, the line two cycles after. A request whose line is not in
-/// the cache starts over until it is, and those behind it with it; so does one that one before it gets in the way of (kv_e1_conflicts). A request
-/// that changes state keeps the next out for a cycle, and for the cycle in which its line is written; others follow each other every cycle.
-/// What needs more than that (epochs, leftovers, a node's return, a key that is not in its first bucket) stays at
-/// the head of the queue (recovery_o.head) and kv_recovery is told (handed_on); it has operations of its own done here, which take the same
-/// way and go before requests, and ends what it was told of with one of those that consume it. One that changes state is alone in the
-/// stages. stop_i keeps requests out; it must
-/// answer handed_on in the same cycle. One that waits for its line still enters. In a dead node requests come to nothing.
-/// Latency: request in to decision at the outputs 6 cycles; operation in to op_done 3, if its line is there.
-/// Reset: forgets all requests and all writes in flight; the memories of lanes, notes and filters are kv_recovery's to
-/// clear.
-/// Requirements: the settings change, and memories are cleared, only while quiet and stop_i, with no operation. Outputs are taken at
-/// once: almost_full_i and job_room_i keep room for what is under way.
+/// Behaviour: requests enter in order and take four stages. E0 reads all memories, E1 and E2 get the results, E3
+/// decides (kv_e3_decide). Its decisions are registered and take effect in the cycle after, the line two cycles after.
+/// A request whose line is not in the cache starts over until it is, with those behind it. So does a request that
+/// conflicts with one before it (kv_e1_conflicts). A request that changes state keeps the next one out for a cycle, and
+/// for the cycle in which its line is written. Others follow each other in every cycle. Requests that need more
+/// (epochs, leftovers, a node's return, a key that is not in its first bucket) stay at the head of the queue
+/// (recovery_o.head), and kv_recovery is told (handed_on). It issues its own operations here, which take the same path
+/// with priority over requests, and ends the request with an operation that consumes it. An operation that changes
+/// state is alone in the stages. stop_i keeps requests out, and must answer handed_on in the same cycle. An operation
+/// that waits for its line still enters. In a dead node requests have no effect.
+/// Latency: request in to decision at the outputs 6 cycles; operation in to op_done 3, if its line is in the cache.
+/// Reset: forgets all requests and all writes in flight. kv_recovery must clear the memories of lanes, notes and
+/// filters.
+/// Requirements: the settings change, and memories are cleared, only while quiet and stop_i, with no operation. Outputs
+/// are taken at once: almost_full_i and job_room_i reserve room for entries in flight.
 module kv_engine
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -34,7 +35,7 @@ module kv_engine
     input wire kv_settings_t settings_i,
     input wire standing_t standing_i,
 
-    /// Who leads a slot, and who a node is: in the same cycle.
+    /// The leader of a slot, and a node's addresses: in the same cycle.
     output who_ask_t  ask_o,
     input  wire who_t who_i,
     // verilator lint_on UNUSEDSIGNAL
@@ -53,7 +54,7 @@ module kv_engine
     input wire found_t found_i,  // two cycles later
     output want_t want_o,
     output line_write_t line_write_o,
-    /// A write to the group of the bucket that was looked up two cycles ago is under way.
+    /// A write is in progress to the group of the bucket that was looked up two cycles ago.
     input wire group_busy_i,
 
     // ---- memory
@@ -61,7 +62,7 @@ module kv_engine
     output logic        job_valid_o,
     output memory_job_t job_o,
 
-    // ---- places of the pool: that of a request that came to nothing
+    // ---- places of the pool: the place of a request without effect
     output free_place_t free_o,
 
     // ---- what is sent
@@ -104,7 +105,7 @@ module kv_engine
   assign ask_o = '{slot: entered.bucket[7:0], node: entered.kv.node};
   assign lookup_o = '{read: entered.reads_line, changes: entered.changes, bucket: entered.bucket};
 
-  // ---- the memories: asked in E0, written one cycle after E3, so that five cycles after E0 they can be asked again
+  // ---- the memories: read in E0, written one cycle after E3, so that they can be read again five cycles after E0
 
   records_t records1;
   logic [Places-1:0] in_use;
@@ -128,7 +129,7 @@ module kv_engine
       .used_o(used)
   );
 
-  // ---- E1: who sent it, and whether its form is right
+  // ---- E1: the sender, and whether the form is right
 
   logic   valid1_q;
   asked_t asked1_q;
@@ -214,7 +215,7 @@ module kv_engine
   // The cell of the note that a replicate takes the place of.
   assign filter_again1 = valid1_q && plain1 && is_replicate(kv1.kind);
 
-  // What was read is about to be changed.
+  // The data that were read are about to be changed.
   logic conflict1, settled1, changes2_q, changes3_q, valid3_q;
   plan_t plan3_q;
   changing_t changing3;
@@ -266,7 +267,7 @@ module kv_engine
     if (op1 == OpRetry || op1 == OpReplay) named1.key = window1.key;
   end
 
-  // Of the value that the request is about.
+  // Bytes of the value that the request is about.
   logic [10:0] length1;
   logic [15:0] sum1;
   logic summed1, group1, removes1;

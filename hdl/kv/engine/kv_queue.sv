@@ -5,9 +5,10 @@
 
 /// Requests that wait, and those that are being tried: a queue whose reader can start over.
 ///
-/// Behaviour: take_i goes on to the next request, which stays in the queue until done_i says that the oldest one taken is
-/// dealt with. rewind_i: all that were taken and are not done will be offered again, from the oldest on.
-/// Latency: request in to request out 1 cycle; late_o, the part in block RAM, comes a cycle after the request that it belongs to is offered.
+/// Behaviour: take_i advances to the next request. A request stays in the queue until done_i says that the oldest taken
+/// one is done. rewind_i: all requests that were taken and are not done are offered again, from the oldest on.
+/// Latency: request in to request out 1 cycle. late_o, the part in block RAM, comes a cycle after its request is
+/// offered.
 /// Reset: empties it.
 /// Requirements: in reset valid_i is low; valid_i only while room_o; no done_i in a cycle of rewind_i.
 module kv_queue #(
@@ -40,9 +41,9 @@ module kv_queue #(
     $fatal(1, "Depth must be a power of two and at least 4 in %m");
   end
 
-  // Modulo 2 Depth: write - done is what is held, take - done what is being tried.
+  // Modulo 2 Depth: write - done is the number of held requests, take - done of those being tried.
   logic [Bits:0] write_q, take_q, done_q, held;
-  // rewind_i is late: what it meets is there.
+  // rewind_i arrives late in the cycle, and the other inputs are early.
   `YOSYS_KEEP
   logic [Bits:0] onward;
   assign held    = write_q - done_q;
@@ -53,7 +54,7 @@ module kv_queue #(
     if (valid_i) write_q <= write_q + 1'b1;
     take_q <= rewind_i ? done_q : onward;
     if (done_i) done_q <= done_q + 1'b1;
-    // Of what was held a cycle ago, since much depends on it: what came then may be one more.
+    // It uses the count of the cycle before, since much depends on it. One more may have come since.
     room_o <= held < (Bits + 1)'(Depth - 3);
     if (rst_i) begin
       write_q <= '0;

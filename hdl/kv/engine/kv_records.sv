@@ -4,12 +4,12 @@
 
 /// The engine's memories: lanes, notes, filters of buckets, the window.
 ///
-/// Behaviour: all are asked at once (entered_i). What a decision changes in them is registered, and written a cycle later. A decision may change
-/// two cells of the filter, the second one a cycle after the first. again_i asks for the filter of the note's bucket, in the cycle after
-/// that. A place of the window is in use a cycle after what is there can be read, and is in use no more as late. clear_i clears what is at
-/// its address of lanes, notes and filters.
+/// Behaviour: all are read at once (entered_i). A decision's changes are registered, and written a cycle later. A
+/// decision may change two cells of the filter, the second one a cycle after the first. again_i reads the filter of the
+/// note's bucket, in the cycle after that. A place of the window counts as used one cycle after its content can be
+/// read, and as free with the same delay. clear_i clears lanes, notes and filters at its address.
 /// Latency: entered_i to records_o 1 cycle, to answered_o 0; again_i to its filter 1; decision to the memories 2, to in_use_o 3.
-/// Reset: nothing is under way; no place of the window is in use. The rest is cleared by clear_i.
+/// Reset: nothing is in progress, and no place of the window is used. clear_i clears the rest.
 /// Requirements: no decision changes a filter in the cycle after one that changes two; none while clear_i.
 module kv_records
   import kv_frame_pkg::*;
@@ -139,7 +139,8 @@ module kv_records
     window_write_q  <= decision_i.window;
     window_at_q     <= decision_i.window_place;
     window_clear_q  <= decision_i.window_clear;
-    // Who asks for the entry a cycle before it is there looks here a cycle later, and must not find it in use.
+    // A reader that asks for the entry a cycle before it is written looks here a cycle later, and must not find it in
+    // use.
     in_use_at_q     <= window_at_q;
     in_use_change_q <= window_put_q || window_clear_q;
     in_use_q        <= window_put_q;
@@ -151,7 +152,7 @@ module kv_records
     answered_put_q <= decision_i.answered_put;
     answered_write_q <= decision_i.answered;
 
-    // Two cells in two cycles: nobody else writes in the second.
+    // Two cells in two cycles: there is no other write in the second cycle.
     filter_put_q <= decision_i.filter_put || filter_second_q || clear_i.valid;
     filter_write_q <= filter_second_q ? filter_second_write_q : decision_i.filter;
     filter_at_q <= clear_i.valid ? clear_i.at : filter_second_q ? filter_second_at_q : filter_cell(looked_i.bucket);

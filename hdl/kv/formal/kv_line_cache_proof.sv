@@ -2,11 +2,11 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Of kv_line_cache: a hit shows the last write, whatever memory, jobs, fills and look-ups do meanwhile.
+/// Proof of kv_line_cache: a hit shows the last write, for any behaviour of memory, jobs, fills and look-ups.
 ///
-/// Two buckets of one group that share a place of the cache. Of one way of the first, each write has a number, which is its header. Memory
-/// makes a write effective some time between its job and its end, and reads a line some time between the question and the answer. No line is
-/// announced: what is announced is looked up like what is wanted, and nobody waits for it.
+/// Two buckets of one group that share a place of the cache. Each write of one way of the first has a number, which is
+/// its header. Memory makes a write effective between its job and its end, and reads a line between the request and the
+/// answer. No line is announced. An announced line is looked up like a wanted one, and no request waits for it.
 module kv_line_cache_proof
   import kv_core_pkg::*;
   import kv_memory_pkg::*;
@@ -110,7 +110,8 @@ module kv_line_cache_proof
           way: write_way_q,
           header: write_watched ? header_of(put_q) : '0
       };
-  // It knows of jobs that were put in before the question, which came a cycle ago; of those of other ways or the other bucket, too.
+  // It knows jobs that were put in before the question, which came a cycle ago, including those of other ways or the
+  // other bucket.
   assign fill_wait = put2_q != end_q || wait_i;
   always_ff @(posedge clk_i) begin
     if (put_watched) put_q <= put_q + 1'b1;

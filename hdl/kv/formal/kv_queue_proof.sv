@@ -2,10 +2,10 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Of kv_queue: requests are offered in order, each until it was taken; a rewind offers exactly what was taken and is not done, from the
-/// oldest on, and nothing else is offered twice.
+/// Proof of kv_queue: requests are offered in order, each until it was taken. A rewind offers exactly the requests that
+/// were taken and are not done, from the oldest on. No other request is offered twice.
 ///
-/// One request, any, is watched on its way: watch_i says which.
+/// The proof follows one arbitrary request; watch_i selects it.
 module kv_queue_proof #(
     parameter int unsigned Width = 3,
     parameter int unsigned Depth = 4
@@ -34,7 +34,7 @@ module kv_queue_proof #(
       .*
   );
 
-  // How many are there, and how many of them were taken, as a listener knows it.
+  // The number of requests, and how many of them were taken, by the count of an observer.
   count_t held_q, taken_q;
   `RESET_FIRST
   `ASSUME(comes_with_room, !valid_i || room_o)
@@ -42,7 +42,7 @@ module kv_queue_proof #(
   `ASSUME(done_was_taken, !done_i || taken_q != '0)
   `ASSUME(done_or_rewind, !(done_i && rewind_i))
 
-  // The watched request: how many were before it when it came, of those that are not done.
+  // The watched request: the number of earlier requests that are not done.
   logic watching_q, put_q;
   count_t ahead_q;
   logic [Width-1:0] request_q, late_q;

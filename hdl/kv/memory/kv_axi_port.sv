@@ -5,24 +5,25 @@
 
 /// One port of memory: an AXI3 master of 256 bits, for words of 64 bytes.
 ///
-/// Behaviour: a read of 1 to 8 words is one burst; its words come out in order. A write is one burst, its words taken from the word stream in the
-/// order of the commands; or of one beat, for 16 bytes of it (way). write_done_o when memory has answered. Reads are asked for only
-/// when the return fifo has room for them (of 8, if it is 16 deep or more), so that the memory is never kept waiting (the fifo's depth is what may be on its way).
-/// Reads and writes do not wait for each other. A line needs no room: it goes past the fifo to `line`, with its tag, and holds up memory until it is
-/// taken there.
+/// Behaviour: a read of 1 to 8 words is one burst; its words come out in order. A write is one burst, with its words
+/// taken from the word stream in the order of the commands, or one beat for 16 bytes of a word (way). write_done_o when
+/// memory has answered. Reads are requested only when the return fifo has room for them (for 8, if it is 16 deep or
+/// more), so memory never waits (the fifo's depth limits the words in flight). Reads and writes do not wait for each
+/// other. A line needs no room. It bypasses the fifo to `line`, with its tag, and blocks memory until it is taken
+/// there.
 /// Latency: command in to ARVALID or AWVALID 1 cycle, word in to WVALID 1; second half of a word at R to word out 1, or 2 from block RAM, to line 1.
 /// Paths: line_ready to RREADY; BVALID to write_done_o; R and B to error_o. After line_ready the upper half of line.data, and line.tag, stay for a
 /// cycle.
-/// Reset: forgets everything. What the memory still answers must have come before it ends.
-/// Requirements: addresses are multiples of 64, with `way` of 32; no burst crosses a 4 KiB boundary; RLAST and identifiers are not looked at, since
-/// all transactions have identifier 0 and come in order (AXI3, A5.3).
+/// Reset: forgets everything. Memory's outstanding answers must have come before it ends.
+/// Requirements: addresses are multiples of 64, with `way` of 32. No burst crosses a 4 KiB boundary. RLAST and
+/// identifiers are ignored, since all transactions have identifier 0 and come in order (AXI3, A5.3).
 module kv_axi_port
   import kv_core_pkg::*;
   import kv_memory_pkg::*;
 #(
-    /// Words that may be on their way from memory; a power of two, at least 8.
+    /// Words that may be in flight from memory; a power of two, at least 8.
     parameter int unsigned ReadDepth  = 64,
-    /// Writes that may be on their way.
+    /// Writes that may be in flight.
     parameter int unsigned WriteDepth = 16
 ) (
     input wire clk_i,
@@ -71,7 +72,7 @@ module kv_axi_port
   `YOSYS_KEEP
   logic many, room;
   logic may_ask;
-  // With what is late last.
+  // The late inputs come last.
   `YOSYS_KEEP
   logic [CreditWidth-1:0] credit_more, credit_less;
   assign credit_more = credit_q + CreditWidth'(word_take);
@@ -85,7 +86,8 @@ module kv_axi_port
   assign read_ready  = may_ask && (read.line || many || room);
   assign read_take   = read_valid && read_ready;
 
-  // Not a stream_register: with one, Yosys makes the joined core's longest path, through read_ready, a LUT longer.
+  // Not a stream_register, because with one, Yosys makes the joined core's longest path, through read_ready, one LUT
+  // longer.
   always_ff @(posedge clk_i) begin
     if (!ar_valid_q || m_axi_resp.ar_ready) ar_valid_q <= read_take;
     if (read_take) ar_q <= '{addr: read.address, len: {words, 1'b1}};
@@ -98,7 +100,7 @@ module kv_axi_port
   assign m_axi_req.ar = ar_q;
   assign m_axi_req.ar_valid = ar_valid_q;
 
-  // What is on its way.
+  // Words in flight.
   typedef struct packed {
     logic line;
     logic first;

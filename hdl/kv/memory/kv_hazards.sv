@@ -2,19 +2,21 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Which jobs of memory get in each other's way: a value's read and a write of one group of buckets, and a line's fill and a write.
+/// Which jobs of memory conflict: a value's read and a write of one group of buckets, and a line's fill and a write.
 ///
-/// Behaviour: jobs are put in and taken in order. All writes have numbers, and so have all reads of values. Two tables say of each group which
-/// number its last write and its last read have. A job that is put in is told the number of the last job before it of its group and of the other
-/// kind, and waits at the head (head_wait_o) while that is under way: a write from when it was taken until memory has answered, a
-/// read from when it has begun until its value has been delivered. Both end in order, so that comparing a number with that of
-/// the oldest under way is enough. A question whether a write of a group is here, taken or not (fill_wait_o), is answered likewise.
-/// Numbers have 12 bits. A group that nobody has used for 4096 jobs may be told a number that is in use again: somebody waits in vain
-/// for a time, and nobody for ever, since only what is under way counts.
-/// Latency: head_wait_o is of what was put in, begun and ended before the cycle; fill_wait_o comes a cycle after the question, and knows of
-/// writes that were put in before the question.
+/// Behaviour: jobs are put in and taken in order. All writes have numbers, and so have all reads of values. For each
+/// group, two tables have the numbers of its last write and its last read. A new job gets the number of the last job
+/// before it of its group and of the other kind. It waits at the head (head_wait_o) while that one is in flight: a
+/// write from when it was taken until memory has answered, a read from when it has begun until its value has been
+/// delivered. Both kinds end in order, so a comparison with the number of the oldest one in flight is enough. The
+/// question whether a write of a group is here, taken or not (fill_wait_o), is answered the same way. Numbers have 12
+/// bits. A group without a job for the last 4096 jobs may get a number that is in use again. Then a job waits in vain
+/// for some time, but not for ever, since only jobs in flight count.
+/// Latency: head_wait_o covers jobs that were put in, begun and ended before the cycle. fill_wait_o comes a cycle after
+/// the question, and covers writes that were put in before the question.
 /// Reset: forgets everything.
-/// Requirements: nothing is put in that is full; only what is there is taken, begun and ended. There are never more than Jobs jobs.
+/// Requirements: nothing is put in when full. Only present jobs are taken, begun and ended. There are never more than
+/// Jobs jobs.
 module kv_hazards
   import kv_core_pkg::*;
   import kv_memory_pkg::*;
@@ -112,14 +114,14 @@ module kv_hazards
     end
   end
 
-  // Is what has this number under way, if so many are and the oldest of them has that one?
+  // Whether the job with this number is in flight, given the count and the number of the oldest one.
   function automatic logic under_way(number_t number, number_t oldest, logic [6:0] count);
     number_t ahead;
     ahead = number - oldest;
     return ahead[NumberBits-1:6] == '0 && {1'b0, ahead[5:0]} < count;
   endfunction
 
-  // ---- the last job of each group and kind: the job's own number is written, that of the other kind read
+  // ---- the last job of each group and kind: the job's own number is written, and the number of the other kind is read
 
   number_t last, last_write;
   simple_dual_port_ram #(
@@ -148,7 +150,7 @@ module kv_hazards
   );
   assign fill_wait_o = under_way(last_write, write_end_q, 7'(written_q));
 
-  // ---- whom each job waits for, known a cycle after it was put in
+  // ---- the jobs that each job waits for, known a cycle after it was put in
 
   logic [JobBits-1:0] told_at_q, head_q;
   logic told_q, head_is_new;

@@ -2,26 +2,29 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// A host's way into the card's memory, through one of the core's ports of it: AXI4 of 512 bits beside the core's AXI3 of 256.
+/// A host's path into the card's memory, through one of the core's memory ports: AXI4 of 512 bits beside the core's
+/// AXI3 of 256.
 ///
-/// Behaviour: while the host asks for nothing, the core and the memory are joined by wires. A host's read is cut into bursts of up to eight words of 64
-/// bytes, its write into one burst for each word; each goes when the core asks for nothing in that direction, and holds the core's commands back until memory has
-/// taken it: a read for as long as ARREADY is low, a write for two beats of data at least. Answers come in the order of the commands, as the core's ports
-/// want it, and are told apart by that order. One burst of the host's is under way in each direction; the memory's errors become SLVERR, and the core sees
-/// none of them.
+/// Behaviour: while the host makes no request, wires join the core and the memory. A host's read is cut into bursts of
+/// up to eight words of 64 bytes, and its write into one burst for each word. Each goes when the core makes no request
+/// in that direction, and blocks the core's commands until memory has taken it: a read for as long as ARREADY is low, a
+/// write for at least two beats of data. Answers come in the order of the commands, as the core's ports need, and that
+/// order tells them apart. One burst of the host is in flight in each direction. The memory's errors become SLVERR, and
+/// the core sees none of them.
 /// Latency: the core's signals 0 cycles. The host's ARVALID to memory's 2, the second beat of a word there to RVALID 3; its WVALID to memory's 2.
 /// Paths: core_i and memory_i to core_o and memory_o.
-/// Reset: forgets everything. What memory still answers must have come before it ends.
-/// Requirements: the host's bursts are INCR of whole words (AxSIZE 6; the first may begin within one), at most 64 beats, and cross no 4 KiB. The core has at
-/// most 32 bursts of each kind under way. Nothing keeps what the host writes and what the core holds in its cache alike: a host writes a table while its core is in
-/// no epoch and has still to clear its cache.
+/// Reset: forgets everything. Memory's outstanding answers must have come before it ends.
+/// Requirements: the host's bursts are INCR of whole words (AxSIZE 6; the first may begin within one), at most 64
+/// beats, and cross no 4 KiB. The core has at most 32 bursts of each kind in flight. Nothing keeps the host's writes
+/// consistent with the core's cache. A host writes a table only while its core is in no epoch and still has to clear
+/// its cache.
 module kv_host_path
   import kv_core_pkg::*;
 #(
     /// The bundles of the host's bus: see axi.svh; addresses of AddressBits.
     parameter type axi_req_t = axi_pkg::axi_req_t,
     parameter type axi_resp_t = axi_pkg::axi_resp_t,
-    /// Of reads at memory, at once; a power of two, at most 16.
+    /// Bursts of reads at memory, at once. A power of two, at most 16.
     parameter int unsigned Bursts = 4
 ) (
     input wire clk_i,
@@ -56,7 +59,7 @@ module kv_host_path
   logic r_last, r_give;
 
   assign piece   = to_ask_q > 7'd8 ? 4'd8 : to_ask_q[3:0];
-  // Not in the cycle in which one is taken, so that the core gets a turn.
+  // Not in the cycle in which a burst is taken, so that the core gets a turn.
   assign ar_set  = reading_q && to_ask_q != '0 && read_room && !ar_mine_q && !core_i.ar_valid;
   assign ar_take = ar_mine_q && memory_i.ar_ready;
 

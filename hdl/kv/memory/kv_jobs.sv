@@ -5,11 +5,13 @@
 
 /// Jobs of memory in their order, and the bursts of the first.
 ///
-/// Behaviour: a value is cut into pieces of 2^piece_bits words, a burst each; piece j of location x = {bucket, way} is at value_base + 1024 x +
-/// 64 j 2^piece_bits and travels on channel (j + x) mod Channels; only as many words as the length needs. A line is at line_base + 64 bucket, its
-/// ways 16 bytes each, and travels on channel bucket mod Channels; a write changes one way, or clears all of it. Jobs start in order. A read waits
-/// while a write of its group has started and not ended; a write waits while a read of its group is on its way: so each sees exactly
-/// what the jobs before it left (kv_hazards). A burst a cycle: the value's, then the way's. Where a burst is written, its piece goes to the words' feeder.
+/// Behaviour: a value is cut into pieces of 2^piece_bits words, with a burst for each. Piece j of location x = {bucket,
+/// way} is at value_base + 1024 x + 64 j 2^piece_bits and uses channel (j + x) mod Channels. There are only as many
+/// words as the length needs. A line is at line_base + 64 bucket, with 16 bytes for each way, and uses channel bucket
+/// mod Channels. A write changes one way, or clears the whole line. Jobs start in order. A read waits while a write of
+/// its group has started and not ended. A write waits while a read of its group is in flight. So each sees exactly the
+/// results of the jobs before it (kv_hazards). It makes a burst in each cycle: the value's, then the way's. For each
+/// write burst, its piece goes to the words' feeder.
 /// Latency: job in to read_valid or write_valid 1 cycle.
 /// Paths: job.write to job_ready; read_ready, write_ready and piece_ready to read_begin_o; piece_ready to write_valid.
 /// Reset: forgets everything.
@@ -23,9 +25,9 @@ module kv_jobs
     parameter int unsigned Channels = 2,
     /// Jobs that wait; a power of two.
     parameter int unsigned Jobs = 32,
-    /// Writes, waiting or under way; a power of two.
+    /// Writes, waiting or in progress; a power of two.
     parameter int unsigned Writes = 32,
-    /// Reads on their way; a power of two.
+    /// Reads in flight; a power of two.
     parameter int unsigned Reads = 64
 ) (
     input wire clk_i,
@@ -82,7 +84,7 @@ module kv_jobs
   endfunction
   // verilator lint_on UNUSEDSIGNAL
 
-  // What the queue keeps of a job.
+  // The part of a job that the queue keeps.
   typedef struct packed {
     logic write;
     bucket_t bucket;
@@ -156,7 +158,7 @@ module kv_jobs
       .read_begin_i(read_begin_o)
   );
 
-  // ---- the first job: a burst a cycle, its value's, then its way's
+  // ---- the first job: a burst in each cycle, its value's, then its way's
 
   logic [NumberBits-1:0] number_q;  // of the piece
   logic asked_q;  // for all of the value
@@ -192,8 +194,8 @@ module kv_jobs
       };
   assign reading_o = '{way: head.way, last: {head.last_number, head.last_words[BurstBits-1:0]}};
 
-  // Whether a job's group must wait is late, so it meets everything else last. What is kept is so that Yosys, which counts small LUTs for
-  // less, does not make two or three of one.
+  // Whether a job's group must wait is known late, so it is combined with the other inputs last. `keep` stops Yosys
+  // from making two or three LUTs of one, because it counts small LUTs for less.
   `YOSYS_KEEP
   logic read_may, write_may, read_able, write_able, nothing, step_last;
   `YOSYS_KEEP

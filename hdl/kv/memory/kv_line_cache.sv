@@ -5,30 +5,33 @@
 
 /// A cache of bucket lines: direct-mapped, written through, a memory for each of a line's four ways.
 ///
-/// Behaviour: lookup_i finds its line, or not, two cycles later. Any look-up that does not find its line asks memory for it (a fill), at
-/// once or not at all. Lines are looked up for lookup_i; else for want_i, again and again, until here_o says that the wanted line is there, which has
-/// to be looked up then; else for what was announced, once; in a cycle of line_write_i nothing is. No fill is asked for while another is on its way
-/// for its group, while a write to its group is queued or under way (fill_wait_i), or when Fills are on their way. line_write_i changes one way of a
-/// line that was looked up for that (changes), through the port of the look-ups. Fills have the other port: a line that comes is written in two
-/// cycles, half a line in each. line_write_i makes the fills of its group that are on their way worthless: they are thrown away when they come.
-/// clear_i empties the cache, as reset does, for 2^LineCacheBits cycles of clearing_o; meanwhile every look-up fails and asks for nothing.
+/// Behaviour: lookup_i finds its line, or not, two cycles later. A look-up that does not find its line requests it from
+/// memory (a fill), at once or not at all. Lines are looked up in this order. First comes lookup_i. Then comes want_i,
+/// repeatedly, until here_o says that the wanted line is there, and it must be looked up then. Then come announced
+/// lines, once each. There is no look-up in a cycle of line_write_i. No fill is requested while another one for its
+/// group is in flight, while a write to its group is queued or in flight (fill_wait_i), or when Fills are in flight.
+/// line_write_i changes one way of a line that was looked up for that (changes), through the port of the look-ups.
+/// Fills have the other port: a line is written in two cycles, half a line in each. line_write_i invalidates the fills
+/// of its group in flight, and they are dropped when they come. clear_i empties the cache, as reset does, for
+/// 2^LineCacheBits cycles of clearing_o. In that time every look-up fails and requests nothing.
 /// Latency: lookup_i to found_o 2 cycles; a look-up that fails to fill_valid 3; a line at line_valid to here_o 1.
-/// Reset: forgets what is under way and empties the cache.
-/// Requirements: line_write_i of a line that was looked up with `changes` five cycles before, and was there; not with lookup_i, and not while
-/// clearing_o; no other look-up with `changes` came in the cycle after that one. fill_wait_i comes a cycle after fill_group_o, and is high for those
-/// that are asked for after line_write_i because of the write that takes the line to memory. line_base_i is a multiple of 4096 and changes only while
-/// clearing. The upper half of line.data, and line.tag, stay for one cycle more after line_ready.
+/// Reset: forgets work in progress and empties the cache.
+/// Requirements: line_write_i is for a line that was looked up with `changes` five cycles before, and was there; not
+/// with lookup_i, and not while clearing_o; no other look-up with `changes` came in the cycle after that one.
+/// fill_wait_i comes a cycle after fill_group_o, and is high for fills that are requested after line_write_i, because
+/// of the write that takes the line to memory. line_base_i is a multiple of 4096 and changes only while clearing. The
+/// upper half of line.data, and line.tag, stay for one cycle more after line_ready.
 ///
-/// Why a line here is never older than memory's, as changed by all writes that were queued: a fill's line is as old as its question. A write
-/// that was queued before the question keeps it from being asked; one after throws its answer away, also while that is written (its
-/// tag is then written as that of nothing). A look-up takes two cycles to its
-/// decision: a fill that ends keeps its group for two more, so that a failure from before it leads to nothing, and nothing is
-/// asked for in the cycle of a write.
-/// Why line_write_i changes the right line: it was there when it was read. If a fill has taken its place since (lost), nothing is there afterwards.
-/// Up to two lines wait for that, each for two cycles in a register of the younger and for two in one of the older, where its place is
-/// compared with what comes.
-/// Why no line is half one, half another: the tag is written with the second half, and a read in the cycle of the first
-/// fails. In the cycle of the second it gets both, since the RAM gives it what is written. No deadlock: a fill waits for memory alone.
+/// Why a line here is never older than memory's, with all queued writes: a fill's line is as old as its request. A
+/// write that was queued before the request prevents it. A write after the request drops its answer, also while that is
+/// being written (its tag is then written as empty). A look-up takes two cycles to its decision. A fill that ends keeps
+/// its group for two more, so an earlier miss has no effect, and nothing is requested in the cycle of a write.
+/// Why line_write_i changes the right line: the line was there when it was read. If a fill has taken its place since
+/// (lost), the place is empty afterwards. Up to two lines wait for that, each for two cycles in a register of the
+/// younger and for two in one of the older. There its place is compared with arriving fills.
+/// Why no line is half old and half new: the tag is written with the second half, and a read in the cycle of the first
+/// fails. In the cycle of the second a read gets both halves, since the RAM returns the written data. No deadlock: a
+/// fill waits only for memory.
 module kv_line_cache
   import kv_core_pkg::*;
   import kv_memory_pkg::*;
@@ -37,7 +40,7 @@ module kv_line_cache
     parameter int unsigned LineCacheBits = 12,
     /// Of memory: 1, 2 or 4.
     parameter int unsigned Channels = 2,
-    /// Lines that may be on their way from memory; a power of two, at most 16.
+    /// Lines that may be in flight from memory; a power of two, at most 16.
     parameter int unsigned Fills = 16,
     /// Announcements that wait; a power of two.
     parameter int unsigned Announcements = 32,
@@ -57,7 +60,7 @@ module kv_line_cache
     input  wire lookup_t lookup_i,
     output found_t       found_o,
 
-    /// The line was not there, and nothing else is to be done. May end or change at any time.
+    /// The line was absent, and there is no other work for it. May end or change at any time.
     input  wire want_t want_i,
     output logic       here_o,
 
@@ -196,7 +199,7 @@ module kv_line_cache
   );
 
   logic hit, torn_q;
-  // Whatever is compared here, is so by threes of bits, as in same_word.
+  // All comparisons here use threes of bits, as in same_word.
   assign hit         = there && same_word(32'(tag), 32'(tag_of(look2_q.bucket))) && !clearing_o;
   assign found_o.hit = look2_q.read && hit && !torn_q;
 
@@ -262,7 +265,7 @@ module kv_line_cache
     end
   end
 
-  // What has not been asked yet: at most Fills, so there is room.
+  // Fills that have not been requested yet: at most Fills, so there is room.
   logic asking_valid, asking_take, asking_ready;
   logic [FillBits-1:0] asking_index;
   bucket_t asking, filled_bucket;
@@ -304,7 +307,7 @@ module kv_line_cache
       .read_data_o(filled_bucket)
   );
 
-  // ---- what has come: a half of it in each cycle, the second one from the same channel
+  // ---- arrived data: half a line in each cycle, the second half from the same channel
 
   channel_t first_from, from_q;
   `YOSYS_KEEP
@@ -330,7 +333,7 @@ module kv_line_cache
   assign filled_good  = filled_worth && !(line_write_i.write && near);
   assign fill_first   = filled_good;
   assign fill_second  = second_q && good_q;
-  // Of the very line, lost says the same through the other port: so it does not matter whose write comes last.
+  // For the line itself, lost says the same through the other port, so the order of the two writes does not matter.
   assign fill_there   = !clearing_o && !clear_i && !(line_write_i.write && near);
   assign fill_is      = tag_of(filled_bucket);
   assign fill_at      = clearing_o ? clear_q : index_t'(filled_bucket);
@@ -343,8 +346,8 @@ module kv_line_cache
     if (rst_i) second_q <= 1'b0;
   end
 
-  // Whether a fill began to take the place of a line in the very cycle in which that was read; and whether one has begun to, since, of those
-  // that may be written: 2 and 3 cycles after it was read in young, 4 and 5 in old.
+  // Whether a fill began to replace a line in the very cycle of its read; and whether one has begun since, for lines
+  // that may be written: 2 and 3 cycles after the read in young, 4 and 5 in old.
   index_t first_at_q, young_at_q, old_at_q;
   logic began, young_gone_q, young_gone, old_gone_q, changes3_q;
   assign began      = second_q && good_q;

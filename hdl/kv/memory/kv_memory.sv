@@ -4,21 +4,24 @@
 
 /// The kv core's side of memory: lines with a cache, values, and the ports of memory.
 ///
-/// Behaviour: lines (kv_line_cache) go before values. Values that are read come out in the order of their jobs at word_*; of a value of no bytes,
-/// nothing. A write takes its value from the pool, behind the parser that may still fill it; job_done_o, in the order of the jobs, when memory has answered
-/// for all of it. A read shows what the jobs before it wrote and nothing that those after it write (kv_jobs). Any address is reached through any
-/// of Channels ports (kv_axi_port); kv_jobs says which one takes what. error_o rises when memory answers with an error and stays until clear_i.
-/// Latency: job in (a read, nothing else under way) to ARVALID 2 cycles; a word's second beat at R to word_* 1 (ReadDepth up to 64, in LUTs) or 2
-/// (in block RAM); a write's job to WVALID 4; memory's last answer to job_done_o 0. A line that is not there: lookup_i to ARVALID 4 cycles, its second
-/// beat at R to here_o 2.
+/// Behaviour: lines (kv_line_cache) have priority over values. Read values come out in the order of their jobs at
+/// word_*. A value of no bytes gives no word. A write takes its value from the pool, behind the parser that may still
+/// fill it. job_done_o comes in the order of the jobs, when memory has answered for the whole job. A read shows the
+/// writes of the jobs before it, and none of those after it (kv_jobs). Any of Channels ports (kv_axi_port) reaches any
+/// address, and kv_jobs assigns them. error_o rises when memory answers with an error and stays until clear_i.
+/// Latency: job in (a read, nothing else under way) to ARVALID 2 cycles; a word's second beat at R to word_* 1
+/// (ReadDepth up to 64, in LUTs) or 2 (in block RAM); a write's job to WVALID 4; memory's last answer to job_done_o 0.
+/// For a missing line: lookup_i to ARVALID 4 cycles, its second beat at R to here_o 2.
 /// Paths: job.write to job_ready, BVALID to job_done_o, word_ready to nothing outside.
-/// Reset: forgets everything, and empties the cache. What memory still answers must have come before it ends.
+/// Reset: forgets everything, and empties the cache. Memory's outstanding answers must have come before it ends.
 /// Requirements: bases are multiples of 4096 and change only when all is quiet. A line goes to the cache (line_write_i) in the cycle after the job
 /// that takes it to memory is accepted, or later. A place of the pool stays its write's until job_done_o.
 ///
-/// No deadlock: memory's answers are always taken: values have room of their own before they are asked for, and lines go past them. Jobs start in
-/// order, so the words in a return fifo are of values not younger than any that waits for room in one, and the oldest value's pieces have all been asked for or are
-/// next: the word stream's taker alone decides. A write waits for reads before it (which wait for that taker), for memory, and for the parser.
+/// No deadlock: memory's answers are always taken. Values have reserved room before they are requested, and lines
+/// bypass them. Jobs start in order, so the words in a return fifo belong to values that are not younger than any value
+/// that waits for room in one. All pieces of the oldest value have been requested or are next. So only the taker of the
+/// word stream decides. A write waits only for reads before it (which wait for that taker), for memory, and for the
+/// parser.
 module kv_memory
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -28,11 +31,11 @@ module kv_memory
     parameter int unsigned Channels = 2,
     /// 2^n lines in the cache.
     parameter int unsigned LineCacheBits = 12,
-    /// Words of values that may be on their way, for each channel; a power of two, at least 8. Above 64 in block RAM.
+    /// Words of values that may be in flight, for each channel. A power of two, at least 8. Above 64 in block RAM.
     parameter int unsigned ReadDepth = 128,
-    /// Jobs that write, waiting or under way; a power of two.
+    /// Jobs that write, waiting or in progress; a power of two.
     parameter int unsigned Writes = 32,
-    /// Values on their way; a power of two.
+    /// Values in flight; a power of two.
     parameter int unsigned Reads = 64
 ) (
     input wire clk_i,
@@ -41,7 +44,7 @@ module kv_memory
     input  wire address_t line_base_i,
     input  wire address_t value_base_i,
     output logic          error_o,
-    /// That, or the error comes in this cycle: it may be the answer that job_done_o is for.
+    /// Error_o, or the error comes in this cycle. It may be the answer for job_done_o.
     output logic          fails_o,
 
     // Lines: kv_line_cache.
@@ -53,7 +56,7 @@ module kv_memory
     input  wire want_t       want_i,
     output logic             here_o,
     input  wire line_write_t line_write_i,
-    /// A write to the group that was looked up for two cycles ago, put in a cycle ago or earlier, waits or is under way.
+    /// A write to the group of the look-up two cycles ago, put in a cycle ago or earlier, waits or is in flight.
     output logic             group_busy_o,
 
     // Jobs: kv_jobs.

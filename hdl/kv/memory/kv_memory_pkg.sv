@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the blocks of kv_memory pass to each other: docs/kv-core.md.
+/// Types that the blocks of kv_memory exchange: docs/design/kv-core.md.
 package kv_memory_pkg;
 
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
 
-  // A package is for many modules, none of which uses all of it.
+  // Many modules use the package, but each uses only a part.
   /* verilator lint_off UNUSEDPARAM */
 
   // ---- jobs
 
-  /// Jobs of one kind that may be under way at most, and the place of one among them.
+  /// The largest number of jobs of one kind in progress, and the place of one among them.
   localparam int unsigned MostJobs = 64;
   typedef logic [$clog2(MostJobs)-1:0] job_index_t;
 
@@ -22,7 +22,7 @@ package kv_memory_pkg;
     job_index_t oldest;  // its place
   } ring_t;
 
-  /// What a job that is put in wants of its group.
+  /// A new job's needs from its group.
   typedef struct packed {
     logic   put;
     logic   write;
@@ -43,7 +43,7 @@ package kv_memory_pkg;
   endfunction
   /* verilator lint_on UNUSEDSIGNAL */
 
-  /// Words of a piece of a value, which is one burst; 2^n. Small ones begin while the rest still arrives.
+  /// Words of a value's piece, which is one burst: 2^n. Small pieces begin while the rest still arrives.
   function automatic int unsigned piece_bits(int unsigned channels);
     return channels == 1 ? 3 : 2;
   endfunction
@@ -65,7 +65,7 @@ package kv_memory_pkg;
 
   // ---- the ports of memory: kv_axi_port
 
-  /// Lines that may be on their way at most, and which of them one is.
+  /// The largest number of lines in flight, and the index of one.
   localparam int unsigned MostFills = 16;
   typedef logic [$clog2(MostFills)-1:0] fill_tag_t;
 
@@ -102,7 +102,7 @@ package kv_memory_pkg;
     logic way;  // one beat, which is half a word: 16 bytes are written
   } write_burst_t;
 
-  /// A word of such a burst: two beats; or one, for a way.
+  /// A word of such a burst: two beats, or one for a way.
   typedef struct packed {
     logic [511:0] data;
     logic last;  // of the burst

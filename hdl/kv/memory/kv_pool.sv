@@ -3,11 +3,13 @@
 `include "assertions.svh"
 `include "attributes.svh"
 
-/// Values on their way: 64 places of 1 KiB, and which of them are free.
+/// Values in transit: 64 places of 1 KiB, and the free ones among them.
 ///
-/// Behaviour: place_o names the next free place while it is valid; take_i takes it, and another is there in the next cycle. Anybody who
-/// holds a place gives it back with an element of free_i. Two readers, independent of each other, each with a copy of the memory.
-/// Latency: written in one cycle, it can be read from the next on; reading 1 cycle, and the word stays until the next read.
+/// Behaviour: place_o names the next free place while it is valid. take_i takes it, and another one is there in the
+/// next cycle. An owner returns a place with an element of free_i. Two readers, independent of each other, each with a
+/// copy of the memory.
+/// Latency: a written word can be read from the next cycle on; reading takes 1 cycle, and the word stays until the next
+/// read.
 /// Reset: all places are free.
 /// Requirements: a place is given back once, and not read or written after that.
 module kv_pool
@@ -16,7 +18,7 @@ module kv_pool
 #(
     /// Places kept back: place_o.plenty is low when no more than these are free.
     parameter int unsigned Reserve = 16,
-    /// Who may give places back, at once.
+    /// Number of users that may give places back at once.
     parameter int unsigned Freers  = 3
 ) (
     input wire clk_i,
@@ -40,7 +42,8 @@ module kv_pool
     $fatal(1, "Freers must be at least 1 in %m");
   end
 
-  // Free places but for the one on offer: those that nobody has had since reset, and a list for each of who gives back.
+  // Free places other than the one on offer: never-used places, plus one list of free places for each block that
+  // returns them.
   logic [6:0] fresh_q;
   logic [Freers-1:0][5:0] put_q, take_q;
   place_t [Freers-1:0] oldest;
@@ -52,7 +55,7 @@ module kv_pool
   logic [6:0] count_q;  // free places, with the one on offer
   logic offer_q;
   place_t place_q, next;
-  // take_i is late: what it meets is there.
+  // take_i arrives late in the cycle, and the other inputs are early.
   `YOSYS_KEEP
   logic found;
   logic fresh, move;
@@ -62,7 +65,7 @@ module kv_pool
   assign move    = !offer_q || take_i;
   assign place_o = '{valid: offer_q, plenty: count_q > 7'(Reserve), place: place_q};
 
-  // A list never holds all places, since one of them has been offered before: 64 entries do not look like none.
+  // A list never holds all places, since one of them has been offered before. So 64 entries cannot look like none.
   for (genvar i = 0; i < Freers; i++) begin : gen_list
     assign differs[i] = {put_q[i][5:3] != take_q[i][5:3], put_q[i][2:0] != take_q[i][2:0]};
     assign some[i] = differs[i] != '0;
@@ -152,6 +155,7 @@ module kv_pool
 
   `ASSERT(taken_from_offer, !take_i || offer_q, "a place was taken that was not on offer")
   `ASSERT(freed_once, (given & ~held_q) == '0, "a free place was given back")
+  `ASSERT(freed_by_one, 7'($countones(given)) == given_count, "two gave the same place back")
   `ASSERT(count_right, count_q <= 7'(Places), "more free places than there are")
 
 endmodule

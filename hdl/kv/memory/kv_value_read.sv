@@ -5,8 +5,9 @@
 
 /// Puts values that are read together again, from the channels on which their pieces come.
 ///
-/// Behaviour: values come out in the order in which they were begun (read_begin_i), at word_*; of each, first the piece on the channel of its way.
-/// value_begun_o says, in that order, that a value has begun to arrive: once for each, when or before its first word is at word_valid.
+/// Behaviour: values come out in the order in which they were begun (read_begin_i), at word_*. Each value begins with
+/// the piece on the channel of its way. value_begun_o says, in that order, that a value has begun to arrive: once for
+/// each, when or before its first word is at word_valid.
 /// Latency: channel's word to word_* 0 cycles; channel_begun_i to value_begun_o 1.
 /// Paths: word_valid and word_data from the channels', word_ready to the channels' and to read_end_o.
 /// Reset: forgets everything.
@@ -17,7 +18,7 @@ module kv_value_read
 #(
     /// 1, 2 or 4.
     parameter int unsigned Channels = 2,
-    /// Values on their way; a power of two.
+    /// Values in flight; a power of two.
     parameter int unsigned Reads = 64
 ) (
     input wire clk_i,
@@ -95,7 +96,8 @@ module kv_value_read
     if (rst_i) word_q <= '0;
   end
 
-  // ---- first words that are here, of values that have not been announced: of the oldest such value, on the channel of its way
+  // ---- first words that have arrived, of values that have not been announced: of the oldest such value, on the
+  // channel of its way
 
   logic [Channels-1:0][ReadBits:0] firsts_q;
   channel_t begins_on;

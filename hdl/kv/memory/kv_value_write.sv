@@ -2,11 +2,13 @@
 `default_nettype none
 `include "attributes.svh"
 
-/// Feeds the channels with the words that are written: of values, from the pool, and ways of lines, kept here with their write.
+/// Feeds the channels with the words to be written: of values, from the pool, and of ways of lines, which are kept here
+/// with their write.
 ///
-/// Behaviour: each channel has its pieces in order, and a word a cycle goes to a channel that has a piece whose word is there: the next one after the
-/// last, since a channel takes a word every other cycle. A value's words are read behind the parser that may still fill its place.
-/// Latency: a piece to data_valid 2 cycles, of which the pool's read, or that of the way, is the second.
+/// Behaviour: each channel has its pieces in order. In each cycle a word goes to a channel with a piece whose word is
+/// ready: the next channel after the last, since a channel takes a word every other cycle. A value's words are read
+/// behind the parser that may still fill its place.
+/// Latency: a piece to data_valid 2 cycles. The second is the read of the pool, or of the way.
 /// Paths: data_ready and filling_i to pool_read_o.
 /// Reset: forgets the pieces.
 /// Requirements: the place stays the write's until memory has it.
@@ -16,7 +18,7 @@ module kv_value_write
 #(
     /// 1, 2 or 4.
     parameter int unsigned Channels = 2,
-    /// Writes, waiting or under way; a power of two.
+    /// Writes, waiting or in progress; a power of two.
     parameter int unsigned Writes   = 32
 ) (
     input wire clk_i,
@@ -94,7 +96,7 @@ module kv_value_write
   assign free      = !held_q || held_take;
   assign fetch     = |feedable && free;
 
-  // Not a stream_arbiter: that keeps what it offers while nobody takes it; this chooses anew in each cycle.
+  // Not a stream_arbiter, which keeps its offer until it is taken. This chooses anew in each cycle.
   logic [Channels-1:0][Channels-1:0] ahead;  // [c][j]: j comes before c
   logic [Channels-1:0] pick;
   always_comb begin

@@ -2,10 +2,10 @@
 `default_nettype none
 `include "attributes.svh"
 
-/// Says when memory has all of a write: the oldest ends when each channel has answered for its part of it.
+/// Reports when memory has a whole write: the oldest write ends when each channel has answered for its part of it.
 ///
-/// Behaviour: of each write that is put in it keeps its tag and how many bursts it makes on each channel (as kv_jobs cuts them), and counts the channels'
-/// answers. done_o in the order of the writes.
+/// Behaviour: for each write it keeps its tag and the number of its bursts on each channel (as kv_jobs cuts them), and
+/// counts the channels' answers. done_o comes in the order of the writes.
 /// Latency: memory's last answer to done_o 0 cycles.
 /// Paths: write_done_i to done_o.
 /// Reset: forgets everything.
@@ -16,7 +16,7 @@ module kv_write_end
 #(
     /// 1, 2 or 4.
     parameter int unsigned Channels = 2,
-    /// Writes, waiting or under way; a power of two.
+    /// Writes, waiting or in progress; a power of two.
     parameter int unsigned Writes   = 32
 ) (
     input wire clk_i,
@@ -36,7 +36,7 @@ module kv_write_end
   localparam int unsigned WriteBits = $clog2(Writes);
   localparam int unsigned Pieces = ValueBeats >> piece_bits(Channels);
 
-  // What is needed to end a write: its answers, by channel.
+  // Data to end a write: its answers, by channel.
   typedef struct packed {
     job_tag_t tag;
     logic [Channels-1:0][1:0] answers;
@@ -68,7 +68,8 @@ module kv_write_end
       .read_data_o(oldest)
   );
 
-  // What it needs of a channel is late: of the answers that are there it meets two bits, and whether there are more.
+  // A channel's required count is known late. It is combined with two bits of the number of answers, and with whether
+  // there are more.
   localparam int unsigned AnswerBits = $clog2(3 * Writes + 1);
   logic [Channels-1:0][AnswerBits-1:0] answers_q;
   `YOSYS_KEEP
@@ -78,7 +79,7 @@ module kv_write_end
   always_comb begin
     for (int c = 0; c < int'(Channels); c++) begin
       plenty[c] = answers_q[c][AnswerBits-1:2] != '0;
-      // With the one that comes now.
+      // Includes the answer that comes now.
       case (oldest.answers[c])
         2'd0: answered[c] = 1'b1;
         2'd1: answered[c] = plenty[c] || answers_q[c][1:0] != '0 || write_done_i[c];

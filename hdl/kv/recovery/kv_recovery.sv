@@ -2,23 +2,27 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// What is slow or done in the background: repetition, epochs, leftovers, a node's return, an empty table. docs/kv-protocol.md,
-/// sections 5, 6, 8 and 10; docs/kv-core.md.
+/// Slow and background work: repetition, epochs, leftovers, a node's return, an empty table.
+/// docs/design/kv-protocol.md, sections 5, 6, 8 and 10; docs/design/kv-core.md.
 ///
-/// Behaviour: the arbiter of its parts; one thing at a time, in this order: a lane that is settled; a request that the engine handed on
-/// (kv_recovery_request); a leftover that is settled; a refreshed way's note; an epoch to enter or a table to clear (kv_recovery_epoch); then, in an epoch and with nothing wrong,
-/// `enter` and `entered` (kv_recovery_entered), writes in flight (kv_recovery_retry), leftovers (kv_recovery_leftover_settle), notes that somebody wants to read (kv_recovery_retry),
-/// fetching (kv_recovery_fetch). All of it is operations of the engine (kv_engine_pkg::op_e), each of which takes effect at once or not at all; the
-/// part whose turn it is goes on when there is none. An operation's cell is the only copy of what it is
-/// about: OpLook puts there what was seen, for the next one. Requests are stopped while one that was handed on is dealt with, an epoch is
-/// entered or the table is cleared, and else go on between the operations.
+/// Behaviour: it grants one part at a time, in this order: a lane that is settled; a request that the engine handed on
+/// (kv_recovery_request); a leftover that is settled; a refreshed way's note; an epoch to enter or a table to clear
+/// (kv_recovery_epoch). Then, in an epoch and without a fault: `enter` and `entered` (kv_recovery_entered), writes in
+/// flight (kv_recovery_retry), leftovers (kv_recovery_leftover_settle), notes in buckets that a client wants to read
+/// (kv_recovery_retry), fetching (kv_recovery_fetch). All work is done by operations of the engine
+/// (kv_engine_pkg::op_e), each of which takes effect at once or not at all. The granted part continues when none is in
+/// progress. An operation's cell is the only copy of its subject: OpLook stores its findings there for the next one.
+/// Requests stop only while one that was handed on is handled, an epoch is entered or the table is cleared. Otherwise
+/// they continue between the operations.
 ///
-/// The timer goes off each retry_cycles; a write is repeated when it has seen the timer go off twice, so after one to two of them.
-/// A leader's own leftovers are repeated one after another, a member's are all asked for at once. With dead_i no frame is sent.
+/// The timer fires each retry_cycles. A write is repeated when the timer has fired twice since, so after one to two
+/// periods. A leader's own leftovers are repeated one after another. A member's leftovers are all requested at once.
+/// With dead_i no frame is sent.
 /// Latency: none promised. Entering an epoch: 92 cycles for the registers, 7 for each note's place, 2 for each place of the window, 12 for
 /// each note and write, 256 for the slots.
 /// Reset: forgets everything.
-/// Requirements: the table is cleared before the first epoch. The queue's head stays while what was handed on is dealt with.
+/// Requirements: the table is cleared before the first epoch. The queue's head stays while the handed-on request is
+/// processed.
 module kv_recovery
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -64,7 +68,7 @@ module kv_recovery
   // verilator lint_on UNUSEDSIGNAL
   assign staged = settings_i.staged;
 
-  /// Whose turn it is.
+  /// The part that has the turn.
   typedef enum logic [3:0] {
     Idle = 4'd0,
     Lane = 4'd1,  // one to be settled
@@ -84,7 +88,7 @@ module kv_recovery
   logic go;  // no operation is under way: the state counts
   assign go = !op_valid_q;
 
-  // ---- what has to be done
+  // ---- work to do
 
   logic [31:0] timer_q;
   logic tick_q, settle_q, clear_pending_q;
@@ -125,7 +129,7 @@ module kv_recovery
           clear: clear
       };
 
-  // ---- whose turn it is
+  // ---- the part that has the turn
 
   logic idle, epoch_starts, handed_starts, settler_starts, repeater_starts, refresh_starts;
   // verilator lint_off UNUSEDSIGNAL
@@ -134,7 +138,8 @@ module kv_recovery
   logic settler_due, settler_own_done, repeater_writes, repeater_notes;
   logic roll_due;
   question_t question;
-  // Chosen in one cycle, begun in the next: what is chosen stays due until then, and whether this node is there is asked again by each.
+  // Chosen in one cycle, begun in the next. The choice stays due until then, and each part checks again whether this
+  // node takes part.
   state_e turn, turn_q;
   always_comb begin
     turn = Idle;
@@ -223,7 +228,8 @@ module kv_recovery
   );
   assign state_o.leftovers = 12'(list_count);
 
-  // The note of a refresh is put into the list as those of an epoch's beginning: the walk is forgotten, and begins when it is there.
+  // The note of a refresh is put into the list like those at an epoch's beginning. The walk is reset, and begins when
+  // the note is there.
   occasion_t settler_occasion;
   always_comb begin
     settler_occasion = occasion;
@@ -254,7 +260,7 @@ module kv_recovery
       .request_o      (settler_request)
   );
 
-  // ---- what is to be fetched
+  // ---- items to fetch
 
   logic fetch_mine, fetch_go, fetch_taken, fetch_own, fetch_came;
   bucket_t fetch_bucket;
@@ -342,7 +348,7 @@ module kv_recovery
       || epoch_state.clearing;
   assign state_o.clearing = clear_pending_q || epoch_state.clearing;
 
-  // ---- what the operation is about
+  // ---- the subject of the operation
 
   always_comb begin
     own_order = '0;
@@ -406,7 +412,7 @@ module kv_recovery
           clear: epoch_starts && !entering_i.valid,
           note: refresh_starts,
           go: go,
-          // What was under way may have left something to do.
+          // The earlier operation may have left work to do.
           waits:
           slow_there_q
           ||

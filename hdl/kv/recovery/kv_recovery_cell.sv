@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// What an operation of kv_recovery is about, and the operation as the engine takes it. A part of kv_recovery.
+/// The subject of an operation of kv_recovery, and the operation as the engine takes it. A part of kv_recovery.
 ///
-/// Behaviour: the cell is the only copy of what is being dealt with: it comes from a source, or is what an operation has seen (seen_valid_i),
-/// and is there for the next operation. op_o is made of it, but for what is about the frame at the queue's head, which stays there: that
-/// is not copied.
+/// Behaviour: the cell is the only copy of the current subject. It comes from a source, or has the result of an
+/// operation (seen_valid_i), and stays for the next operation. op_o is made of it, except the part about the frame at
+/// the queue's head, which stays there and is not copied.
 /// Latency: 1 cycle from a source to cell_o, 0 to op_o.
 /// Reset: none.
-/// Requirements: nothing changes while an operation is under way.
+/// Requirements: nothing changes while an operation is in progress.
 module kv_recovery_cell
   import kv_frame_pkg::*;
   import kv_core_pkg::*;

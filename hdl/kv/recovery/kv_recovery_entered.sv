@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// Who has entered the epoch, as nodes tell each other. A part of kv_recovery; section 8 of docs/kv-protocol.md.
+/// The nodes that have entered the epoch, by their messages to each other. A part of kv_recovery; section 8 of
+/// docs/design/kv-protocol.md.
 ///
-/// Behaviour: a node that leads a slot (leads_i) says `enter` to the others that have not said `entered` (greeting_i), after an epoch is
-/// entered and each tick; one that heard `enter` (greeting_i) says `entered` when it has no leftovers. due_o while there is something to say;
-/// say_i: the order is said. again: that is `enter` once more. opened_o: this node leads, has had no leftovers since, and
-/// all others have entered; until the next epoch.
+/// Behaviour: a node that leads a slot (leads_i) sends `enter` to the nodes that have not said `entered` (greeting_i),
+/// after an epoch is entered and at each tick. A node that received `enter` (greeting_i) sends `entered` when it has no
+/// leftovers. due_o while there is a message to send; say_i: the order is sent. again: that is a repeated `enter`.
+/// opened_o: this node leads, has had no leftovers since, and all others have entered; until the next epoch.
 /// Latency: due_o follows a change 2 cycles later, opened_o 2.
-/// Reset: nothing is to be said, nothing was heard; so where an epoch is to be forgotten.
+/// Reset: there is no message to send, and none was received. The same if an epoch is forgotten.
 /// Requirements: say_i in the cycle after due_o or later; the order is 0 without.
 module kv_recovery_entered
   import kv_frame_pkg::*;

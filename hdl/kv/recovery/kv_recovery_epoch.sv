@@ -2,17 +2,19 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// What all requests have to wait for: an epoch is entered, or the table is cleared. A part of kv_recovery; section 8 of
-/// docs/kv-protocol.md.
+/// The work that all requests must wait for: an epoch is entered, or the table is cleared. A part of kv_recovery;
+/// section 8 of docs/design/kv-protocol.md.
 ///
-/// Behaviour: enter or clear begins; active until it is done, or until something else has to be done first (waits), so that it has to
-/// be begun again. A step is taken in each cycle with go, and may start an operation (order_*). An epoch: the engine drained, the
-/// registers' copies made, each note looked at and made a leftover, each write in flight kept or dropped, the leaders of the slots looked
-/// up. Clearing: the engine's memories, the lines of all buckets, the cache. After the engine's refresh the note of this node's place 0, and that alone, is
-/// looked at and made a leftover (refresh_o, due until its turn); nothing waits for that.
+/// Behaviour: enter or clear begins. active until it is done, or until other work must be done first (waits), so that
+/// it must begin again. A step is taken in each cycle with go, and may start an operation (order_*). Entering an epoch:
+/// the engine is drained, the registers' copies are made, each note is read and made a leftover, each write in flight
+/// is kept or dropped, and the leaders of the slots are looked up. Clearing: the engine's memories, the lines of all
+/// buckets, the cache. After the engine's refresh only the note of this node's place 0 is read and made a leftover
+/// (refresh_o, due until its turn). Nothing waits for that.
 /// Latency: see kv_recovery.
-/// Reset: nothing is under way.
-/// Requirements: one of enter, clear and note, only when not active. heard_i is of place_o and slot_o, in the next cycle.
+/// Reset: nothing is in progress.
+/// Requirements: only one of enter, clear and note, and only when not active. heard_i is for place_o and slot_o, in the
+/// next cycle.
 module kv_recovery_epoch
   import kv_core_pkg::*;
   import kv_engine_pkg::*;
@@ -202,7 +204,7 @@ module kv_recovery_epoch
         end
 
         Drain: begin
-          // What was under way may have left something to do.
+          // The earlier operation may have left work to do.
           if (turn_i.waits) state_q <= Off;
           else if (&quiet_q && downstream_i.transmit_idle) begin
             entry_o.copy <= 1'b1;
@@ -211,7 +213,7 @@ module kv_recovery_epoch
         end
         Copy: if (copied_i) state_q <= NoteLook;
 
-        // All that is pending is leftover from now on, but for what an older write's note says.
+        // All pending notes are leftover from now on, except an older write's.
         NoteLook: begin
           if (step_q[9]) step_q <= '0;
           state_q <= step_q[9] ? Window : Note;

@@ -2,16 +2,18 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// What a returning node has to fetch: buckets from their leaders, lanes from all that serve. Section 10 of docs/kv-protocol.md.
+/// The items that a returning node must fetch: buckets from their leaders, lanes from all nodes that serve. Section 10
+/// of docs/design/kv-protocol.md.
 ///
-/// Behaviour: a batch at a time, of eight buckets with four ways each, or of four lanes at eight nodes each: 32 items, of which those that
-/// matter are missing at first. What is missing is offered, one after another (question_o), when the batch begins and after each tick_i when four have come since the last answer;
-/// taken: the question was sent; own: this node is the one to be asked, so it is not missing. mine_o says that the frame at the
-/// queue's head answers what is missing, and for an entry bucket_o with answer_i of which bucket; came: it was taken.
-/// When nothing is missing the batch is complete, and the next begins. restart_i: the batch begins anew, with another tag, so that answers
-/// to what was asked before count for nothing. A write of a count begins anew, too.
+/// Behaviour: one batch at a time, of eight buckets with four ways each, or of four lanes at eight nodes each. Of its
+/// 32 items, the relevant ones are missing at first. Missing items are offered, one after another (question_o), when
+/// the batch begins, and after each tick_i when four ticks have come since the last answer. taken: the question was
+/// sent; own: this node would be asked, so the item is not missing. mine_o says that the frame at the queue's head
+/// answers a missing item. For an entry, bucket_o with answer_i names its bucket. came: the answer was taken. When
+/// nothing is missing the batch is complete, and the next begins. restart_i: the batch begins anew, with another tag,
+/// so that answers to earlier questions have no effect. A write of a count also begins anew.
 /// Latency: mine_o 1 cycle after head_i, bucket_o 0 after answer_i. A batch is begun in 34 cycles; question_o follows a change 2 cycles later.
-/// Reset: nothing is to be fetched.
+/// Reset: there is nothing to fetch.
 /// Requirements: taken, own only with question_o.valid.
 module kv_recovery_fetch
   import kv_frame_pkg::*;
@@ -37,7 +39,7 @@ module kv_recovery_fetch
     // ---- what to ask for
     output question_t        question_o,
     input  wire fetch_step_t step_i,
-    /// Of the answer with answer_i, else of what is asked for.
+    /// With answer_i the item of the answer, otherwise the requested item.
     input  wire              answer_i,
     output bucket_t          bucket_o,
 
@@ -55,7 +57,7 @@ module kv_recovery_fetch
   end
 
   localparam int unsigned CountBits = $bits(bucket_t) + 1;
-  // What a question's number begins with.
+  // The first bits of a question's number.
   localparam logic [9:0] Tag = 10'h2aa;
 
   typedef enum logic [1:0] {
@@ -75,7 +77,7 @@ module kv_recovery_fetch
   logic [4:0] at_q;
   logic walk_q, again_q, ask_valid_q;
 
-  // ---- which are missing: where the walk is, and what came
+  // ---- the missing items: the position of the walk, and the answers
 
   logic missing_write, missing_value;
   logic [4:0] missing_at, came_at;
@@ -93,7 +95,7 @@ module kv_recovery_fetch
       .read_data_o({missing_came, missing_here})
   );
 
-  // Of a lane's record the number says which lane, and the sender where from.
+  // A lane's record gives the lane by its number, and the origin by its sender.
   assign came_at = lanes_q ? {head_i.request[1:0], head_i.node} : head_i.request[4:0];
 
   logic [1:0] silent_q;  // ticks since the last answer
@@ -153,7 +155,8 @@ module kv_recovery_fetch
   assign left_o = '{count: 32'(count_q), lanes: 17'(lanes_left_q)};
 
   always_ff @(posedge clk_i) begin
-    // While answers come, nobody is asked again: each takes its time here, and the same one twice takes it twice.
+    // While answers come, nothing is asked again, because each answer takes time here, and a repeated one takes it
+    // twice.
     if (tick_i) begin
       silent_q <= silent_q + 1'b1;
       if (silent_q == '1) begin

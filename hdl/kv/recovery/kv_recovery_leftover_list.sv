@@ -2,14 +2,15 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The list of leftovers, in block RAM, and what looks through it. Section 8 of docs/kv-protocol.md.
+/// The list of leftovers, in block RAM, and the logic that searches it. Section 8 of docs/design/kv-protocol.md.
 ///
-/// Behaviour: `find` looks from an entry on, one entry a cycle, for what is asked for; with `again` it goes on after the one that was
-/// found last. `busy` until `found` says whether there is one; then the entry and its number stay at answer_o until the next `find`.
-/// With ListFree it is one that holds nothing, behind all others if there is none before. `keep` puts cell_i there, `drop` empties it.
-/// Beside the entry: what it says of a write, compared with the frame at the queue's head, a cycle later.
+/// Behaviour: `find` searches from an entry on, one entry in each cycle, for the given content. With `again` it
+/// continues after the last found one. `busy` until `found` says whether there is one. Then the entry and its number
+/// stay at answer_o until the next `find`. ListFree searches for an empty entry; if there is none before, the empty
+/// entry is behind all others. `keep` puts cell_i there, `drop` empties it. Beside the entry: its write compared with
+/// the frame at the queue's head, a cycle later.
 /// Latency: 1 cycle and 1 for each entry looked at until `busy` falls.
-/// Reset: the list is empty; so with clear_i.
+/// Reset: the list is empty. The same with clear_i.
 /// Requirements: `keep` and `drop` only when something was found, and before the next `find` or with it.
 module kv_recovery_leftover_list
   import kv_frame_pkg::*;
@@ -51,7 +52,7 @@ module kv_recovery_leftover_list
   list_find_e what_q;
   leftover_t  entry;
 
-  // The RAM's own register keeps what was found.
+  // The RAM's own register keeps the found entry.
   logic stops, reads;
   assign reads = busy_q && !(there_q && stops);
   simple_dual_port_ram #(

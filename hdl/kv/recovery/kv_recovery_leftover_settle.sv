@@ -2,17 +2,20 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The walk through the leftovers: others' leaders are asked what became of them, this node's own are written again. A part of
-/// kv_recovery; section 8 of docs/kv-protocol.md.
+/// The walk through the leftovers: the node asks other leaders about the outcome of theirs, and writes its own again. A
+/// part of kv_recovery; section 8 of docs/design/kv-protocol.md.
 ///
-/// Behaviour: after a tick and when an epoch was entered there is a walk, with due_o until it has come to the list's end. start_i goes to the next leftover,
-/// with active_o until it is dealt with; a step is taken in each cycle with go_i, and may start an operation (order_*). Is its leader
-/// another, that is asked for the location (request_o). Is it this node, the leftover takes a place of the window, one at a time, and is
-/// sent to those who have not answered, again with each tick. If a client's write takes the place first, the leftover's turn comes again. leftover_done_i: all have; then own_done_o until it has been started, and
-/// it leaves the list. The walk that follows asks nobody. again_o: a leftover is asked for or sent once more.
+/// Behaviour: after a tick and when an epoch was entered there is a walk, with due_o until it has come to the list's
+/// end. start_i goes to the next leftover, with active_o until it is handled. A step is taken in each cycle with go_i,
+/// and may start an operation (order_*). If another node leads its slot, that node is asked for the location
+/// (request_o). If this node leads it, the leftover takes a place of the window, one at a time. It is sent to the
+/// members that have not answered, again with each tick. If a client's write takes the place first, the leftover gets
+/// another turn. leftover_done_i: all have answered; then own_done_o until it has been started, and it leaves the list.
+/// The walk that follows asks no node. again_o: a leftover is requested or sent once more.
 /// Latency: 6 cycles to ask, 4 and 2 for each used place and 8 to take, besides operations and the search.
-/// Reset: no walk, and no leftover in the window; so with forget and clear_i.
-/// Requirements: start_i only when not active_o, and with due_o or own_done_o. heard_i is of place_o and the cell's slot, in the next cycle.
+/// Reset: no walk, and no leftover in the window. The same with forget and clear_i.
+/// Requirements: start_i only when not active_o, and with due_o or own_done_o. heard_i is for place_o and the cell's
+/// slot, in the next cycle.
 module kv_recovery_leftover_settle
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -81,7 +84,8 @@ module kv_recovery_leftover_settle
   cell_from_e cell_from;
   assign step_o  = '{active: state_q != Off, order: order, cell_from: cell_from, again: again};
   assign due_o   = walk_q;
-  // From the last one on: clients' writes have the first ones, and one that comes with a place that is taken here has to wait.
+  // It begins with the last place, because clients' writes take the first ones, and a write whose place is taken here
+  // must wait.
   assign place_o = ~step_q;
 
   logic [LeftoverBits-1:0] list_at;
@@ -98,7 +102,7 @@ module kv_recovery_leftover_settle
   logic takes, replays;  // this node leads
   assign takes = heard_i.mine && !own_q;
   assign replays = heard_i.mine && own_q && {1'b0, own_at_q} == at_q && ask_q && !epoch_i.alone;
-  // What takes its place of the window is sent for the first time without another look at the list.
+  // A leftover that takes a place of the window is sent for the first time without another look at the list.
   assign again = turn_i.go && state_q == Go && epoch_i.here && (replays || (!heard_i.mine && ask_q && asked_q));
   assign request_o = {TagLeftover, (22 - LeftoverBits)'(0), at_q[LeftoverBits-1:0]};
 

@@ -2,17 +2,19 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// What is done with a request that the engine handed on. A part of kv_recovery; sections 8 and 10 of docs/kv-protocol.md.
+/// The handling of a request that the engine handed on. A part of kv_recovery; sections 8 and 10 of
+/// docs/design/kv-protocol.md.
 ///
-/// Behaviour: start_i begins; active_o until it is done. A step is taken in each cycle with go_i, and may start an operation (order_*).
-/// `enter` and `entered` are noted (greeting_o). A lane's record is taken if it was missing (mine_i). An entry that was missing,
-/// or that says what became of a leftover, and a request about a location that is leftover here settle that location's leftovers: each of
-/// them took effect or never did, which what came tells; then the engine goes on with it. For a client's read or write the candidates are walked through (kv_walk). Everything
-/// else comes to nothing.
+/// Behaviour: start_i begins; active_o until it is done. A step is taken in each cycle with go_i, and may start an
+/// operation (order_*). `enter` and `entered` are noted (greeting_o). A lane's record is taken if it was missing
+/// (mine_i). An entry that was missing, or that tells the outcome of a leftover, and a request about a location that is
+/// leftover here settle that location's leftovers. Each of them took effect or never did, as the received frame shows.
+/// Then the engine continues with the frame. For a client's read or write kv_walk searches the candidates. All other
+/// requests have no effect.
 /// Latency: at least 6 cycles, besides operations and searches.
-/// Reset: nothing is under way.
-/// Requirements: start_i only when not active_o; head_i has been there for a cycle, and stays. heard_i is of the cell's slot, in
-/// the next cycle.
+/// Reset: nothing is in progress.
+/// Requirements: start_i only when not active_o. head_i has been there for a cycle, and stays. heard_i is for the
+/// cell's slot, in the next cycle.
 module kv_recovery_request
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -50,7 +52,7 @@ module kv_recovery_request
 
     // ---- operations
     output bucket_t        bucket_o,         // CellHead
-    /// Of a key that is added after a walk.
+    /// The version of a key that is added after a walk.
     output logic    [31:0] walked_version_o
 );
 
@@ -122,7 +124,7 @@ module kv_recovery_request
 
   // ---- leftovers
 
-  // The write of the leftover took effect, by what came.
+  // The received frame shows that the leftover's write took effect.
   logic stays;
   assign stays = list_i.newer || (list_i.equal && (entry_q ? heard_i.same : list_i.same));
 
@@ -151,7 +153,7 @@ module kv_recovery_request
         order.head  = 1'b1;
       end
       EntryFind: if (turn_i.go && !list_i.busy) cell_from = CellList;
-      // Is what the node has what came?
+      // Does the node have the data that came?
       SearchBegin: begin
         order.valid = leads;
         order.op    = OpLook;

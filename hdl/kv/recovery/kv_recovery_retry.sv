@@ -2,16 +2,19 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// What is said again since no answer has come: this node's writes in flight, and questions for commits. A part of kv_recovery; sections 5
-/// and 6 of docs/kv-protocol.md.
+/// Messages that are repeated because no answer has come: this node's writes in flight, and questions for commits. A
+/// part of kv_recovery; sections 5 and 6 of docs/design/kv-protocol.md.
 ///
-/// Behaviour: after a tick, if the window is not empty, and after an epoch was entered there is a walk through the window, with writes_o until it has come to the end; a write is sent
-/// again if the walk before has seen it, too, after an epoch was entered in any case. After the engine's pending, once for each tick, there is a walk through
-/// the notes, with notes_o: for those in that cell of the filter the commit is asked for. start_i goes to the next place or, if there is none, note, with
-/// active_o until that is dealt with; a step is taken in each cycle with go_i, and may start an operation (order_*).
+/// Behaviour: after a tick, if the window is not empty, and after an epoch was entered there is a walk through the
+/// window, with writes_o until it has come to the end. A write is sent again if the walk before has seen it as well,
+/// and in any case after an epoch was entered. After the engine's pending, once for each tick, there is a walk through
+/// the notes, with notes_o. For notes in that cell of the filter the commit is requested. start_i goes to the next
+/// place or, if there is none, to the next note, with active_o until that is handled. A step is taken in each cycle
+/// with go_i, and may start an operation (order_*).
 /// Latency: 2 cycles for each place or note, besides operations.
 /// Reset: no walk.
-/// Requirements: start_i only when not active_o, and with writes_o or notes_o. heard_i is of place_o, in the next cycle.
+/// Requirements: start_i only when not active_o, and with writes_o or notes_o. heard_i is for place_o, in the next
+/// cycle.
 module kv_recovery_retry
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -62,8 +65,8 @@ module kv_recovery_retry
   assign step_o  = '{active: state_q != Off, order: order, cell_from: CellKeep, again: again};
   assign place_o = place_q;
 
-  // Which write was at each place when the walk was there the last time. Read a cycle late: the walk stays for the whole of an operation, and when
-  // it is sent back to the beginning, walk_all_q speaks instead.
+  // The write at each place when the walk was there the last time. It is read a cycle late. The walk stays for the
+  // whole of an operation, and when it returns to the beginning, walk_all_q is used instead.
   logic [7:0] walked, walked_q;
   always_ff @(posedge clk_i) walked_q <= walked;
   lutram #(

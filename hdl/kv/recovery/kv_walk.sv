@@ -3,13 +3,14 @@
 `include "assertions.svh"
 
 /// The walk through a key's candidates for a read or write that did not find it in the first one. A part of kv_recovery_request; sections 2, 5 and 6 of
-/// docs/kv-protocol.md.
+/// docs/design/kv-protocol.md.
 ///
-/// Behaviour: start_i begins; active_o until it is done. A step is taken in each cycle with go_i, and may start an operation (order_*): it looks
-/// into one candidate after another, a read from the second one on, to the first that has the key or something under way. In that one the engine goes on with
-/// the request. If there is none, a read goes on in the last one, which does not have the key either, and a write in the one that a new key
-/// is put into, with version_o. With cell_o the operation's bucket becomes the first one with its bits [19:8] XORed by offset_o, which is 0 while
-/// there is no walk.
+/// Behaviour: start_i begins; active_o until it is done. A step is taken in each cycle with go_i, and may start an
+/// operation (order_*). It searches one candidate after another (a read from the second one on), to the first that has
+/// the key or a write in progress. The engine continues with the request in that one. If there is none, a read
+/// continues in the last one, which does not have the key either. A write continues in the bucket for a new key, with
+/// version_o. With cell_o the operation's bucket becomes the first one with its bits [19:8] XORed by offset_o, which is
+/// 0 while there is no walk.
 /// Latency: 2 cycles and 2 for each candidate, besides operations; 2 and 1 for each candidate more for a write that finds no key.
 /// Reset: no walk.
 /// Requirements: start_i only when not active_o and with more than one candidate; read_i, hash_i and bucket_mask_i, with ones where a bucket's number has no bits, have

@@ -4,8 +4,9 @@
 
 /// The staged registers as the core works with them, and how an epoch is entered.
 ///
-/// Behaviour: walks through the file of registers (kv_registers) word by word: once after reset, so that every word gets its reset value
-/// (initialises); when an epoch is entered, to copy the staged ones; and when it has been, to the word `epoch` (reports).
+/// Behaviour: walks through the register file (kv_registers) word by word. It does so once after reset, so that every
+/// word gets its reset value (initialises), and when an epoch is entered, to copy the staged ones. When the epoch has
+/// been entered, it goes to the word `epoch` (reports).
 ///
 ///     begin_i           -\___________________________  epoch_i is the new one
 ///     entering_o.valid  _/-----------------------\___  to `entered`; its epoch is the new one
@@ -13,16 +14,16 @@
 ///     entering_o.copied ________________/-\__________  staged_o, peers and leaders are new from this cycle on
 ///     step_i.entered    ______________________/-\____  leftovers are noted, the window is sorted out
 ///
-/// In an epoch whose low 16 bits are 0, nobody is a member.
+/// In an epoch whose low 16 bits are 0, no node is a member.
 /// Latency: initialises for 128 cycles; copy to copied 92, and one for each cycle with taken_i. Peers and leaders: in the same
 /// cycle.
-/// Reset: an epoch being entered is forgotten. The peers and leaders in use are not cleared: nobody is a member.
-/// Requirements: begin_i only while idle_o; copy comes once in each epoch to be entered, entered once after copied.
+/// Reset: an epoch being entered is forgotten. The peers and leaders in use are not cleared, but no node is a member.
+/// Requirements: begin_i only while idle_o. copy comes once for each epoch, and entered once after copied.
 module kv_configuration
   import kv_core_pkg::*;
   import kv_registers_pkg::*;
 #(
-    /// Who ask for leaders and addresses; at least 1.
+    /// Number of users that ask for leaders and addresses; at least 1.
     parameter int unsigned Askers = 2
 ) (
     input wire clk_i,
@@ -30,11 +31,11 @@ module kv_configuration
 
     // The file of registers.
     output register_walk_t        walk_o,
-    /// The file is read for somebody else.
+    /// The file is read for another user.
     input  wire                   taken_i,
-    /// What was read in the cycle before.
+    /// The word that was read in the cycle before.
     input  wire            [31:0] word_i,
-    /// The file is written for somebody else: what is to be reported waits.
+    /// The file is written for another user, so the report waits.
     input  wire                   written_i,
 
     input  wire         begin_i,
@@ -140,7 +141,7 @@ module kv_configuration
 
   // ---- the copies
 
-  // What was collected of a peer.
+  // The collected part of a peer's record.
   logic [47:0] mac_q;
   logic [31:0] ip_q;
   logic peer_write, leader_write;

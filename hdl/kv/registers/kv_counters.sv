@@ -2,17 +2,16 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The event counters of docs/kv-registers.md, in one small block RAM, though an event of every
+/// The event counters of docs/reference/kv-registers.md, in one small block RAM, though an event of every
 /// kind can happen at once.
 ///
-/// Behaviour: every input counts one event in every cycle. A counter's low 8 bits are where they
-/// can be counted at once: in flip-flops, or for those with an index in LUT RAM. The block RAM has
-/// all 32 bits as they were when it last visited that counter: it visits one a cycle, all in turn,
-/// and carries into the high bits where the low ones have wrapped since. A read is such a visit,
-/// out of turn, so that what it reads is exact. Counters wrap at 2^32. clear_i, and reset, set all
-/// to 0 (clearing_o); events until clearing_o falls are not counted.
-/// Latency: an event is in what read_i in the next cycle finds; read_data_o 1 cycle after read_i,
-/// for that cycle only. Clearing takes 129 cycles.
+/// Behaviour: every input counts one event in every cycle. A counter's low 8 bits are where they can count at once: in
+/// flip-flops, or, for indexed counters, in LUT RAM. The block RAM has all 32 bits from its last visit to that counter.
+/// It visits one in each cycle, all in turn, and carries into the high bits if the low ones have wrapped since. A read
+/// is such a visit, out of turn, so it returns the exact value. Counters wrap at 2^32. clear_i, and reset, set all to 0
+/// (clearing_o); events until clearing_o falls are not counted.
+/// Latency: a read_i in the next cycle sees an event; read_data_o 1 cycle after read_i, for that cycle only. Clearing
+/// takes 129 cycles.
 /// Reset: begins to clear.
 /// Requirements: no read while clearing_o, nor in two cycles in a row: else a counter could wrap
 /// twice unvisited.
@@ -135,7 +134,7 @@ module kv_counters
     );
   end
 
-  // ---- the sum: what the RAM had, carried on to what has been counted since
+  // ---- the sum: the value in the RAM, plus the events that were counted since
 
   logic [31:0] stored, sum;
   logic [LowBits-1:0] now;

@@ -3,11 +3,12 @@
 
 /// The bus of the registers, and an access's way through them. A part of kv_registers.
 ///
-/// Behaviour: an access takes three or four cycles. In its first the address is registered, in the second the word is asked for (look_o). A
-/// read's third is its last. In a write's third its bytes are merged with the word, in the fourth something happens (write_o), if it has bytes and
-/// is to the file. Everything else reads as 0. No access begins while the file is initialised, nor one to a counter while those are cleared.
+/// Behaviour: an access takes three or four cycles. In its first cycle the address is registered, and in the second the
+/// word is requested (look_o). A read's third is its last. In a write's third its bytes are merged with the word, and
+/// in the fourth the write happens (write_o), if it has bytes and goes to the file. Everything else reads as 0. No
+/// access begins while the file is initialised, and no access to a counter while counters are cleared.
 /// Latency: address (and data) in to response 5 cycles for a read, 6 for a write, an access every 5 or 6.
-/// Reset: forgets the access under way.
+/// Reset: forgets the access in progress.
 /// Requirements: word_i and counter_i come in the cycle after look_o.
 module kv_register_access
   import kv_core_pkg::*;

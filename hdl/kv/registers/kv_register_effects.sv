@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// What a write to a register changes at once. A part of kv_registers.
+/// Immediate effects of a write to a register. A part of kv_registers.
 ///
-/// Behaviour: direct_o and fetch_o are the registers of those names; clear_counters_o and clear_table_o what control's bits ask for, each once. bucket_bits
-/// and control.clear_table count in no epoch only (none_i); bucket_bits takes 8 to MostBucketBits (takes_bits_o), and clears the table if it changes.
+/// Behaviour: direct_o and fetch_o are the registers of those names. clear_counters_o and clear_table_o are the
+/// requests of control's bits, each once. bucket_bits and control.clear_table have an effect in no epoch only (none_i).
+/// bucket_bits takes 8 to MostBucketBits (takes_bits_o), and clears the table if it changes.
 /// Latency: 1 cycle; none to takes_bits_o, which says whether a write of bucket_bits is kept.
-/// Reset: as docs/kv-registers.md has it.
+/// Reset: as docs/reference/kv-registers.md has it.
 /// Requirements: none.
 module kv_register_effects
   import kv_core_pkg::*;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// All that can be written to registers, in LUT RAM, and what is read from elsewhere in place of it. A part of kv_registers.
+/// All writable registers, in LUT RAM, and the values that are read from other blocks in their place. A part of
+/// kv_registers.
 ///
-/// Behaviour: one word is read in a cycle: for an access (look_i), else for kv_configuration (walk_i), else for kv_sources (source_i). word_o is what an
-/// access reads, filed_o what is in the file. A write that counts (kept_i) goes before what kv_configuration writes: each word's value after a
-/// reset, and the epoch that was entered.
+/// Behaviour: one word is read in a cycle: for an access (look_i), else for kv_configuration (walk_i), else for
+/// kv_sources (source_i). word_o is the value for an access, filed_o the content of the file. A valid write (kept_i)
+/// has priority over the writes of kv_configuration: each word's value after a reset, and the entered epoch.
 /// Latency: 1 cycle.
 /// Reset: none: kv_configuration initialises it.
 /// Requirements: none.
@@ -14,7 +15,7 @@ module kv_register_file
   import kv_core_pkg::*;
   import kv_registers_pkg::*;
 #(
-    /// What software reads of the core in `capability`.
+    /// The core's parameters that software reads in `capability`.
     parameter kv_config_t Config = DefaultConfig
 ) (
     input wire clk_i,
@@ -70,7 +71,7 @@ module kv_register_file
       .read_data_o(filed_o)
   );
 
-  // ---- what is read from elsewhere
+  // ---- values that are read from elsewhere
 
   logic is_special, is_special_q;
   logic [31:0] special, special_q;

@@ -2,29 +2,30 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The registers of the kv core, docs/kv-registers.md, behind AXI4-Lite, and what they say to the
-/// other blocks: a part for each job, and the way between them.
+/// The registers of the kv core, docs/reference/kv-registers.md, behind AXI4-Lite, and their outputs to the other
+/// blocks: a part for each job, and the connections between them.
 ///
-/// Behaviour: all that can be written is kept in a file in LUT RAM (kv_register_file), from which it is read back;
-/// what other blocks need is in flip-flops besides (kv_register_effects). A write merges its bytes with the word that is
-/// there; one without bytes does nothing. Bits without a meaning (node above [2:0], the upper
-/// halves of members, udp_port, peer_mac_high and peer_port, control above [1:0]) read as 0.
+/// Behaviour: all writable values are kept in a file in LUT RAM (kv_register_file), and read back from there. Values
+/// that other blocks need are also in flip-flops (kv_register_effects). A write merges its bytes with the present word.
+/// A write without bytes has no effect. Bits without a meaning (node above [2:0], the upper halves of members,
+/// udp_port, peer_mac_high and peer_port, control above [1:0]) read as 0.
 /// Reserved and read-only words ignore writes. Every response is OKAY.
 ///
 /// Epochs. The file has the staged registers as written; the copies that the core works with are
 /// kv_configuration's. Writing another epoch than the present one begins its handshake with kv_recovery.
-/// From step_i.entered on `epoch` reads as the new one, and not before: who reads it knows that the old
-/// epoch has ended, and that state.leftovers counts them all. Until then state.entering is 1, and
-/// writes of `epoch` and of staged registers are ignored. No access waits for that: the network
-/// decides how long it takes. bucket_bits and control.clear_table count only in
-/// an epoch whose low 16 bits are 0, and while no other is being entered; else they are ignored.
+/// From step_i.entered on `epoch` reads as the new one, and not before. So a reader of the new value knows that the old
+/// epoch has ended, and that state.leftovers counts them all. Until then state.entering is 1, and writes of `epoch` and
+/// of staged registers are ignored. No access waits for that, because the network decides how long it takes.
+/// bucket_bits and control.clear_table have an effect only in an epoch whose low 16 bits are 0, and while no other is
+/// being entered. Otherwise they are ignored.
 /// bucket_bits takes 8 to MostBucketBits, and clears the table if it changes.
 ///
-/// A table of which a part is beyond memory, or that begins within a page of 4096 bytes, does not fit: settings_o.misplaced, from
-/// when the registers say so until a table that fits is cleared; clear_table_o does not come (kv_table_fit).
+/// A table that is partly beyond memory, or that begins within a page of 4096 bytes, does not fit. Then
+/// settings_o.misplaced is high, from when the registers say so until a table that fits is cleared, and clear_table_o
+/// does not come (kv_table_fit).
 ///
-/// Sources: see kv_sources. After a write of source_ip or source_mask no address is allowed until its table is built again: 1027
-/// cycles from the response, one more for each access, and 92 for an epoch that is entered meanwhile.
+/// Sources: see kv_sources. After a write of source_ip or source_mask no address is allowed until its table is rebuilt:
+/// 1027 cycles from the response, one more for each access, and 92 for an epoch that is entered meanwhile.
 ///
 /// Counters: see kv_counters. After clear_counters the next read of a counter waits until all are
 /// 0.
@@ -33,18 +34,18 @@
 /// written. Outputs change with the response of a write, settings_o.leased one cycle later, clear_table_o three. step_i.copy to
 /// entering_o.copied: 92 cycles, and one for each access meanwhile. Peers and leaders: in the same cycle.
 /// The lease ends with the first cycle in which `cycles` could be read as the lease's value.
-/// Paths: none between the bus and the rest, nor from input to output but of the lookups.
-/// Reset: all registers are as docs/kv-registers.md has them; an epoch being entered is forgotten.
-/// The peers and leaders in use are not cleared: nobody is a member.
+/// Paths: none between the bus and the rest, nor from input to output except those of the look-ups.
+/// Reset: all registers are as docs/reference/kv-registers.md has them; an epoch being entered is forgotten.
+/// The peers and leaders in use are not cleared, but no node is a member.
 /// Requirements: as kv_configuration's.
 module kv_registers
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
   import kv_registers_pkg::*;
 #(
-    /// What software reads of the core in `capability`.
+    /// The core's parameters that software reads in `capability`.
     parameter kv_config_t  Config = DefaultConfig,
-    /// Who ask for leaders and addresses; at least 1: the engine; kv_recovery and transmit.
+    /// The blocks that ask for leaders and addresses, at least 1: the engine; kv_recovery and transmit.
     parameter int unsigned Askers = 2
 ) (
     input wire clk_i,
@@ -70,7 +71,7 @@ module kv_registers
     output fetch_order_t     fetch_o,
     input  wire fetch_left_t fetch_left_i,
 
-    /// The register of that name, but for `entering`.
+    /// The register with that name, except `entering`.
     input wire state_t  state_i,
     input wire events_t events_i
 );

@@ -3,8 +3,8 @@
 
 /// Whether the table fits into memory. A part of kv_registers.
 ///
-/// Behaviour: a table of which a part is beyond memory, or that begins within a page of 4096 bytes, does not: misplaced_o, from when the registers say so
-/// until a table that fits is cleared. clear_i becomes clear_o if it fits.
+/// Behaviour: a table that is partly beyond memory, or that begins within a page of 4096 bytes, does not fit:
+/// misplaced_o, from when the registers say so until a table that fits is cleared. clear_i becomes clear_o if it fits.
 /// Latency: clear_i to clear_o 3 cycles.
 /// Reset: the table fits.
 /// Requirements: bucket_bits is MinBucketBits to MostBucketBits.
@@ -23,8 +23,8 @@ module kv_table_fit
     output logic         misplaced_o
 );
 
-  // A table of 2^n bytes whose base is below the end of memory goes beyond it if the base is in the last 2^n bytes, but not
-  // at their beginning. larger_q: which address bits beyond those of the smallest table are bits within the table.
+  // A table of 2^n bytes whose base is below the end of memory exceeds it if the base is in the last 2^n bytes, but not
+  // at their beginning. larger_q: the address bits beyond those of the smallest table that lie within the table.
   localparam int unsigned Larger = MostBucketBits - MinBucketBits;
   logic [Larger-1:0] larger_q;
   function automatic logic fits(logic [63:0] base, logic [AddressBits-1:0] inside_bits);

@@ -4,9 +4,10 @@
 
 /// The hash of a key: hash_of of kv_frame_pkg in two thirds of its LUTs.
 ///
-/// Behaviour: hash_o is hash_of(key_i). What several bits of it have in common is made once: parities of at most six bits, of the key and of such
-/// parities. Which ones is a table that a search found; it takes the set for granted that spares most LUTs of six inputs, again and again. Any other
-/// table gives the same hash, with more LUTs: what of HashMask a parity of the table covers is replaced by that, and the rest is taken from the key.
+/// Behaviour: hash_o is hash_of(key_i). Terms that several of its bits share are computed once: parities of at most six
+/// bits, of the key and of such parities. A search found the table of these terms. It repeatedly takes the set that
+/// saves most LUTs of six inputs. Any other table gives the same hash, with more LUTs: a parity of the table replaces
+/// the part of HashMask that it covers, and the rest is taken from the key.
 /// Latency: 0 cycles.
 /// Reset: none.
 /// Requirements: none.
@@ -89,7 +90,7 @@ module kv_hash
   endfunction
   localparam part_t [31:0] Parts = parts_of_hash();
 
-  // Kept, or Yosys makes each of them for each of its users.
+  // Kept, because otherwise Yosys makes one copy for each user.
   `YOSYS_KEEP
   logic [Firsts-1:0] first;
   `YOSYS_KEEP

@@ -3,19 +3,19 @@
 `include "assertions.svh"
 `include "attributes.svh"
 
-/// Tells the core's frames from the host's, and checks them: docs/kv-protocol.md, section 3.
+/// Separates the core's frames from the host's, and checks them: docs/design/kv-protocol.md, section 3.
 ///
-/// Behaviour: a frame is the core's if its addresses, port and form are (the first paragraph of that section) and enable_i was high at
-/// its first beat. Other frames leave at m_payload, unchanged. Of a kv frame the value goes to the pool, beat by beat, and one
-/// request follows when the frame is known to be whole and right; or one of the dropped_* events. Of a kv frame whose source is not
-/// allowed nothing else is looked at, and it takes no place. Nothing that happens
-/// to a kv frame stalls the stream; only m_ready does.
+/// Behaviour: a frame belongs to the core if its addresses, port and form are right (the first paragraph of that
+/// section) and enable_i was high at its first beat. Other frames leave at m_payload, unchanged. The value of a kv
+/// frame goes to the pool, beat by beat. One request follows when the frame is known to be whole and right, or one of
+/// the dropped_* events. If the source of a kv frame is not allowed, nothing else is examined, and it takes no place.
+/// No event of a kv frame stalls the stream. Only m_ready does.
 /// Latency: first beat in to first beat out at m_payload: 2 cycles. Last beat in to request: 3 cycles; with whole_frames and a UDP checksum of 0
 /// first beat in to request: 3. Value beat in to pool: 2.
 /// Paths: m_ready to s_ready.
-/// Reset: forgets the frame under way, the rest of which is lost.
-/// Requirements: self_i and enable_i change only between frames, or the frame under way is the price. room_i: the taker of requests
-/// has room for two more than are on their way.
+/// Reset: forgets the present frame, and the rest of it is lost.
+/// Requirements: self_i and enable_i change only between frames, or the present frame is lost. room_i: the taker of
+/// requests has room for two more than are in flight.
 module kv_parser
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -45,7 +45,7 @@ module kv_parser
     input  wire   m_ready,
     output axis_t m_payload,
 
-    /// Where the frame is from whose first beat is in the first stage, and in the same cycle whether that is allowed.
+    /// The source of the frame whose first beat is in the first stage, and, in the same cycle, whether it is allowed.
     output logic [31:0] source_o,
     input  wire         allowed_i,
 
@@ -78,8 +78,8 @@ module kv_parser
   axis_t axis1_q;
   logic [511:0] counted1_q;
   logic [15:0] size1_q;
-  // Bytes of the value, if the frame has none too few: from the beat in stage 1 on, but for a first one; from the beat at the input on,
-  // so that with a first beat in stage 1 it is all of them.
+  // The rest of the value's bytes, if the frame has enough: from the beat in stage 1 on, if it is not a first one; from
+  // the beat at the input on, so that with a first beat in stage 1 it is all of them.
   logic [15:0] left1_q, left_q, length;
   logic many;  // the beat at the input has nothing else
   logic too_short, too_short1_q;
@@ -94,9 +94,9 @@ module kv_parser
   assign {too_short, length} = {1'b0, headers.udp.length} - 17'(MinUdpLength);
   assign many = left_q[15:6] != '0;
 
-  // Of a first beat, what the pseudo-header and the UDP header have, and all that follows: the IPv4 length, which is the UDP length
-  // and LengthsDiffer; the protocol; the addresses, and the rest. Of others, what is of the value: bytes in groups of eight, so that
-  // a byte's is one LUT.
+  // For a first beat, the words of the pseudo-header and the UDP header, and all that follow: the IPv4 length, which is
+  // the UDP length plus LengthsDiffer; the protocol; the addresses, and the rest. For other beats, the value's part:
+  // bytes in groups of eight, so that each byte takes one LUT.
   localparam int unsigned LengthsDiffer = MinIpLength - MinUdpLength;
   logic [7:0] group_whole, group_part, below;
   always_comb begin
@@ -155,7 +155,7 @@ module kv_parser
       .sum_o   (sum3)
   );
 
-  // ---- stage 2: whose frame it is; its value goes to the pool, or its beats to the host
+  // ---- stage 2: the frame's owner; its value goes to the pool, or its beats to the host
 
   typedef struct packed {
     endpoint_t from;
@@ -168,7 +168,8 @@ module kv_parser
   } frame_t;
 
   logic ours, form;
-  // This node's addresses by threes of bits, as in same_word: Yosys takes twice the LUTs for one comparison of them all.
+  // This node's addresses by threes of bits, as in same_word, because Yosys takes twice the LUTs for one comparison of
+  // all of them.
   logic [15:0] same_mac;
   always_comb begin
     for (int i = 0; i < 16; i++) same_mac[i] = headers1.ethernet.destination[3*i+:3] == self_i.mac[3*i+:3];
@@ -209,8 +210,8 @@ module kv_parser
     frame1.right_size = WholeFrames && size1_q >= 16'(HeaderBytes) && size1_q - 16'(HeaderBytes) >= left_q;
   end
 
-  // The IPv4 header's sum: some of its ten words are among the sums of the beat; of the first one and of flags_offset it is known what
-  // is missing here.
+  // The IPv4 header's sum: some of its ten words are among the sums of the beat. For the first one and for
+  // flags_offset, the missing part is known.
   localparam int unsigned FirstOfIp = IpVersionIhl << 8;
   logic [1:0][16:0] ip2_q;
   logic [1:0] flags2_q;
@@ -283,8 +284,8 @@ module kv_parser
   frame_t frame3_q;
   logic given3_q;  // the request of the frame in stage 3 has been given
 
-  // A sum is 0 modulo 65535, and not 0, if what is above its lower 16 bits makes them 65535. So nothing needs to be added up: in
-  // ip2 what is above them and missing, below 16, changes nothing but the lowest four bits.
+  // A sum is 0 modulo 65535, and not 0, if the part above its lower 16 bits complements these to 65535. So no addition
+  // is needed: in ip2 the part above them plus the missing part, below 16, changes only the lowest four bits.
   localparam logic [15:0] IpMissing = 16'hffff - 16'(FirstOfIp);
   if (IpMissing[3:0] != '1) begin : gen_check_missing
     $fatal(1, "the first word of the IPv4 header is another one: look at right_ip3_q in %m");
@@ -326,18 +327,19 @@ module kv_parser
     if (rst_i) filling_q <= 1'b0;
   end
 
-  // Of the UDP checksum: all words so far.
+  // For the UDP checksum: all words so far.
   logic [31:0] total_q, total;
   assign total = 32'(sum3) + (first3_q ? 32'(16'hffff - 16'(LengthsDiffer)) : total_q);
 
-  // The value's sum is what the first beat's lacks, since together they are right. Its upper bits change no more than the lowest six
-  // of the difference, beyond a borrow. Where no value comes, so that there was no first beat before it: 0.
+  // The value's sum is the complement of the first beat's, since together they are right. Apart from a borrow, its
+  // upper bits change at most the lowest six of the difference. If there is no value, so that there was no first beat
+  // before it: 0.
   localparam logic [21:0] NoValue = 22'h00ffff;
   logic [21:0] head_q;
   logic [16:0] value_sum;
   assign value_sum = {1'b0, ~head_q[15:0]} - 17'(head_q[21:16]);
 
-  // Three bits of each half are a LUT. What is kept is so that Yosys does not make a chain of it: the sum is late.
+  // Three bits of each half are a LUT. `keep` stops Yosys from building a carry chain, because the sum is late.
   `YOSYS_KEEP
   logic [5:0] equal;
   logic right_sum;

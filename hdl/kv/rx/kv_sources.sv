@@ -5,8 +5,9 @@
 /// Tells whether an IPv4 address is in one of the subnets that source_ip and source_mask name.
 ///
 /// Behaviour: the address is cut into seven pieces. For each piece a LUT RAM has, at each value of the piece, a bit for
-/// each subnet: these bits of the subnet's address agree, or the mask leaves them out. An address is in a subnet if all seven agree. The
-/// table is built again from the file of registers when one of its words is written, row by row; until then no address is allowed.
+/// each subnet. The bit says that the piece agrees with the subnet's address, or that the mask ignores it. An address
+/// is in a subnet if all seven agree. When one of its words is written, the table is rebuilt from the register file,
+/// row by row. Until then no address is allowed.
 /// Latency: allowed_o 0 cycles. The table is right 1026 cycles after written_i or the reset, and one for each cycle with taken_i.
 /// Reset: no address is allowed until the table is built.
 /// Requirements: at written_i the file has the new word in the next cycle.
@@ -22,7 +23,7 @@ module kv_sources
     output logic [ 4:0] word_o,
     /// The file is read for another block, not at word_o.
     input  wire         taken_i,
-    /// What was read in the cycle before.
+    /// The word that was read in the cycle before.
     input  wire  [31:0] word_i,
 
     input  wire  [31:0] ip_i,
@@ -68,7 +69,7 @@ module kv_sources
   logic [PieceBits-1:0] row_number_q;
   logic write_q, right_q;  // right_q: all rows are written
 
-  // The top piece is shorter than the others: what it does not have of the row's number is not looked at.
+  // The top piece is shorter than the others, so the upper bits of the row's number are ignored for it.
   assign row    = 32'({Pieces{read_q.row}});
   assign in_use = word_i[31];
   assign agrees = ~word_i | ~(row ^ ip_q);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// Sums the 16-bit words of a beat: what internet checksums (RFC 1071) are made of.
+/// Sums the 16-bit words of a beat, the part of an internet checksum (RFC 1071).
 ///
 /// Behaviour: word i is bytes 2 i (high) and 2 i + 1 (low) of the beat, in the order of the wire. The sum is not folded: 32
 /// words of 16 bits need 21.
-/// Latency: a beat is taken where enable_i is high, its sum is there two cycles later, for one cycle at least, and halves_o one
-/// cycle later, until the next is taken.
+/// Latency: a beat is taken when enable_i is high. Its sum is there two cycles later, for at least one cycle, and
+/// halves_o one cycle later, until the next is taken.
 /// Reset: none.
 /// Requirements: none.
 module kv_sum (
@@ -14,13 +14,14 @@ module kv_sum (
 
     input  wire                enable_i,
     input  wire  [511:0]       beat_i,
-    /// A cycle earlier than sum_o, of eight words each.
+    /// Four partial sums of eight words each, one cycle earlier than sum_o.
     output logic [  3:0][18:0] halves_o,
     output logic [ 20:0]       sum_o
 );
 
-  // Adders of two, each of them a carry chain. Yosys would make one carry-save tree of the adders of a stage, which takes
-  // twice the LUTs and is not less deep; where a sum's highest bit passes some logic (which comes to nothing), it does not.
+  // Each is an adder of two, which is a carry chain. Yosys would make one carry-save tree of the adders of a stage,
+  // which takes twice the LUTs and is not shallower. If a sum's highest bit passes some logic (without effect), it does
+  // not.
   function automatic logic [16:0] apart17(logic [16:0] a);
     return {a[16] && (a[16] || a[0]), a[15:0]};
   endfunction

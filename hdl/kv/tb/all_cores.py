@@ -31,7 +31,7 @@ def test_form(whole: int, channels: int) -> None:
 
 @pytest.mark.timeout(3600)
 def test_netlist() -> None:
-    """Logic in tables of six inputs, as Yosys maps it for the card; memories as they are."""
+    """Logic in tables of six inputs, as Yosys maps it for the card; memories are unchanged."""
     netlist = ROOT / "build" / "hdl" / "all_cores_netlist" / "kv_core_netlist.v"
     netlist.parent.mkdir(parents=True, exist_ok=True)
     script = f"{hdl_tools.read('kv_core', {'LineCacheBits': 4, 'HostBeats': 256})}; synth -flatten -run begin:fine; "

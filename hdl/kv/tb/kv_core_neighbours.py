@@ -38,7 +38,7 @@ ANSWERED = 20
 
 @cocotb.test()
 async def questions_of_the_node_evict_no_line(dut: Any) -> None:
-    """They have no key: what the frame has in its place must not bring a line into the cache."""
+    """They have no key, and the bits in its place must not bring a line into the cache."""
     rig = await begun(dut)
     await rig.enter(1, [ME], lambda slot: ME)
     key = next(k for k in range(1, 5000) if bucket_of(k) % 16 == bucket_of(0) % 16 and bucket_of(k) != bucket_of(0))
@@ -84,7 +84,7 @@ async def memory_fails(dut: Any) -> None:
 
 @cocotb.test()
 async def a_write_whose_only_burst_fails_is_not_acknowledged(dut: Any) -> None:
-    """The error and the end of the write come in the same cycle: a value of no bytes is a header alone."""
+    """The error and the end of the write come in the same cycle, because a value of no bytes is only a header."""
     for value in (b"", b"x" * 64):
         rig = await begun(dut, accept=False)
         await rig.enter(1, [0, ME], lambda slot: 0)
@@ -132,7 +132,7 @@ async def a_fault_in_the_middle_of_a_walk_is_the_end_of_it(dut: Any) -> None:
 
 @cocotb.test()
 async def others_pass(dut: Any) -> None:
-    """Both ways, whole and in order, among kv frames, whatever stalls."""
+    """Both ways, whole and in order, among kv frames, with any stalls."""
     rig = await begun(dut)
     await rig.enter(1, [ME], in_turn([ME]))
     rig.net_in.idle, rig.net_out.stall, rig.host_out.stall = 0.2, 0.3, 0.2
@@ -211,7 +211,7 @@ async def a_network_that_takes_nothing_holds_up_no_register(dut: Any) -> None:
     await write("members", 0x0303)
     await write("epoch", 2)
     for _ in range(50):
-        # What is staged and `epoch` keep what they had; everything else is taken.
+        # Staged registers and `epoch` keep their values, and all others are taken.
         await write("node", 5)
         await write("members", 0x7F7F)
         await write("leader", 0x55555555)
@@ -236,7 +236,7 @@ async def a_network_that_takes_nothing_holds_up_no_register(dut: Any) -> None:
 
 @cocotb.test()
 async def a_table_that_ends_beyond_memory_is_refused(dut: Any) -> None:
-    """So is one that begins within a page, and no address wraps round; a table that fits ends the fault."""
+    """So is a table that begins within a page. No address wraps, and a table that fits ends the fault."""
     rig = await begun(dut)
     lines, values, memory = 64 << BUCKET_BITS, 4096 << BUCKET_BITS, 1 << 34
 

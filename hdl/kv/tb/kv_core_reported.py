@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the joined core's registers tell its driver of members that do not answer, and of repetitions.
+"""The reports of the joined core's registers to its driver about members that do not answer, and about repetitions.
 
 Run by test_kv_core.py."""
 
@@ -54,7 +54,7 @@ async def reported(rig: Rig, cycles: int) -> set[int]:
 
 @cocotb.test()
 async def who_does_not_answer_a_leftover_is_known(dut: Any) -> None:
-    """The one to whom it is repeated, with a value or without; a member that waits for it is not to blame."""
+    """Only the member to which it is repeated, with a value or without. A member that waits for it is not to blame."""
     for value in (b"x" * 100, b""):
         for silent, answers in ((0, 5), (5, 0)):
             rig = await with_leftovers(dut, [value, value])
@@ -113,7 +113,8 @@ async def who_does_not_answer_a_refresh_is_known(dut: Any) -> None:
 
 @cocotb.test()
 async def repetitions_of_leftovers_are_counted(dut: Any) -> None:
-    """One once, to however many nodes it goes: of this node's own, and of questions to their leader."""
+    """Each counts once, for any number of receivers: repetitions of this node's own leftovers, and of questions to
+    their leader."""
     rig = await with_leftovers(dut, [b"x" * 100, b"y"])
     await rig.enter(2, MEMBERS, lambda slot: 5)
     before = await rig.read("retries")

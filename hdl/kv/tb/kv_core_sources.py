@@ -66,7 +66,7 @@ async def strangers_get_no_answer_and_are_counted(dut: Any) -> None:
 
 @cocotb.test()
 async def strangers_take_no_place_from_clients(dut: Any) -> None:
-    """More of their writes than the pool has places, close together, and a client's in the middle."""
+    """The strangers send more writes than the pool has places, close together, with a client's write in the middle."""
     rig = await begun(dut)
     await rig.enter(1, [ME], in_turn([ME]))
     await rig.allow(CLIENTS)
@@ -107,7 +107,7 @@ async def frames_for_the_host_pass_whoever_sends_them(dut: Any) -> None:
 
 @cocotb.test()
 async def members_are_answered_where_clients_are_elsewhere(dut: Any) -> None:
-    """And a member that is not named is a stranger, be its frames ever so right: the driver names them all."""
+    """A member that is not named is a stranger, even with correct frames. The driver names all members."""
     rig = await begun(dut)
     members = [0, ME, 5]
     await rig.enter(1, members, in_turn(members))
@@ -129,7 +129,7 @@ async def members_are_answered_where_clients_are_elsewhere(dut: Any) -> None:
 
 @cocotb.test()
 async def without_a_list_nobody_is_answered(dut: Any) -> None:
-    """After a reset, too, in which one was built."""
+    """The same after a reset during which one was built."""
     rig = await begun(dut)
     await rig.enter(1, [ME], in_turn([ME]))
     for wait in (BUILDING, 3, 300, 900):

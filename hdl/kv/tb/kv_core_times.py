@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the joined core takes, in cycles: what docs/kv-core.md says. Run by test_kv_core.py."""
+"""The latencies of the joined core, in cycles, as in docs/design/kv-core.md. Run by test_kv_core.py."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kv_core_rig import (
 
 @cocotb.test()
 async def what_it_takes(dut: Any) -> None:
-    """The latencies of docs/kv-core.md, in cycles, beside memory."""
+    """The latencies of docs/design/kv-core.md, in cycles, beside memory."""
     rig = await begun(dut)
     members = [0, ME]
     await rig.enter(1, members, in_turn(members))
@@ -69,11 +69,11 @@ async def what_it_takes(dut: Any) -> None:
 
 @cocotb.test()
 async def what_storing_takes(dut: Any) -> None:
-    """With `store`, 1 KiB at a follower: the table in docs/kv-core.md."""
+    """With `store`, 1 KiB at a follower: the table in docs/design/kv-core.md."""
     rig = await begun(dut, accept=False)
     members = [0, ME]
     await rig.enter(1, members, in_turn(members))
-    # As in what_it_takes; nor is a commit asked for.
+    # As in what_it_takes. No commit is requested either.
     await rig.write("retry_cycles", 1_000_000)
     await rig.bench.cycle(2 * RETRY_CYCLES)
     keys = keys_with(0, members, 4)

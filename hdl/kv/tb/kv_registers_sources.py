@@ -27,7 +27,7 @@ async def start(dut: Any, seed: int) -> tuple[Bench, Rig]:
 
 
 async def allows(rig: Rig, address: int) -> bool:
-    """What the core says of an address; takes no cycle."""
+    """The core's answer for an address. Takes no cycle."""
     rig.pin("source_i").set(address)
     await rig.bench.settle()
     return bool(rig.pin("allowed_o").get())
@@ -59,7 +59,7 @@ async def put(rig: Rig, at: int, net: IPv4Network | None) -> None:
     """As the driver does it: not in use while it changes."""
     await rig.write(AT["source_mask"] + 8 * at, 0)
     if net is not None:
-        # What is below the mask has no meaning.
+        # Bits below the mask have no meaning.
         below = rig.bench.random.getrandbits(32) & int(net.hostmask)
         await rig.write(AT["source_ip"] + 8 * at, int(net.network_address) | below)
         await rig.write(AT["source_mask"] + 8 * at, int(net.netmask))
@@ -108,7 +108,7 @@ async def each_place_holds_a_subnet_and_no_place_is_beyond(dut: Any) -> None:
 
 @cocotb.test()
 async def nobody_is_allowed_until_the_list_is_whole(dut: Any) -> None:
-    """In every cycle, whatever is read and written meanwhile; and not much longer than it says."""
+    """Checked in every cycle, with any reads and writes meanwhile, and not much longer than documented."""
     bench, rig = await start(dut, 23)
     draw = bench.random
     assert not await allows(rig, 0)

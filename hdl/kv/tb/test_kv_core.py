@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The joined core, situation by situation, as docs/kv-protocol.md tells them; whole clusters of it are judged by
-porcupine (docs/kv-testing.md)."""
+"""The joined core, situation by situation, as in docs/design/kv-protocol.md. Porcupine checks the histories of whole
+clusters of it (docs/project/kv-testing.md)."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ async def a_leader_repeats_until_all_have_answered(dut: Any) -> None:
     assert first[0] == first[5]
     assert (first[0].value, first[0].version, first[0].client, first[0].request) == (asked.value, 1, 3, 1)
     rig.from_node(0, replace(first[0], kind=REPLICATED, value=b""))
-    # A read meanwhile sees nothing of it; another write to the bucket waits.
+    # A read meanwhile does not see it, and another write to the bucket waits.
     assert (await rig.reply(Kv(READ, key=key, request=9))).status == NO_SUCH_KEY
     assert (await rig.reply(replace(asked, client=4))).status == BUSY
     rig.give(asked)  # a duplicate: nothing
@@ -131,7 +131,7 @@ async def a_leader_repeats_until_all_have_answered(dut: Any) -> None:
         assert (await rig.to_node(node, COMMIT)).version == 1
     assert (await rig.reply(Kv(READ, key=key, request=9))).value == asked.value
     assert await rig.read("retries") > 0
-    # What is repeated late is told again that it is committed.
+    # A late repetition is told again that its write is committed.
     rig.from_node(0, replace(first[0], kind=REPLICATED, value=b""))
     assert (await rig.to_node(0, COMMIT)).version == 1
     assert (await rig.state())["in_flight"] == 0
@@ -168,7 +168,7 @@ async def a_leader_without_a_free_place(dut: Any) -> None:
     assert (state["in_flight"], await rig.read("dropped_busy"), await rig.read("frames_kv")) == (48, 7, 56)
     for write in asked[:48]:
         await finish(write)
-    for write in asked[48:]:  # what was dropped comes again
+    for write in asked[48:]:  # the dropped messages come again
         rig.give(write)
         await finish(write)
     assert await rig.read("dropped_busy") == 7
@@ -197,7 +197,7 @@ async def a_follower_asks_for_a_commit_that_was_lost(dut: Any) -> None:
     assert (answer.status, answer.version, answer.value) == (OK, 5, write.value)
     record = await rig.reply(Kv(LANE, client=7))
     assert (record.kind, record.key, record.version) == (LANE_RECORD, 41, 5)
-    # A place that is used again says that what it had is committed, and its lane's record is settled.
+    # A place that is used again shows that its write is committed, and its lane's record is settled.
     other = keys_with(0, members, 2)[1]
     rig.from_node(0, replace(write, request=42, version=6))
     await rig.to_node(0, REPLICATED)
@@ -210,7 +210,7 @@ async def a_follower_asks_for_a_commit_that_was_lost(dut: Any) -> None:
 
 @cocotb.test()
 async def leftovers_of_a_member(dut: Any) -> None:
-    """The leader's word counts, be it older; `entered` is said when nothing is left."""
+    """The leader's state decides, even if it is older. `entered` is sent when no leftover remains."""
     rig = await begun(dut)
     members = [0, ME, 5]
     await rig.enter(1, members, in_turn(members))
@@ -241,7 +241,7 @@ async def leftovers_of_a_member(dut: Any) -> None:
     assert (await rig.state())["leftovers"] == 2
     assert not [kv for _, kv in rig.sent if kv.kind == ENTERED]
     rig.from_node(5, replace(write, kind=COMMIT, value=b""))
-    # A second walk may have begun before the answers came: its questions are not what is looked at.
+    # A second walk may have begun before the answers came. Its questions are not checked here.
     await rig.bench.cycle(200)
     rig.sent = [(to, kv) for to, kv in rig.sent if kv.kind != FETCH]
     assert sorted([(await rig.to_node(5, FETCH)).key for _ in range(2)]) == sorted(
@@ -258,7 +258,7 @@ async def leftovers_of_a_member(dut: Any) -> None:
         assert (answer.value if answer.status == OK else None) == value, (key, answer)
     lanes = [(await rig.reply(Kv(LANE, client=i))) for i in range(6)]
     assert [(r.key, r.version) for r in lanes] == [(10, 0), (10, 0), (11, 2), (11, 2), (77, 1), (11, 2)]
-    # Nothing more is asked, an old entry changes nothing, and no place is lost.
+    # Nothing more is requested, an old entry has no effect, and no place is lost.
     rig.from_node(5, replace(asked[bucket_of(keys[0]) * 4], kind=ENTRY, key=keys[0], version=9, detail=1 << 5))
     assert not await rig.quiet(2 * RETRY_CYCLES)
     assert (await rig.reply(Kv(READ, key=keys[0], request=1))).version == 1
@@ -266,7 +266,8 @@ async def leftovers_of_a_member(dut: Any) -> None:
 
 @cocotb.test()
 async def a_leftover_that_is_written_again_is_not_settled(dut: Any) -> None:
-    """Until the commit, the lane's record must not tell of it: a node that returns would answer the client with it."""
+    """Until the commit, the lane's record must not report it, because a returning node would answer the client with
+    it."""
     for accept in (True, False):
         rig = await begun(dut, accept=accept)
         await rig.enter(1, [0, ME, 5], lambda slot: 0)
@@ -280,7 +281,7 @@ async def a_leftover_that_is_written_again_is_not_settled(dut: Any) -> None:
         rig.from_node(0, write)
         await rig.to_node(0, REPLICATED)
         assert await told() == (40, 0)
-        # Node 6 returns: what was pending is leftover, and the same leader repeats it.
+        # Node 6 returns: the pending write is leftover, and the same leader repeats it.
         await rig.enter(2, [0, ME, 5, 6], lambda slot: 0, serving=[0, ME, 5])
         assert (await rig.state())["leftovers"] == 1
         # It may be committed since the epoch before, which did not have node 6.
@@ -305,7 +306,7 @@ async def a_leftover_that_is_written_again_is_not_settled(dut: Any) -> None:
 
 @cocotb.test()
 async def leftovers_of_the_leader(dut: Any) -> None:
-    """What may have been acknowledged is completed before the leader opens."""
+    """Writes that may have been acknowledged are completed before the leader opens."""
     rig = await begun(dut)
     members = [0, ME, 5]
     await rig.enter(1, members, in_turn(members))
@@ -327,7 +328,7 @@ async def leftovers_of_the_leader(dut: Any) -> None:
             assert replace(await rig.to_node(5, REPLICATE)) == replay  # it was lost
         seen[replay.key] = replay
         assert (await rig.state())["opened"] == 0
-        # For the location that is leftover here nobody else gets an answer yet.
+        # For the location that is leftover here no node gets an answer yet.
         rig.from_node(5, replace(Kv(FETCH, epoch=2, request=5), key=bucket_of(replay.key) * 4))
         entry = await rig.to_node(5, ENTRY)
         assert entry.status == BUSY
@@ -348,7 +349,8 @@ async def leftovers_of_the_leader(dut: Any) -> None:
 
 @cocotb.test()
 async def a_version_that_lags_is_refreshed(dut: Any) -> None:
-    """Before the bucket's versions no longer compare: written again as it is, and completed like a leftover."""
+    """Before the bucket's versions no longer compare: the key is written again unchanged, and completed like a
+    leftover."""
     newest = 0x7FFFFFFE
     for accept, value in ((True, b"cold" * 20), (False, b"cold"), (True, b"")):
         rig = await begun(dut, accept=accept)
@@ -440,7 +442,7 @@ async def writes_in_flight_when_an_epoch_begins(dut: Any) -> None:
         rig.give(Kv(WRITE, epoch=1, client=i, request=5, key=key, value=b"v%d" % i))
         await rig.to_node(0, REPLICATE)
     assert (await rig.state())["in_flight"] == 4
-    # It goes on leading the first two; 5 is there, 0 is not.
+    # It still leads the first two. 5 is there, 0 is not.
     await rig.enter(2, [ME, 5], lambda slot: ME if slot in slots[:2] else 5)
     again = [await rig.to_node(5, REPLICATE) for _ in range(2)]
     assert {kv.key for kv in again} == set(keys[:2])
@@ -453,7 +455,7 @@ async def writes_in_flight_when_an_epoch_begins(dut: Any) -> None:
         assert done.epoch == 2
     records = [await rig.reply(Kv(LANE, client=i)) for i in range(4)]
     assert [(r.key, r.version) for r in records] == [(5, 1), (5, 1), (4, 0), (4, 0)]
-    # Alone: what is in flight is committed without anybody.
+    # A node alone commits its writes in flight without other nodes.
     rig.from_node(5, Kv(ENTERED, epoch=2))
     await rig.bench.cycle(100)
     rig.give(Kv(WRITE, epoch=2, client=9, request=1, key=keys[0], value=b"last"))
@@ -478,7 +480,7 @@ async def a_node_returns(dut: Any) -> None:
     await rig.write("sync_from", 0)
     await rig.write("sync_count", 19)
     lost, answered = 0, set()
-    # A write that is newer than what is fetched stays.
+    # A write that is newer than the fetched data stays.
     newer = low[0]
     rig.from_node(0, Kv(REPLICATE, epoch=1, detail=2 << 6, client=5, request=6, version=9, key=newer, value=b"newer"))
     await rig.to_node(0, REPLICATED)

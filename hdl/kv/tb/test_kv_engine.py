@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_engine, within one epoch, against docs/kv-protocol.md, sections 4 to 6, as kv_model.py has them."""
+"""kv_engine, within one epoch, against docs/design/kv-protocol.md, sections 4 to 6, as kv_model.py has them."""
 
 from __future__ import annotations
 
@@ -99,7 +99,8 @@ async def crowded_tables_of_all_sizes(dut: Any) -> None:
 
 @cocotb.test()
 async def random_keys_until_the_first_is_refused(dut: Any) -> None:
-    """The write that the model refuses first is refused, at about the share of the places that docs/kv.md says."""
+    """The write that the model refuses first is refused, at about the share of the places that docs/guide/kv.md
+    says."""
     usual = kv_model.BUCKET_BITS
     try:
         for kv_model.BUCKET_BITS, least, most in ((8, 0.15, 0.45), (10, 0.36, 0.62)):
@@ -145,7 +146,7 @@ async def versions_that_wrap(dut: Any) -> None:
 
 @cocotb.test()
 async def more_notes_of_a_bucket_than_a_byte_counts(dut: Any) -> None:
-    """Of five leaders, one after another, as after as many epochs; when all are committed nothing is pending."""
+    """From five leaders, one after another, as after as many epochs. When all are committed, none is pending."""
     model = Node(set(range(8)))
     rig = await begun(dut, model)
     traffic = Traffic(rig)
@@ -226,7 +227,7 @@ async def what_needs_no_line_asks_for_none(dut: Any) -> None:
         return rig.lines_asked - before
 
     assert await lines_asked_by_frame(READ)
-    for kind in (PING, LANE, COMMIT, ENTER, ENTERED, ENTRY, LANE_RECORD):  # those of nodes end with OpFree
+    for kind in (PING, LANE, COMMIT, ENTER, ENTERED, ENTRY, LANE_RECORD):  # frames of nodes end with OpFree
         assert not await lines_asked_by_frame(kind), kind
     assert len(rig.seen["slow"]) == 4
     rig.check()

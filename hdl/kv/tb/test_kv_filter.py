@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_engine_pkg::filter_cell: which of the 4096 cells a bucket's writes under way are counted in."""
+"""kv_engine_pkg::filter_cell: the one of 4096 cells that counts a bucket's writes in progress."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def cells_of_buckets(dut: Any) -> None:
 
     # A table of at most 4096 buckets: each has its own.
     assert sorted(await cells(range(4096))) == list(range(4096))
-    # A slot of the default table, of 2^21 buckets, and of half of that: all cells, each as often.
+    # A slot of the default table, of 2^21 buckets, and of half of that: all cells, equally often.
     for bits, slot in ((21, 0), (21, 0xA7), (20, 0xFF)):
         found = await cells(range(slot, 1 << bits, 256))
         assert {found.count(each) for each in set(found)} == {1 << bits - 20}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_host_path: a core's port of memory that a host shares, beside the same port alone, cycle by cycle while the host
-is idle; then both at work, against what each wrote."""
+"""kv_host_path: a core's port of memory that a host shares, compared with the port alone, cycle by cycle while the host
+is idle. Then both work, compared with each other's writes."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ async def each_gets_what_was_written(dut: Any) -> None:
         assert port.lines.items == port.expected_lines
         assert port.begins == port.firsts
         host.check(lambda address: 0)
-        # And each what the other wrote.
+        # And each reads the other's writes.
         host.forget()
         for address, words in content[:10]:
             host.manager.ask(Burst(3, address, len(words), WORD, INCR))
@@ -137,7 +137,7 @@ async def each_gets_what_was_written(dut: Any) -> None:
 
 @cocotb.test()
 async def the_core_goes_on_beside_a_host_that_reads_without_end(dut: Any) -> None:
-    """And beside one that takes nothing of what it asked for."""
+    """And beside a host that takes no answers."""
     bench, alone, port, host = begin(dut)
     for stall in (0.0, 1.0):
         await bench.reset()

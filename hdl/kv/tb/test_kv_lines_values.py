@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_memory and what is in it: what memory must hold and reads must show, in the order of jobs."""
+"""kv_memory and its parts: the content of memory and the results of reads, in the order of jobs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def reads_show_what_the_jobs_before_them_wrote(dut: Any) -> None:
             rig.check_memory()
             for i, count in enumerate((rig.hits, rig.misses, rig.updates, rig.got, rig.full)):
                 seen[rig.name][i] += count
-        # Every reset but the last comes in the midst of it.
+        # Every reset but the last comes in the middle of work.
         for rig in rigs:
             rig.rate, rig.engine_on = 1.0, True
         await bench.cycle(100)
@@ -143,7 +143,7 @@ async def latencies_are_as_stated(dut: Any) -> None:
 
 
 async def look(bench: Bench, rig: Rig, bucket: int) -> bool:
-    """Whether a line is in the cache; if so, it is as it must be (sample)."""
+    """Whether a line is in the cache. If so, it must be right (sample)."""
     hits = rig.hits
     rig.ask = Look(bucket)
     await bench.cycle(3)
@@ -173,8 +173,9 @@ async def a_way_that_is_written_while_a_line_of_its_group_comes_makes_that_worth
     rigs = [Rig(bench, name) for name in RIGS]
     settle_down(rigs, 20)
     await begin(bench, rigs)
-    # By cycles from the first half of a line to the way: whether that is written; whether the way's line and the other
-    # are there afterwards. In "four" they have places of their own; elsewhere the way's line is lost to the other.
+    # By cycles from the first half of a line to the way: whether the way is written; whether the way's line and the
+    # other are there afterwards. In "four" they have places of their own; elsewhere the way's line is lost to the
+    # other.
     lost = (True, False, False)
     expected = {
         -1: (True, True, False),
@@ -210,7 +211,7 @@ async def a_way_that_is_written_while_a_line_of_its_group_comes_makes_that_worth
 
 @cocotb.test()
 async def lines_are_changed_every_other_cycle_while_others_take_their_places(dut: Any) -> None:
-    """As fast as the engine may; each fill takes the place of one that was looked up before."""
+    """As fast as the engine may. Each fill takes the place of a line that was looked up before."""
     bench = Bench(dut)
     rigs = [Rig(bench, name) for name in RIGS]
     settle_down(rigs, 20)
@@ -238,7 +239,7 @@ async def lines_are_changed_every_other_cycle_while_others_take_their_places(dut
             assert min(rig.hits, rig.misses, rig.updates) > 50, (rig.name, rig.hits, rig.misses, rig.updates)
             rig.check_memory()
             for bucket in buckets:
-                await look(bench, rig, bucket)  # what is there is as it must be
+                await look(bench, rig, bucket)  # present lines are as they must be
 
 
 @cocotb.test()
@@ -254,7 +255,8 @@ async def no_line_is_asked_for_in_the_cycle_of_a_write(dut: Any) -> None:
             await want(bench, rig, bucket, "here_o")
             assert await look(bench, rig, bucket), rig.name
             await want(bench, rig, other, "m_axi_arvalid")
-            # It is there no more, which is decided about when it is written: looked up so many cycles before.
+            # The line is not there any more. That is decided at about the time of the write: looked up that many cycles
+            # before.
             rig.pin("want_bucket_i").set(bucket)
             memory = rig.memories[bucket % rig.channels]
             beats = len(memory.r.cycles_of) + 2
@@ -267,7 +269,7 @@ async def no_line_is_asked_for_in_the_cycle_of_a_write(dut: Any) -> None:
             assert rig.updates == updates + 1
             await bench.until(rig.quiet)
             await bench.cycle(60)
-            await look(bench, rig, bucket)  # not what memory had before the write
+            await look(bench, rig, bucket)  # not the content of memory before the write
             await want(bench, rig, bucket, "here_o")
             assert await look(bench, rig, bucket), rig.name
 
@@ -306,7 +308,7 @@ async def the_cache_can_be_emptied_and_errors_are_kept_until_then(dut: Any) -> N
         for rig in rigs:
             rig.ask = Look(bucket)
         await bench.cycle(41)
-    # 19 and 3 are apart in none, and what came since is what is in memory.
+    # 19 and 3 share a place in all of them, and memory has the later writes.
     assert [rig.hits for rig in rigs] == hits
 
 

@@ -15,7 +15,7 @@ CHANNELS = {"shallow": 8, "deep": 128}
 
 
 class Places:
-    """Takes places, writes and reads them, gives them back, and knows what should be where."""
+    """Takes places, writes and reads them, returns them, and knows the content of each."""
 
     def __init__(self, bench: Bench, scope: Any) -> None:
         self.bench = bench

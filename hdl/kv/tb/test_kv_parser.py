@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_parser: frames made by scapy, judged by the protocol's text (kv_frames.py), against what the parser makes."""
+"""kv_parser: frames made by scapy, judged by the protocol's text (kv_frames.py), compared with the parser's output."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Lane:
             if opinion.fate == "host":
                 self.to_host.append((data, keep, last, user))
         if opinion.fate != "host":
-            # Of a stranger's frame nothing else matters.
+            # For a stranger's frame no other rule matters.
             self.waiting.append((frame, opinion if allowed(frame) else frames.Opinion("source")))
 
     def drive(self) -> None:

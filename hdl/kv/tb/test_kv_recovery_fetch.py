@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_recovery_fetch: whatever is lost, late or answered twice, it asks for all, and takes nothing twice."""
+"""kv_recovery_fetch: with any lost, late or repeated answers, it asks for everything, and takes nothing twice."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BUNDLES = {
 
 
 class Fetcher:
-    """One of them, and who asks and answers for it."""
+    """An instance, and the blocks that ask and answer for it."""
 
     def __init__(self, bench: Bench, name: str) -> None:
         scope: Any = Scope(getattr(bench.dut, name))
@@ -64,7 +64,7 @@ class Fetcher:
         self.pins[pin].set(0)
 
     async def asked(self, *, own: bool = False) -> tuple[Any, int, bool] | None:
-        """What it asks for next, its number, and whether it says that it asks again; None: nothing for some time."""
+        """Its next question, its number, and whether it is marked as a repeat. None: nothing for some time."""
         for _ in range(80):
             await self.bench.cycle()
             if self.get("ask_valid_o"):
@@ -210,7 +210,7 @@ async def what_interrupts(dut: Any) -> None:
     assert not [1 for a in again if a[2]]
     assert not await fetcher.answer(*before[1][:2])  # of the epoch before
     assert await fetcher.answer(*again[1][:2])
-    # Lanes wait for the buckets, and for somebody who serves.
+    # Lanes wait for the buckets, and for a node that serves.
     await fetcher.pulse("lanes_write_i", data_i=3)
     fetcher.pins["serving_others_i"].set(0)
     await fetcher.pulse("count_write_i", data_i=1)

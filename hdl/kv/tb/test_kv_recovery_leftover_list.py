@@ -45,7 +45,7 @@ def some(draw: Random) -> Cell:
 
 
 def fits(entry: Cell | None, what: int, came: Cell) -> bool:
-    """Is this what is looked for?"""
+    """Is this the searched entry?"""
     if what == SHOW or (what == FREE and entry is None):
         return True
     return entry is not None and (what == NEXT or (what == AT and entry[:2] == came[:2]))
@@ -74,7 +74,7 @@ async def against_a_list(dut: Any) -> None:
         looked = set()
         for _ in range(1500):
             what = draw.choice([NEXT, FREE, FREE, AT, AT, SHOW])
-            # Goes on behind what was found last, or begins anywhere.
+            # Continues behind the last found entry, or begins anywhere.
             again = last >= 0 and draw.random() < 0.4
             start = last + 1 if again else draw.randrange(min(len(held) + 2, room + 1))
             if what == FREE and not again:

@@ -154,7 +154,7 @@ async def an_epoch_is_entered_under_way(dut: Any) -> None:
         assert await rig.read(AT["members"]) == 0xFFFF
         assert await rig.read(AT["epoch"]) == 5 + i
         assert rig.active["members"] == rig.pin("members_o").get() | rig.pin("serving_members_o").get() << 8
-    # The same epoch is not entered again; 0 leaves; nobody is a member then.
+    # The same epoch is not entered again; 0 leaves, and then no node is a member.
     await rig.write(AT["epoch"], 10)
     await bench.cycle(10)
     assert (rig.phase, rig.entries) == ("idle", 6)
@@ -164,7 +164,7 @@ async def an_epoch_is_entered_under_way(dut: Any) -> None:
     await rig.enter(11)
     assert rig.pin("members_o").get() == rig.pin("serving_members_o").get() == 0xFF
     assert rig.copied_after == 92, rig.copied_after
-    # Reset in the middle of it, at every stage.
+    # Reset in the middle, at every stage.
     for cycles in (1, 5, 8, 12, 40, 95, 99, 105, 130):
         rig.drain = rig.settle = (5, 5)
         rig.start_write(AT["epoch"], 12)
@@ -247,7 +247,7 @@ async def every_event_is_counted(dut: Any) -> None:
                 assert rig.least[offset] == rig.most[offset]
                 assert await rig.read(offset) == rig.most[offset]
     rig = rigs["wide"]
-    # Read again and again, what goes on elsewhere is not forgotten.
+    # Repeated reads must not lose events elsewhere.
     rig.rate = 1.0
     for _ in range(150):
         await rig.read(AT["frames_kv"])
@@ -255,7 +255,7 @@ async def every_event_is_counted(dut: Any) -> None:
     await bench.cycle()
     for offset in counters:
         assert await rig.read(offset) == rig.most[offset]
-    # Cleared while everything counts: no more than came since, and no less than came after the clearing.
+    # Cleared while everything counts: at most the events since then, and at least those after the clearing.
     for _ in range(3):
         rig.rate = 1.0
         await bench.cycle(bench.random.randrange(100))
@@ -375,7 +375,7 @@ async def a_lease_ends_to_the_cycle(dut: Any) -> None:
     assert rig.leased == 0
     await bench.cycle()
     assert rig.leased == 1
-    # All ones: never; and nothing less.
+    # All ones means never. No smaller value does.
     for end, leased in ((NEVER, {1}), (NEVER - 1, {0}), (NEVER - (1 << 32), {0}), (NEVER, {1})):
         await lease(end)
         poke(NEVER)
@@ -471,5 +471,8 @@ async def a_stock_manager_agrees(dut: Any) -> None:
     assert await read(AT["members"]) == 0x030F
 
 
+DEEPER = ("kv_lease.cycles_q", "kv_register_access.idle_q", "simple_dual_port_ram.memory")
+
+
 def test_kv_registers() -> None:
-    simulate(__file__, text=top(), sources=KV_PACKAGES, more=("kv_registers_sources",))
+    simulate(__file__, text=top(), sources=KV_PACKAGES, more=("kv_registers_sources",), deeper=DEEPER)

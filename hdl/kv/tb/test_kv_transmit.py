@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_transmit: what it sends, taken apart by scapy, against what it was told to send."""
+"""kv_transmit: its frames, parsed by scapy, compared with its orders."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Rig:
         draw = self.bench.random
         kv, value = frames.kv_header(draw, draw.randrange(32)), draw.randbytes(size)
         to = draw.getrandbits(96)
-        if sums:  # what the words of the IPv4 header, and those under the UDP checksum, are to add up to
+        if sums:  # the expected sums of the words of the IPv4 header, and of those under the UDP checksum
             to &= ~(0xFFFF << 16)
             host, here = to >> 16 & 0xFFFFFFFF, frames.SELF >> 16 & 0xFFFFFFFF
             ip = struct.pack(">BBHHHBBHII", 0x45, 0, 50 + size, 0, 0x4000, 64, 17, 0, here, host)
@@ -183,7 +183,7 @@ class Rig:
         self.passed += pins["passed_o"].get()
 
     def take_frames(self) -> int:
-        """Checks whole frames that came out, and forgets them; returns how many were the core's."""
+        """Checks whole frames that came out, and forgets them. Returns the number of the core's frames."""
         frame: list[Any] = []
         count = 0
         for item in self.sink.items:
@@ -213,7 +213,7 @@ class Rig:
         queues[0].popleft()
         assert packet[IP].flags == "DF"
         assert packet[IP].ttl == 64
-        # scapy computes what is missing.
+        # scapy computes the missing fields.
         del packet[IP].chksum, packet[IP].len, packet[UDP].len, packet[UDP].chksum
         again = Ether(bytes(packet))
         assert again[IP].chksum == struct.unpack(">H", data[24:26])[0]
@@ -333,7 +333,7 @@ async def answers_wait_for_memory(dut: Any) -> None:
                 rig.send(NONE, 0, nodes=draw.choice([0, 0xFF]))
             elif draw.random() < 0.8:
                 rig.send(DEFERRED, 0, place=draw.choice(places))
-            else:  # memory is at something that nobody waits for
+            else:  # memory is busy with a job that no request waits for
                 place = draw.choice(places)
                 rig.free.remove(place)
                 rig.doing[place] = place

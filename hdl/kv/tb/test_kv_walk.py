@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the joined core walks through a key's buckets, in cycles: what docs/kv-core.md says. And which other writes
-stop it."""
+"""The number of cycles in which the joined core walks through a key's buckets, as docs/design/kv-core.md gives it. And
+which other writes stop it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from simulate import KV_PACKAGES, simulate
 
 @cocotb.test()
 async def what_a_walk_takes(dut: Any) -> None:
-    """A read at a follower whose key is in its second bucket, its last one, or nowhere; all lines are here."""
+    """A read at a follower whose key is in its second bucket, its last one, or nowhere. All lines are in the cache."""
     with table_of(11):
         rig = await begun(dut)
         members = [0, ME]
@@ -76,7 +76,7 @@ async def what_a_walk_takes(dut: Any) -> None:
 
         assert await read(NO_SUCH_KEY) == 12
         await put(others[0], buckets[0], 0)
-        assert await read(NO_SUCH_KEY) == 12  # one key: nobody is sent elsewhere
+        assert await read(NO_SUCH_KEY) == 12  # one key: no redirect
         await put(others[1], buckets[0], 1)
         took = [await read(NO_SUCH_KEY)]
         for index in (1, 7):
@@ -88,7 +88,7 @@ async def what_a_walk_takes(dut: Any) -> None:
 
 @cocotb.test()
 async def writes_to_buckets_of_one_slot(dut: Any) -> None:
-    """They are in flight at the same time, also those whose bits 11 to 0 are the same."""
+    """They are in flight at the same time, also those with the same bits 11 to 0."""
     with table_of(13):
         rig = await begun(dut)
         members = [0, ME]

@@ -4,15 +4,17 @@
 
 /// Makes the core's frames, and lets them and the host's take turns on the way to the network.
 ///
-/// Behaviour: a record of `now` becomes a frame, or one for each of its nodes, lowest first; its value, if any, is in the pool. A record of `later` becomes
-/// one frame, whose value is the next one of the `word` stream; it waits until that has begun. A `deferred` one, which has no value, waits
-/// until memory has what is in its place (job_done_i), and comes to nothing if dead_i is high then; free_o gives that place back.
-/// Nobody waits behind somebody else's memory, so frames of `now` overtake those of `later`. The host's and the core's frames alternate when both are
-/// there (kv_tx_output). Both checksums are right (kv_tx_headers), the UDP one 0 unless `summed`. user of the core's frames is their size in bytes.
-/// Latency: record, or what a deferred one waits for, in to first beat out 4 cycles: two to be chosen (kv_tx_records), one for the header, one for the
-/// output; the host's beats 1.
-/// Paths: none from input to output; m_ready to s_ready and word_ready.
-/// Reset: forgets all records and the frame under way; m_valid falls.
+/// Behaviour: a record of `now` becomes a frame, or one for each of its nodes, lowest first; its value, if any, is in
+/// the pool. A record of `later` becomes one frame, whose value is the next one of the `word` stream. It waits until
+/// that has begun. A `deferred` record, which has no value, waits until memory has its place's value (job_done_i), and
+/// has no effect if dead_i is high then. free_o returns that place. No record waits behind another one's memory access,
+/// so frames of `now` overtake those of `later`. The host's and the core's frames alternate when both are there
+/// (kv_tx_output). Both checksums are right (kv_tx_headers), and the UDP one is 0 unless `summed`. user of the core's
+/// frames is their size in bytes.
+/// Latency: from the record, or the event that a deferred one awaits, to the first beat out 4 cycles: two to be chosen
+/// (kv_tx_records), one for the header, one for the output. The host's beats take 1.
+/// Paths: none from input to output, except from m_ready to s_ready and word_ready.
+/// Reset: forgets all records and the present frame; m_valid falls.
 /// Requirements: peers and self_i change only when nothing is to be sent, self_i three cycles before the next record. A place has no other
 /// deferred record until it was given back.
 module kv_transmit
@@ -30,17 +32,17 @@ module kv_transmit
     input wire rst_i,
 
     input wire endpoint_t self_i,
-    /// Who a node is, in the same cycle; asked in the cycle after its record was chosen.
+    /// A node's addresses, in the same cycle. Requested in the cycle after its record was chosen.
     output logic [2:0] peer_o,
     input wire endpoint_t peer_i,
 
     input  wire sending_t sending_i,
-    /// Room for fewer than eight records is left.
+    /// Room for fewer than eight records.
     output almost_full_t  almost_full_o,
 
     input  wire job_done_t job_done_i,
     input  wire            dead_i,
-    /// Memory has what was in this place.
+    /// Memory has the value of this place.
     output free_place_t    free_o,
 
     // Values from memory, in the order of the records. A value of no bytes has no word.
@@ -61,7 +63,7 @@ module kv_transmit
     input  wire        m_ready,
     output axis_t      m_payload,
 
-    /// Nothing waits, no frame of the core's is under way.
+    /// No record waits, no frame of the core is in transmission.
     output logic       idle_o,
     /// A frame of this kind has been sent.
     output logic       sent_o,

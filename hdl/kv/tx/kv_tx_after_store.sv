@@ -3,11 +3,12 @@
 `include "assertions.svh"
 `include "attributes.svh"
 
-/// What memory has done: the place is free, and with `store` now is the time for the answer.
+/// The memory's reports: the place is free, and with `store` the answer may now be sent.
 ///
-/// Behaviour: job_done_i says that memory has a place's value. If no answer waits for that, the place is given back. Else the answer, which
-/// kv_tx_records keeps beside the place, goes among the frames to send, at once if nothing waits before it and answer_ready is high; the
-/// place is given back when it has been read (sent_i). With dead_i nothing is answered.
+/// Behaviour: job_done_i says that memory has a place's value. If no answer waits for that, the place is returned.
+/// Otherwise the answer, which kv_tx_records keeps beside the place, joins the frames to send, at once if nothing waits
+/// before it and answer_ready is high. The place is returned when the answer has been read (sent_i). With dead_i there
+/// is no answer.
 /// Latency: job_done_i to answer_valid 0 cycles; to free_o, if no answer waits and sent_i is low, 0.
 /// Reset: forgets everything.
 /// Requirements: none.
@@ -25,14 +26,14 @@ module kv_tx_after_store
     output logic             answer_valid,
     input  wire              answer_ready,
     output place_t           answer_place,
-    /// The answer beside this place is on its way.
+    /// The answer beside this place is in flight.
     input  wire free_place_t sent_i,
 
     output free_place_t free_o
 );
 
   logic done_valid, waiting_answer, answer, ready;
-  // Kept, since what leads to them is early or late.
+  // Kept, since the signals that lead to them are early or late.
   `YOSYS_KEEP
   logic waits, leaves;
   place_t waiting_place, done_place;

@@ -3,9 +3,10 @@
 
 /// Makes a frame's headers, with both checksums.
 ///
-/// Behaviour: Ethernet, IPv4, UDP and kv headers from self_i to to_i, of what record_i says. The UDP checksum is 0 unless `summed`. The IPv4 checksum
-/// is its complement: whoever sends the headers inverts it in the LUT that chooses among beats anyway.
-/// Latency: 0 cycles; self_i 2 cycles, since it keeps still.
+/// Behaviour: Ethernet, IPv4, UDP and kv headers from self_i to to_i, with the content of record_i. The UDP checksum is
+/// 0 unless `summed`. The IPv4 checksum is its complement. The sender of the headers inverts it in the LUT that chooses
+/// among beats anyway.
+/// Latency: 0 cycles; self_i 2 cycles, since it does not change.
 /// Reset: none.
 /// Requirements: self_i changes only when nothing is to be sent.
 module kv_tx_headers
@@ -22,7 +23,8 @@ module kv_tx_headers
     output headers_t        headers_o
 );
 
-  // What does not depend on the frame: IPv4 without addresses' destination and length, UDP likewise. One adder after the other.
+  // The fields that are equal for every frame: IPv4 without the destination address and length, UDP likewise. One adder
+  // after the other.
   localparam int unsigned IpFixed = (IpVersionIhl << 8) + IpDontFragment + (IpTtl << 8) + IpProtocolUdp + MinIpLength;
   localparam int unsigned UdpFixed = IpProtocolUdp + 2 * MinUdpLength;
   logic [16:0] self_q;
@@ -45,7 +47,7 @@ module kv_tx_headers
   assign udp_most = apart(udp_rest) + 22'(to_i.port);
   assign udp_sum  = apart(ip_to) + apart(udp_most);
 
-  // Folded: 22 words of 16 bits, so that what is above 16 bits, and one more, are less than 32.
+  // Folded: 22 words of 16 bits, so the part above 16 bits, plus one, is less than 32.
   logic [16:0] ip_folded, udp_folded;
   logic [5:0] udp_low;
   logic unused_place;

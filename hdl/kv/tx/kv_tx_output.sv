@@ -2,14 +2,15 @@
 `default_nettype none
 `include "attributes.svh"
 
-/// The way out: the core's frames, each a header and then its value's words, and the host's, by turns when both are there.
+/// The output: the core's frames, each a header and then its value's words, and the host's frames. They alternate when
+/// both are there.
 ///
-/// Behaviour: a whole frame at a time. A header says where its value comes from and how long it is: the last word's tkeep, and tuser, the frame's size, are
-/// made of that. Not a stream_arbiter: header, pool, memory and host are four inputs of one LUT a bit, and who has the next frame
-/// is decided anew in each cycle until one begins.
+/// Behaviour: a whole frame at a time. A header gives its value's source and length. The last word's tkeep, and tuser,
+/// the frame's size, are computed from that. Not a stream_arbiter: header, pool, memory and host are four inputs of one
+/// LUT for each bit, and the next frame is chosen anew in each cycle until one begins.
 /// Latency: 1 cycle.
 /// Paths: m_ready to s_ready, header_ready, pool_ready and word_ready.
-/// Reset: forgets the frame under way; m_valid falls.
+/// Reset: forgets the present frame; m_valid falls.
 /// Requirements: words come in the order of the headers.
 module kv_tx_output
   import kv_frame_pkg::*;
@@ -42,7 +43,7 @@ module kv_tx_output
     input  wire   m_ready,
     output axis_t m_payload,
 
-    /// No frame of the core's is under way.
+    /// No frame of the core is in transmission.
     output logic idle_o,
     /// The last beat of a frame of the host's goes.
     output logic passed_o
@@ -66,7 +67,7 @@ module kv_tx_output
   assign pick[1] = state_q[1];
   assign pick[0] = state_q[1] || state_q[0] ? state_q[0] : s_valid && (host_turn_q || !header_valid);
 
-  // In state Between, Between stands for a header.
+  // In state Between, Between represents a header.
   always_comb begin
     from = state_q;
     if (state_q == Between && s_valid && (host_turn_q || !header_valid)) from = Host;
@@ -95,7 +96,7 @@ module kv_tx_output
   assign s_ready      = out_free && from == Host;
   assign out_load     = out_valid && out_free;
 
-  // Of a header, or of a value with so many bytes left; groups of eight, so that a byte's is one LUT.
+  // For a header, or a value with that many bytes left. In groups of eight, so that each byte takes one LUT.
   logic [63:0] core_keep;
   `YOSYS_KEEP
   logic [7:0] group_whole, group_part, below;

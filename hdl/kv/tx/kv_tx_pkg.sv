@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the blocks of kv_transmit pass to each other: docs/kv-core.md.
+/// Types that the blocks of kv_transmit exchange: docs/design/kv-core.md.
 package kv_tx_pkg;
 
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
 
-  // A package is for many modules, none of which uses all of it.
+  // Many modules use the package, but each uses only a part.
   /* verilator lint_off UNUSEDPARAM */
 
-  /// What is kept of a frame to send until its turn.
+  /// The part of a frame to send that is kept until its turn.
   typedef struct packed {
     endpoint_t to;
     kv_t kv;
@@ -33,7 +33,7 @@ package kv_tx_pkg;
     ValueMemory = 2'd2
   } value_source_e;
 
-  /// A frame but for its value.
+  /// A frame, except its value.
   typedef struct packed {
     headers_t headers;  // of the IPv4 checksum, the complement
     logic [10:0] length;  // of the value
@@ -41,13 +41,13 @@ package kv_tx_pkg;
     value_source_e source;
   } tx_header_t;
 
-  /// Sums of 16-bit words are made of adders of two, each of them a carry chain: as in kv_sum.
+  /// Sums of 16-bit words use adders of two, each of them a carry chain, as in kv_sum.
   /* verilator lint_off UNUSEDSIGNAL */
   function automatic logic [21:0] apart(logic [21:0] a);
     return {a[21:16], a[15] && (a[15] || a[0]), a[14:0]};
   endfunction
 
-  /// Of what a record makes known; its length is there twice.
+  /// The sum of the values that a record has. Its length is counted twice.
   function automatic logic [19:0] sum_of(send_t send);
     logic [11:0][15:0] word;
     logic [ 5:0][16:0] pair;

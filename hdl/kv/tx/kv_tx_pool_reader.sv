@@ -3,8 +3,8 @@
 
 /// Reads a value from the pool, word by word, behind the parser that may still fill its place.
 ///
-/// Behaviour: from start_i on, the words of the record's value are read; idle_o when the last one has been. A word stays at the pool's output, with
-/// valid_o, until it is taken; the next is read in that cycle.
+/// Behaviour: from start_i on, the words of the record's value are read. idle_o when the last one has been read. A word
+/// stays at the pool's output, with valid_o, until it is taken. The next is read in that cycle.
 /// Latency: start_i to the first read 1 cycle, to valid_o 2.
 /// Paths: take_i and filling_i to pool_read_o.
 /// Reset: forgets the value.

@@ -3,16 +3,17 @@
 `include "assertions.svh"
 `include "attributes.svh"
 
-/// Records of frames to send: all in one memory, and which of them is next.
+/// Records of frames to send: one memory for all, and the choice of the next.
 ///
-/// Behaviour: a record goes to the end of `now` or of `later`, or waits beside its place until memory has that place's value (kv_tx_after_store)
-/// and then goes to the end of `now`. One of `now` is chosen once for each of its nodes, lowest first, one of `later` once, when its value
-/// has begun to arrive; by turns if both could be. Records are read by address from one port of block RAM, whatever they wait for, so
-/// that nothing chooses among their bits; the lists are of addresses.
+/// Behaviour: a record goes to the end of `now` or of `later`. Or it waits beside its place until memory has that
+/// place's value (kv_tx_after_store) and then goes to the end of `now`. A record of `now` is chosen once for each of
+/// its nodes, lowest first. A record of `later` is chosen once, when its value has begun to arrive. They alternate if
+/// both could be chosen. All records are read by address from one port of block RAM, so their bits need no multiplexer.
+/// The lists hold addresses.
 /// Latency: record or job_done_i to next_valid 2 cycles; next_take to the next one 1 cycle.
 /// Reset: forgets all records.
-/// Requirements: a record comes when its list has room; of `later` to at most one node, of `deferred` to none. A place has no other record until free_o
-/// gave it back.
+/// Requirements: a record comes only if its list has room. A record of `later` has at most one node, and one of
+/// `deferred` none. A place has no other record until free_o returns it.
 module kv_tx_records
   import kv_frame_pkg::*;
   import kv_core_pkg::*;
@@ -26,7 +27,7 @@ module kv_tx_records
     input wire rst_i,
 
     input  wire sending_t sending_i,
-    /// Room for fewer than eight records is left.
+    /// Room for fewer than eight records.
     output almost_full_t  almost_full_o,
 
     /// A later one's value has begun to arrive.
@@ -76,7 +77,7 @@ module kv_tx_records
   endfunction
   // verilator lint_on UNUSEDSIGNAL
 
-  // What `now` holds of a record.
+  // The part of a record that `now` holds.
   typedef struct packed {
     logic [7:0] nodes;
     logic deferred;
@@ -160,7 +161,7 @@ module kv_tx_records
   logic turn_q;  // the list that was not chosen last
   logic [7:0] sent_q;  // nodes of now's first that have been served
   logic [2:0] now_lowest;
-  // What is kept is so that Yosys does not make a chain of it; next_take is late.
+  // `keep` stops Yosys from building a carry chain; next_take arrives late in the cycle.
   `YOSYS_KEEP
   logic [7:0] now_left;
   `YOSYS_KEEP

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # NEVER RUN IN VIVADO by us: checked for complete Tcl, and that it names every file that the plugin needs
-# (hdl/opennic/tb/test_shell_files.py). docs/opennic.md says how to use it, and what it rests on.
+# (hdl/opennic/tb/test_shell_files.py). docs/guide/opennic.md says how to use it, and what it rests on.
 #
 # The shell's script/build.tcl sources this, in the shell's project and in this directory, when it is called with
 #   -user_plugin <this directory> -board au55c
@@ -49,7 +49,7 @@ set kv_text [read $kv_channel]
 close $kv_channel
 if {[regexp {s_axis_tlast && s_axis_tready && drop_in_prog} $kv_text]} {
     puts "WARNING: \[kv\] axi_stream_packet_buffer.sv gives wrong sizes after a frame with a wrong FCS, to the host too:"
-    puts "WARNING: \[kv\] see docs/opennic.md for the one-word correction. Building without cut-through of writes."
+    puts "WARNING: \[kv\] see docs/guide/opennic.md for the one-word correction. Building without cut-through of writes."
 } else {
     lappend kv_defines KV_BOX_WHOLE_FRAMES
 }

@@ -18,11 +18,11 @@ from simulate import KV_PACKAGES, simulate
 # Of each box: ports, channels.
 BOXES = {"one": (1, 2), "two": (2, 1)}
 DRAIN = 600
-TO_HOST, TO_NETWORK = 4, 1  # cycles, the core's: from a frame's last beat; from its first
+TO_HOST, TO_NETWORK = 4, 1  # cycles of the core: from a frame's last beat; from its first
 ID = 0x4B564E44
 READ, WRITE, READ_DONE, WRITE_DONE = 1, 2, 17, 18
 ENTERING = FIELDS["state"].fields["entering"]
-# Words that hold what is written, and do nothing at once.
+# Registers that only hold the written value, and do nothing at once.
 PLAIN = [AT["retry_cycles"], AT["sync_from"], *(AT[base] + i for base in ("line_base", "value_base") for i in (0, 4))]
 
 TOP = f"""
@@ -52,14 +52,15 @@ def shell_of(dut: Any, box: str, seed: int = 1) -> Shell:
 
 
 def foreign(shell: Shell, *, long: bool = False, short: bool = False) -> bytes:
-    """A frame that is nobody's business here."""
+    """A frame that no block here handles."""
     length = shell.bench.random.choice([60, 64, 65, 127, 128, 129, shell.bench.random.randint(60, 1518)])
     length = shell.bench.random.randint(1400, 1518) if long else 60 if short else length
     return b"\x02\x00" + shell.bench.random.randbytes(length - 2)
 
 
 def send(shell: Shell, count: int, **kind: bool) -> tuple[list[list[Frame]], list[list[Frame]]]:
-    """Queues frames at all inputs; what should come out towards the hosts, and towards the networks."""
+    """Queues frames at all inputs. Returns the frames that should come out towards the hosts, and towards the
+    networks."""
     to_host: list[list[Frame]] = []
     to_network: list[list[Frame]] = []
     for port in shell.ports:
@@ -90,7 +91,8 @@ def compare(shell: Shell, to_host: list[list[Frame]], to_network: list[list[Fram
 
 @cocotb.test()
 async def configured(dut: Any) -> None:
-    """The reset after configuration: no handshake was asked for; memory comes late; the host does not wait for that."""
+    """The reset after configuration: no handshake was requested, memory comes late, and the host does not wait for
+    it."""
     shells = [shell_of(dut, box) for box in BOXES]
     two = shells[1]
     bench = two.bench  # whose clocks these are
@@ -116,7 +118,7 @@ async def configured(dut: Any) -> None:
 
 @cocotb.test()
 async def registers(dut: Any) -> None:
-    """Every core's own 4 KiB; zeros, and no error, beside them; at several ratios of the clocks."""
+    """Every core's own 4 KiB, and zeros without an error beside them, at several ratios of the clocks."""
     for box, ratio, idle in (("one", 2, 0.0), ("two", 2, 0.5), ("two", 1, 0.3), ("one", 3, 0.0), ("two", 5, 0.2)):
         shell = shell_of(dut, box, ratio)
         await shell.start()
@@ -156,7 +158,7 @@ async def registers(dut: Any) -> None:
 
 @cocotb.test()
 async def pass_through(dut: Any) -> None:
-    """Both directions, all ports, every pace; the shell's tuser fields."""
+    """Both directions, all ports, every pace, with the shell's tuser fields."""
     for box in BOXES:
         for idle, stall in ((0.0, 0.0), (0.4, 0.0), (0.0, 0.4), (0.3, 0.5)):
             shell = shell_of(dut, box, 3)
@@ -173,7 +175,7 @@ async def pass_through(dut: Any) -> None:
                 sink = shell.tx[0]
                 assert sink.cycles_of[-1] - sink.cycles_of[0] == len(sink.items) - 1
                 assert sink.cycles_of[0] == first + TO_NETWORK
-                # To the host a frame leaves when all of it is there, without a gap.
+                # Towards the host a frame leaves when it is complete, without a gap.
                 beats_of = [(len(frame[0]) + 63) // 64 for frame in to_host[0]]
                 leaves = 0
                 for i, count in enumerate(beats_of):
@@ -206,7 +208,7 @@ async def handshake(dut: Any) -> None:
                 await bench.cycle()
                 assert shell.ready()
         assert await shell.registers.read(AT["retry_cycles"]) == (25000, 0)
-        # Accesses all through a reset are answered, with what is there or with zeros.
+        # Accesses during a reset are answered, with the present value or with zeros.
         shell.registers.ar.items.extend([0] * 40)
         shell.registers.aw.items.extend([AT["retry_cycles"]] * 40)
         shell.registers.w.items.extend([7] * 40)
@@ -245,7 +247,7 @@ async def reset_in_mid_flight(dut: Any) -> None:
 
 
 class Client:
-    """Of the node behind one port, which is a cluster of its own."""
+    """A client of the node behind one port, which is a cluster of its own."""
 
     def __init__(self, shell: Shell, port: int) -> None:
         self.shell, self.port, self.draw = shell, port, shell.bench.random
@@ -253,7 +255,7 @@ class Client:
         self.request = 0
 
     async def configure(self) -> None:
-        """Node 0 of nobody else, in epoch 1, with an empty table of 256 buckets."""
+        """Makes this node the only one, number 0, in epoch 1, with an empty table of 256 buckets."""
 
         async def write(name: str, data: int, *, plus: int = 0) -> None:
             assert await self.shell.registers.write(4096 * self.port + AT[name] + plus, data) == 0
@@ -289,7 +291,7 @@ class Client:
         raise AssertionError(f"the node does not open: {await state():x}")
 
     def frame(self, kind: int, key: int, value: bytes = b"") -> bytes:
-        """A request; every lane's first, so that none waits for another."""
+        """A request, the first one of each lane, so that none waits for another."""
         self.request += 1
         header = struct.pack(">BBHHIIQ", kind << 3, 0, 1, self.request, 1 if kind == WRITE else self.request, 0, key)
         udp = UDP(sport=4000 + self.port, dport=PORT)
@@ -323,7 +325,7 @@ class Client:
 
 @cocotb.test()
 async def kv_frames_are_answered(dut: Any) -> None:
-    """Writes and reads at each port, among frames that are nobody's, at several paces; no kv frame reaches a host."""
+    """Writes and reads at each port, among foreign frames, at several paces. No kv frame reaches a host."""
     for box in BOXES:
         shell = shell_of(dut, box, 11)
         await shell.start()
@@ -363,7 +365,8 @@ async def kv_frames_are_answered(dut: Any) -> None:
 
 @cocotb.test()
 async def a_network_that_takes_nothing_holds_up_no_register(dut: Any) -> None:
-    """Every access is answered, as long as that lasts; what docs/kv-registers.md says is ignored then is ignored."""
+    """Every access is answered, for as long as that lasts. Accesses that docs/reference/kv-registers.md says are
+    ignored then are ignored."""
     for box in BOXES:
         shell = shell_of(dut, box, 17)
         await shell.start()
@@ -394,7 +397,7 @@ async def a_network_that_takes_nothing_holds_up_no_register(dut: Any) -> None:
 
 @cocotb.test()
 async def reset_of_a_node(dut: Any) -> None:
-    """Every request is answered, or found its way to the host after the reset; memory is at rest when it comes."""
+    """Every request is answered, or went to the host after the reset. Memory is idle when the reset comes."""
     shell = shell_of(dut, "two", 13)
     client = Client(shell, 0)
     rst = shell.bench.pin(dut.two.dut, "rst")
@@ -431,7 +434,7 @@ async def reset_of_a_node(dut: Any) -> None:
 
 @cocotb.test()
 async def forced_reset(dut: Any) -> None:
-    """A neighbour that takes nothing does not hold up the reset; the rest of a torn frame is thrown away."""
+    """A neighbour that takes nothing does not block the reset, and the rest of a torn frame is dropped."""
     shell = shell_of(dut, "two", 7)
     await shell.start()
     bench = shell.bench
@@ -450,7 +453,7 @@ async def forced_reset(dut: Any) -> None:
         sink.stall = 0.0
     await shell.until(lambda: not any(source.items for source in (*shell.rx, *shell.h2c)))
     await bench.cycle(50)
-    # Where nothing was in the way nothing was lost; elsewhere the beginning came in part, and the end whole.
+    # Frames without an obstacle were not lost. Elsewhere the beginning came in part, and the end came whole.
     assert frames(shell.c2h[1].items) == to_host[1]
     assert frames(shell.tx[0].items) == to_network[0]
     for sink, expected in ((shell.c2h[0], to_host[0]), (shell.tx[1], to_network[1])):
@@ -459,7 +462,7 @@ async def forced_reset(dut: Any) -> None:
         assert 0 < len(seen) < whole
         tail = expected[-3:]
         assert seen.endswith(b"".join(frame[0] for frame in tail))
-        # The torn one has no end; whole frames that waited for the host within the core are gone, too.
+        # The torn frame has no end. Whole frames that waited for the host within the core are gone as well.
         ends = sum(item[2] for item in sink.items)
         assert ends == len(expected) - 1 or (sink is shell.c2h[0] and 3 <= ends < len(expected) - 1)
         assert [item[3:] for item in sink.items if item[2]][-3:] == [(len(f[0]), f[1], f[2]) for f in tail]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the OpenNIC shell's build takes from us: Tcl that runs, with Vivado's commands played by tb/vivado.tcl, and
-Verilog that fits into a module with the ports of the shell's 250 MHz box. Vivado itself has run none of it."""
+"""Our files for the OpenNIC shell's build: the Tcl runs, with tb/vivado.tcl as a stand-in for Vivado's commands, and
+the Verilog fits into a module with the ports of the shell's 250 MHz box. Vivado itself has run none of it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def box(ports: int) -> str:
 def tcl(
     directory: Path, *, board: str = "au55c", ports: int = 1, functions: int | None = None, line: str = MENDED
 ) -> list[str]:
-    """What build_box_250mhz.tcl asks of Vivado."""
+    """The commands that build_box_250mhz.tcl gives to Vivado."""
     (directory / "utility").mkdir(exist_ok=True)
     (directory / "utility" / "axi_stream_packet_buffer.sv").write_text(f"    {line} begin\n")
     arguments = ["build_box_250mhz.tcl", board, str(ports), str(functions or ports), str(directory)]
@@ -74,7 +74,7 @@ def find(said: list[str], start: str) -> str:
 def defines(said: list[str]) -> list[str]:
     """The macros that the plugin is compiled with."""
     words = find(said, "set_property verilog_define").replace("{", "").replace("}", "").split()
-    assert words[2] == "verilog_define-before"  # those of the shell are kept
+    assert words[2] == "verilog_define-before"  # the shell's own words are kept
     return words[3:-1]
 
 

@@ -11,21 +11,29 @@ class SessionInfo:
     """What the agent is and what the self-test found."""
 
     @property
-    def agent_version(self) -> str: ...
+    def agent_version(self) -> str:
+        """ "0.1.0"."""
     @property
-    def transports(self) -> str: ...
+    def transports(self) -> str:
+        """As UCX names them, of the agent's side: "posix/memory cma/memory"."""
     @property
-    def heap(self) -> str: ...
+    def heap(self) -> str:
+        """Gets from ordinary memory: "one_sided" (without the host's help) or "emulated"."""
     @property
-    def allocated(self) -> str: ...
+    def allocated(self) -> str:
+        """The same of memory from `Session.empty`."""
     @property
-    def mapped(self) -> bool: ...
+    def mapped(self) -> bool:
+        """Whether the agent maps that memory: loads instead of gets."""
     @property
-    def agent_pid(self) -> int: ...
+    def agent_pid(self) -> int:
+        """Its process, on its own machine."""
     @property
-    def session_file(self) -> str: ...
+    def session_file(self) -> str:
+        """The file through which the agent was found, or ""."""
     @property
-    def flight_uri(self) -> str: ...
+    def flight_uri(self) -> str:
+        """ "grpc://127.0.0.1:12345", or ""."""
 
 class Memory:
     """Memory that Wherry allocated."""
@@ -35,7 +43,8 @@ class Memory:
 class Region:
     """Registered memory of a numpy array, which it keeps alive."""
 
-    def unregister(self) -> None: ...
+    def unregister(self) -> None:
+        """Ends the registration. Raises FailedPrecondition while offloads that read the memory are in flight."""
 
 class Ticket:
     """A posted offload."""
@@ -89,6 +98,7 @@ class Session:
         announce: list[int],
         part: int,
         parts: int,
+        operators: str,
     ) -> Stream: ...
     def in_flight(self) -> int: ...
     def drain(self, timeout: float) -> None: ...

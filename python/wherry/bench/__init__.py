@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks of all services share: the types of their JSON, programs, tables, published values."""
+"""The common parts of all services' benchmarks: types of their JSON, programs, tables, published values."""
 
 from wherry.bench.benchmark import Basis as Basis
 from wherry.bench.benchmark import Benchmark as Benchmark

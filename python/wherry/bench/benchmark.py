@@ -20,31 +20,32 @@ from wherry.errors import BenchError
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a bar is made of, and what the same comparison says under the condition that the bar leaves out.
+    """The source of a bar, and the result of the same comparison under the condition that the bar leaves out.
 
-    A bar is one figure; the benchmark measures most things under two conditions. Whoever reads the bar sees both.
+    A bar is one figure. The benchmark measures most things under two conditions. Readers of the bar see both results.
     """
 
     uses: str
-    """The figure of the results that it is made of, and under which conditions; nothing for a bar that is not known."""
+    """The figure of the results that the bar uses, and its conditions. Empty for an unknown bar."""
     beside: str = ""
-    """The figure that it does not use, with its value in this run; nothing where there is none."""
+    """The figure that the bar does not use, with its value in this run. Empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark(Generic[Kind]):
-    """What wherry/<service>/bench offers under the name BENCHMARK, and what the service's own experiments do with it.
+    """The object that wherry/<service>/bench offers under the name BENCHMARK. The service's own experiments use it as
+    well.
 
-    A run begins with document(), adds its figures, and ends with parse() and write(). Programs that measure are run by
-    run_program(); what they write is read by read().
+    A run begins with document(), adds its figures, and ends with parse() and write(). run_program() runs the programs
+    that measure, and read() reads their output.
     """
 
     name: str
     schema: type[Kind]
     basis: Callable[[str, Any], Basis]
-    """Of a bar, by its name and the results."""
+    """The basis of a bar, from its name and the results."""
     paper: str
-    """Whose evaluation it repeats, on which machine: a phrase for the report's head."""
+    """The repeated evaluation and its machine, as a phrase for the report's head."""
 
     def document(self, pinning: Mapping[str, int], repetitions: int) -> dict[str, Any]:
         """The JSON of a run that has not measured anything yet."""
@@ -55,7 +56,7 @@ class Benchmark(Generic[Kind]):
         return parse_as(self.schema, document, os.fspath(where))
 
     def write(self, file: Path, document: Mapping[str, Any]) -> None:
-        """The file as a whole: an interrupted run leaves nothing, or the old file. Raises OSError."""
+        """Writes the file as a whole: an interrupted run leaves nothing, or the old file. Raises OSError."""
         program.write(file, document)
 
     def read(self, file: str | os.PathLike[str]) -> Any:
@@ -67,20 +68,20 @@ class Benchmark(Generic[Kind]):
         program.run_program(name, file, quick=quick, more=more, folder=folder)
 
     def start(self, line: Sequence[str], **more: Any) -> subprocess.Popen[Any]:
-        """Starts a program, which ends when we do, however that is. `more`: of subprocess.Popen."""
+        """Starts a program, which ends when this process ends in any way. `more`: arguments of subprocess.Popen."""
         return program.start(line, **more)
 
     def wait_for(self, process: subprocess.Popen[Any]) -> int:
-        """Its exit status. After Ctrl-C it is given the time to end what it has started."""
+        """Returns the exit status. After Ctrl-C the program gets time to end its children."""
         return program.wait_for(process)
 
     def end(self, *processes: subprocess.Popen[Any]) -> None:
-        """Asks all of them to end, also those that are stopped, and waits; who takes too long is killed."""
+        """Asks all of them to end, also stopped ones, and waits. A process that takes too long is killed."""
         program.end(*processes)
 
     def scratch_directory(self, base: str | None = None) -> AbstractContextManager[Path]:
-        """A private directory, which goes when the block ends, and when the process does, by kill -9, too. `base`:
-        where; None: where temporary files are. Raises Error."""
+        """A private directory, which is removed at the end of the block or of the process, even after kill -9. `base`:
+        the parent directory; None: the one for temporary files. Raises Error."""
         return program.scratch_directory(base)
 
     @property
@@ -89,7 +90,7 @@ class Benchmark(Generic[Kind]):
         return published_values(self.name)
 
     def published_text(self, identifier: str) -> str:
-        """One of them in words: "at least 87 %"."""
+        """A published value in words: "at least 87 %"."""
         return published_text(self.published[identifier])
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a benchmark program, and writes what came of it."""
+"""Runs a benchmark program, and writes its results."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ def run_program(name: str, json_file: Path, *, quick: bool, more: Sequence[str],
 
 
 def start(line: Sequence[str], **more: Any) -> subprocess.Popen[Any]:
-    """A program without input, which ends when we do, however that is. `more`: of subprocess.Popen."""
+    """A program without input, which ends when this process ends in any way. `more`: arguments of subprocess.Popen."""
     return subprocess.Popen(line, stdin=subprocess.DEVNULL, preexec_fn=ends_with_us(), **more)
 
 
 def wait_for(process: subprocess.Popen[Any]) -> int:
-    """Its exit status. After Ctrl-C it is given the time to end what it has started."""
+    """Returns the exit status. After Ctrl-C the program gets time to end its children."""
     try:
         return process.wait()
-    except KeyboardInterrupt:  # the terminal has sent it to the program, too; otherwise it is ended here
+    except KeyboardInterrupt:  # the terminal has sent it to the program, too; otherwise the program is ended here
         end(process)
         raise
 
 
 def end(*processes: subprocess.Popen[Any]) -> None:
-    """Asks all of them to end, also those that are stopped, and waits; who takes too long is killed."""
+    """Asks all of them to end, also stopped ones, and waits. A process that takes too long is killed."""
     for process in processes:
         ask_to_end(process)
     for process in processes:
@@ -69,13 +69,13 @@ def document_of(name: str, pinning: Mapping[str, int], repetitions: int) -> dict
 
 
 def mark_part(json_file: Path, *, quick: bool, only: Sequence[str]) -> None:
-    """Says in the file of a run that it is no whole one: whoever reads it later has not seen the command."""
+    """Marks the file of a run as partial, for readers who have not seen the command."""
     if quick or only:
         write(json_file, read_json(json_file) | {"quick": quick, "only": list(only)})
 
 
 def write(json_file: Path, document: Mapping[str, Any]) -> None:
-    """The file as a whole: an interrupted run leaves nothing, or the old file."""
+    """Writes the file atomically: an interrupted run leaves nothing, or the old file."""
     json_file.parent.mkdir(parents=True, exist_ok=True)
     with replacing(json_file) as partial:
         partial.write_text(json.dumps(document, indent=2) + "\n")

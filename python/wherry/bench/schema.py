@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a benchmark of Wherry writes, whichever service's: the JSON of `wherry bench NAME --json FILE`, as types.
+"""The JSON of `wherry bench NAME --json FILE` as types, for the benchmarks of all services.
 
-docs/bench-json.md describes the same for people who write or read the JSON without Python. A service adds the types of
-its results: a dataclass with a list of rows for each experiment.
+docs/reference/bench-json.md describes the same for people who write or read the JSON without Python. A service adds the
+types of its results: for each experiment, a dataclass with a list of rows.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ class Bar(msgspec.Struct, frozen=True):
     min: float
     max: float
     target: str | None = None
-    """">= 0.95": a comparison (>=, <=, >, <) and a number; `pass` says whether `value` meets it. None: nothing is
-    demanded of this figure, and nothing passed."""
+    """">= 0.95": a comparison (>=, <=, >, <) and a number. `pass` says whether `value` meets it. None: this figure has
+    no target, and `pass` is empty."""
     passed: bool | None = msgspec.field(name="pass", default=None)
     unit: str = ""
     published: str | None = None
-    """What the paper says, in a few words, or nothing."""
+    """The paper's value, in a few words, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one run of any benchmark says of itself, and its claims."""
+    """The common head of each benchmark's document, and its bars."""
 
     schema: int
     when: str
@@ -60,9 +60,9 @@ class Run:
     name: str
     """The benchmark."""
     results: Any
-    """By experiment; what was not run is empty."""
+    """By experiment; empty for experiments that did not run."""
     quick: bool = field(default=False, kw_only=True)
-    """It ran with --quick: a look, not a measurement."""
+    """The run had --quick: a first impression, not a measurement."""
     only: list[str] = field(default_factory=list, kw_only=True)
     """The experiments of --only; none: all."""
 
@@ -106,7 +106,7 @@ def parse_as(kind: type[Kind], document: Any, where: str = "benchmark") -> Kind:
 
 
 def _check(bench: Run, where: str) -> None:
-    """What the types do not say."""
+    """Checks the rules that the types cannot express."""
     try:
         datetime.fromisoformat(bench.when)
     except ValueError:
@@ -167,14 +167,14 @@ _WORDS = {
 
 
 def _explained(message: str, kind: Any, document: Any, where: str) -> str:
-    """msgspec's "Expected `float`, got `str` - at `$.bars[...].min`" with file, key, value and what may stand there."""
+    """msgspec's "Expected `float`, got `str` - at `$.bars[...].min`" with file, key, value and the allowed values."""
     what, _, path = message.partition(" - at `$")
     value = document
     for key, index in re.findall(r"\.(\w+)|\[([^\]]+)\]", path):
         kind = _plain(kind)
         if key:
             kind, value, where = _fields(kind)[key], value[key], f"{where}.{key}"
-        elif index == "...":  # a value of an object whose keys are free: msgspec does not say which
+        elif index == "...":  # a value of an object with free keys: msgspec does not say which key
             kind = typing.get_args(kind)[1]
             name = next(name for name, item in value.items() if not _fits(item, kind))
             value, where = value[name], f"{where}.{name}"

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass: an FPGA drives a commodity NIC; the host sets up, and can then be stopped."""
+"""bypass: an FPGA drives a commodity NIC. The host sets up both, and can then be stopped."""

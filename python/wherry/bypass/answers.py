@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every object of `wherry bypass ... --json` begins with, for what does not come from the host's program.
+"""The common first fields of every object of `wherry bypass ... --json`, for objects that the host's program does not
+write.
 
-That program has the same in src/bypass/process/answer.hpp; docs/bypass-host.md, "For programs".
+That program has the same fields in src/bypass/process/answer.hpp; docs/guide/bypass-host.md, "For programs".
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def answer(command: str, status: int, error: str | None) -> dict[str, Any]:
 
 @contextmanager
 def failing_answer(command: str, as_json: bool) -> Iterator[None]:
-    """Around a part of a command: if it fails, programs that read standard output are told, too."""
+    """Wraps a part of a command. If it fails, programs that read standard output get an answer, too."""
     try:
         yield
     except Error as error:

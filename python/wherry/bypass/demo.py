@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The live demonstration: QEMU's NIC at a TAP device, driven by the simulated card, in a network of its own.
+"""The live demonstration: QEMU's NIC at a TAP device, driven by the simulated card, in a separate network namespace.
 
-`bypass_demo` (sim/demo) does the work and reports. Here is what surrounds it: the network namespace, the cluster file,
-a command that runs beside it, and its end. Nothing is left afterwards, however it ends: the TAP device goes with the
+`bypass_demo` (sim/demo) does the work and reports. This module has the rest: the network namespace, the cluster file, a
+command that runs beside it, and its end. Nothing remains afterwards, however it ends: the TAP device goes with the
 program, the namespace with the last process in it.
 """
 
@@ -34,7 +34,7 @@ TAP = "nic0"
 TAP_HERE = "wherry0"
 """In this machine's own network."""
 GRACE_S = 150.0
-"""From SIGTERM to SIGKILL: giving back takes a moment, on a busy machine more."""
+"""The time from SIGTERM to SIGKILL. Giving back takes a moment, and longer on a busy machine."""
 
 Report = dict[str, Any]
 """A line of bypass_demo."""
@@ -49,7 +49,7 @@ class DemoOptions:
     qemu: str = ""
     """Empty: the one on $PATH."""
     here: bool = False
-    """The TAP device is in this network, not in one of its own."""
+    """The TAP device is in this network namespace, not in a separate one."""
     host_runs: bool = False
     """The host's part is not stopped after it has set everything up."""
     every_s: float = 0.5
@@ -57,7 +57,7 @@ class DemoOptions:
 
 
 def cluster_text() -> str:
-    """A kv cluster of one node, which needs no keeper: the one behind the NIC."""
+    """A kv cluster of one node without a keeper, for the node behind the NIC."""
     network = f"{HOST.rpartition('.')[0]}.0/{PREFIX}"
     return (
         "# Written by `wherry bypass demo`.\n"
@@ -67,13 +67,13 @@ def cluster_text() -> str:
 
 
 def _ways() -> list[list[str]]:
-    """Into a network namespace of one's own: as root, and as anybody where user namespaces are allowed."""
+    """Ways into a separate network namespace: as root, and as any user if user namespaces are allowed."""
     anybody = ["unshare", "--user", "--map-root-user", "--net"]
     return [["unshare", "--net"], anybody] if os.geteuid() == 0 else [anybody]
 
 
 def own_network() -> list[str]:
-    """What starts a program in a network namespace of its own. Raises PermissionDenied, Unsupported."""
+    """The command that starts a program in a separate network namespace. Raises PermissionDenied, Unsupported."""
     said = ""
     for way in _ways():
         try:
@@ -128,7 +128,7 @@ class Demo:
 
     @property
     def enter(self) -> list[str]:
-        """What starts a program where the NIC is reached; empty: it is reached from here."""
+        """The words that start a program where the NIC can be reached. Empty: it can be reached from here."""
         if not self._inside:
             return []
         user = ["--user", "--preserve-credentials"] if "--user" in self._inside else []
@@ -137,7 +137,7 @@ class Demo:
     def run(self, command: Sequence[str], output: int | None = None) -> None:
         """Starts a command where the NIC is reached, with this cluster as the one that `wherry kv` means.
 
-        `output`: a descriptor for its standard output; None: ours. Once.
+        `output`: a descriptor for its standard output; None: this process's own. Once.
         """
         words = [*self.enter, "env", f"WHERRY_KV_CLUSTER={self.cluster}", *command]
         self._command = self._start(command[0], words, None, output)
@@ -145,13 +145,13 @@ class Demo:
 
     @property
     def status(self) -> int | None:
-        """Of the command, as a shell says it; None: it runs, or there is none."""
+        """The command's status, as a shell gives it. None: it still runs, or there is no process."""
         ended = None if self._command is None else self._command.poll()
         return None if ended is None else exit_status(ended)
 
     def reports(self, seconds: float | None = None) -> Iterator[Report]:
-        """What bypass_demo says, as it comes: once everything is set up, and until the command has ended, or for so
-        long."""
+        """The reports of bypass_demo, as they come. They start when everything is set up, and end with the command, or
+        after that many seconds."""
         output = self._process.stdout
         assert output is not None
         os.set_blocking(output.fileno(), False)
@@ -175,7 +175,7 @@ class Demo:
                     yield json.loads(line)
 
     def _why(self) -> str:
-        """It has ended by itself."""
+        """The reason why it has ended by itself."""
         status = self._wait(GRACE_S)
         said = self._errors.read_text(errors="replace").strip().removeprefix("bypass_demo: ")
         return said or f"bypass_demo ended with status {status}"
@@ -187,7 +187,7 @@ class Demo:
         return status
 
     def end(self) -> Report | None:
-        """The NIC is given back; the last report, if there is one. Raises Unavailable when that fails."""
+        """Gives the NIC back. Returns the last report, if there is one. Raises Unavailable when that fails."""
         output = self._process.stdout
         assert output is not None
         for number in (signal.SIGTERM, signal.SIGCONT):  # a process that is stopped takes the first after the second

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of bypass's commands, and what else of a checkout they read. All raise NotFound."""
+"""The programs of bypass's commands, and other files of a checkout that they read. All raise NotFound."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wherry.system import built, doing, repository, wherry_bypass
 
 
 def host() -> Path:
-    """What `wherry bypass` runs."""
+    """The program that `wherry bypass` runs."""
     return wherry_bypass()
 
 
@@ -47,7 +47,7 @@ def newer_qemu() -> Path:
 
 
 def resource_table() -> Path:
-    """What the cores take, by Yosys: hdl/resources.json, which tools/synth.py writes."""
+    """The cores' resources by Yosys: hdl/resources.json, which tools/synth.py writes."""
     root = repository()
     file = root / "hdl" / "resources.json" if root is not None else None
     if file is None or not file.is_file():

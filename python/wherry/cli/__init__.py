@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line `wherry`, and what services make their commands with: groups, output, common options."""
+"""The command line `wherry`, and building blocks for services' commands: groups, output, common options."""
 
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from wherry.cli.help import whole_number as whole_number
 from wherry.cli.meter import AgentReading as AgentReading
 from wherry.cli.meter import Meter as Meter
 from wherry.cli.meter import TopPart as TopPart
+from wherry.cli.meter import bound_of_share as bound_of_share
 from wherry.cli.meter import plain_table as plain_table
 from wherry.cli.meter import rate_text as rate_text
 from wherry.cli.output import OUTPUT_LOST as OUTPUT_LOST
@@ -30,5 +31,5 @@ if TYPE_CHECKING:
     from wherry.cli.root import main as main
 
 # The root imports the commands of all services, which import this package.
-if not TYPE_CHECKING:  # so that a checker of types knows which names there are
+if not TYPE_CHECKING:  # type checkers need the names
     __getattr__ = lazy.names(__name__, {"wherry.cli.root": ("app", "main")})

@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from wherry import services
+from wherry.cli.announce import announce
 from wherry.cli.help import App
 from wherry.cli.output import note, out
 from wherry.cli.session import (
@@ -35,15 +36,18 @@ from wherry.units import bytes_text, number_text, span_text, time_text
 def start(
     budget: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory for data, as 512MiB or 4GiB.")] = None,
     core: Annotated[
-        int | None, typer.Option(help="Core of the data thread; give the application the others. -1: any.")
+        int | None,
+        typer.Option(help="Core of the data thread. Give the other cores to the application. -1: not pinned."),
     ] = None,
     listen: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="TCP for clients of other machines; off: none.")
+        str | None, typer.Option(metavar="HOST:PORT", help="TCP address for clients of other machines, or off.")
     ] = None,
     flight: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Arrow Flight, or off.")] = None,
     metrics: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Metrics over HTTP, or off.")] = None,
     transport: Annotated[str | None, typer.Option(help="auto, shm, tcp or rdma.")] = None,
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="TOML file; options here go before it.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TOML file. Options on the command line override it.")
+    ] = None,
     log_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Log. Default: beside the session file.")
     ] = None,
@@ -76,7 +80,7 @@ def start(
     arguments = [text for flag, value in flags.items() if value is not None for text in (flag, str(value))]
     if foreground:
         replace_process(where, arguments)
-    session = start_agent(where, arguments)
+    session = start_agent(where, arguments, said=note)
     note(f"agent started: pid {session.pid}, {session.address}, session file {session.path}")
 
 
@@ -101,7 +105,7 @@ def status(
 ) -> None:
     """Addresses, clients, streams and metrics of the running agent.
 
-    Of each client: which transports it uses, and whether gets from its memory were proved one-sided when it came. If
+    For each client: its transports, and whether gets from its memory were proved one-sided when it connected. If
     metrics are off or do not answer, clients and counters are unknown.
 
     Examples:
@@ -116,7 +120,7 @@ def status(
     metrics: dict[str, float] = {}
     try:
         metrics = read_metrics(session)
-    except Unavailable as error:  # addresses and what services say come from elsewhere
+    except Unavailable as error:  # addresses and the services' parts have other sources
         unknown = str(error)
     clients = sessions(metrics)
     if as_json:
@@ -149,7 +153,7 @@ def status(
         table = Table("metric", title="Metrics", title_justify="left", box=None)
         table.add_column("value", justify="right")
         for name, value in metrics.items():
-            if not name.startswith("wherry_session_"):  # shown above
+            if not name.startswith("wherry_session_") and "_bucket{" not in name:  # shown above; for machines
                 table.add_row(escape(name), metric_text(name, value))
         console.print()
         console.print(table)
@@ -188,4 +192,5 @@ def add_to(app: App) -> None:
     group.command("start")(start)
     group.command("stop")(stop)
     group.command("status")(status)
+    group.command("announce")(announce)
     app.add_typer(group, name="agent")

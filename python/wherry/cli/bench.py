@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands `wherry bench NAME` share; each service brings its own."""
+"""The common part of the commands `wherry bench NAME`; each service adds its own."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from wherry.cli.output import into, note, out
 if TYPE_CHECKING:
     from wherry.bench import Run
 
-JsonFileOption = Annotated[Path, typer.Option("--json", metavar="FILE", help="Where the results go.")]
+JsonFileOption = Annotated[Path, typer.Option("--json", metavar="FILE", help="File for the results.")]
 OnlyOption = Annotated[list[str] | None, typer.Option(metavar="NAME", help="One experiment; may be repeated.")]
 
 
 def check_experiments(only: Sequence[str] | None, known: Sequence[str]) -> list[str]:
-    """What --only says, once each name is known."""
+    """The names of --only, after checking that each one exists."""
     for name in only or []:
         if name not in known:
-            raise typer.BadParameter(f"{name!r} is none of {', '.join(known)}", param_hint="--only")
+            raise typer.BadParameter(f"{name!r} is not one of {', '.join(known)}", param_hint="--only")
     return list(only or [])
 
 
 def show_bench(result: Run, json_file: Path, *, quick: bool = False, only: Sequence[str] = ()) -> None:
-    """Its tables and bars, and where the results are. `quick`, `only`: of the command line; the file says so, too."""
+    """Its tables and bars, and where the results are. `quick` and `only` also go into the file."""
     from wherry.bench import mark_part, print_bench
 
     with into(json_file):

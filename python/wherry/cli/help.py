@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Help texts as they stand in the source: brackets are text, and paragraphs fill the terminal's width."""
+"""Help texts in the form of the source: brackets are text, and paragraphs fill the terminal's width."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Function = Callable[..., Any]
 
 
 def paragraphs(text: str) -> str:
-    """Each paragraph as one line, which the terminal's width breaks. Indented lines stay as they are."""
+    """Each paragraph as one line, which wraps at the terminal's width. Indented lines are not changed."""
     blocks = re.split(r"\n{2,}", inspect.cleandoc(text))
     return "\n\n".join(block if block.startswith(" ") else block.replace("\n", " ") for block in blocks)
 
@@ -39,7 +39,7 @@ def whole_number(text: str) -> int:
 
 
 def _usage(piece: str) -> str:
-    """An argument of a line of usage as the source writes it: "{-- PROGRAM [ARGS]...}..." says each dot twice."""
+    """An argument of a usage line as the source writes it: "{-- PROGRAM [ARGS]...}..." has each dot twice."""
     match = re.fullmatch(r"(\{(?P<required>.*)\}|\[(?P<optional>.*)\])(?P<dots>\.\.\.)?", piece)
     if match is None:
         return piece
@@ -64,7 +64,7 @@ class _Command(typer.core.TyperCommand):
 
 
 class _Group(typer.core.TyperGroup):
-    """As _Command."""
+    """A group with the same help as _Command."""
 
     def get_help_option(self, ctx: Any) -> Any:
         option = super().get_help_option(ctx)
@@ -85,15 +85,15 @@ class App(typer.Typer):
     def command(  # type: ignore[override]
         self, name: str | None = None, **options: Any
     ) -> Callable[[_Function], _Function]:
-        """As Typer's; the help is the function's docstring."""
+        """Like Typer's. The help is the function's docstring."""
 
         def register(function: _Function) -> _Function:
-            # Not strings any more: Typer would evaluate those again, and get other options.
+            # They are no longer strings, because Typer would evaluate strings again, and get other options.
             function.__annotations__ = typing.get_type_hints(function, include_extras=True)
             for hint in function.__annotations__.values():
                 for info in getattr(hint, "__metadata__", ()):
                     if isinstance(info, OptionInfo) and typing.get_args(hint)[0] is bool:
-                        info.metavar = ""  # a flag takes no value, and none is to be named
+                        info.metavar = ""  # a flag takes no value, so none is named
                     if isinstance(info, ParameterInfo) and info.help and id(info) not in self._escaped:
                         self._escaped.add(id(info))
                         info.help = escape(info.help)

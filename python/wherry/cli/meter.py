@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the parts of `wherry top` are made of: counters between two pages, and what a part shows."""
+"""Building blocks of `wherry top`: counters between two pages, and the parts of a page."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,34 +16,34 @@ from wherry.units import bytes_text, number_text
 
 
 class Meter:
-    """Remembers, for one page, what was read for the page before it."""
+    """Remembers the counters of the page before, to compute rates."""
 
     def __init__(self) -> None:
         self._before: dict[Hashable, tuple[Any, float]] = {}
         self._now: dict[Hashable, tuple[Any, float]] = {}
 
     def next_page(self) -> None:
-        """What was read until now is that of the page before."""
+        """Begins a new page: the counters read so far become those of the previous page."""
         self._before, self._now = self._now, {}
 
     def since(self, key: Hashable, value: Any, at: float) -> tuple[Any, float] | None:
-        """What `key` was on the page before, and how many seconds before `at`; None: it was not on that page.
+        """The value of `key` on the previous page, and its age in seconds at `at`. None: it was not on that page.
 
-        `at`: time.monotonic() when `value` was read, which is remembered.
+        `at`: time.monotonic() when `value` was read. It is remembered.
         """
         self._now[key] = value, at
         before = self._before.get(key)
         return None if before is None or before[1] >= at else (before[0], at - before[1])
 
     def rate(self, key: Hashable, value: float, at: float) -> float | None:
-        """How much a counter has grown in each second since the page before; None: not known, or it began again."""
+        """The growth of a counter per second since the page before; None if it is not known, or was reset."""
         before = self.since(key, value, at)
         return None if before is None or value < before[0] else (value - before[0]) / before[1]
 
 
 @dataclass(frozen=True, slots=True)
 class AgentReading:
-    """What an agent's metrics were at one moment."""
+    """An agent's metrics at one moment."""
 
     session: SessionFile
     metrics: Mapping[str, float]
@@ -50,21 +51,42 @@ class AgentReading:
     at: float = field(default_factory=time.monotonic)
 
     def value(self, name: str) -> float:
-        """Of a metric; 0: the agent does not have it."""
+        """The value of a metric; 0 if the agent does not have it."""
         return self.metrics.get(name, 0.0)
 
     def of_this_agent(self, name: str) -> Hashable:
-        """The key of a counter: another agent's, at the same place later, is another one."""
+        """The key of a counter. A later agent at the same place has another key."""
         return self.session.pid, self.session.written(), name
 
     def rate(self, meter: Meter, name: str) -> float | None:
-        """Of a counter of the metrics."""
+        """The growth of a counter, per second."""
         return meter.rate(self.of_this_agent(name), self.value(name), self.at)
+
+    def buckets(self, name: str) -> dict[float, float]:
+        """Buckets of a histogram in the metrics: the number at or below each bound. The last bound is infinite."""
+        head, tail = f'{name}_bucket{{le="', '"}'
+        return {
+            float(key.removeprefix(head).removesuffix(tail)): value
+            for key, value in self.metrics.items()
+            if key.startswith(head)
+        }
+
+
+def bound_of_share(buckets: Mapping[float, float], before: Mapping[float, float], share: float) -> float | None:
+    """The smallest bound of a histogram that has at least `share` of the values since `before` at or below it.
+
+    None: there were no values. Infinite: more than 1 - `share` is beyond the last bound.
+    """
+    grown = {bound: value - before.get(bound, 0.0) for bound, value in sorted(buckets.items())}
+    count = max(grown.values(), default=0.0)
+    if count <= 0:
+        return None
+    return next((bound for bound, value in grown.items() if value >= share * count), math.inf)
 
 
 @dataclass(frozen=True, slots=True)
 class TopPart:
-    """What a service shows in `wherry top`."""
+    """The part of a service in `wherry top`."""
 
     document: Mapping[str, object]
     """For --json."""
@@ -80,7 +102,7 @@ def rate_text(rate: float | None, *, of_bytes: bool = False) -> str:
 
 
 def plain_table(title: str, texts: Sequence[str], numbers: Sequence[str]) -> Table:
-    """A table as those of `wherry top` are: columns of text, then columns of figures."""
+    """A table in the style of `wherry top`: columns of text, then columns of figures."""
     table = Table(title=title, title_justify="left", title_style="bold", box=None)
     for name in texts:
         table.add_column(name, no_wrap=True, overflow="ellipsis")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the command line writes: a result that cannot be written is an error of its own, with its own exit status."""
+"""The outputs of the command line. A result that cannot be written is a separate error, with its own exit status."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def note(text: str) -> None:
 
 
 def progress() -> Console:
-    """The console for what goes on meanwhile."""
+    """The console for progress messages."""
     return Console(stderr=True, soft_wrap=True, highlight=False)
 
 
@@ -47,12 +47,13 @@ class OutputLost(OSError):
 
     @property
     def closed_pipe(self) -> bool:
-        """The reader of a pipe has gone, as in `wherry cat x | head`: not an error."""
+        """The reader of a pipe has closed it, as in `wherry cat x | head`. This is not an error."""
         return self.code == errno.EPIPE
 
 
 class _Raw(io.FileIO):
-    """A standard stream. After its first error it takes everything and writes nothing: Python flushes it at exit."""
+    """A standard stream. After its first error it accepts everything and writes nothing, because Python flushes it at
+    exit."""
 
     def __init__(self, number: int, reported: bool) -> None:
         super().__init__(number, "w", closefd=False)
@@ -85,16 +86,16 @@ def _stream(now: TextIO | None, number: int, reported: bool) -> TextIO:
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Within it, printing raises OutputLost if standard output takes nothing; standard error never fails a command.
+    """Inside it, printing raises OutputLost if standard output fails. Standard error never fails a command.
 
-    A standard stream that the caller closed is opened, so that no file or socket takes its number; a write to standard
-    output fails all the same. Streams that a program has put in their place are left alone.
+    Reopens standard streams that the caller closed. Otherwise a file or socket would get their numbers. A write to
+    standard output still fails. Streams that a program has replaced are not changed.
     """
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
-            # Not for writing: that it is closed must be noticed. The lowest free number is this one.
+            # It is not opened for writing, so that writes still fail. The lowest free number is this one.
             os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
             os.set_inheritable(number, True)
     before = sys.stdout, sys.stderr
@@ -105,14 +106,14 @@ def standard_streams() -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OutputLost, BrokenPipeError):  # that of a result was told already
+        with suppress(OutputLost, BrokenPipeError):  # the error of a result was already reported
             sys.stdout.flush()
         sys.stdout, sys.stderr = before
 
 
 @contextmanager
 def after(effect: str) -> Iterator[None]:
-    """Around the printing of a result: says that `effect` came about although the result is lost."""
+    """Around the printing of a result: reports that `effect` has happened although the result is lost."""
     try:
         yield
         sys.stdout.flush()
@@ -126,7 +127,7 @@ def after(effect: str) -> Iterator[None]:
 def into(file: Path | None) -> Iterator[None]:
     """Around the writing of a result to a file, which the error names. None: to standard output.
 
-    Missing directories on the way to the file are made: what took long to measure is not lost for want of one.
+    Missing directories in the file's path are created, so that a long measurement is not lost for want of one.
     """
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,9 @@ from wherry.cli.output import into, note
 
 
 def report(
-    files: Annotated[list[Path], typer.Argument(metavar="JSON...", help="What `wherry bench` and the jobs wrote.")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="JSON...", help="Files that `wherry bench` and the jobs wrote.")
+    ],
     output: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page.")] = Path("build/report.html"),
 ) -> None:
     """Turn the JSON of benchmarks and jobs into one HTML page: plots, published figures beside ours.

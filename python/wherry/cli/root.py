@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: `wherry agent`, `run`, `kv`, `bypass`, `streams`, `cat`, `top`, `bench`, `report`, `version`.
+"""The command line: `wherry demo`, `agent`, `run`, `kv`, `bypass`, `streams`, `cat`, `top`, `bench`, `report`.
 
 Results go to standard output, everything else to standard error. Exit status: 0 done, 1 failed, 2 wrong command line,
 74 the result could not be written, 130 Ctrl-C; that of `wherry run` is the status of the job.
@@ -16,12 +16,14 @@ from rich.console import Console
 
 from wherry import services
 from wherry.cli import agent
+from wherry.cli.demo import demo
 from wherry.cli.help import App
 from wherry.cli.output import OUTPUT_LOST, OutputLost, out, progress, standard_streams
 from wherry.cli.report import report
 from wherry.cli.top import top
 from wherry.errors import Error, NotFound
 from wherry.system import RESOURCES, repository, system_error_at, wherryd
+from wherry.system import prefix as installed_prefix
 from wherry.version import VERSION
 
 app = App(
@@ -33,6 +35,7 @@ app = App(
     pretty_exceptions_enable=False,
     help="Takes data off the host CPU: an agent pulls it out of the application's memory, straight into Apache Arrow."
     "\n\n[bold]A first look[/bold]\n\n"
+    "  wherry demo                 does it work here, and what is it good for: ten seconds\n\n"
     "  wherry agent start          an agent of this machine, in the background\n\n"
     "  wherry agent status         what it does\n\n"
     "  wherry streams              what it holds\n\n"
@@ -49,13 +52,14 @@ agent.add_to(app)
 app.add_typer(bench_app, name="bench")
 for part in services.parts("cli"):
     part.add_to(app, bench_app)
+app.command()(demo)
 app.command()(report)
 app.command()(top)
 
 OF_EXTRAS = ("jinja2", "markupsafe", "matplotlib", "msgspec")
 """Packages that only benchmarks and the report need."""
 EXPECTED = (Error, FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError, NotADirectoryError)
-"""Errors whose message is all that a user needs; others are faults of Wherry and keep their traceback."""
+"""Errors that are shown as a message alone. Others are faults of Wherry and keep their traceback."""
 
 
 @app.command()
@@ -78,6 +82,22 @@ def version() -> None:
     console.print(f"python    {sys.version.split()[0]}")
 
 
+@app.command()
+def prefix() -> None:
+    """The folder of a Wherry wheel for C and C++: headers, libwherry, CMake and pkg-config files.
+
+    Examples:
+
+      gcc program.c $(PKG_CONFIG_PATH=$(wherry prefix)/lib/pkgconfig pkg-config --cflags --libs wherry)
+
+      cmake -B build -DCMAKE_PREFIX_PATH=$(wherry prefix)
+    """
+    place = installed_prefix()
+    if place is None:
+        raise NotFound("this Wherry is not from a wheel: `cmake --install` makes a prefix (docs/start/install.md)")
+    print(place)
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         version()
@@ -88,7 +108,13 @@ def _print_version(wanted: bool) -> None:
 def _options_of_all(
     _version: Annotated[
         bool,
-        typer.Option("--version", metavar="", callback=_print_version, is_eager=True, help="As `wherry version`."),
+        typer.Option(
+            "--version",
+            metavar="",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version, as `wherry version` does.",
+        ),
     ] = False,
 ) -> None:
     """Options of `wherry` itself."""
@@ -145,7 +171,7 @@ def _message(error: BaseException) -> str:
 
 
 def _usage(error: Exception, errors: Console) -> int:
-    """Exit status for what typer raises; anything else is raised again."""
+    """The exit status for an exception of typer; other exceptions are raised again."""
     exit_code = getattr(error, "exit_code", None)
     if exit_code is None:
         if type(error).__name__ == "Abort":

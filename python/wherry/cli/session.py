@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands that talk to an agent share; and, for the modules here, what they use of the room `session`."""
+"""The common part of commands that talk to an agent, and the names that modules here use of the room `session`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from wherry.session import Place as Place
 from wherry.session import SessionFile as SessionFile
 from wherry.session import SessionStatus as SessionStatus
+from wherry.session import announce as announce
 from wherry.session import locate as locate
 from wherry.session import read_metrics as read_metrics
 from wherry.session import replace_process as replace_process
@@ -31,7 +33,7 @@ AgentOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class AgentPart:
-    """What a service tells in `wherry agent status`."""
+    """The part of a service in `wherry agent status`."""
 
     document: Mapping[str, object]
     """For --json."""

@@ -39,19 +39,19 @@ class Page:
     document: dict[str, object]
     shown: list[Table | str]
     missing: dict[str, str]
-    """Why there is no agent, or no cluster."""
+    """The reason if there is no agent, or no cluster."""
 
 
 class Pages:
     """Pages of an agent and a cluster, each with the rates since the one before."""
 
     def __init__(self, agent: Path | None = None, cluster: Path | None = None) -> None:
-        """Which ones; None: the running ones, whichever those are at that moment."""
+        """The agent and the cluster. None: those that run at that moment."""
         self._agent, self._cluster = agent, cluster
         self._meter = Meter()
 
     def next(self) -> Page:
-        """Reads everything again. What does not answer is said in the page, and no error."""
+        """Reads everything again. If a process does not answer, the page says so, which is not an error."""
         self._meter.next_page()
         document: dict[str, object] = {"wherry": VERSION, "time": time.time()}
         shown: list[Table | str] = []
@@ -135,9 +135,10 @@ def top(
     ] = None,
     interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds from one page to the next.")] = 1.0,
     once: Annotated[
-        bool, typer.Option("--once", help="One page, after one interval, as whenever the output is no terminal.")
+        bool,
+        typer.Option("--once", help="Print one page after one interval, as for any output that is not a terminal."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="That one page as a JSON object, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print that page as a JSON object, for programs.")] = False,
 ) -> None:
     """Show what the agent and the kv cluster of this machine do, again every second, until q or Ctrl-C.
 
@@ -174,7 +175,7 @@ def top(
 
 
 def _spaced(page: Page) -> Iterator[Table | Text]:
-    """Texts as they are, and an empty line before each table."""
+    """Texts unchanged, and an empty line before each table."""
     for one in page.shown:
         if isinstance(one, str):
             yield Text(one)
@@ -184,7 +185,7 @@ def _spaced(page: Page) -> Iterator[Table | Text]:
 
 
 def _live(pages: Pages, interval: float) -> None:
-    """The page on a screen of its own, which goes again however this ends."""
+    """The page on its own screen, which is removed however this ends."""
     from rich.live import Live  # no other command needs it
 
     with _ended_by_signals(), _keyboard() as pressed, Live(console=out(), screen=True, auto_refresh=False) as live:
@@ -214,7 +215,7 @@ def _ended_by_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _keyboard() -> Iterator[Callable[[str, float], bool]]:
-    """Gives what waits until a time, and tells whether a key was pressed meanwhile. Keys are not shown."""
+    """Yields a function that waits until a time, and returns whether a key was pressed. Keys are not echoed."""
 
     def only_waits(_: str, until: float) -> bool:
         time.sleep(max(0.0, until - time.monotonic()))
@@ -229,7 +230,7 @@ def _keyboard() -> Iterator[Callable[[str, float], bool]]:
         while (left := until - time.monotonic()) > 0:
             if select.select([terminal], [], [], left)[0]:
                 typed = _typed(terminal)
-                if not typed or key in typed:  # nothing: the terminal has gone
+                if not typed or key in typed:  # empty: the terminal has gone
                     return True
         return False
 
@@ -242,7 +243,7 @@ def _keyboard() -> Iterator[Callable[[str, float], bool]]:
 
 
 def _typed(terminal: int) -> str:
-    """What was typed since the last call; empty: the terminal has gone."""
+    """The keys typed since the last call; empty if the terminal has gone."""
     try:
         return os.read(terminal, 64).decode(errors="replace")
     except OSError:

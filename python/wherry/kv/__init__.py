@@ -8,5 +8,5 @@ from wherry import lazy
 if TYPE_CHECKING:
     from wherry.kv.client import Client as Client
 
-if not TYPE_CHECKING:  # so that a checker of types knows which names there are
+if not TYPE_CHECKING:  # type checkers need the names
     __getattr__ = lazy.names(__name__, {"wherry.kv.client": ("Client",)})

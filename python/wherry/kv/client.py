@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of the replicated key-value store (docs/kv-protocol.md).
+"""A client of the replicated key-value store (docs/design/kv-protocol.md).
 
     from wherry.kv import Client
 
@@ -8,7 +8,7 @@
     value, version = store.get(7)
     store.put_if(7, b"other", version)       # FailedPrecondition, with .version, if somebody was faster
 
-Keys are numbers of 64 bits, values at most 1024 bytes. What was acknowledged is on every live node. Any thread may use
+Keys are numbers of 64 bits, values at most 1024 bytes. Every live node has each acknowledged write. Any thread may use
 a client; calls take turns. Waiting lets other threads run, and ends on Ctrl-C.
 """
 
@@ -33,7 +33,7 @@ def _key(key: SupportsIndex) -> int:
 
 
 def _version(version: SupportsIndex) -> int:
-    """What get() or put() returned, or 0 for no such key."""
+    """A version that get() or put() returned, or 0 for no such key."""
     return arguments.number("version", version, 0, (1 << 32) - 1)
 
 
@@ -54,13 +54,24 @@ def _deadline(deadline: float) -> float:
 
 
 class Client:
-    """A client of the store. close(), or the end of a `with`, gives its lanes back; so does the end of the object.
+    """A client of the store. close(), the end of a `with`, and the end of the object return its lanes.
 
-    `nodes`: "host:port" or "host", in the order of their numbers in the cluster. `keepers`: "host:port" of those that
-    grant lanes; they know the nodes, too. `lanes`: how many writes may be in flight at once; 0 to read only, without a
-    keeper. `first_lane`: static lanes from there on instead, which no other client uses. `reads`: which node is asked
-    first, "nearest", "round_robin" or "leader". Times are in seconds. Raises Unavailable when no node serves, or no
-    keeper grants lanes, within `connect_timeout`; ResourceExhausted when too few lanes are free.
+    nodes: "host:port" or "host", in the order of their numbers in the cluster.
+    keepers: "host:port" of the keepers, which grant lanes and know the nodes.
+    cluster: the cluster file, which names both; see also of().
+    first_lane: static lanes from this one on instead of granted ones. No other client may use them.
+    lanes: how many writes may be in flight at once; 0 for reads only, without a keeper.
+    deadline: seconds that a call waits which names no deadline.
+    reads: which node is asked first: "nearest", "round_robin" or "leader".
+    spin: wait for answers without sleeping, at the price of a core.
+    first_timeout: seconds until a request is sent again, then twice as long, ...
+    timeout_cap: ... but not longer than this.
+    connect_timeout: seconds until a node serves and a keeper has granted the lanes.
+    seed: of pauses and tags; 0: a random one.
+
+    Raises Unavailable if no node serves, or no keeper grants lanes, in time; ResourceExhausted if too few lanes are
+    free. Any thread may use a client; calls take turns. Calls take keys from 0 to 2**64 - 1, values of bytes, at most
+    1024, and a deadline in seconds (None: the client's).
     """
 
     def __init__(
@@ -99,7 +110,7 @@ class Client:
     def of(cls, cluster: str | os.PathLike[str] | None = None, **options: Any) -> Client:
         """A client of the cluster that a file describes.
 
-        Default: $WHERRY_KV_CLUSTER, or that of your newest `wherry kv up`. `options`: as those of Client.
+        Default: $WHERRY_KV_CLUSTER, or the cluster of your newest `wherry kv up`. `options`: those of Client.
         """
         from wherry.kv import running
 
@@ -108,12 +119,12 @@ class Client:
             return cls(cluster=where.path, **options)
 
     def close(self) -> None:
-        """Gives the lanes back. Any later call raises FailedPrecondition, but for another close()."""
+        """Gives the lanes back. Any later call raises FailedPrecondition, except another close()."""
         with self._lock:
             self._core = None
 
     def __enter__(self) -> Self:
-        """As it is."""
+        """The client itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -129,18 +140,19 @@ class Client:
         return self._deadline if deadline is None else _deadline(deadline)
 
     def get(self, key: SupportsIndex, *, deadline: float | None = None) -> tuple[bytes, int]:
-        """Value and version. NotFound: no such key; Unavailable: nobody answered in time."""
+        """Value and version of `key`. Raises NotFound: no such key; Unavailable: no node answered within `deadline`."""
         number = _key(key)
         with self._lock:
             version, value = self._open().get(number, self._seconds(deadline))
         return value, version
 
     def put(self, key: SupportsIndex, value: _BUFFERS, *, deadline: float | None = None) -> int:
-        """The version written.
+        """Writes `value`, whether `key` is there or not; the version written.
 
-        ResourceExhausted: no room in the key's bucket. DeadlineExceeded: not answered in time: the write may have taken
-        effect, or still take effect, once. Unavailable: not answered, and nothing was changed. Cancelled: another
-        client writes through this one's lane: the write may have taken effect, once. So do all writes.
+        Raises ResourceExhausted: no room in the key's bucket. DeadlineExceeded: no answer within `deadline`. The write
+        may have taken effect, or may still take effect, once. Unavailable: no answer, and nothing was changed.
+        Cancelled: another client writes through this client's lane. The write may have taken effect, once. The same
+        holds for all writes.
         """
         number, data = _key(key), _value(value)
         with self._lock:
@@ -150,9 +162,9 @@ class Client:
     def put_if(
         self, key: SupportsIndex, value: _BUFFERS, version: SupportsIndex, *, deadline: float | None = None
     ) -> int:
-        """The same, only if the key has this version; 0: only if there is no such key.
+        """Writes `value` only if `key` has this `version`. 0: only if there is no such key. `deadline`: as of put().
 
-        FailedPrecondition otherwise: its `version` is the one found, 0 if there is none.
+        Raises FailedPrecondition otherwise. Its `version` is the one found, 0 if there is no key. Others as put().
         """
         number, expected, data = _key(key), _version(version), _value(value)
         with self._lock:
@@ -160,14 +172,17 @@ class Client:
         return written
 
     def remove(self, key: SupportsIndex, *, deadline: float | None = None) -> int:
-        """Deletes the key; the version of that. NotFound: there is none."""
+        """Deletes `key`; the version of that. NotFound: there is none. `deadline` and other errors: put()."""
         number = _key(key)
         with self._lock:
             version, _ = self._open().remove(number, self._seconds(deadline))
         return version
 
     def remove_if(self, key: SupportsIndex, version: SupportsIndex, *, deadline: float | None = None) -> int:
-        """The same, only if the key has this version; FailedPrecondition otherwise, as put_if."""
+        """Deletes `key` only if it has this `version`. Raises FailedPrecondition otherwise, as put_if().
+
+        `deadline` and other errors: as of put().
+        """
         number, expected = _key(key), _version(version)
         with self._lock:
             removed, _ = self._open().remove_if(number, expected, self._seconds(deadline))

@@ -12,25 +12,25 @@ from wherry import arguments
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What a cluster file says."""
+    """The contents of a cluster file."""
 
     path: Path
     name: str
     mode: str
     """static, keeper or etcd."""
     keepers: list[str]
-    """host:port of each; none in mode static."""
+    """host:port of each. None in mode static."""
     lanes: int
     static_lanes: int
-    """Those below are named by clients; the keeper grants the others."""
+    """Clients name the lanes below this number themselves. The keeper grants the others."""
     bucket_bits: int
     nodes: list[str]
-    """"host:port" by number; "": there is none."""
+    """"host:port" by number. "": there is no such node."""
     names: list[str]
     macs: list[int]
-    """By number; 0: none is named."""
+    """The MAC of each node, by number; 0 if the file names none."""
     xdp: list[str]
-    """By number, the interface of a node on AF_XDP, as "eth0" or "eth0:3"; "": it is on a socket."""
+    """The interface of each node on AF_XDP, by number, as "eth0" or "eth0:3"; "" for a node on a socket."""
 
     @property
     def keeper(self) -> str:
@@ -39,12 +39,12 @@ class Cluster:
 
     @property
     def numbers(self) -> list[int]:
-        """Of the nodes that there are."""
+        """The numbers of the nodes."""
         return [number for number, address in enumerate(self.nodes) if address]
 
 
 def load(path: Path) -> Cluster:
-    """Reads a cluster file. InvalidArgument names file, line and what is wanted; NotFound."""
+    """Reads a cluster file. InvalidArgument names the file, the line and the expected value; NotFound."""
     said = _core.cluster(arguments.path("cluster", path))
     return Cluster(
         path=path,

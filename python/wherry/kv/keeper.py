@@ -15,7 +15,7 @@ from wherry.kv.generated.frame import Kind, Kv, ReplyDetail, Status
 from wherry.kv.running import reached
 
 LONGEST_LINE = 1 << 16
-"""Of the keeper's control connection."""
+"""The most bytes of a line on the keeper's control connection."""
 
 
 def request(op: str, node: int = 0) -> bytes:
@@ -25,12 +25,12 @@ def request(op: str, node: int = 0) -> bytes:
 
 
 def answer(line: bytes) -> str:
-    """The text of the keeper's answer. InvalidArgument, with its sentence, when it refused."""
+    """The text of the keeper's answer. Raises InvalidArgument, with the keeper's sentence, if it refused."""
     try:
         said = json.loads(line)
         ok, text = bool(said["ok"]), str(said["text"])
     except (ValueError, TypeError, KeyError):
-        raise Error("what answers at the keeper's address is no keeper of kv") from None
+        raise Error("the process at the keeper's address is not a keeper of kv") from None
     if not ok:
         raise InvalidArgument(f"the keeper refuses: {text}")
     return text
@@ -43,7 +43,7 @@ def address(text: str) -> tuple[str, int]:
 
 
 def ask(cluster: Cluster, op: str, node: int = 0, timeout: float = 3.0) -> str:
-    """Gives the keeper a command. Unavailable: there is none, or it is not the elected one."""
+    """Gives the keeper a command. Raises Unavailable if there is no keeper, or it is not the elected one."""
     if cluster.mode == "static":
         raise Unavailable(f"{cluster.path}: mode static: there is no keeper to ask")
     last: Error | None = None
@@ -79,14 +79,14 @@ def _ask_one(cluster: Cluster, keeper: str, op: str, node: int, timeout: float) 
 
 
 def status(cluster: Cluster, timeout: float = 3.0) -> dict[str, Any]:
-    """What the keeper knows."""
+    """The state of the cluster as the keeper knows it."""
     said = json.loads(ask(cluster, "status", timeout=timeout))
     assert isinstance(said, dict)
     return said
 
 
 def ping(cluster: Cluster, timeout: float = 0.3) -> dict[int, str]:
-    """What each node says of itself, "serving" or "not serving"; who says nothing is missing."""
+    """The state that each node reports: "serving" or "not serving". Nodes that do not answer are missing."""
     waiting = {address(text): number for number, text in enumerate(cluster.nodes) if text}
     tag = int.from_bytes(os.urandom(4))
     found: dict[int, str] = {}
@@ -103,7 +103,7 @@ def ping(cluster: Cluster, timeout: float = 0.3) -> dict[int, str]:
             except TimeoutError:
                 break
             except OSError:
-                continue  # refused: nobody is there
+                continue  # refused: no process listens there
             if sender not in waiting or len(data) < Kv.BYTES:
                 continue
             reply = Kv.unpack(data[: Kv.BYTES])

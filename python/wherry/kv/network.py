@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network of this machine's own for a kv cluster: each node in a network namespace, and one more for clients and
-the keeper, joined by a switch.
+"""A private network on this machine for a kv cluster. Each node has a network namespace, and clients and the keeper
+have one more. A switch joins them.
 
-Each has an interface eth0, one end of a veth pair; the other ends are in a namespace of their own, in a bridge.
-With --xdp, `wherry-kv switch` forwards past the bridge (docs/kv-xdp.md), which forwards what that does not know. With
---tap, eth0 and the other end of a simulated node are TAP devices, and the core is between them (docs/kv-sim.md). The
-namespaces have no names: they, and their interfaces, live as long as `wherry kv up`, however that ends.
+Each namespace has an interface eth0, one end of a veth pair. The other ends are in another namespace, in a bridge. With
+--xdp, `wherry-kv switch` forwards past the bridge (docs/guide/kv-xdp.md), and the bridge forwards frames that the
+switch does not know. With --tap, eth0 and the other end of a simulated node are TAP devices, with the core between them
+(docs/design/kv-sim.md). The namespaces have no names. They and their interfaces are removed when `wherry kv up` ends,
+even if it is killed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from wherry.kv.cluster_file import Cluster
 
 INTERFACE = "eth0"
-"""In each namespace."""
+"""The name of the interface in each namespace."""
 PORT = 19286
 KEEPER_PORT = 19287
 OUTSIDE = "10.89.0.100"
@@ -33,27 +34,27 @@ OUTSIDE_MAC = 0x02_57_4B_56_00_64
 
 
 def node_address(number: int) -> str:
-    """Of a node."""
+    """The address of a node."""
     return f"10.89.0.{number + 1}"
 
 
 def node_mac(number: int) -> int:
-    """Of its interface."""
+    """The MAC of a node's interface."""
     return 0x02_57_4B_56_00_01 + number
 
 
 def mac_text(mac: int) -> str:
-    """As the cluster file has it."""
+    """The MAC in the form of the cluster file."""
     return mac.to_bytes(6).hex(":")
 
 
 def loopback_ports(count: int) -> list[int]:
-    """Of a cluster without a network of its own: ports of this machine, UDP and TCP, that are free just now."""
+    """Ports of this machine that are free now, for UDP and TCP. For a cluster without its own network."""
     return free_ports(count)
 
 
 def listens(port: int) -> bool:
-    """Whether somebody accepts connections at that port of the loopback."""
+    """Whether a process accepts connections at that port of the loopback."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
@@ -80,7 +81,7 @@ def inside(namespace: str) -> Iterator[None]:
 
 
 class KvNetwork:
-    """What a cluster file written by `up --xdp` or `up --tap` describes."""
+    """The network that a cluster file of `up --xdp` or `up --tap` describes."""
 
     def __init__(self, cluster: Cluster, *, option: str = "--xdp", taps: Container[int] = ()) -> None:
         """`taps`: nodes that come between two TAP devices."""
@@ -107,12 +108,12 @@ class KvNetwork:
 
     @property
     def outside_file(self) -> str:
-        """Of the clients' namespace: for `nsenter --net=`, and for other processes while this one lives."""
+        """The file of the clients' namespace, for `nsenter --net=`. Other processes may use it while this one lives."""
         return f"/proc/{os.getpid()}/fd/{self.outside.net}"
 
     @property
     def switch(self) -> Namespace:
-        """Where the other ends are."""
+        """The namespace of the other ends of the veth pairs."""
         return self._switch
 
     @property
@@ -122,7 +123,7 @@ class KvNetwork:
         return [f"{name}={mac_text(mac)}" for name, mac in macs.items()]
 
     def tap_arguments(self, number: int) -> list[str]:
-        """Of `wherry-kv-rtl`, which runs in the node's namespace."""
+        """Options of `wherry-kv-rtl`, which runs in the node's namespace."""
         space = f"/proc/{os.getpid()}/fd/{self._switch.net}"
         return ["--tap", f"node{number}", "--tap-netns", space, "--host-tap", INTERFACE]
 
@@ -145,8 +146,8 @@ class KvNetwork:
         namespace.ip("addr", "add", f"{address}/24", "dev", INTERFACE)
         namespace.ip("link", "set", INTERFACE, "up")
         if self._option == "--xdp":
-            # A veth computes no checksums. What is redirected to one is lost where nothing polls, which GRO makes it
-            # do; the other end only learns of that if this one is up already.
+            # A veth computes no checksums. A frame that is redirected to a veth is lost if that does not poll, and GRO
+            # makes it poll. The other end learns that only if this end is already up.
             _ethtool(namespace, INTERFACE, "tx", "off", "gro", "on")
         return namespace
 
@@ -163,7 +164,7 @@ def _ethtool(namespace: Namespace, interface: str, *features: str) -> None:
 
 
 def _check(cluster: Cluster, option: str) -> None:
-    """That the file is of such a network: others need other addresses, and are real machines'."""
+    """Checks that the file describes such a network. Other files name other addresses, of real machines."""
     interface = INTERFACE if option == "--xdp" else ""
     for number in cluster.numbers:
         wanted = f'udp = "{node_address(number)}:{PORT}", mac = "{mac_text(node_mac(number))}"'

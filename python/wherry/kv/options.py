@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `wherry kv up` is told, and the cluster file that it writes from that."""
+"""The options of `wherry kv up`, and the cluster file that it writes from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wherry.kv import network
 
 @dataclass(frozen=True)
 class Options:
-    """What to start. None: as a cluster file that is there already says, else the default."""
+    """The settings of a new cluster. None: the value of an existing cluster file, else the default."""
 
     nodes: int | None = None
     bucket_bits: int | None = None
@@ -26,13 +26,14 @@ class Options:
     restart: bool = False
     xdp: bool = False
     rtl: int = 0
-    """The first so many nodes are the RTL, simulated: not in the file."""
+    """The number of nodes, from the first one, that are simulated RTL. It is not in the file."""
     tap: bool = False
-    """Those are on TAP devices, in a network like that of `xdp`."""
+    """These nodes are on TAP devices, in a network like that of `xdp`."""
 
 
 def cluster_text(options: Options) -> str:
-    """A cluster file of this machine: loopback, and ports that are free just now; or the network of --xdp and --tap."""
+    """A cluster file for this machine: the loopback with ports that are free just now, or the network of --xdp and
+    --tap."""
     count = options.nodes or 3
     if options.xdp or options.tap:
         keeper = f"{network.OUTSIDE}:{network.KEEPER_PORT}"
@@ -49,7 +50,7 @@ def cluster_text(options: Options) -> str:
     ping = options.ping_ms or 100
     misses = options.misses or 3
     lines = [
-        "# Written by `wherry kv up`; docs/kv.md says what else may stand here.",
+        "# Written by `wherry kv up`; docs/guide/kv.md says what else may stand here.",
         "[cluster]",
         f"name = {json.dumps(options.name or 'local')}",
         f'mode = "{"etcd" if options.etcd else "keeper"}"',

@@ -1,14 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command lines of kv's programs, and what else of a checkout kv measures."""
+"""The command lines of kv's programs, and other measured files of a checkout."""
 
 from __future__ import annotations
 
+import os
+import select
+import signal
 import subprocess
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from wherry.errors import NotFound
-from wherry.system import built, ends_with_us, peer_program, repository, wherry_kv
+from wherry.errors import DeadlineExceeded, NotFound, Unavailable
+from wherry.system import Process, built, ends_with_us, peer_program, repository, scratch_directory, wherry_kv
+
+START_S = 30.0
+"""Until the nodes of cluster() serve."""
 
 
 def finished(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -17,7 +26,7 @@ def finished(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 
 def node(cluster: Path, number: int, *options: str) -> list[str]:
-    """A software node. As all of these: raises NotFound if it was not built."""
+    """A software node. Raises NotFound if it was not built, like all of these."""
     return [str(wherry_kv()), "node", "--cluster", str(cluster), "--number", str(number), *options]
 
 
@@ -82,9 +91,47 @@ def rtl_bench(*options: str) -> list[str]:
 
 
 def resource_table() -> Path:
-    """What the cores take, by Yosys: hdl/resources.json, which tools/synth.py writes."""
+    """The cores' resources by Yosys: hdl/resources.json, which tools/synth.py writes."""
     root = repository()
     file = root / "hdl" / "resources.json" if root is not None else None
     if file is None or not file.is_file():
         raise NotFound("the table of resources is in a checkout: hdl/resources.json")
     return file
+
+
+@contextmanager
+def cluster(nodes: int) -> Iterator[Path]:
+    """The file of a `wherry kv up` in its own directory, unknown to other commands of this user. Raises Error."""
+    with scratch_directory() as directory:
+        up = Process(
+            "wherry kv up",
+            [sys.executable, "-m", "wherry", "kv", "up", "--nodes", str(nodes), "--dir", str(directory / "cluster")],
+            environment=os.environ | {"XDG_RUNTIME_DIR": str(directory), "PYTHONPATH": os.pathsep.join(sys.path)},
+            cores=os.sched_getaffinity(0),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        try:
+            _wait_for(up)
+            yield directory / "cluster" / "cluster.toml"
+        finally:
+            up.signal(signal.SIGTERM)
+            end = time.monotonic() + 10
+            while up.poll() is None and time.monotonic() < end:
+                time.sleep(0.01)
+            up.close()
+
+
+def _wait_for(up: Process) -> None:
+    """Waits until all nodes serve. Their output then says how to end them."""
+    assert up.stdout is not None
+    assert up.stderr is not None
+    end, said = time.monotonic() + START_S, b""
+    while b"\nend " not in said:
+        left = end - time.monotonic()
+        if left <= 0 or not select.select([up.stdout], [], [], left)[0]:
+            raise DeadlineExceeded(f"kv: the cluster was not ready within {START_S:g} s")
+        part = os.read(up.stdout.fileno(), 1 << 16)
+        if not part:
+            raise Unavailable(f"kv: the cluster did not start: {up.stderr.read().decode(errors='replace').strip()}")
+        said += part

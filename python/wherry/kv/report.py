@@ -40,7 +40,7 @@ SYSTEMS = {"wherry": COLOURS[0], "wherry (AF_XDP)": COLOURS[2], "redis": COLOURS
 
 
 def chapter(document: Any, file: str) -> Chapter:
-    """Of a JSON document of kv. Raises BenchError."""
+    """Makes the chapter of a JSON document of kv. Raises BenchError."""
     return bench_chapter(KvBench, document, file, sections_of, _facts)
 
 
@@ -167,7 +167,7 @@ def rtl_latency(rows: Sequence[RtlLatency], published: Published) -> Figure:
 
 
 def line_rate(rows: Sequence[LineRate], published: Published) -> Figure:
-    """Shares of what Ethernet allows."""
+    """Rates as shares of the Ethernet limit."""
     figure, ((axes,),) = panels(1, 1, 8.0, 1.2 + 0.3 * len(rows))
     names = [f"{row.workload}, {size_text(row.size)}{f', {row.lost} lost' if row.lost else ''}" for row in rows]
     stacked_bars(axes, names, [("share of the line rate", [row.share for row in rows], COLOURS[0])])
@@ -255,7 +255,7 @@ def throughput(rows: Sequence[SoftwareRate], published: Published) -> Figure:
 
 
 def failover(rows: Sequence[Failover], published: Published) -> Figure:
-    """What the time without writes is made of."""
+    """The parts of the time without writes."""
     figure, grid = panels(1, len(rows), 5.6 + 4.0 * (len(rows) - 1), 2.6)
     for axes, row in zip(grid[0], rows, strict=True):
         parts = [

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The running `wherry kv up`: what it says of itself, which one is meant, and where its cluster is reached.
+"""The running `wherry kv up`: its record, the choice among several, and the addresses of its cluster.
 
-And what else lies in the user's own directory: the lanes that commands write with.
+It also has other files of the user's own directory: the lanes for commands that write.
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ from wherry.kv.network import inside
 from wherry.system import check_private, open_directory, open_own, replace_own, runtime_directory, secure_directory
 
 LANES_OF_COMMANDS = 64
-"""Without a keeper, the last lanes of a cluster are for `wherry kv put` and `delete`; programs name others."""
+"""Without a keeper, the last lanes of a cluster are for `wherry kv put` and `delete`. Programs use others."""
 
 
 @dataclass(slots=True)
 class Up:
-    """What a running `wherry kv up` says of itself: in its own directory, and, the newest, in a well-known file."""
+    """The record of a running `wherry kv up`. It is in the cluster's own directory and, for the newest, in a well-known
+    file."""
 
     pid: int
     started: int
-    """When, as the kernel counts it: another process that got the number later is not meant."""
+    """The start time in the kernel's count, so that a later process with the same number is not confused with it."""
     cluster: Path
     keeper: int = 0
-    """Its pid; 0: it does not run. So in `nodes`."""
+    """Its pid. 0: it does not run. `nodes` has the same form."""
     nodes: dict[int, int] = field(default_factory=dict)
     namespace: str = ""
-    """A file: the network namespace where clients reach it, if it has one of its own."""
+    """The file of the network namespace where clients reach it, if it has its own."""
     rtl: list[int] = field(default_factory=list)
     """Nodes that are the RTL, simulated."""
     before: list[str] = field(default_factory=list)
@@ -54,7 +55,7 @@ class Up:
 
 
 def start_time(pid: int) -> int:
-    """When a process started, in ticks since the machine did; 0 if there is none, or a zombie."""
+    """When a process started, in ticks since the machine started. 0 if there is no such process, or it is a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -63,14 +64,14 @@ def start_time(pid: int) -> int:
 
 
 def up_file(environment: Mapping[str, str] | None = None) -> Path:
-    """Where the newest `wherry kv up` of this user is known."""
+    """The file that names the newest `wherry kv up` of this user."""
     return runtime_directory(environment) / "kv-up.json"
 
 
 def read_up(path: Path) -> Up:
-    """Raises NotFound when it is missing, Unavailable when what it tells of has gone, Error when it is no such file.
+    """Raises NotFound if it is missing, Unavailable if its process has ended, Error if it is not such a file.
 
-    PermissionDenied: somebody else could have put it there.
+    PermissionDenied: another user could have put it there.
     """
     up = _record(path)
     if not up.alive():
@@ -83,7 +84,7 @@ def read_up(path: Path) -> Up:
 
 
 def _record(path: Path) -> Up:
-    """As read_up(), whether or not what it tells of runs."""
+    """Like read_up(), but its process need not run."""
     path = path.absolute()
     remedy = "name the cluster with --cluster or $WHERRY_KV_CLUSTER"
     directory = -1
@@ -152,7 +153,7 @@ def up_of(cluster: Path) -> Up:
 
 
 def locate(path: str | os.PathLike[str] | None = None, environment: Mapping[str, str] | None = None) -> Cluster:
-    """The cluster that is meant: that of `path`, of $WHERRY_KV_CLUSTER, or of this user's newest `wherry kv up`."""
+    """The cluster of `path`, of $WHERRY_KV_CLUSTER, or of this user's newest `wherry kv up`."""
     environment = os.environ if environment is None else environment
     if path is not None:
         return load(Path(path).expanduser())
@@ -163,7 +164,8 @@ def locate(path: str | os.PathLike[str] | None = None, environment: Mapping[str,
 
 @contextmanager
 def reached(cluster: Cluster) -> Iterator[None]:
-    """Inside, sockets are made where the cluster is reached: the network of an `up --xdp` or `--tap`, or here."""
+    """Inside, sockets are made where the cluster can be reached: in the network of an `up --xdp` or `--tap`, or
+    here."""
     try:
         namespace = up_of(cluster.path).namespace
     except (Error, OSError):
@@ -177,9 +179,9 @@ def reached(cluster: Cluster) -> Iterator[None]:
 
 @contextmanager
 def own_lane(cluster: Cluster, lane: int | None = None) -> Iterator[int | None]:
-    """A static lane for a command to write with; None: the keeper grants one. `lane`: this one.
+    """A static lane for a command that writes. None: the keeper grants one. `lane`: use this one.
 
-    In mode static, without a keeper: one of the cluster's last that no other command of this user has.
+    In mode static, without a keeper: one of the cluster's last lanes that no other command of this user uses.
     """
     if lane is not None or cluster.mode != "static":
         yield lane

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes of a running `wherry kv up`: started, watched, started again, ended; and the record of them.
+"""The processes of a running `wherry kv up`: starts, watches, restarts and ends them, and keeps their record.
 
-A process that dies is reported; with `restart` it is started again: a node then comes back empty and fetches everything
-from the others.
+A process that dies is reported. With `restart` it is started again, and a node then comes back empty and fetches
+everything from the others.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ from wherry.units import counted
 
 READY_S = 20.0
 GRACE_S = 2.0
-"""From SIGTERM to SIGKILL."""
+"""The time from SIGTERM to SIGKILL."""
 FIRST_PAUSE_S = 0.3
 LONGEST_PAUSE_S = 5.0
-"""Before a process that died is started again; twice as long each time, unless it lived for a while."""
+"""The longest pause before a dead process is restarted. The pause doubles each time, unless the process lived for a
+while."""
 UNWRITTEN_PAUSE_S = 1.0
 """Before a record or a note is written again that the file system did not take."""
 MOST_UNWRITTEN = 1 << 16
@@ -51,13 +52,13 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _Notes:
-    """Lines for people on standard error. What a full disk does not take is kept, and written later. Never raises."""
+    """Lines for people on standard error. Lines that a full disk refuses are kept, and written later. Never raises."""
 
     def __init__(self) -> None:
         self._unwritten = b""
 
     def add(self, text: str) -> bool:
-        """A line; whether it was written. Of those that were not, the newest MOST_UNWRITTEN bytes are kept."""
+        """A line; whether it was written. The newest MOST_UNWRITTEN bytes of unwritten lines are kept."""
         self._unwritten += f"wherry kv up: {text}\n".encode(errors="backslashreplace")
         if self.flush():
             return True
@@ -66,13 +67,13 @@ class _Notes:
         return False
 
     def flush(self) -> bool:
-        """Whether nothing is left to be written."""
+        """Whether all output has been written."""
         try:
             while self._unwritten:
                 self._unwritten = self._unwritten[os.write(2, self._unwritten) :]
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EAGAIN):
-                self._unwritten = b""  # closed, or a pipe whose reader has gone: nobody reads it
+                self._unwritten = b""  # closed, or a pipe without a reader
         return not self._unwritten
 
 
@@ -105,7 +106,7 @@ class Supervisor:
     def __init__(
         self, cluster: Cluster, options: Options, workspace: Workspace, network: KvNetwork | None, opened: int
     ) -> None:
-        """`opened`: the directory of the cluster file, for all files there."""
+        """`opened`: the descriptor of the cluster file's directory, for all files there."""
         self._opened = opened
         self._cluster, self._options, self._workspace, self._network = cluster, options, workspace, network
         self._directory = cluster.path.parent
@@ -128,7 +129,7 @@ class Supervisor:
             network.outside if network is not None else None,
         )
         self._switch: _Child | None = None
-        if network is not None and not options.tap:  # where there is no AF_XDP the bridge is enough
+        if network is not None and not options.tap:  # without AF_XDP the bridge is enough
             self._switch = _Child(
                 "the switch", programs.switch(network.stations), self._directory / "switch.log", None, network.switch
             )
@@ -154,13 +155,14 @@ class Supervisor:
         return [*([self._switch] if self._switch is not None else []), self._keeper, *self._nodes.values()]
 
     async def run(self, ready: Callable[[Cluster, dict[str, Any], Up], None]) -> int:
-        """Starts all, calls `ready` when all serve, and stays until a signal; the exit status. Raises Error."""
+        """Starts all processes, calls `ready` when all serve, and stays until a signal. Returns the exit status. Raises
+        Error."""
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
             loop.add_signal_handler(number, self._interrupted, number)
         well_known = running.up_file()
         with secure_directory(well_known.parent, "set $XDG_RUNTIME_DIR"):
-            pass  # made, and nobody else's
+            pass  # made, and owned by no other process
         self._files = [self._directory / "up.json", well_known]
         try:
             for child in self._children:
@@ -179,7 +181,7 @@ class Supervisor:
                 self._again.cancel()
             for number in SIGNALS:
                 loop.remove_signal_handler(number)
-                signal.signal(number, signal.SIG_IGN)  # what is left to undo takes moments
+                signal.signal(number, signal.SIG_IGN)  # the rest of the undoing is short
             self._forget(well_known)
         if self._failure:
             raise Unavailable(self._failure)
@@ -204,14 +206,14 @@ class Supervisor:
         self._workspace.sweep_also(child.pid)
         try:
             asyncio.get_running_loop().add_reader(child.process.pidfd, self._ended, child)
-        except OSError:  # nobody would see its end
+        except OSError:  # its end would go unnoticed
             child.process.close()
             child.process = None
             raise
         self._record()
 
     async def _until_all_serve(self) -> dict[str, Any] | None:
-        """The keeper's status then; None when it did not come to that, which was noted."""
+        """Returns the keeper's status then. None if they did not all serve; the reason was noted."""
         deadline = asyncio.get_running_loop().time() + READY_S
         why = "the keeper does not answer"
         while self._signal is None and not self._failure:
@@ -284,7 +286,7 @@ class Supervisor:
         if not self._ready:
             self._failure = how
             return
-        if self._options.restart:  # before all that may fail, such as a record on a full disk
+        if self._options.restart:  # before anything that may fail, such as a record on a full disk
             self._start_later(child)
         self._record()
         self._note(how)
@@ -325,7 +327,7 @@ class Supervisor:
     # ---- what others read
 
     def _record(self) -> None:
-        """Never raises: what cannot be written now is written later."""
+        """Never raises. Lines that cannot be written now are written later."""
         self._up.keeper = self._keeper.pid
         self._up.nodes = {number: child.pid for number, child in self._nodes.items()}
         if not self._ready or self._again is not None:
@@ -349,7 +351,7 @@ class Supervisor:
             self._again = asyncio.get_running_loop().call_later(UNWRITTEN_PAUSE_S, self._write_again)
 
     def _write_again(self) -> None:
-        """What a full disk did not take: the record, then the notes."""
+        """Writes the record and the notes that a full disk has refused."""
         self._again = None
         written = self._notes.flush()
         try:
@@ -373,7 +375,7 @@ class Supervisor:
             pass  # another one's, or gone
 
     def _tell(self, well_known: Path) -> None:
-        """From here on this is the user's newest one."""
+        """Records this `up` as the user's newest one."""
         try:
             newest = running.read_up(well_known)
             self._up.before = [*newest.before, str(newest.cluster.absolute())]
@@ -385,7 +387,7 @@ class Supervisor:
             self._up.write(well_known)
 
     def _forget(self, well_known: Path) -> None:
-        """What this one wrote of itself goes. If it was the newest one, the one before it is that again."""
+        """Removes the records of this `up`. If it was the newest one, the one before becomes the newest again."""
         older = running.older_up(self._up)
         for file in (self._directory / "up.json", well_known):
             try:

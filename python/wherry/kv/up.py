@@ -30,10 +30,10 @@ class _Ended(BaseException):
 
 @contextmanager
 def _undone_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP undo what was begun, as Ctrl-C does, while there is no event loop that handles them."""
+    """Makes SIGTERM and SIGHUP undo the start, as Ctrl-C does, while no event loop handles them."""
 
     def end(number: int, frame: FrameType | None) -> NoReturn:
-        for each in before:  # what is undone takes moments
+        for each in before:  # the undoing is short
             signal.signal(each, signal.SIG_IGN)
         raise _Ended
 
@@ -53,7 +53,7 @@ def run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None]) 
 
     The exit status: 0 after SIGTERM or SIGHUP, 130 after Ctrl-C. Raises Error when it cannot be started.
     """
-    os.umask(os.umask(0) & ~0o700)  # which takes nothing from the owner of what this process and its nodes make
+    os.umask(os.umask(0) & ~0o700)  # This removes no right of the owner from files of this process and its nodes.
     try:
         with _undone_by_signals():
             return _run(options, ready)
@@ -62,13 +62,14 @@ def run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None]) 
 
 
 def run_detached(options: Options, describe: Callable[[Cluster, dict[str, Any], Up], str]) -> tuple[int, str]:
-    """Forks. The parent returns when all serve: 0, and what `describe` makes of it. If it does not come to that the
-    child says why, and the status is the child's. The child returns when the cluster has ended; its text is empty."""
+    """Forks. The parent returns when all serve: 0, and the text of `describe`. If they do not all serve, the child
+    prints the reason, and the status is the child's. The child returns when the cluster has ended. Its text is
+    empty."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.setsid()
-        # What the caller handed on, such as the lock of `flock`, is not the cluster's to keep.
+        # The cluster must not keep descriptors that it inherited, such as the lock of `flock`.
         for number in inherited():
             os.close(number)
 
@@ -88,7 +89,7 @@ def run_detached(options: Options, describe: Callable[[Cluster, dict[str, Any], 
 
 
 def _talk_to_a_log(cluster: Cluster) -> None:
-    """From here on, standard output and error."""
+    """Redirects standard output and standard error to a log."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     place = cluster.path.absolute().parent
     with secure_directory(place, "name another --dir") as opened:
@@ -117,7 +118,7 @@ def _run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None])
         _check(options)
         file = directory / "cluster.toml"
         if not os.path.lexists(file):
-            # What never served must not stand in the way of a corrected command line. The logs stay.
+            # Files of a cluster that never served must not block a corrected command line. The logs stay.
             unused = stack.enter_context(ExitStack())
             for name in (
                 file,
@@ -159,7 +160,7 @@ def _check(options: Options) -> None:
 
 
 def _cluster_of(file: Path, options: Options, directory: int) -> Cluster:
-    """`directory`: that of the file, secure and open."""
+    """`directory`: the descriptor of the file's directory, checked and open."""
     if not os.path.lexists(file):
         if options.rtl > (options.nodes or 3):
             raise InvalidArgument(f"--rtl {options.rtl}: the cluster has {counted(options.nodes or 3, 'node')}")

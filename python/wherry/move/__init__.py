@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""move: an agent takes columns out of the application's memory; readers get them as Arrow."""
+"""move: an agent takes columns out of the application's memory, and readers get them as Arrow."""
 
 from typing import TYPE_CHECKING
 
 from wherry import lazy
 
 if TYPE_CHECKING:
+    from wherry.move.agents import Dataset as Dataset
+    from wherry.move.agents import dataset as dataset
     from wherry.move.columns import schema_of as schema_of
     from wherry.move.flight import flight_client as flight_client
     from wherry.move.flight import flight_frames as flight_frames
@@ -19,11 +21,12 @@ if TYPE_CHECKING:
     from wherry.move.stream import Stream as Stream
     from wherry.move.ticket import Ticket as Ticket
 
-if not TYPE_CHECKING:  # so that a checker of types knows which names there are
+if not TYPE_CHECKING:  # type checkers need the names
     __getattr__ = lazy.names(
         __name__,
         {
             "wherry.move.columns": ("schema_of",),
+            "wherry.move.agents": ("Dataset", "dataset"),
             "wherry.move.flight": ("flight_client", "flight_frames"),
             "wherry.move.reader": ("Frame", "StreamReader", "StreamStatus", "open", "streams"),
             "wherry.move.session": ("Session",),

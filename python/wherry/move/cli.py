@@ -7,6 +7,7 @@ import csv
 import dataclasses
 import enum
 import json
+import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -27,6 +28,7 @@ from wherry.cli import (
     Meter,
     OnlyOption,
     TopPart,
+    bound_of_share,
     check_experiments,
     into,
     note,
@@ -105,17 +107,43 @@ def _offloads(reading: AgentReading, meter: Meter) -> tuple[dict[str, object], T
     always = reading.value(counter) / offloads / 1e9 if offloads else None
     means = {"interval": lately, "all": always}
     figures["transfer_mean_us"] = {name: None if mean is None else 1e6 * mean for name, mean in means.items()}
-    table = plain_table("Offloads", ("",), ("offloads", "bytes", "failed", "waited", "mean transfer"))
+    within = _within(reading, meter)
+    figures["transfer_within_us"] = {
+        when: {name: _finite_us(bound) for name, bound in bounds.items()} for when, bounds in within.items()
+    }
+    columns = ("offloads", "bytes", "failed", "waited", "mean transfer", "half within", "99 % within")
+    table = plain_table("Offloads", ("",), columns)
     rates = [figures[f"{one}_per_second"] for one in ("offloads", "bytes", "failed", "busy")]
     totals = [figures[f"{one}_total"] for one in ("offloads", "bytes", "failed", "busy")]
-    table.add_row("now", *(rate_text(rate, of_bytes=i == 1) for i, rate in enumerate(rates)), _mean_text(lately))
+    now = (rate_text(rate, of_bytes=i == 1) for i, rate in enumerate(rates))
+    table.add_row("now", *now, _time(lately), *(_time(bound) for bound in within["interval"].values()))
     amounts = (bytes_text(total) if i == 1 else number_text(total) for i, total in enumerate(totals))
-    table.add_row("in all", *amounts, _mean_text(always))
+    table.add_row("in all", *amounts, _time(always), *(_time(bound) for bound in within["all"].values()))
     return figures, table
 
 
-def _mean_text(seconds: float | None) -> str:
-    return "-" if seconds is None else time_text(seconds)
+def _within(reading: AgentReading, meter: Meter) -> dict[str, dict[str, float | None]]:
+    """Seconds within which half, and 99 %, of the transfers ended, as bounds of the histogram's buckets."""
+    name = "wherry_move_transfer_seconds"
+    buckets = reading.buckets(name)
+    before = meter.since(reading.of_this_agent(name), buckets, reading.at)
+    shares = {"p50": 0.5, "p99": 0.99}
+    return {
+        "interval": {
+            key: None if before is None else bound_of_share(buckets, before[0], share) for key, share in shares.items()
+        },
+        "all": {key: bound_of_share(buckets, {}, share) for key, share in shares.items()},
+    }
+
+
+def _finite_us(seconds: float | None) -> float | None:
+    return None if seconds is None or math.isinf(seconds) else 1e6 * seconds
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    return "> 10 s" if math.isinf(seconds) else time_text(seconds)
 
 
 def streams(
@@ -150,11 +178,26 @@ def _streams_table(found: Sequence[reader.StreamStatus]) -> Table | str:
         for stream in found
         if stream.sink_errors
     ]
+    failed += [
+        f"{stream.name}: frames for which an operator failed: {stream.operator_errors}; the first: "
+        f"{stream.operator_error}"
+        for stream in found
+        if stream.operator_errors
+    ]
+    failed += [
+        f"{stream.name}: frames that went before its operators came to them: {stream.operator_skipped}"
+        for stream in found
+        if stream.operator_skipped
+    ]
     if failed:
         table.caption, table.caption_justify = escape("\n".join(failed)), "left"
     for stream in found:
         state = "open" if stream.open else "ended"
-        if stream.parts:
+        if stream.operator_lag:
+            state += f", operators {stream.operator_lag} frames behind"
+        if stream.source:
+            state += ", derived"
+        elif stream.parts:
             state += f", {stream.open_parts} of {stream.parts} parts"
             state += f", {stream.discarded_steps} steps discarded" if stream.discarded_steps else ""
         counts = (
@@ -168,7 +211,7 @@ def _streams_table(found: Sequence[reader.StreamStatus]) -> Table | str:
 
 
 class Format(enum.StrEnum):
-    """How `wherry cat` writes."""
+    """The output format of `wherry cat`."""
 
     table = "table"
     csv = "csv"
@@ -176,7 +219,7 @@ class Format(enum.StrEnum):
 
 
 def cat(
-    stream: Annotated[str, typer.Argument(help="Name, as `wherry streams` lists it.")],
+    stream: Annotated[str, typer.Argument(help="The stream's name, as in `wherry streams`.")],
     limit: Annotated[int | None, typer.Option(min=0, help="Rows to write. Default: 20 for a table, else all.")] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Wait for frames to come until the stream ends.")] = False,
     format_: Annotated[
@@ -244,8 +287,7 @@ def _write_arrow(batches: Iterator[tuple[reader.Frame, Any]], output: Path | Non
 
 
 def _write_csv(batches: Iterator[tuple[reader.Frame, Any]], output: Path | None) -> None:
-    # csv of the standard library: pyarrow's cannot write lists, and a fixed-size list of 3 is what particles are made
-    # of.
+    # The standard library's csv, because pyarrow's cannot write lists, and particles consist of fixed-size lists of 3.
     file = output.open("w", newline="", encoding="utf-8") if output else sys.stdout
     try:
         writer = csv.writer(file, lineterminator="\n")
@@ -274,7 +316,7 @@ def _write_table(batches: Iterator[tuple[reader.Frame, Any]], output: Path | Non
     console = Console(file=file, highlight=False)
     try:
         for frame, batch in batches:
-            # Not the table's title, which would break at the table's width.
+            # This is not the table's title: a title would wrap at the table's width.
             of = "" if len(frame.batches) == 1 else f" in {len(frame.batches)} parts"
             console.print(f"frame {frame.sequence}, tag {frame.tag}: {counted(frame.rows, 'row')}{of}", soft_wrap=True)
             table = Table(box=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What applications hand over as columns, as numpy arrays whose bytes Arrow has as they are, or as Arrow arrays."""
+"""Turns columns of applications into numpy arrays with Arrow's layout, or into Arrow arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wherry.errors import InvalidArgument, Unsupported
 
 
 def numpy_type(name: str, dtype: np.dtype[Any]) -> pa.DataType:
-    """The Arrow type with the same bytes, or the one that the host converts to: see _converted()."""
+    """The Arrow type with the same bytes, or the type to which the host converts: see _converted()."""
     if dtype.kind == "S":
         return pa.binary()
     if dtype.kind in "UT":
@@ -27,7 +27,7 @@ def numpy_type(name: str, dtype: np.dtype[Any]) -> pa.DataType:
 
 
 def _converted(value: np.ndarray[Any, Any]) -> bool:
-    """Whether Arrow stores these values in another way, so that the host has to make an Arrow array of them.
+    """Whether Arrow stores these values differently, so that the host must make an Arrow array of them.
 
     Booleans are packed into bits, strings into one buffer, days take 32 bits, masks are bitmaps.
     """
@@ -61,7 +61,7 @@ def _from_numpy(name: str, value: np.ndarray[Any, Any], wanted: pa.DataType | No
 
 
 def as_column(name: str, value: Any, wanted: pa.DataType | None = None) -> np.ndarray[Any, Any] | pa.Array:
-    """What the C++ side takes, without a copy where that is possible: a numpy array or an Arrow array."""
+    """A numpy or Arrow array for the C++ side, without a copy if possible."""
     if isinstance(value, np.ndarray):
         _check_shape(name, value)
         if _converted(value):
@@ -89,7 +89,7 @@ def as_column(name: str, value: Any, wanted: pa.DataType | None = None) -> np.nd
 
 
 def check_in_place(name: str, given: Any, taken: np.ndarray[Any, Any] | pa.Array) -> None:
-    """InvalidArgument unless `taken`, made of `given`, is the same memory, or memory that nobody changes."""
+    """Raises InvalidArgument unless `taken`, made of `given`, shares its memory, or has memory that never changes."""
     if isinstance(given, np.ndarray):
         same = isinstance(taken, np.ndarray) and taken.ctypes.data == given.ctypes.data
         if same or (isinstance(taken, np.ndarray) and taken.nbytes == 0):
@@ -130,7 +130,7 @@ def _field(name: str, value: Any) -> pa.Field:
 
 
 def schema_of(data: Any) -> pa.Schema:
-    """The Arrow schema of anything that `Stream.offload` takes, or that is a schema itself.
+    """The Arrow schema of `data`: anything that `Stream.offload` takes, or that is a schema itself.
 
     numpy (n,) becomes a plain column, (n, k) a fixed-size list of k. Raises InvalidArgument, Unsupported.
     """
@@ -151,11 +151,11 @@ def schema_of(data: Any) -> pa.Schema:
     except (pa.ArrowException, TypeError) as error:
         raise InvalidArgument(f"a {type(data).__name__} has no schema of a batch: {error}") from None
     wanted = "want a pyarrow.Schema, a dict of arrays, a batch or a table"
-    raise InvalidArgument(f"a {type(data).__name__} is no schema: {wanted}")
+    raise InvalidArgument(f"a {type(data).__name__} is not a schema: {wanted}")
 
 
 def no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    """Of any types: from_pylist() lacks some."""
+    """It handles any type, while from_pylist() lacks some."""
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
@@ -169,10 +169,10 @@ def batch_of_structs(rows: pa.Array) -> pa.RecordBatch:
 
 
 def same_bytes(dtype: np.dtype[Any], wanted: pa.DataType) -> bool:
-    """Whether numpy values of that dtype, as they are, are values of the Arrow type.
+    """Whether unchanged numpy values of that dtype are values of the Arrow type.
 
-    datetime64 for timestamps of the same unit and any zone; plain integers for Arrow's times, which numpy has no
-    names for.
+    datetime64 fits timestamps of the same unit and any zone. Plain integers fit Arrow's times, for which numpy has no
+    names.
     """
     if dtype.kind == "M":
         return bool(pa.types.is_timestamp(wanted) and wanted.unit == np.datetime_data(dtype)[0])

@@ -19,7 +19,8 @@ import numpy as np
 
 from wherry.errors import Error, FailedPrecondition, PermissionDenied, ResourceExhausted, Unavailable, VersionMismatch
 from wherry.session import Agent as Agent
-from wherry.session import locate
+from wherry.session import find_agents as find_agents
+from wherry.session import locate as locate
 
 _VERSION = 2  # of the local reader's protocol
 REPLY_TIMEOUT_S = 10.0
@@ -28,7 +29,7 @@ _MAX_REPLY = 1 << 24
 
 
 def _connect_unix(connection: socket.socket, path: Path) -> None:
-    """Also where the path is longer than the 107 bytes of an address: through a descriptor of its directory."""
+    """Works also if the path is longer than the 107 bytes of an address: through a descriptor of its directory."""
     if len(os.fsencode(path)) < 108:
         connection.connect(os.fspath(path))
         return
@@ -40,7 +41,8 @@ def _connect_unix(connection: socket.socket, path: Path) -> None:
 
 
 def flight_of(agent: Agent) -> tuple[str, str]:
-    """The address of its Flight server, and the token that it wants. Raises as locate() does; Error: it has none."""
+    """The address of its Flight server, and the required token. Raises the errors of locate(); Error if it has no
+    Flight server."""
     session = locate(agent)
     if session.flight is None:
         raise Error(f"the agent of {session.path} serves no Arrow Flight: start it with --flight 127.0.0.1:0")
@@ -51,7 +53,7 @@ _connections: weakref.WeakSet[Connection] = weakref.WeakSet()
 
 
 def _leave_to_the_parent() -> None:
-    """In a child of fork(): the agent shall see the parent's end, whatever the child does."""
+    """Runs in a child of fork(): disconnects it, so the agent notices the parent's end while the child lives."""
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for connection in list(_connections):
         with suppress(OSError, AttributeError):
@@ -66,16 +68,15 @@ os.register_at_fork(after_in_child=_leave_to_the_parent)
 class Connection:
     """One connection to the agent's local socket, and the mapping of its arena. Thread-safe.
 
-    Requests and replies alternate under one lock. Leases are given back by destructors: on any thread, at any time,
-    also while the same thread holds the lock. So they are queued, and sent by whoever can take the lock or holds it
-    already.
+    Requests and replies alternate under one lock. Destructors return leases: on any thread, at any time, also while the
+    same thread holds the lock. So leases are queued. The thread that holds the lock, or gets it next, sends them.
     """
 
     def __init__(self, agent: Agent, timeout: float) -> None:
-        """Raises as locate() does when it is not known which agent is meant; Unavailable, PermissionDenied, Error."""
+        """Raises the errors of locate() if the agent is not known; Unavailable, PermissionDenied, Error."""
         self._lock = threading.Lock()
         self._returned: collections.deque[int] = collections.deque()
-        self._leases = 0  # granted by the agent and not given back; guarded by the lock, as everything below
+        self._leases = 0  # granted by the agent and not returned; guarded by the lock, like everything below
         self._unread = 0  # requests sent whose replies were not read: more than one after an interruption (Ctrl-C)
         self._input = bytearray()
         self._closing = False
@@ -103,7 +104,8 @@ class Connection:
         self.arena_bytes = int(self._arena.size)
 
     def _greet(self) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-        """Presents the token; maps the arena whose descriptor comes with the answer. The array holds the mapping."""
+        """Presents the token, and maps the arena whose descriptor comes with the answer. The array holds the
+        mapping."""
         where = self.session.path
         descriptors: list[int] = []
         try:
@@ -176,7 +178,8 @@ class Connection:
         if self._inherited():
             self._returned.clear()
             return
-        # The queue is looked at again after the lock was let go: whoever queued in between found it taken, and left.
+        # The queue is checked again after the lock is released, because another thread may have queued an item, found
+        # the lock held, and left.
         while self._returned and self._lock.acquire(blocking=False):
             try:
                 self._give_back_locked()
@@ -245,7 +248,7 @@ class Connection:
         self._socket.close()
 
     def __del__(self) -> None:
-        with suppress(Exception):  # nobody holds a lease any more: leases hold the connection
+        with suppress(Exception):  # no lease exists any more, since leases hold the connection
             self._socket.close()
 
 
@@ -254,7 +257,8 @@ def _reason(reply: dict[str, Any]) -> str:
 
 
 class Lease:
-    """The right to read one frame. Arrow buffers hold it: with the last of them the agent gets the memory back."""
+    """The right to read one frame. Arrow buffers hold it. When the last of them is freed, the agent gets the memory
+    back."""
 
     __slots__ = ("_connection", "_number")
 

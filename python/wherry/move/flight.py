@@ -4,22 +4,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from wherry import arguments
-from wherry.errors import DeadlineExceeded, Error, NotFound, PermissionDenied, ResourceExhausted, Unavailable
+from wherry.errors import (
+    DeadlineExceeded,
+    Error,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+    ResourceExhausted,
+    Unavailable,
+)
 from wherry.move.connection import Agent, flight_of
 
 if TYPE_CHECKING:
     import pyarrow.flight as flight
 
+    from wherry.move.predicate import Filter
+
 
 def flight_client(agent: Agent = None) -> tuple[flight.FlightClient, flight.FlightCallOptions]:
-    """A Flight client of the agent, and the call options that present its token: `client.list_flights(b"", options)`.
+    """A Flight client, and the call options that present the agent's token: `client.list_flights(b"", options)`.
+
+    agent: as of `wherry.open`.
 
     Connects on the first call. Raises as locate() does; Error when the agent serves no Flight.
     """
@@ -39,16 +51,33 @@ def flight_frames(
     from_sequence: int = 0,
     count: int | None = None,
     part: int | None = None,
+    columns: Sequence[str] | None = None,
+    filter: Filter | None = None,
+    tag: int | None = None,
+    compression: str | None = None,
 ) -> Iterator[tuple[dict[str, Any], pa.RecordBatch]]:
-    """Yields (metadata, batch) for each frame of stream `name`, in order; at most `count` of them.
+    """Yields (metadata, batch) for each frame of stream `name`, in order, at most `count` of them.
 
-    metadata: {"sequence", "tag", "rows", "skipped", "transfer_ns", "source_bytes"}. The batch is the client's own copy.
-    A step of a stream in parts comes as one batch a part, in their order, whose metadata have the further keys "part"
-    and "parts", and "rows" are the part's; `part`: that one alone.
-    A frame of more than 1 GiB comes as several batches, whose metadata have a further key "first_row".
-    Raises PermissionDenied, NotFound; Unavailable when it cannot be reached; ResourceExhausted when other readers hold
-    all that readers may (agent.reader_budget) for 10 s; DeadlineExceeded after the options' timeout; Error when it
-    breaks off.
+    client, options: as flight_client() returns them.
+    follow: wait for new frames until the stream ends; False: stop after the frames that the agent holds now.
+    from_sequence: the first wanted frame.
+    part: for a stream in parts, only this one.
+    columns: only these, in this order; []: only the metadata.
+    filter: only rows for which it is true, a pyarrow Expression or a list (docs/guide/move-operators.md).
+    tag: only frames with this tag.
+    compression: "lz4" or "zstd", in which the agent sends the columns.
+
+    The metadata are {"sequence", "tag", "rows", "skipped", "transfer_ns", "source_bytes", "generation"}. The
+    batch is the client's own copy. "generation" differs for every stream that this agent opens, also for two of one
+    name. A step of a stream in parts comes as one batch for each part, in order. Their metadata have the further keys
+    "part" and "parts", and "rows" counts the part's rows. A frame of more than 1 GiB comes as several batches.
+    Their metadata have a further key "first_row". The agent computes columns and filter, so unwanted data do not
+    travel. "rows" stays the frame's, and a frame without selected rows comes as a batch without rows.
+
+    Raises PermissionDenied, NotFound; InvalidArgument for a filter or a column that does not fit the stream;
+    Unsupported for an expression that cannot be sent; Unavailable if the agent cannot be reached; ResourceExhausted if
+    other readers hold the whole readers' share (agent.reader_budget) for 10 s; DeadlineExceeded after the options'
+    timeout; Error if the connection breaks.
     """
     import pyarrow.flight as flight
 
@@ -61,9 +90,14 @@ def flight_frames(
         wanted["count"] = count
     if part is not None:
         wanted["part"] = arguments.number("part", part, 0, arguments.U64)
-    ticket = flight.Ticket(json.dumps(wanted).encode())
-    try:
-        stream = client.do_get(ticket, options)
+    if tag is not None:
+        wanted["tag"] = arguments.number("tag", tag, 0, arguments.U64)
+    if compression is not None:
+        wanted["compression"] = arguments.text("compression", compression)
+    with _errors(name):
+        if columns is not None or filter is not None:
+            wanted |= _pushed_down(flight_schema(client, options, name), columns, filter)
+        stream = client.do_get(flight.Ticket(json.dumps(wanted).encode()), options)
         try:
             while True:
                 try:
@@ -78,6 +112,15 @@ def flight_frames(
         finally:
             with suppress(pa.ArrowException):
                 stream.cancel()
+
+
+@contextmanager
+def _errors(name: str) -> Iterator[None]:
+    """Flight's and Arrow's as Wherry's."""
+    import pyarrow.flight as flight
+
+    try:
+        yield
     except (flight.FlightUnauthenticatedError, flight.FlightUnauthorizedError) as error:
         raise PermissionDenied(f"the agent refused the token: {_first_line(error)}") from None
     except flight.FlightTimedOutError as error:
@@ -91,9 +134,31 @@ def flight_frames(
         text = _first_line(error)
         if isinstance(error, KeyError) or "not found" in text.lower() or "no stream" in text.lower():
             raise NotFound(f"the agent has no stream {name!r}: {text}") from None
+        if isinstance(error, pa.ArrowInvalid):
+            raise InvalidArgument(f"reading {name!r} was refused: {text}") from None
         raise Error(f"reading {name!r} failed: {text}") from None
     except flight.FlightError as error:
         raise Error(f"reading {name!r} failed: {_first_line(error)}") from None
+
+
+def flight_schema(client: flight.FlightClient, options: flight.FlightCallOptions, name: str) -> pa.Schema:
+    """The columns of stream `name`. Raises as flight_frames."""
+    import pyarrow.flight as flight
+
+    with _errors(name):
+        return client.get_schema(flight.FlightDescriptor.for_path(name), options).schema
+
+
+def _pushed_down(schema: pa.Schema, columns: Sequence[str] | None, filter: Filter | None) -> dict[str, Any]:
+    """The keys of a ticket that say so."""
+    from wherry.move import predicate
+
+    keys: dict[str, Any] = {}
+    if columns is not None:
+        keys["columns"] = predicate.chosen(columns, schema)
+    if filter is not None:
+        keys["filter"] = predicate.to_wire(filter, schema)
+    return keys
 
 
 def _first_line(error: BaseException) -> str:

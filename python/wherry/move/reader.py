@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading what was offloaded: on the agent's machine without a copy, from anywhere else through Arrow Flight.
+"""Reads frames: on the agent's machine without a copy, from other machines through Arrow Flight.
 
     for frame in wherry.open("particles"):          # follows the stream until it ends
         print(frame.tag, frame.batch.num_rows)      # frame.batch lies in the agent's memory
@@ -8,24 +8,27 @@
     for metadata, batch in wherry.flight_frames(client, options, "particles"):
         print(metadata["tag"], batch.num_rows)
 
-A frame that somebody reads is never taken away: its memory goes back to the agent when the last array made from it is
-gone. Keep arrays for as long as they are needed, not longer; copy what must stay (`numpy.copy`, `to_pandas` do).
-Readers may hold half of the agent's memory (`agent.reader_budget`); one that asks for more gets an Error.
+A frame that a reader holds is never taken away. Its memory returns to the agent when the last array made from it is
+freed. Keep arrays only as long as they are needed, and copy data that must stay (`numpy.copy`, `to_pandas` do). Readers
+may hold half of the agent's memory (`agent.reader_budget`). A reader that asks for more gets an Error.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from wherry import arguments
-from wherry.errors import DeadlineExceeded, Error, FailedPrecondition, NotFound
+from wherry.errors import DeadlineExceeded, Error, FailedPrecondition, InvalidArgument, NotFound
 from wherry.move.connection import REPLY_TIMEOUT_S, Agent, Connection, Lease
+
+if TYPE_CHECKING:
+    from wherry.move.predicate import Filter
 
 _SLICE_MS = 50  # a wait for the next frame is cut into slices, so that releases by other threads get through
 
@@ -35,7 +38,9 @@ class StreamStatus:
     """One stream as its agent sees it. Frames held are [first, next) without those that were evicted in between."""
 
     name: str
+    """Unique on the agent."""
     strategy: str
+    """The form of its frames: "ipc", "arrays", ..."""
     open: bool
     """More frames may come."""
     first: int
@@ -43,24 +48,43 @@ class StreamStatus:
     next: int
     """Sequence number of the next frame to come."""
     held_frames: int
+    """Frames that the agent holds now."""
     held_rows: int
+    """Their rows."""
     held_bytes: int
+    """Their bytes in the agent's memory."""
     total_frames: int
+    """Frames since the stream was opened."""
     total_bytes: int
+    """Their bytes, as moved from the host."""
     evicted_unread: int
-    """Frames that went before anybody had read them."""
+    """Frames that were evicted before any reader had read them."""
     sink_errors: int
     """Frames that did not become a file, though the stream has a sink."""
     sink_error: str
-    """Why the first of them did not; empty: all did."""
+    """The reason why the first of them was not written. Empty: all were."""
     parts: int = 0
-    """Of a stream in parts; 0: it has none."""
+    """The number of parts. 0 if the stream has none."""
     open_parts: int = 0
     """Parts that are open for writing."""
     incomplete_steps: int = 0
     """Steps that wait for parts."""
     discarded_steps: int = 0
-    """Steps that were given up, since a part will not come: it has gone, or left them out."""
+    """Discarded steps, because a part will not come: it has gone, or skipped them."""
+    generation: int = 0
+    """Which opening of a stream at this agent this is; a stream that is opened anew has another."""
+    source: str = ""
+    """The stream that this one is derived from; empty: none."""
+    derived: int = 0
+    """The number of streams that operators derive from this one."""
+    operator_lag: int = 0
+    """Frames that wait for the operators."""
+    operator_errors: int = 0
+    """Frames for which an operator failed; the derived stream has none of that sequence number."""
+    operator_skipped: int = 0
+    """Frames that went before the operators came to them."""
+    operator_error: str = ""
+    """Why the first operator failed, and of which derived stream; empty: none did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +92,18 @@ class Frame:
     """One offload, or the step of a stream in parts, in the agent's memory."""
 
     batches: tuple[pa.RecordBatch, ...]
-    """One a part; of a stream without parts, and when the reader wants one part, one. Shape (rows, fields). Read-only
-    views; valid as long as any of them lives, also after the reader was closed."""
+    """One batch for each part. There is one batch if the stream has no parts, or the reader wants one part. Shape
+    (rows, fields). Read-only views, valid as long as any of them lives, also after the reader was closed."""
     sequence: int
     """0, 1, ... within the stream."""
     tag: int
-    """The application's own number: a time step, say."""
+    """The application's own number, for example a time step."""
     rows: int
+    """Of all batches, whatever a filter left of them."""
     skipped: int
     """Frames that were evicted before this reader came to them, directly before this one."""
     transfer_ns: int
-    """First get issued to last byte in place, on the agent's clock; of a step, the slowest part's."""
+    """The time from the first get to the last byte in place, on the agent's clock. For a step, the slowest part's."""
     source_bytes: int
     """Moved from the host."""
 
@@ -91,14 +116,16 @@ class Frame:
 
     @property
     def table(self) -> pa.Table:
-        """All batches as one table, without a copy: one chunk a part."""
+        """All batches as one table, without a copy: one chunk for each part."""
         return pa.Table.from_batches(self.batches)
 
 
 class StreamReader:
     """Iterates over the frames of one stream, in order, each once.
 
-    One thread at a time may iterate; frames may go to any thread, and stay readable after the reader was closed.
+    name, agent, follow, from_sequence, timeout, part, columns, filter: as of `wherry.open`, which makes one.
+
+    Only one thread at a time may iterate. Frames may go to any thread, and stay readable after the reader was closed.
     """
 
     def __init__(
@@ -110,6 +137,8 @@ class StreamReader:
         from_sequence: int = 0,
         timeout: float | None = None,
         part: int | None = None,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,
     ) -> None:
         self.name = arguments.text("name", name)
         self.follow = bool(follow)
@@ -118,6 +147,8 @@ class StreamReader:
         self.part = None if part is None else arguments.number("part", part, 0, arguments.U64)
         self._generation: int | None = None  # of the stream that was read: another one may take over its name
         self._ended = False
+        self._columns = columns
+        self._filter = filter
         self._connection = Connection(agent, REPLY_TIMEOUT_S)
         if not any(stream.name == name for stream in _list(self._connection, name)):
             known = _list(self._connection)
@@ -136,11 +167,11 @@ class StreamReader:
         return frame
 
     def read(self, timeout: float | None = None) -> Frame | None:
-        """The next frame; None at the stream's end (follow=False: or when all held frames were read).
+        """The next frame. None at the stream's end (follow=False: or when all held frames were read).
 
-        Blocks up to `timeout` seconds (None: for ever) when the reader follows. Raises DeadlineExceeded; NotFound
-        when the stream was dropped meanwhile; ResourceExhausted when readers hold all that they may
-        (agent.reader_budget): release frames, or copy them; Error when the agent has gone.
+        If the reader follows, blocks up to `timeout` seconds (None: for ever). Raises DeadlineExceeded; NotFound if the
+        stream was dropped meanwhile; ResourceExhausted if readers hold their whole share (agent.reader_budget), so
+        release frames, or copy them; Error if the agent has gone.
         """
         deadline = None if timeout is None else time.monotonic() + arguments.seconds("timeout", timeout)
         while True:
@@ -172,7 +203,7 @@ class StreamReader:
     def _frame(self, reply: dict[str, Any]) -> Frame:
         connection = self._connection
         try:
-            lease = Lease(connection, int(reply["lease"]))  # from here on, given back whatever happens
+            lease = Lease(connection, int(reply["lease"]))  # from here on, the lease is always given back
             parts = reply.get("parts", [reply])
             frame = Frame(
                 batches=tuple(self._batch(part, lease) for part in parts),
@@ -190,7 +221,9 @@ class StreamReader:
             raise Error(f"the agent's answer for {self.name!r} cannot be used: {error!r}") from None
         self.next_sequence = frame.sequence + 1
         self._generation = reply.get("generation")
-        return frame
+        if self._columns is None and self._filter is None:
+            return frame
+        return replace(frame, batches=tuple(self._wanted(batch, frame.sequence) for batch in frame.batches))
 
     def _batch(self, where: dict[str, Any], lease: Lease) -> pa.RecordBatch:
         """The batch at that place of the arena."""
@@ -201,6 +234,24 @@ class StreamReader:
         memory = pa.foreign_buffer(connection.address + offset, size, base=lease)
         with pa.ipc.open_stream(pa.BufferReader(memory)) as stream:
             return stream.read_next_batch()
+
+    def _wanted(self, batch: pa.RecordBatch, sequence: int) -> pa.RecordBatch:
+        """The part of the batch that this reader requested. Columns stay in place, and rows that a filter selects are
+        copied."""
+        from wherry.move import predicate
+
+        columns = predicate.chosen(self._columns, batch.schema)
+        if self._filter is not None:
+            condition = predicate.to_expression(self._filter, batch.schema)
+            try:
+                batch.validate(full=True)  # the filter follows offsets and indices, which are the host's
+            except pa.ArrowInvalid as error:
+                raise Error(f"frame {sequence} of {self.name!r} is broken: {str(error).splitlines()[0]}") from None
+            try:
+                batch = batch.filter(condition)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+                raise InvalidArgument(f"filter: {str(error).splitlines()[0]}") from None
+        return batch if columns is None else batch.select(columns)
 
     def close(self) -> None:
         """Ends the iteration, and leaves the agent as soon as no frame is in use any more. Idempotent."""
@@ -224,21 +275,35 @@ def open(
     from_sequence: int = 0,
     timeout: float | None = None,
     part: int | None = None,
+    columns: Sequence[str] | None = None,
+    filter: Filter | None = None,
 ) -> StreamReader:
     """Opens stream `name` for reading without a copy, on the agent's machine.
 
-    follow: wait for frames to come until the stream ends; False: stop after those that the agent holds now.
-    from_sequence: the first frame wanted; older ones are not read, and evicted ones are counted in Frame.skipped.
+    agent: the path of its session file, that file loaded, or a `Session`; None: $WHERRY_AGENT, or the default one.
+    follow: wait for new frames until the stream ends; False: stop after the frames that the agent holds now.
+    from_sequence: the first wanted frame; older ones are not read, and evicted ones are counted in Frame.skipped.
     timeout: seconds that the iteration waits for one frame, None for ever; then DeadlineExceeded.
-    part: of a stream in parts, of each step that part alone; None: all of it, as Frame.batches and Frame.table.
+    part: for a stream in parts, only that part of each step; None: all of it, as Frame.batches and Frame.table.
+    columns, filter: as for flight_frames. This process computes them, on frames in place: columns stay where they are,
+        rows that a filter leaves are copied. Frame.rows stays the frame's.
 
     Raises NotFound (no agent, no such stream), Unavailable, PermissionDenied, VersionMismatch, Error.
     """
-    return StreamReader(name, agent, follow=follow, from_sequence=from_sequence, timeout=timeout, part=part)
+    return StreamReader(
+        name,
+        agent,
+        follow=follow,
+        from_sequence=from_sequence,
+        timeout=timeout,
+        part=part,
+        columns=columns,
+        filter=filter,
+    )
 
 
 def streams(agent: Agent = None) -> list[StreamStatus]:
-    """All streams of the agent, by name. Raises as open() does."""
+    """All streams of the agent, by name. agent: as of open(). Raises as open() does."""
     connection = Connection(agent, REPLY_TIMEOUT_S)
     try:
         return _list(connection)
@@ -247,7 +312,7 @@ def streams(agent: Agent = None) -> list[StreamStatus]:
 
 
 def _list(connection: Connection, only: str = "") -> list[StreamStatus]:
-    """Of all streams, or of the one of that name."""
+    """The status of all streams, or of the named one."""
     reply = connection.request({"op": "list", "stream": only} if only else {"op": "list"})
     names = StreamStatus.__dataclass_fields__
     try:

@@ -10,7 +10,7 @@
         ...                                              # compute on
         ticket.wait()                                    # x is free again
 
-Any thread may use a session and what belongs to it: calls take turns. Waiting lets other threads run, and ends on
+Any thread may use a session and its objects: calls take turns. Waiting lets other threads run, and ends on
 Ctrl-C. A process that ends with offloads in flight, its session not closed, waits for them first, 10 s at most.
 """
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
@@ -32,11 +32,13 @@ import wherry._native._core as _core
 from wherry import arguments
 from wherry.errors import Error, FailedPrecondition, InvalidArgument, NotFound
 from wherry.move import columns
+from wherry.move import operators as declared
 from wherry.move.stream import Stream
 from wherry.move.ticket import InFlight, time_limit
 from wherry.system import wherryd
 
 _MOST_BYTES = (1 << 63) - 1
+_RAW = pa.schema([pa.field("buffer", pa.large_binary(), nullable=False)])  # of raw streams
 
 
 class Session:
@@ -44,9 +46,17 @@ class Session:
 
     agent: "auto" ($WHERRY_AGENT, else the running agent, else an embedded one), "embedded", the path of a session file,
         or "host:port" with `token`.
-    transport: "auto", "shm", "tcp" or "rdma"; one that is named and cannot be had raises Unsupported.
-    connect_timeout: seconds. max_tickets: offloads in flight, a power of two up to 4096.
-    embedded_budget: bytes of memory for frames; embedded_core: -1 for a spare one.
+    token: the agent's secret, for "host:port"; a session file has its own.
+    name: what the agent's status and logs call this session; "": the program's name.
+    transport: "auto", "shm", "tcp" or "rdma"; a named one that is not available raises Unsupported.
+    connect_timeout: seconds, an embedded agent's start included.
+    max_tickets: offloads in flight, a power of two up to 4096.
+    embedded_budget: of an embedded agent, bytes of memory for frames.
+    embedded_core: the core that it runs on; -1: a spare one.
+    embedded_flight: whether it serves Arrow Flight.
+    embedded_args: further arguments of its command line.
+
+    Any thread may use a session and its objects: calls take turns.
     """
 
     def __init__(
@@ -65,7 +75,7 @@ class Session:
         where = arguments.path("agent", agent)
         program = ""
         if where == "embedded" or (where == "auto" and os.environ.get("WHERRY_AGENT", "") in ("", "embedded")):
-            with suppress(NotFound):  # if one is needed after all, the C++ side says what is missing
+            with suppress(NotFound):  # if one is needed after all, the C++ side names it
                 program = str(wherryd())
         core = _core.open_session(
             where,
@@ -91,7 +101,7 @@ class Session:
 
     @property
     def info(self) -> _core.SessionInfo:
-        """What the agent is and what the one-sidedness self-test found; str(info) is one line."""
+        """The agent, and the result of the one-sidedness self-test. str(info) is one line."""
         return self._live.info
 
     def stream(
@@ -107,18 +117,24 @@ class Session:
         announce: Sequence[int] = (),
         part: int | None = None,
         parts: int | None = None,
+        operators: Sequence[Mapping[str, Any]] | None = None,
     ) -> Stream:
         """Opens a stream for writing.
 
         schema: a pyarrow.Schema or the data of a first frame (see `wherry.schema_of`); None with strategy "raw".
         strategy: "raw", "arrays", "record_batch", "ipc", "ipc_page_aligned" or "c_abi".
-        keep_frames, keep_bytes: what the agent keeps (0: no limit of that kind). when_full: "evict" drops the oldest
-            frame, "wait" only frames that somebody has read: nothing is lost, and offloads wait instead.
-        sink_dir, sink_format: write every frame as an "arrow" or "parquet" file into a directory of the agent's.
+        keep_frames, keep_bytes: what the agent keeps (0: no limit of that kind).
+        when_full: "evict" drops the oldest frame, "wait" only frames that somebody has read:
+            nothing is lost, and offloads wait instead.
+        sink_dir, sink_format: write every frame as an "arrow" or "parquet" file into a directory on the
+            agent's machine.
         announce: sizes, in bytes, of the offloads to come; memory for them is prepared now.
-        part, parts: several sessions (MPI ranks, say) open the same stream, each with its own part, 0 to parts - 1,
-            and otherwise the same arguments. What all of them offload with one tag is a step; tags of a part rise.
-            Readers see a step whole or not at all. See docs/move.md.
+        part, parts: several sessions (for example MPI ranks) open the same stream, each with its own part, 0 to
+            parts - 1, and otherwise the same arguments. The offloads of all parts with one tag are a step; tags of a
+            part rise. Readers see a step whole or not at all. See docs/guide/move.md.
+        operators: what the agent makes of each frame (each step) for readers: a list of derived streams,
+            [{"name": "hot", "steps": [{"filter": pc.field("t") > 400}, {"project": ["id"]}], "compression": "lz4"}].
+            Readers open "NAME.hot". Steps: filter, project, sort, aggregate, partition: docs/guide/move-operators.md.
 
         Raises AlreadyExists, InvalidArgument, Unsupported (a type that Wherry does not move, by name), Unavailable.
         """
@@ -147,6 +163,7 @@ class Session:
             arguments.numbers("announce", announce, 0, arguments.U64),
             0 if part is None else arguments.number("part", part, 0, (1 << 32) - 1),
             0 if parts is None else arguments.number("parts", parts, 1, (1 << 32) - 1),
+            "" if not operators else declared.to_wire(operators, _RAW if arrow is None else arrow),
         )
         assert self._open is not None
         stream = Stream(opened, arrow, self._open[1])
@@ -154,8 +171,13 @@ class Session:
         return stream
 
     def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> np.ndarray[Any, Any]:
-        """A zeroed array in memory that Wherry allocated: registered, page-aligned, mapped by an agent on this
-        machine."""
+        """A zeroed array in memory that Wherry allocated: registered, page-aligned, mapped by an agent on this machine.
+
+        shape: rows, or a tuple of dimensions.
+        dtype: numpy's type of the values, one of fixed size.
+
+        The memory lives as long as the array or a view of it. Raises InvalidArgument.
+        """
         try:
             kind = np.dtype(dtype)
         except TypeError as error:
@@ -171,7 +193,7 @@ class Session:
         return array
 
     def register(self, array: np.ndarray[Any, Any]) -> _core.Region:
-        """Registers an array's memory once, for all offloads of it or of parts of it; the region keeps the array alive.
+        """Registers an array's memory once, for all offloads of it or of parts of it. The region keeps the array alive.
 
         Its unregister() raises FailedPrecondition while offloads that read it are in flight.
         """
@@ -188,14 +210,18 @@ class Session:
         return self._live.in_flight()
 
     def drain(self, timeout: float | None = None) -> None:
-        """Waits until nothing is in flight; raises the first failure that no ticket's wait() has shown."""
+        """Waits until no offload is in flight. Raises the first failure that no ticket's wait() has shown.
+
+        timeout: seconds, None for ever; then DeadlineExceeded.
+        """
         self._live.drain(time_limit(timeout))
 
     def close(self, timeout: float = 10.0) -> None:
-        """Waits for offloads in flight, closes the session's streams, and leaves the agent; an embedded one ends.
+        """Waits for offloads in flight, closes the session's streams, and disconnects from the agent. An embedded one
+        ends.
 
         Raises the first failure that no ticket's wait() has shown; DeadlineExceeded if offloads were still in flight
-        after `timeout` seconds, which are cancelled. The session is closed either way. Idempotent.
+        after `timeout` seconds. These are cancelled. The session is closed in any case. Idempotent.
         Tickets keep their outcome, and arrays of empty() their memory; streams raise FailedPrecondition.
         """
         timeout = arguments.seconds("timeout", timeout)
@@ -222,5 +248,5 @@ class Session:
         if kind is None:
             self.close()
             return
-        with suppress(Error):  # what went wrong first is what the caller hears of
+        with suppress(Error):  # the caller gets the first error
             self.close(timeout=2.0)

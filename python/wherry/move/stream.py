@@ -25,7 +25,11 @@ def _named(names: Sequence[str]) -> str:
 
 
 class Stream:
-    """A stream open for writing."""
+    """A stream open for writing; `Session.stream` makes it.
+
+    Closing it, or the end of a `with`, ends the stream for its readers; frames that the agent keeps stay readable. Any
+    thread may use it: calls take turns.
+    """
 
     def __init__(self, core: _core.Stream, schema: pa.Schema | None, in_flight: InFlight) -> None:
         self._core = core
@@ -40,7 +44,7 @@ class Stream:
 
     @property
     def schema(self) -> pa.Schema | None:
-        """Its Arrow schema; None for a raw stream."""
+        """Its Arrow schema. None for a raw stream."""
         return self._schema
 
     def offload(self, data: Any, tag: int = 0, deadline: float | None = None, timeout: float = 0.0) -> Ticket:
@@ -49,14 +53,14 @@ class Stream:
         data: a dict of numpy arrays (n,) or (n, k) and Arrow arrays, in the order of the schema; a RecordBatch, a
             Table, or anything with __arrow_c_array__ or __arrow_c_stream__; for a raw stream a list of numpy arrays or
             buffers.
-        tag: the application's own number for this frame (a time step), 0 to 2**64 - 1; readers see it.
+        tag: the application's own number for this frame (a time step), 0 to 2**64 - 1. Readers see it.
         deadline: seconds after which the agent gives up (Cancelled), more than 0.
         timeout: seconds to wait when as many offloads are in flight as the session allows.
 
-        C-contiguous arrays are moved without a copy on the host. Copied first: arrays with other strides or of the
-        other byte order; booleans, strings, days (datetime64[D]) and masked arrays of numpy, which Arrow stores
-        differently; tables and chunked arrays of several chunks. NaT of other units than days arrives as the
-        number -2**63, not as null: offload pyarrow.array(x) where readers need nulls.
+        C-contiguous arrays are moved without a copy on the host. These are copied first: arrays with other strides or
+        of the other byte order; booleans, strings, days (datetime64[D]) and masked arrays of numpy, which Arrow stores
+        differently; tables and chunked arrays of several chunks. NaT of other units than days arrives as the number
+        -2**63, not as null. If readers need nulls, offload pyarrow.array(x).
         Raises WouldBlock, InvalidArgument, Unsupported, Unavailable.
         """
         self._in_flight.forget_finished()
@@ -84,13 +88,12 @@ class Stream:
         return ticket
 
     def bind(self, data: Any) -> Step:
-        """Looks at the columns once, for posts that do not name them again: `step = bind(data); step.post(tag)`.
+        """Checks the columns once, for posts that do not name them again: `step = bind(data); step.post(tag)`.
 
-        data: as offload() takes it. Refused is what offload() would copy or convert first, since later posts would not
+        data: as for offload(). Columns that offload() would copy or convert are refused, since later posts would not
         see changes: arrays with other strides or of the other byte order; booleans, strings, days and masked arrays of
-        numpy (bind an Arrow array of theirs); lists; tables of several chunks.
-        Memory that nobody registered is registered until the step is released.
-        Raises InvalidArgument, Unsupported, FailedPrecondition, Unavailable.
+        numpy (bind an Arrow array of them); lists; tables of several chunks. Unregistered memory is registered until
+        the step is released. Raises InvalidArgument, Unsupported, FailedPrecondition, Unavailable.
         """
         self._in_flight.forget_finished()
         sources: Any
@@ -158,7 +161,7 @@ class Stream:
         return [self._column(field, data[field.name]) for field in self._schema]
 
     def _column(self, field: pa.Field, value: Any) -> np.ndarray[Any, Any] | pa.Array:
-        """`value` as what belongs into `field`, or InvalidArgument."""
+        """`value` as an array of the type of `field`, or InvalidArgument."""
         column = columns.as_column(field.name, value, field.type)
         if not isinstance(column, np.ndarray):
             self._check_type(field, column.type)
@@ -182,7 +185,7 @@ class Stream:
             raise InvalidArgument(f"column '{field.name}' of stream '{self.name}' is {field.type}, not {given}")
 
     def _one_batch(self, data: Any) -> pa.RecordBatch:
-        """The rows of a batch, a table or a foreign object, which must be those of the stream."""
+        """The rows of a batch, a table or a foreign object. They must match the stream."""
         wanted = self._schema
         assert wanted is not None
         try:
@@ -206,7 +209,7 @@ class Stream:
         return data
 
     def _check_schema(self, data: pa.RecordBatch | pa.Table) -> None:
-        """Names and types are the stream's; what is nullable may differ as long as there are no nulls."""
+        """Checks that names and types are the stream's. Nullability may differ if there are no nulls."""
         wanted = self._schema
         assert wanted is not None
         self._check_names(data.schema.names)
@@ -221,9 +224,9 @@ class Stream:
 class Step:
     """The same arrays, posted again and again; `Stream.bind` makes it. A post costs the same for any number of columns.
 
-    The step keeps the arrays alive. Each must stay the same memory: change values, and do not resize. `numpy` refuses
-    `resize()` while the step lives, unless it is told not to check references; memory that is gone then fails the
-    ticket (SourceFault), and memory that was used again for something else is posted as it is.
+    The step keeps the arrays alive. Each must stay in the same memory: change values, and do not resize. `numpy`
+    refuses `resize()` while the step lives, unless it is told not to check references. If memory is gone by then, the
+    ticket fails (SourceFault). If memory was reused, its new content is posted.
     """
 
     __slots__ = ("_core", "_in_flight", "_post", "_sources", "_turn")
@@ -236,9 +239,10 @@ class Step:
         self._turn = turn  # the stream's
 
     def post(self, tag: int = 0, deadline: float | None = None, timeout: float = 0.0) -> Ticket:
-        """Hands the arrays, as they are now, to the agent and returns at once. Arguments and errors: `Stream.offload`.
+        """Hands the arrays, as they are now, to the agent and returns at once. tag, deadline, timeout and errors: as of
+        `Stream.offload`.
 
-        May be called while earlier posts are in flight: each is a frame of its own. Change values only when the latest
+        May be called while earlier posts are in flight: each post is its own frame. Change values only when the latest
         ticket is ready. Raises FailedPrecondition when the stream or the session is closed, or the step released.
         """
         self._in_flight.forget_finished()
@@ -248,7 +252,7 @@ class Step:
         try:
             with self._turn:
                 core = self._post(tag, limit, timeout)
-        except TypeError:  # numbers of other kinds, numpy's say, or what is none
+        except TypeError:  # other kinds of numbers, such as numpy's, or not a number
             tag = arguments.number("tag", tag, 0, arguments.U64)
             timeout = arguments.seconds("timeout", timeout)
             with self._turn:

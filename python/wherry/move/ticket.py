@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tickets of offloads, and what keeps the sources of those in flight."""
+"""Tickets of offloads, and the owner of their source arrays while they are in flight."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _AT_EXIT_S = 10.0
 
 
 class Ticket:
-    """A posted offload. The sources stay referenced, and must stay unchanged, until it is ready."""
+    """A posted offload. The sources stay referenced, and must not change, until it is ready.
+
+    Any thread may use it.
+    """
 
     __slots__ = ("_core", "_sources")
 
@@ -40,8 +43,8 @@ class Ticket:
     def wait(self, timeout: float | None = None) -> None:
         """Blocks until the sources may be changed, `timeout` seconds at most (None: for as long as the agent lives).
 
-        Raises what became of the offload: SourceFault, ResourceExhausted, Cancelled, Unavailable, ...
-        DeadlineExceeded: it is still in flight, and may be waited for again.
+        Raises the failure of the offload: SourceFault, ResourceExhausted, Cancelled, Unavailable, ... DeadlineExceeded:
+        it is still in flight, and you may wait for it again.
         """
         try:
             self._core.wait(time_limit(timeout))
@@ -60,12 +63,12 @@ class Ticket:
 
 
 def time_limit(timeout: float | None) -> float:
-    """Seconds, as C++ takes them; None: for ever."""
+    """Seconds, in C++'s form. None: for ever."""
     return _FOREVER if timeout is None else arguments.seconds("timeout", timeout)
 
 
 def time_to_give_up(deadline: float) -> float:
-    """Seconds, as C++ takes an offload's deadline."""
+    """An offload's deadline in seconds, in C++'s form."""
     limit = arguments.seconds("deadline", deadline)
     if limit > 0:
         return limit
@@ -73,8 +76,8 @@ def time_to_give_up(deadline: float) -> float:
 
 
 class InFlight:
-    """Keeps the sources of offloads that the agent may still read, whoever else drops them: tickets, streams or the
-    session. Every stream of a session holds it; when the last of them goes, the session ends before the sources do."""
+    """Keeps the sources of offloads that the agent may still read, even if tickets, streams or the session drop them.
+    Every stream of a session holds it. When the last of them is destroyed, the session ends before the sources do."""
 
     __slots__ = ("__weakref__", "_core", "_owner", "_tickets")
 
@@ -96,7 +99,7 @@ class InFlight:
             self._tickets.appendleft(first)
 
     def finish(self) -> None:
-        """At the end of the interpreter, which frees sources in any order."""
+        """Runs at the end of the interpreter, which frees sources in any order."""
         core = self._core
         if core is None or self._owner != os.getpid():  # a child of fork() has none
             return
@@ -109,8 +112,8 @@ class InFlight:
     def __del__(self) -> None:
         with suppress(Exception):  # interpreter shutdown
             sources = [ticket._sources for ticket in self._tickets]
-            self._tickets.clear()  # tickets hold the session, too
-            self._core = None  # waits for what is in flight, 2 s at most, then cuts the agent off
+            self._tickets.clear()  # tickets hold the session as well
+            self._core = None  # waits for offloads in flight, 2 s at most, then disconnects the agent
             del sources
 
 

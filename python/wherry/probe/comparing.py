@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether two measurements of a path and size differ, by the spread of their rounds.
 
-For each pair of rows the exact 99 % confidence interval of the ratio of their times is computed: Hodges and Lehmann's
-estimate of a shift, on logarithms, with the limits of Mann and Whitney's test (M. Hollander, D. A. Wolfe,
-"Nonparametric Statistical Methods", section 4.3). It supposes nothing about how rounds are distributed but that the
-two runs' have one shape. A difference is one whose whole interval lies beyond 5 %. Seven rounds against seven that
-come from one distribution are so called in less than 1 % of cases.
+For each pair of rows the exact 99 % confidence interval of the ratio of their times is computed. The method is Hodges
+and Lehmann's estimate of a shift, on logarithms, with the limits of Mann and Whitney's test (M. Hollander, D. A. Wolfe,
+"Nonparametric Statistical Methods", section 4.3). It only assumes that the rounds of both runs have distributions of
+one shape. A difference is a pair whose whole interval lies beyond 5 %. Seven rounds against seven of one distribution
+are called different in less than 1 % of cases.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from wherry.errors import BenchError
 from wherry.probe.schema import MeasuredPath, ProbeRun, Row
 
 DOUBT = 0.01
-"""How often an interval may miss the true ratio."""
+"""The probability that an interval misses the true ratio."""
 MARGIN = 0.05
-"""A ratio so near to 1 is no difference."""
+"""A ratio this close to 1 is not a difference."""
 
 Verdict = Literal["no difference", "faster", "slower", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Of one path and shape: B beside A."""
+    """The comparison of run B with run A for one path and shape."""
 
     path: MeasuredPath
     a: Row
@@ -38,17 +38,17 @@ class Comparison:
     """B's time over A's: Hodges and Lehmann's estimate."""
     low: float
     high: float
-    """The interval's ends; 0 and infinity: there are too few rounds."""
+    """The interval's ends. 0 and infinity: there are too few rounds."""
     verdict: Verdict
-    """Of B. undecided: there are too few rounds for any interval."""
+    """The verdict on B. undecided: there are too few rounds for an interval."""
 
 
 @functools.cache
 def _counts(n: int, m: int) -> tuple[int, ...]:
-    """Of the C(n + m, n) orders of n and m values, how many have a Mann-Whitney U of 0, 1, ... n * m."""
+    """The number of the C(n + m, n) orders of n and m values that have a Mann-Whitney U of 0, 1, ... n * m."""
     if n == 0 or m == 0:
         return (1,)
-    # The largest value is of the first sample, and is then above all m of the second; or it is not.
+    # Either the largest value belongs to the first sample, and is then above all m of the second, or it does not.
     found = [0] * (n * m + 1)
     for u, count in enumerate(_counts(n - 1, m)):
         found[u + m] += count
@@ -64,7 +64,7 @@ def interval(a: Sequence[float], b: Sequence[float], doubt: float = DOUBT) -> tu
     counts = _counts(len(a), len(b))
     allowed = doubt / 2 * sum(counts)
     below, left = 0, 0.0
-    for count in counts:  # so many of the shifts may lie outside at either end
+    for count in counts:  # this many of the shifts may lie outside at each end
         left += count
         if left > allowed:
             break
@@ -96,14 +96,14 @@ def _compared(pairs: Iterable[tuple[MeasuredPath, Row, Row]]) -> list[Comparison
 
 
 def compare(a: ProbeRun, b: ProbeRun) -> list[Comparison]:
-    """What both runs have rows of. Raises BenchError when they have nothing in common, or a path was measured in one
-    and simulated or modelled in the other."""
+    """Compares rows that both runs have. Raises BenchError if they have nothing in common, or a path was measured in
+    one and simulated or modelled in the other."""
     mine, theirs = _by_key(a, 0), _by_key(b, 0)
     for key in mine.keys() & theirs.keys():
         kinds = {mine[key][0].provenance, theirs[key][0].provenance}
         if len(kinds) > 1:
             raise BenchError(
-                f"{key[0]} is {' in one run and '.join(sorted(kinds))} in the other: that is no comparison"
+                f"{key[0]} is {' in one run and '.join(sorted(kinds))} in the other: they cannot be compared"
             )
     found = _compared((path, row, theirs[key][1]) for key, (path, row) in mine.items() if key in theirs)
     if not found:
@@ -112,7 +112,8 @@ def compare(a: ProbeRun, b: ProbeRun) -> list[Comparison]:
 
 
 def compare_series(run: ProbeRun) -> list[Comparison]:
-    """The two series of a run with --twice: what differs is noise. Raises BenchError if there is one series only."""
+    """Compares the two series of a run with --twice: any difference is noise. Raises BenchError if there is only one
+    series."""
     second = _by_key(run, 1)
     found = _compared((path, row, second[key][1]) for key, (path, row) in _by_key(run, 0).items() if key in second)
     if not found:

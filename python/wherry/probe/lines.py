@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What wherry-probe says: one JSON object a line (docs/probe.md, Lines).
+"""The output of wherry-probe: one JSON object on each line (docs/guide/probe.md, Lines).
 
-A line that is not one of these ends the run: what the program means is not guessed.
+Any other line ends the run, because its meaning would be a guess.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONGEST = 1 << 16
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one cell. `series`: the same cell twice in a run, 0 and 1."""
+    """The shape of one cell. `series`: 0 and 1 if a run measures the same cell twice."""
 
     id: str
     bytes: int
@@ -42,7 +42,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> tuple[str | int, ...]:
-        """What rows of two runs must share to be compared."""
+        """The fields that must be equal in rows of two runs to compare them."""
         return (self.id, self.bytes, self.depth, self.channels, self.pattern, self.flow, self.notice, self.cache,
                 self.align, self.load)  # fmt: skip
 
@@ -67,20 +67,20 @@ class Figures(Shape, frozen=True, kw_only=True):
     p99_ns: float
     p999_ns: float
     max_ns: float
-    """Of all rounds together."""
+    """The maximum of all rounds together."""
     gbytes_per_s: float
     """10^9 bytes; the median of the rounds. 0: the path moves none."""
     transfers_per_s: float
     offered_per_s: float
-    """Of an open loop; 0: a closed one."""
+    """The offered rate of an open loop; 0 for a closed one."""
     cpu_user_ns: float
     cpu_system_ns: float
     other_user_ns: float
     other_system_ns: float
-    """Of the other side's process."""
+    """CPU time of the process at the other end."""
     least: float
     most: float
-    """Of the rounds' medians."""
+    """The smallest and largest of the rounds' medians."""
     rounds: list[float]
     """The rounds' medians, in their order."""
     disturbed: int
@@ -93,12 +93,12 @@ class Figures(Shape, frozen=True, kw_only=True):
     unsettled: bool
     samples: int
     batch: int
-    """Transfers that are timed together; 1: each is."""
+    """Transfers that are timed together. 1: each is timed."""
     bound_gbytes_per_s: float
     """0: none is known."""
     bound_why: str
     refused: str
-    """Why the figures are not to be believed; empty: nothing is known against them."""
+    """Why the figures are not reliable. Empty: no reason is known."""
 
 
 class Start(msgspec.Struct, frozen=True, tag="start", tag_field="kind"):
@@ -117,7 +117,7 @@ class Start(msgspec.Struct, frozen=True, tag="start", tag_field="kind"):
 
 
 class PathLine(msgspec.Struct, frozen=True, tag="path", tag_field="kind"):
-    """A path, with what a run has found out about it."""
+    """A path, with the results of a run about it."""
 
     id: str
     group: str
@@ -130,7 +130,7 @@ class PathLine(msgspec.Struct, frozen=True, tag="path", tag_field="kind"):
 
 
 class Progress(Shape, frozen=True, kw_only=True, tag="progress", tag_field="kind"):
-    """So many visits of so many are done; the next is of this cell."""
+    """That many visits of that many are done. The next is of this cell."""
 
     done: int
     of: int
@@ -169,7 +169,7 @@ _decoder = msgspec.json.Decoder(Line)
 
 
 def parse(text: str | bytes) -> Line:
-    """One line. Raises BenchError, which shows the beginning of what it is not."""
+    """One line. Raises BenchError, which shows the beginning of the wrong line."""
     if len(text) > LONGEST:
         raise BenchError(f"wherry-probe wrote a line of {len(text)} characters")
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs wherry-probe and shell_bench, and collects what they say."""
+"""Runs wherry-probe and shell_bench, and collects their output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WRONG_DATA, NOTHING, STOPPED = 1, 2, 130
 
 
 def lines_of(words: Sequence[str]) -> Iterator[Line]:
-    """What the program says, as it comes. Raises BenchError when it ends in another way than it may, NotFound."""
+    """The program's lines, as they come. Raises BenchError if it ends in an unexpected way, NotFound."""
     environment = {"UCX_LOG_LEVEL": "error"} | os.environ
     with subprocess.Popen(
         [str(wherry_probe()), *words],
@@ -35,7 +35,7 @@ def lines_of(words: Sequence[str]) -> Iterator[Line]:
                 yield parse(text)
                 silent = False
         except BaseException:
-            # After Ctrl-C a terminal has told the program, too. Its children end with it.
+            # After Ctrl-C the terminal has told the program as well. Its children end with it.
             ask_to_end(process)
             raise
         status = process.wait()
@@ -46,7 +46,7 @@ def lines_of(words: Sequence[str]) -> Iterator[Line]:
 
 
 def known_paths(only: Sequence[str] = ()) -> list[PathLine]:
-    """All paths, or those that `only` names. Raises BenchError when a name is none."""
+    """All paths, or those that `only` names. Raises BenchError if a name matches no path."""
     found = paths_of(lines_of(["list", *_only(only)]))
     if not found:
         raise BenchError("wherry-probe lists no path; its last lines above say why")
@@ -127,7 +127,7 @@ def measure(
     more: Sequence[str] = (),
     watch: Callable[[Progress], None] = lambda line: None,
 ) -> ProbeRun:
-    """One run. `more`: further words of the program's. Raises BenchError."""
+    """One run. `more`: further arguments of the program. Raises BenchError."""
     words = ["run", *(["--quick"] if quick else []), *(["--twice"] if twice else []), *_only(only), *more]
     collector = Collector()
     for line in lines_of(words):
@@ -144,10 +144,14 @@ def _finished(line: Sequence[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
-def simulate_shell(values: Mapping[str, int] | None = None) -> dict[str, Any]:
-    """What shell_bench writes, with other values of some parameters. Raises BenchError; NotFound: it was not built."""
+def simulate_shell(values: Mapping[str, int] | None = None, packets: int = 0) -> dict[str, Any]:
+    """The output of shell_bench, with other values of some parameters.
+
+    `packets`: packets in each run under load; 0: without load. Raises BenchError; NotFound if it was not built.
+    """
     program = built("sim/shell", "shell_bench")
     words = [word for name, value in (values or {}).items() for word in ("--set", f"{name}={value}")]
+    words += ["--load", str(packets)] if packets else []
     done = _finished([str(program), *words])
     if done.returncode:
         raise BenchError(f"shell_bench {how_it_ended(done.returncode)}: {done.stderr.strip() or 'it said nothing'}")

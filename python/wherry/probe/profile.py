@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the path profile: what a run measured, and the settings that follow from it (docs/profile.md)."""
+"""Writes the path profile: a run's measurements, and the settings that follow from them (docs/guide/profile.md)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from wherry.system import Advice, machine_key, this_machine, write_profile
 from wherry.system import default_profile_file as default_profile_file
 
 PATHS = ("ucx.get.shm", "ipc.cma.get", "cpu.memcpy", "cpu.stream", "wake.spin", "wake.nap", "wake.futex")
-"""What the rules ask for, at the sizes of the suite."""
+"""The paths that the rules need, at the sizes of the suite."""
 CHASE = "cpu.chase"
-"""What they ask for at one size, that the caches do not hold: chase_words()."""
+"""The path of rules that need one size beyond the caches: chase_words()."""
 KERNEL = "kernel"
 """The rule of settings that `wherry advise --calibrate` has put there (wherry.route.calibration)."""
 _MOST_CHASE_BYTES = 64 << 20
@@ -28,7 +28,7 @@ _MOST_CHASE_BYTES = 64 << 20
 
 
 def figures_of(run: ProbeRun) -> dict[str, list[rules.Figure]]:
-    """Rows of one transfer at a time that are not refused; those that are not settled, only where no others are."""
+    """Rows of one transfer at a time that are not refused. Unsettled rows are used only if there are no others."""
     found: dict[str, list[rules.Figure]] = {}
     for path in run.paths:
         if path.provenance != "measured":
@@ -42,7 +42,14 @@ def figures_of(run: ProbeRun) -> dict[str, list[rules.Figure]]:
         ]
         settled = [row for row in plain if not row.unsettled] or plain
         found[path.id] = [
-            rules.Figure(row.bytes, row.p50_ns, row.cache, row.depth, row.other_user_ns + row.other_system_ns)
+            rules.Figure(
+                row.bytes,
+                row.p50_ns,
+                row.cache,
+                row.depth,
+                row.other_user_ns + row.other_system_ns,
+                tuple(row.rounds),
+            )
             for row in settled
         ]
     return found
@@ -63,13 +70,13 @@ def caches(cpu: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> rules.Mach
 
 
 def chase_words(machine: rules.Machine) -> list[str] | None:
-    """Words for wherry-probe, for a run of CHASE; none: caches are unknown, or larger than what it goes round in."""
+    """Arguments of wherry-probe for a run of CHASE. None: caches are unknown, or larger than its memory."""
     bytes_ = 2 * machine.last_level_bytes
     return ["--bytes", str(bytes_), "--depth", "8"] if 0 < bytes_ <= _MOST_CHASE_BYTES else None
 
 
 def run(seconds: float, watch: Callable[[Progress], None]) -> ProbeRun:
-    """Measures what the rules ask for. Raises BenchError."""
+    """Measures the values that the rules need. Raises BenchError."""
     found = measure(only=PATHS, more=["--seconds", str(seconds)], watch=watch)
     words = chase_words(caches())
     if found.stopped or words is None:
@@ -79,7 +86,7 @@ def run(seconds: float, watch: Callable[[Progress], None]) -> ProbeRun:
 
 
 def document(run: ProbeRun) -> dict[str, Any]:
-    """The profile, as JSON. Raises InvalidArgument: the run is of another machine, or no rule finds its figures."""
+    """The profile, as JSON. Raises InvalidArgument if the run is of another machine, or no rule finds its figures."""
     here = this_machine().key
     if run.machine_key.rpartition(" | UCX ")[0] != here:
         raise InvalidArgument(f"the run is of another machine ({run.machine_key}), this is {here}: measure here")
@@ -98,10 +105,10 @@ def document(run: ProbeRun) -> dict[str, Any]:
 
 
 def write(profile: dict[str, Any], file: Path) -> None:
-    """Puts it in place of what was there, for this user alone to write. Raises OSError.
+    """Replaces the old file. Only this user may write to the new one. Raises OSError.
 
-    What `wherry advise --calibrate` has measured on this machine stays: it took a minute, and of a line that is touched
-    at random it says the same more directly.
+    Measurements of `wherry advise --calibrate` on this machine stay: they took a minute, and give the cost of a
+    randomly touched line more directly.
     """
     settings = {key: Advice(**one) for key, one in profile["settings"].items()}
     write_profile(file, profile["date"], settings, {"paths": profile["paths"]}, lambda _key, one: one.rule == KERNEL)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules by which settings follow from what was measured (docs/profile.md has the table).
+"""The rules by which settings follow from measured figures (docs/guide/profile.md has the table).
 
-Each is a function of the figures, and gives a setting's value and the figures that it comes from; or nothing, where the
-figures do not say. The reasons of each are research that docs/profile.md sums up.
+Each rule is a function of the figures. It returns a setting's value and the figures behind it, or nothing if the
+figures do not suffice. docs/guide/profile.md summarises the research behind each rule.
 """
 
 from __future__ import annotations
@@ -11,23 +11,29 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from wherry.probe.comparing import compare_rounds
+
 KIB, MIB = 1 << 10, 1 << 20
+DEFAULT_UNIT = 4 * MIB
+"""move.transfer_unit where no profile says otherwise (src/move/service/offload_engine.hpp)."""
+DOUBT = 0.05
+"""How often an interval of a median may miss it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What rules know of it beside the figures."""
+    """The properties of the machine that rules use, beside the figures."""
 
     l2_bytes: int
     last_level_bytes: int = 0
-    """Of the largest cache; 0: unknown."""
+    """Size of the largest cache. 0: unknown."""
     cores: int = 0
     """0: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What a row of a run says. Times are of one transfer, ns."""
+    """The figures of a row of a run. Times are of one transfer, ns."""
 
     bytes: int
     p50_ns: float
@@ -35,11 +41,13 @@ class Figure:
     depth: int = 1
     other_cpu_ns: float = 0
     """User and system, of the process on the other side."""
+    rounds: Sequence[float] = ()
+    """The medians of the rounds. `p50_ns` is their median. A round of all sizes and paths belongs to one time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Time against size: t0 and a rate, least squares of the relative error, with the worst of these errors."""
+    """Time against size: t0 and a rate, by least squares of the relative error, with the largest of these errors."""
 
     t0_ns: float
     bytes_per_ns: float
@@ -61,11 +69,11 @@ Figures = Mapping[str, Sequence[Figure]]
 
 
 def line(figures: Iterable[Figure]) -> Line | None:
-    """t = t0 + bytes / rate, with weights 1 / t^2, and neither negative. None: fewer than three sizes."""
+    """t = t0 + bytes / rate, with weights 1 / t^2, and neither part negative. None: fewer than three sizes."""
     points = sorted({(one.bytes, one.p50_ns) for one in figures if one.bytes > 0 and one.p50_ns > 0})
     if len({size for size, _ in points}) < 3:
         return None
-    # Of (t0 + b s - t) / t the squares' sum is least: two normal equations.
+    # The sum of squares of (t0 + b s - t) / t is minimal: two normal equations.
     uu = sum(1 / (t * t) for _, t in points)
     us = sum(s / (t * t) for s, t in points)
     ss = sum(s * s / (t * t) for s, t in points)
@@ -92,14 +100,43 @@ def _power_of_two(value: float, least: int, most: int) -> int:
     return min(most, max(least, 1 << max(0, math.ceil(math.log2(max(value, 1))))))
 
 
+def median_interval(values: Sequence[float], doubt: float = DOUBT) -> tuple[float, float]:
+    """An interval that contains the median of the distribution behind the values, for any distribution.
+
+    The interval of the sign test (Hollander, Wolfe, "Nonparametric Statistical Methods", section 3.6): for seven values
+    the minimum and the maximum. 0 and infinity: there are too few values.
+    """
+    inner = sorted(values)
+    beyond, left = 0, 0.0
+    for k in range(len(inner) // 2):
+        left += 2 * math.comb(len(inner), k) / 2 ** len(inner)
+        if left > doubt:
+            break
+        beyond = k + 1
+    return (0.0, math.inf) if beyond == 0 else (inner[beyond - 1], inner[-beyond])
+
+
+def _plateau_begins(figures: Sequence[Figure]) -> list[float]:
+    """For each round of the run: the number of bytes from which a transfer has 98 % of the rate, so that t0 is 2 % of
+    it."""
+    rounds = min((len(one.rounds) for one in figures), default=0)
+    lines = [line(Figure(one.bytes, one.rounds[r]) for one in figures) for r in range(rounds)]
+    return [49 * one.t0_ns * one.bytes_per_ns for one in lines if one is not None]
+
+
 def transfer_unit(figures: Figures, _machine: Machine) -> list[Setting]:
-    """move.transfer_unit: the smallest unit whose transfer has 98 % of the path's rate, so t0 is 2 % of it."""
+    """move.transfer_unit: the smallest unit whose transfer has 98 % of the path's rate.
+
+    Each round of the run gives the beginning of the plateau, and so there is an interval. Of the units in it, the rule
+    takes the one nearest to the default. So the default changes only if the figures say so.
+    """
     if (found := _first(figures, "ucx.get.shm", "ipc.cma.get")) is None:
         return []
     path, fit = found
-    least = 49 * fit.t0_ns * fit.bytes_per_ns
-    unit = _power_of_two(least, 64 * KIB, 64 * MIB)
-    why = f"{path}: {fit.t0_ns:.0f} ns and {fit.bytes_per_ns:.1f} GB/s, so 98 % from {least:.0f} B on"
+    low, high = median_interval(_plateau_begins(figures[path]))
+    least, most = (_power_of_two(min(of, 64 * MIB), 64 * KIB, 64 * MIB) for of in (low, high))
+    unit = min(max(DEFAULT_UNIT, least), most)
+    why = f"{path}: {fit.t0_ns:.0f} ns and {fit.bytes_per_ns:.1f} GB/s, so 98 % from {low:.0f} to {high:.0f} B on"
     return [
         Setting("move.transfer_unit", unit, "plateau", why),
         Setting("move.window", 2 * unit, "window", f"two units of {unit} bytes: one is under way while one is told of"),
@@ -107,27 +144,30 @@ def transfer_unit(figures: Figures, _machine: Machine) -> list[Setting]:
 
 
 def streaming_copy(figures: Figures, _machine: Machine) -> list[Setting]:
-    """move.streaming_copy_from: the smallest size from which on non-temporal stores win, with nothing in the caches."""
-    plain = {one.bytes: one.p50_ns for one in figures.get("cpu.memcpy", ()) if one.cache == "flushed"}
-    stream = {one.bytes: one.p50_ns for one in figures.get("cpu.stream", ()) if one.cache == "flushed"}
-    start = None
+    """move.streaming_copy_from: the smallest size from which non-temporal stores win, with empty caches.
+
+    They win if `wherry probe compare` would say so: by more than 5 %, and more than the rounds' spread.
+    """
+    plain = {one.bytes: one for one in figures.get("cpu.memcpy", ()) if one.cache == "flushed"}
+    stream = {one.bytes: one for one in figures.get("cpu.stream", ()) if one.cache == "flushed"}
+    start, share = None, 1.0
     for size in sorted(plain.keys() & stream.keys(), reverse=True):
-        if stream[size] >= plain[size]:
+        a, b = plain[size], stream[size]
+        ratio, _, _, verdict = compare_rounds(a.rounds or [a.p50_ns], b.rounds or [b.p50_ns])
+        if verdict != "faster":
             break
-        start = size
+        start, share = size, ratio
     if start is None or start < 64 * KIB:
         return []
-    share = stream[start] / plain[start]
     why = f"cpu.stream takes {share:.2f} of cpu.memcpy's time at {start} B, flushed, and wins beyond"
     return [Setting("move.streaming_copy_from", start, "crossover", why)]
 
 
 def spin(figures: Figures, machine: Machine) -> list[Setting]:
-    """poll.spin_us: as long as waking up takes, so that spinning never costs more than twice the better choice.
+    """poll.spin_us: as long as a wake-up takes, so that spinning never costs more than twice the better choice.
 
-    Only on a machine of one core, where the time that the agent spins is taken from its clients. An agent on a core to
-    spare takes it from nobody, and to nap between the offloads of a program that posts one each millisecond only makes
-    each of them later.
+    Only for a machine of one core, where the agent spins in its clients' time. An agent on a spare core takes no time
+    from others. To nap between the offloads of a program that posts one each millisecond would only delay each of them.
 
     Karlin, Manasse, McGeoch, Owicki: Competitive randomized algorithms for non-uniform problems (SODA 1990), section 1:
     the deterministic rule for one spin or block.
@@ -144,11 +184,11 @@ def spin(figures: Figures, machine: Machine) -> list[Setting]:
 
 
 def nap(figures: Figures, _machine: Machine) -> list[Setting]:
-    """poll.nap_us: an agent that naps without end, and looks after each nap, uses 5 % of its core.
+    """poll.nap_us: an agent that always naps, and looks after each nap, uses 5 % of its core.
 
-    What falling asleep and waking up takes of a core is what the other side of wake.futex uses for it: it does so once
-    for each transfer.
-    A client may have to wait for the end of a nap: none is longer than the default's, whatever it costs.
+    The CPU cost of falling asleep and waking up is the other side's cost in wake.futex, which does so once for each
+    transfer.
+    A client may have to wait for the end of a nap, so no nap is longer than the default's, at any cost.
     """
     costs = [one.other_cpu_ns for one in figures.get("wake.futex", ()) if one.other_cpu_ns > 0]
     if not costs:
@@ -158,7 +198,8 @@ def nap(figures: Figures, _machine: Machine) -> list[Setting]:
 
 
 def random_line(figures: Figures, machine: Machine) -> list[Setting]:
-    """advise.line_ns: a load of a random line, several under way, out of memory that caches hold half of at most."""
+    """advise.line_ns: a load of a random line, with several in flight, from memory of which caches hold at most
+    half."""
     rows = [
         one
         for one in figures.get("cpu.chase", ())
@@ -172,9 +213,10 @@ def random_line(figures: Figures, machine: Machine) -> list[Setting]:
 
 
 def buffers(figures: Figures, machine: Machine) -> list[Setting]:
-    """route.buffer_bytes: handing a buffer on, two cache lines that change cores, takes 5 % of filling it.
+    """route.buffer_bytes: to hand a buffer on (two cache lines that change cores) must take 5 % of the time to fill it.
 
-    Beyond that all buffers of a rank towards two next hops must not push its data out of half of the second cache.
+    Beyond that, all buffers of a rank towards two next hops must not evict its data from half of the second-level
+    cache.
     """
     spins = figures.get("wake.spin", ())
     copy = line(one for one in figures.get("cpu.memcpy", ()) if one.cache == "warm" and one.bytes <= 256 * KIB)
@@ -200,5 +242,5 @@ RULES: tuple[Callable[[Figures, Machine], list[Setting]], ...] = (
 
 
 def apply(figures: Figures, machine: Machine) -> list[Setting]:
-    """What all rules say."""
+    """The settings of all rules."""
     return [setting for rule in RULES for setting in rule(figures, machine)]

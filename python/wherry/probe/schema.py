@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file of `wherry probe run --json FILE`, as types (docs/probe.md, The file of a run)."""
+"""The file of `wherry probe run --json FILE`, as types (docs/guide/probe.md, The file of a run)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class MeasuredPath(msgspec.Struct, frozen=True, kw_only=True):
     initiator: Initiator
     provenance: Provenance
     absent: str
-    """Why it cannot run here; then there are no rows."""
+    """Why it cannot run here. Then there are no rows."""
     note: str
     rows: list[Row] = []
     troubles: list[Trouble] = []
@@ -64,12 +64,12 @@ class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
     when: str
     wherry: str
     machine_key: str
-    """Processor, cores, kernel and UCX: figures of another machine are others."""
+    """Processor, cores, kernel and UCX. Figures of another machine are not comparable."""
     environment: dict[str, str]
     clock_ghz: float
     clock_resolution_ns: float
     harness_batched_ns: float
-    """What the runner adds to a transfer's time: where transfers are timed together."""
+    """The runner's overhead on a transfer if transfers are timed together."""
     harness_timed_ns: float
     """The same, where each is timed."""
     settings: Settings
@@ -79,7 +79,7 @@ class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rows(self) -> list[tuple[MeasuredPath, Row]]:
-        """All of them, with their paths."""
+        """All rows, with their paths."""
         return [(path, row) for path in self.paths for row in path.rows]
 
     @property
@@ -136,7 +136,7 @@ def write(run: ProbeRun, file: Path) -> None:
     """The file as a whole. Raises AlreadyExists, OSError."""
     file.parent.mkdir(parents=True, exist_ok=True)
     refuse_if_there(file)
-    # Not `system.replacing`, which puts it in place of what somebody has written meanwhile.
+    # Not `system.replacing`, because that would overwrite a file that another process has written meanwhile.
     partial = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     try:
         with partial.open("xb") as whole:

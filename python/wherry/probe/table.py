@@ -71,7 +71,7 @@ def path_table(path: MeasuredPath) -> Table:
 
 
 def remarks(run: ProbeRun) -> list[str]:
-    """What the tables do not say: absent paths, wrong data, what was refused."""
+    """Remarks that the tables do not have: absent paths, wrong data, refused figures."""
     found = [f"{path.id}: absent: {path.absent}" for path in run.paths if path.absent]
     found += [f"{path.id}: {path.note}" for path in run.paths if path.note and path.rows]
     for path in run.paths:

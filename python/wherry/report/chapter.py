@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the report shows of one JSON document: a chapter, of bars, sections and facts."""
+"""One JSON document in the report: a chapter of bars, sections and facts."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from wherry.units import number_text
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What the experiment asks, how it is drawn, what the paper found, and what we did."""
+    """A section: the experiment's question, its plot, the paper's result, and our method."""
 
     anchor: str
     title: str
     figure: str
-    """Of the paper, as "figure 2", or nothing."""
+    """The figure of the paper, such as "figure 2", or empty."""
     question: str
     draw: Callable[[], Figure]
     published: Sequence[Mapping[str, Any]]
     """The published values that the plot shows."""
     ours: str
-    """One sentence about our result, or nothing."""
+    """One sentence about our result, or empty."""
     rows: Sequence[Any]
     """Dataclasses or mappings of one kind: the data table."""
 
     @property
     def paper(self) -> list[tuple[str, str, str]]:
-        """The published values in words: what, how much, where."""
+        """The published values in words: quantity, value, source."""
         return [(entry["quantity"], published_text(entry), entry["source"]) for entry in self.published]
 
 
@@ -53,7 +53,7 @@ class Sections:
     """Collects the experiments of one benchmark that a run holds."""
 
     def __init__(self, part: str) -> None:
-        """`part`: whose published values they are drawn with, as "kv"."""
+        """`part`: the service whose published values they are drawn with, such as "kv"."""
         self.found: list[Section] = []
         self._known = published_values(part)
 
@@ -68,7 +68,7 @@ class Sections:
         figures: Sequence[str] = (),
         ours: str = "",
     ) -> None:
-        """Nothing if there are no rows. `figures`: of the paper, as "figure 7" or "table 5.7"."""
+        """Adds nothing if there are no rows. `figures`: of the paper, such as "figure 7" or "table 5.7"."""
         if not rows:
             return
         names = {name.replace(" ", "_").replace(".", "_") for name in figures}
@@ -81,7 +81,7 @@ class Sections:
 
 @dataclass(frozen=True, slots=True)
 class BarLine:
-    """A claim, and what became of it."""
+    """A bar with its verdict."""
 
     name: str
     value: str
@@ -96,14 +96,14 @@ class BarLine:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a job says of itself in a few figures, before its plot."""
+    """A few figures of a job, shown before its plot."""
 
     title: str
     passed: bool
     text: str
     head: Sequence[str]
     lines: Sequence[tuple[str, str, str, str]]
-    """What, its median, the unit, least to most."""
+    """Quantity, its median, the unit, minimum to maximum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,29 +111,29 @@ class Chapter:
     """One document of the report."""
 
     heading: str
-    """In two parts: the second one is set as code."""
+    """The heading in two parts: the second one is set as code."""
     code: str
     anchor: str
     link: str
     """The heading's line in the menu."""
     facts: Mapping[str, object]
     command: str
-    """What wrote the document."""
+    """The command that wrote the document."""
     make: str
     """The target of the Makefile that does."""
     bars: Sequence[BarLine] | None = None
-    """None: such a document has none."""
+    """None: such a document has no bars."""
     met: str = ""
-    """How many of them: "3 of 4"."""
+    """How many bars are met: "3 of 4"."""
     part: str = ""
-    """Why it is no whole run, in a sentence; empty: it is one."""
+    """A sentence that says why the run is partial. Empty if it is whole."""
     sections: Sequence[Section] = ()
     totals: Totals | None = None
-    """Before the only section, whose title is theirs."""
+    """Shown before the only section, with the section's title."""
 
 
 def read_chapter(file: str) -> Chapter:
-    """What its service makes of a JSON document. Raises BenchError, which names the file and what is wrong with it."""
+    """The chapter that a service makes of its JSON document. Raises BenchError, which names the file and the error."""
     document = read_json(file)
     known: dict[str, Callable[[Any, str], Chapter]] = {}
     for part in services.parts("report"):
@@ -146,7 +146,7 @@ def read_chapter(file: str) -> Chapter:
 
 
 def papers() -> list[str]:
-    """Whose evaluations the benchmarks repeat, a phrase each."""
+    """The papers whose evaluations the benchmarks repeat, a phrase each."""
     return [one.paper for one in benchmarks().values()]
 
 
@@ -160,7 +160,7 @@ def bench_chapter(
     sections: Callable[[Kind], Sequence[Section]],
     facts: Callable[[Kind], Mapping[str, object]] = lambda bench: {"cores": cores_text(bench.pinning)},
 ) -> Chapter:
-    """Of a benchmark's document. `facts`: beside those that every one has. Raises BenchError, which names the file."""
+    """The chapter of a benchmark's document. `facts`: additional ones. Raises BenchError, which names the file."""
     bench = parse_as(kind, document, file)
     return Chapter(
         heading="Benchmark",
@@ -219,7 +219,7 @@ def machine_text(machine: Mapping[str, Any]) -> str:
 
 
 def cores_text(pinning: Mapping[str, int]) -> str:
-    """Who has which core, in one line."""
+    """The core of each process, in one line."""
     return ", ".join(f"{name} is core {core}" for name, core in pinning.items())
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `wherry report`: the JSON of benchmarks and jobs as one HTML file that needs no other one.
+"""The page of `wherry report`: the JSON of benchmarks and jobs as one self-contained HTML file.
 
 Every figure and table of the papers that Wherry reproduces gets a plot, with the published values beside ours, and its
-data as a table. Absolute figures belong to the machine that the page names; the claims are the bars, which are ratios
+data as a table. Absolute figures belong to the machine that the page names. The claims are the bars, which are ratios
 within one run.
 """
 
@@ -27,10 +27,11 @@ _HERE = Path(__file__).resolve().parent
 
 
 def build(files: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str] = "build/report.html") -> str:
-    """The page for these files, each of a benchmark (`"name"`: `"move"`, `"route"`, `"kv"`) or of the main job.
+    """The page for these files. Each comes from a benchmark (`"name"`: `"move"`, `"route"`, `"kv"`) or from the main
+    job.
 
-    `out`: where it will be, for the commands that reproduce it. Raises BenchError, which names the file and what is
-    wrong with it.
+    `out`: the page's later path, for the commands that reproduce it. Raises BenchError, which names the file and the
+    error.
     """
     if not files:
         raise BenchError("no file to report on")
@@ -63,7 +64,7 @@ def write(files: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) 
 
 
 def _chapter(path: str | os.PathLike[str], prefix: str) -> Mapping[str, Any]:
-    """What the template knows of a chapter. `prefix`: of its anchors, which no other chapter has."""
+    """A chapter as the template gets it. `prefix`: a unique beginning of its anchors."""
     file = os.fspath(path)
     chapter = read_chapter(file)
     return {

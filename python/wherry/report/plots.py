@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The style of the report's plots, and what they are made of. A plot is a function: measurements in, a Figure out.
+"""The style of the report's plots, and their building blocks. A plot is a function: measurements in, a Figure out.
 
 Text and axes are drawn in INK, which to_svg() turns into `currentColor`, so that one SVG suits a light and a dark
-page. Published values are always drawn in PUBLISHED, dashed or as a band, and named with what they are.
+page. Published values are always drawn in PUBLISHED, dashed or as a band, with a label.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wherry.units import size_text
 INK = "#010203"
 """A colour that nothing else uses."""
 PUBLISHED = "#c0399f"
-"""Of published values."""
+"""The colour of published values."""
 COLOURS = ("#2f7fc1", "#e0812f", "#2a9d74", "#8d6fd1", "#d0455b", "#8a8f98")
 
 Published = Mapping[str, Mapping[str, Any]]
@@ -58,14 +58,14 @@ _STYLE: Any = {
 
 
 NARROW_IN = 4.3
-"""Width of a figure for a phone, in inches: drawn 360 pixels wide, text of 9.5 points is 11 pixels high."""
+"""Width of a figure for a phone, in inches. Drawn 360 pixels wide, text of 9.5 points is 11 pixels high."""
 _MOST_BESIDE = 2
 """Entries of a legend side by side there."""
 _narrow: ContextVar[bool] = ContextVar("narrow", default=False)
 
 
 def styled(draw: Callable[[], Figure], *, narrow: bool = False) -> Figure:
-    """Runs `draw` under the report's style. `narrow`: for a phone, with its panels one below the other."""
+    """Runs `draw` under the report's style. `narrow`: for a phone, with panels one below the other."""
     before = _narrow.set(narrow)
     try:
         with mpl.rc_context(_STYLE):
@@ -100,7 +100,7 @@ def size_axis(axes: Axes, sizes: Iterable[int], label: str = "data in one offloa
 
 
 def plain_axis(axis: Any) -> None:
-    """Figures as they are, not as powers of ten."""
+    """Figures in full, not as powers of ten."""
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
@@ -112,12 +112,12 @@ def legend_above(figure: Figure, axes: Axes, columns: int) -> None:
 
 
 def panels(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Figure, list[list[Axes]]]:
-    """An empty figure, in inches, and its axes by row and column; on a phone, they are all in one column."""
+    """An empty figure, in inches, and its axes by row and column. On a phone, they are all in one column."""
     if not _narrow.get():
         figure = Figure(figsize=(width, height), layout="constrained")
         grid = figure.subplots(rows, columns, squeeze=False, **options)
         return figure, [list(row) for row in grid]
-    # Each has axes of its own there, which need labels: nothing is shared, and widths are all the same.
+    # Each panel has its own axes there, which need labels. Nothing is shared, and all widths are equal.
     count = rows * columns
     each = height / rows if columns > 1 else height / count
     figure = Figure(figsize=(min(width, NARROW_IN), each * count), layout="constrained")
@@ -126,7 +126,7 @@ def panels(rows: int, columns: int, width: float, height: float, **options: Any)
 
 
 def reference_line(axes: Axes, sizes: Sequence[int]) -> None:
-    """Where both are equal."""
+    """Draws a line at the ratio 1, where both are equal."""
     axes.plot([min(sizes), max(sizes)], [1, 1], color=INK, linewidth=0.8, alpha=0.6)
 
 
@@ -142,7 +142,7 @@ def grouped_bars(axes: Axes, groups: Sequence[str], series: Mapping[str, tuple[S
 
 
 def stacked_bars(axes: Axes, names: Sequence[str], parts: Sequence[tuple[str, Sequence[float], str]]) -> None:
-    """Horizontal bars, the first on top: each of `parts` has a name, a value for each bar, and a colour."""
+    """Horizontal bars, the first on top. Each of `parts` has a name, a value for each bar, and a colour."""
     left = [0.0] * len(names)
     for name, values, colour in parts:
         axes.barh(range(len(names)), values, 0.62, left, color=colour, label=name, linewidth=0)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry advise`: runs a program, and says from what its ranks leave where its messages are best routed.
+"""`wherry advise`: runs a program, and derives from its ranks' statistics where its messages are best routed.
 
 The measure is the memory-to-communication ratio of paper 001, section 5.0.1: last-level cache misses times the size of
-a cache line, over the bytes that were routed.
+a cache line, over the routed bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from wherry.route.calibration import Calibration, line_bytes
 from wherry.route.pinning import parse_cores, plan_cores
 
 SMALL_TRANSFER = 8192
-"""Bytes: below, the benefit of aggregation is mostly lost (paper 001, section 5.0.2: a plateau at 16 to 32 KiB)."""
+"""In bytes. Below this, the benefit of aggregation is mostly lost (paper 001, section 5.0.2: a plateau at 16 to 32
+KiB)."""
 MUCH_BLOCKED = 0.2
 """Share of the ranks' time."""
 CANNOT_TELL = (
@@ -33,18 +34,18 @@ CANNOT_TELL = (
 
 
 class Category(enum.StrEnum):
-    """What dominates (paper 001, table 2)."""
+    """The category of a program (paper 001, table 2)."""
 
     communication = "communication-dominated"
     balanced = "balanced"
     host = "host-dominated"
     unknown = "cannot tell"
-    """There is no more than an upper bound of the ratio."""
+    """Only an upper bound of the ratio is known."""
 
 
 @dataclass(frozen=True)
 class RankFile:
-    """rank-N.json (docs/route-launch.md)."""
+    """rank-N.json (docs/guide/route-launch.md)."""
 
     rank: int
     node: int
@@ -59,7 +60,7 @@ class RankFile:
 
 @dataclass(frozen=True)
 class Advice:
-    """What came of a run."""
+    """The result of a run."""
 
     program: list[str]
     placement: str
@@ -70,7 +71,7 @@ class Advice:
     routed_bytes: int
     average_transfer: float
     blocked_share: float
-    """Of the ranks' time, in calls that found nothing to do."""
+    """The part of the ranks' time in calls that found nothing to do."""
     cache_misses: int | None
     memory_bytes: float
     ratio: float
@@ -78,20 +79,21 @@ class Advice:
     bound: bool
     """The ratio is an upper bound, no more."""
     how: str
-    """Where memory_bytes comes from."""
+    """The source of memory_bytes."""
     category: Category
     what_to_do: list[str]
     thresholds: dict[str, Any]
 
     def write(self, path: Path) -> None:
-        """As JSON."""
+        """Writes it as JSON."""
         path.parent.mkdir(parents=True, exist_ok=True)
         document = {"schema": 1, "name": "advise"} | dataclasses.asdict(self)
         path.write_text(json.dumps(document, indent=2) + "\n")
 
 
 def run(job: launcher.Job, calibration: Calibration) -> tuple[int, Advice | None]:
-    """Runs the job: its exit status, and the advice unless that is not 0. Raises Error where there is none to give."""
+    """Runs the job. Returns its exit status, and the advice unless that is not 0. Raises Error if there is no
+    advice."""
     with launcher.scratch_directory() as directory:
         status = launcher.run(dataclasses.replace(job, statistics=directory))
         if status != 0:
@@ -103,7 +105,7 @@ def run(job: launcher.Job, calibration: Calibration) -> tuple[int, Advice | None
 
 
 def gather(directory: Path, job: launcher.Job) -> list[RankFile]:
-    """What all ranks left. Raises NotFound."""
+    """The statistics that all ranks wrote. Raises NotFound."""
     files = [directory / f"rank-{rank}.json" for rank in range(job.ranks)]
     missing = [rank for rank, file in enumerate(files) if not file.is_file()]
     if len(missing) == job.ranks:
@@ -120,14 +122,14 @@ def gather(directory: Path, job: launcher.Job) -> list[RankFile]:
 
 
 def conclude(program: list[str], ranks: Sequence[RankFile], calibration: Calibration, *, alone: bool = True) -> Advice:
-    """From what the ranks of one job left; `alone`: each on a core of its own. Raises FailedPrecondition: there was no
-    communication."""
+    """The advice from the files of one job's ranks. `alone`: each rank had its own core. Raises FailedPrecondition if
+    there was no communication."""
 
     def total(name: str) -> int:
         return sum(rank.statistics[name] for rank in ranks)
 
     messages = total("sent")
-    # What the ranks put on its way: what they forward for others has been counted where it came from.
+    # The bytes that ranks sent themselves: forwarded bytes are counted at their sender.
     routed = total("bytes_out") - total("forwarded_bytes")
     if messages == 0 or routed == 0:
         raise FailedPrecondition(f"{program[0]} sent no message: there is no ratio, and no placement to choose")
@@ -174,7 +176,7 @@ def conclude(program: list[str], ranks: Sequence[RankFile], calibration: Calibra
 
 
 def categorise(ratio: float, calibration: Calibration) -> Category:
-    """By the thresholds: on one of them, balanced."""
+    """Compares with the thresholds. A ratio on a threshold is balanced."""
     if ratio < calibration.communication_below:
         return Category.communication
     return Category.host if ratio > calibration.host_above else Category.balanced
@@ -196,13 +198,13 @@ def _is_amd() -> bool:
 
 
 def _estimated(ranks: Sequence[RankFile], calibration: Calibration, alone: bool) -> tuple[float, str]:
-    """As though the time outside of communication had gone into lines touched at random."""
+    """Assumes that the time outside of communication went into lines touched at random."""
     local = 0.0
     for rank in ranks:
         statistics = rank.statistics
         busy = min(rank.cpu_seconds, rank.seconds - rank.blocked_seconds)
         cost = calibration.inline if rank.placement == "inline" else calibration.agent
-        # The cost of a message is that of sending and handling it: half of the work is here, half elsewhere.
+        # The cost of a message covers sending and handling it: half of the work is here, half elsewhere.
         messages = (statistics["sent"] + statistics["handled"]) // 2
         bytes_ = (statistics["bytes_out"] + statistics["bytes_in"]) // 2
         local += max(0.0, busy - cost.seconds(messages, bytes_))
@@ -265,6 +267,6 @@ def _tuning(transfer: float, blocked: float, full: int, transfers: int) -> list[
     if blocked > MUCH_BLOCKED:
         hints.append(
             f"The ranks had nothing to do for {100 * blocked:.0f} % of their time: they wait for each other (uneven "
-            "work?) or for who routes (more routing threads, more buffers: WHERRY_ROUTE_BUFFERS)."
+            "work?) or for the routers (more routing threads, more buffers: WHERRY_ROUTE_BUFFERS)."
         )
     return hints

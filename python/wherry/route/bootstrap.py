@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The launcher's side of how the ranks of a job find each other: everybody's bytes to everybody, a few times.
+"""The launcher's side of the bootstrap: in a few exchanges, each rank gets the bytes of all ranks.
 
 The frames are described in src/route/client/bootstrap_protocol.hpp.
 """
@@ -20,13 +20,13 @@ JOIN, WELCOME, CONTRIBUTE, GATHERED, ABORT, FAILED = range(1, 7)
 NOBODY = 0xFFFFFFFF
 """In place of a rank (JobFailure::kNobody of src/route/job_failure.hpp)."""
 MAX_FRAME = 1 << 20
-"""What follows a frame's length, at most (kMaxFrameBytes of src/base/socket.hpp)."""
+"""The most bytes after a frame's length (kMaxFrameBytes of src/base/socket.hpp)."""
 MAX_CONTRIBUTION = MAX_FRAME - 64
 JOIN_TIMEOUT_S = 10.0
 
 
 class Refused(Exception):
-    """What a process on the socket said is not to be accepted; the message is sent to it."""
+    """A process on the socket broke the protocol. It is sent this message."""
 
 
 @dataclass(eq=False)
@@ -63,7 +63,7 @@ class Server:
         self._server = await asyncio.start_unix_server(self._connected, path)
 
     async def close(self) -> None:
-        """Ends all connections, once what was sent has left."""
+        """Ends all connections after all data has been sent."""
         if self._server is not None:
             self._server.close()
         for task in self._tasks:
@@ -79,23 +79,23 @@ class Server:
             member.writer.write(_abort(why))
 
     def connected(self, rank: int) -> bool:
-        """Whether what `rank` has said may still be on its way."""
+        """Whether bytes from `rank` may still be in flight."""
         return rank in self._members
 
     def blamed_by(self, rank: int) -> int | None:
         """The rank that `rank` found to have failed the job: itself or another. NOBODY: it knows none.
 
-        None: it has said nothing.
+        None: it has reported nothing.
         """
         return self._blamed.get(rank)
 
     def ended(self, rank: int) -> None:
-        """The process of `rank` has ended: nobody need wait for it."""
+        """Records that the process of `rank` has ended, so no rank waits for it."""
         self._ended.add(rank)
         self._check()
 
     def job(self, generation: int) -> int:
-        """Identifies the job among all that an agent may serve. Not a secret: says nothing about the key."""
+        """Identifies the job among all that an agent may serve. It reveals nothing about the key."""
         digest = hashlib.sha256(f"wherry job {self._key} {generation}".encode()).digest()
         return int.from_bytes(digest[:8], "little")
 
@@ -111,12 +111,12 @@ class Server:
         except Refused as refused:
             writer.write(_abort(str(refused)))
         except (OSError, EOFError, TimeoutError, asyncio.CancelledError):
-            pass  # it is gone, says nothing, or the job is over
+            pass  # it has gone, is silent, or the job is over
         finally:
             self._tasks.discard(task)
             if member is not None and self._members.get(member.rank) is member:
                 del self._members[member.rank]
-                # Its process may be dying: how it died says more.
+                # Its process may be dying, and the way of its death says more.
                 asyncio.get_running_loop().call_later(0.25, self._check)
             writer.close()
             with contextlib.suppress(OSError, asyncio.CancelledError):
@@ -125,7 +125,7 @@ class Server:
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Member:
         kind, payload = await _receive(reader)
         rank = self._joining_rank(kind, payload)
-        for _ in range(100):  # what it left by may still be on its way here
+        for _ in range(100):  # its farewell may still be in flight
             if rank not in self._members:
                 break
             await asyncio.sleep(0.01)
@@ -215,7 +215,7 @@ def _abort(why: str) -> bytes:
 
 
 def _gathered(number: int, contributions: list[bytes]) -> bytes:
-    """As many frames as it takes."""
+    """The contributions, in as many frames as needed."""
     frames = bytearray()
     part: list[bytes] = []
     first = size = 0
@@ -236,5 +236,5 @@ def _gathered(number: int, contributions: list[bytes]) -> bytes:
 async def _receive(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     length, kind = struct.unpack("<IH", await reader.readexactly(6))
     if not 2 <= length <= MAX_FRAME:
-        raise Refused(f"a frame of {length} bytes: these are no frames of Wherry's")
+        raise Refused(f"a frame of {length} bytes: these are not frames of Wherry")
     return kind, await reader.readexactly(length - 2)

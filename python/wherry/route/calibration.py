@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `wherry advise` measures a program against: two thresholds, and the costs that its estimate is made of.
+"""The figures that `wherry advise` compares a program with: two thresholds, and the costs of its estimate.
 
-A machine's are in its path profile (docs/profile.md), as settings `advise.*`. `wherry advise --calibrate` puts all of
-them there, by rule "kernel"; `wherry probe profile` puts the line's cost there where no kernel has.
+A machine's values are in its path profile (docs/guide/profile.md), as settings `advise.*`. `wherry advise --calibrate`
+puts all of them there, by rule "kernel". `wherry probe profile` puts the line's cost there if no kernel has.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ PLACEMENTS = {"inline": "{0},{1}", "shared": "{0}", "host": "{0},{1}"}
 """Two ranks, on two nodes, and their cores."""
 
 COMMUNICATION_SHARE, HOST_SHARE = 1.5, 3.0
-"""How many times as long as without local work a message takes at the thresholds: then communication is two thirds,
-or one third, of the time."""
+"""At the thresholds a message takes this many times as long as without local work. Then communication is two thirds, or
+one third, of the time."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What communication costs a rank, as ns of its core."""
+    """The cost of communication for a rank, in ns of its core."""
 
     message_ns: float
     byte_ns: float
 
     def seconds(self, messages: int, bytes_: int) -> float:
-        """Of sending and handling these."""
+        """The cost of sending and handling them."""
         return (messages * self.message_ns + bytes_ * self.byte_ns) * 1e-9
 
 
@@ -56,7 +56,7 @@ class Point:
     speedup_min: float
     speedup_max: float
     counted_ratio: float | None = None
-    """By the hardware's counter, where there is one: beside `ratio`, which is by construction."""
+    """From the hardware's counter, if there is one. `ratio` is known by construction."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Calibration:
     host_above: float
     """Ratios above are host-dominated."""
     line_ns: float
-    """For one line that is touched at random, several at a time under way."""
+    """For one line that is touched at random, with several in flight."""
     inline: Cost
     agent: Cost
     """A rank's part where agents route."""
@@ -102,7 +102,7 @@ _LIMITS = {
     "agent_message_ns": (0.0, 1e6),
     "agent_byte_ns": (0.0, 1e3),
 }
-"""Of the settings: beyond them a value is a mistake, not a machine's."""
+"""Limits of the settings: a value beyond them is a mistake, not a property of a machine."""
 
 
 def _numbers(of: Calibration) -> dict[str, float]:
@@ -120,8 +120,7 @@ def _numbers(of: Calibration) -> dict[str, float]:
 
 # From `wherry advise --calibrate --json FILE` on two virtual cores of an AMD EPYC (Zen 5), shared host, nothing else
 # running, 2026-11-22: 0.20 [0.19, 0.21] and 1.35 [1.24, 1.53] (least and most of five rounds); a line takes 31 ns. They
-# hold where a machine's profile says nothing else. What the kernel is and where it crosses what:
-# docs/route-advise.md.
+# hold unless a machine's profile has others. docs/guide/route-advise.md explains the kernel and the thresholds.
 COMMUNICATION_BELOW = 0.2
 HOST_ABOVE = 1.35
 LINE_NS = 31.0
@@ -138,7 +137,7 @@ DEFAULT = Calibration(
 
 
 def of_profile(profile: Profile) -> Calibration:
-    """What it says; of what it does not say, Wherry's own. Raises InvalidArgument: a value is absurd."""
+    """The profile's values, and Wherry's own for those that it lacks. Raises InvalidArgument: a value is absurd."""
     found = {name: profile.decimal(f"advise.{name}", *limits) for name, limits in _LIMITS.items()}
     said = {name: value for name, value in found.items() if value is not None}
     if not said:
@@ -173,7 +172,7 @@ def of_profile(profile: Profile) -> Calibration:
 
 
 def load(path: Path) -> Calibration:
-    """Of a profile that a person names. Raises InvalidArgument: also if it says nothing of this; NotFound."""
+    """From a named profile. Raises InvalidArgument, also if it lacks these settings; NotFound."""
     try:
         profile = load_profile(path)
     except FileNotFoundError:
@@ -185,19 +184,19 @@ def load(path: Path) -> Calibration:
 
 
 def find(warn: Callable[[str], None]) -> Calibration:
-    """Of the profile in use, or else Wherry's own. Raises InvalidArgument: $WHERRY_PROFILE names a bad one."""
+    """From the profile in use, else Wherry's own. Raises InvalidArgument: $WHERRY_PROFILE names a bad one."""
     profile = find_profile(warn)
     if profile is None:
         return DEFAULT
     try:
         return of_profile(profile)
     except InvalidArgument as error:
-        warn(f"the profile's calibration has no use: {error}")
+        warn(f"the profile's calibration cannot be used: {error}")
         return DEFAULT
 
 
 def line_bytes() -> int:
-    """Of a line of this machine's caches."""
+    """The bytes of a cache line of this machine."""
     try:
         return int(Path("/sys/devices/system/cpu/cpu0/cache/index0/coherency_line_size").read_text())
     except (OSError, ValueError):
@@ -214,7 +213,7 @@ def last_level_cache_bytes() -> int:
 
 
 def crossing(ratios: Sequence[float], values: Sequence[float], level: float) -> float:
-    """Where `values` first reach `level`, between two points in proportion. Raises Error if they never do."""
+    """The position at which `values` first reach `level`, between two points. Raises Error if they never do."""
     for i, value in enumerate(values):
         if value < level:
             continue
@@ -259,8 +258,8 @@ def _ns(point: dict[str, Any]) -> float:
 
 
 def _busy_ns(point: dict[str, Any]) -> float:
-    """Of all ranks together, without what they waited. Where they share a core, waiting is not told from the other's
-    turn."""
+    """The time of all ranks together, without waiting. If they share a core, waiting cannot be distinguished from the
+    other rank's turn."""
     busy = min(point["cpu_seconds"], point["rank_seconds"] - point["blocked_seconds"])
     return float(busy) / int(point["messages"]) * 1e9
 
@@ -307,7 +306,8 @@ def evaluate(rounds: Sequence[dict[str, dict[str, Any]]], line: int, cache: int)
         name: [threshold([_ns(p) for p in one["shared"]["points"][:-1]], times) for one in rounds]
         for name, times in (("communication_below", COMMUNICATION_SHARE), ("host_above", HOST_SHARE))
     }
-    # Where the ranks' own work limits, from half a line a message on: its cost, and beneath it communication's.
+    # Where the ranks' own work is the limit, from half a line for each message on: its cost, and communication's below
+    # it.
     working = [index for index, touches in enumerate(TOUCHES) if touches >= 0.5]
     message_ns, touch_ns = fit([TOUCHES[i] for i in working], [curve[i].host_ns for i in working])
     small, large = (rounds[0]["host"]["points"][i]["message_bytes"] + 8 for i in (0, -1))

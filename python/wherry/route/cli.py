@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Placement(enum.StrEnum):
-    """Where the messages of a job are routed."""
+    """The placements: which processor routes a job's messages."""
 
     inline = "inline"
     shared = "shared"
@@ -53,12 +53,13 @@ def add_to(app: App, benches: App) -> None:
     """Gives `app` and `wherry bench` these commands."""
     program_follows = {"allow_interspersed_args": False}
     app.command("run", context_settings=program_follows)(run_job)
+    app.command("run-part", hidden=True)(run_part_of_job)
     app.command("advise", context_settings=program_follows)(advise_job)
     benches.command("route")(bench)
 
 
 def agent_top(reading: AgentReading, meter: Meter) -> TopPart:
-    """The messages of `wherry top`: what the agent routes, and why it hands buffers on."""
+    """The part "messages" of `wherry top`: routed messages, and the reasons for handing buffers on."""
     if not reading.metrics:
         return TopPart({"route": None}, [])
     figures: dict[str, Any] = {
@@ -94,8 +95,8 @@ def agent_top(reading: AgentReading, meter: Meter) -> TopPart:
     return TopPart({"route": figures}, [table])
 
 
-NodesOption = Annotated[int, typer.Option(min=1, max=4096, help="Nodes that this machine plays.")]
-RanksOption = Annotated[int, typer.Option(min=1, max=4096, help="Processes on each of them.")]
+NodesOption = Annotated[int, typer.Option(min=1, max=4096, help="Number of nodes to simulate on this machine.")]
+RanksOption = Annotated[int, typer.Option(min=1, max=4096, help="Number of processes on each node.")]
 TimeoutOption = Annotated[float | None, typer.Option(min=0.001, help="Seconds after which the job is ended.")]
 CoresOption = Annotated[str, typer.Option(metavar="LIST", help="Cores to use, as 0-3,6; auto: all.")]
 AgentsOption = Annotated[
@@ -105,29 +106,43 @@ AgentsOption = Annotated[
 PlacementOption = Annotated[
     Placement,
     typer.Option(
-        help="Who routes messages: inline (the ranks themselves), shared (an agent on the ranks' cores), host (an "
+        help="What routes messages: inline (the ranks themselves), shared (an agent on the ranks' cores), host (an "
         "agent on a core of its own), dpu (an agent on the SmartNIC, see --agent)."
     ),
 ]
 
 
 def run_job(
-    program: Annotated[list[str], typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The same for every rank.")],
+    program: Annotated[
+        list[str],
+        typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The program and its arguments, the same for every rank."),
+    ],
     nodes: NodesOption = 1,
     ranks_per_node: RanksOption = 1,
     placement: PlacementOption = Placement.inline,
     netns: Annotated[
-        bool, typer.Option("--netns", help="A network namespace for each node: between nodes, TCP. Needs root.")
+        bool, typer.Option("--netns", help="Give each node a network namespace, and use TCP between nodes. Needs root.")
     ] = False,
     timeout: TimeoutOption = None,
     cores: CoresOption = "auto",
     agent: AgentsOption = None,
+    hosts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Machines that play a node each: a,b, or a=10.0.0.1,b=10.0.0.2 (where the others reach it), or a file "
+            "with one a line. Reached by ssh, without passwords; Wherry and the program are at the same place there.",
+        ),
+    ] = None,
+    rsh: Annotated[
+        str, typer.Option(metavar="COMMAND", help="With --hosts: ssh and its options, or what understands the same.")
+    ] = "ssh",
     statistics: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
             parser=_directory,
-            help="Where each rank leaves rank-N.json: counts, times, cache misses.",
+            help="Directory in which each rank writes rank-N.json: counts, times, cache misses.",
         ),
     ] = None,
 ) -> None:
@@ -136,7 +151,8 @@ def run_job(
     Ranks call wherry::route::Runtime::start() and find each other. Without --netns all share this machine's memory;
     shared and host start an agent for each node, through which its messages go. Lines of output begin with [rank].
     Rank 0 gets standard input unless that is a terminal. When a rank or an agent dies, the others are told, and ended;
-    the exit status is that of the first one that failed, 124 after --timeout, 130 after Ctrl-C.
+    the exit status is that of the first one that failed, 124 after --timeout, 130 after Ctrl-C. With --hosts each
+    machine is a node; ranks get the variables WHERRY_*, UCX_* and OMP_* from here, and no standard input.
 
     Examples:
 
@@ -147,12 +163,18 @@ def run_job(
       wherry run --nodes 2 --netns --placement shared -- build/release/apps/triangle --rows 1e4   # as root
 
       WHERRY_ROUTE_BUFFER_BYTES=8192 wherry run --ranks-per-node 2 --cores 0,1 -- build/release/apps/histogram
+
+      wherry run --hosts node1,node2 --ranks-per-node 8 --placement host -- build/release/apps/histogram
     """
     from wherry.route import launcher
+    from wherry.route.hosts import parse_hosts
 
+    machines = parse_hosts(hosts) if hosts is not None else []
     job = launcher.Job(
         program=program,
-        nodes=nodes,
+        hosts=machines,
+        rsh=rsh,
+        nodes=len(machines) if machines and nodes == 1 else nodes,
         ranks_per_node=ranks_per_node,
         placement=placement.value,
         netns=netns,
@@ -164,9 +186,17 @@ def run_job(
     raise typer.Exit(launcher.run(job))
 
 
+def run_part_of_job() -> None:
+    """The other end of `wherry run --hosts`, which starts it on each host."""
+    from wherry.route import part
+
+    raise typer.Exit(part.run_part())
+
+
 def advise_job(
     program: Annotated[
-        list[str] | None, typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The same for every rank.")
+        list[str] | None,
+        typer.Argument(metavar="-- PROGRAM [ARGS]...", help="The program and its arguments, the same for every rank."),
     ] = None,
     nodes: NodesOption = 1,
     ranks_per_node: RanksOption = 1,
@@ -191,7 +221,7 @@ def advise_job(
 
     Prints the program's ratio of memory accesses to communication (paper 001, section 5.0.1: last-level cache misses
     times the line's size, over bytes routed), whether it is communication-dominated, balanced or host-dominated, and
-    which placement follows. Where misses cannot be counted, it says why and estimates. The exit status is the program's
+    which placement follows. If misses cannot be counted, it says why, and estimates. The exit status is the program's
     when that fails.
 
     Examples:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry run`: the ranks and agents of a job on this machine, from their start to their end.
+"""`wherry run`: the ranks and agents of a job, here or on other hosts, from their start to their end.
 
-A job fails as a whole: when a rank or an agent dies, the others are told why over the bootstrap connection, then
-asked to end (SIGTERM), then made to.
+A job fails as a whole: when a rank or an agent dies, the others are told the reason over the bootstrap connection, then
+asked to end (SIGTERM), then killed.
 """
 
 from __future__ import annotations
@@ -14,17 +14,30 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wherry.errors import DeadlineExceeded, Error, InvalidArgument, NotFound
+from wherry.errors import DeadlineExceeded, InvalidArgument, NotFound
 from wherry.route import bootstrap
+from wherry.route.hosts import PASSED_ON, Connection, Host, Part, RemoteProcess, rsh_command
 from wherry.route.pinning import Pinning, parse_cores, plan_cores
-from wherry.session import START_TIMEOUT_S, agent_command, load_session
-from wherry.system import Lines, Network, Process, Profile, Workspace, exit_status, find_profile, how_it_ended
-from wherry.system import scratch_directory as scratch_directory
+from wherry.route.processes import (
+    Lines,
+    Network,
+    Process,
+    Profile,
+    Workspace,
+    exit_status,
+    find_profile,
+    how_it_ended,
+    last_line,
+    load_session,
+    start_agent,
+    until_ready,
+)
+from wherry.route.processes import scratch_directory as scratch_directory
 
 KNOWN_ROUTE_VARIABLES = (
     "WHERRY_ROUTE_BETWEEN",
@@ -38,22 +51,24 @@ MOST_BUFFERS, MOST_BUFFER_BYTES = 1024, 64 << 20
 """RingShape's (src/route/ring.hpp)."""
 
 JUDGE_S = 0.1
-"""A rank that fails may do so because another one, or an agent, is just dying: that is the one to name."""
+"""A rank may fail because another one, or an agent, is just dying. That one must be named."""
 CAUSE_S = 2.0
 """How long a rank that has failed because of another one is not named, while that one still runs."""
 TOLD_S = 1.0
-"""How long ranks have, once told that the job has failed, before SIGTERM."""
+"""The ranks' time between the report of the job's failure and SIGTERM."""
 GRACE_S = 2.0
 """From SIGTERM to SIGKILL."""
 DRAIN_S = 6.0
 """The same for agents after a job that went well."""
+HANG_UP_S = 12.0
+"""The time until the launcher disconnects from hosts that were told to end: more than they need in the worst case."""
 TIMED_OUT = 124
 INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
 class Job:
-    """What to run, and where."""
+    """The programs of a job, and their places."""
 
     program: list[str]
     nodes: int = 1
@@ -65,21 +80,26 @@ class Job:
     agents: list[Path] = field(default_factory=list)
     """Session files of agents that run already, one a node: of placement dpu."""
     statistics: Path | None = None
-    """Directory for a file of statistics of each rank; those that are there already are removed."""
+    """Directory for a file of statistics of each rank. Files that are there already are removed."""
+    hosts: list[Host] = field(default_factory=list)
+    """The nodes' hosts, one each. Empty: this machine runs all nodes."""
+    rsh: str = "ssh"
+    """The command that reaches them."""
 
     @property
     def ranks(self) -> int:
-        """How many there are in all."""
+        """The number of all ranks."""
         return self.nodes * self.ranks_per_node
 
 
 def run(job: Job) -> int:
-    """Runs the job; returns the exit status: 0, that of the first rank or agent that failed, 124, or 130.
+    """Runs the job. Returns the exit status: 0, that of the first rank or agent that failed, 124, or 130.
 
-    What went wrong is one line on standard error. Raises Error when the job cannot be started.
+    A failure prints one line on standard error. Raises Error when the job cannot be started.
     """
-    program = shutil.which(job.program[0])
-    if program is None:
+    if job.hosts:
+        _check_hosts(job)
+    elif shutil.which(job.program[0]) is None:
         raise NotFound(_not_a_program(job.program[0]))
     if job.nodes < 1 or job.ranks_per_node < 1:
         raise InvalidArgument("a job has at least one node, and each node one rank")
@@ -92,7 +112,12 @@ def run(job: Job) -> int:
         raise InvalidArgument(f"placement {job.placement} does not use the agents of --agent: only dpu does")
     for file in job.agents:
         load_session(file)
-    pinning = plan_cores(job.placement, job.nodes, job.ranks_per_node, parse_cores(job.cores))
+    # The cores of other hosts are planned there.
+    pinning = (
+        Pinning([], [])
+        if job.hosts
+        else plan_cores(job.placement, job.nodes, job.ranks_per_node, parse_cores(job.cores))
+    )
     _warn_of_unknown(os.environ)
     if job.statistics is not None:
         _clear(job.statistics)
@@ -101,6 +126,18 @@ def run(job: Job) -> int:
         stack.callback(workspace.close)
         network = stack.enter_context(Network(job.nodes)) if job.netns else None
         return asyncio.run(_Launcher(job, pinning, workspace, network, advised_buffers(find_profile(_note))).run())
+
+
+def _check_hosts(job: Job) -> None:
+    if job.nodes != len(job.hosts):
+        raise InvalidArgument(f"--hosts names {len(job.hosts)}, and each is a node: leave --nodes {job.nodes} out")
+    if job.netns:
+        raise InvalidArgument("--netns makes nodes of this machine: it does not go with --hosts")
+    if job.placement == "dpu":
+        raise InvalidArgument(
+            "--hosts starts the agents itself: placement dpu is for `wherry run` on one machine, or MPI"
+        )
+    rsh_command(job.rsh)
 
 
 def _not_a_program(name: str) -> str:
@@ -112,9 +149,9 @@ def _not_a_program(name: str) -> str:
 
 
 def advised_buffers(profile: Profile | None) -> dict[str, str]:
-    """What the profile says of the buffers of ranks, as the variables that a person would set; those win.
+    """The profile's settings of ranks' buffers, as environment variables. Variables that a person set win.
 
-    All ranks of a job must have the same, so the launcher reads the profile, and not each rank.
+    All ranks of a job must have the same buffers, so the launcher reads the profile, not each rank.
     """
     if profile is None or "WHERRY_ROUTE_BUFFERS" in os.environ or "WHERRY_ROUTE_BUFFER_BYTES" in os.environ:
         return {}
@@ -124,7 +161,7 @@ def advised_buffers(profile: Profile | None) -> dict[str, str]:
         if buffers is not None and buffers.bit_count() != 1:
             raise InvalidArgument(f"{profile.file}: route.buffers = {buffers}: want a power of two")
     except InvalidArgument as error:
-        _note(f"the profile's buffers have no use: {error}")
+        _note(f"the profile's buffers cannot be used: {error}")
         return {}
     numbers = {"WHERRY_ROUTE_BUFFER_BYTES": bytes_, "WHERRY_ROUTE_BUFFERS": buffers}
     advised = {name: str(number) for name, number in numbers.items() if number is not None}
@@ -141,7 +178,7 @@ def _warn_of_unknown(environment: Mapping[str, str]) -> None:
 
 
 def _clear(directory: Path) -> None:
-    """Makes the directory, and removes what the ranks of an earlier job left there."""
+    """Makes the directory, and removes files of an earlier job's ranks."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for stale in directory.glob("rank-*.json"):
@@ -161,16 +198,17 @@ class _Launcher:
         self._job, self._pinning, self._workspace, self._network = job, pinning, workspace, network
         self._advised = advised
         self._key = secrets.token_hex(32)
-        self._ranks: list[Process] = []
-        self._agents: list[Process] = []
+        self._ranks: list[Process | RemoteProcess] = []
+        self._agents: list[Process | RemoteProcess] = []
+        self._connections: list[Connection] = []
         self._session_files = list(job.agents)
         self._lines: list[Lines] = []
         self._failure: tuple[str, int] | None = None
         self._ending = False
         self._judging: asyncio.Task[None] | None = None
-        self._dead: list[Process] = []
+        self._dead: list[Process | RemoteProcess] = []
         self._told: set[int] = set()
-        """Ranks that ran when the launcher told them of others' failures, which are not theirs."""
+        """Ranks that were running when the launcher reported a failure of others, which is not theirs."""
         self._changed = asyncio.Event()
 
     async def run(self) -> int:
@@ -183,15 +221,17 @@ class _Launcher:
             loop.call_later(self._job.timeout, self._fail, why, TIMED_OUT)
         try:
             await self._server.start(self._workspace.directory / "bootstrap")
-            if self._job.placement in ("shared", "host"):
+            if self._job.hosts:
+                self._connect()
+            elif self._job.placement in ("shared", "host"):
                 await self._start_agents()
-            if self._failure is None:
+            if self._failure is None and not self._job.hosts:
                 self._start_ranks()
             while self._failure is None and any(rank.status != 0 for rank in self._ranks):  # until each has ended well
                 await self._change()
         finally:
             await self._end()
-            # Signals that come now must not keep what is left from being removed.
+            # A signal must not interrupt the removal of the rest.
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 loop.remove_signal_handler(number)
         if self._failure is None:
@@ -214,8 +254,8 @@ class _Launcher:
             "WHERRY_NODE": str(node),
             "WHERRY_PLACEMENT": job.placement,
         }
-        if job.netns:
-            environment["WHERRY_ROUTE_BETWEEN"] = "tcp"  # to the rest of the library it is one machine
+        if job.netns or job.hosts:
+            environment["WHERRY_ROUTE_BETWEEN"] = "tcp"  # to the rest of the library namespaces are one machine
         else:
             environment.setdefault("WHERRY_ROUTE_BETWEEN", "shm")
         if job.statistics is not None:
@@ -224,41 +264,63 @@ class _Launcher:
             environment["WHERRY_AGENT"] = str(self._session_files[node])
         return environment
 
-    def _spawn(self, process: Process, all_of_them: list[Process]) -> None:
+    def _spawn(self, process: Process, all_of_them: list[Process | RemoteProcess]) -> None:
         all_of_them.append(process)
         self._workspace.sweep_also(process.pid)
         asyncio.get_running_loop().add_reader(process.pidfd, self._ended, process)
 
+    def _connect(self) -> None:
+        """Connects to all hosts, which start their ranks and agents."""
+        job = self._job
+        for node, host in enumerate(job.hosts):
+            ranks = list(range(node * job.ranks_per_node, (node + 1) * job.ranks_per_node))
+            environment = {
+                name: value for name, value in self._environment(node, ranks[0]).items() if name.startswith(PASSED_ON)
+            }
+            del environment["WHERRY_RANK"]
+            part = Part(
+                node, ranks, job.program, job.placement, job.cores, os.getcwd(),
+                host.address or host.name.rpartition("@")[2].strip("[]"), environment,
+            )  # fmt: skip
+            connection = Connection(
+                host,
+                part,
+                rsh_command(job.rsh),
+                self._workspace.directory / "bootstrap",
+                self._ended,
+                lambda why: self._fail(why, 1),
+                self._output_lost,
+            )
+            self._connections.append(connection)
+            self._workspace.sweep_also(connection.process.pid)
+            self._ranks += connection.ranks
+            self._agents += [connection.agent] if connection.agent is not None else []
+
     async def _start_agents(self) -> None:
-        # Those of a job that this launcher may be a rank of are not the agents'.
+        # If this launcher is itself a rank of a job, its agents must not inherit that job's variables.
         environment = {name: value for name, value in os.environ.items() if name not in JOB_VARIABLES}
+        began = asyncio.get_running_loop().time()
+        started = []
         for node, core in enumerate(self._pinning.agents):
             directory = self._workspace.directory / f"node{node}"
             directory.mkdir(mode=0o700)
-            self._session_files.append(directory / "agent.json")
-            arguments = ["--core", str(core), "--flight", "off"]
-            # Agents may share a core with each other, or with ranks: whoever has nothing to do gives it away at once.
-            arguments += ["--spin-us", "0", "--nap-us", "0"]
-            if self._network is not None:
-                arguments += ["--listen", f"{self._network.addresses[node]}:0"]
-            with (directory / "agent.log").open("wb") as log:
-                agent = Process(
-                    f"the agent of node {node}",
-                    agent_command(self._session_files[node], arguments),
-                    environment=environment,
-                    cores={core},
-                    enter=self._network.namespaces[node].enter if self._network else None,
-                    stdout=log,
-                    stderr=log,
-                )
+            agent, file, log = start_agent(
+                f"the agent of node {node}",
+                directory,
+                core,
+                environment=environment,
+                listen=f"{self._network.addresses[node]}:0" if self._network is not None else "",
+                enter=self._network.namespaces[node].enter if self._network is not None else None,
+            )
             self._spawn(agent, self._agents)
-        deadline = asyncio.get_running_loop().time() + START_TIMEOUT_S
-        for node, agent in enumerate(self._agents):
-            while self._failure is None and not _ready(self._session_files[node], agent.pid):
-                if asyncio.get_running_loop().time() > deadline:
-                    said = self._last_words(agent)
-                    raise DeadlineExceeded(f"{agent.name} was not ready within {START_TIMEOUT_S:g} s{said}")
-                await asyncio.sleep(0.01)
+            self._session_files.append(file)
+            started.append((agent, file, log))
+        for agent, file, log in started:
+            try:
+                await until_ready(agent, file, lambda: self._failure is not None, began)
+            except DeadlineExceeded as error:
+                said = last_line(log)
+                raise DeadlineExceeded(f"{error}{f'; its last words: {said}' if said else ''}") from None
 
     def _start_ranks(self) -> None:
         job = self._job
@@ -284,8 +346,8 @@ class _Launcher:
 
     # ---- what happens
 
-    def _ended(self, process: Process) -> None:
-        asyncio.get_running_loop().remove_reader(process.pidfd)
+    def _ended(self, process: Process | RemoteProcess) -> None:
+        process.unwatch()
         status = process.poll()
         self._changed.set()
         if self._ending:
@@ -300,7 +362,7 @@ class _Launcher:
             self._judging = asyncio.get_running_loop().create_task(self._judge_when_clear())
 
     async def _judge_when_clear(self) -> None:
-        """Waits until the ranks that have failed have said why, and for the end of those that they name.
+        """Waits until the failed ranks have reported the cause, and until the ranks that they name have ended.
 
         The other ranks are told meanwhile.
         """
@@ -311,7 +373,7 @@ class _Launcher:
             if not any(self._server.connected(rank) for rank in dead):
                 causes = [rank for rank in dead if not self._consequence(rank)]
                 if any((self._ranks[rank].status or 0) < 0 for rank in causes):
-                    break  # a rank that was killed is the cause, whatever others exit with
+                    break  # a rank that was killed is the cause, whatever the exit status of others
                 if clock() - began >= JUDGE_S:
                     if causes or not any(self._blames_one_that_runs(rank) for rank in dead):
                         break
@@ -320,7 +382,7 @@ class _Launcher:
         self._judge()
 
     def _consequence(self, rank: int) -> bool:
-        """Whether this rank says that it has failed because of another rank, or of none that it knows."""
+        """Whether this rank reports that it has failed because of another rank, or of an unknown one."""
         return rank in self._told or self._server.blamed_by(rank) not in (None, rank)
 
     def _blames_one_that_runs(self, rank: int) -> bool:
@@ -329,7 +391,7 @@ class _Launcher:
         return cause is not None and cause < len(self._ranks) and self._ranks[cause].poll() is None
 
     def _tell(self, dead: list[int]) -> None:
-        """Tells all ranks that the job is over. If those that nobody has blamed fail from now on, that is why."""
+        """Tells all ranks that the job has failed. Later failures of other ranks are consequences of that."""
         if self._told:
             return
         blamed = {self._server.blamed_by(rank) for rank in dead}
@@ -339,11 +401,11 @@ class _Launcher:
         self._server.abort(f"{first.name} {how_it_ended(first.status)}")
 
     def _judge(self) -> None:
-        """Names the first cause: an agent's end, a rank's death, a rank's exit; then what came of them."""
+        """Names the first cause: an agent's end, a rank's death, a rank's exit; then the consequences."""
         if self._ending:
             return
 
-        def order(process: Process) -> int:
+        def order(process: Process | RemoteProcess) -> int:
             if process in self._agents:
                 return 0
             if self._consequence(self._ranks.index(process)):
@@ -357,14 +419,16 @@ class _Launcher:
         first = min(self._dead, key=order)
         assert first.status is not None
         why = f"{first.name} {how_it_ended(first.status)}"
-        if first in self._agents and first.status > 0:  # whoever is killed has said nothing about it
+        if first in self._agents and first.status > 0:  # a killed agent has not reported anything
             why += self._last_words(first)
         self._fail(why, exit_status(first.status) or 1)
 
-    def _last_words(self, agent: Process) -> str:
-        log = self._workspace.directory / f"node{self._agents.index(agent)}" / "agent.log"
-        lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-        return f"; its last words: {lines[-1]}" if lines else ""
+    def _last_words(self, agent: Process | RemoteProcess) -> str:
+        if self._connections:
+            words = next(one.agent_words for one in self._connections if one.agent is agent)
+            return f"; its last words: {words}" if words else ""
+        words = last_line(self._workspace.directory / f"node{self._agents.index(agent)}" / "agent.log")
+        return f"; its last words: {words}" if words else ""
 
     def _interrupted(self, number: signal.Signals) -> None:
         if self._ending:  # the second time: at once
@@ -375,14 +439,14 @@ class _Launcher:
 
     def _output_lost(self, error: OSError) -> None:
         if isinstance(error, BrokenPipeError):
-            self._fail("", 128 + signal.SIGPIPE)  # as `yes | head`: nothing to say, and nobody to say it to
+            self._fail("", 128 + signal.SIGPIPE)  # as in `yes | head`: no message is needed
         else:
             self._fail(f"standard output: {error.strerror}", os.EX_IOERR)
 
     def _fail(self, why: str, status: int) -> None:
         if self._failure is None and not self._ending:
             self._failure = (why, status)
-            self._server.abort(why or "nobody reads the output of the job")
+            self._server.abort(why or "the reader of the job's output has gone")
         self._changed.set()
 
     async def _change(self) -> None:
@@ -392,7 +456,7 @@ class _Launcher:
     # ---- the end
 
     async def _end(self) -> None:
-        """Ends what still runs: ranks, then agents."""
+        """Ends processes that still run: ranks, then agents."""
         self._ending = True
         if self._judging is not None:
             self._judging.cancel()
@@ -401,7 +465,7 @@ class _Launcher:
             self._server.abort("the launcher could not start the job")  # unless it has said something better
             await self._wait_for(self._ranks, TOLD_S)
             await self._terminate(self._ranks, GRACE_S)
-        # What the ranks have left behind in their groups would keep the pipes open.
+        # Processes that ranks left in their groups would keep the pipes open.
         for rank in self._ranks:
             rank.signal(signal.SIGKILL)
         if self._lines:
@@ -410,11 +474,27 @@ class _Launcher:
             one.stop()
         await self._server.close()
         await self._terminate(self._agents, GRACE_S if failed else DRAIN_S)
+        await self._hang_up()
         for process in (*self._ranks, *self._agents):
-            asyncio.get_running_loop().remove_reader(process.pidfd)
+            process.unwatch()
             process.close()
 
-    async def _terminate(self, processes: list[Process], grace: float) -> None:
+    async def _hang_up(self) -> None:
+        """Ends the connections, and waits until the hosts have removed their files."""
+        for connection in self._connections:
+            connection.hang_up()
+        deadline = asyncio.get_running_loop().time() + HANG_UP_S
+        while any(one.process.poll() is None for one in self._connections):
+            if asyncio.get_running_loop().time() > deadline:
+                break
+            await asyncio.sleep(0.01)
+        for connection in self._connections:
+            connection.process.unwatch()
+            for line in connection.lines:
+                line.stop()
+            connection.process.close()
+
+    async def _terminate(self, processes: Sequence[Process | RemoteProcess], grace: float) -> None:
         for process in processes:
             if process.poll() is None:
                 process.signal(signal.SIGTERM)
@@ -423,7 +503,7 @@ class _Launcher:
             if process.poll() is None:
                 process.signal(signal.SIGKILL)
 
-    async def _wait_for(self, processes: Iterable[Process], seconds: float) -> None:
+    async def _wait_for(self, processes: Iterable[Process | RemoteProcess], seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds):
                 while any(process.poll() is None for process in processes):
@@ -433,16 +513,9 @@ class _Launcher:
 
 
 def _has_input() -> bool:
-    """Whether standard input is there for rank 0: it is neither closed nor a terminal."""
+    """Whether rank 0 has standard input: it is neither closed nor a terminal."""
     return sys.stdin is not None and not sys.stdin.closed and not sys.stdin.isatty()
 
 
 def _ignore(error: OSError) -> None:
-    """Standard error takes nothing: no reason to end a job."""
-
-
-def _ready(session_file: Path, pid: int) -> bool:
-    try:
-        return load_session(session_file).pid == pid
-    except Error:
-        return False  # not there yet, or half way
+    """Standard error fails, which is not a reason to end a job."""

@@ -27,7 +27,7 @@ def parse_cores(text: str) -> list[int]:
     for part in text.split(","):
         match = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", part.strip())
         if match is None or int(match[2] or match[1]) < int(match[1]):
-            raise InvalidArgument(f"--cores {text}: {part!r} is no core or range of cores; say auto, or 0-3,6")
+            raise InvalidArgument(f"--cores {text}: {part!r} is not a core or a range of cores; say auto, or 0-3,6")
         cores += range(int(match[1]), int(match[2] or match[1]) + 1)
     wrong = [core for core in cores if core not in allowed]
     if wrong:

@@ -1,18 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of a checkout that route measures with. All raise NotFound."""
+"""The programs that route measures and shows itself with. All raise NotFound."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
-from wherry.system import built
+from wherry.errors import Error
+from wherry.system import application as installed_application
+from wherry.system import built, ends_with_us
+from wherry.system import scratch_directory as scratch_directory
 
 
 def application(name: str) -> Path:
     """One of the five of paper 001, table 1."""
-    return built("apps", name)
+    return installed_application(name)
+
+
+def run_job(options: list[str], program: list[str]) -> None:
+    """Runs `wherry run` in a separate process. Raises Error with the job's output if it fails."""
+    done = subprocess.run(
+        [sys.executable, "-m", "wherry", "run", *options, "--", *program],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=ends_with_us(),
+    )
+    if done.returncode != 0:
+        raise Error(f"route: the job ended with status {done.returncode}: {done.stderr.strip()}")
 
 
 def balance() -> Path:
-    """Work and messages in a mixture that is asked for: what advice is calibrated with."""
+    """A kernel with a chosen mixture of work and messages, which calibrates the advice."""
     return built("bench", "route_balance")

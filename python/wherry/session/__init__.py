@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from wherry.session.agent_process import replace_process as replace_process
     from wherry.session.agent_process import start_agent as start_agent
     from wherry.session.agent_process import stop_agent as stop_agent
+    from wherry.session.discovery import Place as Place
+    from wherry.session.discovery import announce as announce
+    from wherry.session.discovery import find_agents as find_agents
     from wherry.session.metrics import SessionStatus as SessionStatus
     from wherry.session.metrics import read_metrics as read_metrics
     from wherry.session.metrics import sessions as sessions
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from wherry.session.which_agent import Agent as Agent
     from wherry.session.which_agent import locate as locate
 
-if not TYPE_CHECKING:  # so that a checker of types knows which names there are
+if not TYPE_CHECKING:  # type checkers need the names
     __getattr__ = lazy.names(
         __name__,
         {
@@ -30,6 +33,7 @@ if not TYPE_CHECKING:  # so that a checker of types knows which names there are
                 "start_agent",
                 "stop_agent",
             ),
+            "wherry.session.discovery": ("Place", "announce", "find_agents"),
             "wherry.session.metrics": ("SessionStatus", "read_metrics", "sessions"),
             "wherry.session.sessionfile": ("SessionFile", "load_session", "session_path"),
             "wherry.session.which_agent": ("Agent", "locate"),

@@ -11,7 +11,7 @@ import stat
 import struct
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -39,53 +39,57 @@ def check_free(session_file: Path) -> None:
 
 
 def replace_process(session_file: Path, arguments: Sequence[str]) -> NoReturn:
-    """Becomes the agent: signals and the exit status are its own from here on."""
+    """Becomes the agent: from here on, it gets signals and sets the exit status."""
     check_free(session_file)
     line = agent_command(session_file, arguments)
     os.execv(line[0], line)
 
 
-def start_agent(session_file: Path, arguments: Sequence[str]) -> SessionFile:
+def start_agent(session_file: Path, arguments: Sequence[str], said: Callable[[str], None] | None = None) -> SessionFile:
     """Starts the agent in the background, in a session of its own; returns when it is ready.
 
     It logs where its settings say, else to <session file>.log. The agent itself makes the directory and opens the log,
-    after it has checked that nobody else could have put something there: no file is opened here. Raises Error with the
-    agent's last words when it does not come up within START_TIMEOUT_S.
+    after checking that other users could not have put files there. No file is opened here. Raises Error with the
+    agent's last words when it does not come up within START_TIMEOUT_S. `said` is called with each line that it wrote to
+    its first standard error before it was ready: warnings.
     """
     check_free(session_file)
     log = session_file.with_suffix(".log")
     line = agent_command(session_file, ["--default-log-file", str(log), *arguments])
     with doing("cannot start the agent"):
-        # Where it says why it did not start.
-        said = os.memfd_create("wherry-agent-start", os.MFD_CLOEXEC)
+        # The file in which the agent reports why it did not start.
+        words = os.memfd_create("wherry-agent-start", os.MFD_CLOEXEC)
     try:
         with doing("cannot start the agent"):
-            # What the caller handed on, such as the lock of `flock`, is not the agent's to keep. (posix_spawn closes
-            # no descriptor whose number is above the limit, `ulimit -n`, and there may be some.)
+            # The agent must not keep inherited descriptors, such as the lock of `flock`. (posix_spawn does not close
+            # descriptors with numbers above the limit, `ulimit -n`, and there may be some.)
             process = subprocess.Popen(
-                line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
+                line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=words, start_new_session=True
             )
         pid = process.pid
-        process.returncode = 0  # it outlives this process: Popen is not to wait for it, nor to warn
+        process.returncode = 0  # it outlives this process, so Popen must neither wait for it nor warn
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
                 code = os.waitstatus_to_exitcode(status)
-                raise Unavailable(f"the agent ended at once (exit status {code}): {_last_words(said, log)}")
+                raise Unavailable(f"the agent ended at once (exit status {code}): {_last_words(words, log)}")
             try:
                 session = load_session(session_file)
                 if session.pid == pid:
+                    if said is not None:
+                        for warning in _words(words):
+                            said(warning)
                     return session
             except Error:
                 pass  # not there yet, of the agent before, or half way
             time.sleep(0.01)
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-        why = _last_words(said, log)
+        why = _last_words(words, log)
         raise DeadlineExceeded(f"the agent was not ready within {START_TIMEOUT_S:g} s: {why}")
     finally:
-        os.close(said)
+        os.close(words)
 
 
 def stop_agent(session: SessionFile, timeout: float) -> None:
@@ -97,10 +101,10 @@ def stop_agent(session: SessionFile, timeout: float) -> None:
     except ProcessLookupError:
         return
     try:
-        # Whoever holds the session file wrote the pid that it names.
+        # The process that holds the session file wrote the pid in it.
         if not session.alive():
             return
-        # But members of `agent.group` can open the file, and so hold it: they cannot listen in the agent's place.
+        # But members of `agent.group` can open the file, and so hold its lock. They cannot listen in the agent's place.
         if os.stat(session.path).st_mode & stat.S_IRGRP and _listener_of(session.control) != session.pid:
             raise Error(
                 f"no agent with pid {session.pid} listens at {session.control}: it drains, or has gone; then end who "
@@ -124,7 +128,7 @@ def stop_agent(session: SessionFile, timeout: float) -> None:
 
 
 def _listener_of(path: Path) -> int | None:
-    """The process that listens at a Unix socket, as the kernel says; None: nobody does."""
+    """The process that listens at a Unix socket, from the kernel; None if there is none."""
     directory = os.open(path.parent, os.O_PATH | os.O_CLOEXEC)
     try:
         with socket.socket(socket.AF_UNIX) as there:
@@ -138,15 +142,18 @@ def _listener_of(path: Path) -> int | None:
 
 
 def _program_of(pid: int) -> str | None:
-    """Name of the program that `pid` runs; None when it is gone or another user's."""
+    """Name of the program that `pid` runs. None if it has ended or belongs to another user."""
     try:
         return Path(os.readlink(f"/proc/{pid}/exe")).name.removesuffix(" (deleted)")
     except OSError:
         return None
 
 
-def _last_words(said: int, log: Path) -> str:
-    """The last line that the agent wrote to its first standard error."""
-    os.lseek(said, 0, os.SEEK_SET)
-    lines = [line for line in os.read(said, 1 << 20).decode(errors="replace").splitlines() if line.strip()]
+def _words(words: int) -> list[str]:
+    """The lines that the agent wrote to its first standard error."""
+    return [line for line in os.pread(words, 1 << 20, 0).decode(errors="replace").splitlines() if line.strip()]
+
+
+def _last_words(words: int, log: Path) -> str:
+    lines = _words(words)
     return lines[-1] if lines else f"it did not say why; its log is {log}, unless its settings name another"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent's metrics: read over HTTP, and what they tell of its clients."""
+"""Reads the agent's metrics over HTTP, and the figures of its clients in them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wherry.session.sessionfile import SessionFile
 
 
 def read_metrics(session: SessionFile) -> dict[str, float]:
-    """The agent's metrics by name, labels included as in Prometheus' text format; empty when it serves none.
+    """The agent's metrics by name, with labels as in Prometheus' text format. Empty if it serves none.
 
     Raises Error when it does not answer.
     """
@@ -56,14 +56,14 @@ def parse_metrics(text: str) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class SessionStatus:
-    """One client of the agent, as it sees it."""
+    """One client of the agent, from the agent's view."""
 
     session: int
     """Counts the sessions that the agent has opened."""
     name: str
     pid: int
     transports: str
-    """As UCX names them: "cma/memory posix/memory"; and, in parentheses, why others could not be had."""
+    """UCX's names: "cma/memory posix/memory"; and, in parentheses, why others were not available."""
     heap: str
     """Whether gets from ordinary memory were proved one-sided: "one_sided", else "emulated"."""
     allocated: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The session file: what a running agent tells its clients about itself, and the token that lets them in."""
+"""The session file: the addresses of a running agent, and the token that lets clients in."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ class BadSessionFile(Error):
 
 @dataclass(frozen=True, slots=True)
 class SessionFile:
-    """One agent's addresses. `token` is a secret: whoever has it may write to and read from the agent."""
+    """One agent's addresses. `token` is a secret: its holder may write to and read from the agent."""
 
     path: Path
     pid: int
     control: Path
     """Unix socket for clients of the agent's machine."""
     host: str | None
-    """Where clients of other machines connect; None, and port 0: nowhere."""
+    """The address for clients of other machines. None and port 0 if there is none."""
     port: int
     token: str
     local_socket: Path | None
-    """Unix socket of the local reader's protocol; None when the agent offers none."""
+    """Unix socket of the local reader's protocol. None if the agent offers none."""
     flight: str | None
     """Arrow Flight location, "grpc://127.0.0.1:1234"; None when it is off."""
     metrics: str | None
@@ -63,7 +63,7 @@ class SessionFile:
 
     @property
     def local(self) -> bool:
-        """Whether the agent can be reached from its own machine only, so that it runs on this one."""
+        """Whether the agent accepts only clients of its own machine, which means that it runs on this one."""
         return self.host is None or self.host.startswith(_LOOPBACK)
 
     @property
@@ -72,14 +72,15 @@ class SessionFile:
         return str(self.control) if self.host is None else f"{self.host}:{self.port}"
 
     def written(self) -> float | None:
-        """When the agent wrote the file, which is when it was ready: seconds since 1970. None: the file has gone."""
+        """When the agent wrote the file, which is when it was ready: seconds since 1970. None: the file does not exist
+        any more."""
         try:
             return self.path.stat().st_mtime
         except OSError:
             return None
 
     def alive(self) -> bool:
-        """Whether the agent lives: it holds its session file locked for as long as it does, however it ends.
+        """Whether the agent lives. It holds its session file locked for as long as it lives, however it ends.
 
         Agents of other machines count as alive: only a connection can tell.
         """
@@ -99,7 +100,7 @@ class SessionFile:
 
 
 def _held(handle: int) -> bool:
-    """Whether an agent holds the session file. Where files cannot be locked, only a connection can tell."""
+    """Whether an agent holds the session file. On file systems without locks, only a connection can tell."""
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
@@ -124,13 +125,13 @@ def _follow(where: Path) -> tuple[Path, str]:
 def load_session(path: str | os.PathLike[str] | None = None, *, require_alive: bool = True) -> SessionFile:
     """Reads and checks the session file at `path` (default: session_path()).
 
-    Raises NotFound when the file is missing; Unavailable when, with `require_alive`, its agent has gone; BadSessionFile
-    when the file or its directory belongs to another user, others can read it or write to the directory, or it is not a
+    Raises NotFound if the file is missing; Unavailable if, with `require_alive`, its agent has gone; BadSessionFile if
+    the file or its directory belongs to another user, others can read it or write to the directory, or it is not a
     session file; VersionMismatch.
 
     An agent with `agent.group` shares its file with that group and says so in it. Such a file, and its directory, may
-    belong to another user, but only where it was named (by `path` or $WHERRY_SESSION): anybody may make the default
-    places of /tmp.
+    belong to another user, but only if it was named (by `path` or $WHERRY_SESSION), because any user can make the
+    default places of /tmp.
     """
     where = Path(path).expanduser() if path is not None else session_path()
     missing = f"no agent: {where} does not exist; start one with `wherry agent start`"
@@ -181,8 +182,7 @@ def _names_group(text: bytes, gid: int) -> bool:
 
 
 def parse_session(text: bytes | str, path: Path) -> SessionFile:
-    """A session file's text as a SessionFile. Raises BadSessionFile, which names the field that is wrong,
-    VersionMismatch."""
+    """A session file's text as a SessionFile. Raises BadSessionFile, which names the wrong field, VersionMismatch."""
     try:
         fields = json.loads(text)
     except (ValueError, UnicodeDecodeError) as error:
@@ -208,7 +208,7 @@ def parse_session(text: bytes | str, path: Path) -> SessionFile:
     if pid <= 0:
         raise BadSessionFile(f"{path}: pid is {pid}; a positive number is expected")
     local_socket = _optional(fields, "local_socket", path)
-    directory = path.resolve().parent  # sockets are named; they lie beside the file
+    directory = path.resolve().parent  # sockets are named without a folder; they lie beside the file
     return SessionFile(
         path=path,
         pid=pid,

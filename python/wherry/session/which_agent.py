@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which agent is meant: by path, by a loaded session file, by an open session, or by the environment."""
+"""Which agent: by path, by a loaded session file, by an open session, or by the environment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class Located(Protocol):
 
 
 Agent = str | os.PathLike[str] | SessionFile | Located | None
-"""Which agent: the path of its session file, that file loaded, a wherry.Session; None: $WHERRY_AGENT or the default."""
+"""Which agent: the path of its session file, the loaded file, or a wherry.Session. None: $WHERRY_AGENT or the
+default."""
 
 
 def locate(agent: Agent = None) -> SessionFile:

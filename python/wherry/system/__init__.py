@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine: paths, processes, ports, namespaces, private files, errors. Other rooms use what is named here."""
+"""The machine: paths, processes, ports, namespaces, private files, errors. Other rooms use only its names."""
 
 from wherry import lazy
 
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from wherry.system.os_errors import system_error as system_error
     from wherry.system.os_errors import system_error_at as system_error_at
     from wherry.system.paths import PACKAGE as PACKAGE
+    from wherry.system.paths import application as application
     from wherry.system.paths import built as built
     from wherry.system.paths import peer_program as peer_program
+    from wherry.system.paths import prefix as prefix
     from wherry.system.paths import repository as repository
     from wherry.system.paths import runtime_directory as runtime_directory
     from wherry.system.paths import wherry_bypass as wherry_bypass
@@ -49,14 +51,16 @@ if TYPE_CHECKING:
     from wherry.system.secure import replacing as replacing
     from wherry.system.secure import secure_directory as secure_directory
 
-if not TYPE_CHECKING:  # so that a checker of types knows which names there are
+if not TYPE_CHECKING:  # type checkers need the names
     __getattr__ = lazy.names(
         __name__,
         {
             "wherry.system.paths": (
                 "PACKAGE",
+                "application",
                 "built",
                 "peer_program",
+                "prefix",
                 "repository",
                 "runtime_directory",
                 "wherry_bypass",

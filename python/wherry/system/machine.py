@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine that this process runs on. `src/base/machine.hpp` reads the same; a test holds the two to each other."""
+"""The machine that this process runs on. `src/base/machine.hpp` reads the same, and a test compares the two."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Machine:
 
     @property
     def key(self) -> str:
-        """What figures of one machine share, as runs of `wherry probe` name it."""
+        """The key of a machine in runs of `wherry probe`."""
         return f"{self.cpu} | {self.cores} cores | Linux {self.kernel}"
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes of a job as network namespaces of this machine: joined by a switch, veth pairs to a bridge, or cabled to each
+"""Nodes of a job as network namespaces of this machine, joined by a switch (veth pairs to a bridge), or cabled to each
 other.
 
-The namespaces have no names. They live as long as a process does that is in them, so that nothing is left of them,
-however the launcher ends.
+The namespaces have no names. They live as long as a process is in them. So they disappear with the launcher, even if it
+is killed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Self
 from wherry.errors import DeadlineExceeded, PermissionDenied, Unsupported
 
 NETWORK = ipaddress.ip_network("10.88.0.0/16")
-"""Nobody outside sees it: there is no way out of the namespaces."""
+"""No other process sees it: the namespaces have no route to the outside."""
 UP_TIMEOUT_S = 5.0
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -35,18 +35,18 @@ def set_network(namespace: int) -> None:
 
 
 class Namespace:
-    """A network namespace, and a mount namespace whose /sys shows it, held by a process that does nothing."""
+    """A network namespace, and a mount namespace whose /sys shows it. An idle process holds both."""
 
     def __init__(self, option: str = "--netns") -> None:
-        """`option`: whose errors name it."""
+        """`option`: the command-line option that errors name."""
         self._option = option
-        # /sys/class/net is that of the namespace in which /sys was mounted; UCX looks there for its devices.
-        # Nothing that is mounted here shows elsewhere. In a chroot `/` is no mount, and only /sys can be told so.
+        # /sys/class/net shows the namespace in which /sys was mounted, and UCX looks there for its devices. Mounts here
+        # are not visible elsewhere. In a chroot, `/` is not a mount, and only /sys can be marked private.
         script = "mount --make-rprivate / 2>/dev/null; mount --make-rprivate /sys && mount -t sysfs sysfs /sys"
         script += " && ip link set lo up && echo ready && exec cat"
         self._holder = subprocess.Popen(
             ["unshare", "--net", "--mount", "--propagation", "unchanged", "sh", "-c", script],
-            stdin=subprocess.PIPE,  # closed by our end, whatever that is
+            stdin=subprocess.PIPE,  # closed by our end, in every case
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
@@ -82,7 +82,7 @@ class Namespace:
         os.chdir(here)
 
     def ip(self, *words: str) -> str:
-        """Runs `ip` inside. Raises Unsupported with what it says."""
+        """Runs `ip` inside. Raises Unsupported with its message."""
         done = subprocess.run(["ip", *words], capture_output=True, text=True, preexec_fn=self.enter)
         if done.returncode != 0:
             raise Unsupported(f"{self._option}: ip {' '.join(words)}: {done.stderr.strip()}")
@@ -98,7 +98,7 @@ class Namespace:
 
 
 class _Namespaces:
-    """One namespace a node, each with an address that the others reach."""
+    """One namespace for each node, each with an address that the others reach."""
 
     def __init__(self, nodes: int) -> None:
         if os.geteuid() != 0:
@@ -125,7 +125,7 @@ class _Namespaces:
 
     @staticmethod
     def _wait_until_up(namespace: Namespace, interface: str) -> None:
-        """A veth's carrier comes a moment after both ends are up; UCX leaves out interfaces without one."""
+        """A veth's carrier comes a moment after both ends are up, and UCX skips interfaces without one."""
         deadline = time.monotonic() + UP_TIMEOUT_S
         while " UP " not in namespace.ip("-br", "link", "show", interface):
             if time.monotonic() > deadline:
@@ -146,7 +146,7 @@ class _Namespaces:
 
 
 class Network(_Namespaces):
-    """Each has an interface `eth0`, whose other end is in a bridge."""
+    """Each namespace has an interface `eth0`. Its other end is in a bridge."""
 
     def _build(self, stack: ExitStack) -> None:
         switch = self._make(stack)
@@ -165,8 +165,8 @@ class Network(_Namespaces):
 
 
 class Mesh(_Namespaces):
-    """Each is cabled to each of the others: `eth0` goes to the first of them, `eth1` to the second. All interfaces of a
-    node have its one address, and a route to who is at the other end."""
+    """Each is cabled to each of the others: `eth0` leads to the first of them, `eth1` to the second. All interfaces of
+    a node have its one address, and a route to the node at the other end."""
 
     def _build(self, stack: ExitStack) -> None:
         self.namespaces += [self._make(stack) for _ in self.addresses]
@@ -188,7 +188,7 @@ class Mesh(_Namespaces):
 
     @staticmethod
     def interface(node: int, other: int) -> str:
-        """Of a node: the one that is cabled to another."""
+        """The interface of a node that is cabled to another node."""
         return f"eth{other if other < node else other - 1}"
 
     def interfaces(self, node: int) -> list[str]:

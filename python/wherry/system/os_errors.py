@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of the operating system as sentences: what failed, why, what to do."""
+"""Errors of the operating system as sentences: the failure, the cause, the remedy."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _REMEDIES = {
     errno.EPERM: "name another one, or change its permissions",
 }
 RESOURCES = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
-"""What this machine, or a limit of this process, is short of: no fault of the program."""
+"""Errors that mean a missing resource of the machine, or a limit of the process. They are not faults of the program."""
 
 
 def system_error(error: OSError) -> str:
-    """Its cause and what to do: "No space left on device: free some space there"."""
+    """The cause of the error and its remedy: "No space left on device: free some space there"."""
     why = error.strerror or str(error)
     remedy = _REMEDIES.get(error.errno or 0)
     return f"{why}: {remedy}" if remedy else why
@@ -34,7 +34,8 @@ def system_error(error: OSError) -> str:
 
 @contextmanager
 def doing(failed: str) -> Iterator[None]:
-    """Around system calls: an OSError becomes one of Wherry's that begins with `failed`, as "cannot write FILE"."""
+    """Around system calls: an OSError becomes one of Wherry's that begins with `failed`, such as "cannot write
+    FILE"."""
     try:
         yield
     except OSError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where Wherry's programs and files are: the one place that knows the layout of a checkout and of a wheel."""
+"""The paths of Wherry's programs and files. Only this module knows the layout of a checkout and of a wheel."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from wherry import libraries
 from wherry.errors import NotFound
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -47,16 +48,24 @@ def _runnable(path: Path) -> bool:
 
 
 def _program(name: str, variable: str, environment: Mapping[str, str] | None) -> Path:
-    """One that wheels carry: $`variable`, the wheel's own, the checkout's release build, PATH, in this order.
+    """A program that wheels carry: $`variable`, the wheel's own, the checkout's release build, PATH, in this order.
 
     Raises NotFound, which lists the places that were tried.
     """
     environment = os.environ if environment is None else environment
-    candidates = [PACKAGE / "_bin" / name]
+    libraries.prepare()
+    candidates = [PACKAGE / "_bin" / name, PACKAGE / "_prefix" / "bin" / name]
     root = repository()
     if root is not None:
         candidates.append(root / "build" / "release" / "src" / name)
     return _find(name, variable, candidates, "build it with `make build`", environment)
+
+
+def prefix() -> Path | None:
+    """A wheel's folder for C and C++: include, lib/libwherry.so, lib/cmake and lib/pkgconfig. None: there is no such
+    folder."""
+    place = PACKAGE / "_prefix"
+    return place if place.is_dir() else None
 
 
 def wherryd(environment: Mapping[str, str] | None = None) -> Path:
@@ -79,6 +88,17 @@ def wherry_probe(environment: Mapping[str, str] | None = None) -> Path:
     return _program("wherry-probe", "WHERRY_PROBE", environment)
 
 
+def application(name: str) -> Path:
+    """An application of route that is installed with Wherry (apps/). Raises NotFound."""
+    libraries.prepare()
+    # A wheel has the prefix inside the package; in a prefix, the package is LIBDIR/wherry/python/wherry.
+    candidates = [PACKAGE / "_prefix" / "lib" / "wherry" / "apps" / name, PACKAGE.parent.parent / "apps" / name]
+    root = repository()
+    if root is not None:
+        candidates.append(root / "build" / "release" / "apps" / name)
+    return _find(name, None, candidates, "build it with `make build`", os.environ)
+
+
 def built(folder: str, name: str, environment: Mapping[str, str] | None = None) -> Path:
     """A program of the checkout's release build (build/release/<folder>/<name>), or on PATH. Raises NotFound."""
     environment = os.environ if environment is None else environment
@@ -90,7 +110,7 @@ def built(folder: str, name: str, environment: Mapping[str, str] | None = None) 
 def peer_program(name: str, environment: Mapping[str, str] | None = None) -> Path:
     """A program that kv is measured against: on PATH, else where tools/setup.sh unpacks it. Raises NotFound."""
     environment = os.environ if environment is None else environment
-    # Not resolved: redis-server is a link to a program that looks at the name it was called by.
+    # The link is not resolved: redis-server is a link to a program that depends on the name of its call.
     for path in (shutil.which(name, path=environment.get("PATH")), Path(sys.prefix) / "bin" / name):
         if path is not None and _runnable(Path(path)):
             return Path(path)
@@ -98,9 +118,9 @@ def peer_program(name: str, environment: Mapping[str, str] | None = None) -> Pat
 
 
 def runtime_directory(environment: Mapping[str, str] | None = None) -> Path:
-    """Where the user's running things are known by name: $XDG_RUNTIME_DIR/wherry or /tmp/wherry-<uid>.
+    """The directory of the user's running processes' files: $XDG_RUNTIME_DIR/wherry or /tmp/wherry-<uid>.
 
-    <uid>: that outside of a user namespace, in which everybody may be 0, as root is (src/base/user.hpp).
+    <uid> is the number outside of a user namespace, since any user may be 0 inside one (src/base/user.hpp).
     """
     environment = os.environ if environment is None else environment
     if environment.get("XDG_RUNTIME_DIR"):

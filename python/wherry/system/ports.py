@@ -14,10 +14,10 @@ _TRIES = 10_000
 
 
 def free_ports(count: int) -> list[int]:
-    """`count` of the loopback, all different, that nobody uses with TCP or UDP just now.
+    """`count` different ports of the loopback that are free at this moment, for TCP and for UDP.
 
-    The kernel gives none of them to connections, so that only a program that was told the same one can take it before
-    it is used. Where a machine leaves no ports for that, they are any free ones.
+    The kernel does not give these ports to connections. So only a program that was told the same port can take it
+    first. If a machine has no such ports, any free ones are used.
     """
     with ExitStack() as held:  # until all are drawn
         return [_draw(held) for _ in range(count)]
@@ -34,7 +34,7 @@ def _draw(held: ExitStack) -> int:
 
 
 def _hold(wanted: int, held: ExitStack) -> int:
-    """`wanted`, or if that is 0 any port, which is kept until `held` ends; 0: somebody has it."""
+    """Holds `wanted`, or any port if that is 0, until `held` ends. 0: another process has it."""
     with ExitStack() as both:
         for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
             one = both.enter_context(socket.socket(socket.AF_INET, kind))

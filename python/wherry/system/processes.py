@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes of a job: they end with the launcher, however it ends, and their output comes in whole lines."""
+"""Processes of a job: they end with the launcher in any case, and their output comes in whole lines."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import os
 import secrets
@@ -24,11 +25,11 @@ _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 LONGEST_LINE = 1 << 20
-"""What is longer comes in parts."""
+"""Longer lines are passed on in parts."""
 
-# It outlives the launcher, and then ends the process groups that it was told of: a process that a rank has started is
-# not told when the launcher dies. It makes the directory itself, so that at no moment there is one without a sweeper;
-# a launcher that was killed before it read "made" (PIPE) must not end it.
+# It outlives the launcher, and then ends the process groups that it knows, because processes of a rank are not told
+# when the launcher dies. It makes the directory itself, so a directory never exists without a sweeper. If the launcher
+# was killed before it read "made" (PIPE), that must not end the sweeper.
 _SWEEPER = """
 trap '' INT TERM HUP PIPE
 mkdir -m 700 -- "$1" || exit 1
@@ -50,23 +51,22 @@ done
 
 
 def inherited() -> list[int]:
-    """Descriptors that a program started from here would get, but for the standard streams."""
+    """Descriptors that a program started from here would inherit, except the standard streams."""
     found = []
     for name in os.listdir("/proc/self/fd"):
         try:
             if int(name) > 2 and os.get_inheritable(int(name)):
                 found.append(int(name))
         except OSError:
-            continue  # that of the listing itself
+            continue  # the listing itself
     return found
 
 
 class Workspace:
-    """A private directory for sockets, session files, logs and results. A process beside this one removes it after
-    kill -9, too."""
+    """A private directory for sockets, session files, logs and results. A helper removes it even after kill -9."""
 
     def __init__(self, base: str | None = None) -> None:
-        """`base`: where it is made; None: the place for temporary files, if a socket's path fits there. Raises
+        """`base`: the parent directory; None: the place for temporary files, if a socket's path fits there. Raises
         Error."""
         if base is None:  # a unix socket's path has 107 bytes at most
             base = tempfile.gettempdir() if len(tempfile.gettempdir()) < 70 else "/tmp"
@@ -90,7 +90,7 @@ class Workspace:
         self._sweeper.stdout = self._sweeper.stderr = None
 
     def sweep_also(self, group: int) -> None:
-        """Ends this process group, too, if the launcher is killed."""
+        """Ends this process group as well if the launcher is killed."""
         self._tell(str(group))
 
     def close(self) -> None:
@@ -105,12 +105,12 @@ class Workspace:
             self._sweeper.stdin.write(word.encode() + b"\n")
             self._sweeper.stdin.flush()
         except BrokenPipeError:
-            pass  # somebody has killed it
+            pass  # another process has killed it
 
 
 @contextmanager
 def scratch_directory(base: str | None = None) -> Iterator[Path]:
-    """A private directory, which goes when the block ends, and when the process does, by kill -9, too. Raises Error."""
+    """A private directory, removed at the end of the block or of the process, even after kill -9. Raises Error."""
     workspace = Workspace(base or tempfile.gettempdir())
     try:
         yield workspace.directory
@@ -119,8 +119,8 @@ def scratch_directory(base: str | None = None) -> Iterator[Path]:
 
 
 def ends_with_us() -> Callable[[], None]:
-    """For subprocess' preexec_fn: the program is told to end (SIGTERM) when the thread that starts it ends, by kill -9,
-    too. Its own children are its own affair."""
+    """For subprocess' preexec_fn: the program gets SIGTERM when the thread that starts it ends, even by kill -9. The
+    program must end its own children."""
     launcher = os.getpid()
 
     def before() -> None:
@@ -142,7 +142,7 @@ def ask_to_end(process: subprocess.Popen[Any]) -> None:
 
 
 def wait_for_end(process: subprocess.Popen[Any], seconds: float = PATIENCE_S) -> None:
-    """After ask_to_end(): waits, and kills it if it takes longer."""
+    """After ask_to_end(): waits, and kills the process if it takes longer."""
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -151,7 +151,7 @@ def wait_for_end(process: subprocess.Popen[Any], seconds: float = PATIENCE_S) ->
 
 
 class Process:
-    """A process in a session, and a process group, of its own. Its pid stays taken until close()."""
+    """A process in its own session and process group. Its pid stays taken until close()."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class Process:
         """`enter` runs in the new process before the program does. Raises Error when it cannot be started."""
         self.name = name
         self.status: int | None = None
-        """As subprocess' returncode; None: it runs."""
+        """Like subprocess' returncode. None while it runs."""
         launcher = os.getpid()
 
         def before() -> None:
@@ -198,7 +198,7 @@ class Process:
                 self._popen.kill()
                 self._popen.communicate()
                 raise
-        self.stdout, self.stderr = self._popen.stdout, self._popen.stderr
+        self.stdin, self.stdout, self.stderr = self._popen.stdin, self._popen.stdout, self._popen.stderr
 
     @property
     def pid(self) -> int:
@@ -206,7 +206,7 @@ class Process:
         return self._popen.pid
 
     def poll(self) -> int | None:
-        """Its status if it has ended. Leaves a zombie: nobody else gets the group's number."""
+        """The exit status if it has ended. It stays a zombie, so the number of its group is not reused."""
         if self.status is None:
             ended = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if ended is not None:
@@ -214,20 +214,25 @@ class Process:
         return self.status
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal to it and to what it has started."""
+        """Sends a signal to it and to its children."""
         try:
             os.killpg(self.pid, number)
         except (ProcessLookupError, PermissionError):
             pass
 
+    def unwatch(self) -> None:
+        """The running event loop looks at `pidfd` no more."""
+        asyncio.get_running_loop().remove_reader(self.pidfd)
+
     def close(self) -> None:
-        """Ends it, and what is left of its group."""
+        """Ends it, and the rest of its process group."""
         self.signal(signal.SIGKILL)
         self._popen.wait()
         os.close(self.pidfd)
-        for pipe in (self.stdout, self.stderr):
+        for pipe in (self.stdin, self.stdout, self.stderr):
             if pipe is not None:
-                pipe.close()
+                with contextlib.suppress(OSError):  # no process reads its input any more
+                    pipe.close()
 
 
 def how_it_ended(status: int) -> str:
@@ -241,23 +246,33 @@ def how_it_ended(status: int) -> str:
 
 
 def exit_status(status: int) -> int:
-    """As a shell says it: 128 + 9 for who was killed by signal 9."""
+    """The status in a shell's form: 128 + 9 for a process that signal 9 killed."""
     return status if status >= 0 else 128 - status
 
 
 class Lines:
-    """Passes on what comes from a pipe in whole lines, each with a prefix."""
+    """Passes on the output from a pipe in whole lines, each with a prefix."""
 
-    def __init__(self, pipe: IO[bytes], to: int, prefix: bytes, lost: Callable[[OSError], None]) -> None:
-        """`lost` is called when `to` takes nothing any more, with why. Inside a running event loop."""
-        self._pipe, self._to, self._prefix, self._lost = pipe, to, prefix, lost
+    def __init__(
+        self,
+        pipe: IO[bytes],
+        to: int,
+        prefix: bytes,
+        lost: Callable[[OSError], None],
+        taken: Callable[[bytes], bool] = lambda _: False,
+    ) -> None:
+        """`lost` is called with the reason when `to` fails. A line that was `taken` is not passed on.
+
+        Inside a running event loop.
+        """
+        self._pipe, self._to, self._prefix, self._lost, self._taken = pipe, to, prefix, lost, taken
         self._rest = bytearray()
         self.ended = asyncio.Event()
         os.set_blocking(pipe.fileno(), False)
         asyncio.get_running_loop().add_reader(pipe.fileno(), self._read)
 
     def stop(self) -> None:
-        """Passes on what is left, and looks no more."""
+        """Passes on the rest, and stops reading."""
         if self.ended.is_set():
             return
         asyncio.get_running_loop().remove_reader(self._pipe.fileno())
@@ -281,7 +296,7 @@ class Lines:
         self._write(lines)
 
     def _write(self, lines: Sequence[bytes | bytearray]) -> None:
-        data = memoryview(b"".join(self._prefix + line + b"\n" for line in lines))
+        data = memoryview(b"".join(self._prefix + line + b"\n" for line in lines if not self._taken(bytes(line))))
         while data:
             try:
                 data = data[os.write(self._to, data) :]

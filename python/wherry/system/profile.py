@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The path profile of this machine: the settings that follow from what `wherry probe profile` measured.
+"""The path profile of this machine: the settings that follow from the measurements of `wherry probe profile`.
 
-The agent reads the same file (`src/base/profile.hpp`); docs/profile.md says what is in it.
+The agent reads the same file (`src/base/profile.hpp`). docs/guide/profile.md describes its content.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What consumers take from a profile."""
+    """The part of a profile that its consumers use."""
 
     file: Path
     date: str
     settings: dict[str, Advice]
     more: dict[str, Any] = field(default_factory=dict)
-    """What else is in the file, unchecked: the figures that the settings come from."""
+    """The rest of the file, unchecked: the figures behind the settings."""
 
     def decimal(self, key: str, least: float, most: float) -> float | None:
-        """A setting that is a number; none: the profile does not say. Raises InvalidArgument: it is absurd."""
+        """A numeric setting. None: the profile does not have it. Raises InvalidArgument if it is absurd."""
         advice = self.settings.get(key)
         if advice is None:
             return None
@@ -63,11 +63,11 @@ class Profile:
         return value
 
     def number(self, key: str, least: int, most: int, multiple_of: int = 1) -> int | None:
-        """A setting that is a whole number; none: the profile does not say. Raises InvalidArgument: it is absurd."""
+        """A setting that is a whole number; None if the profile lacks it. Raises InvalidArgument if it is absurd."""
         advice = self.settings.get(key)
         if advice is None:
             return None
-        # What the agent's parser takes, which is less than int() does: no sign, space or underscore.
+        # Accepts the same digits as the agent's parser, which is stricter than int(): no sign, space or underscore.
         value = int(advice.value) if re.fullmatch(r"[0-9]{1,512}", advice.value) else least - 1
         if not least <= value <= most or value % multiple_of != 0:
             multiple = f", a multiple of {multiple_of}" if multiple_of > 1 else ""
@@ -78,13 +78,13 @@ class Profile:
 
 
 def machine_key() -> dict[str, Any]:
-    """What a profile is of."""
+    """The machine of a profile."""
     here = this_machine()
     return {"cpu": here.cpu, "kernel": here.kernel, "cores": here.cores}
 
 
 def default_profile_file() -> Path | None:
-    """Where the profile lies unless $WHERRY_PROFILE says otherwise. None: there is no home."""
+    """The default file of the profile, without $WHERRY_PROFILE. None if there is no home."""
     cache = os.environ.get("XDG_CACHE_HOME", "")
     if not cache.startswith("/"):
         home = os.environ.get("HOME", "")
@@ -95,15 +95,16 @@ def default_profile_file() -> Path | None:
 
 
 def load_profile(file: Path) -> Profile:
-    """This machine's. Raises FileNotFoundError; InvalidArgument: others can write it, it is another's, or none."""
+    """This machine's profile. Raises FileNotFoundError; InvalidArgument if others can write it, it belongs to another
+    machine, or it is not a profile."""
     try:
         with file.open("rb") as opened:
             status = os.fstat(opened.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise InvalidArgument(f"{file} is no file")
+                raise InvalidArgument(f"{file} is not a file")
             if status.st_uid not in (os.getuid(), 0) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
                 raise InvalidArgument(
-                    f"{file} must belong to this user or root, and nobody else may write it: chmod go-w"
+                    f"{file} must belong to this user or root, and others must not be able to write to it: chmod go-w"
                 )
             text = opened.read(MOST_BYTES + 1)
     except FileNotFoundError:
@@ -111,15 +112,15 @@ def load_profile(file: Path) -> Profile:
     except OSError as error:
         raise InvalidArgument(f"{file}: {error.strerror}") from None
     if len(text) > MOST_BYTES:
-        raise InvalidArgument(f"{file} is no path profile: it has more than {MOST_BYTES} bytes")
+        raise InvalidArgument(f"{file} is not a path profile: it has more than {MOST_BYTES} bytes")
     try:
         return _parse(_json(text), file)
     except InvalidArgument:
         raise
     except KeyError as error:
-        raise InvalidArgument(f"{file} is no path profile: it lacks {error}") from None
+        raise InvalidArgument(f"{file} is not a path profile: it lacks {error}") from None
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise InvalidArgument(f"{file} is no path profile: {error}") from None
+        raise InvalidArgument(f"{file} is not a path profile: {error}") from None
 
 
 def _whole(text: str) -> int:
@@ -133,11 +134,11 @@ def _real(text: str) -> float:
 
 
 def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text[:40]} is no number of JSON's, or too large")
+    raise ValueError(f"{text[:40]} is not a JSON number, or is too large")
 
 
 def _json(text: bytes) -> Any:
-    """What src/base/profile.cpp takes, and no more: json.loads() alone takes NaN, UTF-16 and halves of characters."""
+    """Accepts exactly what src/base/profile.cpp accepts: json.loads() also takes NaN, UTF-16 and lone surrogates."""
     if b"\0" in text:
         raise ValueError("it has a byte of 0")
     document = json.loads(text.decode("utf-8-sig"), parse_int=_whole, parse_float=_real, parse_constant=_no_number)
@@ -154,13 +155,13 @@ def _json(text: bytes) -> Any:
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or len(value.encode()) > _MOST_TEXT or _CONTROL.search(value):
-        raise ValueError(f"{str(value)[:40]!r} is no text of at most {_MOST_TEXT} bytes without control characters")
+        raise ValueError(f"{str(value)[:40]!r} is not a text of at most {_MOST_TEXT} bytes without control characters")
     return value
 
 
 def _number(value: object, most: int) -> int:
     if type(value) is not int or not 0 <= value <= most:
-        raise ValueError(f"{str(value)[:40]} is no whole number up to {most}")
+        raise ValueError(f"{str(value)[:40]} is not a whole number up to {most}")
     return value
 
 
@@ -185,7 +186,7 @@ def _parse(document: Any, file: Path) -> Profile:
     settings = {}
     for key, one in document["settings"].items():
         if not _KEY.fullmatch(key):
-            raise ValueError(f"{key[:40]!r} is no setting's name")
+            raise ValueError(f"{key[:40]!r} is not the name of a setting")
         settings[key] = Advice(_text(one["value"]), _text(one["rule"]), _text(one["why"]))
     more = {key: value for key, value in document.items() if key not in _OWN}
     return Profile(file, date, settings, more)
@@ -200,8 +201,8 @@ def write_profile(
 ) -> None:
     """Puts a profile of this machine in place, for this user alone to write.
 
-    `more`: figures, beside the settings. What is there already stays where it is this machine's: settings that `keeps`
-    chooses, and figures of other names. Raises OSError.
+    `more`: figures beside the settings. Existing settings that `keeps` selects, and figures of other names, stay if
+    they belong to this machine. Raises OSError.
     """
     try:
         there = load_profile(file)
@@ -219,14 +220,14 @@ def write_profile(
     file.parent.mkdir(parents=True, exist_ok=True)
     with replacing(file) as whole:
         whole.write_text(json.dumps(document, indent=1) + "\n")
-        whole.chmod(0o600)  # readers refuse what others may write
+        whole.chmod(0o600)  # readers refuse files that others may write
 
 
 def find_profile(warn: Callable[[str], None]) -> Profile | None:
-    """The one that $WHERRY_PROFILE names, or else the one in the default place; "off": none.
+    """The profile that $WHERRY_PROFILE names, or else the one in the default place. "off": none.
 
-    Raises InvalidArgument if a person named one that is not there or cannot be used; of one in the default place that
-    cannot be used, `warn` is told why.
+    Raises InvalidArgument if a person named a profile that is missing or cannot be used. If the one in the default
+    place cannot be used, `warn` gets the reason.
     """
     named = os.environ.get("WHERRY_PROFILE", "")
     if named == "off":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Directories in which other users cannot put files in place of ours: the rules of src/base/secure_directory.hpp."""
+"""Directories in which other users cannot replace our files: the rules of src/base/secure_directory.hpp."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _MAX_LINKS = 40
 
 
 def open_directory(path: Path, make_mode: int = 0, *, follow_last: bool = True) -> int:
-    """Opens a directory component by component, for `dir_fd` (O_PATH); the caller closes it.
+    """Opens a directory component by component, for `dir_fd` (O_PATH). The caller closes it.
 
-    Symbolic links are followed if they belong to this user or root. make_mode: missing directories are made with it; 0:
-    they are an error. Raises PermissionDenied for a link of somebody else, NotFound, InvalidArgument.
+    Symbolic links are followed if they belong to this user or root. make_mode: missing directories are made with this
+    mode; 0: they are an error. Raises PermissionDenied for a link of another user, NotFound, InvalidArgument.
     """
     rest = [name for name in reversed(str(path).split("/")) if name not in ("", ".")]
     at = os.open("/" if path.is_absolute() else ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -79,7 +79,8 @@ def open_directory(path: Path, make_mode: int = 0, *, follow_last: bool = True) 
 
 
 def _undo_umask(directory: int, mode: int) -> None:
-    """The umask may have taken away what the owner needs. Not the name, which may stand for something else by now."""
+    """Restores the owner's rights that the umask removed. It works by descriptor, because the name may denote another
+    file by now."""
     status = os.fstat(directory)
     if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and status.st_mode & mode != mode:
         os.chmod(f"/proc/self/fd/{directory}", mode)
@@ -88,11 +89,11 @@ def _undo_umask(directory: int, mode: int) -> None:
 def check_private(directory: int, path: Path, remedy: str, trusted: Collection[int] = ()) -> None:
     """Raises PermissionDenied unless only this user, root and `trusted` can put files into the open directory.
 
-    One to which others may write is good enough if it is sticky, as /tmp is: there the files must be checked, too.
+    A directory that others may write to is allowed if it is sticky, as /tmp is. Then check its files as well.
     """
     status = os.fstat(directory)
     if status.st_uid not in {os.getuid(), 0, *trusted}:
-        raise PermissionDenied(f"{path} belongs to user {status.st_uid}, who could put false files there: {remedy}")
+        raise PermissionDenied(f"{path} belongs to user {status.st_uid}, which could put false files there: {remedy}")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX:
         raise PermissionDenied(
             f"other users may write to {path} (mode {stat.S_IMODE(status.st_mode):04o}) and could put false files "
@@ -102,9 +103,9 @@ def check_private(directory: int, path: Path, remedy: str, trusted: Collection[i
 
 @contextmanager
 def secure_directory(path: Path, remedy: str = "name another directory") -> Iterator[int]:
-    """The directory, made (mode 0700) if it is missing, as `dir_fd` of the files that are opened in it.
+    """The directory, made (mode 0700) if it is missing, as `dir_fd` for files in it.
 
-    Raises PermissionDenied when somebody else could put files there.
+    Raises PermissionDenied when another user could put files there.
     """
     directory = open_directory(path, 0o700, follow_last=False)
     try:
@@ -117,11 +118,11 @@ def secure_directory(path: Path, remedy: str = "name another directory") -> Iter
 def open_own(name: str, flags: int, directory: int, path: Path, mode: int = 0o600) -> int:
     """Opens a file of this user beneath a directory that is secure; the caller closes the descriptor.
 
-    `path` is for messages. Raises PermissionDenied unless it is a regular file of this user (or root) with this one
-    name: a link could lead to any file of the caller. FileNotFoundError without O_CREAT; InvalidArgument.
+    `path` is for messages. Raises PermissionDenied unless it is a regular file of this user (or root) with only this
+    name, because a link could lead to any file of the caller. FileNotFoundError without O_CREAT; InvalidArgument.
     """
     where = path / name
-    try:  # without O_NONBLOCK a fifo would hold this process until somebody reads it
+    try:  # without O_NONBLOCK a fifo would block this process until another one reads it
         handle = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode, dir_fd=directory)
     except FileNotFoundError:
         raise
@@ -162,11 +163,11 @@ def replace_own(name: str, text: str, directory: int) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new, empty file beside `path`, which gets that name when the block ends well, and goes when it does not.
+    """A new, empty file beside `path`. It gets that name when the block succeeds, and is removed when it fails.
 
-    A link stays, and what it names is replaced. A device or a FIFO is not replaced: it gets the bytes at the end.
-    The new file's name cannot be known before: in a directory that others may write to, such as /tmp, they could put a
-    link there. Raises OSError.
+    A link stays, and its target is replaced. A device or a FIFO is not replaced. It gets the bytes at the end.
+    The new file's name is unpredictable, because in a directory that others may write to, such as /tmp, they could put
+    a link there. Raises OSError.
     """
     path = path.resolve() if path.is_symlink() else path
     if path.is_dir():

@@ -37,9 +37,9 @@ constexpr auto kLoopbackLink = 3s;  // copper negotiates for 1 to 3 s
 
 Status GigabitNic::reset() {
   WHERRY_TRY(alive());
-  // No new requests, and those that are out come to an end: a reset in between may hang the bus (82574 5.2.5.3 in the
-  // driver's words: "prevent the PCI-E bus from sticking"). DPDK e1000_mac.c e1000_disable_pcie_primary_generic: 80 ms,
-  // and then the reset all the same.
+  // The NIC makes no new requests, and outstanding ones end. A reset before that may hang the bus (82574 5.2.5.3 in the
+  // driver's words: "prevent the PCI-E bus from sticking"). DPDK e1000_mac.c e1000_disable_pcie_primary_generic waits
+  // 80 ms, and then resets in any case.
   update(registers_, kControl, 0, kMasterDisable);
   (void)wait_for(registers_, kStatus, kMasterEnabled, 0, 80ms, 100us);
   registers_.write(kInterruptClear, ~std::uint32_t{0});
@@ -52,7 +52,7 @@ Status GigabitNic::reset() {
   registers_.pause(5ms);  // no access meanwhile: DPDK e1000_82575.c e1000_reset_hw_82580
   if (!wait_for(registers_, personality_.reset_offset, personality_.reset_mask, 0, 20ms, 1ms))
     return silent("its reset does not end");
-  // Without an EEPROM the bit never comes, which DPDK takes as well.
+  // Without an EEPROM the bit is never set. DPDK accepts that as well.
   (void)wait_for(registers_, kEeprom, kAutoReadDone, kAutoReadDone, 10ms, 1ms);
   registers_.pause(after_reset());
   if (owned) (void)own_for_reset(false);
@@ -92,15 +92,15 @@ void GigabitNic::start_link(bool loopback) {
   if (loopback) {  // the MAC takes no link from the PHY, and needs a speed
     update(registers_, kControl, kMasterDisable | kSpeedMask | kReceivePause | kSendPause,
            kSetLinkUp | kFullDuplex | kForceSpeed | kForceDuplex | kSpeed1000);
-    // Some controllers receive only while the PHY says that there is a link, which takes a moment after a reset;
-    // others, and those without a cable, do without.
+    // Some controllers receive only while the PHY reports a link, which takes a moment after a reset. Others, and those
+    // without a cable, do not need it.
     (void)wait_for(registers_, kStatus, kLinkUp, kLinkUp, kLoopbackLink, 10ms);
     return;
   }
   // DPDK e1000_82575.c e1000_setup_copper_link_82575.
   update(registers_, kControl, kMasterDisable | kForceSpeed | kForceDuplex | kInvertLoss | kReceivePause | kSendPause,
          kSetLinkUp);
-  // The PHY keeps its link over a reset of the MAC, unless the kernel's driver has switched it off.
+  // The PHY keeps its link over a reset of the MAC, unless the kernel's driver has switched the PHY off.
   if (!wait_for(registers_, kStatus, kLinkUp, kLinkUp, 20ms, 1ms)) restart_phy();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Controllers of the e1000 family: one register block for device, PHY, filters and MAC; rings differ (e1000e.hpp,
-// igb.hpp). Sources: DPDK drivers/net/intel/e1000/base ("e1000_82571.c e1000_reset_hw_82571" and so on), whose register
-// names are those of the 82574, 82576, I210 and I225 datasheets.
+// Controllers of the e1000 family. They have one register block for device, PHY, filters and MAC, and their rings
+// differ (e1000e.hpp, igb.hpp). Sources: DPDK drivers/net/intel/e1000/base ("e1000_82571.c e1000_reset_hw_82571" and so
+// on). The register names are those of the 82574, 82576, I210 and I225 datasheets.
 #pragma once
 
 #include "bypass/nic/ring_nic.hpp"
@@ -17,8 +17,8 @@ class GigabitNic : public RingNic {
   [[nodiscard]] Link link() override;
 
  protected:
-  /// Rings, and what of receive and transmit control belongs to them. RCTL.RXEN and TCTL.EN are off. `receive` comes
-  /// as what is set in RCTL afterwards.
+  /// Sets up the rings, and their part of receive and transmit control. RCTL.RXEN and TCTL.EN are off. `receive`: the
+  /// bits that are set in RCTL afterwards.
   virtual Status start_rings(const NicSetup& setup, std::uint32_t& receive) = 0;
   /// Around MDIC: firmware must be asked for the PHY, or get it back. True: it agrees.
   virtual bool own_mdio(bool own) = 0;

@@ -4,8 +4,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
+#include <vector>
 
 #include "base/try.hpp"
 
@@ -24,15 +26,18 @@ constexpr std::uint32_t kResetState = 0x8800, kVector1 = 0x3800;                
 constexpr std::uint32_t kQueueOn = 1U << 31;                                     // ATQLEN.ENABLE, ARQLEN.ENABLE
 constexpr std::uint32_t kWriteBackOnItr = 1U << 30, kTwoMicroseconds = 2U << 5;  // VFINT_DYN_CTLN1: iavf_ethdev.c
 // base/iavf_adminq_cmd.h: flags of a descriptor, the operation "send to PF".
-constexpr std::uint16_t kFlagRead = 0x400, kFlagBuffer = 0x1000, kFlagNoInterrupt = 0x2000, kFlagError = 0x4;
+constexpr std::uint16_t kFlagRead = 0x400, kFlagBuffer = 0x1000, kFlagNoInterrupt = 0x2000, kFlagDone = 0x1,
+                        kFlagError = 0x4;
 constexpr std::uint16_t kSendToPf = 0x0801;
 // Places in the memory: two rings, a buffer a receive descriptor, one for sending.
 constexpr std::uint32_t kEntries = 8, kDescriptor = 32, kBuffer = 4096;
 constexpr std::size_t kSendRing = 0, kReceiveRing = 4096, kSendBuffer = 8192, kReceiveBuffers = 12'288;
 static_assert(kReceiveBuffers + kEntries * kBuffer <= kMessageMemory);
 constexpr std::uint16_t kLargeBuffer = 0x200;  // flag: more than 512 bytes
-constexpr auto kAnswerLimit = 2s;              // iavf_vchnl.c: MAX_TRY_TIMES 2000, one a millisecond
-constexpr auto kResetLimit = 2s;               // iavf_ethdev.c: IAVF_RESET_WAIT_CNT 100 of 20 ms
+/// A key that repeats after 16 bits gives both directions of a flow one hash (ring_nic.cpp has the source).
+constexpr std::array<std::uint8_t, 2> kSymmetricKey{0x6D, 0x5A};
+constexpr auto kAnswerLimit = 2s;  // iavf_vchnl.c: MAX_TRY_TIMES 2000, one a millisecond
+constexpr auto kResetLimit = 2s;   // iavf_ethdev.c: IAVF_RESET_WAIT_CNT 100 of 20 ms
 
 struct Message {
   std::uint16_t flags = 0, opcode = 0, bytes = 0, result = 0;
@@ -49,7 +54,7 @@ Status Iavf::failed(std::string_view what) const {
 Status Iavf::wait_active() {
   for (auto waited = 0ms; waited < kResetLimit; waited += 20ms) {
     const std::uint32_t state = registers_.read(kResetState);
-    // All ones for a moment is a VF in reset; for long, one that is not there.
+    // All ones for a moment: the VF is in reset. All ones for long: the VF does not exist.
     if (state != ~std::uint32_t{0}) {
       const std::uint32_t now = state & 3;
       if (now == virtchnl::kVfActive || now == virtchnl::kResetCompleted) return {};
@@ -115,7 +120,7 @@ void Iavf::post(Operation operation, ByteView bytes) {
 Status Iavf::send(Operation operation, ByteView bytes) {
   if (bytes.size() > kBuffer) return {StatusCode::kInternal, "a message to the physical function is too long"};
   post(operation, bytes);
-  // One message at a time: its buffer is free again when the head has come.
+  // One message at a time: its buffer is free again when the head has advanced.
   if (!wait_for(registers_, kSendHead, 0x3FF, send_next_, 250ms, 50us))  // IAVF_ASQ_CMD_TIMEOUT
     return failed(fmt::format("it does not take message {}", virtchnl::name_of(operation)));
   return {};
@@ -127,6 +132,7 @@ bool Iavf::try_receive(Operation& operation, std::int32_t& status, Bytes& messag
   std::atomic_thread_fence(std::memory_order_seq_cst);
   Message taken;
   std::memcpy(&taken, memory_.bytes.data() + kReceiveRing + std::size_t{receive_next_} * kDescriptor, sizeof taken);
+  if ((taken.flags & kFlagDone) == 0) return false;  // a reset has set the head back
   const std::byte* buffer = memory_.bytes.data() + kReceiveBuffers + std::size_t{receive_next_} * kBuffer;
   const std::size_t bytes = (taken.flags & kFlagError) != 0 ? 0 : std::min<std::size_t>(taken.bytes, kBuffer);
   message.assign(buffer, buffer + bytes);
@@ -141,19 +147,33 @@ bool Iavf::try_receive(Operation& operation, std::int32_t& status, Bytes& messag
 
 void Iavf::take_note(ByteView bytes) {
   const auto event = virtchnl::parse_event(bytes);
-  if (!event || event->event != virtchnl::kLinkChange) return;
+  if (!event) return;
+  if (event->event == virtchnl::kResetImpending) lose();
+  if (event->event != virtchnl::kLinkChange) return;
   const bool in_mbits = (resources_.capabilities & virtchnl::kAdvancedLinkSpeed) != 0;
   link_ = {.up = event->up, .mbits = in_mbits ? event->speed : 0};
 }
 
+void Iavf::lose() {
+  open_ = false;
+  being_reset_ = true;
+  link_ = {};
+}
+
+bool Iavf::was_reset() {
+  // A reset of the function takes the message queues with it, announced or not.
+  if (open_ && (registers_.read(kReceiveLength) & kQueueOn) == 0) lose();
+  return being_reset_;
+}
+
 Result<Bytes> Iavf::ask(Operation operation, ByteView bytes) {
-  WHERRY_TRY(send(operation, bytes));
-  for (auto waited = 0us; waited < kAnswerLimit;) {
+  if (const Status sent = was_reset() ? Status() : send(operation, bytes); !sent && !was_reset()) return sent;
+  for (auto waited = 0us; waited < kAnswerLimit && !being_reset_;) {
     Operation answered{};
     std::int32_t status = 0;
     Bytes message;
     if (!try_receive(answered, status, message)) {
-      registers_.pause(1ms);
+      if (!was_reset()) registers_.pause(1ms);
       waited += 1ms;
       continue;
     }
@@ -166,19 +186,27 @@ Result<Bytes> Iavf::ask(Operation operation, ByteView bytes) {
     return failed(fmt::format("the physical function refuses {}: virtchnl status {}{}", virtchnl::name_of(operation),
                               status,
                               status == -5    ? " (a parameter)"
+                              : status == -38 ? " (the message's length)"
                               : status == -64 ? " (not supported)"
                                               : ""));
   }
+  if (being_reset_)
+    return failed(fmt::format("the physical function reset the virtual function during {}: try again",
+                              virtchnl::name_of(operation)));
   return failed(fmt::format("the physical function does not answer {}", virtchnl::name_of(operation)));
 }
 
 Status Iavf::reset_function() {
-  // There is no answer: the reset takes the message queues with it, before the head has moved perhaps. Linux
-  // iavf_main.c iavf_reset_task sees the beginning by ARQLEN.ENABLE.
+  // There is no answer, because the reset also clears the message queues, perhaps before the head has moved.
   post(Operation::kResetVf, {});
-  open_ = false;
+  return come_back();
+}
+
+Status Iavf::come_back() {
+  open_ = being_reset_ = false;
   resources_ = {};
   link_ = {};
+  // Linux iavf_main.c iavf_reset_task detects the beginning by ARQLEN.ENABLE.
   (void)wait_for(registers_, kReceiveLength, kQueueOn, 0, 500ms, 5ms);
   registers_.pause(10ms);
   return wait_active();
@@ -188,25 +216,70 @@ Status Iavf::reset() {
   WHERRY_TRY(wait_active());
   if (!open_) WHERRY_TRY(open_queues());
   WHERRY_TRY(reset_function());  // whatever an earlier owner handed over is gone
+  return greet();
+}
+
+Status Iavf::greet() {
   WHERRY_TRY(open_queues());
   WHERRY_ASSIGN(const Bytes hello, ask(Operation::kVersion, virtchnl::version_message()));
   WHERRY_ASSIGN(const auto version, virtchnl::parse_version(hello));
   if (version.major != virtchnl::kMajor || version.minor < virtchnl::kMinor)
     return {StatusCode::kUnsupported, fmt::format("the physical function speaks virtchnl {}.{}, want {}.{}",
                                                   version.major, version.minor, virtchnl::kMajor, virtchnl::kMinor)};
-  constexpr std::uint32_t kWanted =
-      virtchnl::kOffloadL2 | virtchnl::kOffloadWriteBackOnItr | virtchnl::kAdvancedLinkSpeed;
+  constexpr std::uint32_t kWanted = virtchnl::kOffloadL2 | virtchnl::kOffloadWriteBackOnItr |
+                                    virtchnl::kOffloadRequestQueues | virtchnl::kAdvancedLinkSpeed |
+                                    virtchnl::kOffloadRssPf;
   WHERRY_ASSIGN(const Bytes answer, ask(Operation::kGetVfResources, virtchnl::resources_request(kWanted)));
   WHERRY_ASSIGN(resources_, virtchnl::parse_resources(answer));
+  return {};
+}
+
+Status Iavf::request_pairs(std::uint32_t pairs) {
+  const std::uint32_t had = resources_.queue_pairs;
+  const auto too_few = [&](std::uint32_t granted) {
+    return Status(StatusCode::kUnsupported,
+                  fmt::format("{}: {} queue pairs: the driver of the physical function grants this virtual function {}",
+                              personality_.name, pairs, granted));
+  };
+  if (!offers(virtchnl::kOffloadRequestQueues)) return too_few(had);
+  const Result<Bytes> answer = ask(Operation::kRequestQueues, virtchnl::request_queues_message(pairs));
+  if (answer) {
+    WHERRY_ASSIGN(const std::uint32_t possible, virtchnl::parse_request_queues(*answer));
+    return too_few(std::max(possible, had));
+  }
+  if (!being_reset_) return answer.status();
+  WHERRY_TRY(come_back());
+  WHERRY_TRY(greet());
+  return resources_.queue_pairs < pairs ? too_few(resources_.queue_pairs) : Status();
+}
+
+Status Iavf::spread(std::uint32_t pairs) {
+  if (!offers(virtchnl::kOffloadRssPf)) {
+    if (pairs == 1) return {};
+    return {StatusCode::kUnsupported,
+            fmt::format("{}: {} queue pairs: the physical function does not let a virtual function spread frames "
+                        "(RSS_PF)",
+                        personality_.name, pairs)};
+  }
+  // The PF may have filled the table for all queues that it granted (Linux ice_lib.c ice_vsi_cfg_rss_lut_key), so a
+  // single pair needs one, too. Which fields are hashed stays as it is: all that the NIC knows (virtchnl.h, HENA).
+  std::vector<std::uint8_t> key(resources_.key_bytes), lut(resources_.lut_entries);
+  for (std::size_t i = 0; i < key.size(); ++i) key[i] = kSymmetricKey[i % kSymmetricKey.size()];
+  for (std::size_t i = 0; i < lut.size(); ++i) lut[i] = static_cast<std::uint8_t>(i % pairs);
+  if (!key.empty()) WHERRY_TRY(ask(Operation::kConfigRssKey, virtchnl::key_message(resources_.vsi, key)));
+  if (!lut.empty()) WHERRY_TRY(ask(Operation::kConfigRssLut, virtchnl::lut_message(resources_.vsi, lut)));
   return {};
 }
 
 Status Iavf::start(const NicSetup& setup) {
   const Personality& nic = personality_;
   if (setup.loopback) return {StatusCode::kInvalidArgument, "a virtual function has no loopback"};
-  if (setup.pairs != 1)
-    return {StatusCode::kInvalidArgument,
-            fmt::format("{}: {} queue pairs: one of a virtual function is handed over", nic.name, setup.pairs)};
+  const std::uint32_t most = std::min<std::uint32_t>(kMostPairs, nic.queues);
+  if (setup.pairs < 1 || setup.pairs > most)
+    return {StatusCode::kInvalidArgument, fmt::format("{}: {} queue pairs: want 1 to {}", nic.name, setup.pairs, most)};
+  if (setup.pairs > 1 && (setup.ring_stride == 0 || setup.ring_stride % nic.ring_align != 0))
+    return {StatusCode::kInvalidArgument, fmt::format("{}: rings at a distance of {:#x}: want a multiple of {} bytes",
+                                                      nic.name, setup.ring_stride, nic.ring_align)};
   if (setup.rings.rx % nic.ring_align != 0 || setup.rings.tx % nic.ring_align != 0 ||
       setup.rings.rx_entries % nic.rx_ring_multiple != 0 || setup.rings.tx_entries % nic.tx_ring_multiple != 0 ||
       setup.rings.rx_entries < nic.ring_min || setup.rings.tx_entries < nic.ring_min ||
@@ -219,32 +292,40 @@ Status Iavf::start(const NicSetup& setup) {
   if (resources_.largest_mtu != 0 && setup.frame_bytes > resources_.largest_mtu)
     return {StatusCode::kInvalidArgument, fmt::format("{}: frames of {} bytes: the physical function allows {}",
                                                       nic.name, setup.frame_bytes, resources_.largest_mtu)};
+  if (setup.pairs > resources_.queue_pairs) WHERRY_TRY(request_pairs(setup.pairs));
   const std::uint16_t vsi = resources_.vsi;
   WHERRY_TRY(ask(Operation::kConfigVsiQueues,
                  virtchnl::queues_message({.vsi = vsi,
+                                           .pairs = static_cast<std::uint16_t>(setup.pairs),
                                            .rx_ring = setup.rings.rx,
                                            .tx_ring = setup.rings.tx,
+                                           .stride = setup.ring_stride,
                                            .rx_entries = setup.rings.rx_entries,
                                            .tx_entries = static_cast<std::uint16_t>(setup.rings.tx_entries),
                                            .slot_bytes = setup.slot_bytes,
                                            .frame_bytes = setup.frame_bytes})));
-  // Without a vector that writes back, the NIC waits for a full line of descriptors: a lone frame would not be seen.
+  // Without a vector that writes back, the NIC waits for a full line of descriptors, so a single frame would not be
+  // seen.
   if ((resources_.capabilities & virtchnl::kOffloadWriteBackOnItr) == 0)
     return {StatusCode::kUnsupported, "the physical function does not offer write-back without interrupts (WB_ON_ITR)"};
   registers_.write(kVector1, kWriteBackOnItr | kTwoMicroseconds);
-  WHERRY_TRY(ask(Operation::kConfigIrqMap, virtchnl::vector_message(vsi)));
+  // One vector writes all queues back, as DPDK maps them without interrupts (iavf_ethdev.c iavf_config_rx_queues_irqs).
+  WHERRY_TRY(ask(Operation::kConfigIrqMap, virtchnl::vector_message(vsi, setup.pairs)));
+  WHERRY_TRY(spread(setup.pairs));
   if (setup.promiscuous)
     WHERRY_TRY(
         ask(Operation::kConfigPromiscuous,
             virtchnl::promiscuous_message(vsi, virtchnl::kUnicastPromiscuous | virtchnl::kMulticastPromiscuous)));
-  return ask(Operation::kEnableQueues, virtchnl::select_message(vsi)).status();
+  pairs_ = setup.pairs;
+  // Up to 16 queues need no ENABLE_QUEUES_V2: that is for functions with more (DPDK's LARGE_NUM_QPAIRS).
+  return ask(Operation::kEnableQueues, virtchnl::select_message(vsi, setup.pairs)).status();
 }
 
 Status Iavf::stop() {
-  if (!open_) return {};
-  // Disabled, no request is under way any more; the reset forgets the rings.
-  (void)ask(Operation::kDisableQueues, virtchnl::select_message(resources_.vsi));
-  Status reset = reset_function();
+  if (!open_ && !being_reset_) return {};
+  // Once it is disabled, no request is in flight any more. The reset forgets the rings.
+  if (open_) (void)ask(Operation::kDisableQueues, virtchnl::select_message(resources_.vsi, pairs_));
+  Status reset = being_reset_ ? come_back() : reset_function();
   registers_.write(kSendLength, 0);
   registers_.write(kReceiveLength, 0);
   return reset;
@@ -255,6 +336,7 @@ Link Iavf::link() {
   std::int32_t status = 0;
   for (Bytes message; open_ && try_receive(operation, status, message);)
     if (operation == Operation::kEvent) take_note(message);
+  (void)was_reset();
   return link_;
 }
 

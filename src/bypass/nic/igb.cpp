@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// DPDK e1000/base/e1000_regs.h; of a ring, from its offset: SRRCTL, DCA_RXCTRL and DCA_TXCTRL, DVMOLR.
+// DPDK e1000/base/e1000_regs.h. Registers of a ring, as offsets: SRRCTL, DCA_RXCTRL and DCA_TXCTRL, DVMOLR.
 constexpr std::uint32_t kExtendedInterruptClear = 0x1528, kLongest = 0x5004, kSemaphore = 0x5B50, kShared = 0x5B5C,
                         kPcie = 0x5B00;
 constexpr std::uint32_t kRepeatReads = 1U << 16;  // GCR, e1000_82575.c set_pcie_completion_timeout: off
@@ -32,8 +32,8 @@ constexpr std::uint32_t kWriteBackEach = 1U << 16;  // RXDCTL.WTHRESH
 std::chrono::milliseconds Igb::after_reset() const noexcept { return 0ms; }
 
 bool Igb::own_mdio(bool own) {
-  // e1000_i210.c e1000_acquire_swfw_sync_i210: the semaphore of the register, then the PHY's bit in it. A driver that
-  // left SMBI set is gone, because we hold the function.
+  // e1000_i210.c e1000_acquire_swfw_sync_i210: the semaphore of the register, then the PHY's bit in it. We hold the
+  // function, so a driver that left SMBI set is gone.
   const std::uint32_t phy = kPhyOfPort[registers_.read(kStatus) >> 2 & 3];
   bool latched = false;
   for (int attempt = 0; attempt < 200 && !latched; ++attempt) {
@@ -51,7 +51,7 @@ bool Igb::own_mdio(bool own) {
 
 Status Igb::start_rings(const NicSetup& setup, std::uint32_t& /*receive*/) {
   registers_.write(kExtendedInterruptClear, ~std::uint32_t{0});
-  // The card takes a read for the end of a frame: none may come twice (docs/bypass-core.md).
+  // The card takes a read for the end of a frame, so no read may come twice (docs/design/bypass-core.md).
   update(registers_, kPcie, kRepeatReads, 0);
   spread(setup.pairs, kSpread);
   registers_.write(kLongest, setup.frame_bytes);

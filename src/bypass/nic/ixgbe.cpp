@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources: DPDK drivers/net/intel/ixgbe: base/ixgbe_common.c, base/ixgbe_82599.c, ixgbe_rxtx.c; register names are
+// Sources: DPDK drivers/net/intel/ixgbe: base/ixgbe_common.c, base/ixgbe_82599.c, ixgbe_rxtx.c. Register names are
 // those of the 82599 datasheet.
 #include "bypass/nic/ixgbe.hpp"
 
@@ -49,7 +49,7 @@ bool Ixgbe::quiet() {
   registers_.write(kInterruptClearMore, ~std::uint32_t{0});
   registers_.write(kInterruptClearMore + 4, ~std::uint32_t{0});
   (void)registers_.read(kInterruptCause);
-  // ixgbe_common.c ixgbe_stop_adapter_generic: all queues, whoever started them.
+  // ixgbe_common.c ixgbe_stop_adapter_generic: stops all queues, even if another driver started them.
   for (std::uint32_t queue = 0; queue < kQueues; ++queue) {
     registers_.write(personality_.tx_ring_offset + kRingControl + personality_.tx_ring_stride * queue, kFlush);
     const std::uint32_t base = queue < kFarQueue ? personality_.rx_ring_offset + personality_.rx_ring_stride * queue
@@ -63,7 +63,7 @@ bool Ixgbe::quiet() {
 }
 
 Status Ixgbe::reset_once() {
-  // A software reset leaves link and PHY as they are.
+  // A software reset does not change link and PHY.
   update(registers_, personality_.reset_offset, 0, personality_.reset_mask);
   registers_.pause(1us);
   if (!wait_for(registers_, personality_.reset_offset, personality_.reset_mask, 0, 10ms, 10us))
@@ -92,7 +92,7 @@ Status Ixgbe::start(const NicSetup& setup) {
   WHERRY_TRY(alive());
   update(registers_, kControl, kMasterDisable, 0);
   update(registers_, kExtended, 0, kNoRelaxedOrdering | kDriverLoaded);
-  // The card takes a read for the end of a frame: none may come twice (docs/bypass-core.md).
+  // The card takes a read for the end of a frame, so no read may come twice (docs/design/bypass-core.md).
   update(registers_, kPcie, kRepeatReads, 0);
   clear_filters();
   WHERRY_TRY(start_transmit(setup));
@@ -107,7 +107,7 @@ Status Ixgbe::start_transmit(const NicSetup& setup) {
   update(registers_, kMac, nic.loopback_mask | kJumbo,
          kTransmitFcs | kPad | kMacStripFcs | (jumbo ? kJumbo : 0) | (setup.loopback ? nic.loopback_mask : 0));
   update(registers_, kLongest, 0xFFFFU << 16, setup.frame_bytes << 16);
-  // One packet buffer, 64 queues; the arbiter must be off meanwhile (ixgbe_rxtx.c ixgbe_dev_mq_tx_configure).
+  // One packet buffer, 64 queues. The arbiter must be off meanwhile (ixgbe_rxtx.c ixgbe_dev_mq_tx_configure).
   update(registers_, kArbiter, 0, kArbiterOff);
   registers_.write(kManyTransmit, 0);
   update(registers_, kArbiter, kArbiterOff, 0);
@@ -132,8 +132,8 @@ Status Ixgbe::start_receive(const NicSetup& setup) {
   spread(setup.pairs, kSpread);
   update(registers_, kReceiveDma, kFirstSize, kStripFcs);
   for (std::uint32_t pair = 0; pair < setup.pairs; ++pair) WHERRY_TRY(start_receive_ring(pair, setup));
-  // Erratum of the 82599: with traffic coming in, the receiver is switched on behind a closed security block
-  // (ixgbe_82599.c ixgbe_enable_rx_dma_82599: 40 ms, and then all the same).
+  // Erratum of the 82599: while traffic comes in, the receiver is switched on behind a closed security block
+  // (ixgbe_82599.c ixgbe_enable_rx_dma_82599 waits 40 ms, and then continues in any case).
   update(registers_, kSecureReceive, 0, kSecureOff);
   (void)wait_for(registers_, kSecureStatus, kSecureReady, kSecureReady, 40ms, 10us);
   update(registers_, kReceiveControl, 0, kReceiveOn);

@@ -15,7 +15,7 @@ class Ixgbe final : public RingNic {
   [[nodiscard]] Link link() override;
 
  private:
-  /// False: requests are still out, so that the reset must be done twice.
+  /// False: requests are still outstanding, so the reset must be done twice.
   bool quiet();
   Status reset_once();
   Status start_transmit(const NicSetup& setup);

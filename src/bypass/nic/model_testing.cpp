@@ -61,7 +61,7 @@ void RegisterModel::write(std::uint32_t offset, std::uint32_t value) {
   }
   if (now_us < reset_until_) fault(fmt::format("write of {:#x} during a reset", offset));
   const std::uint32_t before = values_[offset], reserved = ~place->second.writable;
-  // A reserved bit may be written with what was read.
+  // A reserved bit may be written with the value that was read.
   if (((value ^ before) & reserved & value) != 0 && place->second.writable != 0)
     fault(fmt::format("write of {:#010x} to {:#x}: reserved bits {:#010x}", value, offset,
                       (value ^ before) & reserved & value));
@@ -178,6 +178,7 @@ bool RegisterModel::send_one() {
   if (part.kind != TxKind::kData) return true;
   ++at(0x4080);
   if (frame.size() < 60) frame.resize(60);
+  if (!looping()) on_wire(frame);
   if (looping() && !loses_loopback) receive(frame);
   return true;
 }

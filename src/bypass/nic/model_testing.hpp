@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: NICs as their datasheets describe their registers (82574, 82576 / I210, 82599), with as much behind them
-// as moves a frame in loopback. Written from the datasheets' words, not from the drivers here. What a datasheet forbids
-// is counted as a fault: a register or bit that does not exist, a ring that changes while it runs, an access during a
+// For tests: NICs with the registers of their datasheets (82574, 82576 / I210, 82599), and just enough behind them to
+// move a frame in loopback. Written from the datasheets' words, not from the drivers here. Accesses that a datasheet
+// forbids count as faults: a register or bit that does not exist, a ring that changes while it runs, an access during a
 // reset, a tail written to a queue that is off, MDIC without the semaphore.
 #pragma once
 
@@ -45,6 +45,10 @@ class RegisterModel : public Registers {
   bool cable = true;
   bool phy_off = false;         ///< as the kernel's driver leaves it
   bool loses_loopback = false;  ///< a fault of the NIC: what is sent does not come back
+  /// Of each frame that is sent outside loopback, without FCS.
+  std::function<void(const std::vector<std::byte>&)> on_wire = [](const std::vector<std::byte>&) {};
+  /// A frame from the wire, without FCS; lost if there is no descriptor. It has at most one buffer.
+  void arrive(const std::vector<std::byte>& frame) { receive(frame); }
 
   // What a test asks.
   std::vector<std::string> faults;
@@ -72,7 +76,7 @@ class RegisterModel : public Registers {
   [[nodiscard]] std::uint32_t& at(std::uint32_t offset) { return values_[offset]; }
 
   virtual void on_write(std::uint32_t offset, std::uint32_t before, std::uint32_t value) = 0;
-  /// Of registers whose value depends on time or state.
+  /// For registers whose value depends on time or state.
   virtual std::uint32_t on_read(std::uint32_t offset, std::uint32_t value) = 0;
   [[nodiscard]] virtual bool receiving() const = 0;
   [[nodiscard]] virtual bool transmitting() const = 0;

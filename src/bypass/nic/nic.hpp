@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host does to a NIC: take it, hand its rings over to the card, take them back. One class a family; the
-// numbers that differ within a family, and all that the card must know, too, come from spec/nic_personalities.toml.
+// The host's work with a NIC: it takes the NIC, hands its rings over to the card, and takes them back. There is one
+// class for each family. Numbers that differ within a family, and values that the card must also know, come from
+// spec/nic_personalities.toml.
 //
 // Order of calls: reset, start, (stop, start)*, stop. One thread. Every call may block for some 100 ms.
 // Errors: kUnavailable: the NIC does not answer, or not in time; kInvalidArgument: the setup does not fit the family.
@@ -65,11 +66,11 @@ class Nic {
   Nic& operator=(const Nic&) = delete;
   virtual ~Nic() = default;
 
-  /// From any state: no DMA and no interrupt from here on, rings and filters forgotten.
+  /// From any state: from here on no DMA and no interrupt. Rings and filters are forgotten.
   virtual Status reset() = 0;
-  /// The queue pairs run. Their tails are 0: the NIC has no descriptor until somebody writes one of them.
+  /// Starts the queue pairs. Their tails are 0, so the NIC has no descriptor until a tail is written.
   virtual Status start(const NicSetup& setup) = 0;
-  /// As reset; what firmware was told of a driver is taken back.
+  /// As reset. Also withdraws messages to firmware about a driver.
   virtual Status stop() = 0;
   virtual void write_rx_tail(std::uint32_t value) = 0;
   virtual void write_tx_tail(std::uint32_t value) = 0;
@@ -84,10 +85,10 @@ class Nic {
 
 /// "82599 SFP+"; empty: not known.
 [[nodiscard]] std::string_view model_name(std::uint16_t vendor, std::uint16_t device) noexcept;
-/// Whether make_nic() drives the family; X710 and E810 themselves are set up by their kernel driver, and driven as
+/// Whether make_nic() drives the family. X710 and E810 themselves are set up by their kernel driver, and driven as
 /// their VFs.
 [[nodiscard]] bool can_drive(const Personality& personality) noexcept;
-/// `registers` and `memory` must outlive it. kUnsupported: can_drive() is false, and the message says what to do.
+/// `registers` and `memory` must outlive it. kUnsupported: can_drive() is false, and the message gives the remedy.
 Result<std::unique_ptr<Nic>> make_nic(const Personality& personality, Registers& registers, DmaMemory memory);
 
 }  // namespace wherry::bypass

@@ -139,7 +139,7 @@ TEST_P(NicTest, StartSeveralPairs_ExpectEachRingAndFlowsSpreadEvenly) {
     EXPECT_LT(pair, several.pairs);
     EXPECT_EQ(share, 128 / several.pairs) << pair;
   }
-  // MRQC: how, and the hash of IPv4 and IPv6, with TCP and UDP.
+  // MRQC: the mode, and the hash of IPv4 and IPv6, with TCP and UDP.
   const bool ten = personality.mbits_max > 2500;
   EXPECT_EQ(model->value(0x5818), (ten ? 1U : 2U) | 0x00F3'0000);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC's registers, wherever the NIC is: behind VFIO, in QEMU, or a model in a test.
+// A NIC's registers: behind VFIO, in QEMU, or in a test's model.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ class Registers {
   virtual void pause(std::chrono::microseconds time) = 0;
 };
 
-/// Reads until `(value & mask) == wanted`. False: it was not so within `limit`.
+/// Reads until `(value & mask) == wanted`. False: this did not happen within `limit`.
 inline bool wait_for(Registers& registers, std::uint32_t offset, std::uint32_t mask, std::uint32_t wanted,
                      std::chrono::microseconds limit, std::chrono::microseconds step) {
   for (std::chrono::microseconds waited{0};; waited += step) {

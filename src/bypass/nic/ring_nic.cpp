@@ -18,11 +18,12 @@ constexpr std::uint32_t kStatus = 0x0008, kReceiveAddress = 0x5400, kMulticastTa
                         kGoodSent = 0x4080;
 constexpr std::uint32_t kReceiveAddresses = 16, kMulticastWords = 128;
 constexpr std::uint32_t kAddressValid = 1U << 31;  // RAH.AV
-// And, in all that can spread over more than two queues: RXCSUM, MRQC, RETA, RSSRK (E1000_RETA, IXGBE_RETA, ...).
+// The same for families that can spread over more than two queues: RXCSUM, MRQC, RETA, RSSRK (E1000_RETA, IXGBE_RETA,
+// ...).
 constexpr std::uint32_t kReceiveChecksum = 0x5000, kManyReceive = 0x5818, kIndirection = 0x5C00, kHashKey = 0x5C80;
 constexpr std::uint32_t kHashInDescriptor = 1U << 13;  // RXCSUM.PCSD: the packet checksum excludes RSS (ixgbe_rxtx.c)
 constexpr std::uint32_t kIndirections = 128, kKeyWords = 10;
-/// MRQC: IPv4 and IPv6, each by itself, with TCP and with UDP. Fragments of a datagram have no ports: they may go to
+/// MRQC: IPv4 and IPv6, each by itself, with TCP and with UDP. Fragments of a datagram have no ports, so they may go to
 /// another pair than the others.
 constexpr std::uint32_t kHashedFields = 1U << 16 | 1U << 17 | 1U << 20 | 1U << 21 | 1U << 22 | 1U << 23;
 /// A key that repeats after 16 bits gives both directions of a flow one hash: S. Woo, K. Park, Scalable TCP Session

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the families have in common whose rings are registers: base, length, head, tail and control of a ring lie at the
-// same distances in all of them (spec/nic_personalities.toml, rx_ring_offset).
+// The common part of families whose rings are registers. Base, length, head, tail and control of a ring have the same
+// distances in all of them (spec/nic_personalities.toml, rx_ring_offset).
 #pragma once
 
 #include "bypass/nic/nic.hpp"
@@ -31,18 +31,18 @@ class RingNic : public Nic {
   [[nodiscard]] virtual std::uint32_t most_pairs() const noexcept;
   /// Receive side scaling over `pairs`, or its end; `enable` is how MRQC says it.
   void spread(std::uint32_t pairs, std::uint32_t enable);
-  /// kInvalidArgument: bases, lengths or sizes that the family does not take, each by name.
+  /// kInvalidArgument: bases, lengths or sizes that the family does not take. Each is named.
   [[nodiscard]] Status check(const NicSetup& setup) const;
-  /// Base, length, head and tail; the queue must be off.
+  /// Base, length, head and tail. The queue must be off.
   void write_ring(std::uint32_t offset, std::uint64_t base, std::uint32_t bytes);
-  /// Off, and seen to be.
+  /// Switches the ring off, and waits until it reads as off.
   [[nodiscard]] Status disable_ring(std::uint32_t offset, std::string_view what);
-  /// On with `control`, and seen to be.
+  /// Switches the ring on with `control`, and waits until it reads as on.
   [[nodiscard]] Status enable_ring(std::uint32_t offset, std::uint32_t control, std::string_view what);
-  /// Receive address 0, as the NIC has loaded it; all other filters are emptied.
+  /// Receive address 0, as the NIC has loaded it. Empties all other filters.
   [[nodiscard]] Status read_mac();
   void clear_filters();
-  /// kUnavailable: all ones, so that it was removed, or its link is down.
+  /// kUnavailable: all ones, so the NIC was removed, or its link is down.
   [[nodiscard]] Status alive();
   [[nodiscard]] Status silent(std::string_view what) const;
 

@@ -9,6 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const wherry::ByteView message(reinterpret_cast<const std::byte*>(data), size);
   (void)virtchnl::parse_version(message);
   (void)virtchnl::parse_event(message);
+  (void)virtchnl::parse_request_queues(message);
   const auto resources = virtchnl::parse_resources(message);
   if (resources && (size < 36 || resources->queue_pairs == 0)) std::abort();
   return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a command says to programs (--json): one object, whatever comes of the command, and always begun alike.
+// A command's output for programs (--json): one object for every outcome, with the same first fields.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ struct Outcome {
 
 /// The exit status in words: "none", "failed", "wrong_command_line", or the name of a Cause.
 [[nodiscard]] std::string_view cause_of(int status) noexcept;
-/// `command`, `exit_status`, `cause`, `error` (null: none): docs/bypass-host.md, "For programs".
+/// `command`, `exit_status`, `cause`, `error` (null: none): docs/guide/bypass-host.md, "For programs".
 [[nodiscard]] nlohmann::ordered_json answer_of(const Outcome& outcome);
 
 }  // namespace wherry::bypass

@@ -20,10 +20,11 @@ constexpr std::uint64_t kMessageAddress = 0x10'0000;  // where the search for ro
 constexpr auto kTailLimit = 200ms;                    // for the card's first write of a tail: it takes microseconds
 
 constexpr const char* kNoOtherWay =
-    "There is no other way on this machine yet: without traffic between NIC and card, the rings would have to lie in "
-    "the host's memory, which the card's core cannot read or write.";
+    "This program has no other way yet. Rings in the host's memory do without traffic between NIC and card, but need a "
+    "card with the DMA engine beside the core, and a host that works for each frame: they are simulated only "
+    "(docs/design/bypass-host-rings.md).";
 
-/// With these nothing can go on; the others are a detour.
+/// These causes are fatal. The others mean a detour.
 bool is_fatal(Cause cause) { return cause != Cause::kNoCommonPort && cause != Cause::kAcsRedirect; }
 
 }  // namespace
@@ -123,7 +124,7 @@ Status BringUp::open_vfio() {
       report_.finding = {Cause::kReservedAddress, mapped.message(), ""};
     return mapped;
   };
-  // At its bus address: a switch routes it directly, and where ACS redirects it the IOMMU translates it to itself.
+  // At its bus address: a switch routes it directly, and if ACS redirects it, the IOMMU translates it to itself.
   WHERRY_TRY(map(kCardIndex, kWindowBar, card->bars[kWindowBar].on_bus));
   return map(kNicIndex, 0, nic->bars[0].on_bus);
 }
@@ -162,7 +163,7 @@ Status BringUp::fly() {
         fmt::format("No data was moved before: a NIC of the family {} has no loopback.", nic_->personality().name));
     return {};
   }
-  // A process that was killed leaves the core running, and a pair that runs keeps everybody out of its slots.
+  // A killed process leaves the core running, and a running pair blocks access to its slots.
   if (auto core = Card::open(*access_); core && core->running()) WHERRY_TRY(core->stop());
   const std::uint64_t window = tree_.find(options_.card)->bars[kWindowBar].on_bus;
   report_.preflight = run_preflight(*nic_, *access_, {.window = window, .seed = options_.seed});
@@ -226,7 +227,8 @@ Status BringUp::end() {
     keep(functions_->stop());
     functions_.reset();
   }
-  // The card stops to ask before the NIC stops to answer; then nobody can reach the other, and both go back.
+  // The card stops sending requests before the NIC stops answering. Then neither can reach the other, and both are
+  // given back.
   if (started_) {
     started_ = false;
     keep(card_->stop());

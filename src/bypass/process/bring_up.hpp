@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `wherry bypass up`: from two functions with their kernel drivers to a card that drives the NIC, and back.
 //
-// Each step is undone in reverse when a later one fails, when the process is told to stop, and at the end. What a
-// killed process leaves is in RecordStore; the kernel itself ends DMA and mappings then.
+// Each step is undone in reverse when a later one fails, when the process is told to stop, and at the end. RecordStore
+// has the remains of a killed process. The kernel itself ends DMA and mappings then.
 #pragma once
 
 #include <atomic>
@@ -38,7 +38,7 @@ struct UpOptions {
 struct UpParts {
   pci::Kernel& kernel;
   RecordStore records;
-  /// NIC and card behind the container; the Vfio lives longer than both.
+  /// NIC and card behind the container. The Vfio lives longer than both.
   std::function<std::unique_ptr<Registers>(const pci::VfioDevice&)> registers;
   std::function<std::unique_ptr<CardAccess>(const pci::VfioDevice&)> card;
 };
@@ -55,7 +55,8 @@ struct UpReport {
 
 class BringUp {
  public:
-  /// Ends early, with everything undone, once `stop` is true: kCancelled. The report is filled as far as it came.
+  /// Ends early, with everything undone, once `stop` is true: kCancelled. The report is filled as far as the process
+  /// came.
   static Result<std::unique_ptr<BringUp>> begin(UpParts parts, const pci::PciTree& tree, const UpOptions& options,
                                                 const std::atomic<bool>& stop, UpReport& report);
   /// As begin(), but ends after the pre-flight test: `wherry bypass probe --move`.
@@ -65,8 +66,8 @@ class BringUp {
   BringUp& operator=(const BringUp&) = delete;
   ~BringUp();
 
-  /// Stops the card and the NIC, and gives both back. What cannot be given back is in the status, and stays in the
-  /// record.
+  /// Stops the card and the NIC, and gives both back. The status names functions that cannot be given back; they stay
+  /// in the record.
   Status end();
   [[nodiscard]] Card& card() noexcept { return *card_; }
   [[nodiscard]] Nic& nic() noexcept { return *nic_; }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "bypass/nic/model_testing.hpp"
+#include "bypass/nic/pf_model_testing.hpp"
 #include "bypass/process/card_testing.hpp"
 #include "pci/kernel_testing.hpp"
 
@@ -20,6 +21,7 @@ using pci::testing_support::kNicRegisters;
 using pci::testing_support::Machine;
 using testing_support::CardModel;
 using testing_support::ModelCardAccess;
+using testing_support::PfModel;
 using testing_support::TenGigabitModel;
 
 constexpr auto kNicName = "0000:03:00.0", kCardName = "0000:04:00.0";
@@ -38,7 +40,24 @@ class TimedRegisters final : public Registers {
   Registers& model_;
 };
 
-/// A machine with an 82599 and a card, a kernel with VFIO, and what the two do on the bus.
+/// A NIC, whose registers `model` has, and the card.
+template <typename Model>
+void add_devices(FakeKernel& kernel, const char* driver, Model& model) {
+  DeviceModel nic{.name = kNicName, .group = 10, .kernel_driver = driver};
+  nic.bars[0] = {.bytes = 0x8'0000,
+                 .read = [&model](std::uint64_t offset) { return model.read(static_cast<std::uint32_t>(offset)); },
+                 .write = [&model](std::uint64_t offset,
+                                   std::uint32_t value) { model.write(static_cast<std::uint32_t>(offset), value); }};
+  nic.config = pci::testing_support::ConfigBytes(256).express(0, 0x2810).text();
+  DeviceModel card{.name = kCardName, .group = 11, .kernel_driver = ""};
+  card.bars[0] = {.bytes = 0x1'0000, .read = {}, .write = {}};
+  card.bars[2] = {.bytes = 16 << 20, .read = {}, .write = {}};
+  card.config = nic.config;
+  kernel.add(nic);
+  kernel.add(card);
+}
+
+/// A machine with an 82599 and a card, a kernel with VFIO, and the accesses of both on the bus.
 struct Bench {
   Machine machine;
   std::unique_ptr<FakeKernel> kernel;
@@ -55,20 +74,8 @@ struct Bench {
     machine.build();
     run = *TemporaryDirectory::create("bypass");
     kernel = std::make_unique<FakeKernel>(machine.sysfs);
-    DeviceModel nic_device{.name = kNicName, .group = 10, .kernel_driver = "ixgbe"};
-    nic_device.bars[0] = {
-        .bytes = 0x8'0000,
-        .read = [this](std::uint64_t offset) { return nic.read(static_cast<std::uint32_t>(offset)); },
-        .write = [this](std::uint64_t offset,
-                        std::uint32_t value) { nic.write(static_cast<std::uint32_t>(offset), value); }};
-    nic_device.config = pci::testing_support::ConfigBytes(256).express(0, 0x2810).text();
-    DeviceModel card_device{.name = kCardName, .group = 11, .kernel_driver = ""};
-    card_device.bars[0] = {.bytes = 0x1'0000, .read = {}, .write = {}};
-    card_device.bars[2] = {.bytes = 16 << 20, .read = {}, .write = {}};
-    card_device.config = nic_device.config;
-    kernel->add(nic_device);
-    kernel->add(card_device);
-    // A DMA reaches what is mapped, if the device may master the bus.
+    add_devices(*kernel, "ixgbe", nic);
+    // A DMA reaches mapped memory if the device may master the bus.
     nic.bus.read = [this](std::uint64_t from, std::span<std::byte> into) {
       return reaches_window(from, into.size()) && card.read_window(from - kCardWindow, into);
     };
@@ -173,6 +180,114 @@ TEST(BringUp, SeveralPairs_ExpectEachAtItsRingsAndTails) {
     EXPECT_TRUE((*up)->end());
   }
   for (std::uint32_t pair = 0; pair < 4; ++pair) EXPECT_FALSE(bench.card.running(pair)) << pair;
+  bench.expect_given_back();
+}
+
+/// A machine whose NIC is a virtual function of an E810, and a card of 8 queue pairs.
+struct VirtualBench {
+  Machine machine;
+  std::unique_ptr<FakeKernel> kernel;
+  PfModel pf;
+  CardModel card;
+  std::atomic<bool> stop{false};
+  UpOptions options;
+  UpReport report;
+  TemporaryDirectory run;
+
+  VirtualBench() {
+    machine.nic_device = 0x1889;
+    machine.nic_driver = "iavf";
+    machine.build();
+    run = *TemporaryDirectory::create("bypass");
+    kernel = std::make_unique<FakeKernel>(machine.sysfs);
+    add_devices(*kernel, "iavf", pf);
+    kernel->on_map = [this](std::uint64_t address, std::span<std::byte> memory) {
+      pf.address = address;
+      pf.memory = memory;
+    };
+    card.pairs = 8;
+    card.post = [this](std::uint64_t to, std::uint32_t value) {
+      if (kernel->device(kCardName).bus_master) pf.write(static_cast<std::uint32_t>(to - kNicRegisters), value);
+    };
+    options = {.nic = at(kNicName), .card = at(kCardName), .sysfs = machine.sysfs.text()};
+  }
+  Result<std::unique_ptr<BringUp>> begin() {
+    auto tree = pci::PciTree::read(machine.sysfs.text());
+    EXPECT_TRUE(tree);
+    tree_ = std::make_unique<pci::PciTree>(*std::move(tree));
+    UpParts parts{
+        .kernel = *kernel,
+        .records = RecordStore(run.path().string()),
+        .registers = [this](const pci::VfioDevice& device) { return std::make_unique<TimedRegisters>(device, pf); },
+        .card =
+            [this](const pci::VfioDevice& /*device*/) {
+              return std::make_unique<ModelCardAccess>(card,
+                                                       [this](std::chrono::microseconds time) { pf.pause(time); });
+            }};
+    return BringUp::begin(std::move(parts), *tree_, options, stop, report);
+  }
+  void expect_given_back() {
+    EXPECT_EQ(kernel->link_name(machine.sysfs.text() + "/bus/pci/devices/" + kNicName + "/driver"), "iavf");
+    EXPECT_EQ(kernel->open_files(), 0U);
+    EXPECT_TRUE(kernel->mappings().empty());
+    EXPECT_FALSE(pf.moves());
+    EXPECT_FALSE(card.running());
+    EXPECT_TRUE(RecordStore(run.path().string()).all().empty());
+    for (const std::string& fault : pf.faults) ADD_FAILURE() << fault;
+    for (const std::string& refusal : pf.refusals) ADD_FAILURE() << "refused: " << refusal;
+  }
+  std::unique_ptr<pci::PciTree> tree_;
+};
+
+TEST(BringUp, VirtualFunctionWithSeveralPairs_ExpectEachAtItsRingsAndTails) {
+  VirtualBench bench;
+  bench.pf.available = 8;  // of which 4 are granted before it asks
+  bench.options.pairs = 8;
+  {
+    auto up = bench.begin();
+    ASSERT_TRUE(up) << up.status().message();
+    ASSERT_EQ(bench.pf.queues.size(), 8U);
+    for (std::uint32_t pair = 0; pair < 8; ++pair) {
+      const PfModel::Queue& queue = bench.pf.queues[pair];
+      EXPECT_TRUE(queue.rx_on && queue.tx_on) << pair;
+      EXPECT_EQ(queue.rx_ring, kCardWindow + 0x2'0000 * pair);
+      EXPECT_EQ(queue.tx_ring, kCardWindow + 0x2'0000 * pair + 0x1'0000);
+      EXPECT_EQ(bench.pf.values[0x2000 + 4 * pair], 255U) << pair;
+      EXPECT_TRUE(bench.card.running(pair)) << pair;
+      EXPECT_EQ(bench.card.value(reg::tx_tail_low_offset(pair)), kNicRegisters + 4 * pair);
+    }
+    EXPECT_TRUE((*up)->end());
+  }
+  bench.expect_given_back();
+}
+
+TEST(BringUp, VirtualFunctionWithFewerPairsThanAsked_ExpectThePfsNumberAndEverythingGivenBack) {
+  VirtualBench bench;
+  bench.options.pairs = 8;
+  const auto up = bench.begin();
+  ASSERT_FALSE(up);
+  EXPECT_EQ(up.status().code(), StatusCode::kUnsupported);
+  EXPECT_NE(up.status().message().find("grants this virtual function 4"), std::string::npos) << up.status().message();
+  bench.expect_given_back();
+}
+
+TEST(BringUp, VirtualFunctionThatItsPfResets_ExpectEverythingGivenBack) {
+  for (const std::uint32_t operation : {6U, 24U, 8U}) {
+    VirtualBench bench;
+    bench.options.pairs = 4;
+    bench.pf.reset_at = operation;
+    EXPECT_FALSE(bench.begin());
+    bench.expect_given_back();
+  }
+  VirtualBench bench;  // while the card drives it
+  bench.options.pairs = 4;
+  {
+    auto up = bench.begin();
+    ASSERT_TRUE(up) << up.status().message();
+    bench.pf.reset_function();
+    const Status ended = (*up)->end();
+    EXPECT_TRUE(ended) << ended.message();
+  }
   bench.expect_given_back();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a card as spec/bypass_registers.toml describes its registers, with slots that are memory while the pair is
-// stopped, and the one thing that a NIC sees of it at once: when a queue pair starts, the receive tail is written.
+// For tests: a card with the registers of spec/bypass_registers.toml. Slots are memory while the pair is stopped. When
+// a queue pair starts, the receive tail is written, because a NIC sees that at once.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class CardModel {
   bool has_generator = true;
   std::uint32_t functions_version = 1 << 16;
   std::optional<std::uint32_t> stuck;  ///< a register that reads as 0 whatever is written
-  /// Reads of filter_state until the filter's table is built; what is built is `filter`.
+  /// Reads of filter_state until the filter's table is built. The built table is `filter`.
   unsigned builds = 0;
   std::vector<std::uint32_t> filter;  ///< filter_match and filter_mask, as they were when control said so
   /// Its writes to the bus.
@@ -87,7 +87,7 @@ class CardModel {
   }
 
  private:
-  // docs/bypass-functions-registers.md, by offset: the map that the code under test does not use.
+  // docs/reference/bypass-functions-registers.md, by offset: the map that the code under test does not use.
   static constexpr std::uint32_t kFunctions = 0x8000;
   std::uint32_t read_function(std::uint32_t offset) {
     if (!has_functions) return 0;

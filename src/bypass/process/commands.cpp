@@ -32,7 +32,7 @@ void say(const std::string& text) { error_line(text); }
 
 int status_of(const Status& status) { return status.code() == StatusCode::kInvalidArgument ? kWrongCall : kFailed; }
 
-/// Says why, to people and, if asked for, to programs: what the command found is not known.
+/// Prints the reason for people and, if requested, for programs. The command's findings are not known.
 int fail(const CommandOptions& options, std::string_view command, int status, const std::string& sentence) {
   if (options.json) print_answer(answer_of({.command = command, .status = status, .error = sentence}));
   say(fmt::format("wherry-bypass: {}", sentence));
@@ -43,14 +43,14 @@ int fail(const CommandOptions& options, std::string_view command, const Status& 
   return fail(options, command, status_of(status), status.message());
 }
 
-/// The machine, and the NIC and the card of it that are meant.
+/// The machine, and its selected NIC and card.
 struct Chosen {
   pci::PciTree tree;
   Candidates candidates;
   pci::BusAddress nic{}, card{};
 };
 
-/// A NIC that was named and that is none of ours. kNotFound.
+/// A named NIC that is not one of ours. kNotFound.
 Status known_nic(const pci::PciTree& tree, const Result<pci::BusAddress>& nic) {
   if (!nic) return nic.status();
   const pci::PciFunction* function = tree.find(*nic);
@@ -58,7 +58,7 @@ Status known_nic(const pci::PciTree& tree, const Result<pci::BusAddress>& nic) {
   return {StatusCode::kNotFound, fmt::format("{} is not a NIC that bypass knows", nic->text())};
 }
 
-/// Or an exit status, when the reason has been printed.
+/// Or an exit status, after the reason was printed.
 std::variant<Chosen, int> choose_pair(const CommandOptions& options, std::string_view command) {
   auto tree = pci::PciTree::read(options.sysfs);
   if (!tree) return fail(options, command, static_cast<int>(Cause::kNoHardware), tree.status().message());
@@ -81,7 +81,7 @@ std::variant<Chosen, int> choose_pair(const CommandOptions& options, std::string
   return outcome.status;
 }
 
-/// Of a card that drives a NIC. `error`: why the counters are not there; null: they are.
+/// The state of a card that drives a NIC. `error`: why the counters are missing; null: they are present.
 ordered_json driven_by(BringUp& up) {
   const Link link = up.nic().link();
   ordered_json driven{{"nic", up.options().nic.text()},
@@ -155,7 +155,7 @@ int finish(const CommandOptions& options, std::string_view command, const pci::P
   return outcome.status;
 }
 
-/// What the process that drives a record's NIC says; if it says nothing, `error` tells why, and helps.
+/// The answer of the process that drives a record's NIC. If there is none, `error` gives the reason and the remedy.
 ordered_json ask(const Record& record, const RecordStore& store) {
   ordered_json driven{
       {"nic", record.nic.text()}, {"card", record.card.text()}, {"pid", record.pid}, {"error", nullptr}};
@@ -176,7 +176,7 @@ ordered_json ask(const Record& record, const RecordStore& store) {
   return driven;
 }
 
-/// Ends the process that drives a record's NIC, and mends what it has left. Sentences on what was mended.
+/// Ends the process that drives a record's NIC, and repairs what it has left. Returns sentences about the repairs.
 Result<std::vector<std::string>> give_back(const Record& record, const RecordStore& store,
                                            const pci::Binding& binding) {
   if (RecordStore::alive(record)) {

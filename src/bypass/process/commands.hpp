@@ -19,7 +19,7 @@ struct FunctionWords {
   std::uint16_t udp_port = FunctionSetup{}.udp_port;
   std::uint32_t bytes = GeneratorSetup{}.bytes, interval = GeneratorSetup{}.interval, count = 0;
 };
-/// None, if none is named. kInvalidArgument: something in it is wrong, or missing.
+/// None if no function is named. kInvalidArgument: a part of it is wrong or missing.
 Result<std::optional<FunctionSetup>> function_of(const FunctionWords& words, bool in_place);
 
 struct CommandOptions {

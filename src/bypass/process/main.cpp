@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
   using namespace wherry::bypass;
   wherry::keep_owners_rights();
   CLI::App app{
-      "wherry-bypass: hands a NIC's rings to an FPGA card, and takes them back (docs/bypass-host.md).\n\n"
+      "wherry-bypass: hands a NIC's rings to an FPGA card, and takes them back (docs/guide/bypass-host.md).\n\n"
       "  wherry-bypass probe                     what is here, and what is in the way\n"
       "  wherry-bypass up                        the card drives the NIC, until Ctrl-C\n"
       "  wherry-bypass status\n"
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
   up->add_flag("--allow-detour", options.up.allow_detour,
                "go on although traffic passes the root complex, if the pre-flight test finds that it arrives");
   FunctionWords& function = options.function;
-  up->add_option("--function", function.name, "what the card does with frames: docs/bypass-functions.md")
+  up->add_option("--function", function.name, "what the card does with frames: docs/design/bypass-functions.md")
       ->check(CLI::IsMember(function_names()));
   up->add_option("--ip", function.ip, "of echo: the IPv4 address that it answers for");
   up->add_option("--udp-port", function.udp_port, "of echo")->capture_default_str();

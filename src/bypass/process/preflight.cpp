@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Places in the slots of queue pair 0: four of them, and it has sixteen or more.
+// Places in the slots of queue pair 0. It uses four of them, and the pair has sixteen or more.
 constexpr std::uint32_t kEntries = 64;  // the shortest ring that all NICs take, of 16-byte descriptors
 constexpr std::uint32_t kRxRing = kSlots, kTxRing = kRxRing + kSlotBytes, kSlotA = kTxRing + kSlotBytes,
                         kSlotB = kSlotA + kSlotBytes;
@@ -67,7 +67,7 @@ class Preflight {
     return {};
   }
 
-  /// What the host writes it must read: else nothing below proves anything.
+  /// The host must read back what it writes, otherwise the tests below prove nothing.
   Status check_memory() {
     std::array<std::byte, 64> written{}, read{};
     fill(written);
@@ -118,7 +118,7 @@ class Preflight {
     Frame padded = frame;
     padded.resize(rounded(bytes));
     WHERRY_TRY(card_.write_window(from, padded));
-    // Where the frame goes lies its complement: nothing that was there can pass for it.
+    // The destination is filled with the frame's complement, so old content cannot pass for the frame.
     Frame before = padded;
     for (std::byte& byte : before) byte = ~byte;
     WHERRY_TRY(card_.write_window(to, before));
@@ -187,7 +187,7 @@ class Preflight {
 
   void judge_silence(const Frame& frame, const Frame& found, bool sent, std::uint32_t at) {
     const Progress progress = nic_.progress();
-    // The payload may be there without its descriptor: the same writes, but shorter ones.
+    // The payload may have arrived without its descriptor, which is a shorter write of the same kind.
     const bool data = std::ranges::equal(frame, std::span(found).first(frame.size()));
     const std::uint32_t before = report_.there + report_.back;
     if (!sent && progress.sent <= before) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The test that moves data: frames from one place of the card's memory to another, through the NIC in loopback. It
-// asks nothing of the card but memory, its slots while their queue pair is stopped: the rings lie there, too, and the
-// host reads them.
+// The test that moves data: frames go from one place of the card's memory to another, through the NIC in loopback. Of
+// the card it needs only memory, its slots while their queue pair is stopped. The rings also lie there, and the host
+// reads them.
 //
-// Reads and writes are told apart, since root complexes are known that pass writes and drop reads without an error, and
-// one that answers reads with other bytes.
+// Reads and writes are reported separately. Some root complexes pass writes and drop reads without an error, and one
+// answers reads with other bytes.
 #pragma once
 
 #include <cstdint>

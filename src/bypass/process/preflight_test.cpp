@@ -87,7 +87,7 @@ TEST(Preflight, AnswerReadsOfPayloadWithOnes_ExpectReadsDead) {
 }
 
 TEST(Preflight, AnswerAllReadsWithOnes_ExpectReadsDead) {
-  // A descriptor of ones is none that a NIC sends.
+  // No NIC sends a descriptor of ones.
   Bench bench;
   bench.ones = bench.all_ones = true;
   const PreflightReport report = bench.run();

@@ -101,7 +101,8 @@ Status RecordStore::write(const Record& record) const {
   const std::string name = record.nic.text() + ".json", fresh = name + ".new", text = record_text(record);
   ::unlinkat(directory.get(), fresh.c_str(), 0);
   const Fd file(::openat(directory.get(), fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  // Before anything is taken it must be on the disk, or in /run at least: a killed process cannot say it later.
+  // The record must be on the disk, or at least in /run, before anything is taken, because a killed process cannot
+  // write it later.
   if (!file || ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
       ::fsync(file.get()) != 0 || ::renameat(directory.get(), fresh.c_str(), directory.get(), name.c_str()) != 0)
     return {StatusCode::kUnavailable,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The running process does nothing but hold what VFIO gave it; asked at its socket, it says what card and NIC count.
+// The running process only holds what VFIO gave it. On request at its socket, it reports the counters of card and NIC.
 #pragma once
 
 #include <atomic>
@@ -11,12 +11,12 @@
 
 namespace wherry::bypass {
 
-/// Listens at a Unix socket, and writes `answer()` to each who connects. Sleeps in between, until a signal sets `stop`
-/// (base/program.hpp). Blocks.
+/// Listens at a Unix socket, and writes `answer()` to each process that connects. Sleeps in between, until a signal
+/// sets `stop` (base/program.hpp). Blocks.
 Status serve_status(const std::string& socket, const std::function<std::string()>& answer,
                     const std::atomic<bool>& stop);
-/// What the process there answers. kUnavailable: nobody listens; kDeadlineExceeded: it runs, and does not answer, since
-/// it was stopped (SIGSTOP) say.
+/// The answer of the process there. kUnavailable: no process listens; kDeadlineExceeded: it runs and does not answer,
+/// for example because it was stopped (SIGSTOP).
 Result<std::string> ask_status(const std::string& socket, std::chrono::milliseconds limit);
 
 }  // namespace wherry::bypass

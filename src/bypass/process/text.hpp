@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the commands say: lines for people, JSON for programs.
+// The output of the commands: lines for people, JSON for programs.
 #pragma once
 
 #include <optional>
@@ -12,15 +12,15 @@
 
 namespace wherry::bypass {
 
-/// NICs that we know and what may be a card. A card is a function of `card_vendor` whose BAR 2 can be a window.
+/// NICs that we know, and possible cards. A card is a function of `card_vendor` whose BAR 2 can be a window.
 struct Candidates {
   std::vector<const pci::PciFunction*> nics, cards;
 };
 inline constexpr std::uint16_t kXilinx = 0x10EE;
 Candidates find_candidates(const pci::PciTree& tree);
 
-/// The NIC or card that was named, or the only one there is. kNotFound: there is none, or not what was named;
-/// kInvalidArgument: several, or a name that is not an address.
+/// The named NIC or card, or the only one. kNotFound: there is none, or not the named one; kInvalidArgument: there are
+/// several, or the name is not an address.
 Result<pci::BusAddress> choose(const pci::PciTree& tree, const std::vector<const pci::PciFunction*>& candidates,
                                const std::string& named, const std::string& what);
 
@@ -30,10 +30,10 @@ std::string describe(const pci::PciFunction& function);
 std::string candidates_text(const pci::PciTree& tree, const Candidates& candidates);
 std::string path_text(const pci::PciTree& tree, const PathReport& report);
 std::string preflight_text(const PreflightReport& report);
-/// For programs: the answer, and what was found. `report`: nullptr, if it did not come to one.
+/// For programs: the answer, and the findings. `report`: nullptr if there is none.
 nlohmann::ordered_json report_json(const Outcome& outcome, const pci::PciTree& tree, const Candidates& candidates,
                                    const UpReport* report);
-/// The exit status of a report: its finding, or that of its path that decides; 0.
+/// The exit status of a report: its own finding, else the decisive finding of its path, else 0.
 Finding verdict(const UpReport& report);
 
 }  // namespace wherry::bypass

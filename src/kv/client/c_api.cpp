@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI of kv: thin functions on Client, which check what C cannot say.
+// The C ABI of kv: thin functions on Client, which check conditions that C cannot express.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public client: a ClientCore on a ClientPort, be that a UDP socket or AF_XDP, with the clock of this machine; and,
-// if a keeper grants its lanes, the connection to that keeper.
+// The public client: a ClientCore on a ClientPort (a UDP socket or AF_XDP), with the clock of this machine. If a keeper
+// grants its lanes, it also has the connection to that keeper.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ struct Client::Impl final : Completions, private ForkWatch {
     if (session && core.in_flight() == 0) session->close();
   }
 
-  /// Which client owns the lanes, as far as the keeper says.
+  /// Follows which lanes the client owns, by what the keeper says.
   void look_after_lanes(Cycles now) {
     session->turn(now);
     if (!session->held(now)) {
@@ -73,13 +73,15 @@ struct Client::Impl final : Completions, private ForkWatch {
     if (!disputing) core.protest(now);
   }
 
-  /// As if nothing was under way: what the parent posted is the parent's. The keeper sees when the parent goes.
+  /// As if no operation was in flight, because the parent's operations belong to the parent. The keeper notices when
+  /// the parent ends.
   void in_child() noexcept override {
     inherited = true;
     if (session) detach_descriptor(session->fd());
   }
 
-  /// In the core, an operation's tag is its index here. It outlives the core's operation, until it was polled.
+  /// In the core, an operation's tag is its index here. The operation here lives longer than the core's, until it was
+  /// polled.
   void on_complete(const Completion& completion) override {
     const auto i = static_cast<std::uint32_t>(completion.tag);
     Posted& posted = posts[i];
@@ -96,7 +98,7 @@ struct Client::Impl final : Completions, private ForkWatch {
   }
   std::byte* value_of(std::uint32_t i) noexcept { return values.get() + std::size_t{i} * kMaxValueBytes; }
 
-  /// Takes in and sends out what there is. Returns the time at which it began.
+  /// Receives and sends as much as possible. Returns the time at which it began.
   Cycles progress() {
     constexpr int kBatches = 8;          // then others get their turn
     constexpr std::size_t kNoMore = 16;  // fewer than a system call takes
@@ -129,13 +131,13 @@ struct Client::Impl final : Completions, private ForkWatch {
     }
   }
 
-  /// A session is looked after while something is in flight, or wants to be.
+  /// A session is served while an operation is in flight, or waits to be.
   [[nodiscard]] Cycles next_wake() const noexcept {
     const bool waits = session && (core.in_flight() > 0 || !core.has_lanes());
     return waits ? std::min(core.next_wake(), session->next_time()) : core.next_wake();
   }
 
-  /// Until something arrives, or for so long.
+  /// Sleeps until a message arrives, or for that long.
   void sleep(Cycles time) const noexcept {
     std::array p{pollfd{port->fd(), POLLIN, 0}, session ? session->awaited() : pollfd{-1, POLLIN, 0}};
     wait_for(p, time);
@@ -212,7 +214,8 @@ struct Client::Impl final : Completions, private ForkWatch {
   Waiting waiting;
   bool inherited = false;  ///< this process is a fork of the one that connected
   Cycles default_deadline = 0;
-  /// Those in flight or finished, those whose values may still be read after a poll, and that of the blocking calls.
+  /// Operations in flight or finished, operations whose values may still be read after a poll, and the operation of the
+  /// blocking calls.
   std::uint32_t operations, blocking;
   std::vector<Posted> posts;
   std::unique_ptr<std::byte[]> values;

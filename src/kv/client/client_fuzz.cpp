@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Anything that nodes may send while operations are outstanding: no crash, nothing completes that was not submitted,
-// and nothing twice. The input is a program: submit, answer what was sent (with a part of the answer changed), send
-// bytes as they are, let time pass.
+// Arbitrary messages from nodes while operations are outstanding: there is no crash, no completion without a
+// submission, and no second completion. The input is a program: submit, answer a sent message (with a part of the
+// answer changed), send bytes unchanged, let time pass.
 #include <algorithm>
 #include <cstdlib>
 #include <map>

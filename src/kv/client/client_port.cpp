@@ -50,13 +50,13 @@ Result<std::unique_ptr<ClientPort>> meet(Result<P> port, UdpPort reserved, std::
   WHERRY_TRY(port);
   for (const Endpoint& node : nodes)
     if (node.port != 0) WHERRY_TRY(port->keep_neighbour(node.ip));
-  // A node that is down has none: it may come later.
+  // A node that is down has no MAC. It may come later.
   for (const Deadline patience(std::chrono::milliseconds(100)); !port->refresh(boot_ns()) && !patience.passed();)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return std::unique_ptr<ClientPort>(new XdpClientPort<P>(*std::move(port), std::move(reserved)));
 }
 
-/// The one that all of them have.
+/// The common address of all of them.
 Result<std::uint32_t> address_of(std::span<const XdpInterface> interfaces) {
   auto first = find_address(interfaces.front().name);
   for (const XdpInterface& one : interfaces.subspan(1)) {
@@ -66,7 +66,7 @@ Result<std::uint32_t> address_of(std::span<const XdpInterface> interfaces) {
     if (*address == *first) continue;
     return wherry::Status(
         StatusCode::kInvalidArgument,
-        fmt::format("xdp: {} has the address {}, and {} has {}: give them the same, as docs/kv-xdp.md says",
+        fmt::format("xdp: {} has the address {}, and {} has {}: give them the same, as docs/guide/kv-xdp.md says",
                     interfaces.front().name, ip_to_string(*first), one.name, ip_to_string(*address)));
   }
   return first;

@@ -102,7 +102,7 @@ bool ClientCore::submit(const Request& request, Cycles now) {
   Lane& l = lanes_[lane];
   l.op = i;
   if (l.state == LaneState::ready) {
-    // Nobody grants these lanes: somebody else may have begun to use this one meanwhile.
+    // No keeper grants these lanes, so another client may have begun to use this one meanwhile.
     if (!options_.granted && !options_.trust_lanes && now > l.used + options_.lane_recheck) l.fresh = 0;
     op.request = l.next++;
     send_try(i, leader_of(op.key), now);
@@ -176,7 +176,7 @@ void ClientCore::send_try(Index i, std::uint8_t node, Cycles now) {
   send(node, header, ByteView(value_of(op.lane)).first(op.length));
 }
 
-/// At once; but two nodes that name each other must not keep the client busy.
+/// At once, unless two nodes name each other: these must not keep the client busy.
 void ClientCore::send_soon(Index i, std::uint8_t node, Cycles now) {
   Op& op = ops_[i];
   if (op.hops >= kMaxHops) {
@@ -215,10 +215,10 @@ void ClientCore::on_timer(Index i, Cycles now) {
   op.hops = 0;
   op.timeout = std::min(op.timeout * options_.timeout_factor, options_.timeout_cap);
   if (op.timeouts < 255) ++op.timeouts;
-  // A node drops what is older than its record: then somebody else writes through this lane.
+  // A node drops requests that are older than its record, so another client may write through this lane.
   if (!read && op.sent && present(op.node)) ask_lane(op.lane, op.node);
-  // A read is as well asked elsewhere. A write: the frame may be lost or the leader dead; another node knows a new
-  // leader.
+  // A read may be asked at another node as well. For a write, the frame may be lost or the leader dead. Another node
+  // knows a new leader.
   const std::uint8_t leader = leader_of(op.key);
   const bool same = !read && op.timeouts % 2 == 1 && (usable(leader) || op.node != leader);
   send_try(i, same ? leader : after(op.node), now);

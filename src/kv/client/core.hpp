@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client's half of docs/kv-protocol.md, without sockets, threads or a clock: it is given the time and what arrives,
-// and hands out what to send and what has ended.
+// A client's half of docs/design/kv-protocol.md, without sockets, threads or a clock. Its caller passes it the time and
+// received messages. It returns messages to send and completed operations.
 //
 // Where the protocol leaves a choice:
-// - One epoch is kept, not one for each slot: the newest that any reply carried. The leader is kept for each slot, and
-//   learnt from replies of that epoch only. A client that heard nothing for 32768 epochs takes the true one for an old
-//   one: it must be made anew.
-// - A lane starts as soon as every node has answered for it, be it `not_serving`, or one has answered with a record
-//   and `lane_grace` has passed. A write of it goes to a node only once that node has answered for the lane: refusals
-//   are recorded by leaders alone, and a silent one may know a newer request. If it does, a write that was not sent yet
-//   takes a newer number; one that was is given up (Outcome::kUnknown), as the node might take it for another.
+// - One epoch is kept, not one for each slot: the newest epoch in any reply. The leader is kept for each slot, and
+//   learnt only from replies of that epoch. A client that heard nothing for 32768 epochs takes the true epoch for an
+//   old one, and must be created anew.
+// - A lane starts as soon as every node has answered for it (even with `not_serving`), or one has answered with a
+//   record and `lane_grace` has passed. A write of it goes to a node only once that node has answered for the lane,
+//   because only leaders record refusals, and a silent leader may know a newer request. If it does, a write that was
+//   not sent yet takes a newer number. A write that was sent is given up (Outcome::kUnknown), as the node might take it
+//   for another one.
 // - A lane starts `kLaneGap` and a random number beyond the newest record, so that two clients that start on one lane
 // at
 //   the same moment do not choose the same numbers.
-// - A lane that somebody else uses shows as a record newer than this client's latest write. The client asks for the
-//   record when a write is not answered, and, of a lane that was not granted by a keeper, before the first write after
-//   a pause. It then gives the lane up (Outcome::kLaneTaken), and writes a mark into it that has no effect but is newer
-//   than the other's numbers, so that the other one finds the same. Granted lanes: only when protest() is called.
-// - A reply that says to ask again counts only if it comes from the node that was asked last: so repeated replies do
-//   not multiply requests.
-// - Any reply to a read is believed that carries its tag: it was made after the read began, by a node with a lease.
+// - If another client uses a lane, the lane's record is newer than this client's latest write. The client asks for the
+//   record when a write is not answered. If no keeper granted the lane, it also asks before the first write after a
+//   pause. It then gives the lane up (Outcome::kLaneTaken). It writes a mark into the lane that has no effect but is
+//   newer than the other client's numbers, so that the other client notices as well. For granted lanes it does so only
+//   when protest() is called.
+// - A reply that says to ask again counts only if it comes from the node that was asked last, so that repeated replies
+//   do not multiply requests.
+// - A reply to a read is accepted if it carries the read's tag, because a node with a lease made it after the read
+//   began.
 #pragma once
 
 #include <array>
@@ -62,8 +65,8 @@ class ClientCore {
     Cycles first_pause = kMillisecond / 50;
     Cycles pause_cap = 2 * kMillisecond;
     Cycles probe_every = 1000 * kMillisecond;
-    /// A lane begins up to so many numbers beyond the gap. Half of all numbers are "newer": a frame that the network
-    /// kept while about 2^31 / lane_spread clients began on its lane, in one epoch, would be new again.
+    /// A lane begins up to this many numbers beyond the gap. Half of all numbers are "newer". If about 2^31 /
+    /// lane_spread clients began on its lane in one epoch, a frame that the network kept meanwhile would be new again.
     std::uint32_t lane_spread = 1U << 22;
     Cycles lane_recheck = 100 * kMillisecond;  ///< idle for so long, a lane's record is asked for before a write
     bool granted = false;                      ///< lanes are a keeper's grant: give_lanes() hands them over
@@ -81,35 +84,35 @@ class ClientCore {
     Cycles deadline = 0;        ///< a time, not a duration; 0: as in the options
   };
 
-  /// Both must outlive it. Allocates what it needs; nothing later does.
+  /// Both must outlive it. It allocates its memory here, and none later.
   ClientCore(const Options& options, Output& output, Completions& completions);
 
   /// Asks for the first lanes' records and for the nearest node. Without it the first operations do.
   void start(Cycles now);
-  /// False: would block (as many operations as the options allow, or every lane has a write); nothing happened.
+  /// False: would block (as many operations as the options allow, or every lane has a write), and nothing happened.
   [[nodiscard]] bool submit(const Request& request, Cycles now);
   void on_message(const Endpoint& from, const Message& message, Cycles now);
-  /// Of granted lanes: from now on they are options.lanes lanes from `first_lane` on. No write may be in flight.
+  /// For granted lanes: from now on they are options.lanes lanes from `first_lane` on. No write may be in flight.
   void give_lanes(std::uint16_t first_lane, Cycles now);
   /// The grant is over. Writes in flight end (kUnknown, or kNoAnswer if never sent), and others would block.
   void lose_lanes();
   [[nodiscard]] bool has_lanes() const noexcept { return has_lanes_; }
   [[nodiscard]] std::uint16_t first_lane() const noexcept { return options_.first_lane; }
-  /// Granted lanes were found in somebody else's use, and the keeper was not asked yet whose they are.
+  /// Another client uses granted lanes, and the keeper was not yet asked who owns them.
   [[nodiscard]] bool disputes() const noexcept { return disputed_; }
-  /// They are this client's: the other one shall notice, too.
+  /// The lanes belong to this client, so the other client must notice.
   void protest(Cycles now);
-  /// Does what is due. When to call again at the latest: always later than `now`.
+  /// Does the work that is due. Returns the latest time of the next call, which is always later than `now`.
   Cycles tick(Cycles now);
   [[nodiscard]] Cycles next_wake() const noexcept { return timers_.next(); }
 
-  /// Whether some node has answered as one that serves, and, if there are lanes, one of them is ready.
+  /// Whether a serving node has answered and, if there are lanes, one of them is ready.
   [[nodiscard]] bool ready() const noexcept {
     return heard_ && ((has_lanes_ && ready_lanes_ > 0) || options_.lanes == 0);
   }
   /// The cluster keeps no record for any of the lanes: no write can ever be sent.
   [[nodiscard]] bool all_lanes_bad() const noexcept { return options_.lanes > 0 && bad_lanes_ == options_.lanes; }
-  /// Lanes that somebody else uses.
+  /// Lanes that another client uses.
   [[nodiscard]] std::uint32_t taken_lanes() const noexcept { return taken_lanes_; }
   [[nodiscard]] std::size_t in_flight() const noexcept { return options_.operations - free_count_; }
   [[nodiscard]] std::uint16_t epoch() const noexcept { return epoch_; }

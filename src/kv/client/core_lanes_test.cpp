@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ClientCore: lanes that somebody else uses, and lanes that a keeper grants (docs/kv-protocol.md, section 7).
+// ClientCore: lanes that another client uses, and lanes that a keeper grants (docs/design/kv-protocol.md, section 7).
 #include <gtest/gtest.h>
 
 #include <map>
@@ -83,7 +83,7 @@ ClientCore::Options one_lane() {
   return o;
 }
 
-/// Both write in turn; what was acknowledged, and how each client heard that it is not alone.
+/// Both clients write in turn. The test notes acknowledged writes, and how each client learned that it is not alone.
 struct Turns {
   std::set<std::uint64_t> acknowledged;
   std::array<int, 2> told{};
@@ -129,9 +129,10 @@ TEST(KvClientLanes, OtherClientWroteWhileIdle_ExpectToldBeforeAnythingIsSent) {
   EXPECT_EQ(pair.put(0, 3), Outcome::kLaneTaken);
   EXPECT_FALSE(pair.store.table[3].present);
   EXPECT_EQ(pair.clients[0].core->taken_lanes(), 1U);
-  // No lane is left: at once, and again.
+  // No lane is left, so the call fails at once, also a second time.
   EXPECT_EQ(pair.put(0, 4), Outcome::kLaneTaken);
-  // The mark of the first is newer than what the second has: it is told, too, whatever key it writes.
+  // The first client's mark is newer than the second client's numbers. So the second is also told, for any key that it
+  // writes.
   EXPECT_EQ(pair.put(1, 5), Outcome::kLaneTaken);
 }
 
@@ -207,7 +208,7 @@ TEST(KvClientLanes, GrantedLanes_ExpectWritesToWaitForThem) {
   const Sent write = rig.take();
   EXPECT_EQ(write.header.client, 1500);
   EXPECT_EQ(write.header.request, 7 + 65536U);
-  // The grant is over: nobody knows what became of the write, and the next one waits.
+  // The grant is over. The outcome of the write is unknown, and the next write waits.
   rig.core->lose_lanes();
   EXPECT_EQ(rig.take_end().outcome, Outcome::kUnknown);
   EXPECT_FALSE(rig.put(2, "y"));

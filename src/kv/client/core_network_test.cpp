@@ -14,7 +14,8 @@
 namespace wherry::kv {
 namespace {
 
-/// A few clients that all add to the same counters with put_if; what they believe to have added must be there.
+/// A few clients that all add to the same counters with put_if. The counters must contain every addition that a client
+/// believes to have made.
 class Network {
  public:
   Network(std::uint64_t seed, double loss, double repeat) : random_(seed), loss_(loss), repeat_(repeat), store_(3) {}
@@ -108,7 +109,7 @@ class Network {
     auto reply = store_.handle(node, {header, value});
     if (!reply) return;
     carry([this, client, node, r = *reply] {
-      // A client that started anew may get what was meant for the one before, as with the same address.
+      // A client that started anew may get messages for its predecessor, as with the same address.
       if (std::ranges::find(clients, client) != clients.end())
         client->core->on_message({.ip = node + 1U, .port = 1}, r.message(), now_);
     });

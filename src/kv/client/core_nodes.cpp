@@ -64,8 +64,8 @@ std::uint8_t ClientCore::reader_for(std::uint64_t key) noexcept {
   return usable(nearest_) ? nearest_ : after(turn_);
 }
 
-/// A ping to everybody: the first that answers is the nearest, and who was silent may be back. Until a serving node was
-/// heard, it comes again as requests do, only later each time: a client may be there before the nodes serve.
+/// Sends a ping to all nodes. The first that answers is the nearest, and a silent node may be back. Until a serving
+/// node has answered, pings repeat as requests do, only more slowly, because a client may start before the nodes serve.
 void ClientCore::probe(Cycles now) {
   ++probe_tag_;
   probe_open_ = true;

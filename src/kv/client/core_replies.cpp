@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What replies mean. Nothing that arrives is believed further than it answers something that was asked.
+// Handles replies. A message is accepted only as far as it answers a request.
 #include "kv/client/core.hpp"
 #include "kv/serial.hpp"
 
@@ -145,7 +145,7 @@ void ClientCore::on_write_done(std::uint8_t from, const Message& message, Cycles
   if (status == Status::not_serving) {
     send_soon(i, leader != from ? leader : after(from), now);
   } else if (news || (stale && op.epoch != epoch_) || (same_epoch && status == Status::not_leader && leader != from)) {
-    // To a newer epoch's leader, whatever else it says: it was said to an older epoch's try.
+    // Goes to a newer epoch's leader, whatever else the reply says, because it answered an older epoch's try.
     send_soon(i, leader, now);
   } else if ((stale && !same_epoch) ||  // the node has not entered our epoch yet
              (same_epoch && (status == Status::busy || status == Status::not_leader))) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of ClientCore: nodes whose every answer is written down in the test.
+// For tests of ClientCore: nodes whose every answer the test defines.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ClientCore: what it reports, how its lanes start and are numbered, which replies it takes, what it has room for.
+// ClientCore: its reports, the start and numbers of its lanes, the replies that it accepts, and its limits.
 #include "kv/client/core.hpp"
 
 #include <gtest/gtest.h>

@@ -9,7 +9,8 @@ namespace {
 constexpr Cycles kLook = 20 * kMillisecond;      ///< between looks at a connection that says nothing
 constexpr Cycles kAgain = 50 * kMillisecond;     ///< after a connection was refused or lost
 constexpr Cycles kConnect = 500 * kMillisecond;  ///< for a peer to accept one
-/// For an answer; twice as long after each keeper that gave none, up to kMostPatience, until one does.
+/// Time to wait for an answer. It doubles after each keeper that gave none, up to kMostPatience, until a keeper
+/// answers.
 constexpr Cycles kPatience = 1000 * kMillisecond;
 constexpr Cycles kMostPatience = 8000 * kMillisecond;
 
@@ -69,7 +70,8 @@ void LaneSession::open(Cycles now) {
   ask_at_ = 0;
   if (questions_++ == 0) heard_ = now;
   sent_ = now;
-  // What it had longer ago may be another client's, of which a keeper that has just started knows nothing yet.
+  // Lanes that it had longer ago may belong to another client, and a keeper that has just started does not know that
+  // yet.
   wish_.resume = granted_.session != 0 && (granted_here_ || now < verified_ + granted_.ttl / 2);
   wish_.first = granted_.first;
   wish_.grant = granted_.grant;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client's connection to the keeper, which grants it lanes for as long as the connection lives and a while longer.
-// Without threads: turn() does what is due, and never waits for a peer (a name is resolved in it).
+// A client's connection to the keeper, which grants it lanes for as long as the connection lives and some time longer.
+// It has no threads. turn() does the work that is due, and never waits for a peer (except to resolve a name).
 //
-// When the connection ends, the session goes on for half of what the keeper allows, and asks meanwhile, this keeper or
-// another one, for the same lanes. After that they may be another client's, and it asks for any.
+// When the connection ends, the session continues for half of the keeper's limit. In that time it asks this keeper or
+// another one for the same lanes. After that they may belong to another client, so it asks for any lanes.
 //
-// A connection alone does not show that its keeper lives: the kernel acknowledges what a stopped process never reads,
-// and another keeper may be elected meanwhile. So the session asks again each quarter of what the keeper allows, and
-// ends a connection on which a question stays unanswered. A session that got no turn for so long asks in its next one,
-// and holds its lanes meanwhile.
+// A connection alone does not show that its keeper is alive. The kernel acknowledges data that a stopped process never
+// reads, and another keeper may be elected meanwhile. So the session asks again after each quarter of the keeper's
+// limit, and ends a connection on which a question stays unanswered. A session that got no turn for that long asks in
+// its next turn, and holds its lanes meanwhile.
 #pragma once
 
 #include <poll.h>
@@ -32,7 +32,7 @@ class LaneSession {
   ~LaneSession() = default;
 
   void turn(Cycles now);
-  /// When to call turn() next; earlier if there is news on fd().
+  /// The time of the next call of turn(). Call it earlier if fd() has news.
   [[nodiscard]] Cycles next_time() const noexcept { return next_; }
   void hurry() noexcept { next_ = 0; }
   [[nodiscard]] int fd() const noexcept { return connecting_ ? connecting_.get() : lines_.fd(); }
@@ -41,22 +41,23 @@ class LaneSession {
     return connecting_ ? pollfd{connecting_.get(), POLLOUT, 0} : lines_.awaited();
   }
 
-  /// The lanes are this client's: first_lane(), and those behind it.
+  /// The lanes belong to this client: first_lane(), and the lanes behind it.
   [[nodiscard]] bool held(Cycles now) const noexcept {
     return granted_.session != 0 && now < verified_ + granted_.ttl / 2;
   }
   [[nodiscard]] std::uint16_t first_lane() const noexcept { return static_cast<std::uint16_t>(granted_.first); }
   [[nodiscard]] const std::array<Endpoint, kMaxNodes>& nodes() const noexcept { return granted_.nodes; }
-  /// Asks the keeper once more whether they are; until it has said so, confirmed() is false.
+  /// Asks the keeper once more whether the lanes still belong to this client. Until the keeper has said so, confirmed()
+  /// is false.
   void ask(Cycles now);
   [[nodiscard]] bool confirmed() const noexcept { return confirmed_; }
-  /// Why the keeper granted none, last; empty: it did not say.
+  /// The keeper's latest reason for granting no lanes. Empty: it gave none.
   [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
-  /// That was because too few were free.
+  /// The reason was that too few lanes were free.
   [[nodiscard]] bool exhausted() const noexcept { return exhausted_; }
-  /// It will be so whenever the keeper is asked: a wrong cluster's name, or more lanes than there are.
+  /// Every later question will get the same refusal: a wrong cluster's name, or more lanes than exist.
   [[nodiscard]] bool refused() const noexcept { return refused_; }
-  /// Nothing of it is in flight: the keeper need not wait until the lanes may go to another client.
+  /// No write of it is in flight, so the keeper need not wait before it grants the lanes to another client.
   void close();
 
  private:
@@ -68,7 +69,8 @@ class LaneSession {
   void lose(Cycles now);
 
   std::vector<HostPort> keepers_;
-  /// Where the keepers are, whoever calls turn() later: a client may have been made inside of an `up --xdp`.
+  /// The namespace of the keepers, for any thread that calls turn() later: a client may have been created inside an
+  /// `up --xdp`.
   NetworkNamespace network_ = NetworkNamespace::current();
   std::size_t turn_of_ = 0;
   OpenLanes wish_;

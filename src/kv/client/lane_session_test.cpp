@@ -36,7 +36,7 @@ namespace {
 std::atomic<std::int64_t> slept_s{0};
 }
 
-/// The C library's, of a machine that slept meanwhile for so long: CLOCK_MONOTONIC stands still then.
+/// The C library's clock, on a machine that slept for that long. CLOCK_MONOTONIC stops during sleep.
 extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
   const auto result = static_cast<int>(::syscall(SYS_clock_gettime, clock, time));
   if (result == 0 && clock == CLOCK_BOOTTIME) time->tv_sec += slept_s;
@@ -108,7 +108,7 @@ TEST(KvLaneGrants, FewLanesEachBetweenManyThatWent_ExpectRoomForManyAgain) {
   EXPECT_EQ(grants.granted(), 124U);
 }
 
-/// Whatever came and went: what is free in all but the peaks of few and of many lanes is free in a row.
+/// For any sequence of grants: lanes that are free in all but the peaks of few and of many lanes lie in a row.
 TEST(KvLaneGrants, ClientsThatComeAndGoAtRandom_ExpectManyGrantedWhileThePeaksLeaveRoom) {
   std::mt19937 random(7);
   LaneGrants grants(0, 3072, 100, 0);
@@ -316,12 +316,13 @@ TEST_F(KvLaneSession, KeeperGone_ExpectTheLanesToBeNoLongerHeld) {
   ASSERT_TRUE(held(a));
   keeper_.reset();
   ASSERT_TRUE(until([&] { return !a.held(now_); }));
-  // Until the keeper is back. By then they may have been another client's, so that it asks for any.
+  // Waits until the keeper is back. By then another client may have had the lanes, so it asks for any.
   start_keeper(port_);
   ASSERT_TRUE(held(a));
 }
 
-/// As one that is stopped by SIGSTOP: the kernel accepts and acknowledges everything, and nobody answers.
+/// Behaves like a keeper that SIGSTOP stopped: the kernel accepts and acknowledges everything, and the keeper never
+/// answers.
 TEST_F(KvLaneSession, ElectedKeeperHangs_ExpectLanesOfTheNextOneAndNeverThoseOfTwoClientsAtOnce) {
   keeper_.reset();
   std::filesystem::remove(directory_.file("keeper.json"));
@@ -369,7 +370,7 @@ TEST_F(KvLaneSession, NoTurnForLong_ExpectTheSameLanesAndTheKeeperAskedAgain) {
   EXPECT_EQ(a.first_lane(), first);
 }
 
-/// A client that slept, and one that was granted its lanes meanwhile, when the keeper starts again.
+/// A client that slept, and a client that was granted its lanes meanwhile, when the keeper starts again.
 TEST_F(KvLaneSession, KeeperStartsAgainAndAClientOfLongAgoComesFirst_ExpectLanesBackAtTheirHolders) {
   LaneSession& stale = session(48);
   ASSERT_TRUE(held(stale));
@@ -390,7 +391,7 @@ TEST_F(KvLaneSession, KeeperStartsAgainAndAClientOfLongAgoComesFirst_ExpectLanes
   EXPECT_FALSE(stale.held(now_));
   sessions_.splice(sessions_.end(), asleep_);
   ASSERT_TRUE(until([&] { return holder.confirmed() || !holder.held(now_); }));
-  // On a machine that stands still for longer than half of the time, it has given them up itself.
+  // If the machine pauses for longer than half of the time, the client has given up the lanes itself.
   if (holder.held(now_)) {
     EXPECT_EQ(holder.first_lane(), first);
     EXPECT_FALSE(stale.held(now_));
@@ -437,7 +438,7 @@ TEST_F(KvLaneSession, MachineSleepsForLongerThanLanesLast_ExpectTheClientToWrite
   slept_s = 0;
 }
 
-/// A store behind sockets, a keeper that grants its 48 lanes, and clients that have all of them.
+/// A store behind sockets, a keeper that grants its 48 lanes, and clients that use all of them.
 class KvGrantedLanes : public KvLaneSession {
  protected:
   void SetUp() override {
@@ -513,7 +514,7 @@ TEST_F(KvGrantedLanes, ParentIsKilledAndItsChildLives_ExpectTheLanesGrantedAgain
   EXPECT_TRUE(until([&] { return next.held(now_); }, kPatience));
 }
 
-/// For what can never be granted nobody waits: here it would be for an hour.
+/// No call waits for lanes that can never be granted. Here it would wait for an hour.
 TEST_F(KvLaneSession, WhatCanNeverBeGranted_ExpectConnectToSaySoAtOnce) {
   const auto code = [&](const std::string& cluster, std::uint32_t lanes) {
     const std::string file = directory_.file("cluster.toml");

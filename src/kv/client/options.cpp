@@ -103,7 +103,7 @@ Result<ClientPlan> plan_client(const ClientOptions& options) {
     return invalid_option("nodes: none given; name the cluster file, the nodes, or the keeper, which knows them");
   if (granted && keepers.empty()) {
     return invalid_option(
-        "lanes: nobody grants them; name the cluster file or the keepers, or static lanes with first_lane, "
+        "lanes: no keeper grants them; name the cluster file or the keepers, or static lanes with first_lane, "
         "which no other client uses, or say lanes = 0 to read only");
   }
   for (const std::string& text : keepers) {

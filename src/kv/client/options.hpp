@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What a client's options mean, once the cluster file is read and names are resolved.
+// SPDX-License-Identifier: Apache-2.0 A client's options after reading the cluster file and resolving names.
 #pragma once
 
 #include <algorithm>

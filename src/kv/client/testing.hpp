@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of clients: a store that answers as a cluster would, without being one. All its nodes look at one table, so
-// whatever goes wrong is the client's doing.
+// For tests of clients: a store that answers like a cluster, but is not one. All its nodes use one table, so every
+// error is the client's.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ class ReferenceStore {
     return static_cast<std::uint8_t>((slot_of(hash_of(key)) + shift) % nodes);
   }
 
-  /// What node `me` answers; nothing, if it drops the request.
+  /// The answer of node `me`. Nothing if it drops the request.
   std::optional<Reply> handle(std::uint8_t me, const Message& in) {
     const Kv& h = in.header;
     Reply out{h, {}};

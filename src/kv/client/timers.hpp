@@ -9,8 +9,8 @@
 
 namespace wherry::kv {
 
-/// When each of n things wants to be woken, the earliest first: a binary heap that knows where each of them is.
-/// Allocates when it is made, never after.
+/// A binary heap of wake times for n items, earliest first. It knows each item's place. Allocates only when it is
+/// created.
 class TimerHeap {
  public:
   explicit TimerHeap(std::size_t things) : at_(things, kNever), position_(things, kOut) { heap_.reserve(things); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: the reference store behind real sockets on the loopback, with a network that is as bad as asked.
+// For tests: the reference store behind real sockets on the loopback, with a network that is as bad as the test asks.
 #pragma once
 
 #include <arpa/inet.h>

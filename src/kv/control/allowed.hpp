@@ -28,9 +28,9 @@ inline std::vector<Subnet> local_subnets() {
 }
 
 /// A node answers the members, and the clients that the cluster file names. If the file names none: the subnets of this
-/// machine that have a member in them; if there are none, the 256 addresses around each member. The loopback is
-/// answered only if a member is there: a frame from the network can have such a source, and neither AF_XDP nor hardware
-/// has a kernel that drops it.
+/// machine that contain a member. If there are none: the 256 addresses around each member. The loopback is answered
+/// only if a member is there. A frame from the network can have such a source, and neither AF_XDP nor hardware has a
+/// kernel that drops it.
 inline Subnets allowed_sources(const ClusterFile& cluster, const std::vector<Subnet>& local) {
   Subnets allowed;
   constexpr Subnet kLoopback{.ip = 0x7f000000, .mask = 0xff000000};

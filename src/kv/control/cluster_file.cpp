@@ -33,7 +33,7 @@ class Table {
     else
       value = static_cast<std::uint32_t>(integer->get());
   }
-  /// The node that the text came from, for fail(); nullptr if there is none.
+  /// The node of the text, for fail(). nullptr if there is none.
   const toml::node* text(const char* key, std::string& value, bool required = false) {
     const toml::node* node = find(key, required);
     if (node == nullptr) return nullptr;
@@ -98,7 +98,7 @@ class Table {
   wherry::Status status_;
 };
 
-/// A numeric IPv4 address and a port: nodes are told of each other in registers, and registers resolve no names.
+/// A numeric IPv4 address and a port. Nodes learn each other's addresses from registers, which cannot hold names.
 bool parse_udp(const std::string& text, Endpoint& endpoint) {
   const auto parsed = parse_host_port(text);
   in_addr address{};

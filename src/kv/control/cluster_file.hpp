@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The file that says what a kv cluster is made of; every node, keeper and client of it reads the same.
+// SPDX-License-Identifier: Apache-2.0 The file that describes a kv cluster. Its nodes, keepers and clients all read the
+// same file.
 //
 //   [cluster]
 //   name = "lab"              bucket_bits = 21          lanes = 4096               static_lanes = 1024
@@ -58,13 +58,13 @@ struct ClusterFile {
   std::array<ClusterNode, kMaxNodes> nodes;
 };
 
-/// kInvalidArgument names file, line, what is wrong and what is wanted.
+/// kInvalidArgument names the file, the line, the error and the expected value.
 Result<ClusterFile> parse_cluster_file(const std::string& text, const std::string& origin);
 Result<ClusterFile> load_cluster_file(const std::string& path);
 
-/// After so long without a word from its keeper a node asks another one: a second, or more if leases and pings are
-/// slow, so that a keeper that only waits for its turn on a busy machine is not given up. By then the node's lease is
-/// over.
+/// If a node hears nothing from its keeper for that long, it asks another one. The time is a second, or more if leases
+/// and pings are slow, so that a node does not give up a keeper that only waits for its turn on a busy machine. By then
+/// the node's lease is over.
 [[nodiscard]] Cycles keeper_silence(const ClusterFile& file) noexcept;
 
 /// Mode static: epoch 1, all nodes serve, slot s is led by the (s mod n)-th. Leases never end.

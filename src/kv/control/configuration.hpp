@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// What an epoch means: who is a member, who serves, who leads which slot (docs/kv-protocol.md, section 2).
+// SPDX-License-Identifier: Apache-2.0 The content of an epoch: the members, the serving nodes, and the leader of each
+// slot (docs/design/kv-protocol.md, section 2).
 #pragma once
 
 #include <array>
@@ -12,10 +12,10 @@
 
 namespace wherry::kv {
 
-/// Of a lease, or of a mandate in etcd, one part in so many is not used: clocks differ.
+/// One such part of a lease, or of a mandate in etcd, is not used, because clocks differ.
 inline constexpr std::uint64_t kLeaseMargin = 6;
 
-/// When members acknowledge a write (docs/kv-protocol.md, section 11).
+/// When members acknowledge a write (docs/design/kv-protocol.md, section 11).
 enum class AckPolicy : std::uint8_t { store, accept, mixed };
 
 using Leaders = std::array<std::uint8_t, kSlots>;
@@ -27,9 +27,9 @@ struct Configuration {
   std::uint32_t bucket_bits = 8;
   Leaders leaders{};
   std::array<Endpoint, kMaxNodes> peers{};
-  /// Boot number of each member, so that a node never enters an epoch that was meant for what it was before a restart.
-  /// Of a node that is not a member, the last one that it was a member with: it must never be a member with that again,
-  /// since it may hold what was there before it was left out. 0 in a static configuration.
+  /// Boot number of each member, so that a restarted node never enters an epoch that was meant for its former life. For
+  /// a node that is not a member: its boot number when it was last a member. A boot with that number must never be a
+  /// member again, since it may hold data from before it was left out. 0 in a static configuration.
   std::array<std::uint64_t, kMaxNodes> boots{};
   friend bool operator==(const Configuration&, const Configuration&) = default;
 };
@@ -39,10 +39,10 @@ struct Configuration {
   return (epoch + 1) % 65536 == 0 ? epoch + 2 : epoch + 1;
 }
 
-/// What is wrong with it, exactly.
+/// Names exactly what is wrong with it.
 wherry::Status check(const Configuration& configuration);
 
-/// Every slot to one of `serving` (not 0), as evenly as 256 slots divide. No more slots change hands than must.
+/// Assigns every slot to one of `serving` (not 0), as evenly as 256 slots divide. Moves as few slots as possible.
 void spread_leaders(Leaders& leaders, NodeMask serving);
 /// Slot s to the (s mod n)-th of the n serving nodes: where a cluster starts.
 [[nodiscard]] Leaders first_leaders(NodeMask serving);

@@ -28,7 +28,7 @@ class Fields {
     else
       value = static_cast<T>(it->template get<std::uint64_t>());
   }
-  /// As number(); absent: `value` stays.
+  /// Like number(). If the key is absent, `value` stays.
   void optional_number(const char* key, std::uint64_t& value, std::uint64_t max) {
     if (json_.contains(key)) number(key, value, max);
   }
@@ -46,7 +46,7 @@ class Fields {
     else
       value = it->get<std::string>();
   }
-  /// nullptr, with an error noted, if there is no such array of at most `max` items.
+  /// nullptr, with an error noted, if there is no array of at most `max` items under this key.
   const Json* array(const char* key, std::size_t size) {
     const auto it = json_.find(key);
     if (it != json_.end() && it->is_array() && it->size() == size) return &*it;
@@ -189,7 +189,7 @@ struct Encoder {
 
 wherry::Status protocol(std::string what) { return {StatusCode::kProtocol, "control message: " + std::move(what)}; }
 
-/// The object and its type; an empty type if it is none.
+/// The object and its type. The type is empty if it is not an object.
 Result<std::string> parse(std::string_view line, Json& json) {
   if (line.size() > kMaxControlLine) return protocol("longer than 64 KiB");
   json = Json::parse(line, nullptr, /*allow_exceptions=*/false);

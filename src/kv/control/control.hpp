@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// What a node's driver, an operator and the keeper say to each other: one JSON object a line, over TCP. Numbers of 64
-// bits are JSON numbers. Both directions are decoded by pure functions that believe nothing.
+// SPDX-License-Identifier: Apache-2.0 Messages between a node's driver, an operator and the keeper: one JSON object a
+// line, over TCP. Numbers of 64 bits are JSON numbers. Pure functions decode both directions, and trust nothing.
 //
 //   node      hello        cluster, node, boot; what it is in; which earlier boot of its own it saw end
 //   keeper    ping         node: report                         each T
@@ -26,7 +25,7 @@ namespace wherry::kv {
 
 inline constexpr std::size_t kMaxControlLine = std::size_t{64} << 10;
 inline constexpr std::uint64_t kControlVersion = 1;
-/// Numbers of grants are below: nanoseconds of the calendar, when the keeper started, and one more for each.
+/// Numbers of grants are below this: the calendar time in nanoseconds at the keeper's start, plus one for each grant.
 inline constexpr std::uint64_t kMaxGrantNumber = std::uint64_t{1} << 62;
 
 struct Hello {
@@ -38,7 +37,7 @@ struct Hello {
   bool complete = false;         ///< as in Report
   std::uint32_t lanes = 0;
   std::optional<Configuration> entered;  ///< in this boot
-  // What all members must have alike, as this node's cluster file says it.
+  // The settings that all members must share, from this node's cluster file.
   std::uint32_t bucket_bits = 0;
   std::array<Endpoint, kMaxNodes> nodes{};
   bool accept = false;  ///< it acknowledges on acceptance, not after the store
@@ -133,7 +132,7 @@ struct Settled {
   std::uint64_t epoch = 0;
   friend bool operator==(const Settled&, const Settled&) = default;
 };
-/// What a client may use, and where the nodes are.
+/// The lanes of a client, and the addresses of the nodes.
 struct GrantedLanes {
   std::uint64_t session = 0;  ///< 0: not yet; ask again after `ttl`
   std::uint32_t first = 0;
@@ -143,7 +142,7 @@ struct GrantedLanes {
   std::uint64_t grant = 0;  ///< a later one's is higher; the client says it when it asks for these lanes again
   friend bool operator==(const GrantedLanes&, const GrantedLanes&) = default;
 };
-/// To an operator; and to a node or client that is turned away, before the connection is closed.
+/// Sent to an operator; and to a node or client that is refused, before the connection is closed.
 struct Answer {
   bool ok = false;
   std::string text;        ///< of `status` JSON, else a sentence
@@ -161,7 +160,7 @@ std::string encode(const FromKeeper& message);
 Result<ToKeeper> decode_to_keeper(std::string_view line);
 Result<FromKeeper> decode_from_keeper(std::string_view line);
 
-/// A configuration alone, as it is kept in a file or in etcd.
+/// A configuration by itself, in the form that a file or etcd stores.
 std::string encode(const Configuration& configuration);
 Result<Configuration> decode_configuration(std::string_view text);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever arrives on a control connection: it is refused with a reason, or says again what it said when it is encoded.
-// The first byte says in which direction it went.
+// Arbitrary input on a control connection: it is refused with a reason, or it encodes to the same message again. The
+// first byte gives its direction.
 #include <cstdlib>
 
 #include "kv/control/control.hpp"

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// What all members of a cluster must have alike: docs/kv.md, the cluster file.
+// SPDX-License-Identifier: Apache-2.0 The settings that all members of a cluster must share: docs/guide/kv.md, the
+// cluster file.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@ struct ClusterTerms {
   AckPolicy policy = AckPolicy::store;
 };
 
-/// Whether a node may introduce itself so to `judge` ("the keeper", "node 2"): a sentence that names both values;
-/// empty: it may.
+/// Whether `judge` ("the keeper", "node 2") may accept this hello. Empty: it may. Otherwise a sentence with both
+/// values.
 [[nodiscard]] std::string mismatch(const ClusterTerms& ours, const Hello& theirs, const std::string& judge);
 
 }  // namespace wherry::kv

@@ -90,7 +90,7 @@ class EtcdChannel {
     }
     return wherry::Status(StatusCode::kUnavailable, why);
   }
-  /// Calls `line` for each JSON object that arrives, until it says false, or nothing has come for `silence`.
+  /// Calls `line` for each JSON object that arrives, until it returns false, or nothing has arrived for `silence`.
   wherry::Status stream(const char* path, const Json& request, std::chrono::milliseconds silence,
                         const std::function<bool(const Json&)>& line) {
     client_->set_read_timeout(silence);
@@ -165,7 +165,7 @@ struct EtcdElection::Impl {
     if (text != (*kvs)[0].end() && !from_base64(text->get<std::string>(), value.text)) return odd("/v3/kv/range");
     return value;
   }
-  /// Whether the conditions held. The revision is that of the whole store, and so of what was put.
+  /// Whether the conditions held. The revision counts changes of the whole store, and the put value has it, too.
   static Result<bool> transact(EtcdChannel& on, const Json& compare, const Json& put, std::int64_t* revision) {
     WHERRY_ASSIGN(const auto json,
                   on.post("/v3/kv/txn", {{"compare", compare}, {"success", Json::array({{{"request_put", put}}})}}));
@@ -176,7 +176,7 @@ struct EtcdElection::Impl {
     return held != json.end() && held->is_boolean() && held->get<bool>();
   }
   [[nodiscard]] static std::uint64_t lasting(std::uint64_t asked, std::int64_t seconds) {
-    // Counted from before it was asked, less what clocks may differ by.
+    // Counted from before the request, less the difference that clocks may have.
     const auto ns = static_cast<std::uint64_t>(seconds) * 1'000'000'000;
     return asked + ns - ns / kLeaseMargin;
   }
@@ -227,7 +227,7 @@ class EtcdStore final : public ConfigurationStore {
       revision_ = revision;
       return wherry::ok_status();
     }
-    // An earlier try may have arrived whose answer did not.
+    // The answer of an earlier try may be lost, although the try arrived.
     WHERRY_ASSIGN(const auto value, etcd_.get(channel_, "/configuration"));
     if (value.text != text) return lost();
     revision_ = value.revision;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A keeper elected, and its configuration kept, in etcd, through etcd's JSON gateway (v3). Calls block for at most
-// `timeout` for each endpoint, so that they belong in threads of their own: run() is one, the keeper's store another.
-// What the thread that grants leases needs, mandate_ns() and elected(), never waits.
+// Elects a keeper, and stores its configuration, in etcd, through etcd's JSON gateway (v3). Calls block for at most
+// `timeout` for each endpoint, so they belong in threads of their own. run() is one thread, the keeper's store another.
+// The thread that grants leases needs only mandate_ns() and elected(), which never wait.
 #pragma once
 
 #include <atomic>
@@ -27,34 +27,35 @@ struct EtcdOptions {
 };
 
 /// A candidate. Threads: one at a time for each of {campaign, keep_alive, resign, watch, leader, run} and a store's
-/// calls; any for the rest.
+/// calls. Any thread may call the rest.
 class EtcdElection {
  public:
   static Result<std::unique_ptr<EtcdElection>> open(EtcdOptions options);
   ~EtcdElection();
 
-  /// Stands for election, keeps it, and while another one is elected watches it, until `stop`. Then resigns.
+  /// Stands for election and keeps it. While another keeper is elected it watches that one. Ends at `stop`. Then
+  /// resigns.
   void run(const std::atomic<bool>& stop);
-  /// Of run(): the present keeper cannot keep its configuration, and shall not be elected any more.
+  /// For run(): the present keeper cannot store its configuration, and must not be elected any more.
   void step_down() noexcept;
-  /// Which election was won; 0: this one is not elected.
+  /// The number of the election that was won. 0: this keeper is not elected.
   [[nodiscard]] std::int64_t elected() const noexcept;
 
   /// Tries once. kWouldBlock: another keeper is elected.
   wherry::Status campaign();
-  /// Keeps it so; call it several times a lease. kFailedPrecondition: it is over.
+  /// Keeps the election. Call it several times in a lease. kFailedPrecondition: the election is over.
   wherry::Status keep_alive();
   /// Lets another one be elected at once.
   wherry::Status resign();
-  /// Waits, at most about so long, until nobody is elected: reads alone, which cost etcd no write.
+  /// Waits, for about `time` at most, until no keeper is elected. It only reads, so etcd writes nothing.
   wherry::Status watch(std::chrono::milliseconds time, const std::atomic<bool>& stop);
-  /// Until when, by boot_ns(), nobody else can be elected: for Keeper::set_mandate. 0: not elected.
+  /// The time, by boot_ns(), until which no other keeper can be elected: for Keeper::set_mandate. 0: not elected.
   [[nodiscard]] std::uint64_t mandate_ns() const noexcept;
-  /// Who is elected, host:port; empty: nobody.
+  /// The elected keeper, host:port. Empty: none.
   Result<std::string> leader();
 
-  /// Where the elected keeps its configuration: replaced only if this is still elected, and nobody replaced what this
-  /// one read or wrote last. This election must outlive it.
+  /// The elected keeper stores its configuration here. It is replaced only if this keeper is still elected, and no
+  /// other has replaced the value that this one last read or wrote. This election must outlive it.
   std::unique_ptr<ConfigurationStore> store();
 
   struct Impl;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keeper's state file: what it was told to keep comes back, and no other file of its user is touched.
+// The keeper's state file: it returns what was stored, and no other file of its user is touched.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages, leases and the detection of silence; what follows from them is in keeper_decide.cpp.
+// Messages, leases and the detection of silence. keeper_decide.cpp has the consequences.
 #include "kv/keeper/keeper.hpp"
 
 #include <algorithm>
@@ -81,7 +81,8 @@ void Keeper::on(std::uint32_t number, const Hello& hello, Cycles now) {
   n.claim = hello.entered;
   n.entered = hello.entered ? hello.entered->epoch : 0;
   if (n.entered > highest_ && phase_ != Phase::asking) {
-    // What was kept is older than what nodes entered: it was lost, or put back. It is worth nothing then.
+    // The stored configuration is older than the one that nodes entered, because it was lost, or an old copy was put
+    // back. It is then worthless.
     phase_ = Phase::asking;
     first_ = now;
     proposed_.reset();
@@ -91,10 +92,10 @@ void Keeper::on(std::uint32_t number, const Hello& hello, Cycles now) {
   n.report.boot = hello.boot;
   n.report.ready = hello.ready;
   n.report.complete = hello.complete;
-  // A stop that went over the connection before may not have arrived; its answer, if it did, comes no more.
+  // A stop on the earlier connection may not have arrived. If it did, its answer will not come any more.
   n.stop = 0;
   n.stopped = false;
-  // What it should be in; or, as one that was left out, that it was: then it returns under a new boot number.
+  // The configuration that it should enter. If it was left out, it learns that, and returns under a new boot number.
   const bool left_out = !has(current_.members, number) && (hello.entered || current_.boots[number] == n.boot);
   if (current_.epoch != 0 && phase_ != Phase::asking && (same_boot(number) || left_out)) {
     output_.send(number, Configure{current_});
@@ -107,7 +108,7 @@ void Keeper::on(std::uint32_t number, const Report& report, Cycles now) {
   if (report.boot != n.boot) return;
   n.report = report;
   if (report.epoch != 0) n.entered = report.epoch;
-  // Answers to pings alone: what a node says in between would count one silence twice.
+  // Counts only answers to pings, because other messages of the node would count one silence twice.
   if (report.silent == 0 || report.epoch != current_.epoch)
     n.silences = 0;
   else if (report.ping != 0 && n.silences < options_.misses)
@@ -136,7 +137,7 @@ void Keeper::on(std::uint32_t number, const Stopped& stopped, Cycles) {
   if (stopped.boot == n.boot && n.stop != 0 && stopped.id == n.stop) n.stopped = true;
 }
 
-// An operator's commands come over connections of their own: Keeper::command.
+// An operator's commands come over separate connections: Keeper::command.
 void Keeper::on(std::uint32_t, const Command&, Cycles) {}
 
 void Keeper::confirm(Cycles now) {
@@ -169,7 +170,8 @@ void Keeper::resume(std::uint32_t node) {
 void Keeper::on_time(Cycles now) {
   if (phase_ == Phase::deposed) return;
   if (now >= next_ping_) {
-    // One interval, however late the call is: what arrived meanwhile was not read yet, and nobody is silent for it.
+    // One interval, even if the call is late. Messages that arrived meanwhile were not read yet, so no node counts as
+    // silent for that time.
     next_ping_ = now + options_.ping_interval;
     ++pings_;
     for (std::uint32_t node = 0; node < kMaxNodes; ++node) {

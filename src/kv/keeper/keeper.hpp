@@ -1,10 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
-// Decides who is in which epoch, and grants leases: docs/kv-protocol.md, section 9. A state machine without sockets or
-// clocks; keeper_server.hpp gives it both.
+// SPDX-License-Identifier: Apache-2.0 Decides the members of each epoch, and grants leases: docs/design/kv-protocol.md,
+// section 9. A state machine without sockets or clocks. keeper_server.hpp provides both.
 //
-// A configuration is kept (`store`) before any node hears of it, so that a keeper that starts again, or another one,
-// knows the last that may have been entered. Without what was kept, a keeper goes on by itself only if nothing can
-// have happened that it does not know of; otherwise it waits for an operator (keeper_recover.cpp).
+// A configuration is stored (`store`) before any node hears of it. So a keeper that restarts, or another keeper, knows
+// the latest one that may have been entered. Without a stored configuration, a keeper goes on by itself only if it must
+// know of every event. Otherwise it waits for an operator (keeper_recover.cpp).
 #pragma once
 
 #include <array>
@@ -17,7 +16,7 @@
 
 namespace wherry::kv {
 
-/// For tests alone: rules that a keeper can be made to break, to see that the tests notice.
+/// Only for tests: rules that a keeper can be made to break, to check that the tests notice.
 enum class KeeperFault : std::uint8_t {
   none,
   ignore_leases,     ///< rule 1: publishes without waiting
@@ -43,25 +42,25 @@ struct KeeperOptions {
   Cycles ping_interval = 25'000'000;  ///< T
   std::uint32_t misses = 3;           ///< m: after so many intervals without a word a node is silent
   Cycles lease = 75'000'000;          ///< D
-  /// Nodes may hang on a keeper before this one for so long: until then, counted from its start, a node that has not
-  /// spoken to this keeper yet is not silent.
+  /// Nodes may hang on an earlier keeper for that long. Until then, counted from its start, a node that has not spoken
+  /// to this keeper yet is not silent.
   Cycles find_time = 0;
   std::uint32_t static_lanes = 1024;  ///< those below are not granted to clients, but named by them
   Cycles lane_ttl = 750'000'000;      ///< how long lanes stay a client's without a connection
-  /// Where an empty cluster starts, unless nodes or what was kept know of more. Higher than ever before, where what is
-  /// kept may be lost: clients never go back.
+  /// The first epoch of an empty cluster, unless nodes or the stored configuration know of a later one. If the stored
+  /// configuration may be lost, this must be higher than ever before, because clients never go back.
   std::uint64_t first_epoch = 1;
-  /// Number of the first grant of lanes, above those of all keepers before; KeeperServer takes the calendar's time.
+  /// Number of the first grant of lanes, above those of all earlier keepers. KeeperServer takes the calendar's time.
   std::uint64_t first_grant = 1;
   KeeperFault fault = KeeperFault::none;
 };
 
-/// Calls come from within the keeper's; they must not call back into it.
+/// The keeper's functions make these calls. They must not call back into it.
 class KeeperOutput {
  public:
-  /// To the node's present connection; dropped if there is none.
+  /// Sends to the node's present connection. Drops the message if there is none.
   virtual void send(std::uint32_t node, const FromKeeper& message) = 0;
-  /// Keeps it, in place of what was kept before; then Keeper::stored is called.
+  /// Stores it in place of the former configuration. Then Keeper::stored is called.
   virtual void store(const Configuration& configuration) = 0;
 
  protected:
@@ -90,32 +89,32 @@ class Keeper {
     deposed  ///< another keeper is elected
   };
 
-  /// What was kept last, if anything. `now` is of the caller's clock, in cycles.
+  /// The last stored configuration, if any. `now` is of the caller's clock, in cycles.
   Keeper(KeeperOptions options, KeeperOutput& output, std::optional<Configuration> stored, Cycles now);
 
-  /// From the node's present connection. A hello opens one; the caller has closed the one before.
+  /// A message from the node's present connection. A hello opens a connection; the caller has closed the one before.
   void on_message(std::uint32_t node, const ToKeeper& message, Cycles now);
   void disconnected(std::uint32_t node, Cycles now);
-  /// Whether a node may introduce itself so: everything that members must have alike is compared. A sentence that names
-  /// both values; empty: it may.
+  /// Whether a node may introduce itself with this hello. Everything that must be equal for all members is compared. A
+  /// sentence with both values. Empty: the node may.
   [[nodiscard]] std::string mismatch(const Hello& hello) const;
-  /// It was turned away; for status().
+  /// The node was refused. For status().
   void refused(std::uint32_t node, std::string why) { nodes_[node % kMaxNodes].refusal = std::move(why); }
   void on_time(Cycles now);
   [[nodiscard]] Cycles next_time() const noexcept;
-  /// What became of KeeperOutput::store. False: somebody else has kept another one; this keeper is deposed.
+  /// The result of KeeperOutput::store. False: another keeper has stored another one, so this keeper is deposed.
   void stored(bool kept, Cycles now);
-  /// Leases are granted and epochs published before that time only: until then nobody else was elected.
+  /// Leases are granted and epochs published only before that time, because until then no other keeper was elected.
   void set_mandate(Cycles until) noexcept { mandate_ = until; }
   void depose() noexcept { phase_ = Phase::deposed; }
 
-  /// A client, which is the connection `holder` (not 0), wants lanes, or is over. The answer is a GrantedLanes or why
-  /// not.
+  /// A client, which is the connection `holder` (not 0), wants lanes, or has ended. The answer is a GrantedLanes or the
+  /// reason for none.
   FromKeeper open_lanes(std::uint64_t holder, const OpenLanes& open, Cycles now);
   void close_lanes(std::uint64_t holder, bool over, Cycles now) { lanes_.release(holder, over, now); }
-  /// Clients whose lanes are another client's, which was granted them later: their connections are to be closed.
+  /// Clients whose lanes belong to another client with a later grant. Their connections must be closed.
   [[nodiscard]] std::vector<std::uint64_t> take_ousted() noexcept { return lanes_.take_ousted(); }
-  /// Whether clients may rely on what this keeper granted: nobody else can be elected yet.
+  /// Whether clients may rely on this keeper's grants, because no other keeper can be elected yet.
   [[nodiscard]] bool mandated(Cycles now) const noexcept { return now < mandate_; }
 
   Answer command(const Command& command, Cycles now);
@@ -177,7 +176,7 @@ class Keeper {
   Answer move(const Command& command);
   void propose(const Configuration& next);
 
-  // Neither comes over a node's connection: Keeper::open_lanes.
+  // Neither comes over a node's connection; see Keeper::open_lanes.
   void on(std::uint32_t, const OpenLanes&, Cycles) {}
   void on(std::uint32_t, const CloseLanes&, Cycles) {}
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The four rules of docs/kv-protocol.md, section 9: which configuration comes next, and when.
+// The four rules of docs/design/kv-protocol.md, section 9: the next configuration, and its time.
 #include <algorithm>
 #include <bit>
 #include <tuple>
@@ -26,7 +26,7 @@ NodeMask select(NodeMask among, Predicate&& predicate) {
 NodeMask Keeper::failed() const noexcept {
   return select(current_.members, [&](std::uint32_t node) {
     const Node& n = nodes_[node];
-    // Before its first word to this keeper nothing is known: silence tells.
+    // Before the node's first message to this keeper nothing is known about it. Only silence tells.
     return n.boot != 0 && (n.boot != current_.boots[node] || n.report.fault);
   });
 }
@@ -39,9 +39,9 @@ NodeMask Keeper::unwanted() const noexcept {
   return silent() | select(configured_, [&](std::uint32_t node) { return !nodes_[node].admitted; });
 }
 
-/// Every member must acknowledge, so that one broken path between two members stops writes. The leaders at its ends
-/// report it; here the node goes that most broken paths lead to. One at a time: without it the others may reach each
-/// other.
+/// Every member must acknowledge, so one broken path between two members stops writes. The leaders at its ends report
+/// it. This function removes the node at the end of most broken paths. It removes one node at a time, because without
+/// it the others may reach each other.
 NodeMask Keeper::cut_off() const noexcept {
   const NodeMask gone = silent();
   std::array<NodeMask, kMaxNodes> broken{};
@@ -64,8 +64,8 @@ NodeMask Keeper::cut_off() const noexcept {
   return worst == kMaxNodes ? NodeMask{0} : mask_of(worst);
 }
 
-/// Until what is broken is mended it would be removed again, and every time writes stop for a while: it waits, longer
-/// each time.
+/// Until the path is repaired the node would be removed again, and every time writes stop for a while. So it waits,
+/// longer each time.
 void Keeper::bar(Cycles now) {
   const Cycles first = 10 * options_.misses * options_.ping_interval;
   for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
@@ -107,7 +107,7 @@ Configuration Keeper::wanted(Cycles now) {
     phase_ = Phase::lost;
     return next;
   }
-  // If all are silent, or removed by the operator, they stay members: they have the data.
+  // If all are silent, or removed by the operator, they stay members, because they have the data.
   const bool heard = without(left, silence) != 0;
   next.serving = heard ? without(left, silence) : left;
   next.members = without(current_.members, failures | without(silence, next.serving));
@@ -124,7 +124,8 @@ Configuration Keeper::wanted(Cycles now) {
     if (valid) next.leaders = *leaders_;
     leaders_.reset();
   }
-  // After a loss of everybody but one, or a return: evenly again. Otherwise the operator's word on slots stands.
+  // After a loss of all nodes but one, or a return, slots are spread evenly again. Otherwise the operator's assignment
+  // of slots stays.
   if (next.serving != current_.serving) spread_leaders(next.leaders, next.serving);
   if (options_.fault == KeeperFault::leader_is_member && next.members != next.serving)
     spread_leaders(next.leaders, next.members);
@@ -198,7 +199,7 @@ void Keeper::publish(Cycles now) {
     if (has(current_.serving, node)) n.barred_for = 0;
     n.stop = has(current_.serving, node) ? n.stop : 0;
     n.stopped = n.stopped && n.stop != 0;
-    // Also to whom it leaves out: that one must know that it is.
+    // Also sent to a node that it leaves out, because that node must know.
     if (n.connected) output_.send(node, Configure{current_});
   }
 }

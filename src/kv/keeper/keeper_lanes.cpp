@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes for clients: docs/kv-protocol.md, section 7.
+// Lanes for clients: docs/design/kv-protocol.md, section 7.
 #include <fmt/core.h>
 
 #include "kv/keeper/keeper.hpp"

@@ -1,10 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
-// How a keeper comes to its first configuration, and what an operator may tell it.
+// SPDX-License-Identifier: Apache-2.0 A keeper's way to its first configuration, and the commands of an operator.
 //
-// With what was kept, that is the present configuration. Without, the nodes are asked, and three cases told apart:
+// A stored configuration is the present one. Without one, the keeper asks the nodes, and distinguishes three cases:
 //  - every configured node says that it is in no epoch: an empty cluster starts;
 //  - every configured node is, under the same boot number, a member of the highest configuration that any of them
-//    entered: then nobody can have entered a higher one, since all members are here and remember;
+//    entered: then no node can have entered a higher one, since all members are here and remember;
 //  - otherwise a node that is missing, or that restarted, may have served alone and taken writes since. To go on
 //  without
 //    it could lose them, so an operator must say so (`resume`), or that the store shall be empty (`start_over`).
@@ -17,7 +16,7 @@
 namespace wherry::kv {
 namespace {
 
-/// How far to leap, where nothing was kept, over epochs that may have been published and that nobody reported.
+/// Without a stored configuration, how far to leap over epochs that may have been published and that no node reported.
 constexpr std::uint64_t kLeap = 4096;
 
 std::uint64_t leap(std::uint64_t epoch) { return next_epoch(epoch + kLeap); }

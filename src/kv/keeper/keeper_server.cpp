@@ -26,8 +26,8 @@ namespace wherry::kv {
 namespace {
 
 constexpr std::size_t kMaxClients = 960;
-// Connections that are neither a node's nor a client's: operators', and those that have not said yet whose they are.
-// With them, the nodes' and the clients', a process with the usual 1024 descriptors has some left.
+// Connections that belong neither to a node nor to a client: operators', and those that have not introduced themselves
+// yet. With these, the nodes' and the clients', a process with the usual 1024 descriptors has some left.
 constexpr std::size_t kMaxStrangers = 40;
 constexpr std::size_t kMaxStrangersOfOneAddress = 24;
 constexpr int kAcceptedATurn = 8;                     // a peer that floods is read before its connection is closed
@@ -70,7 +70,7 @@ struct KeeperServer::Impl final : KeeperOutput {
 
   void send(std::uint32_t node, const FromKeeper& message) override {
     for (Connection& c : connections) {
-      // One that fails is closed by turn(): the keeper must not be called from here.
+      // turn() closes a connection that fails, because the keeper must not be called from here.
       if (c.node == node && !c.broken && !c.lines.send(encode(message))) c.broken = true;
     }
   }

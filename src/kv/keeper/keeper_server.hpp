@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Keeper on TCP: one thread that calls turn(). What is kept goes to a ConfigurationStore, a file or etcd, in a thread
-// of its own: the one that grants leases never waits for a disk or for the network.
+// A Keeper on TCP: one thread that calls turn(). A ConfigurationStore (a file or etcd) stores configurations in a
+// thread of its own. The thread that grants leases never waits for a disk or for the network.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ class KeeperServer {
                                                      std::unique_ptr<ConfigurationStore> store);
   ~KeeperServer();
 
-  /// Waits for what happens next, at most so long, and deals with it.
+  /// Waits for the next event, at most that long, and handles it.
   void turn(int timeout_ms);
   [[nodiscard]] std::uint16_t port() const noexcept;
   [[nodiscard]] Keeper& keeper() noexcept;

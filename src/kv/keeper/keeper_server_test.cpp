@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shells, over loopback TCP: nodes with fake cores in one thread, a keeper that is stopped and started again.
+// The shells, over loopback TCP: nodes with fake cores in one thread, and a keeper that is stopped and started again.
 #include "kv/keeper/keeper_server.hpp"
 #include "base/testing.hpp"
 
@@ -149,7 +149,8 @@ class Loopback : public testing::Test {
   std::array<std::unique_ptr<LoopbackNode>, 3> nodes_;
 };
 
-/// As one that is stopped by SIGSTOP: the kernel accepts and acknowledges everything, and nobody answers.
+/// Behaves like a keeper that SIGSTOP stopped: the kernel accepts and acknowledges everything, and the keeper never
+/// answers.
 TEST_F(Loopback, ElectedKeeperHangs_ExpectNodesToGoToTheNextOneAndToStayMembers) {
   Fd next = *listen_tcp({"127.0.0.1", 0});
   for (std::uint32_t node = 0; node < 3; ++node) {
@@ -170,7 +171,7 @@ TEST_F(Loopback, ElectedKeeperHangs_ExpectNodesToGoToTheNextOneAndToStayMembers)
   const auto all_there = [&] { return nodes_there(*keeper_) == 3 && serve(0b111); };
   ASSERT_TRUE(until(all_there));
   EXPECT_EQ(keeper_->keeper().configuration().epoch, epoch) << "a node that had not arrived yet was removed";
-  // It goes on. Whom it still knew is told nothing that counts.
+  // The keeper goes on. The nodes that it still knew receive nothing that has an effect.
   for (int i = 0; i < 50; ++i) {
     hung->turn(0);
     ASSERT_TRUE(until([] { return true; }));
@@ -192,7 +193,7 @@ TEST_F(Loopback, NodeStopsAndReturns_ExpectRemovedThenServing) {
       until([&] { return !keeper_->keeper().failovers().empty() && keeper_->keeper().failovers()[0].confirmed; }));
 }
 
-/// Everything that members must have alike.
+/// All values that must be equal for all members.
 TEST_F(Loopback, NodeWithAnotherClusterFile_ExpectTurnedAwayWithBothValues) {
   ASSERT_TRUE(until([&] { return serve(0b111); }));
   nodes_[1].reset();
@@ -216,7 +217,7 @@ TEST_F(Loopback, NodeWithAnotherClusterFile_ExpectTurnedAwayWithBothValues) {
   EXPECT_NE(refused([](DriverOptions& o) { o.cluster = "other"; }).find("'loopback', not 'other'"), std::string::npos);
   EXPECT_NE(refused([](DriverOptions& o) { o.accept = true; }).find("policy = \"accept\", the cluster's \"store\""),
             std::string::npos);
-  // Its own address, or what it takes for another one's.
+  // Its own address, or the address that it has for another node.
   EXPECT_NE(refused([](DriverOptions& o) {
               o.nodes[1].port = 19311;
             }).find("node 1 at 127.0.0.1:19311, the cluster's at 127.0.0.1:19301"),
@@ -233,7 +234,7 @@ TEST_F(Loopback, NodeWithAnotherClusterFile_ExpectTurnedAwayWithBothValues) {
   ASSERT_TRUE(until([&] { return serve(0b111); }));
 }
 
-/// A store that stands still, as an etcd that does not answer, must not keep leases from being granted.
+/// A store that hangs, like an etcd that does not answer, must not stop the granting of leases.
 class StandingStore final : public ConfigurationStore {
  public:
   explicit StandingStore(std::atomic<bool>& stands) : stands_(stands) {}
@@ -375,7 +376,8 @@ TEST_F(Loopback, NoDescriptorsLeft_ExpectStrangersEndedThenPatience) {
   int turns = 0;
   for (const Deadline deadline(std::chrono::milliseconds(500)); !deadline.passed(); ++turns) keeper_->turn(1000);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-  // Each 20 ms a ping; a slow machine makes fewer turns, and one that is woken for the same connection thousands.
+  // There is a ping each 20 ms. A slow machine makes fewer turns, and a machine that is woken for the same connection
+  // makes thousands.
   EXPECT_LT(turns, 200);
   for (const Fd* socket : {&*first, &*second})
     EXPECT_EQ(::send(socket->get(), kStatus.data(), kStatus.size(), MSG_NOSIGNAL),
@@ -384,7 +386,7 @@ TEST_F(Loopback, NoDescriptorsLeft_ExpectStrangersEndedThenPatience) {
   EXPECT_TRUE(until([&] { return ::recv(second->get(), &one, 1, MSG_DONTWAIT) == 1; })) << "once there are some again";
 }
 
-/// Of a node whose frames are its own to carry, nothing would arrive while it waits.
+/// If the node itself must carry the connection's frames, nothing would arrive while it waits.
 TEST(DriverClient, KeeperWhoseHostDoesNotAnswer_ExpectTurnsThatDoNotWaitForIt) {
   auto listener = listen_tcp({"127.0.0.1", 0});
   ASSERT_TRUE(listener);

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What `wherry kv nodes` shows.
+// SPDX-License-Identifier: Apache-2.0 The status for `wherry kv nodes`.
 #include <nlohmann/json.hpp>
 
 #include "kv/generated/registers.hpp"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which client has which lanes: the keeper's part of docs/kv-protocol.md, section 7. Pure: it is given the time.
+// Which client owns which lanes: the keeper's part of docs/design/kv-protocol.md, section 7. A pure class: its caller
+// passes it the time.
 //
-// A grant lasts as long as its holder's connection, and `ttl` longer. Meanwhile its client may have it back over
-// another connection, to this keeper or to the next one: whoever begins to grant waits one `ttl` first, so that the
-// clients of the keeper before come back to what they had.
+// A grant lasts as long as its holder's connection, and `ttl` longer. Until then its client may get it back over
+// another connection, to this keeper or to the next one. A keeper that begins to grant waits one `ttl` first, so that
+// clients of the earlier keeper get back their lanes.
 #pragma once
 
 #include <cstdint>
@@ -27,25 +28,27 @@ class LaneGrants {
     Cycles free_at = 0;        ///< then
   };
 
-  /// Lanes from `first` up to `end`; nothing is granted anew before `from`. `number`: above those of all grants of the
-  /// keepers before.
+  /// Lanes from `first` up to `end`. No lane is newly granted before `from`. `number`: above the numbers of all earlier
+  /// keepers' grants.
   LaneGrants(std::uint32_t first, std::uint32_t end, Cycles ttl, Cycles from, std::uint64_t number = 1)
       : first_(first), end_(end), ttl_(ttl), from_(from), next_number_(number) {}
 
-  /// Nobody was here before: grants may begin.
+  /// There was no keeper before, so grants may begin.
   void begin(Cycles now) noexcept { from_ = now; }
   [[nodiscard]] bool begun(Cycles now) const noexcept { return now >= from_; }
-  /// Until when nothing is granted anew.
+  /// The time until which no lane is newly granted.
   [[nodiscard]] Cycles from() const noexcept { return from_; }
 
-  /// `count` lanes in a row that nobody has had for a while. Nothing: there are none, or it is too early. Few lanes
-  /// come from the upper end and many from the lower one, aligned, so that a few small grants do not part all of them.
+  /// `count` lanes in a row that no client has had for a while. Nothing: there are none, or it is too early. Few lanes
+  /// come from the upper end and many from the lower one, aligned, so that a few small grants do not split the whole
+  /// range.
   std::optional<Grant> grant(Holder holder, std::uint32_t count, std::uint64_t session, Cycles now);
-  /// What this client had, from this keeper or, under `number`, the one before. Nothing: somebody else has some of it
-  /// by now. A client that a keeper before granted the same lanes earlier loses them to this one: see take_ousted().
+  /// The lanes that this client had, from this keeper or, under `number`, from the one before. Nothing: another client
+  /// has some of them by now. If an earlier keeper granted the same lanes to another client before, that client loses
+  /// them to this one: see take_ousted().
   std::optional<Grant> reclaim(Holder holder, std::uint64_t session, std::uint32_t first, std::uint32_t count,
                                std::uint64_t number, Cycles now);
-  /// Connections whose lanes went back to a client that was granted them later; each is told once.
+  /// Connections whose lanes went back to a client with a later grant. Each is reported once.
   [[nodiscard]] std::vector<Holder> take_ousted() noexcept { return std::exchange(ousted_, {}); }
   /// The holder's connection has ended. `over`: it said that it needs its lanes no more.
   void release(Holder holder, bool over, Cycles now);

@@ -20,10 +20,10 @@ class StoreThread {
   StoreThread& operator=(const StoreThread&) = delete;
   ~StoreThread();  ///< waits for the store's present call
 
-  /// Keeps this one, and tries again until that succeeds or somebody else is elected. What was to be kept before and is
-  /// not yet is forgotten: take() does not tell of it.
+  /// Stores this configuration, and tries again until that succeeds or another keeper is elected. If an earlier one is
+  /// not stored yet, it is forgotten, and take() does not report it.
   void keep(const Configuration& configuration);
-  /// What became of it, once: ok, or kFailedPrecondition. Never waits.
+  /// Returns the result once: ok, or kFailedPrecondition. Never waits.
   std::optional<wherry::Status> take();
   /// Readable when take() has something.
   [[nodiscard]] int fd() const noexcept { return news_.get(); }

@@ -14,7 +14,7 @@
 
 namespace wherry::kv {
 
-/// "02:00:00:00:00:01", six bytes of two digits each; nothing if the text is anything else.
+/// "02:00:00:00:00:01", six bytes of two digits each. Nothing if the text has another form.
 inline std::optional<std::uint64_t> parse_mac(std::string_view text) {
   if (text.size() != 17) return std::nullopt;
   std::uint64_t mac = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs in front of an interface, by the bpf(2) system call: assembled here, so that neither a compiler for BPF nor
-// a loader of its object files is needed.
+// Programs in front of an interface, by the bpf(2) system call. They are assembled here, so neither a compiler for BPF
+// nor a loader of its object files is needed.
 #pragma once
 
 #include <linux/bpf.h>
@@ -40,10 +40,10 @@ wherry::Status set(const Fd& map, std::uint32_t key, std::uint32_t value, const 
 Result<Fd> load_program(std::span<const bpf_insn> code);
 
 enum class Mode { native, generic };
-/// In front of the interface until the descriptor is closed, or the process ends, however it does.
+/// The program stays in front of the interface until the descriptor is closed, or the process ends in any way.
 Result<Fd> attach(const Fd& program, int interface, Mode mode);
 
-/// What the program answers to a frame, without an interface: XDP_PASS, XDP_REDIRECT.
+/// The program's answer to a frame, without an interface: XDP_PASS, XDP_REDIRECT.
 Result<std::uint32_t> try_out(const Fd& program, ByteView frame);
 
 }  // namespace wherry::kv::bpf

@@ -12,11 +12,11 @@
 
 namespace wherry::kv {
 
-/// What a message of the protocol has at most. Peers may send longer values, up to kLongestValue: a node answers them.
+/// The longest message of the protocol. Peers may send longer values, up to kLongestValue: a node answers them.
 inline constexpr std::size_t kMaxDatagram = Kv::kBytes + kMaxValueBytes;
 using Datagram = std::array<std::byte, kMaxDatagram>;
 
-/// What the lengths of IPv4 and UDP can say.
+/// The longest value that the lengths of IPv4 and UDP allow.
 inline constexpr std::size_t kLongestValue = 65535 - kMinIpLength;
 
 /// Copies header and value to `out`. Returns their bytes; 0 if `out` is too small or the value too long for UDP.
@@ -28,7 +28,7 @@ inline std::size_t pack_datagram(const Message& message, std::span<std::byte> ou
   return bytes;
 }
 
-/// nullopt if `in` is shorter than a header; nothing else is checked. The value is a part of `in`.
+/// nullopt if `in` is shorter than a header. Nothing else is checked. The value is a part of `in`.
 inline std::optional<Message> unpack_datagram(ByteView in) noexcept {
   if (in.size() < Kv::kBytes) return std::nullopt;
   return Message{Kv::unpack(in.first<Kv::kBytes>()), in.subspan(Kv::kBytes)};

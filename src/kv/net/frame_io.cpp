@@ -12,8 +12,9 @@ namespace {
 constexpr std::size_t kUdpEnd = kUdpOffset + Udp::kBytes;
 constexpr std::size_t kIpHeaderBytes = Ipv4::kBytes;
 
-/// One's complement sum in the machine's byte order: the sum of swapped words is the swapped sum (RFC 1071). In words
-/// of 32 bits, whose carries are added at the end; two at a time, since a value's are most of what a frame takes.
+/// One's complement sum in the machine's byte order: the sum of swapped words is the swapped sum (RFC 1071). It adds
+/// words of 32 bits, with the carries added at the end, two words at a time, since the value takes most of the time for
+/// a frame.
 std::uint64_t add_words(std::uint64_t sum, ByteView bytes) noexcept {
   constexpr std::uint64_t kLow = 0xffffffff;
   const std::byte* at = bytes.data();
@@ -42,7 +43,7 @@ std::uint16_t fold(std::uint64_t sum) noexcept {
   return static_cast<std::uint16_t>(sum << 8 | sum >> 8);
 }
 
-/// Over the pseudo header, the UDP header as it stands, and the data.
+/// Over the pseudo header, the unchanged UDP header, and the data.
 std::uint16_t udp_sum(ByteView ip_packet, std::size_t udp_length) noexcept {
   const std::array<std::byte, 4> pseudo{std::byte{0}, std::byte{kIpProtocolUdp},
                                         static_cast<std::byte>(udp_length >> 8), static_cast<std::byte>(udp_length)};

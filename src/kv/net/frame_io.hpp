@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole Ethernet frames <-> messages: docs/kv-protocol.md, section 3. Bytes from outside; believes nothing.
+// Whole Ethernet frames <-> messages: docs/design/kv-protocol.md, section 3. The bytes come from outside, so it trusts
+// nothing.
 #pragma once
 
 #include <cstddef>

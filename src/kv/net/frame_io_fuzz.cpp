@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a frame. What is ours is built again as a frame that says the same, and parses as ours.
+// Any bytes as a frame. A frame of ours is built again as a frame with the same meaning, and parses as ours.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>

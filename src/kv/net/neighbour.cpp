@@ -50,7 +50,7 @@ std::uint64_t mac_of(const std::string& text) {
 
 bool fits(const std::string& name) { return !name.empty() && name.size() < IFNAMSIZ; }
 
-/// An ioctl(2) about an interface. The request is zero but for the name and what `fill` puts there.
+/// An ioctl(2) about an interface. The request is zero except for the name and the fields that `fill` sets.
 template <typename Fill>
 bool ask(const std::string& name, unsigned long what, ifreq& request, Fill&& fill) {
   const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What the kernel knows about an interface and about the neighbours that it leads to.
+// SPDX-License-Identifier: Apache-2.0 The kernel's data about an interface and its neighbours.
 #pragma once
 
 #include <chrono>
@@ -23,21 +22,21 @@ Result<std::uint32_t> find_address(const std::string& name);
 /// How many queues it receives with; 1 if the driver does not say.
 [[nodiscard]] std::uint32_t receive_queues(const std::string& name);
 
-/// The MAC to send to, so that a frame reaches `ip` through `interface`: the host's, or its gateway's. Asks the kernel,
-/// which asks the network; blocks until it knows, or `patience` is over (kDeadlineExceeded). Not for a hot path.
-/// Without patience it does not wait, and a later call finds what this one had asked for. By default it outlasts the
-/// kernel's three questions, a second apart (arp(7): mcast_solicit, retrans_time).
+/// The destination MAC for a frame to `ip` through `interface`: the host's, or its gateway's. Asks the kernel, which
+/// asks the network. Blocks until the kernel knows, or `patience` is over (kDeadlineExceeded). Not for a hot path.
+/// Without patience it does not wait, and a later call finds the answer to this one's question. By default it outlasts
+/// the kernel's three questions, a second apart (arp(7): mcast_solicit, retrans_time).
 Result<std::uint64_t> resolve_mac(const std::string& interface, std::uint32_t ip,
                                   std::chrono::milliseconds patience = std::chrono::seconds(4));
 
-/// Whether the kernel leaves UDP checksums to the interface. A veth has nothing that would compute them, so what takes
-/// frames off its other end past the kernel sees wrong ones: docs/kv-xdp.md.
+/// Whether the kernel leaves UDP checksums to the interface. A veth has no hardware that would compute them, so a
+/// program that takes frames off its other end past the kernel sees wrong ones: docs/guide/kv-xdp.md.
 wherry::Status leave_checksums_to_device(const std::string& interface, bool leave);
 
-// The files in which the kernel says so, parsed; for tests.
+// Parses the kernel's files with this information. For tests.
 [[nodiscard]] std::optional<std::uint64_t> mac_in_arp_table(std::string_view table, std::string_view interface,
                                                             std::uint32_t ip);
-/// `ip` itself if it is on the link; nothing if there is no route.
+/// `ip` itself if it is on the link. Nothing if there is no route.
 [[nodiscard]] std::optional<std::uint32_t> next_hop_in_route_table(std::string_view table, std::string_view interface,
                                                                    std::uint32_t ip);
 

@@ -55,7 +55,7 @@ bool NeighbourTable::refresh(std::uint64_t now_ns) {
   for (Neighbour& one : std::span(neighbours_).first(known_)) {
     if (!one.kept) continue;
     if (one.due_ns <= now_ns) {
-      // Where the thread may not go back to, it stays with what it knows.
+      // If the thread may not return there, the table keeps its present entries.
       (void)network_.run([&] { look_for(one); });
       const std::uint64_t again = one.due_ns == 0 ? kFirst : kSoon;
       one.due_ns = now_ns + (one.path.mac != 0 ? kLater : again);

@@ -27,8 +27,8 @@ class NeighbourTable {
   /// Keeps this neighbour's path up to date for as long as the table lives. Does not wait: refresh() asks the kernel,
   /// and a later refresh() has the answer. A change of MAC or interface is found, too.
   wherry::Status keep(std::uint32_t ip);
-  /// Whether all kept neighbours are known. Costs some tens of microseconds when one is due, else nothing: call it
-  /// often.
+  /// Whether all kept neighbours are known. Costs some tens of microseconds when a look-up is due, else nothing. So
+  /// call it often.
   bool refresh(std::uint64_t now_ns);
   [[nodiscard]] Path find(std::uint32_t ip) const noexcept;
   /// A frame came from this address along this path. Learns the paths of kept neighbours only: any machine may send.
@@ -41,7 +41,7 @@ class NeighbourTable {
     bool kept = false;
     std::uint64_t due_ns = 0;  ///< to be looked for again
   };
-  /// A new one if there is none; nullptr: no room.
+  /// A new entry if there is none. nullptr: no room.
   [[nodiscard]] Neighbour* neighbour(std::uint32_t ip) noexcept;
   void look_for(Neighbour& one) const;
 

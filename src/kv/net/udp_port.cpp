@@ -44,10 +44,10 @@ Result<UdpPort> UdpPort::open(const Endpoint& at, const Options& options) {
     return failed("cannot bind");
   socklen_t size = sizeof address;
   if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return failed("no name");
-  // Helps bursts; where the kernel grants less there is more loss, which the protocol survives.
+  // Helps bursts. If the kernel grants less, more datagrams are lost, and the protocol survives that.
   enable(socket.get(), SOL_SOCKET, SO_RCVBUF, options.buffer_bytes);
   enable(socket.get(), SOL_SOCKET, SO_SNDBUF, options.buffer_bytes);
-  // A reassembled datagram was no single frame: docs/kv-protocol.md, section 3.
+  // A reassembled datagram was no single frame: docs/design/kv-protocol.md, section 3.
   if (!enable(socket.get(), IPPROTO_IP, IP_RECVFRAGSIZE, 1)) return failed("IP_RECVFRAGSIZE");
   enable(socket.get(), IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);  // never fragment what is sent
   const bool segments = options.segments && enable(socket.get(), IPPROTO_UDP, UDP_GRO, 1);
@@ -72,14 +72,19 @@ UdpPort::UdpPort(Fd socket, const Endpoint& local, bool segments)
 void UdpPort::send(const Endpoint& to, const Message& message) {
   const std::size_t size = Kv::kBytes + message.value.size();
   if (message.value.size() > kLongestValue) return (void)++counters_.send_failed;
-  Run* run = used_ == 0 ? nullptr : &runs_[used_ - 1];
-  if (run == nullptr || run->to != to || run->segment != size || run->count == (segments_ ? kSegments : 1) ||
+  // Behind what was sent there last: a destination gets its datagrams in their order. A leader writes to all followers
+  // in turn, a client to all leaders: each of them gets one super-packet.
+  std::size_t at = used_;
+  while (at != 0 && runs_[at - 1].to != to) --at;
+  Run* run = at == 0 ? nullptr : &runs_[--at];
+  if (run == nullptr || run->segment != size || run->count == (segments_ ? kSegments : 1) ||
       (run->count + 1) * size > kLongestRun) {
     if (used_ == kBatch) flush();
-    run = &runs_[used_++];
+    at = used_++;
+    run = &runs_[at];
     *run = {.to = to, .segment = size, .count = 0};
   }
-  (void)pack_datagram(message, {out_->bytes.get() + (used_ - 1) * kPacketBytes + run->count * size, size});
+  (void)pack_datagram(message, {out_->bytes.get() + at * kPacketBytes + run->count * size, size});
   ++run->count;
 }
 
@@ -117,7 +122,8 @@ int UdpPort::receive() {
     header.msg_namelen = sizeof(sockaddr_in);
     header.msg_controllen = sizeof(Control);
   }
-  // Having taken one, the kernel would look for another: a quarter of a microsecond on the way of one that came alone.
+  // After one packet, the kernel would look for another one, which delays a single packet by a quarter of a
+  // microsecond.
   const int packets = std::max(0, recvmmsg(socket_.get(), in_->headers.data(), wanted_, 0, nullptr));
   wanted_ = packets == static_cast<int>(wanted_) ? kBatch : 1;
   return packets;

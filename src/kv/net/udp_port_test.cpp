@@ -81,6 +81,49 @@ TEST_P(UdpPortTest, MessagesOfAllSizes_ExpectEachOnceAndWhole) {
   EXPECT_EQ(a.counters().send_failed, 0);
 }
 
+/// Datagrams that wait at a socket, and how many of ours each holds.
+std::vector<std::size_t> packets_at(UdpPort& port) {
+  std::vector<std::size_t> packets;
+  std::vector<std::byte> bytes(65536);
+  for (;;) {
+    const ssize_t count = recv(port.fd(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (count <= 0) return packets;
+    packets.push_back(static_cast<std::size_t>(count) / Kv::kBytes);
+  }
+}
+
+TEST_P(UdpPortTest, MessagesToThreeInTurn_ExpectOnePacketForEach) {
+  UdpPort from = open();
+  std::array to{open(), open(), open()};
+  for (std::uint32_t i = 0; i < 30; ++i) from.send(to[i % 3].local(), {.header = header_of(i), .value = {}});
+  from.flush();
+  EXPECT_EQ(from.counters().sent, 30U);
+  const std::vector<std::size_t> one{10}, ten(10, 1);
+  for (UdpPort& port : to) EXPECT_EQ(packets_at(port), GetParam() ? one : ten);
+}
+
+TEST_P(UdpPortTest, SizesThatChangeToTwoInTurn_ExpectEachToGetThemInOrder) {
+  UdpPort from = open();
+  std::array to{open(), open()};
+  std::mt19937 random(11);
+  std::array<std::vector<std::uint32_t>, 2> sent;
+  for (std::uint32_t i = 0; i < 300; ++i) {
+    const std::size_t which = random() % to.size();
+    const Bytes value(random() % 2 == 0 ? 64 : 100);
+    from.send(to[which].local(), {.header = header_of(i), .value = value});
+    sent[which].push_back(i);
+  }
+  from.flush();
+  for (std::size_t which = 0; which < to.size(); ++which) {
+    std::vector<std::uint32_t> arrived;
+    for (const Got& got : drain(to[which], sent[which].size())) {
+      EXPECT_TRUE(got.header == header_of(got.header.request));
+      arrived.push_back(got.header.request);
+    }
+    EXPECT_EQ(arrived, sent[which]);
+  }
+}
+
 TEST_P(UdpPortTest, MoreThanABatch_ExpectSentWithoutFlush) {
   UdpPort a = open(), b = open();
   for (std::uint32_t i = 0; i < 17; ++i) {

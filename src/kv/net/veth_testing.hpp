@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests and measurements: network namespaces joined by veth pairs, for a process with one thread or threads
+// For tests and measurements: network namespaces joined by veth pairs, for a process with one thread or with threads
 // that each enter one.
 #pragma once
 
@@ -49,7 +49,7 @@ class VethSpaces {
 
  protected:
   VethSpaces() = default;
-  /// Whether that is permitted; the thread is in the last of them then.
+  /// Whether that is permitted. The thread is then in the last of them.
   bool make_spaces(int count, std::string* why) {
     home_ = Fd(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
     for (int i = 0; i < count; ++i) {
@@ -80,7 +80,7 @@ class VethPair : public VethSpaces {
   static constexpr const char* kInterface = "veth0";  ///< in either
   static constexpr std::array kIps{0x0a4d0001U, 0x0a4d0002U};
 
-  /// Nothing, and why, where that is not permitted.
+  /// Nothing, with the reason in `why`, if that is not permitted.
   static std::optional<VethPair> make(std::string* why) {
     VethPair pair;
     bool made = pair.make_spaces(2, why) && pair.cable(0, kInterface, 1, kInterface, why);
@@ -92,7 +92,7 @@ class VethPair : public VethSpaces {
     pair.leave();
     return made ? std::optional(std::move(pair)) : std::nullopt;
   }
-  /// Of an end, with its MAC.
+  /// The address of an end, with its MAC.
   [[nodiscard]] Endpoint at(int i, std::uint16_t port) const {
     enter(i);
     return {.mac = find_interface(kInterface)->mac, .ip = kIps[i], .port = port};
@@ -102,7 +102,8 @@ class VethPair : public VethSpaces {
   VethPair() = default;
 };
 
-/// Three, each cabled to each: an address for both of its interfaces, and a route to either of the others.
+/// Three namespaces with a cable between each two. Each has one address for both of its interfaces, and a route to each
+/// of the others.
 class VethTriangle : public VethSpaces {
  public:
   static constexpr int kSpaces = 3;
@@ -125,7 +126,7 @@ class VethTriangle : public VethSpaces {
     mesh.leave();
     return made ? std::optional(std::move(mesh)) : std::nullopt;
   }
-  /// Of one of them, on the way to another.
+  /// The interface of one of them on the way to another.
   static std::string interface(int at, int to) { return fmt::format("veth{}", to < at ? to : to - 1); }
   static Endpoint at(int i, std::uint16_t port) { return {.ip = 0x0a4d0001U + i, .port = port}; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How users name where AF_XDP goes: "eth0", or "eth0:3" for its queue 3; or several, "eth0,eth1:3".
+// How users name the interfaces of AF_XDP: "eth0", or "eth0:3" for its queue 3; or several, "eth0,eth1:3".
 #pragma once
 
 #include <algorithm>

@@ -17,7 +17,8 @@
 namespace wherry::kv {
 namespace {
 
-/// A sender that leaves the checksum to its interface puts the pseudo header's sum there, for the interface to add to.
+/// A sender that leaves the checksum to its interface puts the pseudo header's sum there, and the interface completes
+/// it.
 bool is_partial(ByteView frame) noexcept {
   const auto ip = Ipv4::unpack(frame.subspan<kIpv4Offset, Ipv4::kBytes>());
   const auto udp = Udp::unpack(frame.subspan<kUdpOffset, Udp::kBytes>());
@@ -74,7 +75,7 @@ Result<XdpPort> XdpPort::open(Endpoint at, const Options& options) {
   if (!native) return failed(native.status());
   const auto zero_copy = bind(*socket, interface.index, options, *native);
   if (!zero_copy) return failed(zero_copy.status());
-  // The last: until now everything went to the kernel.
+  // This step comes last, because until now every frame went to the kernel.
   if (wherry::Status status = program->deliver(options.queue, socket->fd()); !status) return failed(status);
 
   XdpPort port(*std::move(socket), *std::move(program), at, options.interface);
@@ -83,7 +84,7 @@ Result<XdpPort> XdpPort::open(Endpoint at, const Options& options) {
   port.zero_copy_ = *zero_copy;
   port.checksum_ = options.checksum;
   if (const std::uint32_t queues = receive_queues(options.interface); queues > 1)
-    spdlog::warn("{} receives with {} queues, of which AF_XDP sees number {}: docs/kv-xdp.md says what to do",
+    spdlog::warn("{} receives with {} queues, of which AF_XDP sees number {}: docs/guide/kv-xdp.md says what to do",
                  options.interface, queues, options.queue);
   return port;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv messages past the kernel, as whole frames on an AF_XDP socket: docs/kv-xdp.md. The same shape as UdpPort.
+// kv messages past the kernel, as whole frames on an AF_XDP socket: docs/guide/kv-xdp.md. It has the same interface as
+// UdpPort.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +17,13 @@
 
 namespace wherry::kv {
 
-/// Spinning, without a system call while nothing arrives; one thread at a time. What is not for its MAC, address and
-/// port, or is a fragment or has IP options, stays with the kernel. It leaves the interface when it goes, or the
-/// process, however it ends.
+/// It spins without a system call while nothing arrives. One thread at a time. Frames for another MAC, address or port,
+/// fragments, and frames with IP options stay with the kernel. It leaves the interface when it is destroyed, or when
+/// the process ends in any way.
 ///
-/// Path of a message out: send() builds the frame where the kernel, or the interface, reads it; flush() hands all over,
-/// with one system call for each 32 in copy mode, and often none in zero-copy mode. In: poll() hands on what lies in
-/// the frames that the kernel wrote.
+/// Path of an outgoing message: send() builds the frame where the kernel, or the interface, reads it. flush() hands
+/// over all frames, with one system call for each 32 in copy mode, and often none in zero-copy mode. Path of an
+/// incoming message: poll() hands on the content of the frames that the kernel wrote.
 class XdpPort final : public Output {
  public:
   enum class Attach {
@@ -36,8 +37,8 @@ class XdpPort final : public Output {
     Attach attach = Attach::automatic;
     bool zero_copy = true;        ///< if the driver can; otherwise the kernel copies
     std::uint32_t frames = 2048;  ///< each way, of 2 KiB; a power of two
-    /// kNone: what is sent has no UDP checksum, as IPv4 permits, so that its receiver has none to compute either; where
-    /// nothing but links with a check of their own lies between them, as a cable, or no link at all, as a veth pair.
+    /// kNone: sent frames have no UDP checksum, as IPv4 permits, so their receiver need not compute one either. Use it
+    /// only if the ends are joined by links with their own check (a cable), or by no link at all (a veth pair).
     UdpChecksum checksum = UdpChecksum::kRight;
   };
   struct Counters : PortCounters {
@@ -46,7 +47,7 @@ class XdpPort final : public Output {
     std::uint64_t no_neighbour = 0;      ///< of send_failed: to an address without a MAC
   };
 
-  /// `at.mac` 0: the interface's. An error names the interface and what it refused.
+  /// `at.mac` 0: the interface's. An error names the interface and the refused step.
   static Result<XdpPort> open(Endpoint at, const Options& options);
 
   [[nodiscard]] const Endpoint& local() const noexcept { return local_; }
@@ -63,12 +64,14 @@ class XdpPort final : public Output {
   wherry::Status add_neighbour(std::uint32_t ip, std::uint64_t mac) { return neighbours_.add(ip, {.mac = mac}); }
   wherry::Status add_neighbour(std::uint32_t ip);
   /// The same for as long as the port lives, without waiting: refresh() asks, and a later refresh() has the answer. A
-  /// changed MAC is found, too.
+  /// changed MAC is also found.
   wherry::Status keep_neighbour(std::uint32_t ip) { return neighbours_.keep(ip); }
-  /// Whether all of them are known. Some tens of microseconds when one is due, else nothing; call it often.
+  /// Whether all of them are known. Costs some tens of microseconds when a look-up is due, else nothing. So call it
+  /// often.
   bool refresh(std::uint64_t now_ns) { return neighbours_.refresh(now_ns); }
 
-  /// Never blocks; sent at the next flush(), or when no frame is free. What finds none is counted and lost.
+  /// Never blocks. Sent at the next flush(), or when no frame is free. A message without a free frame is counted and
+  /// lost.
   void send(const Endpoint& to, const Message& message) override;
   std::size_t flush() {
     const std::uint32_t fresh = socket_.flush();
@@ -76,7 +79,7 @@ class XdpPort final : public Output {
     return fresh;
   }
 
-  /// As UdpPort's: `take(from, message)` for each frame that is right, at most kBatch of them.
+  /// As UdpPort's: `take(from, message)` for each correct frame, at most kBatch of them.
   template <typename Take>
   std::size_t poll(Take&& take) {
     const std::uint32_t frames = socket_.arrived(kBatch);

@@ -46,7 +46,7 @@ Bytes value_of(std::uint32_t number, std::size_t size) {
   return value;
 }
 
-/// Whether `done` came true within some seconds.
+/// Whether `done` became true within some seconds.
 template <typename Done>
 bool soon(Done&& done) {
   const Deadline deadline(kPatience);
@@ -84,7 +84,7 @@ class XdpPortTest : public testing::TestWithParam<Attach> {
     if (network_) network_->leave();
   }
 
-  /// With one of the ends, as its port.
+  /// Opens a port at one of the ends.
   template <typename Open>
   auto on(int end, Open&& open) {
     network_->enter(end);
@@ -101,7 +101,7 @@ class XdpPortTest : public testing::TestWithParam<Attach> {
     EXPECT_TRUE(port) << port.status().message();
     return *std::move(port);
   }
-  /// An ordinary socket at the peer's end. Its checksums are computed, as a wire would need it.
+  /// An ordinary socket at the peer's end. Its checksums are computed, as a wire needs them.
   UdpPort ordinary() {
     return on(1, [&] {
       EXPECT_TRUE(leave_checksums_to_device(VethPair::kInterface, false));
@@ -132,7 +132,7 @@ class XdpPortTest : public testing::TestWithParam<Attach> {
     return frame;
   }
 
-  /// `count` messages from one to the other, in bursts, which answers each; all sizes.
+  /// `count` messages of all sizes from one port to the other, in bursts. The other port answers each.
   template <Port From, Port To>
   void exchange(From& from, const Endpoint& from_at, To& to, const Endpoint& to_at, std::uint32_t count,
                 std::uint32_t burst) {
@@ -338,7 +338,7 @@ TEST_P(XdpPortTest, ChecksumLeftToDevice_ExpectCountedAsThat) {
   EXPECT_EQ(node.counters().partial_checksum, 1U);
 }
 
-/// What reaches a socket of the kernel at the node's own port.
+/// The packets that reach a socket of the kernel at the node's own port.
 class XdpPortForeignTest : public XdpPortTest {
  protected:
   Fd datagrams(int end, std::uint16_t port) {
@@ -433,7 +433,7 @@ TEST_P(XdpPortForeignTest, VlanTagOrOtherMac_ExpectTheKernelToHaveThem) {
   EXPECT_EQ(node.poll([](const Endpoint&, const Message& m) { EXPECT_EQ(m.value.size(), 299U); }), 1U);
 }
 
-/// Which programs are in front of an end: what `ip` says.
+/// The programs in front of an end, as `ip` lists them.
 class XdpPortLifeTest : public XdpPortTest {
  protected:
   bool has_program(int end) { return shell(end, "ip link show dev veth0").find("xdp") != std::string::npos; }

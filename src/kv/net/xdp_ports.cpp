@@ -79,7 +79,7 @@ void XdpPorts::send(const Endpoint& to, const Message& message) {
 }
 
 std::size_t XdpPorts::flush() {
-  // All of them: one may have kept back what its kernel had no room for.
+  // All ports, because one may hold frames for which its kernel had no room.
   std::size_t sent = 0;
   std::size_t at = first_ == kNone ? 0 : first_;
   for (std::size_t i = 0; i < ports_.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One address and port on several interfaces, as of machines that are cabled to each other without a switch:
-// docs/kv-xdp.md. The same shape as XdpPort, of which it has one for each interface.
+// One address and port on several interfaces, for machines that are cabled to each other without a switch:
+// docs/guide/kv-xdp.md. It has the same interface as XdpPort, and contains an XdpPort for each interface.
 #pragma once
 
 #include <span>
@@ -14,14 +14,15 @@
 
 namespace wherry::kv {
 
-/// A message is answered through the interface that it came from: the upper 16 bits of an Endpoint's MAC, which has 48,
-/// number that interface, counted from 1. A neighbour not heard of yet is looked for on each interface
-/// (keep_neighbour). MACs without those bits, as cluster files name them, belong to one unknown interface: not used.
+/// A message is answered through the interface on which it came. The upper 16 bits of an Endpoint's MAC, which has 48,
+/// number that interface, counted from 1. If a neighbour has not been heard yet, it is looked for on each interface
+/// (keep_neighbour). MACs without those bits, as cluster files name them, belong to one unknown interface, so they are
+/// not used.
 class XdpPorts final : public Output {
  public:
   using Counters = XdpPort::Counters;
 
-  /// `at.mac` is not used: each interface has its own. An error names the interface and what it refused.
+  /// `at.mac` is not used: each interface has its own. An error names the interface and the refused step.
   static Result<XdpPorts> open(const Endpoint& at, std::span<const XdpPort::Options> interfaces);
 
   /// Without a MAC.
@@ -33,15 +34,16 @@ class XdpPorts final : public Output {
   [[nodiscard]] std::string describe() const;
   [[nodiscard]] std::uint64_t lost() const noexcept;
 
-  /// As XdpPort's, through any of the interfaces. Learns from the neighbour's frames, too, as a switch does.
+  /// As XdpPort's, through any of the interfaces. It also learns from the neighbour's frames, as a switch does.
   wherry::Status keep_neighbour(std::uint32_t ip) { return neighbours_.keep(ip); }
   bool refresh(std::uint64_t now_ns) { return neighbours_.refresh(now_ns); }
 
   void send(const Endpoint& to, const Message& message) override;
-  /// Beginning with the interface of the first send(): an answer to a client does not wait for what goes elsewhere.
+  /// Begins with the interface of the first send(), so an answer to a client does not wait for frames to other
+  /// interfaces.
   std::size_t flush();
 
-  /// As XdpPort's, but of one interface, the next one that has something: all that is taken was there before the first
+  /// As XdpPort's, but for one interface: the next one that has frames. All taken frames were there before the first
   /// `take`, and no interface waits for another.
   template <typename Take>
   std::size_t poll(Take&& take) {

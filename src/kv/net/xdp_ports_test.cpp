@@ -56,7 +56,7 @@ class XdpPortsTest : public testing::Test {
     EXPECT_TRUE(ports) << ports.status().message();
     return *std::move(ports);
   }
-  /// Whether it knows `who`, asked for in its namespace.
+  /// Whether it knows `who` when asked in its namespace.
   bool finds(XdpPorts& ports, int i, std::initializer_list<int> who) {
     for (const int one : who)
       if (!ports.keep_neighbour(at(one).ip)) return false;
@@ -171,7 +171,7 @@ TEST_F(XdpPortsTest, CablesSwapped_ExpectLearntFromFramesAndFromTheKernel) {
   ASSERT_TRUE(finds(one, 1, {0}));
   send(node, at(1), 1);
   ASSERT_TRUE(arrives(one, 1, 0));
-  // From now on the two reach each other through the third only; to find that out, a frame is enough.
+  // From now on the two reach each other only through the third. One frame is enough to find that out.
   std::string said;
   network_->enter(2);
   ASSERT_TRUE(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program that an interface runs for each frame: to our socket what is for the node, to the kernel all else.
+// The program that an interface runs for each frame. It sends the node's frames to our socket, and all others to the
+// kernel.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace wherry::kv {
 
-/// Some thirty instructions, assembled here: neither a compiler for BPF nor a loader of its object files is needed.
-/// `map` is of type XSKMAP and says which socket gets the frames of a queue; without one they go to the kernel.
+/// Some thirty instructions, assembled here, so neither a compiler for BPF nor a loader of its object files is needed.
+/// `map` is of type XSKMAP and says which socket gets the frames of a queue. Without a socket they go to the kernel.
 [[nodiscard]] std::vector<bpf_insn> xdp_instructions(const Endpoint& self, int map);
 
 class XdpProgram {
@@ -23,11 +24,11 @@ class XdpProgram {
   /// Loaded and verified, but in front of no interface.
   static Result<XdpProgram> load(const Endpoint& self, std::uint32_t queues);
 
-  /// In front of the interface until the XdpProgram goes, or the process, however it ends.
+  /// The program stays in front of the interface until the XdpProgram is destroyed, or the process ends in any way.
   wherry::Status attach(int interface, Mode mode);
-  /// From now on `socket` gets what arrives at `queue`.
+  /// From now on `socket` gets the frames that arrive at `queue`.
   wherry::Status deliver(std::uint32_t queue, int socket);
-  /// What it decides about a frame, without an interface: XDP_PASS, XDP_REDIRECT.
+  /// The program's decision about a frame, without an interface: XDP_PASS, XDP_REDIRECT.
   Result<std::uint32_t> try_out(ByteView frame) const;
 
  private:

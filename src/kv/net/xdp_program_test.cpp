@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program decides, as the kernel runs it, against what frame_io decides.
+// Compares the program's decisions, run by the kernel, with those of frame_io.
 #include "kv/net/xdp_program.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace wherry::kv {
 namespace {
 
-// Every byte of them differs, and the highest bits are set: what a wrong order or a wrong extension would show.
+// All of its bytes differ, and the highest bits are set, so a wrong byte order or a wrong extension would show.
 constexpr Endpoint kSelf{.mac = 0x82b3c4d5e6f7, .ip = 0xf0e1d2c3, .port = 0xfedc};
 constexpr Endpoint kPeer{.mac = 0x020000000002, .ip = 0x0a000002, .port = 4242};
 

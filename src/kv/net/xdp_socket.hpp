@@ -36,8 +36,8 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
-/// A ring with one producer and one consumer, of which the kernel is one and we are the other. Each side publishes its
-/// own counter and reads the other's; both run freely modulo 2^32.
+/// A ring with one producer and one consumer. The kernel is one of them, and this process is the other. Each side
+/// publishes its own counter and reads the other's. Both run freely modulo 2^32.
 template <typename Entry>
 class XdpRing {
  public:
@@ -78,22 +78,22 @@ class XdpSocket {
 
   /// `frames`: each way, a power of two.
   static Result<XdpSocket> open(std::uint32_t frames);
-  /// To a queue of an interface. kUnsupported: not with `zero_copy`; kAlreadyExists: another socket has it, or one that
-  /// was closed has it still, for some milliseconds. May be called again after an error.
+  /// Binds to a queue of an interface. kUnsupported: not with `zero_copy`. kAlreadyExists: another socket has it, or a
+  /// closed socket still has it, for some milliseconds. May be called again after an error.
   wherry::Status bind(int interface, std::uint32_t queue, bool zero_copy);
 
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
 
-  /// How many frames have arrived, at most `most`; if none, wakes a driver that waits for that.
+  /// The number of frames that have arrived, at most `most`. If there are none, wakes a driver that waits for that.
   std::uint32_t arrived(std::uint32_t most) noexcept;
   /// The i-th of them.
   [[nodiscard]] ByteView frame(std::uint32_t i) const noexcept;
   /// Gives the first `count` back to the kernel.
   void recycle(std::uint32_t count) noexcept;
 
-  /// Where to build a frame, or nothing: all are on their way.
+  /// Memory in which to build a frame. Nothing if all frames are in flight.
   [[nodiscard]] std::span<std::byte> sending() noexcept;
-  /// It is built; it goes at the next flush().
+  /// The frame is built. It leaves at the next flush().
   void send(std::size_t bytes) noexcept;
   /// Returns how many frames the kernel was given for the first time.
   std::uint32_t flush() noexcept;

@@ -15,7 +15,7 @@ namespace {
 
 using bpf::load, bpf::operation;
 
-// A map's key has 32 bits, a MAC 48: the first two bytes are compared, the others looked up.
+// A map's key has 32 bits, a MAC 48. So the first two bytes are compared, and the others looked up.
 std::uint16_t first_two(std::uint64_t mac) { return static_cast<std::uint16_t>(mac >> 32); }
 std::uint32_t last_four(std::uint64_t mac) { return static_cast<std::uint32_t>(mac); }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes for tests and simulations: the delivered class, or, if a test asks for faults, the same source compiled with
-// them (wherry_kv_faulty). This header names neither class, so that both may include it.
+// them (wherry_kv_faulty). This header names neither class, so a program may include it with both.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace wherry::kv::testing {
 
-/// What tests use of a Node; each function is that one's.
+/// The functions of a Node that tests use. Each calls the Node's own.
 class AnyNode : public RegisterIo {
  public:
   AnyNode(const AnyNode&) = delete;
@@ -62,7 +62,7 @@ class AnyNodeOf final : public AnyNode {
   NodeClass node_;
 };
 
-/// The delivered node, or, with faults, the other one. `output` must outlive it.
+/// The delivered node, or, with faults, the node that has them. `output` must outlive it.
 std::unique_ptr<AnyNode> make_node(const NodeOptions& options, Output& output, const NodeFaults& faults = {});
 /// Of make_node().
 std::unique_ptr<AnyNode> make_faulty_node(const NodeOptions& options, Output& output, const NodeFaults& faults);

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What a node is made with, what its staged registers say, and what it counts.
+// SPDX-License-Identifier: Apache-2.0 A node's options, the content of its staged registers, and its counters.
 #pragma once
 
 #include <array>
@@ -32,7 +31,7 @@ struct NodeConfiguration {
 /// Why a frame for the node was dropped before the node saw it.
 enum class NodeDrop : std::uint8_t { kChecksum, kLength, kSource };
 
-/// As the registers count. Every frame for the core is one of dropped, refused, answered and taken.
+/// As the registers count. Every frame for the core is counted once as dropped, refused, answered or taken.
 struct NodeCounters {
   std::uint32_t frames_kv = 0;
   std::uint32_t dropped = 0;   ///< without effect: the dropped_* and what no node receives

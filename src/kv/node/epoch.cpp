@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A new epoch: docs/kv-protocol.md, section 8.
+// A new epoch: docs/design/kv-protocol.md, section 8.
 #include <algorithm>
 
 #include "kv/node/node.hpp"
@@ -32,7 +32,7 @@ void Node::enter(std::uint32_t epoch) {
   after_leftovers();
 }
 
-/// What this node leads still, it sends again; of what it does not, nothing happened.
+/// The node sends again the writes of slots that it still leads. Writes of other slots have no effect.
 void Node::keep_or_drop_window() {
   window_.each([&](unsigned place) {
     Place& p = window_[place];
@@ -50,7 +50,7 @@ void Node::keep_or_drop_window() {
 void Node::leave_pending_over() {
   for (Notes::Index i = 0; i < Notes::kPending; ++i) {
     if (!notes_[i].used) continue;
-    // Of several notes of one location only that with the stored version counts: the older ones were committed.
+    // If one location has several notes, only the note with the stored version counts. The older ones were committed.
     if (notes_[i].version != table_.way(notes_[i].location).version || faults_.has(NodeFault::keep_leftovers)) {
       drop_settled(i);
       continue;
@@ -88,7 +88,7 @@ void Node::replay_leftovers() {
   });
 }
 
-/// Those of other leaders' slots: the leader's word counts.
+/// For leftovers of other leaders' slots, the leader's state decides.
 void Node::fetch_leftovers() {
   notes_.each_leftover([&](Notes::Index i) {
     Note& note = notes_[i];
@@ -136,7 +136,7 @@ void Node::after_leftovers() {
   }
 }
 
-/// Earlier, a key could be written at a second way while a leftover of it waits at the first.
+/// If it opened earlier, a key could be written at a second way while a leftover of it waits at the first.
 void Node::open_if_ready() {
   if (leads_any_ && notes_.leftovers() == 0 &&
       ((others() & ~unsigned{entered_}) == 0 || faults_.has(NodeFault::open_early)))
@@ -187,11 +187,11 @@ bool Node::on_entry(const Message& m) {
   return true;
 }
 
-/// A leftover location takes what the leader has, be it older.
+/// A leftover location takes the leader's content, even if it is older.
 void Node::adopt(Location at, const Message& m, bool present) {
   const Way& way = table_.way(at);
-  // The write is not named. As every member acknowledged what was committed, the same version is the same write; what
-  // differs in content is not, for certain.
+  // The message does not name the write. Every member acknowledged committed writes, so the same version is the same
+  // write. If the content differs, it is certainly another one.
   const bool same = way.key == m.header.key && (way.present != 0) == present &&
                     (!present || std::ranges::equal(table_.value(at), m.value));
   notes_.at_bucket(bucket_at(at), [&](Notes::Index i) {

@@ -21,7 +21,7 @@ class Tags {
   std::uint32_t generation_ = 0;
 };
 
-/// A run of buckets, eight at a time, which are 32 locations.
+/// A run of buckets, eight at a time, with 32 locations.
 struct BucketSync {
   /// A bucket that is being fetched.
   struct Fetch {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The follower's part of a write: docs/kv-protocol.md, sections 5 and 6.
+// The follower's part of a write: docs/design/kv-protocol.md, sections 5 and 6.
 #include "kv/node/node.hpp"
 
 namespace wherry::kv {
@@ -14,8 +14,8 @@ bool Node::on_replicate(const Message& m) {
   const Location at = location_of(bucket_of_candidate(hash, h.candidate, table_.bits()), detail.way);
   const bool removes = static_cast<Kind>(h.kind) == Kind::replicate_remove;
   if (version_newer(h.version, table_.way(at).version) || notes_.is_leftover(at)) {
-    // The leader uses a place again after a commit only. (Here, and not for what is stored already: that may be an old
-    // repetition of what had this place before.)
+    // The leader reuses a place only after a commit. (Only in this case, and not for a stored version, whose frame may
+    // be an old repetition of a write that had this place before.)
     const Notes::Index index = Notes::pending_index(h.node, detail.place);
     if (notes_[index].used) drop_settled(index);
     notes_.at_bucket(bucket_at(at), [&](Notes::Index i) {
@@ -43,7 +43,8 @@ bool Node::on_replicate(const Message& m) {
   return true;
 }
 
-/// A noted write, now that this version has come for its location: committed before, the same, or never acknowledged.
+/// A noted write, when this version has come for its location: it was committed before, is the same, or was never
+/// acknowledged.
 void Node::resolve(Notes::Index index, std::uint32_t version, bool same_write) {
   const Note& note = notes_[index];
   const bool stays = version_newer(version, note.version) || (version == note.version && same_write);
@@ -74,7 +75,7 @@ bool Node::on_commit(const Kv& h) {
   return true;
 }
 
-/// A `commit` that was lost: what is pending in a bucket that somebody wants to read is acknowledged again.
+/// For a lost `commit`: acknowledges again the pending writes of a bucket that a client wants to read.
 void Node::ask_for_commit(std::uint32_t bucket) {
   notes_.at_bucket(bucket, [&](Notes::Index index) {
     Note& note = notes_[index];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is a history of one key linearizable? The search of Wing and Gong with a memory of what was tried (Lowe): knows
-// nothing of nodes, versions only as names of values.
+// Is a history of one key linearizable? The search of Wing and Gong with a memory of tried states (Lowe). It does not
+// know nodes, and knows versions only as names of values.
 #pragma once
 
 #include <array>
@@ -62,7 +62,7 @@ inline constexpr std::size_t kMostOperations = 64 * std::tuple_size_v<Done>;
   return done;
 }
 
-/// At most kMostOperations operations; more end the process. refreshed: a value's version may have grown by itself.
+/// At most kMostOperations operations. More end the process. refreshed: a value's version may have grown by itself.
 inline bool linearizable(const History& history, bool refreshed = false) {
   std::map<std::uint32_t, std::uint64_t> value_of;  // a version shows one value, and a value has one version
   std::map<std::uint64_t, std::uint32_t> version_of;

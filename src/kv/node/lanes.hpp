@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lane records: which request of a lane was the last, and what became of it.
+// The lane records: the last request of each lane, and its outcome.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct LaneRecord {
   bool unsettled = false;  ///< pending or leftover at this node
   bool leftover = false;   ///< then: leftover
 
-  /// Never used: anything is newer.
+  /// Never used, so any request is newer.
   [[nodiscard]] bool empty() const noexcept {
     return request == 0 && version == 0 && status == Status::ok && !in_flight;
   }
@@ -37,7 +37,7 @@ class Lanes {
     for (LaneRecord& r : records_) r = {};
   }
 
-  /// What an `ok` write leaves behind, unless the lane is further already.
+  /// Records an `ok` write, unless the lane has a newer request already.
   void learn(std::uint16_t lane, std::uint32_t request, std::uint32_t version, bool settled) noexcept {
     LaneRecord& r = records_[lane];
     if (!r.empty() && newer(r.request, request)) return;

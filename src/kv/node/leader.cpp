@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The leader's part of a write: docs/kv-protocol.md, sections 4 and 5.
+// The leader's part of a write: docs/design/kv-protocol.md, sections 4 and 5.
 #include "kv/node/node.hpp"
 
 namespace wherry::kv {
@@ -28,8 +28,8 @@ void Node::on_request(const Endpoint& from, const Message& m) {
   decide(from, m, hash, at, search);
 }
 
-/// The key is not in its first bucket. False: a write is in flight in a bucket that had to be looked into, so that this
-/// very key may be on its way there.
+/// The key is not in its first bucket. False: a write is in flight in a bucket on the search, so this very key may be
+/// part of it.
 bool Node::find_elsewhere(const Kv& h, std::uint32_t hash, Location& at) const noexcept {
   table_.prefetch_others(hash);
   for (std::uint32_t i = 1; i < candidates(table_.bits()); ++i) {
@@ -41,9 +41,10 @@ bool Node::find_elsewhere(const Kv& h, std::uint32_t hash, Location& at) const n
   return true;
 }
 
-/// The location is written once more, as it is, with the bucket's next version: like a leftover of this leader's own,
-/// so that reads and writes of the bucket wait, and whoever leads next completes it or takes it back. It is noted for
-/// the request before this one, for which no client waits. One at a time, so that leftovers always have room.
+/// Writes the location once more, unchanged, with the bucket's next version. It is handled like a leftover of this
+/// leader, so reads and writes of the bucket wait, and the next leader completes it or takes it back. It is noted for
+/// the request before this one, because no client waits for that. There is one at a time, so leftovers always have
+/// room.
 void Node::refresh(Location at, const Kv& h) {
   const std::uint32_t version = table_.next_version(bucket_at(at));
   const Note note{.location = at,
@@ -62,7 +63,7 @@ void Node::refresh(Location at, const Kv& h) {
   after_leftovers();
 }
 
-/// Against the lane's record; what is not new is answered from it, or dropped.
+/// Compares with the lane's record. A request that is not new is answered from it, or dropped.
 bool Node::is_new(const Endpoint& from, const Kv& h, unsigned slot) {
   const LaneRecord& r = lanes_[h.client];
   if (r.empty() || newer(h.request, r.request)) return true;
@@ -113,7 +114,7 @@ void Node::decide(const Endpoint& from, const Message& m, std::uint32_t hash, Lo
   commit_if_answered(place);
 }
 
-/// Refusals are recorded like an `ok`: a repetition that comes later must not succeed after the client was told no.
+/// Refusals are recorded like an `ok`, because a later repetition must not succeed after the client got a refusal.
 void Node::refuse(const Endpoint& from, const Kv& h, unsigned slot, Status status, std::uint32_t version) {
   if (!faults_.has(NodeFault::forget_refusals))
     lanes_[h.client] = {.request = h.request, .version = version, .status = status};
@@ -203,8 +204,8 @@ void Node::retry_window() {
   });
 }
 
-/// Members that this leader has waited for so long, and heard nothing from; or, though it heard from them, four times
-/// as long for one answer.
+/// Members from which this leader, while it waited for them, heard nothing for that long. Also members that it heard,
+/// if one answer is missing for four times as long.
 std::uint8_t Node::silent_members(Cycles time) noexcept {
   if (fault_ || epoch16_ == 0) return 0;
   unsigned waits = 0, long_waits = 0;

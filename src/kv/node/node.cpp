@@ -1,11 +1,10 @@
-// SPDX-License-Identifier: Apache-2.0
-// What a node makes of a frame as far as form, sender and epoch go; reads, and replies.
+// SPDX-License-Identifier: Apache-2.0 A node's checks of a frame's form, sender and epoch; reads, and replies.
 #include "kv/node/node.hpp"
 
 namespace wherry::kv {
 namespace {
 
-/// What depends on the frame of a client alone.
+/// The checks that depend on the client's frame alone.
 Status form_of(const Message& m) noexcept {
   const auto kind = static_cast<Kind>(m.header.kind);
   const bool writes = kind == Kind::write || kind == Kind::write_if;
@@ -122,7 +121,7 @@ void Node::on_read(const Endpoint& from, const Kv& h) {
   answer(from, h, slot, Status::ok, table_.way(at).version, table_.value(at));
 }
 
-/// The key is not in its first bucket, where nothing is pending.
+/// The key is not in its first bucket, and nothing is pending there.
 void Node::read_elsewhere(const Endpoint& from, const Kv& h, std::uint32_t hash) {
   const unsigned slot = slot_of(hash), bits = table_.bits();
   const bool search = table_.may_be_elsewhere(bucket_of(hash, bits));
@@ -147,7 +146,8 @@ void Node::on_lane(const Endpoint& from, const Message& m) {
   if (!serving()) return tell(from, h, Status::not_serving);
   const LaneRecord& r = lanes_[h.client];
   if (r.settled()) return tell(from, h, r.status, r.version, r.request);
-  // It may yet be rolled back. A leftover may just as well be committed since an epoch without the one who asks.
+  // It may yet be rolled back. A leftover may also have been committed in an earlier epoch, of which the asking node
+  // was not a member.
   const bool leftover = r.leftover && !faults_.has(NodeFault::tell_leftovers);
   tell(from, h, leftover ? Status::busy : Status::ok, 0, r.request - 1);
 }

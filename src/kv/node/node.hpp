@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// The software node: docs/kv-protocol.md without sockets, threads or clocks. Whoever drives it gives it messages and
-// the time, takes what it sends, and sets its registers as it would those of the hardware. One thread at a time;
-// receive() and tick() allocate nothing.
+// SPDX-License-Identifier: Apache-2.0 The software node: docs/design/kv-protocol.md without sockets, threads or clocks.
+// Its owner passes it messages and the time, sends its messages, and sets its registers like those of the hardware. One
+// thread at a time. receive() and tick() allocate nothing.
 #pragma once
 
 #include <algorithm>
@@ -39,10 +38,11 @@ class Node final : public RegisterIo {
   Node(const Options& options, Output& output, Faults faults = {});
 
   void receive(const Endpoint& from, const Message& message, Cycles now);
-  /// Sends again what was not answered. Returns when it wants to be called next, or kNever; a call to receive() or
-  /// write() may bring that forward, so ask again after some.
+  /// Sends again messages that were not answered. Returns the time of its next call, or kNever. A call to receive() or
+  /// write() may make that earlier, so ask again after these.
   Cycles tick(Cycles now);
-  /// The time that `cycles` reads and that a lease is compared with, where neither of the two above was called.
+  /// The time that `cycles` returns and that a lease is compared with, if neither of the two functions above was
+  /// called.
   void set_now(Cycles now) noexcept { now_ = now; }
 
   std::uint32_t read(std::uint32_t offset) override;
@@ -53,25 +53,25 @@ class Node final : public RegisterIo {
   void count_passed_rx(std::uint32_t frames = 1) noexcept { counters_.passed_rx += frames; }
   void count_passed_tx(std::uint32_t frames = 1) noexcept { counters_.passed_tx += frames; }
 
-  /// Asks memory for what receive() of this request will need: for a shell that has several at hand.
+  /// Asks memory for the data that receive() of this request will need. For a shell that has several requests ready.
   void prefetch(const Kv& request) const noexcept;
 
   /// A bit for each member that has not answered this leader for so long, though something waits for it.
   [[nodiscard]] std::uint8_t silent_members(Cycles time) noexcept;
 
-  /// For simulations: as if a key had been written in each location, and deleted with the version of its way; 0: none.
-  /// Precondition: the table is empty.
+  /// For simulations: as if a key had been written in each location, and deleted with the version of its way. 0: no
+  /// version. Precondition: the table is empty.
   void preset_versions(const std::array<std::uint32_t, kWays>& versions);
 
   [[nodiscard]] const NodeCounters& counters() const noexcept { return counters_; }
   [[nodiscard]] const Table& table() const noexcept { return table_; }
-  /// Nothing is in flight here, nothing left over.
+  /// No write is in flight here, and there is no leftover.
   [[nodiscard]] bool at_rest() const noexcept { return window_.in_flight() == 0 && notes_.leftovers() == 0; }
 
  private:
   static constexpr unsigned kMostDoublings = 16;  ///< as counted
 
-  // node.cpp: what comes in, reads, replies.
+  // node.cpp: incoming messages, reads, replies.
   void from_node(const Endpoint& from, const Message& m);
   [[nodiscard]] bool take_from_node(const Endpoint& from, unsigned sender, const Message& m);
   void on_read(const Endpoint& from, const Kv& h);
@@ -157,8 +157,8 @@ class Node final : public RegisterIo {
   [[nodiscard]] Kv header(Kind kind) const noexcept;
   /// The same, about a write of this leader's window.
   [[nodiscard]] Kv header(Kind kind, const Place& write, unsigned place) const noexcept;
-  /// When to send again what was sent `tries` times before: each time after twice as long, up to 64 times retry_cycles
-  /// by default.
+  /// The time to repeat a message that was sent `tries` times before. The interval doubles each time, by default up to
+  /// 64 times retry_cycles.
   Cycles retry_at(unsigned tries = 0) noexcept {
     return schedule(now_ + (Cycles{retry_cycles_} << std::min(tries, options_.most_doublings)));
   }
@@ -198,7 +198,7 @@ class Node final : public RegisterIo {
   BucketSync bucket_sync_;
   LaneSync lane_sync_;
 
-  // Registers that mean nothing to software but that read back.
+  // Registers that have no meaning for software but can be read back.
   std::uint32_t control_ = 0;
   std::uint32_t bucket_bits_ = registers::kBucketBitsReset;
   std::uint32_t lease_low_ = 0;

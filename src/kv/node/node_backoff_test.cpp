@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node asks again because nobody answers: each time after twice as long. For `replicate` node_test.cpp has it.
+// Messages that a node repeats because no node answers. The interval doubles each time. node_test.cpp tests this for
+// `replicate`.
 #include <gtest/gtest.h>
 
 #include "kv/node/testing.hpp"
@@ -27,7 +28,7 @@ class KvBackOff : public ::testing::Test {
     const auto answer = cluster.call(node, h, bytes_of("x"));
     return answer ? answer->status() : Status::not_serving;
   }
-  /// From now on loses what `which` names, and notes when it was sent.
+  /// From now on loses the frames that `which` selects, and notes when they were sent.
   void lose(const std::function<bool(const Frame&)>& which) {
     sent_at.clear();
     cluster.drop = [this, which](const Frame& f) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A key's several buckets: how full a table gets, where keys are, which versions they get, and what in-flight writes,
-// deaths and returns do to that. Where keys are is asked of every location, not of a look-up.
+// A key's several buckets: the fill of a table, the places of keys, their versions, and the effect of writes in flight,
+// deaths and returns. The test finds keys by every location, not by a look-up.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -82,7 +82,7 @@ class KvCandidates : public ::testing::Test {
     plan.lead_all(new_leader);
     cluster->enter_all(plan);
   }
-  /// Keys of one first bucket of which the first two fill it as far as others need to go elsewhere.
+  /// Keys of one first bucket. The first two fill it so far that others must go elsewhere.
   std::vector<std::uint64_t> family(std::size_t count, std::uint32_t bucket = 0x123) {
     return keys_of_one_bucket(bucket, count, kBits);
   }
@@ -94,7 +94,7 @@ class KvCandidates : public ::testing::Test {
   std::vector<Frame> answers;
 };
 
-/// A node that leads alone, without a network; values are empty, so that the table costs 64 bytes a bucket.
+/// A node that leads alone, without a network. Values are empty, so the table costs 64 bytes a bucket.
 class Alone final : Output {
  public:
   explicit Alone(unsigned bits, NodeFaults faults = {})
@@ -105,7 +105,7 @@ class Alone final : Output {
     node_.write(registers::lease_offset(0), ~0U);
     node_.write(registers::lease_offset(1), ~0U);
   }
-  /// With versions in all locations, as of keys that were deleted.
+  /// All locations have versions, like those of deleted keys.
   void begin(const std::array<std::uint32_t, kWays>& versions = {}) {
     if (versions != std::array<std::uint32_t, kWays>{}) node_.preset_versions(versions);
     node_.write(registers::kEpochOffset, 1);
@@ -166,7 +166,7 @@ TEST(KvCandidatesFill, RandomKeys_ExpectFourFifthsOfTheTableBeforeTheFirstRefusa
   }
 }
 
-/// The table of docs/kv.md: what is taken when the first key is refused, by size.
+/// The table of docs/guide/kv.md: the fill when the first key is refused, by size.
 TEST(KvCandidatesFill, TablesOfAllSizes_ExpectTheSharesOfTheDocs) {
   struct Size {
     unsigned bits;
@@ -219,7 +219,8 @@ TEST(KvCandidatesFill, KeysOfOneHash_ExpectEveryWayOfTheirBucketsTaken) {
   }
 }
 
-/// Versions of keys that come and go, in buckets that they share: `versions` is what all locations have to begin with.
+/// Versions of keys that are added and removed, in buckets that they share. `versions`: the initial versions of all
+/// locations.
 void expect_no_version_twice(const std::array<std::uint32_t, kWays>& versions, std::uint64_t seed, bool fault = false) {
   Alone store(11, fault ? NodeFaults{NodeFault::ignore_other_versions} : NodeFaults{});
   store.begin(versions);
@@ -263,8 +264,8 @@ TEST(KvCandidatesVersions, KeysThatComeAndGo_ExpectNoVersionTwice) {
   expect_no_version_twice({0, 0, 0, 0}, ++seed, true);  // that the test would notice
 }
 
-// What the docs promise of candidates that are far apart: by up to 2^28 the new version is beyond all; beyond that the
-// far one does not count, and a follower can compare what it gets with what it has.
+// The docs' promise for candidates that are far apart. Up to 2^28, the new version is beyond all of them. Beyond that,
+// the far candidate does not count, and a follower can still compare versions.
 TEST(KvCandidatesVersions, JumpsOfUpTo2To28_ExpectThoseAndNoLonger) {
   constexpr std::uint32_t kReach = 1U << 28;
   struct Case {
@@ -287,7 +288,7 @@ TEST(KvCandidatesVersions, JumpsOfUpTo2To28_ExpectThoseAndNoLonger) {
       EXPECT_EQ(table.version_after_all(hash, bucket), c.expected) << c.base << " " << c.other;
     }
   }
-  // Never written: the next version is 1, like any other.
+  // Never written, so the next version is 1, as in any other table.
   Table table;
   ASSERT_TRUE(table.allocate(11));
   const std::uint32_t hash = hash_of(77), bucket = bucket_at_index(hash, 0, 11), other = bucket_at_index(hash, 1, 11);
@@ -310,7 +311,7 @@ TEST_F(KvCandidates, TheThirdKeyOfABucketGoesElsewhere_ExpectItOnAllNodes) {
   const auto keys = family(6);
   for (const std::uint64_t key : keys) (void)write(key, "v" + std::to_string(key));
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    // Two in the first bucket; then in the other group, which is empty for each.
+    // Two keys are in the first bucket. The others go to the other group, which is empty for each.
     EXPECT_EQ(index_of(keys[i], where(keys[i])), i < 2 ? 0U : 4U) << i;
     for (unsigned node = 0; node < 3; ++node) EXPECT_EQ(read(node, keys[i]), "v" + std::to_string(keys[i]));
   }
@@ -435,8 +436,8 @@ TEST_F(KvCandidates, TheLeaderDiesWithALeftoverInAnotherBucket_ExpectItTakenBack
   }
 }
 
-// A leader that takes writes before all have entered puts a key somewhere while a leftover of it is elsewhere; the next
-// leader, which has both, replays that.
+// A leader that takes writes before all have entered puts a key in one place while a leftover of it is in another. The
+// next leader, which has both, replays that.
 TEST_F(KvCandidates, ALeaderThatOpensEarly_ExpectAKeyTwice) {
   for (const bool fault : {false, true}) {
     leader = 0;

@@ -47,7 +47,7 @@ class KvEpoch : public ::testing::Test {
     if (f.status() != Status::ok) return std::string(name_of(f.status()));
     return {reinterpret_cast<const char*>(f.value.data()), f.value.size()};
   }
-  /// A write whose replicate frames reach these nodes only, and of which nothing more is heard.
+  /// A write whose replicate frames reach only these nodes. No later message of it arrives.
   void write_that_reaches(unsigned leader, unsigned nodes, std::uint64_t key, std::string_view value,
                           std::uint32_t number, std::uint16_t lane = 1) {
     cluster->drop = [nodes](const Frame& f) {
@@ -343,8 +343,8 @@ class KvReturn : public KvEpoch {
     return cluster->node(node).read(kSyncCountOffset) == 0 && cluster->node(node).read(kSyncLanesOffset) == 0;
   }
   static bool of(const Frame& f, Kind kind, unsigned from) { return f.kind() == kind && f.from == node_at(from); }
-  /// Node 2 returns while a write of lane 1, which the leader has committed, is a leftover at node 1. What node 1 says
-  /// of the lane.
+  /// Node 2 returns while a write of lane 1, which the leader has committed, is a leftover at node 1. Returns node 1's
+  /// answer about the lane.
   Frame lane_of_a_leftover(NodeFaults faults = {}) {
     start(3, {.lane_bits = 8}, faults);
     cluster->kill(2);
@@ -525,7 +525,7 @@ TEST_F(KvReturn, LaneRecordOfAnotherEpoch_ExpectItIgnored) {
   const auto arrive = [&] {
     for (const Frame& f : records) cluster->node(2).receive(f.from, {f.header, f.value}, cluster->now);
   };
-  // Its sender had not entered this one, in which nothing is committed without node 2.
+  // Its sender had not entered this epoch, in which no write is committed without node 2.
   for (Frame& f : records) --f.header.epoch;
   arrive();
   EXPECT_EQ(cluster->node(2).read(kSyncLanesOffset), left);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thousands of operations over lossy networks, nodes that die, are cut off from the keeper and return: every history is
-// linearizable; and with any of the deliberate faults, some history is not.
+// Thousands of operations over lossy networks, with nodes that die, are cut off from the keeper and return. Every
+// history is linearizable. With any of the deliberate faults, some history is not.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace wherry::kv::testing {
 namespace {
 
-/// Of so many seeds those that are run: with FEW_SEEDS a third (cmake/Tests.cmake, WHERRY_ALL_SEEDS).
+/// The number of seeds that run: with FEW_SEEDS a third (cmake/Tests.cmake, WHERRY_ALL_SEEDS).
 unsigned seeds_of(unsigned all) { return std::getenv("FEW_SEEDS") != nullptr ? all / 3 : all; }
 
 TEST(KvRandom, WhateverHappens_ExpectLinearizableHistories) {
@@ -40,8 +40,8 @@ TEST(KvRandom, WhateverHappens_ExpectLinearizableHistories) {
   RecordProperty("epochs", static_cast<int>(all.epochs));
 }
 
-/// A location that is about to pass `turn`, one nearly 2^31 older (a refresh or two must still compare), one that lags
-/// a few writes later, one never written.
+/// One location is about to pass `turn`. One is nearly 2^31 older (it must still compare after a refresh or two). One
+/// lags a few writes later. One was never written.
 using Versions = std::array<std::uint32_t, kWays>;
 Versions old_versions(std::uint64_t seed) {
   const std::uint32_t turn = seed % 3 == 0 ? 0U : seed % 3 == 1 ? 1U << 31 : 1U << 30;

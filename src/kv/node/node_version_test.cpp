@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Versions that are far apart within a bucket: a leader refreshes the locations that lag, before versions no longer
-// compare. docs/kv-protocol.md, section 5.
+// Versions that are far apart within a bucket: a leader refreshes lagging locations before versions stop comparing.
+// docs/design/kv-protocol.md, section 5.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -33,7 +33,7 @@ class KvVersion : public ::testing::Test {
     plan.lead_all(leader);
     cluster->enter_all(plan);
   }
-  /// As a client does it: again while the leader says `busy`.
+  /// Like a client: it repeats while the leader says `busy`.
   Frame write(unsigned node, Kind kind, std::uint64_t key, std::string_view value = {}, std::uint32_t expected = 0) {
     const Kv h{.kind = static_cast<std::uint8_t>(kind),
                .epoch = static_cast<std::uint16_t>(plan.epoch),
@@ -255,7 +255,8 @@ TEST_F(KvVersion, LaggingLocationOfANodeAlone_ExpectItsWritesToGoOn) {
   }
 }
 
-/// The tests above can fail: without the refresh a follower acknowledges what it does not store.
+/// This shows that the tests above can fail: without the refresh a follower acknowledges a write that it does not
+/// store.
 TEST_F(KvVersion, NoRefresh_ExpectAFollowerThatStaysBehind) {
   start(3, {NodeFault::keep_lagging_versions});
   preset({0x7ffffffe, 1, 0, 0});

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// What a follower notes of writes that it stored and does not know to be committed: pending ones, by leader and place,
-// and leftovers of former epochs. Found by bucket through short chains, so that a read looks at one number.
+// SPDX-License-Identifier: Apache-2.0 A follower's notes of stored writes whose commit it does not know: pending ones,
+// by leader and place, and leftovers of former epochs. Found by bucket through short chains, so that a read looks at
+// one number.
 #pragma once
 
 #include <array>
@@ -51,11 +51,11 @@ class Notes {
   void drop(Index index) noexcept;
   /// A leftover that was not pending before. False: there is no room.
   [[nodiscard]] bool put_leftover(const Note& note) noexcept;
-  /// Of a pending note a leftover one. False: there is no room.
+  /// Turns a pending note into a leftover one. False: there is no room.
   [[nodiscard]] bool leave_over(Index index) noexcept;
   void clear() noexcept;
 
-  /// Calls f(index) for the notes of a bucket; f may drop the one that it is given.
+  /// Calls f(index) for the notes of a bucket. f may drop the note that it gets.
   template <typename F>
   void at_bucket(std::uint32_t bucket, F&& f) {
     for (Index i = heads_[bucket % kHeads]; i != kNone;) {
@@ -64,7 +64,7 @@ class Notes {
       i = following;
     }
   }
-  /// Calls f(index) for the leftovers; f may drop the one that it is given.
+  /// Calls f(index) for the leftovers. f may drop the leftover that it gets.
   template <typename F>
   void each_leftover(F&& f) {
     if (leftovers_ == 0) return;

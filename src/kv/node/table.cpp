@@ -48,7 +48,7 @@ void Table::clear() noexcept {
 }
 
 Location Table::free_way(std::uint32_t bucket, std::uint32_t first_way) const noexcept {
-  // After the first any would do: this one, so that hardware and software do the same.
+  // After the first, any way would do. This one is fixed, so that hardware and software choose the same.
   if (lines_[bucket].ways[first_way].present == 0) return location_of(bucket, first_way);
   for (std::uint32_t w = 0; w < kWays; ++w)
     if (lines_[bucket].ways[w].present == 0) return location_of(bucket, w);

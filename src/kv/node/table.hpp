@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node's table: 2^b buckets of four ways, laid out as docs/kv-protocol.md, section 12, has it. A look-up costs one
-// cache line of headers and the value.
+// A node's table: 2^b buckets of four ways, with the layout of docs/design/kv-protocol.md, section 12. A look-up costs
+// one cache line of headers and the value.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace wherry::kv {
 
-/// A bucket and a way: 4 x bucket + way, as `fetch` writes it.
+/// A bucket and a way: 4 x bucket + way, in the form that `fetch` uses.
 using Location = std::uint64_t;
 
 [[nodiscard]] constexpr Location location_of(std::uint32_t bucket, std::uint32_t way) noexcept {
@@ -42,7 +42,8 @@ class Table {
   Table& operator=(const Table&) = delete;
   ~Table();
 
-  /// Address space for 2^bits buckets, all empty; memory comes as it is touched. False: the system has not got it.
+  /// Address space for 2^bits buckets, all empty. Memory is allocated at its first use. False: the system does not have
+  /// it.
   [[nodiscard]] bool allocate(unsigned bits) noexcept;
   void clear() noexcept;
 
@@ -56,7 +57,7 @@ class Table {
     const Way& w = way(at);
     return {values_ + at * kMaxValueBytes, w.present != 0 ? w.length : std::size_t{0}};
   }
-  /// Where a key is; kNowhere if it is not.
+  /// The location of a key; kNowhere if the table lacks it.
   static constexpr Location kNowhere = ~Location{0};
   [[nodiscard]] Location find(std::uint32_t bucket, std::uint32_t first_way, std::uint64_t key) const noexcept {
     const Line& l = lines_[bucket];
@@ -66,29 +67,30 @@ class Table {
     }
     return kNowhere;
   }
-  /// Where a new key goes: the first way if it is free, else any that is; kNowhere if none is.
+  /// The location for a new key: the first way if it is free, else any free way; kNowhere if none is free.
   [[nodiscard]] Location free_way(std::uint32_t bucket, std::uint32_t first_way) const noexcept;
-  /// What the next write in this bucket gets.
+  /// The version for the next write in this bucket.
   [[nodiscard]] std::uint32_t next_version(std::uint32_t bucket) const noexcept;
 
-  // A key's buckets: docs/kv-protocol.md, sections 2 and 5.
+  // A key's buckets: docs/design/kv-protocol.md, sections 2 and 5.
 
-  /// A key that is not in its first bucket may be in another candidate: the first one held enough keys for that once.
+  /// A key that is not in its first bucket may be in another candidate, because the first one held enough keys for that
+  /// at some time.
   [[nodiscard]] bool may_be_elsewhere(std::uint32_t first_bucket) const noexcept {
     unsigned written = 0;
     for (const Way& w : lines_[first_bucket].ways) written += w.version != 0 ? 1U : 0U;
     return written >= kFirstBucketKeys;
   }
-  /// Where a key goes that is nowhere; kNowhere if none of its buckets has a free way.
+  /// The location for a key that is absent; kNowhere if none of its buckets has a free way.
   [[nodiscard]] Location location_for(std::uint32_t hash) const noexcept;
-  /// What a key gets that goes into this one of its buckets, and may have been in another one before.
+  /// The version for a key that goes into this one of its buckets, and may have been in another one before.
   [[nodiscard]] std::uint32_t version_after_all(std::uint32_t hash, std::uint32_t bucket) const noexcept;
   /// The number that frames have for the bucket of this key's location.
   [[nodiscard]] std::uint8_t candidate_at(std::uint32_t hash, Location at) const noexcept {
     return candidate_of(hash, bucket_at(at), bits_);
   }
-  /// A location of the bucket whose version lags behind another's, so that versions would soon not compare; kNowhere if
-  /// none does.
+  /// A location of the bucket whose version lags behind another's, so that versions would soon stop comparing. kNowhere
+  /// if there is none.
   [[nodiscard]] Location lagging(std::uint32_t bucket) const noexcept;
 
   void store(Location at, std::uint64_t key, std::uint32_t version, bool present, ByteView value) noexcept;
@@ -101,7 +103,7 @@ class Table {
   void prefetch_others(std::uint32_t hash) const noexcept {
     for (std::uint32_t i = 1; i < candidates(bits_); ++i) __builtin_prefetch(lines_ + bucket_at_index(hash, i, bits_));
   }
-  /// Asks for what a look-up will read.
+  /// Prefetches the lines that a look-up will read.
   void prefetch(std::uint32_t bucket, std::uint32_t first_way) const noexcept {
     __builtin_prefetch(lines_ + bucket);
     __builtin_prefetch(values_ + location_of(bucket, first_way) * kMaxValueBytes);

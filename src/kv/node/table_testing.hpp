@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in a table, by a look at every location: no look-up has a part in it.
+// The content of a table, read from every location and without look-ups.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes and a network between them, in virtual time: for tests. Frames may be lost, repeated and delayed by chance, or
-// dropped by a rule of the test's; everything follows from the seed.
+// Nodes and a network between them, in virtual time. For tests. Frames may be lost, repeated and delayed at random, or
+// dropped by a test's rule. Everything follows from the seed.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct Weather {
   double late = 0;  ///< share of frames that take up to twenty times as long
 };
 
-/// What the keeper publishes.
+/// The configuration that the keeper publishes.
 struct Plan {
   std::uint32_t epoch = 0;
   std::uint8_t members = 0;
@@ -125,7 +125,7 @@ class Cluster {
     }
   }
 
-  /// After a write to its registers: it may want to do something at once.
+  /// After a write to its registers, because it may have work at once.
   void wake(unsigned i) { due_[i] = nodes_[i]->tick(now); }
 
   void send(const Endpoint& from, const Endpoint& to, const Message& message) {
@@ -141,13 +141,13 @@ class Cluster {
     }
   }
 
-  /// When something happens next by itself.
+  /// The time of the next event that happens by itself.
   [[nodiscard]] Cycles next() const {
     Cycles at = queue_.empty() ? kNever : queue_.begin()->first.first;
     for (const Cycles due : due_) at = std::min(at, due);
     return at;
   }
-  /// Lets happen what is due until `until`; frames to clients go to on_client.
+  /// Runs the events that are due until `until`. Frames to clients go to on_client.
   void run(Cycles until) {
     for (Cycles at = next(); at <= until; at = next()) {
       now = std::max(now, at);
@@ -162,7 +162,7 @@ class Cluster {
   }
   void settle() { run(now + 100 * kRetry); }
 
-  /// One client that waits: sends once, returns the answer if there is one within a few retries.
+  /// One client that waits: it sends once, and returns the answer if there is one within a few retries.
   std::optional<Frame> call(unsigned node, const Kv& request, const std::vector<std::byte>& value = {},
                             unsigned client = 0) {
     std::optional<Frame> answer;

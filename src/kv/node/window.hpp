@@ -68,7 +68,7 @@ class Window {
     in_filter_.fill(0);
   }
 
-  /// Calls f(place) for those in use; f may free the one that it is given.
+  /// Calls f(place) for the used places. f may free the place that it gets.
   template <typename F>
   void each(F&& f) {
     for (std::uint64_t left = busy_; left != 0; left &= left - 1) f(static_cast<unsigned>(std::countr_zero(left)));

@@ -44,7 +44,7 @@ KeeperOptions keeper_options(const ClusterFile& cluster) {
 
 Result<std::unique_ptr<KeeperServer>> start_server(const KeeperProcessOptions& options,
                                                    std::unique_ptr<ConfigurationStore> store) {
-  // A predecessor may still listen there, or whoever has connections to it may.
+  // A predecessor may still listen there, or another process may have connections to it.
   auto listener = patiently([&] { return listen_tcp(options.listen); });
   WHERRY_TRY(listener);
   return KeeperServer::start(*std::move(listener), keeper_options(options.cluster), std::move(store));
@@ -59,7 +59,7 @@ wherry::Status serve_alone(const KeeperProcessOptions& options, const std::atomi
   return {};
 }
 
-/// Until the election is over, or `stop`. This thread grants leases and asks etcd for nothing.
+/// Runs until the election is over, or `stop`. This thread grants leases and sends no question to etcd.
 wherry::Status serve_elected(const KeeperProcessOptions& options, EtcdElection& election,
                              const std::atomic<bool>& stop) {
   const std::int64_t term = election.elected();
@@ -95,7 +95,7 @@ wherry::Status run_keeper(const KeeperProcessOptions& options, const std::atomic
   while (status && !stop.load(std::memory_order_relaxed)) {
     if (election->elected() != 0) {
       status = serve_elected(options, *election, stop);
-      // Unavailable: etcd does not answer, say; the election goes on, or ends.
+      // Unavailable: for example, etcd does not answer. The election goes on, or ends.
       if (status.code() == StatusCode::kUnavailable) {
         spdlog::warn("kv keeper: {}", status.message());
         status = {};

@@ -23,7 +23,7 @@ using Attach = wherry::kv::XdpPort::Attach;
 
 int fail(const wherry::Status& status) { return wherry::exit_status("wherry-kv", status); }
 
-/// As those of `wherry kv`: 4 nobody answered, 130 interrupted.
+/// The same as of `wherry kv`: 4 no node answered, 130 interrupted.
 int end_of_snapshot(const wherry::Status& status) {
   constexpr int kUnavailable = 4, kInterrupted = 130;
   if (status) return 0;
@@ -37,7 +37,8 @@ int end_of_snapshot(const wherry::Status& status) {
 int main(int argc, char** argv) {
   wherry::keep_owners_rights();
   CLI::App app{
-      "wherry-kv: a node, or the keeper, of a replicated key-value store (docs/kv.md). `wherry kv up` starts a whole "
+      "wherry-kv: a node, or the keeper, of a replicated key-value store (docs/guide/kv.md). `wherry kv up` starts a "
+      "whole "
       "cluster.\n\n"
       "  wherry-kv node --cluster lab.toml --number 0\n"
       "  wherry-kv keeper --cluster lab.toml --state /var/lib/wherry/lab.json\n",
@@ -56,7 +57,7 @@ int main(int argc, char** argv) {
   node_command->add_flag("--yield", node.yield, "never sleep, but let others on its core run once its part is done");
   auto* const xdp = node_command->add_option(
       "--xdp", node.xdp,
-      "AF_XDP there, past the kernel: eth0, or eth0:3 for its queue 3, or eth0,eth1 (docs/kv-xdp.md)");
+      "AF_XDP there, past the kernel: eth0, or eth0:3 for its queue 3, or eth0,eth1 (docs/guide/kv-xdp.md)");
   node_command->add_option("--xdp-mode", node.attach, "native, in the driver; generic, any interface; auto: what goes")
       ->transform(CLI::CheckedTransformer(std::map<std::string, Attach>{
           {"auto", Attach::automatic}, {"native", Attach::native}, {"generic", Attach::generic}}));
@@ -64,11 +65,12 @@ int main(int argc, char** argv) {
                          "on AF_XDP, frames leave without one: on a veth pair or a cable, which needs none");
   node_command->add_flag("--udp", node.udp, "on a socket, even if the cluster file says xdp")->excludes(xdp);
   node_command->add_option("--keeper", keepers, "host:port of keepers; otherwise as the cluster file says");
-  CLI::App* const keeper_command = app.add_subcommand("keeper", "decides who is in the cluster, and who leads");
+  CLI::App* const keeper_command =
+      app.add_subcommand("keeper", "decides which nodes are in the cluster, and which of them lead");
   keeper_command->add_option("--listen", listen, "host:port; otherwise as the cluster file says");
   keeper_command->add_option("--state", keeper.state_file, "where the last configuration is kept, in mode keeper");
   wherry::kv::SnapshotProcessOptions snapshot;
-  CLI::App* const dump_command = app.add_subcommand("dump", "writes all keys to a file: docs/kv-snapshot.md");
+  CLI::App* const dump_command = app.add_subcommand("dump", "writes all keys to a file: docs/guide/kv-snapshot.md");
   dump_command->add_option("--node", snapshot.node, "the one of this machine that lists its keys; otherwise any");
   dump_command->add_flag("--force", snapshot.replace, "replace a file that is there");
   CLI::App* const load_command = app.add_subcommand("load", "writes the keys of such a file to the cluster");
@@ -80,7 +82,8 @@ int main(int argc, char** argv) {
     command->add_option("file", snapshot.file, "of the snapshot")->required();
   }
   wherry::kv::RespProcessOptions resp;
-  CLI::App* const resp_command = app.add_subcommand("resp", "Redis' protocol in front of the cluster: docs/kv-resp.md");
+  CLI::App* const resp_command =
+      app.add_subcommand("resp", "Redis' protocol in front of the cluster: docs/guide/kv-resp.md");
   resp_command->add_option("--listen", resp.listen, "host:port")->capture_default_str();
   auto* const password = resp_command->add_option("--password-file", resp.password_file, "clients say it with AUTH");
   resp_command->add_flag("--no-password", resp.no_password, "listen where other machines reach it, without one")
@@ -93,9 +96,9 @@ int main(int argc, char** argv) {
   resp_command->add_option("--first-lane", resp.first_lane,
                            "static lanes, that no other client uses, from this one on");
   CLI::App* const switch_command = app.add_subcommand("switch", "forwards frames between interfaces, in their drivers");
-  switch_command->add_option("station", stations, "INTERFACE=MAC of who is behind it")->required();
+  switch_command->add_option("station", stations, "INTERFACE=MAC of the station behind it")->required();
   for (CLI::App* const command : {node_command, keeper_command, dump_command, load_command, resp_command})
-    command->add_option("--cluster", file, "TOML file: docs/kv.md")->required(command != load_command);
+    command->add_option("--cluster", file, "TOML file: docs/guide/kv.md")->required(command != load_command);
   for (CLI::App* const command :
        {node_command, keeper_command, switch_command, dump_command, load_command, resp_command}) {
     command->add_option("--log-level", log_level, "trace, debug, info, warn, error, off")->capture_default_str();

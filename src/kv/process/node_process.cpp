@@ -39,7 +39,7 @@ constexpr std::uint64_t kDriverTurnNs = 100'000;  // the keeper's messages are s
 constexpr Cycles kSleep = kMillisecond;
 constexpr Cycles kListingSleep = kMillisecond / 10;
 
-/// The table is this thread's, so that each write that was acknowledged is there.
+/// The table belongs to this thread, so each acknowledged write is in it.
 class NodeLister final : public TableLister {
  public:
   explicit NodeLister(const Node& node) : node_(node) {}
@@ -55,8 +55,8 @@ class NodeLister final : public TableLister {
   const Node& node_;
 };
 
-/// The other nodes. A MAC that the cluster file says saves asking; of several interfaces it does not say which leads to
-/// the node.
+/// The other nodes. A MAC in the cluster file saves a question. If a node has several interfaces, the file does not say
+/// which leads to the node.
 template <typename P>
 wherry::Status keep_neighbours(P& port, const NodeProcessOptions& options) {
   for (std::uint32_t number = 0; number < kMaxNodes; ++number) {
@@ -88,7 +88,7 @@ wherry::Status serve(P& port, Node& node, MemberDriver& driver, std::optional<Ke
   Cycles due = 0;
   while (!stop.load(std::memory_order_relaxed)) {
     const std::size_t count = receive_all(port, node, allowed, lease_clock);
-    // What was asked leaves before anything else is done.
+    // The requests leave before any other work.
     if (port.flush() != 0)
       spinner.done();
     else if (count != 0)
@@ -121,7 +121,7 @@ wherry::Status serve(P& port, Node& node, MemberDriver& driver, std::optional<Ke
   return {};
 }
 
-/// Without it the node serves all the same.
+/// Without it the node still serves.
 std::optional<KeyWindow> open_keys(const NodeProcessOptions& options, Node& node, TableLister& lister) {
   if (options.keys.empty()) return std::nullopt;
   auto opened = KeyWindow::open(options.keys, options.number, SnapshotSource::software, node, lister);
@@ -176,7 +176,7 @@ wherry::Status run_on_xdp(const Endpoint& at, const std::string& text, const Nod
                     .attach = options.attach,
                     .checksum = options.no_checksum ? UdpChecksum::kNone : UdpChecksum::kRight});
     if (const auto address = find_address(one.name); address && *address != at.ip)
-      spdlog::warn("{} has the address {}, and node {} is {} in the cluster file: who answers for it?", one.name,
+      spdlog::warn("{} has the address {}, and node {} is {} in the cluster file: which of them is right?", one.name,
                    ip_to_string(*address), options.number, ip_to_string(at.ip));
   }
   if (each.size() == 1) return run_on_opened(patiently([&] { return XdpPort::open(at, each.front()); }), options, stop);

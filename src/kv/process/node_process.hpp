@@ -21,7 +21,7 @@ struct NodeProcessOptions : ServedNode {
   std::string keys;          ///< the socket where it lists its keys (KeyWindow); empty: nowhere
 };
 
-/// Until `stop`. An error: the address is taken, AF_XDP is impossible, or the keeper turned the node away for good.
+/// Runs until `stop`. An error: the address is in use, AF_XDP is impossible, or the keeper refused the node for good.
 wherry::Status run_node(const NodeProcessOptions& options, const std::atomic<bool>& stop);
 
 }  // namespace wherry::kv

@@ -23,7 +23,7 @@
 #include "kv/process/node_process.hpp"
 
 namespace {
-/// Once the kernel has refused an address or a lock, the predecessor that has it goes.
+/// Once the kernel has refused an address or a lock, its present owner gives it up.
 std::function<void()> predecessor_goes;  // NOLINT(cert-err58-cpp)
 
 int noted(long result) {

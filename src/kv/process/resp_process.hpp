@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `wherry-kv resp`: docs/kv-resp.md.
+// `wherry-kv resp`: docs/guide/kv-resp.md.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ struct RespProcessOptions {
   std::optional<std::uint16_t> first_lane;
 };
 
-/// Says "listening on HOST:PORT" on standard output once clients can connect. Those of Client::connect() and
+/// Prints "listening on HOST:PORT" on standard output once clients can connect. Errors: those of Client::connect() and
 /// Gateway::open(); kPermissionDenied: others may read the password file.
 wherry::Status run_resp(const RespProcessOptions& options, const std::atomic<bool>& stop);
 

@@ -62,7 +62,7 @@ Json to_json(const SnapshotHead& head, const SnapshotTail& tail) {
 
 wherry::Status tell(const Json& result) {
   if (say({{"result", result}})) return {};
-  return {StatusCode::kUnavailable, "nobody reads the result"};
+  return {StatusCode::kUnavailable, "the reader of the result has gone"};
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `wherry-kv dump` and `wherry-kv load`. Standard output is for programs: a line of JSON now and then, with what was
-// done so far, and a last one with "result". Who no longer reads it ends the process: nothing stays of a dump.
+// `wherry-kv dump` and `wherry-kv load`. Standard output is for programs: a line of JSON now and then, with the
+// progress so far, and a last one with "result". If the reader closes it, the process ends, and nothing remains of a
+// dump.
 #pragma once
 
 #include <atomic>

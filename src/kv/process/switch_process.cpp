@@ -20,7 +20,7 @@ wherry::Status run_switch(const std::vector<std::string>& stations, const std::a
     const auto mac = equals == std::string::npos ? std::nullopt : parse_mac(text.substr(equals + 1));
     if (!mac || equals == 0)
       return {StatusCode::kInvalidArgument,
-              fmt::format("'{}': want an interface and who is behind it, as veth0=02:00:00:00:00:01", text)};
+              fmt::format("'{}': want an interface and the MAC behind it, as veth0=02:00:00:00:00:01", text)};
     parsed.push_back({.interface = text.substr(0, equals), .mac = *mac});
   }
   WHERRY_ASSIGN(const auto made, XdpSwitch::open(parsed));

@@ -37,7 +37,7 @@ struct Answer {
   friend bool operator==(const Answer&, const Answer&) = default;
 };
 
-/// Appends it to `out`. `protocol`: 2 or 3; 2 has no maps, which become lists.
+/// Appends it to `out`. `protocol`: 2 or 3. 2 has no maps, so they become lists.
 void write(const Answer& answer, int protocol, std::string& out);
 
 }  // namespace wherry::kv::resp

@@ -48,7 +48,7 @@ Edit change(std::string_view name, Decide decide) {
 
 Answer text_or_null(Text text) { return text ? Answer::text(*text) : Answer::null(); }
 
-/// As Redis reads a number: no blanks, no plus, no leading zeros, no "-0".
+/// The form that Redis accepts as a number: no blanks, no plus, no leading zeros, no "-0".
 std::optional<std::int64_t> number_in(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -83,7 +83,7 @@ Plan exists(Arguments a, const PlanOptions&) {
   return plan;
 }
 
-/// The bytes from `first` to `last`, both counted, from the end where negative; as Redis clips them.
+/// The bytes from `first` to `last`, both included. Negative values count from the end. Clipped like Redis does.
 std::string_view range(std::string_view text, std::int64_t first, std::int64_t last) {
   const auto size = static_cast<std::int64_t>(text.size());
   if (first < 0 && last < 0 && first > last) return {};

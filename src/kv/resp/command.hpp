@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Redis commands as edits of the store. What is here follows Redis' documentation of each command; what a command
-// cannot have in this store is refused by name, with the reason.
+// Redis commands as edits of the store. The code follows Redis' documentation of each command. If a command is
+// impossible in this store, it is refused by name, with the reason.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace wherry::kv::resp {
 
-/// What a request asks for: edits, whose answers are joined, or (without edits) an answer at once.
+/// The effect of a request: edits, whose answers are joined, or (without edits) an answer at once.
 struct Plan {
   enum class Join : std::uint8_t {
     one,   ///< the only edit's answer
@@ -27,15 +27,15 @@ struct Plan {
 };
 
 struct PlanOptions {
-  /// MGET and MSET are allowed: each of their keys is read or written in one step, but not all of them together.
+  /// MGET and MSET are allowed. Each of their keys is read or written in one step, but not all of them together.
   bool key_by_key = false;
 };
 
-/// For any request but those of the connection itself (AUTH, HELLO, QUIT, ...). An unknown command, or a wrong number
-/// of arguments: an error. Precondition: `arguments` is not empty.
+/// For any request except those of the connection itself (AUTH, HELLO, QUIT, ...). An unknown command, or a wrong
+/// number of arguments: an error. Precondition: `arguments` is not empty.
 Plan plan(std::span<const std::string_view> arguments, const PlanOptions& options);
 
-/// The answers of a plan's edits, in their order, as one. An error among them is the whole answer.
+/// The answers of a plan's edits, in their order, as one. If there is an error among them, it is the whole answer.
 Answer join(Plan::Join how, std::vector<Answer> answers);
 
 /// A name of a command or an option, without regard to upper and lower case.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One client of the gateway: its bytes in and out, and the command under way.
+// One client of the gateway: its bytes in and out, and the command in progress.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,22 @@ class Connection {
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
 
-  /// Takes what has arrived, up to a limit. False: the peer has gone, or sends no more.
+  /// Takes received bytes, up to a limit. False: the peer has gone, or sends no more.
   bool receive();
-  /// Sends what can be sent. False: the peer has gone.
+  /// Sends as much as the peer takes. False: the peer has gone.
   bool transmit();
   [[nodiscard]] bool has_output() const noexcept { return sent_ < out_.size(); }
-  /// So much is not taken by the peer that it gets no more answers yet.
+  /// The peer has not taken so many bytes that it gets no more answers yet.
   [[nodiscard]] bool congested() const noexcept { return out_.size() - sent_ > kMostUnsent; }
   [[nodiscard]] bool full() const noexcept { return in_.size() - taken_ >= kMostUnread; }
 
-  /// The next request, if it is there. kProtocol: as parse_request(). Its words are valid until the next receive().
+  /// The next request, if it is complete. kProtocol: as parse_request(). Its words are valid until the next receive().
   Result<bool> next(std::vector<std::string_view>& words);
 
   void answer(const Answer& answer) { write(answer, protocol, out_); }
 
-  /// A command with so many edits begins; and the answer of one of them. True: it was the last, and is answered.
+  /// A command with that many edits begins. The answer of one of them has come. True: it was the last one, and the
+  /// command is answered.
   void begin(Plan::Join join, std::size_t edits);
   bool done(std::uint32_t part, Answer answer);
   [[nodiscard]] bool busy() const noexcept { return awaited_ != 0; }

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What a command does with one name.
+// SPDX-License-Identifier: Apache-2.0 The effect of a command on one name.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@
 
 namespace wherry::kv::resp {
 
-/// What becomes of a text, and what the client is told once that is done.
+/// The new state of a text, and the client's answer once that is stored.
 struct Change {
   enum class What : std::uint8_t { leave, write, remove };
   What what = What::leave;
@@ -20,7 +19,7 @@ struct Change {
   Answer answer;
 };
 
-/// Called with the text that is there, or none; again if somebody else changes it meanwhile. Must not remember.
+/// Called with the present text, or none. Called again if another client changes it meanwhile. Must not keep state.
 using Decide = std::function<Change(std::optional<std::string_view>)>;
 
 struct Edit {

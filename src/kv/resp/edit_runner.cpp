@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMetNames = std::size_t{1} << 20;
 
-/// What is neither done nor a matter of versions.
+/// The answer for outcomes other than success and a version conflict.
 Answer failed(Outcome outcome) {
   switch (outcome) {
     case Outcome::kTableFull:

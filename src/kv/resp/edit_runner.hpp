@@ -14,19 +14,19 @@
 
 namespace wherry::kv::resp {
 
-/// One thread. A write of a name that this runner has met is one request. The first one is "only if there is no such
-/// key", so that what another name has there is never replaced: it is read then, and compared. Changes of one name wait
-/// for one another here, and try again where somebody else was faster.
+/// One thread. A write of a name that this runner has met is one request. The first write is "only if there is no such
+/// key", so that it never replaces another name's value. If there is a value, it is read and compared. Changes of one
+/// name wait for one another here, and retry if another gateway was faster.
 class EditRunner {
  public:
-  /// `done(owner, part, answer)`: of an edit that was started with these.
+  /// `done(owner, part, answer)`: for an edit that was started with these values.
   using Done = std::function<void(std::uint64_t owner, std::uint32_t part, Answer answer)>;
 
   EditRunner(Client& client, Done done);
 
-  /// It may be done before this returns: one that cannot be stored.
+  /// An edit that cannot be stored may be done before this returns.
   void start(Edit edit, std::uint64_t owner, std::uint32_t part);
-  /// Sends, receives, and tells what is done, which may start others. True: something was done.
+  /// Sends, receives, and reports finished edits, which may start others. True: something was done.
   bool turn();
   [[nodiscard]] std::size_t running() const noexcept { return tasks_.size() - free_.size(); }
 
@@ -60,9 +60,10 @@ class EditRunner {
   std::vector<Task> tasks_;
   std::vector<std::uint32_t> free_;
   std::deque<std::uint32_t> waiting_;  ///< for room in the client
-  /// Names whose text was seen at their number, or written there: the number itself; others replace it.
+  /// Names whose text was seen at their number, or written there. The index is the number itself, and other names
+  /// replace it.
   std::vector<std::uint64_t> met_;
-  /// Numbers with a change under way, and the changes behind it.
+  /// Numbers with a change in progress, and the changes that wait behind it.
   std::unordered_map<std::uint64_t, std::deque<std::uint32_t>> changing_;
 };
 

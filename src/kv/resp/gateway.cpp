@@ -96,7 +96,7 @@ struct Gateway::Impl {
     }
   }
 
-  /// No descriptors are left: the connection stays in the kernel's queue, and epoll would return at once.
+  /// No descriptors are left. The connection stays in the kernel's queue, and epoll would return at once.
   void pause_listening() {
     spdlog::warn("kv resp: no connection can be accepted: {}", std::strerror(errno));
     ::epoll_ctl(poller.get(), EPOLL_CTL_DEL, listener.get(), nullptr);
@@ -114,7 +114,7 @@ struct Gateway::Impl {
     connections.erase(number);  // edits under way take effect; nobody is told
   }
 
-  /// Takes commands until one needs the store, or nothing is there.
+  /// Takes commands until one needs the store, or no more are there.
   void serve(Connection& c) {
     while (!c.busy() && !c.ending && !c.congested() && !stopping) {
       const auto there = c.next(words);
@@ -138,7 +138,8 @@ struct Gateway::Impl {
 
   void take(Connection& c, Words a) {
     const auto is = [&](std::string_view name) { return same_word(a[0], name); };
-    // The lines of an HTTP request: a page in a browser of this machine, whose body would be taken for commands.
+    // The lines of an HTTP request: a page in a browser of this machine sent it, and its body would be taken for
+    // commands.
     if (is("POST") || is("Host:")) {
       c.ending = true;
       return;
@@ -176,7 +177,7 @@ struct Gateway::Impl {
   void auth(Connection& c, Words a) const {
     if (a.size() != 2 && a.size() != 3)
       return c.answer(Answer::error("ERR wrong number of arguments for 'auth' command"));
-    if (options.password.empty()) return c.answer(Answer::error("ERR this gateway asks nobody for a password"));
+    if (options.password.empty()) return c.answer(Answer::error("ERR this gateway does not use a password"));
     if (!right(a.subspan(1)))
       return c.answer(Answer::error("WRONGPASS invalid username-password pair or user is disabled."));
     c.trust();
@@ -235,7 +236,7 @@ struct Gateway::Impl {
     ready.push_back(owner);
   }
 
-  /// After all that has arrived was taken: what is to be sent goes out, and who has gone is forgotten.
+  /// After all received bytes were handled: output is sent, and closed connections are forgotten.
   void settle() {
     std::vector<std::uint64_t> now;
     now.swap(marked);

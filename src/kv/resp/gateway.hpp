@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server that speaks Redis' protocol and keeps strings in a cluster: docs/kv-resp.md.
+// A server that speaks Redis' protocol and keeps strings in a cluster: docs/guide/kv-resp.md.
 #pragma once
 
 #include <atomic>
@@ -21,19 +21,19 @@ struct GatewayOptions {
   std::size_t clients = 1000;  ///< connections at once; one more is told so, and closed
 };
 
-/// One thread. A connection's commands take effect in their order: each begins when the one before it has been
+/// One thread. A connection's commands take effect in their order. Each begins when the one before it has been
 /// answered.
 class Gateway {
  public:
-  /// kUnavailable: the address is taken, or is not this machine's; kInvalidArgument: others reach it, and there is no
-  /// password.
+  /// kUnavailable: the address is in use, or does not belong to this machine. kInvalidArgument: other machines reach
+  /// it, and there is no password.
   static Result<Gateway> open(Client client, GatewayOptions options);
   Gateway(Gateway&& other) noexcept;
   Gateway& operator=(Gateway&& other) noexcept;
   ~Gateway();
 
   [[nodiscard]] std::uint16_t port() const noexcept;
-  /// Until `stop`: then it takes no more commands, answers those under way, and returns.
+  /// Runs until `stop`. Then it takes no more commands, answers those in progress, and returns.
   wherry::Status run(const std::atomic<bool>& stop);
 
  private:

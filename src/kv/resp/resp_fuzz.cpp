@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a client's requests, whole and cut in two, and as a stored value. What decides of an edit is called with
-// texts, too. Every answer is one whole answer of the protocol.
+// Arbitrary bytes as a client's requests, whole and cut in two, and as a stored value. The functions that decide an
+// edit are called with texts as well. Every answer is one whole answer of the protocol.
 #include <algorithm>
 #include <cstdlib>
 #include <string>
@@ -78,7 +78,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto bytes = parse_request(rest, words);
     if (!bytes || *bytes == 0) break;
     check(*bytes <= rest.size());
-    // A request is whole or it is not: with one byte less it is incomplete, and what follows does not change it.
+    // A request is whole or not. With one byte less it is incomplete, and the bytes behind it do not change it.
     const auto less = parse_request(rest.substr(0, *bytes - 1), again);
     check(!less || *less == 0);
     const auto exact = parse_request(rest.substr(0, *bytes), again);

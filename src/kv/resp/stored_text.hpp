@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How strings with names are kept in a store whose keys are 64-bit numbers: the number is taken from the name, and the
-// value begins with the name, so that two names with one number are told apart.
+// How strings with names are kept in a store whose keys are 64-bit numbers. The number is computed from the name, and
+// the value begins with the name, so two names with one number can be told apart.
 //
 //   byte 0    0x52, 'R'
 //   byte 1    1: this form
@@ -20,11 +20,12 @@
 namespace wherry::kv::resp {
 
 inline constexpr std::size_t kHeadBytes = 4;
-/// Of a name and its text together: a value's 1024 bytes without the head.
+/// The room for a name and its text together: a value's 1024 bytes without the head.
 inline constexpr std::size_t kRoomBytes = 1020;
 
-/// The first eight bytes of a name's SHA-256 (FIPS 180-4), the first the most significant. Nobody finds a name for
-/// another's number; two names of one's own with the same number take 2^32 attempts. One thread at a time.
+/// The first eight bytes of a name's SHA-256 (FIPS 180-4), most significant byte first. Nobody can in practice find a
+/// name with the number of a given other name. Finding two names with the same number takes 2^32 attempts. One thread
+/// at a time.
 class KeyNumbers {
  public:
   KeyNumbers();
@@ -43,7 +44,7 @@ std::string stored_text(std::string_view name, std::string_view text);
 
 enum class Kept : std::uint8_t { text, of_another_name, not_ours };
 
-/// What a value is to `name`. `text`, if it is that: a view into `value`.
+/// How a stored value relates to `name`. If it belongs to the name, `text` becomes a view into `value`.
 Kept find_text(std::string_view value, std::string_view name, std::string_view& text) noexcept;
 
 inline std::string_view as_text(std::span<const std::byte> bytes) noexcept {

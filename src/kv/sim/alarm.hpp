@@ -8,8 +8,8 @@
 
 namespace wherry::kv::sim {
 
-/// The network cannot take a wake back, so those that were overtaken by an earlier one are to be told apart: a wake's
-/// tag is its time.
+/// The network cannot cancel a wake, so the receiver must recognise a wake that an earlier one replaced. A wake's tag
+/// is its time.
 class Alarm {
  public:
   void ask(Network& network, Port port, Cycles when) {
@@ -18,13 +18,13 @@ class Alarm {
     at_ = when;
     network.wake_at(when, port, when);
   }
-  /// Whether this wake is the one that is waited for.
+  /// Whether this is the expected wake.
   bool rings(std::uint64_t tag) noexcept {
     if (tag != at_) return false;
     at_ = ~Cycles{0};
     return true;
   }
-  /// The process starts again: what was asked for is forgotten.
+  /// The process starts again, so earlier requests for wakes are forgotten.
   void forget() noexcept { at_ = ~Cycles{0}; }
 
  private:

@@ -85,9 +85,9 @@ Cycles BrokenReturn::delay_of(Port from, Port to, const Packet& packet) const {
   if (unheard_ && kind == Kind::fetch && from == Cluster::port_of(holder_) && to == Cluster::port_of(leader_))
     return Network::kLose;
   if (kind != Kind::lane || from != Cluster::port_of(returning_)) return 0;
-  // Who has not heard of all lanes does not serve.
+  // A node that has not received all lanes does not serve.
   if (second_ && header.client == kLastLane && to == Cluster::port_of(holder_)) return 2 * removal_;
-  // Of the write's lane alone: a core asks for four lanes at a time, and would not end before the limit.
+  // Only for the write's lane, because a core asks for four lanes at a time, and would not end before the limit.
   return header.client == lane_ && to < kMaxNodes && has(slow_, to) ? late_ : 0;
 }
 
@@ -115,7 +115,7 @@ void BrokenReturn::step(Cycles now) {
       phase_ = Phase::kReturning;
       return;
     case Phase::kReturning:
-      // It is in an epoch. The others enter that, too, and the leader says again what it said.
+      // The node is in an epoch. The others also enter it, and the leader repeats its messages.
       if (machine == nullptr || machine->driver().epoch() != c.epoch || !has(c.members, returning_)) return;
       if ((told_first_ && !told_) || !due(now, removal_ / (told_first_ ? 4 : 2))) return;
       phase_ = second_ ? Phase::kLed : Phase::kServing;
@@ -127,7 +127,7 @@ void BrokenReturn::step(Cycles now) {
         cluster_.network().pause(cluster_.client(i).port());
       return;
     case Phase::kLed:
-      // Time to settle what is left over, more often than not.
+      // In most cases this leaves time to settle the leftovers.
       if (has(c.members, leader_) || !due(now, removal_ / 2)) return;
       phase_ = Phase::kServing;
       if (serves || alive_and_serving() < 2) return;
@@ -160,7 +160,7 @@ void BrokenReturn::end(Cycles now) {
     for (std::uint32_t node = 0; node < cluster_.options().nodes; ++node)
       if (node == returning_ || has(dead_, node)) cluster_.start_node(node);
   });
-  // Else somebody writes the key before its client has asked again, and nothing shows.
+  // Otherwise another client writes the key before its client has asked again, and nothing shows.
   cluster_.network().call_at(later + (still_ ? removal_ / 2 : 0), [this](Cycles) {
     for (std::uint32_t i = 0; i < cluster_.options().clients; ++i) cluster_.network().resume(cluster_.client(i).port());
     phase_ = Phase::kOver;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node returns while leaders die. One follower alone, the holder, has a leader's write when the epoch begins that has
-// the returning node as a member, so that the write is a leftover there. The leader writes it again before the holder
-// hears that it is not committed; the holder tells the returning node of its lane, at times late; then the leader dies,
-// and if enough nodes are left the next one, too, before the node serves. The write is gone, and its client asks again
-// when the returning node leads. Each part of that is left to chance now and then.
+// A node returns while leaders die. When the epoch begins that has the returning node as a member, only one follower,
+// the holder, has a certain write of the leader. So the write is a leftover there. The leader writes it again before
+// the holder hears that it is not committed. The holder reports its lane to the returning node, sometimes late. Then
+// the leader dies and, if enough nodes remain, also the next one, before the node serves. The write is lost, and its
+// client asks again when the returning node leads. Now and then each part of that is left to chance.
 #pragma once
 
 #include "kv/sim/cluster.hpp"
@@ -12,14 +12,14 @@ namespace wherry::kv::sim {
 
 class BrokenReturn final {
  public:
-  /// All that is chosen comes from `random`. `removal`: after so long without a word a node is removed.
+  /// All choices come from `random`. `removal`: a node is removed after that long without a message.
   BrokenReturn(Cluster& cluster, Random& random, Cycles removal)
       : cluster_(cluster), random_(random), removal_(removal) {}
   BrokenReturn(const BrokenReturn&) = delete;  // the network has its address
   BrokenReturn& operator=(const BrokenReturn&) = delete;
   ~BrokenReturn() = default;
 
-  /// For so many nodes one that serves is left, whatever is chosen.
+  /// With this many nodes a serving one remains, for every choice.
   static constexpr std::uint32_t kFewestNodes = 3;
 
   /// Precondition: all nodes serve, and none is active.
@@ -27,7 +27,7 @@ class BrokenReturn final {
   [[nodiscard]] bool active() const noexcept { return phase_ != Phase::kOver; }
   void see(Fate fate, const Packet& packet);
 
-  /// A leader died while a node returned; so did the next.
+  /// The number of times that a leader died while a node returned, and that the next one died too.
   [[nodiscard]] std::uint64_t leaders_died() const noexcept { return died_[0]; }
   [[nodiscard]] std::uint64_t second_leaders_died() const noexcept { return died_[1]; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A whole cluster in virtual time: nodes, their drivers, a keeper, clients and their workload, on a bad network, as one
-// seed says. What clients saw is the history. What goes wrong besides is in trouble.hpp.
+// seed says. The history is what clients saw. trouble.hpp has the other troubles.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace wherry::kv::sim {
 
-/// Whose the clients' lanes are.
+/// The owner of the clients' lanes.
 enum class LanesOf : std::uint8_t {
   own,      ///< static ones, told apart by the configuration
   granted,  ///< by the keeper, as clients with default options have them
@@ -28,7 +28,7 @@ struct ClusterOptions {
   std::uint32_t clients = 4;
   LanesOf lanes = LanesOf::own;
   WorkloadOptions workload{.operations = 250};
-  /// One frame in a hundred lost, one twice, one late: so late that the epoch may be another.
+  /// One frame in a hundred is lost, one arrives twice, one is late. A late one may come in another epoch.
   Link link{.loss = 10'000, .duplicate = 10'000, .late = 10'000, .lateness = 200'000};
   Cycles ping_interval = 20'000;  ///< 80 us; a node that was silent for `misses` of them is removed
   std::uint32_t misses = 3;
@@ -55,7 +55,7 @@ struct ClusterOptions {
   KeeperFault keeper_fault = KeeperFault::none;
 };
 
-/// What happened, summed over all lives of all nodes: to tell a history that means something.
+/// Counts of events, summed over all lives of all nodes. They show whether a history means something.
 struct ClusterCounts {
   KeeperSeat::Counts keeper;
   std::uint64_t deaths = 0;
@@ -85,7 +85,7 @@ class Cluster final {
   [[nodiscard]] KeeperSeat& keeper() noexcept { return keeper_; }
   [[nodiscard]] Workload& workload() noexcept { return workload_; }
   [[nodiscard]] StoreClient& client(std::uint32_t index) { return *clients_[index]; }
-  /// One of those that have the lane; the first client if none has it any more.
+  /// A client that has the lane. The first client if none has it any more.
   [[nodiscard]] StoreClient& client_of_lane(std::uint16_t lane);
   [[nodiscard]] static Endpoint endpoint_of(std::uint32_t index);
   /// A node's port has its number.
@@ -94,14 +94,14 @@ class Cluster final {
   [[nodiscard]] const Machine* machine(std::uint32_t node) const { return machines_[node].get(); }
 
   void start_node(std::uint32_t node);
-  /// Its connection may be closed by its system, or, where that died too, stay silent.
+  /// Its system may close its connection. If the system died too, the connection stays silent.
   void kill_node(std::uint32_t node, bool keeper_notices);
   /// All nodes serve, in an epoch that all have entered.
   [[nodiscard]] bool whole() const;
   /// whole(), and nothing is in flight or left over in any software node.
   [[nodiscard]] bool at_rest() const;
-  /// Of the software nodes of a cluster at rest: each has every key at one location, in one of its buckets, and all
-  /// have the same. Otherwise what is wrong.
+  /// Compares the software nodes of a cluster at rest. Each must have every key at one location, in one of its buckets,
+  /// and all must have the same. Otherwise returns the difference.
   [[nodiscard]] wherry::Status compare_tables() const;
   /// Keys that are not in their first bucket, in the first software node.
   [[nodiscard]] std::uint64_t keys_elsewhere() const;

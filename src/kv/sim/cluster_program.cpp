@@ -27,7 +27,7 @@ namespace {
 
 constexpr Cycles kLimit = 400'000'000;  ///< 1.6 s of virtual time: a cluster that is stuck ends here
 
-/// Those that can be put into a core, too (CoreFaults).
+/// Faults that can also be put into a core (CoreFaults).
 constexpr std::array kFaultsOfCores{NodeFault::serve_pending_reads,  NodeFault::commit_before_all,
                                     NodeFault::forget_unsettled,     NodeFault::keep_lagging_versions,
                                     NodeFault::ignore_other_flights, NodeFault::ignore_other_versions};
@@ -145,8 +145,8 @@ void print(const Totals& t) {
       t.leaders_died, t.second_leaders_died, t.unlike, t.elsewhere, troubles);
 }
 
-/// Seeds differ in how many nodes there are, in whether a lease outlasts the detection of silence by far, and in
-/// whether late frames come after the next few requests or after the next epoch, and in whose lanes the clients write.
+/// Seeds differ in the number of nodes, in whether a lease outlasts the detection of silence by far, in whether late
+/// frames come after the next few requests or after the next epoch, and in the source of the clients' lanes.
 void vary(std::uint64_t seed, const Arguments& arguments, sim::ClusterOptions& options) {
   options.nodes = arguments.nodes != 0 ? arguments.nodes : 2 + static_cast<std::uint32_t>(seed % 4);
   options.hardware_nodes = static_cast<std::uint32_t>(arguments.rtl);
@@ -163,7 +163,8 @@ void vary(std::uint64_t seed, const Arguments& arguments, sim::ClusterOptions& o
     options.workload.bucket_keys = 7;
     options.workload.near_keys = 3;
   }
-  // While a node that hears no writes stays a member, what it has not heard can be lost with who has.
+  // While a node that hears no writes stays a member, the data that it misses can be lost with the nodes that have
+  // them.
   if (arguments.trouble == "broken_return") options.silence *= 20;
   if (arguments.old_versions) options.versions = sim::old_versions(seed);
 }

@@ -61,7 +61,7 @@ std::optional<FailoverTimes> measure_failover(std::uint64_t seed, ClusterOptions
 
   const Cycles death = network.now();
   cluster.kill_node(cluster.leader_of(key), false);
-  // What it answered before is on its way for so long.
+  // The time for which its earlier answers may be in flight.
   const Cycles old = death + options.link.latency + options.link.jitter;
   while (writer.last() <= old && step()) {
   }

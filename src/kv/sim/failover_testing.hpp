@@ -15,7 +15,7 @@ struct FailoverTimes {
   Cycles written = 0;    ///< the first write of its keys was acknowledged
 };
 
-/// One death, at a time that the seed says. None: it was not over within 10 s.
+/// One death, at a time from the seed. None: the failover was not over within 10 s.
 std::optional<FailoverTimes> measure_failover(std::uint64_t seed, ClusterOptions options);
 
 }  // namespace wherry::kv::sim

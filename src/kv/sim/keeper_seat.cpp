@@ -73,7 +73,7 @@ void KeeperSeat::to_keeper(std::uint32_t node, const ToKeeper& message) {
   });
 }
 
-/// It is kept some time before the keeper knows: one that is killed in between has told nobody.
+/// It is stored some time before the keeper knows. A keeper that is killed in between has told no node.
 void KeeperSeat::store(const Configuration& configuration) {
   const std::uint64_t life = counts_.starts;
   network_.call_at(network_.now() + latency_ / 2, [this, life, configuration](Cycles) {

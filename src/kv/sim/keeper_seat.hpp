@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the keeper sits: what it keeps across its own starts, and its connections to the nodes' drivers, which are in
-// order and without loss, but may stall and break.
+// The keeper's surroundings: the state that it keeps across its own starts, and its connections to the nodes' drivers.
+// These are in order and without loss, but may stall and break.
 #pragma once
 
 #include <functional>
@@ -31,13 +31,13 @@ class KeeperSeat final : KeeperOutput {
 
   void start();
   void kill();
-  /// What it kept is lost, as it must not be: the next one asks the nodes.
+  /// The stored state is lost, against the rules. The next keeper asks the nodes.
   void forget() { kept_.reset(); }
 
-  /// The driver's connection is made, or made anew; it breaks, which the keeper need not notice.
+  /// The driver's connection is made, possibly anew. The old one breaks, and the keeper need not notice.
   void connect(std::uint32_t node);
   void disconnect(std::uint32_t node, bool keeper_notices);
-  /// Nothing arrives until then, in neither direction; nothing is lost.
+  /// Nothing arrives until then, in either direction. Nothing is lost.
   void stall(std::uint32_t node, Cycles until) { lines_[node].stalled = until; }
   /// From a driver, over its present connection.
   void to_keeper(std::uint32_t node, const ToKeeper& message);

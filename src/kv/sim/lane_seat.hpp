@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client's LaneSession does, in virtual time: lanes from the keeper's seat, held for a while when it has gone,
-// and asked for again.
+// The work of a client's LaneSession, in virtual time: lanes from the simulated keeper, held for a while when it has
+// gone, and asked for again.
 #pragma once
 
 #include <cstdint>

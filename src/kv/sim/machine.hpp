@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One life of a node and its driver on the simulated network, with a clock of its own; what the node is made of,
-// SoftwareMachine and others say.
+// One life of a node and its driver on the simulated network, with its own clock. SoftwareMachine and others say what
+// the node is made of.
 #pragma once
 
 #include <deque>
@@ -17,19 +17,19 @@
 
 namespace wherry::kv::sim {
 
-/// What the driver's connection to the keeper does.
+/// The behaviour of the driver's connection to the keeper.
 struct Connected {};
 struct Disconnected {};
 using FromControl = std::variant<Connected, Disconnected, FromKeeper>;
 
-/// What all machines are made with.
+/// The options of all machines.
 struct MachineOptions {
   std::uint32_t lane_bits = 12;
   DriverOptions driver;
   std::uint64_t seed = 1;
   std::int32_t drift = 0;  ///< how much faster its clock goes, in parts per million
   NodeFaults faults{};     ///< as far as the machine can have them
-  /// Node::preset_versions, before it enters the first epoch of all; none: the table is empty.
+  /// Node::preset_versions, before it enters the very first epoch. None: the table is empty.
   std::optional<Versions> versions;
 };
 
@@ -49,7 +49,7 @@ class Machine : public Receiver, protected DriverOutput {
 
   /// Once it is attached.
   void begin() { work(); }
-  /// Now; but a process that stands still sees it later.
+  /// Takes effect now, but a paused process sees it later.
   void control(const FromControl& event);
   [[nodiscard]] const Driver& driver() const noexcept { return *driver_; }
   [[nodiscard]] virtual Settled settled() const noexcept { return {}; }
@@ -61,8 +61,8 @@ class Machine : public Receiver, protected DriverOutput {
  protected:
   Machine(Network& network, Port port, const MachineOptions& options, ToKeeperFunction to_keeper);
 
-  /// At the end of the constructor of what has the core.
-  /// `silent`: members that do not answer, where the core tells.
+  /// Called at the end of the constructor of the class that has the core.
+  /// `silent`: members that do not answer, if the core reports them.
   void drive(RegisterIo& core, std::function<NodeMask(Cycles)> silent = nullptr) {
     options_.driver.silent_members = std::move(silent);
     registers_.emplace(core, 1, [this] {
@@ -70,11 +70,11 @@ class Machine : public Receiver, protected DriverOutput {
     });
     driver_.emplace(options_.driver, static_cast<RegisterIo&>(*registers_), static_cast<DriverOutput&>(*this), local());
   }
-  /// Makes the table what it may be after many years.
+  /// Gives the table the state that it may have after many years.
   virtual void preset(const Versions& versions) = 0;
   /// Its time has come to this.
   virtual void catch_up() = 0;
-  /// What is due; when it wants to be called next, by its own clock, or never.
+  /// Does the work that is due. Returns the time of its next call by its own clock, or never.
   virtual Cycles tick() = 0;
 
   [[nodiscard]] Cycles local() const noexcept { return clock_.local(network_.now()); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network in virtual time, for tests of whole clusters: frames are delayed, lost, repeated and reordered at will, and
-// processes stop and come back, all as one seed says. The same calls with the same seed give the same events.
+// A network in virtual time, for tests of whole clusters. Frames are delayed, lost, repeated and reordered at will, and
+// processes stop and come back, all from one seed. The same calls with the same seed give the same events.
 // One thread.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace wherry::kv::sim {
 
 inline constexpr std::size_t kMaxFrame = 1152;  ///< longer ones are not carried
 
-/// What travels: the payload of a UDP datagram (kv header and value), or a whole Ethernet frame.
+/// The content of a packet: the payload of a UDP datagram (kv header and value), or a whole Ethernet frame.
 enum class Form : std::uint8_t { kDatagram, kFrame };
 
 struct Packet {
@@ -40,7 +40,7 @@ class Receiver {
   ~Receiver() = default;
 };
 
-/// One direction between two ports. Frames keep their order, but for those that are chosen to be late.
+/// One direction between two ports. Frames keep their order, except those that are chosen to be late.
 struct Link {
   Cycles latency = 250;         ///< at least; 1 us
   Cycles jitter = 250;          ///< more, evenly distributed
@@ -50,7 +50,7 @@ struct Link {
   Cycles lateness = 25000;      ///< up to so much; 100 us
 };
 
-/// What became of a packet.
+/// The fate of a packet.
 enum class Fate : std::uint8_t {
   kSent,        ///< by a port, whatever comes then
   kDelivered,   ///< to a process
@@ -79,34 +79,33 @@ class Network {
  public:
   explicit Network(std::uint64_t seed) : random_(seed) {}
 
-  /// A process at an address that is its own: no other port has its (ip, port), nor its mac unless that is 0.
+  /// A process at its own address. No other port has its (ip, port), nor its mac unless that is 0.
   Port attach(const Endpoint& at, Receiver& receiver);
   [[nodiscard]] const Endpoint& endpoint(Port port) const { return ports_[port].at; }
 
-  /// All links, present and future; one direction of one.
+  /// All links, present and future; or one direction of one link.
   void set_links(const Link& link);
   void set_link(Port from, Port to, const Link& link) { links_[from][to].options = link; }
 
-  /// What happens to a packet besides what its link does to it: kLose, or so much later (0: nothing), out of
-  /// order.
+  /// The fate of a packet in addition to its link's: kLose, or a delay (0: none), out of order.
   using Interference = std::function<Cycles(Port from, Port to, const Packet& packet)>;
   static constexpr Cycles kLose = ~Cycles{0};
   void interfere(Interference interference) { interference_ = std::move(interference); }
 
-  /// Sends the payload of a datagram to whoever has that ip and port, or a whole frame to whoever has its destination
-  /// MAC address. Bytes are copied.
+  /// Sends the payload of a datagram to the process with that ip and port, or a whole frame to the process with its
+  /// destination MAC address. Bytes are copied.
   void send(Port from, const Endpoint& to, ByteView datagram);
   void send_frame(Port from, ByteView frame);
-  /// Calls the process's wake at that time (now, if that is past), unless it was killed before.
+  /// Calls the process's wake at that time (now, if that is in the past), unless it was killed before.
   void wake_at(Cycles when, Port port, std::uint64_t tag) { push(when, What::kWake, port, tag); }
-  /// Calls a function: schedules of faults, and what is no process.
+  /// Calls a function: for schedules of faults, and for parts that are not processes.
   void call_at(Cycles when, std::function<void(Cycles now)> function);
 
-  /// Puts these ports on one side and all others on the other; what was sent before still arrives. Each call makes a
-  /// partition anew.
+  /// Puts these ports on one side and all others on the other. Packets that were sent before still arrive. Each call
+  /// makes a new partition.
   void split(const std::vector<Port>& side);
   void heal() { split({}); }
-  /// A process that gets no time: packets and wakes wait for `resume`.
+  /// The process gets no time: packets and wakes wait for `resume`.
   void pause(Port port) { ports_[port].paused = true; }
   void resume(Port port);
   /// Its wakes are forgotten, and packets for it dropped until it is revived.
@@ -122,7 +121,7 @@ class Network {
 
   /// The next event, if there is one.
   bool step();
-  /// All events up to a time, which is then now.
+  /// All events up to a time. That time is then the present.
   void run_until(Cycles when);
 
  private:

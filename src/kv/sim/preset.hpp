@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registers of a core whose table is made what it may be after years, right before an epoch is entered.
+// Registers of a core whose table gets the state of many years, right before an epoch is entered.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@ namespace wherry::kv::sim {
 /// Node::preset_versions, by way.
 using Versions = std::array<std::uint32_t, kWays>;
 
-/// One way's version is about to pass a multiple of 2^30; one is nearly 2^31 older, so that a few writes later it would
-/// no longer compare; one lags once the first has passed; and one is that of a location that was never written.
+/// One way's version is about to pass a multiple of 2^30. One is nearly 2^31 older, so that it would no longer compare
+/// a few writes later. One lags once the first has passed. One is that of a location that was never written.
 [[nodiscard]] constexpr Versions old_versions(std::uint64_t seed) noexcept {
   constexpr std::array<std::uint64_t, 4> kTurns{1ULL << 31, 1ULL << 32, 1ULL << 32, 1ULL << 30};
   Random random(~seed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers that are the same everywhere: integers only, no distribution of the standard library.
+// Random numbers that are the same everywhere: integers only, without distributions of the standard library.
 #pragma once
 
 #include <cstdint>

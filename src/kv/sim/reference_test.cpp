@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is seeded is repeatable, and the reference store's runs come through what they are meant to come through.
-// Whether histories are right is judged in python/tests/test_kv_history.py.
+// Seeded runs are repeatable, and the reference store's runs reach their intended situations.
+// python/tests/test_kv_history.py judges whether histories are right.
 #include <gtest/gtest.h>
 
 #include "kv/sim/reference_testing.hpp"

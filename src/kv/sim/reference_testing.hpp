@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A store that is right for being trivial, one server without replicas, and three that are wrong. For tests of the
-// simulated network, the history and its judge; no part of the store proper.
+// A trivially correct store (one server without replicas), and three incorrect ones. For tests of the simulated
+// network, the history and its judge. It is not a part of the store itself.
 #pragma once
 
 #include <map>
@@ -81,7 +81,7 @@ class ReferenceCluster {
   ReferenceCluster(Flaw flaw, std::uint64_t seed, const WorkloadOptions& options, std::uint32_t clients = 4);
 
   [[nodiscard]] Network& network() noexcept { return network_; }
-  /// Until the workload is done or nothing happens any more.
+  /// Runs until the workload is done or no event is left.
   const History& run();
 
  private:

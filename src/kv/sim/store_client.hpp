@@ -20,9 +20,9 @@ class StoreClient final : public KvPort, MessageSink, Completions {
 
   void start();
   void submit(std::uint64_t ticket, const Request& request) override;
-  /// As a process that is killed and started again: nobody will know of what it had in flight, and its lanes go on.
+  /// Like a process that is killed and started again: its operations in flight are unknown, and its lanes continue.
   void restart();
-  /// Of granted lanes: as those of the core, with its alarm.
+  /// For granted lanes: as those of the core, with its alarm.
   void give_lanes(std::uint16_t first_lane);
   void lose_lanes();
   [[nodiscard]] ClientCore& core() noexcept { return *core_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes wrong in a cluster, as a seed says: one trouble after the other, each once all nodes serve again, so that
-// some replica is always left. The first is the death and return of a node.
+// The troubles of a cluster, from a seed: one after the other, each once all nodes serve again, so that a replica
+// always remains. The first is the death and return of a node.
 #pragma once
 
 #include <algorithm>
@@ -42,9 +42,9 @@ class Trouble final : public Tap {
   void start();
   /// Nothing else happens.
   void set_only(Kind kind) noexcept { only_ = kind; }
-  /// Also told of every frame.
+  /// This tap also gets every frame.
   void set_next(Tap* next) noexcept { next_ = next; }
-  /// Not all nodes served again, long after a trouble was over: there will be no other.
+  /// Long after a trouble was over, some nodes did not serve again. There will be no further trouble.
   [[nodiscard]] bool stuck() const noexcept { return stuck_; }
   [[nodiscard]] std::uint64_t count(Kind kind) const { return counts_[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] const BrokenReturn& broken_return() const noexcept { return broken_return_; }

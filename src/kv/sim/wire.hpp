@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole frames and datagrams into one another, so that processes of both kinds share one simulated network, and the two
-// kinds of process.
+// Converts whole frames and datagrams into each other, so that processes of both kinds share one simulated network.
+// Also has both kinds of process.
 #pragma once
 
 #include <array>
@@ -11,11 +11,11 @@ namespace wherry::kv::sim {
 
 using FrameBuffer = std::array<std::byte, kMaxFrame>;
 
-/// The frame that carries a datagram, with a right IPv4 checksum and no UDP checksum. Part of the buffer; empty if the
-/// payload is no message, or too long.
+/// The frame that carries a datagram, with a right IPv4 checksum and no UDP checksum. It is a part of the buffer, and
+/// empty if the payload is not a message, or too long.
 ByteView frame_of(const Endpoint& from, const Endpoint& to, ByteView datagram, FrameBuffer& buffer) noexcept;
 
-/// What a software node or a client core is to the network.
+/// The network's view of a software node or a client core.
 class MessageSink {
  public:
   virtual void on_message(Cycles now, const Endpoint& from, const Message& message) = 0;
@@ -50,7 +50,7 @@ class MessagePort final : public Output, public Receiver {
   MessageSink& sink_;
 };
 
-/// What a node in hardware is to the network.
+/// The network's view of a node in hardware.
 class FrameSink {
  public:
   virtual void on_frame(Cycles now, ByteView frame) = 0;

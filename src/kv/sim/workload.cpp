@@ -70,7 +70,7 @@ void Workload::next(Cycles now, std::uint32_t client) {
   Request request{.verb = choose(), .key = keys_[random_.below(static_cast<std::uint32_t>(keys_.size()))]};
   if (request.verb == Verb::kPut || request.verb == Verb::kPutIf) request.value = make_value(client, number);
   if (request.verb == Verb::kPutIf || request.verb == Verb::kRemoveIf) {
-    // What it saw last, which others have changed often enough; at times something else.
+    // The version that it saw last, which others have often changed; sometimes another version.
     request.expected = who.versions[request.key];
     if (random_.below(8) == 0) request.expected = random_.below(4);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients that do random things to few keys, and write down what comes of it.
+// Clients that make random requests for few keys, and record the outcomes.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ class KvPort {
   ~KvPort() = default;
 };
 
-/// To whom a KvPort says how a ticket ended. It may submit the next from within.
+/// The receiver of a ticket's outcome from a KvPort. It may submit the next request from within the call.
 class KvSink {
  public:
   virtual void complete(Cycles now, std::uint64_t ticket, const Answer& answer) = 0;

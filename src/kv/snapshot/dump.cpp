@@ -48,7 +48,8 @@ wherry::Status write_all(int fd, ByteView bytes, const std::string& path) {
   return {};
 }
 
-/// The first window that tells. What the others said is for nobody: the last one's reason stands for all.
+/// The first node that lists its keys. Errors of the other nodes are not reported, except the last one's, which
+/// represents all.
 Result<KeyListing> list(const DumpOptions& options, const Progress& progress) {
   wherry::Status why(StatusCode::kUnavailable, "the cluster has no node");
   const Deadline deadline(options.patience);
@@ -64,7 +65,7 @@ Result<KeyListing> list(const DumpOptions& options, const Progress& progress) {
   return why;
 }
 
-/// Reads the keys, many at a time, and gives them to the writer in their order.
+/// Reads many keys at a time, and gives them to the writer in their order.
 class Reads {
  public:
   Reads(Client& client, const std::vector<std::uint64_t>& keys, SnapshotWriter& writer)
@@ -138,7 +139,7 @@ Result<DumpResult> dump(const DumpOptions& options, const Progress& progress) {
   const Fd directory(::open(place.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) return file_error(place, errno);
   struct stat there{};
-  // A moment's answer, for who waits for nothing: keep() is what holds.
+  // An early answer, so that the user need not wait. keep() makes the reliable check.
   if (!options.replace && ::fstatat(directory.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0)
     return file_error(options.out, EEXIST);
   UnfinishedFile file(directory, Unfinished::kUnnamed, 0600);

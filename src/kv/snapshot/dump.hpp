@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A snapshot of a cluster that goes on serving: docs/kv-snapshot.md. Of each key one state that was acknowledged
-// between the beginning and the end, and not of all keys at one moment.
+// A snapshot of a cluster that goes on serving: docs/guide/kv-snapshot.md. The file has for each key one state that was
+// acknowledged between the beginning and the end. It is not the state of all keys at one moment.
 #pragma once
 
 #include <chrono>
@@ -29,8 +29,8 @@ struct DumpResult {
   std::uint64_t gone = 0;    ///< of them deleted, before or meanwhile
 };
 
-/// Nothing stays of it unless it succeeds. kAlreadyExists: there is such a file; kUnavailable: no node lists its keys,
-/// or answers; kCancelled: `progress` said so; and those of list_keys().
+/// Nothing remains of it unless it succeeds. kAlreadyExists: there is such a file; kUnavailable: no node lists its
+/// keys, or answers; kCancelled: `progress` said so; and the errors of list_keys().
 Result<DumpResult> dump(const DumpOptions& options, const Progress& progress);
 
 }  // namespace wherry::kv

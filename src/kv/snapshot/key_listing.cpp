@@ -24,7 +24,8 @@ namespace {
 constexpr int kTurnMs = 100;
 constexpr std::chrono::milliseconds kPause{20};
 
-/// Somebody else's socket could leave keys out. The node's user is this one, root, or who owns the directory's files.
+/// Another user's socket could leave out keys. The node's user is this user, root, or the owner of the directory's
+/// files.
 wherry::Status check_owner(int socket, const std::string& path) {
   WHERRY_ASSIGN(const PeerCredentials who, peer_credentials(socket));
   if (who.uid == 0 || who.uid == ::geteuid() || ::geteuid() == 0) return {};

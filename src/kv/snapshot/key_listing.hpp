@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks a node of this machine for the keys of its table: the other end of key_window.hpp.
+// Asks a node of this machine for the keys of its table: the client side of key_window.hpp.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,11 @@ struct KeyListing {
   std::vector<std::uint64_t> keys;  ///< sorted, each once
 };
 
-/// Of the node that listens at `path`. Each key that the cluster holds from before this call until it returns is among
-/// them, and others: of keys that come or go meanwhile, or went. kUnavailable: nobody listens there, or the node ended;
-/// kFailedPrecondition: it does not serve before the deadline, or left the cluster meanwhile; kPermissionDenied: the
-/// socket is another user's, or this one may not; kCancelled: `progress` said so.
+/// The keys of the node that listens at `path`. If the cluster holds a key from before this call until it returns, the
+/// key is in the list. The list also has other keys: those that were added, removed or deleted meanwhile. kUnavailable:
+/// no process listens there, or the node ended; kFailedPrecondition: it does not serve before the deadline, or left the
+/// cluster meanwhile; kPermissionDenied: the socket belongs to another user, or this user may not connect; kCancelled:
+/// `progress` said so.
 Result<KeyListing> list_keys(const std::string& path, const Deadline& deadline, const Progress& progress);
 
 }  // namespace wherry::kv

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The keys of a node's table, as they pass from the node to who makes a snapshot, over a Unix socket of the node's
-// machine. The node talks, and nobody answers:
+// SPDX-License-Identifier: Apache-2.0 The keys of a node's table, on their way from the node to the process that makes
+// a snapshot, over a Unix socket of the node's machine. Only the node sends:
 //
 //   greeting   u32 'WKVL', u16 1, u8 node, u8 source, u32 bucket_bits, u32 epoch, u32 serves (0: nothing follows)
 //   pieces     u32 buckets (not 0), u32 keys, then the keys, u64 each
@@ -39,12 +38,12 @@ class KeyStreamParser {
  public:
   enum class State : std::uint8_t { greeting, listing, complete, not_serving, left };
 
-  /// kProtocol: that is no stream of keys.
+  /// kProtocol: the bytes are not a stream of keys.
   wherry::Status feed(ByteView bytes);
   [[nodiscard]] State state() const noexcept { return state_; }
   [[nodiscard]] const KeyGreeting& greeting() const noexcept { return greeting_; }
   [[nodiscard]] std::uint64_t buckets() const noexcept { return buckets_; }
-  /// As they came: some of them several times.
+  /// In the order of arrival. Some keys occur several times.
   [[nodiscard]] std::vector<std::uint64_t>& keys() noexcept { return keys_; }
 
  private:

@@ -47,7 +47,7 @@ struct KeyWindow::Impl {
   /// False: it is over.
   [[nodiscard]] bool go_on(Listing& listing);
   void fill(Listing& listing);
-  /// The table cannot be emptied but in epoch 0, and the node's driver takes several turns to come back from there.
+  /// The table can be emptied only in epoch 0, and the node's driver takes several turns to come back from there.
   [[nodiscard]] bool has_table() { return core.read(registers::kEpochOffset) != 0; }
 };
 
@@ -74,7 +74,7 @@ void KeyWindow::turn() {
 void KeyWindow::Impl::accept_one() {
   Fd peer(::accept4(socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!peer || listings.size() >= kMostReaders) return;
-  // The file's mode says the same; this holds whatever becomes of the file.
+  // The file's mode says the same. This check holds even if the file changes.
   const auto who = peer_credentials(peer.get());
   if (!who || (who->uid != 0 && who->uid != ::geteuid())) return;
   Listing listing{std::move(peer), {}, 0, 0, false};

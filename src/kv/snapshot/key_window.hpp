@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node's end of key_stream.hpp: a Unix socket of mode 0600, at which processes of the node's user, and root, get
-// the keys of its table. Thread: the node's own, which calls turn() between requests; a turn looks into at most
+// The node's end of key_stream.hpp: a Unix socket of mode 0600, where processes of the node's user and of root get the
+// keys of its table. Thread: the node's own, which calls turn() between requests. A turn looks into at most
 // kMaxPieceBuckets buckets, and never blocks.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace wherry::kv {
 
-/// How the node's host reads its table: its own memory, or a card's.
+/// How the node's host reads its table: from its own memory, or from a card's.
 class TableLister {
  public:
   /// Returns when every write that the node has acknowledged can be seen by list().
@@ -30,12 +30,12 @@ class TableLister {
   ~TableLister() = default;
 };
 
-/// Where the node of a cluster file has its socket: beside that file.
+/// The socket's path for a node of a cluster file: beside that file.
 [[nodiscard]] std::string key_window_path(const std::string& cluster_file, std::uint32_t node);
 
 class KeyWindow {
  public:
-  /// `core`: the node's registers. Both must outlive this. Errors: those of listen_unix().
+  /// `core`: the node's registers. Both must outlive this. Errors: as listen_unix().
   static Result<KeyWindow> open(const std::string& path, std::uint32_t node, SnapshotSource source, RegisterIo& core,
                                 TableLister& lister);
   KeyWindow(KeyWindow&&) noexcept;
@@ -43,7 +43,7 @@ class KeyWindow {
   ~KeyWindow();  ///< the socket's file goes, too
 
   void turn();
-  /// Somebody is being told keys: call turn() soon.
+  /// A process is being sent keys, so call turn() soon.
   [[nodiscard]] bool busy() const noexcept;
 
  private:

@@ -108,7 +108,7 @@ TEST(KvKeyWindow, NodeNeverServes_ExpectItSaid) {
   EXPECT_EQ(node.listed, 0U);
 }
 
-/// Its table may be emptied then: what it has told is no list.
+/// Its table may then be emptied, so the keys so far are not a list.
 TEST(KvKeyWindow, NodeLeavesTheClusterMeanwhile_ExpectNoList) {
   FakeNode node;
   node.leaves_at = 1024;
@@ -141,7 +141,7 @@ TEST(KvKeyWindow, Socket_ExpectItsUsersAloneAndGoneAfterwards) {
             StatusCode::kUnavailable);
 }
 
-/// Root alone can be somebody else for a moment.
+/// Only root can act as another user for a moment.
 TEST(KvKeyWindow, SocketOfAnotherUser_ExpectRefusal) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
   FakeNode node;

@@ -48,7 +48,7 @@ wherry::Status of_file(const std::string& path, const wherry::Status& why) {
   return {why.code(), fmt::format("{}: {}", path, why.message())};
 }
 
-/// Writes records, many at a time; each of them until its end is known.
+/// Writes many records at a time, and repeats each until its outcome is known.
 class Writes {
  public:
   Writes(Client& client, const LoadOptions& options, LoadResult& result)
@@ -133,7 +133,7 @@ class Writes {
     return {};
   }
 
-  /// A key that was not to be there, and is, after a try whose end nobody knows: ours, if it has our value.
+  /// A key that should be absent is present, after a try with an unknown outcome. It is ours if it has our value.
   wherry::Status ask() {
     while (!questions_.empty()) {
       const std::uint32_t index = questions_.back();

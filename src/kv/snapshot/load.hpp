@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the keys of a snapshot to a cluster, as any client writes: docs/kv-snapshot.md.
+// Writes the keys of a snapshot to a cluster, as any client writes: docs/guide/kv-snapshot.md.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace wherry::kv {
 
-/// What is in a snapshot's file, every byte of which was looked at.
+/// The content of a snapshot's file, after every byte was checked.
 struct SnapshotContent {
   SnapshotHead head;
   SnapshotTail tail;
@@ -42,8 +42,8 @@ struct LoadResult {
   wherry::Status end;                       ///< why it ended before all were asked for; what was loaded stays
 };
 
-/// The file is read twice, whole: nothing is written of one that is damaged, or has more keys than the cluster can
-/// ever hold (kResourceExhausted).
+/// The whole file is read twice. If it is damaged, or has more keys than the cluster can ever hold
+/// (kResourceExhausted), nothing is written.
 Result<LoadResult> load(const LoadOptions& options, const Progress& progress);
 
 }  // namespace wherry::kv

@@ -26,7 +26,7 @@ void append(Writer& to, ByteView bytes) {
   for (const std::byte byte : bytes) to.put(byte);
 }
 
-/// A block's sum is of its counts, too, so that each byte of the file is in one.
+/// A block's sum also covers its counts, so that each byte of the file is in one sum.
 std::uint32_t block_sum(std::uint32_t records, ByteView payload) {
   Writer counts;
   counts.put(records);
@@ -123,12 +123,12 @@ Result<SnapshotReader> SnapshotReader::open(Source source) {
 wherry::Status SnapshotReader::parse_head(ByteView bytes) {
   const ByteView magic = bytes_of(kMagic);
   if (bytes.size() < magic.size() || !std::ranges::equal(bytes.first(magic.size()), magic))
-    return {StatusCode::kInvalidArgument, "this is no snapshot of wherry kv: its first bytes are others"};
+    return {StatusCode::kInvalidArgument, "this is not a snapshot of wherry kv: its first bytes differ"};
   if (bytes.size() < kSnapshotHeadBytes) return damaged("the file ends within its head: it is truncated");
   Reader in(bytes.subspan(magic.size()));
   const auto schema = in.get<std::uint16_t>();
   const auto length = in.get<std::uint16_t>();
-  // Before the checksum, whose place another schema may have elsewhere.
+  // Checked before the checksum, which another schema may have in another place.
   if (schema != kSnapshotSchema)
     return {StatusCode::kInvalidArgument,
             fmt::format("a snapshot of schema {}: this program reads schema {}", schema, kSnapshotSchema)};

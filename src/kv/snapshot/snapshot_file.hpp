@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The file of a snapshot: docs/kv-snapshot.md says what each byte is. Neither end knows files: whoever uses them says
-// where bytes go, and where they come from.
+// SPDX-License-Identifier: Apache-2.0 The file of a snapshot: docs/guide/kv-snapshot.md says what each byte is. Neither
+// end knows files: the caller provides the source and the destination of bytes.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +22,7 @@ inline constexpr std::size_t kMaxSnapshotName = 64;
 /// Of a block's records. A writer ends a block well before.
 inline constexpr std::uint32_t kMaxSnapshotBlockBytes = 1U << 20;
 
-/// What listed the keys.
+/// The source of the list of keys.
 enum class SnapshotSource : std::uint8_t { software = 0, hardware = 1 };
 
 struct SnapshotHead {
@@ -47,14 +46,14 @@ struct SnapshotTail {
   std::uint64_t ended_ns = 0;  ///< Unix time
 };
 
-/// Records in the order of their keys, then finish(). After an error: nothing more.
+/// Records in the order of their keys, then finish(). After an error, no more calls are allowed.
 class SnapshotWriter {
  public:
   using Sink = std::function<wherry::Status(ByteView)>;
   explicit SnapshotWriter(Sink sink) : sink_(std::move(sink)) {}
 
   wherry::Status begin(const SnapshotHead& head);
-  /// Precondition: the key is above the one before; the value fits.
+  /// Precondition: the key is above the one before, and the value fits.
   wherry::Status add(const SnapshotRecord& record);
   wherry::Status finish(std::uint64_t ended_ns);
   [[nodiscard]] const SnapshotTail& tail() const noexcept { return tail_; }
@@ -69,19 +68,19 @@ class SnapshotWriter {
   SnapshotTail tail_;
 };
 
-/// Reads what anybody may have written: it believes nothing, and holds one block at a time.
+/// Reads a file from any source. It trusts nothing, and holds one block at a time.
 class SnapshotReader {
  public:
-  /// Fills what it is given as far as it can: 0 at the end, an error where reading fails.
+  /// Fills its argument as far as possible. 0 at the end, an error if reading fails.
   using Source = std::function<Result<std::size_t>(std::span<std::byte>)>;
 
-  /// kInvalidArgument: these bytes are no snapshot, or one of another schema. kProtocol: the head is damaged.
+  /// kInvalidArgument: these bytes are not a snapshot, or have another schema. kProtocol: the head is damaged.
   static Result<SnapshotReader> open(Source source);
   [[nodiscard]] const SnapshotHead& head() const noexcept { return head_; }
-  /// The next records, valid until the next call; none: the end was reached, and all of the file was right. kProtocol
-  /// says where it is not.
+  /// The next records, valid until the next call. None: the end was reached, and the whole file was right. kProtocol
+  /// gives the place of an error.
   Result<std::span<const SnapshotRecord>> next();
-  /// Once next() has said that there are no more.
+  /// Valid once next() has returned no more records.
   [[nodiscard]] const SnapshotTail& tail() const noexcept { return tail_; }
   /// Bytes of the file that were read.
   [[nodiscard]] std::uint64_t at() const noexcept { return at_; }

@@ -123,7 +123,7 @@ TEST(KvSnapshotFile, Truncated_ExpectNoticedAtAnyLength) {
   EXPECT_FALSE(read_back(longer));
 }
 
-/// A block from another file, a block twice, a block that is missing: each is right by itself.
+/// A block from another file, a repeated block, a missing block: each block is right by itself.
 TEST(KvSnapshotFile, BlocksOfOtherFiles_ExpectNoticed) {
   const Bytes whole = written(some(1, 6)), other = written(some(1, 7));
   const auto block = [](const Bytes& file) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a snapshot's file, and as what a node tells of its keys. What is read as a snapshot is written again,
-// and reads as the same.
+// Arbitrary bytes as a snapshot's file, and as a node's list of keys. A snapshot that can be read is written again, and
+// reads as the same.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>

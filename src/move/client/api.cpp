@@ -14,7 +14,7 @@ namespace wherry {
 
 namespace {
 
-/// A directory that is relative starts where this process is: the agent, in another directory, must not be asked.
+/// Makes a relative directory absolute. The agent's current directory is another one, so only this process can do that.
 Status complete(Sink& sink, const detail::SessionCore& core) {
   if (sink.format == Sink::Format::kNone || sink.directory.starts_with('/')) return ok_status();
   if (!core.agent_is_local()) {
@@ -38,7 +38,14 @@ Status closed(const detail::StreamCore& stream) {
   return {StatusCode::kFailedPrecondition, fmt::format("stream '{}' is closed", stream.options.name)};
 }
 
-/// A part that goes back would wait for steps that are over.
+/// Between the two posts of a frame, nothing else may be posted.
+Status may_begin(const detail::StreamCore& stream) {
+  if (stream.rest.empty()) return ok_status();
+  return {StatusCode::kFailedPrecondition,
+          fmt::format("stream '{}': the frame before was posted in part: post_rest comes first", stream.options.name)};
+}
+
+/// A part whose tags fell would wait for steps that are complete already.
 Status check_tag(const detail::StreamCore& stream, std::uint64_t tag) {
   if (stream.options.parts == 0 || stream.posted == 0 || tag > stream.last_tag) return ok_status();
   return {StatusCode::kInvalidArgument,
@@ -63,6 +70,19 @@ void fill(move::FlatOffload& flat, std::span<const std::span<const std::byte>> b
     flat.buffers.push_back({reinterpret_cast<std::uint64_t>(buffer.data()), buffer.size(), 0, 0, 0});
 }
 
+/// Whether `flat`, of post_rest(), describes the frame whose first half post() gave.
+Status check_rest(const detail::StreamCore& s) {
+  bool same = s.flat.buffers.size() == s.rest.size();
+  for (std::size_t i = 0; same && i < s.rest.size(); ++i) {
+    same = s.flat.buffers[i].bytes == s.rest[i].bytes;
+    if (same && s.rest[i].later && s.flat.buffers[i].address == 0 && s.rest[i].bytes != 0) {
+      return {StatusCode::kInvalidArgument, "post_rest takes the values of every column that was to be given later"};
+    }
+  }
+  if (same) return ok_status();
+  return {StatusCode::kInvalidArgument, "post_rest takes columns of the same lengths as the post before it"};
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------- Stream
@@ -75,6 +95,7 @@ Result<Stream> Stream::open(Session& session, const StreamOptions& options, cons
   }
   WHERRY_TRY(move::check_schema_metadata(options.schema_metadata));
   WHERRY_TRY(move::check_parts(options));
+  WHERRY_TRY(move::check_operators(options));
   auto stream = std::shared_ptr<detail::StreamCore>(new detail::StreamCore);  // not make_shared: see InHotMemory
   stream->session = &core;
   stream->options = options;
@@ -103,6 +124,7 @@ Result<Ticket> Stream::post(std::span<const Column> columns, const OffloadOption
   if (!s.open) return closed(s);
   if (s.options.strategy == Strategy::kRaw)
     return Status(StatusCode::kInvalidArgument, "a raw stream has no columns: use post_raw");
+  WHERRY_TRY(may_begin(s));
   WHERRY_TRY(check_tag(s, options.tag));
   prefetch_for_writing(&s, sizeof s);
   prefetch_for_writing(s.session, sizeof *s.session);
@@ -116,9 +138,34 @@ Result<Ticket> Stream::post(std::span<const Column> columns, const OffloadOption
   s.session->prefetch_for(s.hints, s.last_message_bytes);
   WHERRY_TRY(move::flatten(s.schema, s.plan, columns, s.flat));
   const std::uint64_t rows = static_cast<std::uint64_t>(columns.front().length);
-  WHERRY_ASSIGN(auto ticket, move::post(*s.session, s.id, rows, s.flat, s.hints, options));
+  const move::Half half = s.flat.later == 0 ? move::Half::kWhole : move::Half::kFirst;
+  WHERRY_ASSIGN(auto ticket, move::post(*s.session, s.id, rows, s.flat, s.hints, options, half));
   note_posted(s, options.tag);
   s.last_message_bytes = move::offload_bytes(s.flat, {}, {});
+  if (half == move::Half::kFirst) {
+    for (const move::BufferRef& buffer : s.flat.buffers)
+      s.rest.push_back({buffer.bytes, buffer.bytes != 0 && buffer.address == 0});
+  }
+  return Ticket(s.session, ticket);
+}
+
+Result<Ticket> Stream::post_rest(std::span<const Column> columns, const OffloadOptions& options) {
+  detail::StreamCore& s = *core_;
+  if (!s.open) return closed(s);
+  if (s.rest.empty()) {
+    return Status(
+        StatusCode::kFailedPrecondition,
+        fmt::format("stream '{}': post_rest follows a post with columns that are given later", s.options.name));
+  }
+  WHERRY_TRY(move::flatten(s.schema, s.plan, columns, s.flat));
+  WHERRY_TRY(check_rest(s));
+  for (std::size_t i = 0; i < s.rest.size(); ++i) {
+    if (!s.rest[i].later) s.flat.buffers[i].address = 0;
+  }
+  const std::uint64_t rows = static_cast<std::uint64_t>(columns.front().length);
+  WHERRY_ASSIGN(auto ticket, move::post(*s.session, s.id, rows, s.flat, s.hints, options, move::Half::kRest));
+  ++s.posted;
+  s.rest.clear();
   return Ticket(s.session, ticket);
 }
 
@@ -142,6 +189,10 @@ Result<Step> Stream::bind(std::span<const Column> columns) {
     return Status(StatusCode::kInvalidArgument, "a raw stream has no columns: use bind_raw");
   auto step = std::make_unique<detail::StepCore>();
   WHERRY_TRY(move::flatten(s.schema, s.plan, columns, step->bound.flat));
+  if (step->bound.flat.later != 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  "bind takes whole frames: post and post_rest are for columns that are given later");
+  }
   step->bound.flat.roots.clear();
   step->bound.rows = static_cast<std::uint64_t>(columns.front().length);
   return bound(std::move(step));
@@ -204,6 +255,7 @@ Result<Ticket> Step::post(const OffloadOptions& options) {
   prefetch_hot_code();
   stream.session->prefetch_for({}, sizeof(move::OffloadHeader));
   if (!stream.open) return closed(stream);
+  WHERRY_TRY(may_begin(stream));
   WHERRY_TRY(check_tag(stream, options.tag));
   WHERRY_ASSIGN(auto ticket, move::post(*stream.session, stream.id, step.bound, options));
   note_posted(stream, options.tag);

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The C ABI of move.hpp: streams, posting, tickets. What it adds to the C++ classes: see session/c_api.cpp.
+// SPDX-License-Identifier: Apache-2.0 The C ABI of move.hpp: streams, posting, tickets. session/c_api.cpp says what the
+// C ABI adds to the C++ classes.
 #include <fmt/core.h>
 
 #include <climits>
@@ -52,7 +52,7 @@ static_assert(WHERRY_SINK_PARQUET == static_cast<int>(wherry::Sink::Format::kPar
 // Size of each struct in its first version: smaller ones were never initialised. When a field is appended, these stay.
 constexpr std::size_t kStreamOptionsFirst = 72;
 constexpr std::size_t kPostOptionsFirst = 32;
-static_assert(sizeof(wherry_stream_options) == 80 && sizeof(wherry_post_options) == 32);
+static_assert(sizeof(wherry_stream_options) == 88 && sizeof(wherry_post_options) == 32);
 // These cannot grow within one WHERRY_ABI_VERSION.
 static_assert(sizeof(wherry_field) == 24 && sizeof(wherry_column) == 32);
 static_assert(sizeof(wherry_ticket) == 16 && sizeof(wherry_buffer) == 16);
@@ -85,6 +85,7 @@ Result<wherry::StreamOptions> stream_options(const wherry_stream_options* given)
   out.retention.bytes = o.keep_bytes;
   out.part = o.part;
   out.parts = o.parts;
+  if (o.operators != nullptr) out.operators = o.operators;
   if (o.sink_directory != nullptr) out.sink.directory = o.sink_directory;
   out.announced_bytes.assign(o.announced_bytes, o.announced_bytes + o.announced_count);
   return out;
@@ -118,7 +119,7 @@ Status open_stream(wherry_session* session, const wherry_stream_options* options
   return ok_status();
 }
 
-/// Views of the caller's columns by the stream's schema; only plain ones can be expressed, flatten refuses the others.
+/// Views of the caller's columns by the stream's schema. Only plain columns can be expressed; flatten refuses others.
 Status plain_columns(wherry_stream& stream, std::span<const wherry_column> given) {
   const wherry::Schema& schema = stream.stream.schema();
   stream.columns.resize(given.size());
@@ -172,7 +173,7 @@ int bind(wherry_stream* stream, wherry_step** step, wherry_error* error, Body&& 
   });
 }
 
-/// What all kinds of post share, of a stream or a step. `body` posts with the options that it is given.
+/// The common part of all kinds of post, of a stream or a step. `body` posts with the options that it gets.
 template <typename Poster, typename Body>
 int post(Poster* stream, const wherry_post_options* options, wherry_ticket* ticket, wherry_error* error,
          Body&& body) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI used from C99. Each function tests one thing and returns NULL, or where and what failed; c_api_test.cpp in
-// src/agent declares them, runs them against an agent and looks at what arrived there.
+// The C ABI used from C99. Each function tests one thing and returns NULL, or the place and the failure. c_api_test.cpp
+// in src/agent declares them, runs them against an agent and checks what arrived there.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,7 +178,7 @@ const char* c_plain(const char* session_file) {
 static void never(struct ArrowArray* array) { array->private_data = array; }
 static void schema_never(struct ArrowSchema* schema) { schema->private_data = schema; }
 
-/// Stream "arrow": s of utf8, v of int32; rows "a", "bc" and then their slice "bc". Nothing is released by Wherry.
+/// Stream "arrow": s of utf8, v of int32; rows "a", "bc" and then their slice "bc". Wherry releases nothing.
 const char* c_arrow(const char* session_file) {
   static const int32_t offsets[] = {0, 1, 3};
   static const int32_t values[] = {7, -8};
@@ -341,7 +341,7 @@ const char* c_session_errors(const char* session_file) {
   options.embedded_arguments = arguments;
   REFUSED(wherry_session_open(&options, &session, &why), WHERRY_NOT_FOUND, "/nowhere/wherryd");
 
-  // A text that is longer than its place: cut between two characters, ended.
+  // A text that is longer than its buffer is cut between two characters and terminated.
   static char endless[4000];
   for (size_t i = 0; i + 2 < sizeof endless; i += 2) memcpy(endless + i, "\xc3\xa9", 2);
   endless[0] = '/';
@@ -409,6 +409,14 @@ const char* c_stream_errors(const char* session_file) {
   REFUSED(wherry_stream_open_fields(session, &options, &nameless, 1, &stream, &why), WHERRY_INVALID_ARGUMENT,
           "name of");
   REFUSED(wherry_stream_open_fields(session, &options, &formless, 1, &stream, &why), WHERRY_INVALID_ARGUMENT, "format");
+  options.operators = "[{\"name\": \"high\", \"steps\": [{\"filter\": [\">\", \"y\", 3]}]}]";
+  REFUSED(wherry_stream_open_fields(session, &options, &x, 1, &stream, &why), WHERRY_INVALID_ARGUMENT,
+          "operators: \"high\": step 0: there is no column \"y\"");
+  options.operators = "[{\"name\": \"high\", \"steps\": [{\"filter\": [\">\", \"x\", 3]}]}]";
+  OK(wherry_stream_open_fields(session, &options, &x, 1, &stream, &why));
+  OK(wherry_stream_close(stream, &why));
+  stream = NULL;
+  options.operators = NULL;
   REFUSED(wherry_stream_open_fields(session, &options, &text, 1, &stream, &why), WHERRY_UNSUPPORTED, "ArrowSchema");
   REFUSED(wherry_stream_open_fields(session, &options, &unknown, 1, &stream, &why), WHERRY_INVALID_ARGUMENT, "q");
   REFUSED(wherry_stream_open_fields(session, &options, &wide, 1, &stream, &why), WHERRY_INVALID_ARGUMENT, "too large");
@@ -509,7 +517,7 @@ const char* c_ticket_errors(const char* session_file, void (*read)(void)) {
   CHECK(count == 1);
   REFUSED(wherry_region_unregister(region, &why), WHERRY_FAILED_PRECONDITION, "in flight");
 
-  // A third one, which gives up; then there is no ticket for a fourth.
+  // The third one gives up, so there is no ticket for a fourth.
   OK(wherry_post_options_init(&post, sizeof post));
   post.deadline_ns = SECONDS / 50;
   OK(wherry_stream_post(stream, &column, 1, &post, &third, &why));
@@ -575,7 +583,7 @@ const char* c_agent_dies(const char* session_file, void (*stop)(void)) {
 
 // ---------------------------------------------------------------- programs of other versions
 
-/// As a later version may be: fields at the end that this library does not know.
+/// As a later version may have it: fields at the end that this library does not know.
 struct later_session_options {
   wherry_session_options now;
   uint64_t more[2];
@@ -597,7 +605,7 @@ const char* c_struct_sizes(const char* session_file) {
   const double value = 1;
   const wherry_column column = {.values = &value, .rows = 1};
 
-  // Too small: a struct that nobody initialised.
+  // Too small: the struct was not initialised.
   CHECK(wherry_session_options_init(NULL, sizeof options) == WHERRY_INVALID_ARGUMENT);
   CHECK(wherry_session_options_init(&options, sizeof options - 1) == WHERRY_INVALID_ARGUMENT);
   CHECK(wherry_stream_options_init(&stream_options, 71) == WHERRY_INVALID_ARGUMENT);

@@ -12,7 +12,7 @@
 namespace wherry::move {
 namespace {
 
-/// What became of an offload that failed.
+/// The Status of an offload that failed.
 Status describe(std::uint64_t ticket, StatusCode code, std::uint64_t detail) {
   switch (code) {
     case StatusCode::kOk:
@@ -39,6 +39,8 @@ Status describe(std::uint64_t ticket, StatusCode code, std::uint64_t detail) {
     case StatusCode::kFailedPrecondition:
       if (detail == kStepIsOver)
         return {code, fmt::format("offload {}: the step of its tag, or a later one, is complete already", ticket)};
+      if (detail == kNoFirstHalf)
+        return {code, fmt::format("offload {}: the first half of its frame failed; see that one's ticket", ticket)};
       if (detail != 0) {
         return {code, fmt::format("offload {}: its step cannot become complete: part {} of the stream has gone on to a "
                                   "later tag",
@@ -53,7 +55,7 @@ Status describe(std::uint64_t ticket, StatusCode code, std::uint64_t detail) {
   return {code, fmt::format("offload {} failed: {}", ticket, wherry::to_string(code))};
 }
 
-/// A stream that was opened after all, when nobody waited for it any more.
+/// Handles a stream that the agent opened after the caller had stopped waiting for it.
 void close_again(detail::SessionCore& session, const session::Response& opened) {
   if (opened.code != StatusCode::kOk) return;
   Writer out;
@@ -67,7 +69,7 @@ void close_again(detail::SessionCore& session, const session::Response& opened) 
 Result<std::uint32_t> open_stream(detail::SessionCore& session, OpenRequest request) {
   std::string name = fmt::format("move open {} {}", request.options.name, request.options.part);
   request.again = session.recall(name);
-  // Late answers that come meanwhile make requests of their own.
+  // Late answers that arrive in this loop make further requests.
   const std::uint64_t number = session.last_request() + 1;
   const auto answer = session.ask(kServiceName, "open", encode(request));
   if (!answer) {
@@ -96,7 +98,7 @@ namespace {
   header.ticket = slot.ticket;
   header.tag = options.tag;
   header.deadline_ns = options.deadline.count() > 0 ? static_cast<std::uint64_t>(options.deadline.count()) : 0;
-  header.node_count = static_cast<std::uint32_t>(flat.nodes.size());
+  header.node_count = static_cast<std::uint16_t>(flat.nodes.size());
   header.buffer_count = static_cast<std::uint32_t>(flat.buffers.size());
   header.dropped_count = static_cast<std::uint32_t>(dropped.size());
   header.region_count = static_cast<std::uint32_t>(announcements.size());
@@ -115,13 +117,13 @@ namespace {
 }  // namespace
 
 Result<std::uint64_t> post(detail::SessionCore& session, std::uint32_t stream, std::uint64_t rows, FlatOffload& flat,
-                           HotVector<std::uint32_t>& hints, const OffloadOptions& options) {
+                           HotVector<std::uint32_t>& hints, const OffloadOptions& options, Half half) {
   WHERRY_ASSIGN(detail::SessionCore::Slot* const slot, session.begin(options.wait_for_ticket, describe));
   const std::uint64_t ticket = slot->ticket;
   hints.resize(flat.buffers.size(), detail::kNoRegion);
   for (std::size_t i = 0; i < flat.buffers.size(); ++i) {
     BufferRef& buffer = flat.buffers[i];
-    if (buffer.bytes == 0) continue;
+    if (buffer.bytes == 0 || (half != Half::kWhole && buffer.address == 0)) continue;
     auto region = session.reads(*slot, buffer.address, buffer.bytes, hints[i]);
     if (!region) {
       session.undo(*slot);
@@ -132,6 +134,7 @@ Result<std::uint64_t> post(detail::SessionCore& session, std::uint32_t stream, s
   OffloadHeader header;
   header.rows = rows;
   header.stream = stream;
+  header.half = half;
   WHERRY_TRY(send(session, *slot, header, flat, options));
   return ticket;
 }

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What a stream asks of its session: to be opened, and offloads.
+// SPDX-License-Identifier: Apache-2.0 The calls of a stream on its session: opening, and posting offloads.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +10,19 @@
 
 namespace wherry::move {
 
-/// The id that the agent gave the stream. kDeadlineExceeded: the agent may open it yet. Asked again for that name, it
-/// hands out the stream that it opened; a stream that nobody asks for again is closed when its answer comes.
+/// Returns the agent's id of the stream. kDeadlineExceeded: the agent may still open it. A second request for that name
+/// gets the stream that the first one opened. Without a second request, the stream is closed when the late answer
+/// arrives.
 Result<std::uint32_t> open_stream(detail::SessionCore& session, OpenRequest request);
 
-/// Posts an offload of `flat`, whose buffers get their regions' ids. `hints`: where they were found last time; kept.
-/// The ticket; kWouldBlock as Stream::post.
+/// Posts an offload of `flat`, whose buffers get their regions' ids. `hints`: the regions found last time; they are
+/// updated. `half`: which of a frame's two posts this is; buffers without an address belong to the other post. Returns
+/// the ticket; kWouldBlock as Stream::post.
 WHERRY_HOT Result<std::uint64_t> post(detail::SessionCore& session, std::uint32_t stream, std::uint64_t rows,
-                                      FlatOffload& flat, HotVector<std::uint32_t>& hints,
-                                      const OffloadOptions& options);
+                                      FlatOffload& flat, HotVector<std::uint32_t>& hints, const OffloadOptions& options,
+                                      Half half = Half::kWhole);
 
-/// What a step that was bound posts each time. It lists its buffers in the first message, and only names itself in the
-/// following ones.
+/// The message that a bound step posts. The first message lists the buffers; the following ones only name the binding.
 struct Bound : InHotMemory {
   FlatOffload flat;
   HotVector<std::uint32_t> hints;  ///< of its hold
@@ -30,7 +30,7 @@ struct Bound : InHotMemory {
   std::uint32_t hold = detail::kNoHold;
   bool told = false;  ///< the agent knows the buffers
 };
-/// Registers the buffers of `flat` that nobody registered, until the hold is dropped.
+/// Registers those buffers of `flat` that are not registered yet, until the hold is dropped.
 Status bind(detail::SessionCore& session, Bound& bound);
 WHERRY_HOT Result<std::uint64_t> post(detail::SessionCore& session, std::uint32_t stream, Bound& bound,
                                       const OffloadOptions& options);

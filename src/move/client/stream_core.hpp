@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What a Stream handle holds.
+// SPDX-License-Identifier: Apache-2.0 The state behind a Stream handle.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +26,14 @@ class StreamCore : public InHotMemory {
   std::uint64_t last_tag = 0;  ///< of the latest post
   std::size_t last_message_bytes = 0;
   bool open = true;
+  struct Expected {
+    std::uint64_t bytes = 0;
+    bool later = false;  ///< post_rest() gives it
+  };
+  HotVector<Expected> rest;  ///< between the two posts of a frame: its buffers. Empty otherwise
 };
 
-/// What a Step handle holds.
+/// The state behind a Step handle.
 class StepCore : public InHotMemory {
  public:
   std::shared_ptr<StreamCore> stream;

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The first step of an offload: its message arrives, waits for the engine's turn, and is believed or refused.
+// SPDX-License-Identifier: Apache-2.0 The first step of an offload: its message arrives, waits for the engine's turn,
+// and is accepted or refused.
 #include <algorithm>
 #include <cstring>
 
@@ -23,7 +23,7 @@ std::uint64_t sum_bytes(std::span<const BufferRef> buffers) {
 /// Only queues: UCX may run this inside any call into the fabric, complete() included.
 void OffloadEngine::on_message(session::Client& handle, ByteView message) {
   ClientState& client = *clients_.at(handle.id());
-  // A client posts no ticket before the one that had its place is done.
+  // A client reuses a ticket's slot only after the ticket before is done.
   if (client.arrived == handle.max_tickets() ||
       (client.arrived != 0 && client.arrived_bytes + message.size() > options_.max_arrived_bytes_per_session)) {
     handle.fail({StatusCode::kResourceExhausted, "the client sends more messages than its tickets allow"});
@@ -34,7 +34,7 @@ void OffloadEngine::on_message(session::Client& handle, ByteView message) {
   client.arrived_bytes += message.size();
 }
 
-/// What has arrived, in its order.
+/// Takes the messages that have arrived, in their order.
 bool OffloadEngine::take_messages() {
   if (inbox_.empty()) return false;
   inbox_.read([this](ClientState& client, ByteView message) {
@@ -75,7 +75,7 @@ void OffloadEngine::take(ClientState& client, ByteView message) {
       return refuse(known.code(), full ? limit_detail(Limit::kQueuedBytes, options_.max_queued_bytes_per_session) : 0);
     }
   }
-  if (stream.dataset != nullptr) {
+  if (stream.dataset != nullptr && header.half != Half::kRest) {
     if (stream.received > 1 && header.tag <= stream.last_tag) {
       spdlog::warn("stream '{}', part {}: tag {} after tag {}", stream.info->name, stream.part, header.tag,
                    stream.last_tag);
@@ -84,6 +84,7 @@ void OffloadEngine::take(ClientState& client, ByteView message) {
     stream.last_tag = header.tag;
   }
   if (draining_) return refuse(StatusCode::kUnavailable, 0);
+  if (header.half == Half::kRest) return take_rest(client, stream);
   const std::uint64_t queued_bytes = Offload::bytes_of(header.node_count, header.buffer_count);
   if (client.offloads >= options_.max_offloads_per_session) {
     return refuse(StatusCode::kResourceExhausted, limit_detail(Limit::kOffloads, options_.max_offloads_per_session));
@@ -144,7 +145,8 @@ Status OffloadEngine::learn_regions(ClientState& client) {
   return ok_status();
 }
 
-/// The message at hand says what its binding means, or is what it means. Nothing of it is believed yet.
+/// Resolves the binding of a message: the message defines it, or takes its lists from it. The message is not checked
+/// yet.
 Status OffloadEngine::use_binding(ClientState& client, const StreamState& stream) {
   OffloadHeader& header = view_.header;
   if (header.node_count != 0 || header.buffer_count != 0) {
@@ -171,7 +173,7 @@ Status OffloadEngine::use_binding(ClientState& client, const StreamState& stream
   header.rows = it->second.rows;
   view_.nodes = it->second.nodes;
   view_.buffers = it->second.buffers;
-  header.node_count = static_cast<std::uint32_t>(view_.nodes.size());
+  header.node_count = static_cast<std::uint16_t>(view_.nodes.size());
   header.buffer_count = static_cast<std::uint32_t>(view_.buffers.size());
   return ok_status();
 }
@@ -241,7 +243,7 @@ std::uint64_t OffloadEngine::StreamState::shape_of(std::span<const NodeRef> node
   return std::uint64_t{id} << 32 | shape;
 }
 
-/// Checks the message against its stream and copies what must outlive it.
+/// Checks the message against its stream, and copies the parts that must outlive it.
 Status OffloadEngine::admit(ClientState& client, StreamState& stream, Offload& o) {
   const StreamInfo& info = *stream.info;
   const OffloadHeader& header = view_.header;
@@ -254,6 +256,12 @@ Status OffloadEngine::admit(ClientState& client, StreamState& stream, Offload& o
   o.detail = 0;
   o.waited = false;
   o.suspect = false;
+  o.moved_ns = 0;
+  o.halves = o.first_half = header.half == Half::kFirst;
+  o.rest_ticket = 0;
+  if (o.halves && info.strategy == Strategy::kRaw) {
+    return {StatusCode::kInvalidArgument, "a raw stream takes no frames in two halves"};
+  }
   o.nodes.assign(view_.nodes.begin(), view_.nodes.end());
   o.buffers.assign(view_.buffers.begin(), view_.buffers.end());
   o.rewind();
@@ -274,7 +282,7 @@ Status OffloadEngine::admit(ClientState& client, StreamState& stream, Offload& o
   o.source_bytes = sum_bytes(o.buffers);
   for (std::size_t i = 0; i < o.buffers.size(); ++i) {
     const BufferRef& buffer = o.buffers[i];
-    if (buffer.bytes == 0) continue;
+    if (buffer.bytes == 0 || (o.halves && buffer.region == 0)) continue;
     const fabric::RemoteRegion* region = region_of(client, buffer.region);
     if (region == nullptr || !region->contains(buffer.address, buffer.bytes)) {
       o.detail = i;

@@ -59,7 +59,7 @@ std::uint64_t announced_frame_bytes(const StreamInfo& info, std::uint64_t bytes,
     if (spec.kind == BufferKind::kValidity && nodes[spec.node].null_count == 0) continue;
     const std::uint32_t width = plan.nodes[spec.node].width;
     bits.push_back(rows[spec.node] * bits_per_row(spec.kind, width));
-    // A few bytes of each dictionary, and the last offset of a column, are there in any case.
+    // A few bytes of each dictionary, and the last offset of a column, always exist.
     buffers.push_back({0, spec.kind == BufferKind::kOffsets ? width : std::uint64_t{rows[spec.node] == 0}, 0, 0, 0});
   }
   const double all = std::accumulate(bits.begin(), bits.end(), 0.0);

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// How large the frames of a stream will be, from nothing but the sizes of its offloads
+// SPDX-License-Identifier: Apache-2.0 Estimates the size of a stream's frames from the announced sizes of its offloads
 // (StreamOptions::announced_bytes).
 #pragma once
 
@@ -10,8 +9,8 @@
 namespace wherry::move {
 
 /// Bytes of the frame of an offload whose buffers are `bytes` in sum; `validity`: every nullable column brings its
-/// bitmap. Exact where the schema says how the bytes are shared out (fixed-width columns); where it does not (strings,
-/// lists, dictionaries) a guess that is off by an alignment gap a buffer at most.
+/// bitmap. Exact if the schema determines how the bytes are divided (fixed-width columns). Otherwise (strings, lists,
+/// dictionaries) it is wrong by at most one alignment gap a buffer.
 std::uint64_t announced_frame_bytes(const StreamInfo& info, std::uint64_t bytes, bool validity);
 
 }  // namespace wherry::move

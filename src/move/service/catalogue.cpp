@@ -41,11 +41,25 @@ Catalogue::Entry* Catalogue::entry_of(const StreamInfo& stream) {
   return it == streams_.end() || it->second.info.get() != &stream ? nullptr : &it->second;
 }
 
-/// The oldest frame that may go; `idle`: of those that only the catalogue holds.
+/// Whether a frame of a WhenFull::kWait stream has been read, and waits for no operator.
+bool Catalogue::may_go(const Entry& entry, const Held& held) {
+  return held.read && held.frame->sequence < entry.operated;
+}
+
+/// Whether as many bytes wait for the operators as may.
+bool Catalogue::lags(const Entry& entry) const {
+  std::uint64_t bytes = 0;
+  for (auto it = entry.frames.rbegin(); it != entry.frames.rend() && it->frame->sequence >= entry.operated; ++it)
+    bytes += it->frame->step_memory();
+  return bytes > lag_limit_;
+}
+
+/// The oldest frame that may be evicted. `idle`: only of those that no reader holds.
 Catalogue::Frames::iterator Catalogue::oldest(Entry& entry, May which, bool idle) {
   const bool any = which == May::kUnread || entry.info->retention.when_full == Retention::WhenFull::kEvict;
-  return std::find_if(entry.frames.begin(), entry.frames.end(),
-                      [&](const Held& held) { return (any || held.read) && (!idle || held.frame.use_count() == 1); });
+  return std::find_if(entry.frames.begin(), entry.frames.end(), [&](const Held& held) {
+    return (any || may_go(entry, held)) && (!idle || held.frame.use_count() == 1);
+  });
 }
 
 /// Moves a frame to `gone`, so that its memory is freed after the lock.
@@ -64,7 +78,7 @@ bool Catalogue::evict(Entry& entry, std::vector<FramePtr>& gone) {
   return true;
 }
 
-/// Whose frame goes when `stream` needs memory; null: nobody's.
+/// The stream that loses a frame when `stream` needs memory; null if there is none.
 Catalogue::Entry* Catalogue::yields_to(const StreamInfo& stream, May& which) {
   which = May::kByRule;
   Entry* const own = entry_of(stream);
@@ -87,8 +101,8 @@ Catalogue::Entry* Catalogue::yields_to(const StreamInfo& stream, May& which) {
   return best;
 }
 
-/// Closed streams must not fill memory outside of the budget with what they say of themselves. Every now and then,
-/// since it looks at all of them.
+/// Limits the memory that the status of closed streams takes outside of the budget. It runs now and then only, since it
+/// visits all of them.
 void Catalogue::forget_closed(std::vector<FramePtr>& gone) {
   if (generations_ < forgotten_at_ + kRememberedStreams) return;
   forgotten_at_ = generations_;
@@ -101,8 +115,8 @@ void Catalogue::forget_closed(std::vector<FramePtr>& gone) {
   }
 }
 
-/// The frame, counted apart: when the last copy of the result goes, memory may have come back. `who`: loans_ counts it
-/// as held by that reader already.
+/// Wraps the frame in a reference with its own count. When the last copy of the result is destroyed, the frame's memory
+/// may be freed. `who`: the reader for which loans_ has counted the frame.
 FramePtr Catalogue::lend(FramePtr frame, std::shared_ptr<Loans::Borrower> who) const {
   const Frame* const raw = frame.get();
   return {raw,
@@ -113,29 +127,75 @@ FramePtr Catalogue::lend(FramePtr frame, std::shared_ptr<Loans::Borrower> who) c
           }};
 }
 
+Status Catalogue::check_names(const StreamInfo& stream) const {
+  const auto taken = [&](const std::string& name, const std::string& source) {
+    const auto it = streams_.find(name);
+    return it != streams_.end() && it->second.open && (source.empty() || it->second.info->source != source);
+  };
+  if (taken(stream.name, {}))
+    return {StatusCode::kAlreadyExists,
+            "stream \"" + stream.name + "\" is open already: close it, or give this one another name"};
+  for (const auto& derived : stream.derived) {
+    if (taken(derived->name, stream.name))
+      return {StatusCode::kAlreadyExists,
+              "stream \"" + derived->name + "\" is open already: close it, or give the derived stream another name"};
+  }
+  const auto open_derived = static_cast<std::size_t>(std::ranges::count_if(
+      streams_, [](const auto& one) { return one.second.open && one.second.info->pipeline != nullptr; }));
+  if (!stream.derived.empty() && open_derived + stream.derived.size() > kMaxOpenDerived)
+    return {StatusCode::kResourceExhausted, "the agent has " + std::to_string(open_derived) + " derived streams, and " +
+                                                std::to_string(kMaxOpenDerived) + " at most: close some"};
+  return ok_status();
+}
+
+/// The entry of `info->name` is another stream from now on; the one before is returned.
+Catalogue::Entry Catalogue::replace(const std::shared_ptr<const StreamInfo>& info) {
+  Entry& entry = streams_[info->name];
+  Entry old = std::exchange(entry, Entry{});
+  entry.info = info;
+  entry.generation = ++generations_;
+  if (!info->derived.empty()) entry.operated = 0;
+  return old;
+}
+
 Status Catalogue::open(std::shared_ptr<const StreamInfo> info) {
-  Entry old;
+  std::vector<Entry> old;
   std::vector<FramePtr> gone;
+  std::shared_ptr<const std::function<void(std::shared_ptr<const StreamInfo>)>> operate;
   {
     const std::lock_guard lock(mutex_);
     if (down_)
       return {StatusCode::kUnavailable, "the agent is shutting down: stream \"" + info->name + "\" was not opened"};
-    Entry& entry = streams_[info->name];
-    if (entry.info != nullptr && entry.open) {
-      return {StatusCode::kAlreadyExists,
-              "stream \"" + info->name + "\" is open already: close it, or give this one another name"};
+    if (Status s = check_names(*info); !s) return s;
+    old.reserve(1 + info->derived.size());
+    std::size_t made = 0;
+    try {
+      for (; made < info->derived.size(); ++made) old.push_back(replace(info->derived[made]));
+      old.push_back(replace(info));
+    } catch (...) {  // no memory for a name
+      for (std::size_t i = 0; i < made; ++i) streams_.erase(info->derived[i]->name);
+      throw;
     }
-    old = std::exchange(entry, Entry{});
-    entry.info = std::move(info);
-    entry.generation = ++generations_;
+    if (!info->derived.empty()) operate = operate_hook_;
     attempt([&] { forget_closed(gone); });  // another time, if not now
   }
   changed_.notify_all();
-  const bool freed = !old.frames.empty() || !gone.empty();
-  old.frames.clear();
+  const bool freed = !gone.empty() || std::ranges::any_of(old, [](const Entry& one) { return !one.frames.empty(); });
+  old.clear();
   gone.clear();
   if (freed) room_hook_->call();
+  if (operate != nullptr && *operate) (*operate)(std::move(info));
   return ok_status();
+}
+
+void Catalogue::close(const StreamInfo& stream) {
+  {
+    const std::lock_guard lock(mutex_);
+    Entry* const entry = entry_of(stream);
+    if (entry == nullptr) return;
+    if (std::exchange(entry->open, false)) entry->closed_at = generations_;
+  }
+  changed_.notify_all();
 }
 
 void Catalogue::close(const std::string& name) {
@@ -167,7 +227,7 @@ bool Catalogue::make_room(const StreamInfo& stream) {
   {
     const std::lock_guard lock(mutex_);
     Entry* const entry = entry_of(stream);
-    room = entry == nullptr || entry->sinking < kSinkQueue;
+    room = entry == nullptr || (entry->sinking < kSinkQueue && (evicts || !lags(*entry)));
     while (!evicts && entry != nullptr && room && is_full(rule, entry->frames.size(), entry->bytes))
       room = evict(*entry, gone);
   }
@@ -201,31 +261,69 @@ bool Catalogue::evict_one(const StreamInfo& stream) {
   return true;
 }
 
-void Catalogue::publish(FramePtr frame) {
+bool Catalogue::evict_for_reader() {
   std::vector<FramePtr> gone;
-  std::shared_ptr<const std::function<void(FramePtr)>> sink;
   {
     const std::lock_guard lock(mutex_);
-    Entry* const entry = entry_of(*frame->stream);
-    if (entry == nullptr) return;
-    assert(frame->sequence == entry->next && "a stream's frames are published in order");
-    entry->frames.push_back({frame, false, ages_ + 1, {}});  // first: it may throw
-    ++ages_;
-    entry->next = frame->sequence + 1;
-    entry->rows += frame->step_rows();
-    entry->bytes += frame->step_bytes();
-    entry->total_bytes += frame->step_bytes();
-    while (is_over(entry->info->retention, entry->frames.size(), entry->bytes) && evict(*entry, gone)) {
-    }
-    if (frame->stream->sink.format != Sink::Format::kNone) sink = sink_hook_;
-    if (sink != nullptr && *sink) ++entry->sinking;
+    Entry* from = nullptr;
+    Frames::iterator best;
+    const auto look = [&](const auto& wanted) {
+      for (auto& [name, entry] : streams_) {
+        const bool open_evict = entry.open && entry.info->retention.when_full == Retention::WhenFull::kEvict;
+        const bool lossless = entry.info->retention.when_full == Retention::WhenFull::kWait;
+        const auto it = std::ranges::find_if(entry.frames, [&, open_evict, lossless](const Held& held) {
+          return held.frame.use_count() == 1 && (!lossless || held.frame->sequence < entry.operated) &&
+                 wanted(held, open_evict);
+        });
+        if (it == entry.frames.end() || (from != nullptr && it->age > best->age)) continue;
+        from = &entry;
+        best = it;
+      }
+      return from != nullptr;
+    };
+    if (!look([](const Held& held, bool) { return held.read; }) &&
+        !look([](const Held&, bool open_evict) { return open_evict; }))
+      return false;
+    take_out(*from, best, gone);
   }
+  gone.clear();
+  room_hook_->call();
+  return true;
+}
+
+Catalogue::Published Catalogue::insert(FramePtr frame) {
+  Published published;
+  const std::lock_guard lock(mutex_);
+  Entry* const entry = entry_of(*frame->stream);
+  if (entry == nullptr) return published;
+  assert((frame->sequence == entry->next || (!entry->info->source.empty() && frame->sequence > entry->next)) &&
+         "a stream's frames are published in order");
+  entry->frames.push_back({frame, false, ages_ + 1, {}});  // first: it may throw
+  ++ages_;
+  entry->next = frame->sequence + 1;
+  entry->rows += frame->step_rows();
+  entry->bytes += frame->step_bytes();
+  entry->total_bytes += frame->step_bytes();
+  while (is_over(entry->info->retention, entry->frames.size(), entry->bytes) && evict(*entry, published.gone)) {
+  }
+  if (frame->stream->sink.format != Sink::Format::kNone && sink_hook_ != nullptr && *sink_hook_) {
+    published.sink = sink_hook_;
+    ++entry->sinking;
+  }
+  published.frame = std::move(frame);
+  return published;
+}
+
+void Catalogue::announce(Published published) {
+  if (published.frame == nullptr) return;
   changed_.notify_all();
-  if (!gone.empty()) {
-    gone.clear();
+  if (!published.gone.empty()) {
+    published.gone.clear();
     room_hook_->call();
   }
-  if (sink != nullptr && *sink) (*sink)(lend(std::move(frame)));
+  if (published.sink == nullptr) return;
+  const FramePtr frame = lend(std::move(published.frame));
+  if (const Status taken = (*published.sink)(frame); !taken) sunk(*frame, taken);
 }
 
 StreamStatus Catalogue::status_of(const Entry& entry) {
@@ -244,6 +342,10 @@ StreamStatus Catalogue::status_of(const Entry& entry) {
   status.sink_errors = entry.sink_errors;
   status.sink_error = entry.sink_error;
   status.parts = entry.parts;
+  status.operator_lag = entry.operated < entry.next ? entry.next - entry.operated : 0;
+  status.operator_errors = entry.operator_errors;
+  status.operator_skipped = entry.operator_skipped;
+  status.operator_error = entry.operator_error;
   return status;
 }
 
@@ -346,8 +448,51 @@ void Catalogue::sunk(const Frame& frame, const Status& outcome) {
   room_hook_->call();
 }
 
-void Catalogue::set_sink_hook(std::function<void(FramePtr)> hook) {
-  auto shared = std::make_shared<const std::function<void(FramePtr)>>(std::move(hook));
+void Catalogue::operated(const Frame& frame, const Status& outcome, std::uint64_t skipped) {
+  if (outcome) mark_read(frame);
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    Entry* const entry = entry_of(*frame.stream);
+    if (entry == nullptr) return;
+    entry->operated = frame.sequence + 1;
+    entry->operator_skipped += skipped;
+    first = !outcome && entry->operator_errors++ == 0;
+    if (first) attempt([&] { entry->operator_error = outcome.message(); });
+  }
+  if (first) {
+    spdlog::error("stream '{}': an operator failed on frame {}: {} (further failures of this stream are only counted)",
+                  frame.stream->name, frame.sequence, outcome.message());
+  }
+  room_hook_->call();
+}
+
+void Catalogue::end_operators(const StreamInfo& stream, const Status& why, std::uint64_t skipped) {
+  {
+    const std::lock_guard lock(mutex_);
+    Entry* const entry = entry_of(stream);
+    if (entry == nullptr) return;
+    if (!why && entry->operator_errors++ == 0) attempt([&] { entry->operator_error = why.message(); });
+    entry->operator_skipped += skipped;
+    entry->operated = kNever;
+  }
+  if (!why) spdlog::error("stream '{}': its operators do not run: {}", stream.name, why.message());
+  room_hook_->call();
+}
+
+void Catalogue::limit_lag(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  lag_limit_ = bytes;
+}
+
+void Catalogue::set_operate_hook(std::function<void(std::shared_ptr<const StreamInfo>)> hook) {
+  auto shared = std::make_shared<const std::function<void(std::shared_ptr<const StreamInfo>)>>(std::move(hook));
+  const std::lock_guard lock(mutex_);
+  operate_hook_ = std::move(shared);
+}
+
+void Catalogue::set_sink_hook(std::function<Status(const FramePtr&)> hook) {
+  auto shared = std::make_shared<const std::function<Status(const FramePtr&)>>(std::move(hook));
   const std::lock_guard lock(mutex_);
   sink_hook_ = std::move(shared);
 }

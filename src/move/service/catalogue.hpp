@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// The frames that the agent holds, by stream (of a stream in parts: steps, by their first frame): published by the data
-// thread, read by Flight, by processes on the same machine and by the file sink. Thread-safe. One mutex, taken once per
-// frame and by readers; nobody holds it while bytes move.
+// SPDX-License-Identifier: Apache-2.0 The frames that the agent holds, by stream (of a stream in parts: steps, by their
+// first frame): published by the data thread, read by Flight, by processes on the same machine and by the file sink.
+// Thread-safe. One mutex, taken once per frame and by readers. No thread holds it while bytes move.
 #pragma once
 
 #include <chrono>
@@ -33,36 +32,60 @@ struct StreamStatus {
   std::uint64_t sink_errors = 0;  ///< frames that did not become a file
   std::string sink_error;         ///< the first one's cause, which names the file
   PartsStatus parts;
+  /// Of a stream from which others are derived (StreamInfo::derived), in frames: that wait for its operators; for which
+  /// an operator failed; that went before the operators came to them.
+  std::uint64_t operator_lag = 0, operator_errors = 0, operator_skipped = 0;
+  std::string operator_error;  ///< the first one's cause, which names the derived stream
 };
 
-inline constexpr std::size_t kSinkQueue = 64;  ///< frames of one stream that may wait for its sink
-/// Closed streams that are remembered: by what they say of themselves, once they hold no frame; and with their frames.
+inline constexpr std::size_t kSinkQueue = 64;        ///< frames of one stream that may wait for its sink
+inline constexpr std::size_t kMaxOpenDerived = 256;  ///< derived streams of one agent that are open at a time
+/// The number of closed streams that are remembered: without frames (their status only), and with frames.
 inline constexpr std::uint64_t kRememberedStreams = 256, kClosedStreams = 16384;
 
 class Catalogue {
  public:
   Catalogue();
 
-  /// kAlreadyExists while a stream of that name is open; a closed one (and its frames) is replaced, and who follows it
-  /// sees its end. kUnavailable after shut_down().
+  /// kAlreadyExists while a stream of that name is open. A closed one (and its frames) is replaced, and its followers
+  /// see its end. The same holds for the streams that are derived from it: all are opened, or none. Those of an earlier
+  /// stream of its name are replaced. kUnavailable after shut_down(). kResourceExhausted: kMaxOpenDerived.
   Status open(std::shared_ptr<const StreamInfo> info);
   /// Readers that follow the stream see its end. Frames stay. No-op for an unknown name.
   void close(const std::string& name);
-  /// As close, for all of them; readers that wait are woken. Nothing can be opened afterwards.
+  /// Like close, unless another stream has taken its name.
+  void close(const StreamInfo& stream);
+  /// Closes all streams. Wakes readers that wait. No stream can be opened afterwards.
   void shut_down();
 
-  /// Whether the stream can take another frame now. False for WhenFull::kWait streams that are full of unread frames,
-  /// and for those with a sink that is kSinkQueue frames behind. Evicts what may go. Reserves nothing: with n offloads
-  /// in flight a stream can hold (and its sink be behind by) up to n - 1 frames more than its limit.
+  /// Whether the stream can take another frame now. False for WhenFull::kWait streams that are full of unread frames
+  /// or whose operators are too far behind (limit_lag), and for those with a sink that is kSinkQueue frames behind.
+  /// Evicts frames that may go. Reserves nothing: with n offloads in flight a stream can hold (and its sink be behind
+  /// by) up to n - 1 frames more than its limit.
   bool make_room(const StreamInfo& stream);
-  /// For a full budget: one frame goes, so that `stream` can have its memory. False if there is none. The first of:
-  /// the stream's own oldest that may go by its rule; the oldest of closed streams that may; the oldest of all that
-  /// may; the oldest unread one of a closed WhenFull::kWait stream, which nobody may ever read. Frames that somebody
-  /// reads or writes to a file at the moment stay: their memory would not come back.
+  /// For a full budget: removes one frame, so that `stream` can have its memory. False if there is no such frame. It
+  /// takes the first of: the stream's own oldest frame that may go by its rule; the oldest of closed streams that may
+  /// go; the oldest of all that may go; the oldest unread frame of a closed WhenFull::kWait stream, which perhaps no
+  /// reader will ever read. Frames that are being read or written to a file stay: evicting them would not free their
+  /// memory.
   bool evict_one(const StreamInfo& stream);
-  /// Adds a finished frame (its sequence must be `next`) and applies retention; the newest frame always stays. Wakes
-  /// followers; calls the sink hook. A frame of a stream that has been replaced in the meantime is dropped.
-  void publish(FramePtr frame);
+  /// For a full budget: removes one frame, so that a result for a reader can have its memory. False if there is no such
+  /// frame. It takes the first of: the oldest frame that a reader has read; the oldest of an open WhenFull::kEvict
+  /// stream, whose next frame would take its place anyway. A frame that is unread and will not be replaced stays,
+  /// because reading must not lose it.
+  bool evict_for_reader();
+  /// insert() returns this for announce(): frames that retention has removed, and the sink that gets the frame.
+  struct Published {
+    std::vector<FramePtr> gone;
+    std::shared_ptr<const std::function<Status(const FramePtr&)>> sink;
+    FramePtr frame;
+  };
+  /// Adds a finished frame (its sequence must be `next`) and applies retention; the newest frame always stays. From now
+  /// on a reader that asks finds it. A frame of a stream that has been replaced in the meantime is dropped.
+  [[nodiscard]] Published insert(FramePtr frame);
+  /// The slower half: wakes followers, frees memory, calls the sink hook.
+  void announce(Published published);
+  void publish(FramePtr frame) { announce(insert(std::move(frame))); }
 
   [[nodiscard]] std::vector<StreamStatus> list() const;
   [[nodiscard]] std::optional<StreamStatus> find(const std::string& name) const;
@@ -75,28 +98,45 @@ class Catalogue {
     std::uint64_t generation = 0;  ///< of the stream that was asked; to be handed to the following call
     Status why;                    ///< kHeldTooMuch: what Loans::lend() said
   };
-  /// The first held frame whose sequence is >= `sequence`; waits for it up to `timeout` while the stream is open. With
-  /// a generation other than 0: kEnd if the stream of that name is another one by now. The frame's memory is lent until
-  /// the last copy of `frame` goes, which calls the room hook. With `who`, it counts as held by that reader.
+  /// The first held frame whose sequence is >= `sequence`. Waits for it up to `timeout` while the stream is open. With
+  /// a generation other than 0: kEnd if the stream of that name is now another one. The frame's memory is lent until
+  /// the last copy of `frame` is destroyed, which calls the room hook. With `who`, it counts as held by that reader.
   Next next(const std::string& name, std::uint64_t sequence, std::chrono::milliseconds timeout,
             std::uint64_t generation = 0, std::shared_ptr<Loans::Borrower> who = nullptr);
-  /// What readers hold, and may hold.
+  /// The bytes that readers hold, and the limit.
   [[nodiscard]] Loans& loans() const noexcept { return *loans_; }
-  /// The frame (of parts: all of its step) has been read in full by somebody: under WhenFull::kWait it may go now.
+  [[nodiscard]] std::shared_ptr<Loans> shared_loans() const noexcept { return loans_; }
+  /// A reader has read the whole frame (of a stream in parts: the whole step). Under WhenFull::kWait it may now be
+  /// evicted.
   void mark_read(const Frame& frame);
-  /// One part of the step has. The step counts as read when each has been, by whomever.
+  /// A reader has read one part of the step. The step counts as read when each part has been read, by any readers.
   void mark_read(const Frame& step, std::uint32_t part);
   /// For the status of the stream.
   void note_parts(const StreamInfo& stream, const PartsStatus& parts);
-  /// The sink has done with a frame that it got: written, which counts as read, or not, and why. The first failure of a
-  /// stream is logged and kept in its status.
+  /// The sink has finished with a frame: it was written, which counts as read, or it failed with this Status. The first
+  /// failure of a stream is logged and kept in its status.
   void sunk(const Frame& frame, const Status& outcome);
 
-  /// Called (without the lock) after each publish of a stream with a sink, which answers with sunk() in the end.
-  void set_sink_hook(std::function<void(FramePtr)> hook);
-  /// Called (without the lock, from any thread, readers' too) whenever frames went or may go, so that the service
-  /// retries waiting offloads: should only wake it. A call that had begun before the hook was replaced may still be
-  /// running afterwards.
+  /// The operators of the frame's stream have finished with it: all results are published, which counts as read, or
+  /// one failed with this Status. `skipped` frames before it had gone. The first failure of a stream is logged and kept
+  /// in its status. Under WhenFull::kWait the frame may go only from now on.
+  void operated(const Frame& frame, const Status& outcome, std::uint64_t skipped);
+  /// No operator will come to any frame of the stream, for this reason; ok: it has ended.
+  void end_operators(const StreamInfo& stream, const Status& why, std::uint64_t skipped);
+  /// Bytes of frames that may wait for the operators of one WhenFull::kWait stream (one frame may always). More would
+  /// leave no memory for results, and so none would ever go.
+  void limit_lag(std::uint64_t bytes);
+  /// Called (without the lock) for each stream that is opened and has derived ones. The hook answers with operated()
+  /// and end_operators().
+  void set_operate_hook(std::function<void(std::shared_ptr<const StreamInfo>)> hook);
+
+  /// Called (without the lock) for each frame of a stream with a sink. Ok: the sink took the frame, and calls sunk() at
+  /// the end. Another Status: the sink refused the frame, which counts as one that did not become a file. A call that
+  /// had begun before the hook was replaced may still be running afterwards.
+  void set_sink_hook(std::function<Status(const FramePtr&)> hook);
+  /// Called (without the lock, from any thread, also from readers' threads) whenever frames were freed or may be freed,
+  /// so that the service retries waiting offloads. The hook should only wake the service. A call that had begun before
+  /// the hook was replaced may still be running afterwards.
   void set_room_hook(std::function<void()> hook);
 
  private:
@@ -107,6 +147,7 @@ class Catalogue {
     std::vector<bool> parts_read{};  ///< one a part, once one of several has been read
   };
   struct RoomHook;
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
   struct Entry {
     std::shared_ptr<const StreamInfo> info;
     bool open = true;
@@ -116,6 +157,9 @@ class Catalogue {
     std::uint64_t sinking = 0, sink_errors = 0;  ///< sinking: given to the sink, which has not said sunk() yet
     std::string sink_error;
     PartsStatus parts;
+    std::uint64_t operated = kNever;  ///< operators have finished with frames below this; kNever: there are none
+    std::uint64_t operator_errors = 0, operator_skipped = 0;
+    std::string operator_error;
     bool gave_way = false;  ///< it lost unread frames that it was to keep, and the log says so
   };
   Entry* entry_of(const StreamInfo& stream);
@@ -123,6 +167,10 @@ class Catalogue {
   using Frames = std::deque<Held>;
   static Frames::iterator oldest(Entry& entry, May which, bool idle);
   static void take_out(Entry& entry, Frames::iterator it, std::vector<FramePtr>& gone);
+  static bool may_go(const Entry& entry, const Held& held);
+  [[nodiscard]] bool lags(const Entry& entry) const;
+  [[nodiscard]] Status check_names(const StreamInfo& stream) const;
+  Entry replace(const std::shared_ptr<const StreamInfo>& info);
   static bool evict(Entry& entry, std::vector<FramePtr>& gone);
   Entry* yields_to(const StreamInfo& stream, May& which);
   void forget_closed(std::vector<FramePtr>& gone);
@@ -134,7 +182,9 @@ class Catalogue {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, Entry> streams_;
-  std::shared_ptr<const std::function<void(FramePtr)>> sink_hook_;
+  std::shared_ptr<const std::function<Status(const FramePtr&)>> sink_hook_;
+  std::shared_ptr<const std::function<void(std::shared_ptr<const StreamInfo>)>> operate_hook_;
+  std::uint64_t lag_limit_ = kNever;
   std::shared_ptr<RoomHook> room_hook_;  ///< shared with frames that are lent, which may outlive the catalogue
   const std::shared_ptr<Loans> loans_ = std::make_shared<Loans>();  ///< likewise
   std::uint64_t generations_ = 0, ages_ = 0, forgotten_at_ = 0;

@@ -42,6 +42,19 @@ FramePtr frame(const std::shared_ptr<Arena>& arena, std::shared_ptr<const Stream
   return made;
 }
 
+/// A stream, and the stream "NAME.made" that is derived from it. What makes it does not matter to the catalogue.
+std::shared_ptr<StreamInfo> with_derived(const std::string& name, Retention retention = {}) {
+  auto source = std::make_shared<StreamInfo>();
+  source->name = name;
+  source->retention = retention;
+  auto made = std::make_shared<StreamInfo>();
+  made->name = name + ".made";
+  made->source = name;
+  made->retention = retention;
+  source->derived = {std::move(made)};
+  return source;
+}
+
 class CatalogueTest : public ::testing::Test {
  protected:
   std::shared_ptr<Arena> arena = *Arena::create(16 << 20);
@@ -129,7 +142,7 @@ TEST_F(CatalogueTest, AWaitingStreamLetsOnlyReadFramesGo) {
   EXPECT_EQ(second.frame->sequence, 2u);
   EXPECT_EQ(second.skipped, 1u);
   EXPECT_EQ(catalogue.find("s")->evicted_unread, 0u);
-  // Offloads that were in flight already are kept all the same: nothing is lost.
+  // Offloads that were already in flight are still kept: nothing is lost.
   publish(info, 3, 5);
   EXPECT_EQ(catalogue.find("s")->held_frames, 4u);
   catalogue.mark_read(*first.frame);
@@ -215,7 +228,10 @@ TEST_F(CatalogueTest, ClosedStreamsAreForgottenInTheEndAndTheirFollowersSeeTheEn
 
 TEST_F(CatalogueTest, ASinkThatLagsTakesNoMoreAndItsFirstFailureIsKept) {
   std::vector<FramePtr> slow;
-  catalogue.set_sink_hook([&](FramePtr one) { slow.push_back(std::move(one)); });
+  catalogue.set_sink_hook([&](const FramePtr& one) {
+    slow.push_back(one);
+    return ok_status();
+  });
   const auto info = opened("s", {.frames = 2}, {Sink::Format::kArrow, "/tmp"}), plain = opened("p", {.frames = 2});
   publish(info, 0, kSinkQueue - 1);
   EXPECT_TRUE(catalogue.make_room(*info));
@@ -251,7 +267,7 @@ TEST_F(CatalogueTest, ANameIsOpenOnceAndReplacedWhenClosed) {
   EXPECT_EQ(catalogue.next("s", 0, 0ms).frame->stream, again);
 }
 
-/// Whether a thread of this process, once it has told its id, falls asleep within ten seconds.
+/// Whether a thread of this process falls asleep within ten seconds after it has told its id.
 bool eventually_sleeps(const std::atomic<pid_t>& thread) {
   const auto deadline = std::chrono::steady_clock::now() + 10s;
   while (std::chrono::steady_clock::now() < deadline) {
@@ -307,6 +323,7 @@ TEST_F(CatalogueTest, HooksAreCalledWithoutTheLock) {
   catalogue.set_sink_hook([&](const FramePtr& one) {
     EXPECT_TRUE(catalogue.find(one->stream->name));
     ++sunk;
+    return ok_status();
   });
   const auto info = opened("s", {.frames = 1});
   const auto kept = opened("k", {.frames = 1, .when_full = WhenFull::kWait}, {Sink::Format::kArrow, "/tmp"});
@@ -323,7 +340,7 @@ TEST_F(CatalogueTest, HooksAreCalledWithoutTheLock) {
   EXPECT_EQ(rooms, before + 1);
   EXPECT_TRUE(catalogue.make_room(*kept));
   EXPECT_EQ(rooms, before + 2);
-  // The memory of a lent frame comes back with its reader: whoever waits for it is told then.
+  // The memory of a lent frame comes back with its reader, and waiting offloads are told then.
   EXPECT_EQ(arena->in_use(), 2u * 4096);
   lent.reset();
   EXPECT_EQ(rooms, before + 3);
@@ -434,6 +451,95 @@ TEST_F(CatalogueTest, AWaitingStreamLosesNothingAcrossThreads) {
   writer.join();
   catalogue.set_room_hook({});
   EXPECT_EQ(at, kFrames);
+}
+
+TEST_F(CatalogueTest, EvictForReader_ExpectReadFramesFirstAndNothingLostThatNothingReplaces) {
+  const auto lossless = opened("lossless", {.frames = 8, .when_full = WhenFull::kWait});
+  const auto ended = opened("ended", {.frames = 8});
+  const auto open = opened("open", {.frames = 8});
+  for (const auto& info : {lossless, ended, open}) publish(info, 0, 2);
+  catalogue.close("lossless");
+  catalogue.close("ended");
+  catalogue.mark_read(*catalogue.next("ended", 1, 0ms).frame);
+  const auto held = [&](const char* name) {
+    std::vector<std::uint64_t> all;
+    for (std::uint64_t at = 0;;) {
+      const auto next = catalogue.next(name, at, 0ms);
+      if (next.what != What::kFrame) return all;
+      all.push_back(next.frame->sequence);
+      at = next.frame->sequence + 1;
+    }
+  };
+  EXPECT_TRUE(catalogue.evict_for_reader());
+  EXPECT_EQ(held("ended"), std::vector<std::uint64_t>{0}) << "the one that had been read";
+  const auto read_now = catalogue.next("open", 0, 0ms);
+  EXPECT_TRUE(catalogue.evict_for_reader());
+  EXPECT_EQ(held("open"), std::vector<std::uint64_t>{0}) << "that of the open stream which nobody reads now";
+  EXPECT_FALSE(catalogue.evict_for_reader());
+  EXPECT_EQ(held("lossless"), (std::vector<std::uint64_t>{0, 1}));
+  EXPECT_EQ(held("ended"), std::vector<std::uint64_t>{0});
+}
+
+TEST_F(CatalogueTest, OpenAStreamWithDerivedOnes_ExpectAllOrNone) {
+  const auto taken = opened("a.made");
+  EXPECT_EQ(catalogue.open(with_derived("a")).code(), StatusCode::kAlreadyExists);
+  EXPECT_FALSE(catalogue.find("a"));
+  catalogue.close("a.made");
+  const auto first = with_derived("a");
+  ASSERT_TRUE(catalogue.open(first));
+  EXPECT_EQ(catalogue.open(stream("a.made")).code(), StatusCode::kAlreadyExists);
+  // Opened anew: the derived stream of the one before makes way, although it is open.
+  catalogue.close("a");
+  const auto second = with_derived("a");
+  ASSERT_TRUE(catalogue.open(second));
+  EXPECT_EQ(catalogue.find("a.made")->info, second->derived.front());
+  catalogue.close(*first->derived.front());
+  EXPECT_TRUE(catalogue.find("a.made")->open);
+  catalogue.close(*second->derived.front());
+  EXPECT_FALSE(catalogue.find("a.made")->open);
+}
+
+TEST_F(CatalogueTest, UnderWait_ExpectAFrameToStayUntilOperatorsAreDone) {
+  const auto source = with_derived("a", {.frames = 1, .when_full = WhenFull::kWait});
+  ASSERT_TRUE(catalogue.open(source));
+  const FramePtr only = frame(arena, source, 0);
+  catalogue.publish(only);
+  catalogue.mark_read(*only);
+  EXPECT_FALSE(catalogue.make_room(*source)) << "read, but no operator has come to it";
+  EXPECT_EQ(catalogue.find("a")->operator_lag, 1U);
+  catalogue.operated(*only, ok_status(), 0);
+  EXPECT_EQ(catalogue.find("a")->operator_lag, 0U);
+  EXPECT_TRUE(catalogue.make_room(*source));
+  EXPECT_EQ(catalogue.find("a")->held_frames, 0U);
+}
+
+TEST_F(CatalogueTest, UnderWait_ExpectOperatorsDoneToCountAsReadAndAFailureNot) {
+  const auto source = with_derived("a", {.frames = 1, .when_full = WhenFull::kWait});
+  ASSERT_TRUE(catalogue.open(source));
+  const FramePtr good = frame(arena, source, 0);
+  catalogue.publish(good);
+  catalogue.operated(*good, ok_status(), 0);
+  EXPECT_TRUE(catalogue.make_room(*source));
+  const FramePtr bad = frame(arena, source, 1);
+  catalogue.publish(bad);
+  catalogue.operated(*bad, {StatusCode::kInvalidArgument, "broken"}, 0);
+  EXPECT_FALSE(catalogue.make_room(*source)) << "nobody has read it";
+  EXPECT_EQ(catalogue.find("a")->operator_errors, 1U);
+  EXPECT_EQ(catalogue.find("a")->operator_error, "broken");
+}
+
+TEST_F(CatalogueTest, ALagAboveItsLimit_ExpectNoRoomUnlessFramesMayGo) {
+  catalogue.limit_lag(100'000);
+  const auto lossless = with_derived("a", {.frames = 0, .when_full = WhenFull::kWait});
+  const auto evicts = with_derived("b", {.frames = 0});
+  for (const auto& source : {lossless, evicts}) {
+    ASSERT_TRUE(catalogue.open(source));
+    publish(source, 0, 1, 200'000);
+  }
+  EXPECT_FALSE(catalogue.make_room(*lossless));
+  EXPECT_TRUE(catalogue.make_room(*evicts));
+  catalogue.end_operators(*lossless, ok_status(), 0);
+  EXPECT_TRUE(catalogue.make_room(*lossless));
 }
 
 }  // namespace

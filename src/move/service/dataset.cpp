@@ -43,6 +43,8 @@ Status Dataset::check_agrees(const OpenRequest& request) const {
     return differ("the retention", shown(ours.retention), shown(theirs.retention));
   if (ours.sink.format != theirs.sink.format || ours.sink.directory != theirs.sink.directory)
     return differ("the sink", "'" + ours.sink.directory + "'", "'" + theirs.sink.directory + "'");
+  if (ours.operators != theirs.operators)
+    return differ("the list of operators", fmt::format("{} bytes", ours.operators.size()), "another");
   if (request.schema.size() != agreed_.schema.size())
     return differ("the number of columns", request.schema.size(), agreed_.schema.size());
   for (std::size_t i = 0; i < request.schema.size(); ++i) {
@@ -112,7 +114,7 @@ Dataset::Blame Dataset::blame(std::uint32_t part, std::uint64_t tag) const noexc
     const std::uint64_t detail = other + std::uint64_t{1};
     if (p.state == State::kGone || p.state == State::kClosed) {
       if (!p.reached || *p.reached < tag) return {StatusCode::kUnavailable, detail};
-      // It came so far, but another part made an end of the step; unless it died on the way.
+      // The part delivered its frame, but another part ended the step, unless this part's client has died.
       if (p.state == State::kGone) other_cause = {StatusCode::kUnavailable, detail};
     }
     if (other_cause.code == StatusCode::kOk && p.reached && *p.reached > tag)
@@ -138,7 +140,7 @@ Dataset::Added Dataset::add(std::uint32_t part, std::shared_ptr<Frame> frame) {
   step.frames[part] = std::move(frame);
   if (step.there < parts_.size()) return {};
 
-  // Every part has come so far: what is older and lacks one will never have it.
+  // Every part has reached this tag: an older step that lacks a part will never get it.
   discard(std::string(), [&](std::uint64_t older, const Step&) { return older < tag; });
   std::shared_ptr<Frame> first = step.frames[0];
   for (const std::shared_ptr<Frame>& one : step.frames) {
@@ -169,7 +171,7 @@ void Dataset::forget(Steps::iterator step) {
   pending_.erase(step);
 }
 
-/// Of the steps that are not complete. `why`, unless it is empty, is logged with what it cost.
+/// Discards the incomplete steps. If `why` is not empty, it is logged with the number of steps and bytes.
 template <typename Lacks>
 void Dataset::discard(const std::string& why, const Lacks& lacks) {
   std::uint64_t count = 0, first = 0, last = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream in parts: several clients (the ranks of a parallel job) post parts of the same steps, which appear whole or
-// not at all. Here the parts of a step wait for each other. One thread: the agent's data thread.
+// A stream in parts: several clients (the ranks of a parallel job) post parts of the same steps. A step appears whole
+// or not at all. Here the parts of a step wait for each other. One thread: the agent's data thread.
 //
 // A step is what all parts post with one tag. The tags of a part rise, and its frames come in that order, so steps
-// become complete in the order of their tags, and a step can be given up for good once a part that it lacks
-//   - has gone (its client died) or was closed: other parts' posts for such steps fail from then on, until that part is
-//     opened again;
+// become complete in the order of their tags, and a step can be discarded for good once a part that it lacks
+//   - has gone (its client died) or was closed: from then on, other parts' posts for such steps fail, until that part
+//     is opened again;
 //   - has come to a later tag.
 #pragma once
 
@@ -23,27 +23,28 @@ namespace wherry::move {
 
 class Dataset {
  public:
-  /// `info->parts` parts, none of which is open. `agreed`: what the first one was opened with.
+  /// `info->parts` parts, none of which is open. `agreed`: the request with which the first part was opened.
   Dataset(std::shared_ptr<const StreamInfo> info, OpenRequest agreed);
 
-  /// kInvalidArgument, naming what differs, unless the request is for a part of the same: number of parts, strategy,
-  /// retention, sink, columns and metadata.
+  /// kInvalidArgument, with the difference, unless the request is for a part of the same stream: number of parts,
+  /// strategy, retention, sink, columns and metadata.
   [[nodiscard]] Status check_agrees(const OpenRequest& request) const;
 
-  /// kAlreadyExists: the part is open, and by whom. A part that has gone or was closed is opened again. `owner`: for
-  /// people.
+  /// kAlreadyExists: the part is open, and the message names its owner. A part whose client died, or that was closed,
+  /// is opened again. `owner`: for the message.
   Status open_part(std::uint32_t part, std::string owner);
-  /// `gone`: its client has died, and did not close it. Gives up what can no longer become complete.
+  /// `gone`: its client has died without closing it. Discards steps that can no longer become complete.
   void close_part(std::uint32_t part, bool gone);
   [[nodiscard]] bool awaited(std::uint32_t part) const noexcept { return parts_[part].state == State::kAwaited; }
   /// No part is open.
   [[nodiscard]] bool idle() const noexcept { return open_ == 0; }
-  /// No part is open, and what is there will not become complete: all parts were there, or none left anything.
+  /// No part is open, and no step can become complete: every part was open at some time, or no part has left a frame.
   [[nodiscard]] bool over() const noexcept { return open_ == 0 && (awaited_ == 0 || pending_.empty()); }
 
-  /// The part's earlier frames have all come (or failed), and the next has this tag: steps between lack it for good.
+  /// All earlier frames of the part have arrived (or failed), and its next frame has this tag. Steps in between will
+  /// never get the part.
   void reached(std::uint32_t part, std::uint64_t tag);
-  /// Why the step cannot become complete with a frame that this part has yet to deliver.
+  /// The reason if the step cannot become complete even after this part has delivered its frame.
   struct Blame {
     StatusCode code = StatusCode::kOk;  ///< kOk: it can
     std::uint64_t detail = 0;           ///< of the CompletionRecord, see kStepIsOver
@@ -58,10 +59,10 @@ class Dataset {
     Blame blame;    ///< other than kOk: the frame was not taken
     FramePtr step;  ///< complete with this frame: the first part's, which holds the others; null: parts are missing
   };
-  /// A frame whose tag, rows and memory are in place. A part that came back replaces what it delivered before. Sets the
+  /// A frame whose tag, rows and memory are in place. A part that was reopened replaces its earlier frame. Sets the
   /// sequence of steps that become complete: 0, 1, 2, ...
   Added add(std::uint32_t part, std::shared_ptr<Frame> frame);
-  /// Gives up all that is incomplete, at the end.
+  /// Discards all incomplete steps, when the stream ends.
   void give_up();
 
   [[nodiscard]] const std::shared_ptr<const StreamInfo>& info() const noexcept { return info_; }

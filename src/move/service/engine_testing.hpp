@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixture for tests of OffloadEngine: messages as a client would send them, real one-sided gets from this process's own
-// memory, over both ways that there are on one machine (UCX's gets, and vectored reads), and completions that the test
-// looks at.
+// Fixture for tests of OffloadEngine: messages like a client's, real one-sided gets from this process's own memory, by
+// both methods of one machine (UCX's gets, and vectored reads), and completions for the test to check.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -40,8 +39,9 @@ class Source {
   ~Source() { munmap(base_, bytes_); }
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
-  /// As if it was unmapped, but that nothing else is mapped there meanwhile.
+  /// Makes it inaccessible like unmapped memory, but keeps the addresses reserved.
   void forbid() { EXPECT_EQ(mprotect(base_, bytes_, PROT_NONE), 0); }
+  void fill(int value) { std::memset(base_, value, bytes_); }
   [[nodiscard]] std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(region_.data()); }
   [[nodiscard]] BufferRef ref() const { return ref(0, bytes_); }
   [[nodiscard]] BufferRef ref(std::size_t from, std::size_t bytes) const {
@@ -148,14 +148,16 @@ class OffloadEngineTest : public testing::Test {
     EXPECT_TRUE(service_->on_request(client, "close", out.bytes()));
   }
   void post(TestClient& client, std::uint32_t stream, std::uint64_t ticket, const FlatOffload& flat,
-            std::span<const NewRegion> regions, std::span<const std::uint32_t> dropped = {},
-            std::uint32_t binding = 0) {
+            std::span<const NewRegion> regions, std::span<const std::uint32_t> dropped = {}, std::uint32_t binding = 0,
+            Half half = Half::kWhole, std::uint64_t tag = 0) {
     OffloadHeader header;
     header.binding = binding;
+    header.half = half;
+    header.tag = tag;
     header.ticket = ticket;
     header.stream = stream;
     header.rows = flat.nodes.empty() ? 0 : static_cast<std::uint64_t>(flat.nodes[0].length);
-    header.node_count = static_cast<std::uint32_t>(flat.nodes.size());
+    header.node_count = static_cast<std::uint16_t>(flat.nodes.size());
     header.buffer_count = static_cast<std::uint32_t>(flat.buffers.size());
     header.region_count = static_cast<std::uint32_t>(regions.size());
     header.dropped_count = static_cast<std::uint32_t>(dropped.size());

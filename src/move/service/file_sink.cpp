@@ -49,7 +49,7 @@ struct FileSink::Impl : std::enable_shared_from_this<FileSink::Impl> {
   std::mutex reporting;            ///< before `mutex`, if both
   Catalogue* catalogue = nullptr;  ///< guarded by `reporting`: threads that were abandoned must not use it
 
-  void push(const FramePtr& frame);
+  Status push(const FramePtr& frame);
   void distribute();
   Disk* disk_for(dev_t device);
   void run(Disk& disk);
@@ -71,7 +71,7 @@ Status not_written(const Frame& frame) noexcept {
   });
 }
 
-void FileSink::Impl::push(const FramePtr& frame) {
+Status FileSink::Impl::push(const FramePtr& frame) {
   Status taken;
   {
     const std::lock_guard lock(mutex);
@@ -85,10 +85,10 @@ void FileSink::Impl::push(const FramePtr& frame) {
     if (!taken) fail(taken.message());
   }
   changed.notify_all();
-  if (!taken) report(*frame, taken);
+  return taken;
 }
 
-/// Under the lock. Where there are kMaxDisks, or threads cannot be had, file systems share one.
+/// Call it under the lock. Beyond kMaxDisks threads, or if no thread can be started, file systems share one.
 FileSink::Impl::Disk* FileSink::Impl::disk_for(dev_t device) {
   if (const auto known = disks.find(device); known != disks.end()) return &known->second;
   if (disks.size() >= kMaxDisks) return &disks.begin()->second;
@@ -171,7 +171,7 @@ void FileSink::Impl::run(Disk& disk) {
   changed.notify_all();
 }
 
-/// Nobody will write these.
+/// These files will not be written.
 void FileSink::Impl::give_up(std::list<Job>& queue) {
   std::list<Job> left;
   {
@@ -194,7 +194,7 @@ FileSink::FileSink(Catalogue& catalogue, Writer write) : impl_(std::make_shared<
     };
   }
   impl_->thread = std::thread([impl = impl_.get()] { impl->distribute(); });
-  catalogue.set_sink_hook([impl = impl_](const FramePtr& frame) { impl->push(frame); });
+  catalogue.set_sink_hook([impl = impl_](const FramePtr& frame) { return impl->push(frame); });
 }
 
 FileSink::~FileSink() { (void)stop(); }
@@ -230,7 +230,7 @@ Status FileSink::stop(std::chrono::milliseconds patience) {
       i.changed.wait_for(lock, std::chrono::milliseconds(deadline.left_ms(1000)));
   }
   {
-    // In this order: whoever reports is waited for, and is then no longer writing.
+    // The order matters: this waits for a thread that is reporting, after which it does not write any more.
     const std::lock_guard one_report(i.reporting);
     const std::lock_guard lock(i.mutex);
     for (auto& [device, disk] : i.disks) {

@@ -24,22 +24,22 @@ struct FileSinkStatus {
   bool failing = false;      ///< the latest frame did not become a file
 };
 
-/// A thread for each file system (up to 16; more share one) writes the files there, in the order of publication: a disk
-/// that is slow or hangs holds up nobody who writes to another. Each file goes into the directory that was opened with
-/// its stream (StreamInfo::files): without a name at first, fsync, then its name, fsync of the directory. No file is
-/// ever replaced. A file that was written counts its frame as read; a frame whose file failed stays unread, so that a
-/// WhenFull::kWait stream holds it until somebody else reads it.
+/// Each file system has a thread (up to 16; further ones share). It writes the files there, in the order of
+/// publication. So a slow or hanging disk does not delay streams on other disks. Each file goes into the directory that
+/// was opened with its stream (StreamInfo::files). It has no name at first. After fsync it gets its name, and the
+/// directory gets an fsync. No file is ever replaced. A written file counts its frame as read. If a file failed, its
+/// frame stays unread, so a WhenFull::kWait stream holds it until a reader has read it.
 ///
-/// Nothing is dropped and nobody waits here: a stream that is kSinkQueue frames ahead of the disk gets no room for more
-/// (Catalogue::make_room), so in the end its host waits; other streams go on. "arrow" is the Arrow IPC file format,
-/// written from the frame's memory without a copy. "parquet" (Snappy) is encoded and compressed here; its frames are
-/// checked in full first, since encoding follows every offset and index that the host sent.
+/// The sink neither drops frames nor waits. A stream that is kSinkQueue frames ahead of its disk gets no room for more
+/// (Catalogue::make_room), so its host waits, and other streams go on. "arrow" is the Arrow IPC file format, written
+/// from the frame's memory without a copy. "parquet" (Snappy) is encoded and compressed here. Its frames are fully
+/// checked first, since encoding follows every offset and index that the host sent.
 class FileSink {
  public:
   using Writer = std::function<Result<std::uint64_t>(FramePtr, const SinkDirectory&)>;
 
-  /// Takes the catalogue's sink hook. The catalogue must outlive the sink. `write`: for tests, what writes a file
-  /// instead of write_frame_file.
+  /// Takes the catalogue's sink hook. The catalogue must outlive the sink. `write`: for tests, a function that writes a
+  /// file instead of write_frame_file.
   explicit FileSink(Catalogue& catalogue, Writer write = {});
   ~FileSink();
   FileSink(const FileSink&) = delete;
@@ -47,10 +47,10 @@ class FileSink {
 
   /// Waits until nothing is queued. kDeadlineExceeded says how many frames are left.
   Status drain(std::chrono::milliseconds timeout);
-  /// Gives the hook back and ends after the files in hand; frames still queued become errors (drain first). Files in
-  /// hand get `patience` (negative: for ever). Then their frames become errors, too, their threads are left alone with
-  /// what they use, and kDeadlineExceeded names one. Idempotent; not from two threads at once. The status stays
-  /// readable.
+  /// Removes the hook, and ends after the files that are being written. Queued frames become errors (call drain first).
+  /// Files that are being written get `patience` (negative: no limit). After that their frames become errors as well,
+  /// their threads keep the memory that they use, and kDeadlineExceeded names one of them. Idempotent. Two threads must
+  /// not call it at once. The status stays readable.
   Status stop(std::chrono::milliseconds patience = std::chrono::milliseconds(-1));
   [[nodiscard]] FileSinkStatus status() const;
 

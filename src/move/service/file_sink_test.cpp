@@ -284,7 +284,7 @@ TEST_F(FileSinkTest, NumbersOfMoreThanEightDigits_ExpectTheLongestAllowedNameToF
 TEST_F(FileSinkTest, OffsetsThatLieAreAnErrorNotACrash) {
   const auto info = opened(Sink::Format::kParquet);
   const FramePtr made = testing::frame(arena, info, 0, *particles(100, 0));
-  // As a host can make them: inner offsets of "label" far outside of its data.
+  // As a host can make them: inner offsets of "label" point far outside of its data.
   auto bytes = made->extent.bytes();
   const auto labels = particles(100, 0)->column_data(2)->buffers[1];
   std::size_t at = 0;
@@ -314,6 +314,18 @@ TEST_F(FileSinkTest, StopSaysWhatWasNotWritten) {
   EXPECT_LE(status.files + status.errors, kFrames);  // what came after the hook was given back was not for the sink
   for (const auto& name : files()) EXPECT_EQ(read_arrow(directory / name)->num_rows(), 10);
   EXPECT_TRUE(sink.drain(0ms));
+}
+
+TEST_F(FileSinkTest, FrameIsOfferedWhileTheSinkStops_ExpectItCountedByTheCatalogueToo) {
+  const auto info = opened(Sink::Format::kArrow);
+  FileSink sink(catalogue);
+  auto late = catalogue.insert(testing::frame(arena, info, 0, *particles(10, 0)));  // takes the hook
+  ASSERT_TRUE(sink.stop());
+  catalogue.announce(std::move(late));
+  EXPECT_EQ(sink.status().errors, 1u);
+  const auto status = catalogue.find("s");
+  EXPECT_EQ(status->sink_errors, 1u);
+  EXPECT_NE(status->sink_error.find("the file sink has stopped"), std::string::npos) << status->sink_error;
 }
 
 TEST_F(FileSinkTest, DiskHangsAtTheEnd_ExpectItLeftAloneAndWhatWasNotWrittenReported) {
@@ -364,7 +376,7 @@ TEST_F(FileSinkTest, DrainHasADeadline) {
   const Status late = sink.drain(50ms);
   EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded);
   EXPECT_EQ(sink.status().queued, 1u);
-  // Whoever publishes does not wait for it; whoever asks first is told that there is no room.
+  // A publisher does not wait for it. make_room() says that there is no room.
   const auto other = opened(Sink::Format::kNone, {}, "other");
   std::uint64_t sequence = 1;
   for (; catalogue.make_room(*info) && sequence < 1000; ++sequence) publish(info, sequence, 1);

@@ -15,9 +15,12 @@
 #include <utility>
 
 #include "base/cpu.hpp"
+#include "base/guarded.hpp"
 #include "base/secret.hpp"
 #include "move/arrow_schema.hpp"
 #include "move/arrow_status.hpp"
+#include "move/operate/arena_pool.hpp"
+#include "move/operate/query.hpp"
 #include "move/service/flight_stream.hpp"
 #include "move/service/frame_arrow.hpp"
 #include "move/service/stream_json.hpp"
@@ -34,7 +37,7 @@ arrow::Status not_found(const std::string& name) {
 /// Connections whose calls carried the token.
 class Proven {
  public:
-  /// As gRPC names it: "ipv4:127.0.0.1:4711" or "ipv6:%5B::1%5D:4711".
+  /// The form of gRPC: "ipv4:127.0.0.1:4711" or "ipv6:%5B::1%5D:4711".
   void add(const std::string& peer) {
     std::string name = peer.substr(peer.find(':') + 1);
     for (const std::string_view bracket : {"%5B", "%5D", "[", "]"}) {
@@ -43,7 +46,7 @@ class Proven {
     const std::lock_guard lock(mutex_);
     peers_[std::move(name)] = false;
   }
-  /// One that came after `connected` was found is not forgotten before it could be there.
+  /// A peer that connected after `connected` was collected must not be forgotten.
   std::set<std::string> keep(const std::set<std::string>& connected) {
     const std::lock_guard lock(mutex_);
     std::erase_if(peers_, [&](const auto& one) { return one.second && !connected.contains(one.first); });
@@ -88,8 +91,8 @@ class TokenCheck final : public flight::ServerMiddlewareFactory {
 
 class Server final : public flight::FlightServerBase {
  public:
-  Server(Catalogue& catalogue, std::uint64_t max_message_bytes)
-      : catalogue_(catalogue), max_message_bytes_(max_message_bytes) {}
+  Server(Catalogue& catalogue, std::shared_ptr<Arena> arena, std::uint64_t max_message_bytes)
+      : catalogue_(catalogue), pool_(pool_for(catalogue, std::move(arena))), max_message_bytes_(max_message_bytes) {}
 
   void end_followers() { stopping_ = true; }
 
@@ -131,8 +134,17 @@ class Server final : public flight::FlightServerBase {
                                     *ticket->part);
     }
     ARROW_ASSIGN_OR_RAISE(auto schema, schema_of(*status));
+    std::shared_ptr<const Query> query;
+    if (ticket->columns || !ticket->filter.empty()) {
+      auto made = guarded([&] {
+        return Query::make(schema, ticket->columns,
+                           ticket->filter.empty() ? nlohmann::json() : nlohmann::json::parse(ticket->filter));
+      });
+      if (!made) return arrow::Status::Invalid("ticket for \"", ticket->stream, "\": ", made.status().message());
+      query = std::make_shared<const Query>(*std::move(made));
+    }
     *stream = std::make_unique<FrameStream>(catalogue_, context, stopping_, *std::move(ticket), *status,
-                                            std::move(schema), max_message_bytes_);
+                                            std::move(schema), std::move(query), pool_, max_message_bytes_);
     return arrow::Status::OK();
   }
 
@@ -187,10 +199,19 @@ class Server final : public flight::FlightServerBase {
     return flight::FlightInfo::Make(*schema, flight::FlightDescriptor::Path({stream.info->name}), endpoints,
                                     static_cast<std::int64_t>(stream.held_rows),
                                     static_cast<std::int64_t>(stream.held_bytes),
-                                    /*ordered=*/parts == 0);
+                                    /*ordered=*/parts == 0, nlohmann::json{{"generation", stream.generation}}.dump());
+  }
+
+  /// Results may outlive the catalogue, but are made while it exists.
+  static std::shared_ptr<arrow::MemoryPool> pool_for(Catalogue& catalogue, std::shared_ptr<Arena> arena) {
+    const std::shared_ptr<Loans> loans = catalogue.shared_loans();
+    return ArenaPool::make(std::move(arena), {.take = [loans](std::uint64_t bytes) { return loans->take_bytes(bytes); },
+                                              .give_back = [loans](std::uint64_t bytes) { loans->return_bytes(bytes); },
+                                              .make_room = [&catalogue] { return catalogue.evict_for_reader(); }});
   }
 
   Catalogue& catalogue_;
+  const std::shared_ptr<arrow::MemoryPool> pool_;  ///< of answers to queries
   const std::uint64_t max_message_bytes_;
   std::atomic<bool> stopping_{false};
 };
@@ -217,7 +238,8 @@ class OnCores {
 }  // namespace
 
 struct FlightService::Impl {
-  Impl(Catalogue& catalogue, std::uint64_t max_message_bytes) : server(catalogue, max_message_bytes) {}
+  Impl(Catalogue& catalogue, std::shared_ptr<Arena> arena, std::uint64_t max_message_bytes)
+      : server(catalogue, std::move(arena), max_message_bytes) {}
   Server server;
   std::shared_ptr<Proven> proven = std::make_shared<Proven>();
   std::once_flag stopped;
@@ -226,16 +248,16 @@ struct FlightService::Impl {
 FlightService::FlightService(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
 FlightService::~FlightService() { stop(); }
 
-Result<std::unique_ptr<FlightService>> FlightService::start(Catalogue& catalogue, const std::string& host, int port,
-                                                            const std::string& token, std::vector<int> cores,
-                                                            std::uint64_t max_message_bytes) {
+Result<std::unique_ptr<FlightService>> FlightService::start(Catalogue& catalogue, std::shared_ptr<Arena> arena,
+                                                            const std::string& host, int port, const std::string& token,
+                                                            std::vector<int> cores, std::uint64_t max_message_bytes) {
   const std::string where = "Arrow Flight on " + host + ":" + std::to_string(port);
   if (token.empty()) return Status(StatusCode::kInvalidArgument, where + ": the token must not be empty");
   const std::string in_uri = host.find(':') == std::string::npos ? host : "[" + host + "]";  // an IPv6 address
   auto location = flight::Location::ForGrpcTcp(in_uri, port);
   if (!location.ok()) return from_arrow(location.status(), where);
   flight::FlightServerOptions options(*location);
-  auto impl = std::make_unique<Impl>(catalogue, max_message_bytes);
+  auto impl = std::make_unique<Impl>(catalogue, std::move(arena), max_message_bytes);
   options.middleware.emplace_back("wherry-token", std::make_shared<TokenCheck>(token, impl->proven));
   {
     const OnCores pinned(cores);

@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Flight client asks DoGet for.
+// The content of a Flight client's DoGet ticket.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "wherry/status.hpp"
 
 namespace wherry::move {
 
-/// The bytes of a Flight ticket, as JSON: {"stream": name, "from": sequence, "until": sequence, "count": n,
-/// "follow": bool, "part": k}; all but "stream" may be absent. A plain stream name stands for {"stream": name}.
+inline constexpr std::size_t kMaxTicketBytes = std::size_t{64} << 10;
+inline constexpr std::uint64_t kTicketVersion = 1;
+inline constexpr std::size_t kMaxTicketColumns = 4096;
+
+/// The bytes of a Flight ticket, as JSON: {"version": 1, "stream": name, "from": sequence, "until": sequence, "count":
+/// n, "follow": bool, "part": k, "tag": t, "columns": [name, ...], "filter": condition, "compression": codec}; all but
+/// "stream" may be absent. A plain stream name means {"stream": name}.
 struct FlightTicket {
   std::string stream;
   std::uint64_t from = 0;              ///< 0: the oldest frame held
@@ -20,8 +26,12 @@ struct FlightTicket {
   std::optional<std::uint64_t> count;  ///< frames (steps) at most; absent: no limit
   std::optional<std::uint64_t> part;   ///< of a stream in parts: of each step that part alone; absent: all of them
   bool follow = false;  ///< false: only what is held now; true: also what is still to come, until the stream closes
+  std::optional<std::uint64_t> tag;                 ///< frames with this tag alone; absent: all
+  std::optional<std::vector<std::string>> columns;  ///< absent: all; empty: batches say what is known about frames
+  std::string filter;  ///< JSON, for parse_predicate() (move/operate/predicate.hpp); empty: all rows
+  enum class Compression : std::uint8_t { kNone, kLz4, kZstd } compression = Compression::kNone;  ///< of IPC bodies
 };
-/// Takes anything; kInvalidArgument, naming the key, for what is not a ticket.
+/// Parses untrusted bytes; kInvalidArgument names the key if they are not a ticket.
 Result<FlightTicket> parse_ticket(std::string_view bytes);
 
 }  // namespace wherry::move

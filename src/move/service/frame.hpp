@@ -17,11 +17,12 @@
 
 namespace wherry::move {
 
+class Pipeline;         // operate/pipeline.hpp
 class Products;         // products.hpp
 class ProductTemplate;  //
 class SinkDirectory;    // sink_directory.hpp
 
-/// What every frame of a stream shares. Immutable after the stream was opened.
+/// The properties that all frames of a stream share. Immutable after the stream was opened.
 struct StreamInfo {
   std::string name;
   Strategy strategy = Strategy::kIpc;
@@ -32,10 +33,14 @@ struct StreamInfo {
   Retention retention;
   Sink sink;
   std::uint32_t parts = 0;  ///< StreamOptions::parts: a step of the stream is as many frames; 0: one
-  /// What its products have in common. Only make_products (products.hpp), on the data thread, looks here.
+  std::vector<std::shared_ptr<const StreamInfo>> derived;  ///< streams that operators.hpp makes of this one
+  std::string source;                                      ///< the stream that this one is derived from; or empty
+  std::shared_ptr<const Pipeline> pipeline;                ///< how; null: it is not derived
+  /// The common part of its frames' products. Only make_products (products.hpp), on the data thread, uses it.
   mutable std::shared_ptr<ProductTemplate> products;
-  /// Where its files go; null without a sink, and when it has been closed: streams are remembered for long, and the
-  /// handle is a descriptor. Data thread only; FileSink takes its own reference for each frame.
+  /// The directory of its files. Null without a sink, and after the stream was closed, because closed streams are
+  /// remembered for long and the handle takes a descriptor. Data thread only; FileSink takes its own reference for each
+  /// frame.
   mutable std::shared_ptr<const SinkDirectory> files;
 };
 
@@ -46,8 +51,7 @@ struct PartsStatus {
   std::uint64_t incomplete = 0, discarded = 0;  ///< steps: not complete yet; given up
 };
 
-/// Immutable once published; shared by readers on any thread; its memory goes back to the arena with the last
-/// reference.
+/// Immutable once published. Readers on any thread share it. Its memory returns to the arena with the last reference.
 class Frame {
  public:
   std::shared_ptr<const StreamInfo> stream;
@@ -60,11 +64,11 @@ class Frame {
   FrameLayout layout;
   std::vector<NodeRef> nodes;
   std::shared_ptr<const Products> products;  ///< null unless the strategy is arrays, record_batch or c_abi
-  /// A stream in parts: the first part's frame stands for the step, and holds those of parts 1, 2, ...
+  /// In a stream in parts, the first part's frame represents the step, and holds the frames of parts 1, 2, ...
   std::uint32_t part = 0;
   std::vector<std::shared_ptr<const Frame>> others;
 
-  // Of the step that this frame stands for.
+  // The frames of the step that this frame represents.
   [[nodiscard]] std::size_t frames() const noexcept { return 1 + others.size(); }
   [[nodiscard]] const Frame& frame(std::size_t i) const noexcept { return i == 0 ? *this : *others[i - 1]; }
   template <typename Figure>
@@ -76,7 +80,7 @@ class Frame {
   [[nodiscard]] std::uint64_t step_rows() const noexcept {
     return sum([](const Frame& f) { return f.rows; });
   }
-  /// Of their IPC streams; and of the arena, which is more.
+  /// The bytes of their IPC streams. The bytes of the arena are more.
   [[nodiscard]] std::uint64_t step_bytes() const noexcept {
     return sum([](const Frame& f) { return f.layout.total_bytes; });
   }
@@ -85,7 +89,7 @@ class Frame {
   }
 
   /// The frame as a complete Arrow IPC stream, valid while the frame lives. Streams whose strategy does not write the
-  /// metadata in transit (arrays, record_batch, c_abi, raw) get it here, once, on first call; thread-safe.
+  /// metadata in transit (arrays, record_batch, c_abi, raw) get it here, once, on first call. Thread-safe.
   [[nodiscard]] std::span<const std::byte> ipc() const;
   /// For the service: the metadata is in place already.
   void set_ipc_written() noexcept { ipc_written_.store(true, std::memory_order_release); }
@@ -97,7 +101,7 @@ class Frame {
 
 using FramePtr = std::shared_ptr<const Frame>;
 
-/// One frame of a step. Who has it keeps the whole step.
+/// One frame of a step. A reference to it keeps the whole step in memory.
 inline FramePtr frame_of(const FramePtr& step, std::size_t i) { return {step, &step->frame(i)}; }
 
 }  // namespace wherry::move

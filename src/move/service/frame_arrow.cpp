@@ -37,10 +37,11 @@ std::shared_ptr<arrow::Buffer> frame_buffer(FramePtr frame) {
   return std::make_shared<FrameBuffer>(std::move(frame), ipc);
 }
 
-Result<std::shared_ptr<arrow::RecordBatch>> read_frame(FramePtr frame) {
+Result<std::shared_ptr<arrow::RecordBatch>> read_frame(FramePtr frame, arrow::MemoryPool* pool) {
   if (auto batch = record_batch_of(frame)) return batch;  // made in transit: there is nothing to parse
   arrow::ipc::IpcReadOptions options;
   options.use_threads = false;
+  if (pool != nullptr) options.memory_pool = pool;
   arrow::io::BufferReader bytes(frame_buffer(frame));
   auto reader = arrow::ipc::RecordBatchStreamReader::Open(&bytes, options);
   if (!reader.ok()) return from_arrow(reader.status(), name_of(*frame));

@@ -8,6 +8,7 @@
 
 namespace arrow {
 class Buffer;
+class MemoryPool;
 class RecordBatch;
 }  // namespace arrow
 
@@ -18,8 +19,9 @@ namespace wherry::move {
 std::shared_ptr<arrow::Buffer> frame_buffer(FramePtr frame);
 
 /// The frame's batch: columns point into the frame's memory and keep it alive. Offsets and indices between the first
-/// and the last come from the host unchecked: call ValidateFull() before anything that follows them. kInternal when
-/// Arrow cannot read the frame.
-Result<std::shared_ptr<arrow::RecordBatch>> read_frame(FramePtr frame);
+/// and the last come unchecked from the host, so call ValidateFull() before code that follows them. kInternal if Arrow
+/// cannot read the frame. A derived frame may be compressed: its columns then lie in `pool` (null: Arrow's own), and
+/// kResourceExhausted says that the pool has no room.
+Result<std::shared_ptr<arrow::RecordBatch>> read_frame(FramePtr frame, arrow::MemoryPool* pool = nullptr);
 
 }  // namespace wherry::move

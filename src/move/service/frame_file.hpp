@@ -11,11 +11,11 @@
 
 namespace wherry::move {
 
-/// The frame's file by its stream's Sink (whose format is not kNone), complete; for messages.
+/// The frame's file by its stream's Sink (whose format is not kNone), as a full path for messages.
 std::string frame_file_path(const Frame& frame);
 
-/// Makes the frame's file in `directory`: it is there in full and on disk when this returns its size, or is not there.
-/// No file is ever replaced: where the name is taken, that is the error. Blocks on the disk. Errors name the path.
+/// Makes the frame's file in `directory`. When this returns its size, the file is complete and on disk. Otherwise it
+/// does not exist. No file is ever replaced: an existing name is an error. Blocks on the disk. Errors name the path.
 Result<std::uint64_t> write_frame_file(FramePtr frame, const SinkDirectory& directory,
                                        Unfinished unfinished = Unfinished::kUnnamed);
 

@@ -13,8 +13,8 @@
 namespace wherry::move {
 namespace {
 
-/// A frame as the data thread leaves it when the strategy does not write the metadata in transit: bodies in place,
-/// nothing else.
+/// A frame as the data thread leaves it if the strategy does not write the metadata in transit: only the bodies are in
+/// place.
 std::shared_ptr<Frame> unwritten(const std::shared_ptr<Arena>& arena, const Schema& schema, Strategy strategy,
                                  const std::vector<NodeRef>& nodes, const std::vector<std::vector<std::byte>>& values) {
   auto info = std::make_shared<StreamInfo>();

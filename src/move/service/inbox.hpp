@@ -1,9 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0
-// Messages between their arrival and the engine's next turn. UCX hands a message over inside whatever call into the
-// fabric the engine makes, so that it cannot be worked on there.
+// SPDX-License-Identifier: Apache-2.0 Messages between their arrival and the engine's next turn. UCX delivers a message
+// inside any call of the engine into the fabric, so the engine cannot process it there.
 //
-// Two buffers: one fills while the other is read, and a message that comes meanwhile moves nothing. Both keep their
-// memory, so that a warm engine allocates none; what large messages took beyond kKept goes back.
+// Two buffers: one is filled while the other is read, so a new message never moves the ones being read. Both keep their
+// memory, so a warm engine does not allocate. Memory beyond kKept, which large messages needed, is freed.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +15,7 @@
 
 namespace wherry::move {
 
-/// `From`: whose messages they are. One thread, but for push(), which may come inside read().
+/// `From`: the sender of a message. One thread; only push() may be called inside read().
 template <typename From>
 class Inbox {
  public:
@@ -33,13 +32,13 @@ class Inbox {
     const Head head{&from, message.size()};
     const auto* bytes = reinterpret_cast<const std::byte*>(&head);
     const std::size_t whole = filling_.size() + sizeof head + padded(message.size());
-    // Before anything is changed: it may throw.
+    // Reserves before any change, because it may throw.
     if (whole > filling_.capacity()) filling_.reserve(std::max(kKept, 2 * whole));
     filling_.insert(filling_.end(), bytes, bytes + sizeof head);
     filling_.insert(filling_.end(), message.begin(), message.end());
     filling_.resize(whole);
   }
-  /// Hands over all that has come so far, `take(From&, ByteView)`, in the order in which it came. Messages lie at
+  /// Hands over all messages so far to `take(From&, ByteView)`, in the order in which they came. Messages lie at
   /// multiples of 16 bytes, and stay during the call. `take` must not throw.
   template <typename Take>
   void read(Take take) {
@@ -54,7 +53,7 @@ class Inbox {
     reading_.clear();
     if (reading_.capacity() > kKept) Bytes().swap(reading_);
   }
-  /// Whose messages nobody wants any more. Not inside read().
+  /// Drops the messages of this sender. Not inside read().
   void forget(const From& from) noexcept {
     for (std::size_t at = 0; at < filling_.size();) {
       Head head;

@@ -12,7 +12,7 @@ namespace {
 thread_local std::size_t allocations = 0;
 }  // namespace
 
-// Counts what this program allocates.
+// Counts this program's allocations.
 void* operator new(std::size_t bytes) {
   ++allocations;
   if (void* const memory = std::malloc(bytes)) return memory;

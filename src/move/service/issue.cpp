@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/clock.hpp"
 #include "base/copy.hpp"
 #include "base/try.hpp"
 #include "move/service/state.hpp"
 
 namespace wherry::move {
 
-/// One step of a moving offload; true if it got anywhere.
+/// One step of a moving offload. True if it made progress.
 bool OffloadEngine::advance(StreamState& stream, Offload& o) {
   ClientState& client = *stream.client;
   if (client.reconnect) return false;  // recover() decides when nothing is in flight
@@ -23,11 +24,12 @@ bool OffloadEngine::advance(StreamState& stream, Offload& o) {
     return true;
   }
   bool worked = false;
+  if (o.started_ns == 0) o.started_ns = now_ns();
   const std::uint32_t in_flight_limit =
       on_trial ? 1 : static_cast<std::uint32_t>(std::max<std::size_t>(1, options_.window / options_.transfer_unit));
   if (!o.all_issued() && (o.done.pending() < in_flight_limit)) {
     worked = true;
-    // What reads at once, in this thread, leaves the others their turn sooner.
+    // Copies that run in this thread use smaller slices, so other offloads get their turn sooner.
     const std::size_t turn = client.handle->reader() != nullptr ? options_.transfer_unit : options_.window;
     if (Status s = issue(client, o, turn, on_trial); !s) {
       if (client.handle->reader() != nullptr && s.code() == StatusCode::kUnavailable) {
@@ -43,6 +45,8 @@ bool OffloadEngine::advance(StreamState& stream, Offload& o) {
   if (o.all_issued() && o.done.pending() == 0) {
     if (o.done.error() != nullptr) {
       client.reconnect = true;
+    } else if (o.first_half) {
+      finish_first_half(stream, o);
     } else {
       place(stream, o);
     }
@@ -51,7 +55,7 @@ bool OffloadEngine::advance(StreamState& stream, Offload& o) {
   return worked;
 }
 
-/// Issues gets (or copies) for about `bytes` more bytes; `one_get`: ends with the first that is not done at once.
+/// Issues gets (or copies) for about `bytes` more bytes. `one_get`: stops after the first that is not done at once.
 Status OffloadEngine::issue(ClientState& client, Offload& o, std::size_t bytes, bool one_get) {
   std::byte* frame = o.frame->extent.bytes().data();
   fabric::ProcessReader* const reader = client.handle->reader();
@@ -60,7 +64,7 @@ Status OffloadEngine::issue(ClientState& client, Offload& o, std::size_t bytes, 
     const BufferRef& buffer = o.buffers[o.at_buffer];
     const std::size_t n =
         std::min({static_cast<std::size_t>(buffer.bytes - o.at_offset), options_.transfer_unit, bytes});
-    if (n > 0) {
+    if (n > 0 && !(o.halves && buffer.region == 0)) {
       const fabric::RemoteRegion* region = region_of(client, buffer.region);
       o.last_get = o.at_buffer;
       // The client may have announced another region by this id since the message was admitted.
@@ -96,7 +100,7 @@ Status OffloadEngine::issue(ClientState& client, Offload& o, std::size_t bytes, 
   return reader == nullptr ? ok_status() : read_pieces(*reader, o);
 }
 
-/// Reads what issue() collected. On failure the offload stands at the buffer at fault.
+/// Reads the pieces that issue() collected. After a failure, the offload's position is the buffer at fault.
 Status OffloadEngine::read_pieces(fabric::ProcessReader& reader, Offload& o) {
   if (piece_buffers_.empty()) return ok_status();
   Status s = reader.read();

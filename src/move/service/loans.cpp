@@ -6,7 +6,9 @@
 namespace wherry::move {
 namespace {
 
-/// What the frame keeps from others: extents are larger than what was asked for (Arena::try_allocate).
+constexpr std::uint64_t kSpareShare = 8;  ///< of the limit: results that no frames in readers' hands keep out
+
+/// The bytes of the arena that the frame occupies: extents are larger than requested (Arena::try_allocate).
 std::uint64_t taken_by(const Frame& frame) { return frame.step_memory(); }
 
 }  // namespace
@@ -54,6 +56,22 @@ void Loans::give_back(const Frame& frame, Borrower& who) {
   if (--held->second != 0) return;
   holders_.erase(held);
   bytes_ -= size;
+}
+
+bool Loans::take_bytes(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const bool fits = bytes <= limit_ && bytes_ <= limit_ - bytes;
+  const std::uint64_t spare = limit_ / kSpareShare;
+  if (!fits && (bytes > spare || results_ > spare - bytes)) return false;
+  bytes_ += bytes;
+  results_ += bytes;
+  return true;
+}
+
+void Loans::return_bytes(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  bytes_ -= bytes;
+  results_ -= bytes;
 }
 
 std::uint64_t Loans::bytes() const {

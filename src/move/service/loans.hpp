@@ -1,10 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
-// How much of the agent's memory readers keep from others by holding frames. Thread-safe.
+// SPDX-License-Identifier: Apache-2.0 Counts the agent's memory that readers occupy by holding frames. Thread-safe.
 //
-// Counted is what a frame takes of the arena, which is more than its content. All readers together may hold `limit`
-// bytes; a frame that several hold counts once. A reader that holds one frame at
-// most may take another one beyond that, as a loop over frames does, if one more of its size still fits into the
-// budget, or if no other reader holds any. So readers that never let go leave room for further frames.
+// A frame counts with the bytes that it takes of the arena, which are more than its content. All readers together may
+// hold `limit` bytes. A frame that several readers hold counts once. A reader that holds at most one frame may take
+// another one beyond that, as a loop over frames does, if one more of its size still fits into the budget, or if no
+// other reader holds any. So readers that never release frames still leave room for new ones.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +17,30 @@ namespace wherry::move {
 
 class Loans {
  public:
-  /// What one reader holds. Guarded by the Loans.
+  /// The leases of one reader. Guarded by the Loans.
   struct Borrower {
     std::uint64_t frames = 0, bytes = 0;
   };
 
   /// Both in bytes. Without a call there is no limit.
   void limit(std::uint64_t limit, std::uint64_t budget);
-  /// Counts the frame as held by `who` until give_back(). kResourceExhausted: readers hold too much; the message says
+  /// Counts the frame as held by `who` until give_back(). kResourceExhausted: readers hold too much. The message says
   /// how much, and what to do.
   Status lend(const Frame& frame, Borrower& who);
   void give_back(const Frame& frame, Borrower& who);
-  /// Of the arena, that frames in the hands of readers take.
+  /// Memory of the arena for readers' results. It counts like frames, until return_bytes(). False: readers would hold
+  /// too much. Results may exceed the readers' limit by an eighth of it, so a reader can still get a few rows of a
+  /// frame that is as large as the limit.
+  bool take_bytes(std::uint64_t bytes);
+  void return_bytes(std::uint64_t bytes);
+  /// Bytes of the arena in frames that readers hold, and in results for them.
   [[nodiscard]] std::uint64_t bytes() const;
 
  private:
   mutable std::mutex mutex_;
   std::unordered_map<const Frame*, std::uint64_t> holders_;
-  std::uint64_t bytes_ = 0;  ///< of the frames in holders_
+  std::uint64_t bytes_ = 0;    ///< of the frames in holders_, and results_
+  std::uint64_t results_ = 0;  ///< taken by take_bytes()
   std::uint64_t limit_ = std::numeric_limits<std::uint64_t>::max(), budget_ = limit_;
 };
 

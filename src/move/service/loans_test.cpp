@@ -14,7 +14,7 @@ constexpr std::uint64_t kPage = 4096;
 class LoansTest : public ::testing::Test {
  protected:
   LoansTest() { loans.limit(50 * kPage, 100 * kPage); }
-  /// A frame with so much content, in memory of the agent's. Numbers of pages here are those of an extent's class.
+  /// A frame with that much content, in the agent's memory. Numbers of pages here are sizes of an extent's class.
   const Frame& frame(std::uint64_t pages) { return frame_of_bytes(pages * kPage); }
   const Frame& frame_of_bytes(std::uint64_t bytes) {
     auto extent = arena->try_allocate(bytes);
@@ -118,6 +118,22 @@ TEST_F(LoansTest, AnotherReaderHoldsTheLimit_ExpectALoopToGoOnWhileOneMoreFrameF
   EXPECT_FALSE(loans.lend(frame(10), b)) << "it holds two";
   loans.give_back(second, b);
   EXPECT_FALSE(loans.lend(frame(32), b)) << "no room for a further one would be left";
+}
+
+TEST_F(LoansTest, ResultsForReaders_ExpectThemCountedAndAnEighthBeyondTheLimit) {
+  EXPECT_TRUE(loans.take_bytes(18 * kPage));
+  EXPECT_EQ(loans.bytes(), 18 * kPage);
+  EXPECT_TRUE(loans.lend(frame(32), a));
+  EXPECT_FALSE(loans.take_bytes(kPage)) << "the limit is 50, and results take more than an eighth of it";
+  loans.return_bytes(18 * kPage);
+  EXPECT_TRUE(loans.lend(frame(16), a));
+  EXPECT_TRUE(loans.take_bytes(2 * kPage));
+  EXPECT_EQ(loans.bytes(), 50 * kPage);
+  EXPECT_FALSE(loans.take_bytes(5 * kPage));
+  EXPECT_TRUE(loans.take_bytes(4 * kPage)) << "six pages of results beside frames at the limit";
+  EXPECT_FALSE(loans.take_bytes(kPage));
+  loans.return_bytes(6 * kPage);
+  EXPECT_EQ(loans.bytes(), 48 * kPage);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ LocalConnection::Event LocalConnection::wait_for(short events, std::chrono::mill
   return count == 0 ? Event::kTimeout : Event::kReady;
 }
 
-/// The next line without its newline; nothing when the connection is over or the line never comes. Says so if it is too
+/// The next line without its newline. None if the connection is over or the line never comes. Logs a line that is too
 /// long.
 std::optional<std::string> LocalConnection::read_line(std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
@@ -108,7 +108,7 @@ bool LocalConnection::send(const std::string& line, int with_fd) {
   return true;
 }
 
-/// The text alone is a Json: the destructor of an object of nlohmann's allocates, and ends the process if it cannot.
+/// Only the text is a Json: the destructor of an nlohmann object allocates, and ends the process if it cannot.
 bool LocalConnection::send_error(const std::string& what) {
   return send(R"({"ok":false,"error":)" + Json(what).dump() + "}");
 }

@@ -21,8 +21,8 @@ inline constexpr std::size_t kMaxLeases = 1024;  ///< frames that one connection
 
 class LocalConnection {
  public:
-  /// `stop_fd` becomes readable, and stays so, when everything has to end.
-  /// `admit` is asked once the token has been shown; its error is the reader's answer, and the end.
+  /// `stop_fd` becomes readable, and stays so, when the server ends. `admit` is called after the reader has shown the
+  /// token. If it fails, the reader gets the error and the connection ends.
   LocalConnection(Catalogue& catalogue, const Arena& arena, const std::string& token, Fd socket, int stop_fd,
                   std::function<Status()> admit)
       : catalogue_(catalogue),

@@ -67,7 +67,7 @@ Status LocalReaderService::Impl::admit(Served& one) {
   return ok_status();
 }
 
-/// Under the lock: too many connections have not shown the token, and one of them ends.
+/// Called under the lock: too many connections have not shown the token, so one of them is closed.
 void LocalReaderService::Impl::make_way() {
   std::vector<Served*> silent;
   for (Served& one : served) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames for processes on the same machine, without a copy: they map the arena read-only and are told where each frame
-// lies.
+// Frames for processes on the same machine, without a copy: the processes map the arena read-only and learn the place
+// of each frame.
 //
-// A Unix stream socket (mode 0600); newline-delimited JSON both ways, a reply per request, in order; a request is at
-// most 64 KiB.
+// A Unix stream socket (mode 0600) carries newline-delimited JSON both ways, with one reply per request, in order. A
+// request is at most 64 KiB.
 //   {"token": "...", "version": 1}                  first, within 5 s -> {"ok":true,"arena_bytes":N}, with the arena's
 //   read-only
 //                                                   descriptor in an SCM_RIGHTS message
@@ -15,8 +15,8 @@
 //           from an earlier frame in the request, "end" if the name belongs to another stream by now.
 //   {"op":"release","lease":id}                     -> {"ok":true}; the frame counts as read
 // The connection keeps a frame in place from its reply until the release, or until it ends (which marks nothing as
-// read). Errors: {"ok":false,"error":"..."}, and "code":"resource_exhausted" where readers hold too much. A wrong token
-// or version, an over-long line or an idle stranger ends the connection; others do not.
+// read). Errors: {"ok":false,"error":"..."}, and "code":"resource_exhausted" if readers hold too much. A wrong token or
+// version, an over-long line, or a silent connection without a token ends the connection. Other errors do not.
 #pragma once
 
 #include <memory>
@@ -32,7 +32,7 @@ inline constexpr std::size_t kMaxSilentReaders = 64;  ///< connections that have
 
 class LocalReaderService {
  public:
-  /// Serves until stop(). Replaces a socket file that nobody listens on. The catalogue must outlive the service.
+  /// Serves until stop(). Replaces a socket file on which no process listens. The catalogue must outlive the service.
   /// kInvalidArgument: empty token, or a name that is too long (kMaxSocketName); kAlreadyExists: the path is a live
   /// socket, or not a socket; kUnavailable.
   static Result<std::unique_ptr<LocalReaderService>> start(Catalogue& catalogue, std::shared_ptr<Arena> arena,

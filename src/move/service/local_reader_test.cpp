@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 using testing::particles;
 using Json = nlohmann::json;
 
-/// What a reader in another process does, in plain system calls.
+/// A reader of another process, in plain system calls.
 class Reader {
  public:
   explicit Reader(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

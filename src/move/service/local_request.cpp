@@ -9,7 +9,7 @@ namespace {
 using Json = nlohmann::json;
 using Op = LocalRequest::Op;
 
-/// Reads keys of one object; after the first that is wrong, error() says which.
+/// Reads the keys of an object. After the first wrong key, error() names it.
 class Keys {
  public:
   explicit Keys(const Json& json) : json_(json) {}

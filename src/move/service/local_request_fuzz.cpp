@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target: whatever line a local process sends, parse_request answers with a request in range or says what is
-// wrong.
+// libFuzzer target: for any line of a local process, parse_request returns a request in range or an error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -7,9 +7,15 @@
 #include <utility>
 
 #include "base/background.hpp"
+#include "base/clock.hpp"
 #include "base/try.hpp"
 
 namespace wherry::move {
+namespace {
+
+constexpr std::size_t kLagShare = 4;  // of the budget: frames of one stream that wait for its operators
+
+}  // namespace
 
 Settings MoveService::settings() {
   return {
@@ -39,10 +45,12 @@ Status MoveService::start(session::ServiceHost& host) {
   options_.sink_needs_root = !host.group.empty();
   engine_ = std::make_unique<OffloadEngine>(options_, host.arena, catalogue_);
   WHERRY_ASSIGN(sink_, in_background([&] { return Result(std::make_unique<FileSink>(catalogue_)); }));
+  catalogue_.limit_lag(budget / kLagShare);
+  WHERRY_ASSIGN(operators_, in_background([&] { return Result(std::make_unique<Operators>(catalogue_, host.arena)); }));
   if (flight_listen_ != "off") {
     WHERRY_ASSIGN(HostPort where, parse_host_port(flight_listen_));
     WHERRY_ASSIGN(flight_, in_background([&] {
-                    return FlightService::start(catalogue_, where.host, where.port, host.token, host.cores);
+                    return FlightService::start(catalogue_, host.arena, where.host, where.port, host.token, host.cores);
                   }));
     where.port = static_cast<std::uint16_t>(flight_->port());
     flight_uri_ = "grpc://" + where.to_string();
@@ -82,6 +90,21 @@ void MoveService::shared_metrics(session::MetricsWriter& out) const {
                 label(s));
   }
   for (const auto& s : streams) {
+    if (s.info->derived.empty()) continue;
+    out.gauge("wherry_stream_operator_lag_frames", "Frames that wait for the stream's operators.",
+              static_cast<double>(s.operator_lag), label(s));
+  }
+  for (const auto& s : streams) {
+    if (s.info->derived.empty()) continue;
+    out.counter("wherry_stream_operator_errors_total", "Frames for which an operator failed.", s.operator_errors,
+                label(s));
+  }
+  for (const auto& s : streams) {
+    if (s.info->derived.empty()) continue;
+    out.counter("wherry_stream_operator_skipped_total", "Frames that went before the operators came to them.",
+                s.operator_skipped, label(s));
+  }
+  for (const auto& s : streams) {
     if (s.info->parts == 0) continue;
     out.gauge("wherry_stream_open_parts", "Parts that are open for writing.", s.parts.open, label(s));
   }
@@ -98,8 +121,15 @@ Status MoveService::health() const {
   return {StatusCode::kUnavailable, fmt::format("frames do not become files: {}", files.last_error)};
 }
 
+Status MoveService::flush(std::chrono::milliseconds patience) {
+  const Deadline deadline(patience);
+  WHERRY_TRY(sink_->drain(patience));
+  return operators_->drain(std::chrono::milliseconds(deadline.left_ms(static_cast<int>(patience.count()))));
+}
+
 Status MoveService::stop(std::chrono::milliseconds patience) {
   catalogue_.shut_down();
+  if (operators_) operators_->stop();
   if (local_) local_->stop();
   if (flight_) flight_->stop();
   return sink_ ? sink_->stop(patience) : ok_status();

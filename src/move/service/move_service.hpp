@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// move as an agent hosts it: the engine that makes frames of offloads, the catalogue that holds them, and who reads
-// them: Arrow Flight, processes of this machine, files.
+// SPDX-License-Identifier: Apache-2.0 The service "move" of an agent. Its engine turns offloads into frames, its
+// catalogue holds them, and Arrow Flight, local readers and file sinks deliver them.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +11,7 @@
 #include "move/service/flight_server.hpp"
 #include "move/service/local_reader.hpp"
 #include "move/service/offload_engine.hpp"
+#include "move/service/operators.hpp"
 #include "session/service.hpp"
 
 namespace wherry::move {
@@ -42,7 +42,7 @@ class MoveService final : public session::Service {
 
   void start_draining() override { engine_->start_draining(); }
   bool drained() override { return engine_->drained(); }
-  Status flush(std::chrono::milliseconds patience) override { return sink_->drain(patience); }
+  Status flush(std::chrono::milliseconds patience) override;
   Status stop(std::chrono::milliseconds patience) override;
 
  private:
@@ -53,6 +53,7 @@ class MoveService final : public session::Service {
   Catalogue catalogue_;
   std::unique_ptr<OffloadEngine> engine_;
   std::unique_ptr<FileSink> sink_;
+  std::unique_ptr<Operators> operators_;
   std::unique_ptr<FlightService> flight_;  ///< null: off
   std::string flight_uri_;
   std::unique_ptr<LocalReaderService> local_;

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Buffers that a client lists once and names afterwards: what the engine believes of that.
+// SPDX-License-Identifier: Apache-2.0 Bindings: the engine's checks of buffers that a client lists once and names
+// afterwards.
 #include "move/service/engine_testing.hpp"
 
 namespace wherry::move {
@@ -7,7 +7,7 @@ namespace {
 
 class BindingsTest : public OffloadEngineTest {
  protected:
-  /// Says what `binding` means; without buffers: what it was said to mean.
+  /// Sends the definition of `binding`. Without buffers, the earlier definition holds.
   void post_bound(TestClient& client, std::uint32_t stream, std::uint64_t ticket, std::uint32_t binding,
                   const FlatOffload& flat, std::span<const NewRegion> regions = {},
                   std::span<const std::uint32_t> dropped = {}) {

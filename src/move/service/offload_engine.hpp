@@ -25,15 +25,16 @@ struct MoveOptions {
   std::size_t transfer_unit = std::size_t{4} << 20;
   /// Bytes of gets in flight per offload.
   std::size_t window = std::size_t{16} << 20;
-  /// Offloads from this size on use the better of two copies, found by trying, when the source is mapped; smaller ones
-  /// memcpy.
+  /// Offloads from this size on use the faster of two copies, found by trials, if the source is mapped. Smaller ones
+  /// use memcpy.
   std::size_t streaming_copy_from = std::size_t{8} << 20;
-  /// Streams' files lie below this directory; empty: wherever the agent's user may write.
+  /// Streams' files lie below this directory. Empty: in any directory that the agent's user may write to.
   std::string sink_root;
-  /// Without a root there are no files: clients are not all of the agent's user, who could then make them write as it.
+  /// If true, there are no files without a root. Clients may then belong to other users, and must not write wherever
+  /// the agent's user may.
   bool sink_needs_root = false;
-  /// What one client may have queued or in flight, in offloads, whatever it asks for; and in bytes that their lists of
-  /// buffers take here (one offload may always be queued). The lists of steps that it bound may take as much again.
+  /// Limits of one client: offloads that are queued or in flight, and bytes of their lists of buffers (one offload may
+  /// always be queued). The lists of its bound steps may take as much again.
   std::uint32_t max_offloads_per_session = 4096;
   std::uint64_t max_queued_bytes_per_session = std::uint64_t{64} << 20;
   /// Bytes of one client's messages that have arrived and wait for the engine's turn (one may always).
@@ -85,7 +86,8 @@ class OffloadEngine {
   void retire(StreamState& stream);
   const fabric::RemoteRegion* region_of(ClientState& client, std::uint32_t id);
 
-  // The path of an offload: admit.cpp, start.cpp, issue.cpp, recover.cpp, settle.cpp.
+  // The path of an offload: admit.cpp, start.cpp, issue.cpp, halves.cpp, recover.cpp,
+  // settle.cpp.
   bool take_messages();
   void take(ClientState& client, ByteView message);
   void activate(StreamState& stream);
@@ -97,6 +99,9 @@ class OffloadEngine {
   Status admit(ClientState& client, StreamState& stream, Offload& offload);
   bool try_start(StreamState& stream, Offload& offload);
   bool must_wait(Offload& offload);
+  void take_rest(ClientState& client, StreamState& stream);
+  static void finish_first_half(StreamState& stream, Offload& offload);
+  bool go_on(StreamState& stream, Offload& offload);
   bool advance(StreamState& stream, Offload& offload);
   Status issue(ClientState& client, Offload& offload, std::size_t bytes, bool one_get);
   Status read_pieces(fabric::ProcessReader& reader, Offload& offload);
@@ -134,6 +139,7 @@ class OffloadEngine {
                   transfer_ns = 0, steps = 0,
                   ended_discarded = 0;  ///< of steps: complete; given up by datasets that ended
   } counters_;
+  session::TimeHistogram transfers_;  ///< from first get to last byte placed
 };
 
 }  // namespace wherry::move

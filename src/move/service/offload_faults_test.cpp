@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// Offloads and regions that are not what they say: each fails alone.
+// SPDX-License-Identifier: Apache-2.0 Offloads and regions with false descriptions: each fails alone.
 #include "move/service/engine_testing.hpp"
 
 #include <chrono>

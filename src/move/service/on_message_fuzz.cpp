@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that a client with a session can send to the move service, in any order: regions announced and dropped,
-// offloads that match their stream or do not, messages that were bent, gets that fail at once or later, connections
-// made anew. Every message that names a ticket is answered once; nothing is written outside the extent of its frame's
-// arena; all memory comes back.
+// All messages that a client with a session can send to the move service, in any order: regions announced and dropped,
+// offloads that match their stream or do not, corrupted messages, gets that fail at once or later, new connections.
+// Every message that names a ticket is answered once. Nothing is written outside the extent of its frame's arena. All
+// memory is freed.
 //
-// The fabric is a fake, linked in place of fabric.cpp: what UCX does with its own blobs is not in question here.
+// The fabric is a fake, linked in place of fabric.cpp, because UCX's handling of its own blobs is not under test here.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <cstdlib>
@@ -32,7 +32,7 @@ std::shared_ptr<Arena>& arena() {
   return one;
 }
 
-/// As a get: bytes that depend on where they come from.
+/// Acts as a get: the bytes depend on their source.
 void bring(std::byte* to, std::uint64_t from, std::size_t bytes) {
   const std::span<std::byte> memory = arena()->memory();
   require(to >= memory.data() && bytes <= memory.size() && to + bytes <= memory.data() + memory.size());
@@ -61,7 +61,7 @@ Endpoint& Endpoint::operator=(Endpoint&& other) noexcept {
 }
 unsigned Worker::progress() noexcept { return 0; }
 
-/// The first byte of a key says what comes of it.
+/// The first byte of a key selects the outcome.
 Result<RemoteRegion> Endpoint::unpack(ByteView key, std::uint64_t base, std::uint64_t size, pid_t /*owner*/) const {
   if (key.empty() || key[0] == std::byte{0xff}) return Status(StatusCode::kProtocol, "no key");
   RemoteRegion region;
@@ -153,10 +153,11 @@ struct OpenStream {
   std::uint32_t id = 0;
   Plan plan;
   bool raw = false;
+  FlatOffload first;  ///< the latest message that was the first half of a frame
 };
 
-Bytes make_message(FuzzedDataProvider& fuzz, const std::vector<OpenStream>& streams, std::uint64_t ticket) {
-  const OpenStream& stream = streams[fuzz.ConsumeIntegralInRange<std::size_t>(0, streams.size() - 1)];
+Bytes make_message(FuzzedDataProvider& fuzz, std::vector<OpenStream>& streams, std::uint64_t ticket) {
+  OpenStream& stream = streams[fuzz.ConsumeIntegralInRange<std::size_t>(0, streams.size() - 1)];
   OffloadHeader header;
   header.ticket = ticket;
   header.rows = fuzz.ConsumeIntegralInRange<std::uint64_t>(0, 40);
@@ -188,7 +189,16 @@ Bytes make_message(FuzzedDataProvider& fuzz, const std::vector<OpenStream>& stre
     regions.push_back({id, bend(fuzz, kBase, 250), bend<std::uint64_t>(fuzz, kRegionBytes, 250),
                        ByteView(key).first(fuzz.ConsumeIntegral<std::uint8_t>() < 250 ? 3 : 0)});
   }
-  header.node_count = static_cast<std::uint32_t>(flat.nodes.size());
+  if (fuzz.ConsumeIntegral<std::uint8_t>() > 200) {
+    header.half = static_cast<Half>(fuzz.ConsumeIntegralInRange<std::uint32_t>(1, 3));
+    if (fuzz.ConsumeIntegral<std::uint8_t>() < 240) header.binding = 0;  // both are refused
+    if (header.half == Half::kFirst) stream.first = flat;
+    if (header.half == Half::kRest && fuzz.ConsumeBool()) {
+      flat = stream.first;
+      for (BufferRef& buffer : flat.buffers) buffer.region = buffer.region == 0 ? 1 : 0;
+    }
+  }
+  header.node_count = static_cast<std::uint16_t>(flat.nodes.size());
   header.buffer_count = static_cast<std::uint32_t>(flat.buffers.size());
   header.dropped_count = static_cast<std::uint32_t>(dropped.size());
   header.region_count = static_cast<std::uint32_t>(regions.size());
@@ -204,7 +214,7 @@ Bytes make_message(FuzzedDataProvider& fuzz, const std::vector<OpenStream>& stre
   return message;
 }
 
-/// As a reader does: what a lossless stream waits for.
+/// Acts as a reader, for which a lossless stream waits.
 void read_everything(Catalogue& catalogue, const std::vector<OpenStream>& streams) {
   for (const OpenStream& stream : streams) {
     for (std::uint64_t sequence = 0;;) {
@@ -290,6 +300,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     while (!inbox.empty()) deliver();
     for (int i = 0; i < 5000 && !service.drained(); ++i) {
+      if (i == 1000) service.start_draining();  // ends halves of frames whose other half never comes
       service.poll();
       if (i % 8 == 7) read_everything(catalogue, streams);
     }

@@ -23,13 +23,13 @@ namespace {
 
 constexpr std::size_t kSpareStructs = 16;  ///< as many as frames are kept by default
 
-/// Where a buffer of the plan lies and how long it is.
+/// The place and length of a buffer of the plan.
 struct Piece {
   const std::byte* data = nullptr;
   std::uint64_t bytes = 0;
 };
 
-/// `placed` of a frame whose first byte is `base`; a null pointer for a validity bitmap that is not there.
+/// `placed` of a frame whose first byte is `base`. A null pointer if there is no validity bitmap.
 Piece piece_of(const Plan& plan, std::size_t buffer, std::span<const NodeRef> nodes, const FrameLayout& layout,
                const std::byte* base) noexcept {
   const BufferSpec& spec = plan.buffers[buffer];
@@ -38,7 +38,7 @@ Piece piece_of(const Plan& plan, std::size_t buffer, std::span<const NodeRef> no
   return {base + placed.offset, placed.bytes};
 }
 
-/// The memory of a frame, and the frame with it.
+/// A buffer of a frame's memory, which keeps the frame.
 class FrameMemory final : public arrow::Buffer {
  public:
   explicit FrameMemory(FramePtr frame)
@@ -63,7 +63,7 @@ std::shared_ptr<arrow::ArrayData> owning(const arrow::ArrayData& borrowed,
   return data;
 }
 
-/// Of a struct that is lent: nothing is given back, and what its parent lent stays as it is.
+/// The release callback of a lent struct: it frees nothing, and leaves children of the parent alone.
 void mark_released(ArrowArray* array) { array->release = nullptr; }
 
 }  // namespace
@@ -119,7 +119,7 @@ struct Products::Structs {
   const void* no_validity = nullptr;
 };
 
-/// What the products of a stream have in common.
+/// The common part of a stream's products.
 class ProductTemplate {
  public:
   static Result<std::shared_ptr<ProductTemplate>> make(const StreamInfo& stream) {
@@ -189,7 +189,8 @@ class ProductTemplate {
     return type.id() == arrow::Type::EXTENSION ? *static_cast<const arrow::ExtensionType&>(type).storage_type() : type;
   }
 
-  /// Notes the type of `node` and all below it, which follow it in pre-order; leaves `node` behind them.
+  /// Notes the type of `node` and of all nodes below it, which follow it in pre-order. Sets `node` to the node behind
+  /// them.
   void learn(const std::shared_ptr<arrow::DataType>& type, std::uint32_t& node) {
     const std::uint32_t own = node++;
     types_[own] = type;
@@ -305,7 +306,8 @@ CAbi c_abi_of(const Frame& frame) { return frame.products == nullptr ? CAbi{} : 
 
 namespace {
 
-/// One exported tree of structs. Each of them counts: a consumer may move children away and release them last.
+/// One exported tree of structs, with a common reference count: a consumer may move children away and release them
+/// last.
 template <typename Structs>
 struct Exported {
   Exported(FramePtr source, const Plan& plan) : frame(std::move(source)), structs(plan), living(structs.nodes.size()) {

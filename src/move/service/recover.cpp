@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// When a get fails: which offload is to blame, and how the others go on.
+// SPDX-License-Identifier: Apache-2.0 Handles a failed get: finds the offload that caused it, and restarts the others.
 #include <fmt/core.h>
 
 #include <utility>
@@ -25,7 +24,7 @@ void OffloadEngine::fail(StreamState& stream, Offload& o, const Status& why, std
   o.detail = detail;
 }
 
-/// A client that dies, or whose memory is gone, fails with many offloads at once: they share a line in the log.
+/// A client that dies, or whose memory is gone, fails with many offloads at once. They share a line in the log.
 void OffloadEngine::note_failure(StreamState& stream, const Offload& o, const Status& why) {
   ClientState& client = *stream.client;
   if (client.untold++ == 0) {
@@ -44,7 +43,7 @@ void OffloadEngine::tell_failures(ClientState& client) {
                std::exchange(client.first_untold, {}));
 }
 
-/// The client is gone: what was begun ends here, what waits does when its turn comes.
+/// The client has gone. Offloads in transfer end here; waiting ones end at their turn.
 void OffloadEngine::lose(ClientState& client) {
   client.lost = true;
   for (const auto& [id, stream] : client.streams) {
@@ -55,9 +54,9 @@ void OffloadEngine::lose(ClientState& client) {
   }
 }
 
-/// A get failed, and UCX closed the endpoint with it and cancelled all the others: nobody can tell any more which one
-/// it was. So all offloads in flight start again on a new connection, one at a time, one get at a time: when one fails
-/// now, it is to blame, and its buffer is known.
+/// A get failed. UCX closed the endpoint with it and cancelled all others, so it is not known which of them failed. So
+/// all offloads in flight start again on a new connection, one at a time and one get at a time. A get that fails now
+/// identifies the offload and its buffer.
 void OffloadEngine::recover(ClientState& client) {
   for (const auto& [id, stream] : client.streams) {
     for (const auto& o : stream->queue) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last step of an offload: the frame is finished, its host learns the outcome, readers see the frame.
+// The last step of an offload: the frame is finished, readers may see it, and its host gets the outcome.
 #include <utility>
 
 #include "base/clock.hpp"
@@ -15,7 +15,7 @@ constexpr std::size_t kSpareBytes = std::size_t{256} << 10;  // that the lists o
 
 }  // namespace
 
-/// All bytes have arrived: what remains is metadata, and slices' bit offsets.
+/// All bytes have arrived. Writes the metadata, and corrects bit offsets of slices.
 void OffloadEngine::place(StreamState& stream, Offload& o) {
   const StreamInfo& info = *stream.info;
   Frame& frame = *o.frame;
@@ -49,12 +49,12 @@ void OffloadEngine::place(StreamState& stream, Offload& o) {
     o.code = s.code();
     return;
   }
-  frame.transfer_ns = now_ns() - o.started_ns;
+  frame.transfer_ns = o.moved_ns + now_ns() - o.started_ns;
   o.state = Offload::State::kPlaced;
 }
 
-/// Publishes and completes, in order, what is at the head of the queue and done; and tells at once what failed behind
-/// one that waits.
+/// Publishes and completes finished offloads at the head of the queue, in order. It reports a failed offload at once,
+/// even behind one that waits.
 void OffloadEngine::settle(StreamState& stream) {
   ClientState& client = *stream.client;
   const auto take = [&](std::size_t index) {
@@ -91,9 +91,13 @@ void OffloadEngine::settle(StreamState& stream) {
     counters_.bytes += o->source_bytes;
     client.handle->count_moved(o->source_bytes);
     counters_.transfer_ns += frame->transfer_ns;
-    // The host first: its buffers are free, whoever reads the frame.
+    transfers_.add(frame->transfer_ns);
+    // A ticket that ends well promises that a reader finds the frame. Waking readers is slower, so the host is told
+    // before that.
+    Catalogue::Published published;
+    if (whole != nullptr) published = catalogue_.insert(std::move(whole));
     client.handle->complete(o->ticket, StatusCode::kOk, {.transfer_ns = frame->transfer_ns, .sequence = number});
-    if (whole != nullptr) catalogue_.publish(std::move(whole));
+    catalogue_.announce(std::move(published));
     if (spare_.size() < kSpareOffloads && o->queued_bytes <= kSpareBytes)
       attempt([&] { spare_.push_back(std::move(o)); });
   }
@@ -104,7 +108,9 @@ void OffloadEngine::settle(StreamState& stream) {
     }
     const std::unique_ptr<Offload> o = take(i);
     ++counters_.failed;
-    client.handle->complete(o->ticket, o->code, {.detail = o->detail});
+    if (o->ticket != 0) client.handle->complete(o->ticket, o->code, {.detail = o->detail});
+    if (o->rest_ticket != 0)
+      client.handle->complete(o->rest_ticket, StatusCode::kFailedPrecondition, {.detail = kNoFirstHalf});
   }
   // A failure at the head may have hidden finished ones.
   if (!stream.queue.empty() && stream.queue.front()->state == Offload::State::kPlaced) settle(stream);

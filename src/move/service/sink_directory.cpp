@@ -52,7 +52,7 @@ class Handles {
   }
 
  private:
-  /// Three quarters of the descriptors are for others: clients, readers, the agent itself.
+  /// Sinks may take a quarter of the descriptors; the rest is for clients, readers and the agent itself.
   static std::size_t most() {
     rlimit limit{};
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 1024;
@@ -72,19 +72,19 @@ Status refused(StatusCode code, const std::string& directory, const std::string&
   return {code, fmt::format("sink directory {}: {}", directory, why)};
 }
 
-/// Opens what lies beneath `root` and is reached without a symbolic link.
+/// Opens a file or directory beneath `root` without following a symbolic link.
 Fd open_beneath(const Fd& root, const fs::path& path, std::uint64_t flags) {
   open_how how{};
   how.flags = flags | O_DIRECTORY | O_CLOEXEC;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  // EAGAIN: somebody renames directories meanwhile, and the kernel cannot tell.
+  // EAGAIN: a directory was renamed during the look-up, so the kernel cannot decide.
   for (int tries = 0;; ++tries) {
     const auto fd = static_cast<int>(syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof how));
     if (fd >= 0 || errno != EAGAIN || tries == 100) return Fd(fd);
   }
 }
 
-/// The path beneath the root, without "." and ".."; nullopt: it is not beneath.
+/// The path beneath the root, without "." and "..". nullopt: it is not beneath.
 std::optional<fs::path> beneath(const fs::path& root, const fs::path& path) {
   const fs::path normal = path.lexically_normal();
   if (normal.is_relative()) return *normal.begin() == ".." ? std::nullopt : std::optional(normal);

@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Where the agent writes a stream's files: a client names a directory of the agent's file system. It is opened once,
-// when the stream is opened, and every file is made beneath that handle: whatever is put in the directory's place
-// later, or into it, leads nowhere else.
+// SPDX-License-Identifier: Apache-2.0 Where the agent writes a stream's files: a client names a directory of the
+// agent's file system. It is opened once, with the stream, and every file is made beneath that handle. A later
+// replacement of the directory cannot redirect the files.
 #pragma once
 
 #include <sys/types.h>
@@ -22,8 +21,8 @@ std::string sink_file_name(const std::string& stream, std::uint64_t sequence, Si
 class SinkDirectory {
  public:
   /// Opens the directory for the files of `stream`, and makes it if it is missing.
-  /// With a root: a complete path at or below the root, or one that starts there. No component beneath the root may be
-  /// a symbolic link. Without: a complete path, wherever this user may write; symbolic links on the way must belong to
+  /// With a root: a complete path at or below the root, or a path relative to it. No component beneath the root may be
+  /// a symbolic link. Without a root: a complete path that this user may write to. Symbolic links in it must belong to
   /// this user or root.
   /// kPermissionDenied: it leads out of the root, or through a link; kUnavailable: the root is missing;
   /// kInvalidArgument: not a directory, or the stream's name is too long for a file there (the limit is named);
@@ -35,7 +34,7 @@ class SinkDirectory {
   [[nodiscard]] const Fd& fd() const noexcept { return *fd_; }
   /// The file system it lies in (st_dev).
   [[nodiscard]] dev_t device() const noexcept { return device_; }
-  /// As it was named, complete; for messages.
+  /// The complete path, as it was named; for messages.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
  private:

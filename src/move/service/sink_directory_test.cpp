@@ -30,7 +30,7 @@ class SinkDirectories : public ::testing::Test {
                                                              const std::string& stream = "s") {
     return SinkDirectory::open(root, directory, stream, Sink::Format::kParquet);
   }
-  /// Where an open directory is now.
+  /// The present path of an open directory.
   static fs::path place(const SinkDirectory& directory) {
     return fs::read_symlink("/proc/self/fd/" + std::to_string(directory.fd().get()));
   }

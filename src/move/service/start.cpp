@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The second step of an offload: memory for its frame. Old frames go for it, or it waits.
+// SPDX-License-Identifier: Apache-2.0 The second step of an offload: it gets memory for its frame. Old frames are
+// evicted for it, or it waits.
 #include <algorithm>
 #include <utility>
 
@@ -23,8 +23,8 @@ bool OffloadEngine::must_wait(Offload& o) {
   return false;
 }
 
-/// Whether a part may bring a frame while an older step is incomplete. Parts that did not wait could fill the budget,
-/// and keep those out for which they wait.
+/// Whether a part may bring a frame while an older step is incomplete. Otherwise parts that run ahead could fill the
+/// budget, and the parts that are late would get no memory.
 bool OffloadEngine::may_run_ahead(const StreamState& stream, const Offload& o) const {
   if (stream.info->retention.when_full == Retention::WhenFull::kWait) return false;
   std::uint64_t bytes = o.frame->layout.total_bytes;
@@ -32,7 +32,7 @@ bool OffloadEngine::may_run_ahead(const StreamState& stream, const Offload& o) c
   for (const StreamState* other : active_) {
     if (other->dataset == nullptr) continue;
     for (const auto& one : other->queue) {
-      if (one->state == Offload::State::kMoving || one->state == Offload::State::kPlaced)
+      if (one->state != Offload::State::kWaiting && one->state != Offload::State::kFailed)
         bytes += one->frame->extent.bytes().size();
     }
   }
@@ -66,7 +66,8 @@ bool OffloadEngine::try_start(StreamState& stream, Offload& o) {
     auto extent = arena_->try_allocate(o.frame->layout.total_bytes);
     if (extent) {
       o.frame->extent = *std::move(extent);
-      // From here on the memory is this offload's: what stood there stands no more, unless it is the same.
+      // From here on the memory belongs to this offload. Metadata of an earlier frame stays valid only if the shape is
+      // the same.
       const bool ipc = stream.info->strategy == Strategy::kIpc || stream.info->strategy == Strategy::kIpcPageAligned;
       if (!ipc || o.shape != o.frame->extent.stamp()) o.frame->extent.set_stamp(0);
       break;
@@ -77,7 +78,7 @@ bool OffloadEngine::try_start(StreamState& stream, Offload& o) {
       o.detail = limit_detail(Limit::kBudget, arena_->capacity());
       return true;
     }
-    // What was only announced gives way to what is here, and old frames do.
+    // Memory reserved for announced frames, and old frames, give way to this offload.
     if (!cold_.empty()) {
       cold_.clear();
       warm_bytes_ = 0;
@@ -89,12 +90,12 @@ bool OffloadEngine::try_start(StreamState& stream, Offload& o) {
   o.start = ++client.starts;
   ++stream.moving;
   ++client.moving;
-  o.started_ns = now_ns();
+  o.started_ns = 0;  // until its first turn
   return true;
 }
 
-/// Sets memory aside for frames of offloads of about that many bytes, with and without validity where that makes a
-/// difference; poll() touches it.
+/// Reserves memory for frames of offloads of about that many bytes, with and without validity if that makes a
+/// difference. poll() touches it.
 void OffloadEngine::prepare_memory(const StreamInfo& info, std::uint64_t announced) {
   std::size_t before = 0;
   for (const bool validity : {false, true}) {
@@ -108,7 +109,8 @@ void OffloadEngine::prepare_memory(const StreamInfo& info, std::uint64_t announc
   }
 }
 
-/// The next slice of what was announced: a new stream must not make all others wait while gigabytes become resident.
+/// Touches the next slice of the announced memory. A new stream must not make all others wait while gigabytes become
+/// resident.
 bool OffloadEngine::warm_up() {
   if (cold_.empty()) return false;
   const std::uint64_t began = now_ns();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the move service remembers about sessions, streams and offloads. Private to the service.
+// The state of the move service about sessions, streams and offloads. Private to the service.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,13 @@ struct OffloadEngine::Offload {
   enum class State : std::uint8_t {
     kWaiting,  ///< for destination memory
     kMoving,   ///< gets in flight or still to be issued
+    kHalf,     ///< the first half is in place; it waits for the second (Half)
     kPlaced,   ///< everything is where it belongs; published when those before it are
     kFailed,
   };
   State state = State::kWaiting;
-  std::uint64_t ticket = 0, tag = 0, rows = 0;
+  std::uint64_t ticket = 0;  ///< of the message at work; 0: it was answered, and the other half has not come
+  std::uint64_t tag = 0, rows = 0;
   std::uint64_t deadline_at = 0;  ///< now_ns() after which it fails; 0: never
   std::uint64_t source_bytes = 0;
   std::uint64_t shape = 0;         ///< of its frame, see StreamState::shape; 0: not known beforehand
@@ -40,15 +42,21 @@ struct OffloadEngine::Offload {
   std::shared_ptr<Frame> frame;
 
   fabric::Completion done;
-  std::uint32_t at_buffer = 0;  ///< next get: this buffer ...
-  std::uint64_t at_offset = 0;  ///< ... from this byte on
-  std::uint32_t last_get = 0;   ///< the buffer of the get that was issued last
-  std::uint64_t started_ns = 0;
+  std::uint32_t at_buffer = 0;   ///< next get: this buffer ...
+  std::uint64_t at_offset = 0;   ///< ... from this byte on
+  std::uint32_t last_get = 0;    ///< the buffer of the get that was issued last
+  std::uint64_t started_ns = 0;  ///< of its first turn; 0: it had none
+  std::uint64_t moved_ns = 0;    ///< of the half before
+
+  bool halves = false;            ///< the frame comes in two posts: buffers without a region belong to the other one
+  bool first_half = false;        ///< `buffers` are those of the first
+  std::uint64_t rest_ticket = 0;  ///< 0: the second half has not come
+  std::vector<BufferRef> rest;    ///< of the second half: its buffers; those of the first have region 0
 
   StatusCode code = StatusCode::kOk;
   std::uint64_t detail = 0;
 
-  /// What the lists of an offload of these counts take: nodes, buffers, destinations.
+  /// The bytes that the lists of an offload take: nodes, buffers, destinations.
   static std::uint64_t bytes_of(std::uint64_t node_count, std::uint64_t buffer_count) noexcept {
     return node_count * sizeof(NodeRef) + buffer_count * (sizeof(BufferRef) + sizeof(std::uint64_t));
   }
@@ -70,7 +78,7 @@ struct OffloadEngine::StreamState {
   std::deque<std::unique_ptr<Offload>> queue;  ///< in the order in which they were posted, which is the order of frames
   std::uint64_t next_sequence = 0;
   /// Rises whenever an offload's lengths differ from the one before. Two frames of one stream and one shape have the
-  /// same bytes around their bodies: an extent that held such a frame needs no metadata written (paper 004 V-F: "a
+  /// same bytes around their bodies. So an extent that held such a frame needs no metadata (paper 004 V-F: "a
   /// pre-existing buffer in the Arrow IPC format").
   std::uint32_t shape = 0;
   std::vector<NodeRef> shape_nodes;
@@ -92,7 +100,7 @@ struct OffloadEngine::ClientState {
     Bytes key;
     std::uint32_t epoch = 0;  ///< of the connection that `remote` belongs to
     fabric::RemoteRegion remote;
-    /// What an entry takes in the table, the table's own part included.
+    /// The bytes of a table entry, the table's overhead included.
     [[nodiscard]] std::uint64_t bytes() const noexcept { return sizeof(RegionState) + 64 + key.size(); }
   };
   struct DroppedRegion {

@@ -25,7 +25,13 @@ std::string streams_json(const std::vector<StreamStatus>& streams) {
                    {"parts", stream.info->parts},
                    {"open_parts", stream.parts.open},
                    {"incomplete_steps", stream.parts.incomplete},
-                   {"discarded_steps", stream.parts.discarded}});
+                   {"discarded_steps", stream.parts.discarded},
+                   {"source", stream.info->source},
+                   {"derived", stream.info->derived.size()},
+                   {"operator_lag", stream.operator_lag},
+                   {"operator_errors", stream.operator_errors},
+                   {"operator_skipped", stream.operator_skipped},
+                   {"operator_error", stream.operator_error}});
   }
   return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);  // paths need not be UTF-8
 }

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// The status of streams as every reader is told it.
+// SPDX-License-Identifier: Apache-2.0 The status of streams as JSON for readers.
 #pragma once
 
 #include <string>

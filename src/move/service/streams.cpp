@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests about streams: opening, closing, and the end of one whose last offload is done.
+// Requests about streams: open, close, and the end of a stream whose last offload is done.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -8,6 +8,8 @@
 #include "base/guarded.hpp"
 #include "base/log.hpp"
 #include "base/try.hpp"
+#include "move/arrow_schema.hpp"
+#include "move/operate/pipeline.hpp"
 #include "move/service/sink_directory.hpp"
 #include "move/service/state.hpp"
 
@@ -21,6 +23,27 @@ constexpr std::size_t kArrowBytes = std::size_t{1} << 20;  // more than a schema
 
 /// Destination buffers are page-aligned (paper 004 section IV-B) except where the strategy asks for the denser layout.
 std::uint32_t alignment_of(Strategy strategy) { return strategy == Strategy::kIpc ? kIpcAlignment : kPageAlignment; }
+
+/// The streams that operators make of `info`: they keep frames by its rule.
+Status add_derived(StreamInfo& info, const std::string& operators) {
+  WHERRY_ASSIGN(const auto schema, to_arrow(info.schema, info.schema_metadata));
+  WHERRY_ASSIGN(std::vector<Derived> all, parse_operators(operators, schema));
+  for (Derived& one : all) {
+    auto derived = std::make_shared<StreamInfo>();
+    derived->name = info.name + "." + one.name;
+    if (!valid_stream_name(derived->name)) {
+      return {StatusCode::kInvalidArgument,
+              fmt::format("operators: \"{}\": the derived stream's name would be longer than 255", one.name)};
+    }
+    derived->source = info.name;
+    derived->retention = info.retention;
+    derived->parts = one.pipeline->parts();
+    WHERRY_ASSIGN(derived->schema, from_arrow_schema(*one.pipeline->schema(), derived->schema_metadata));
+    derived->pipeline = std::move(one.pipeline);
+    info.derived.push_back(std::move(derived));
+  }
+  return ok_status();
+}
 
 Status check_announced(std::uint64_t bytes, std::size_t budget) {
   if (bytes <= budget) return ok_status();
@@ -81,7 +104,7 @@ Result<Bytes> OffloadEngine::open_stream(ClientState& client, ByteView payload) 
   return std::move(out).take();
 }
 
-/// What the frames of the stream will share.
+/// Makes the properties that the stream's frames share.
 Result<std::shared_ptr<const StreamInfo>> OffloadEngine::make_info(const OpenRequest& request) {
   auto info = std::make_shared<StreamInfo>();
   info->name = request.options.name;
@@ -111,11 +134,12 @@ Result<std::shared_ptr<const StreamInfo>> OffloadEngine::make_info(const OpenReq
                   SinkDirectory::open(options_.sink_root, info->sink.directory, info->name, info->sink.format));
     info->sink.directory = info->files->path();
   }
+  if (!request.options.operators.empty()) WHERRY_TRY(add_derived(*info, request.options.operators));
   return std::shared_ptr<const StreamInfo>(std::move(info));
 }
 
-/// A stream that nobody else has open, or the first part of one. A name is taken only for a stream that the client
-/// knows, and will close.
+/// Opens a stream, or the first part of one. The name counts as taken only if the client gets the stream, and will
+/// close it.
 Status OffloadEngine::open_new(ClientState& client, std::unique_ptr<StreamState> made, OpenRequest request) {
   StreamState& stream = *made;
   client.streams.emplace(stream.id, std::move(made));
@@ -151,7 +175,8 @@ std::string OffloadEngine::owner(const ClientState& client) {
   return fmt::format("{}, pid {}", client.handle->name(), client.handle->pid());
 }
 
-/// Whether all parts of the dataset have ended, and who opens this one does not complete what they left: then it ends.
+/// Whether all parts of the dataset have ended, and opening this part cannot complete their steps. If so, the dataset
+/// ends.
 bool OffloadEngine::left_behind(Dataset& dataset, const OpenRequest& request) {
   if (!dataset.idle()) return false;
   if (request.options.part < dataset.info()->parts && dataset.awaited(request.options.part) &&
@@ -161,8 +186,8 @@ bool OffloadEngine::left_behind(Dataset& dataset, const OpenRequest& request) {
   return true;
 }
 
-/// The stream that an unanswered request of this client opened, if it asked for the same. One with other options or
-/// another schema makes way.
+/// The stream that an unanswered request of this client opened, if it asked for the same. A stream with other options
+/// or another schema is closed first.
 const OffloadEngine::StreamState* OffloadEngine::opened_before(ClientState& client, const StreamOptions& options,
                                                                ByteView opened_with) {
   const auto it = std::ranges::find_if(client.streams, [&](const auto& entry) {
@@ -220,7 +245,8 @@ void OffloadEngine::end_dataset(Dataset& dataset) {
   if (it != datasets_.end() && it->second.get() == &dataset) datasets_.erase(it);
 }
 
-/// Memory of steps that parts which ended left to parts that never came. False: there is none.
+/// Frees memory of incomplete steps whose parts have ended, while other parts were never opened. False: there is no
+/// such step.
 bool OffloadEngine::end_idle_dataset() {
   const auto idle = std::ranges::find_if(datasets_, [](const auto& entry) { return entry.second->idle(); });
   if (idle == datasets_.end()) return false;

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// For tests of what reads frames: frames whose bytes Arrow's own writer made. Not part of any library.
+// SPDX-License-Identifier: Apache-2.0 Frames for tests of readers, with bytes that Arrow's own writer made. Not part of
+// any library.
 #pragma once
 
 #include <arrow/api.h>
@@ -61,7 +61,7 @@ inline std::shared_ptr<arrow::RecordBatch> particles(std::int64_t rows, std::int
       {id.Finish().ValueOrDie(), x.Finish().ValueOrDie(), label.Finish().ValueOrDie(), named, dictionary.ValueOrDie()});
 }
 
-/// What the data thread would have made of `batch`.
+/// The frame that the data thread would make of `batch`.
 inline FramePtr frame(const std::shared_ptr<Arena>& arena, std::shared_ptr<const StreamInfo> info,
                       std::uint64_t sequence, const arrow::RecordBatch& batch) {
   arrow::ipc::IpcWriteOptions options;

@@ -9,7 +9,7 @@
 
 namespace wherry::probe {
 
-/// A path that cannot run here: PathInfo::absent says why, and what to do.
+/// A path that cannot run here. PathInfo::absent gives the reason and the remedy.
 class AbsentPath final : public Path {
  public:
   explicit AbsentPath(PathInfo info) : info_(std::move(info)) {}

@@ -35,7 +35,7 @@ Result<Fd> open_device(const std::string& path, int flags) {
   return fd;
 }
 
-/// All of it, however little one call moves. 0 or errno; EIO: a call has moved nothing.
+/// Moves all bytes, in any number of calls. 0 or errno; EIO: a call has moved nothing.
 template <typename Call>
 int move_all(std::size_t bytes, std::size_t one_call, Call call) noexcept {
   for (std::size_t at = 0; at < bytes;) {
@@ -194,7 +194,7 @@ class CharacterPath final : public Path {
     });
   }
 
-  /// What the engine's counters say of a test that the driver runs, in words.
+  /// The engine's counters about a test that the driver runs, as text.
   std::string counters() {
     if (device_.to_card && (device_.range.base != 0 || device_.range.bytes < kXdmaPerformanceBytes))
       return "the engine's counters were not asked: their test overwrites the card's first 4 MiB, and the range is "
@@ -277,7 +277,7 @@ std::unique_ptr<Path> xdma(const DeviceSettings& settings, bool to_card, unsigne
   return character_path(std::move(info), std::move(device));
 }
 
-/// The window that registers of the card lie in. The driver moves 4 bytes a call, whatever is asked (cdev_ctrl.c).
+/// The window that registers of the card lie in. The driver moves 4 bytes a call, at any requested size (cdev_ctrl.c).
 std::unique_ptr<Path> xdma_user(const DeviceSettings& settings, bool to_card) {
   PathInfo info = moved(to_card ? "xdma.user.write" : "xdma.user.read", to_card, "AXI-Lite window of a card (XDMA)");
   info.initiator = Initiator::kHost;

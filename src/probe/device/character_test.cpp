@@ -18,7 +18,8 @@ using testing_support::FuseCard;
 
 constexpr std::size_t kCard = std::size_t{8} << 20;
 
-/// A card whose memory is a regular file: every character device is a link to it, as on a card all reach one memory.
+/// A card whose memory is a regular file. Every character device is a link to it, because on a card all reach one
+/// memory.
 struct Character : testing::Test {
   Character() {
     auto made = TemporaryDirectory::create("probe-xdma");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of CUDA's driver API that probe uses, loaded at run time: nothing of CUDA is needed to build. Names,
-// signatures and numbers are those of NVIDIA's "CUDA Driver API" reference, whose binary interface is kept for good:
-// a function that changes gets a new name (_v2).
+// The functions of CUDA's driver API that probe uses, loaded at run time. The build needs no part of CUDA. Names,
+// signatures and numbers are those of NVIDIA's "CUDA Driver API" reference. Its binary interface is stable: a function
+// that changes gets a new name (_v2).
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct CudaApi {
   static constexpr int kMemoryClockKhz = 36, kMemoryBusBits = 37;
 
   /// kNotFound: there is no such library. kVersionMismatch: it lacks a function. kUnavailable: it finds no GPU. Loads
-  /// and initialises the driver: takes hundreds of milliseconds with a GPU. The library is never unloaded.
+  /// and initialises the driver, which takes hundreds of milliseconds with a GPU. The library is never unloaded.
   static Result<std::shared_ptr<const CudaApi>> load(const std::string& library);
   /// Ok, or kUnavailable with the call and the error's name.
   [[nodiscard]] Status check(int result, const char* call) const;

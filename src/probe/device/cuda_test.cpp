@@ -16,7 +16,7 @@ using testing_support::drive;
 using testing_support::PciFiles;
 using testing_support::PtxKernel;
 
-/// The stand-in for libcuda.so.1, and what a test asks of it.
+/// The stand-in for libcuda.so.1, and a test's requests to it.
 struct Fake {
   Fake() {
     handle = dlopen(WHERRY_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
@@ -148,7 +148,7 @@ TEST_F(Cuda, Open_LinkAndEvents_ExpectBoundAndTheGpusOwnTime) {
     } else {
       EXPECT_NEAR(bound->bytes_per_s, 15.754e9, 1e6);
     }
-    // The stand-in's clock goes on by a millisecond for each event: 8 x 4096 bytes in one.
+    // The stand-in's clock advances by a millisecond for each event: 8 x 4096 bytes in one.
     EXPECT_NE(bound->why.find("events: 0.03 GB/s"), std::string::npos) << bound->why;
     path->close();
   }

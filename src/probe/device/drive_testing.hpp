@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a round of transfers as probe's runner drives it.
+// For tests: a round of transfers, driven as by probe's runner.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ struct Round {
   std::function<void()> moved = [] {};     ///< called between the last transfer and verify()
 };
 
-/// Of an open path: prepares, moves and verifies. What verify() says, or the first error.
+/// For an open path: prepares, moves and verifies. Returns the result of verify(), or the first error.
 inline Status drive_round(Path& path, const Shape& shape, const Round& round) {
   path.prepare(round.seed);
   round.prepared();
@@ -40,7 +40,7 @@ inline Status drive_round(Path& path, const Shape& shape, const Round& round) {
   return path.verify(round.seed);
 }
 
-/// Whether one byte that is changed where the data has landed is noticed: the first, the last, some between.
+/// Whether verify() notices one changed byte at the destination: the first, the last, some between.
 inline bool notices_spoiling(Path& path, const Shape& shape) {
   if (!path.open(shape)) return false;
   bool all = true;

@@ -185,7 +185,8 @@ class EduPath final : public Path {
 }  // namespace
 
 std::optional<std::uint64_t> physical_address(const std::byte* at) {
-  // Documentation/admin-guide/mm/pagemap.rst: 8 bytes a page; bits 0 to 54 are the frame, bit 63 says that it is there.
+  // Documentation/admin-guide/mm/pagemap.rst: 8 bytes a page. Bits 0 to 54 are the frame, and bit 63 says that the page
+  // is present.
   constexpr std::uint64_t kPage = 4096, kFrame = (std::uint64_t{1} << 55) - 1, kPresent = std::uint64_t{1} << 63;
   const auto address = reinterpret_cast<std::uint64_t>(at);
   const Fd file(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));

@@ -13,14 +13,15 @@
 
 namespace wherry::probe {
 
-/// The address at which a device reaches a byte of this process; none: it cannot be known.
+/// The address at which a device reaches a byte of this process. None: it is unknown.
 using BusAddressOf = std::function<std::optional<std::uint64_t>(const std::byte*)>;
 
-/// By /proc/self/pagemap: physical addresses, which only root sees, and which are right only without an IOMMU.
+/// Uses /proc/self/pagemap. It gives physical addresses, which only root sees, and which are right only without an
+/// IOMMU.
 std::optional<std::uint64_t> physical_address(const std::byte* at);
 
 /// `edu.h2c`, `edu.c2h`: DMA by QEMU's educational device (docs/specs/edu.txt of QEMU), which takes 100 ms for each
-/// transfer of at most 2 KiB. It shows that a device reaches pinned memory, never how fast.
+/// transfer of at most 2 KiB. It shows that a device reaches pinned memory, but not how fast.
 std::vector<std::unique_ptr<Path>> edu_paths(const DeviceSettings& settings, BusAddressOf bus = physical_address);
 
 }  // namespace wherry::probe

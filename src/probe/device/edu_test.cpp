@@ -18,7 +18,7 @@ namespace wherry::probe {
 namespace {
 using testing_support::drive;
 
-/// The registers are a file, which the path maps, too; a bus address is a pointer.
+/// The registers are a file, which the path also maps. A bus address is a pointer.
 class EduModel {
  public:
   explicit EduModel(const testing_support::PciFiles& files) {
@@ -105,7 +105,7 @@ TEST_F(Edu, Spoil_AnyByte_ExpectWrongData) {
     EXPECT_TRUE(testing_support::notices_spoiling(*path, {.bytes = 64, .flow = flow(*path)})) << path->info().id;
 }
 
-TEST_F(Edu, Open_DeviceMayNotMasterTheBus_ExpectWhatToDo) {
+TEST_F(Edu, Open_DeviceMayNotMasterTheBus_ExpectTheRemedy) {
   files.flip("config", 4, 4);
   for (const auto& path : paths()) {
     const Status status = drive(*path, {.bytes = 100, .flow = flow(*path)});

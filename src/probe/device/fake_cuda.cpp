@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // For tests: a library with the part of CUDA's driver API that probe uses, on host memory. Written from NVIDIA's "CUDA
-// Driver API" reference, not from cuda.cpp. Addresses of its GPU's memory, and the GPU's addresses of mapped host
-// memory, cannot be accessed by the processor. Work on a stream is done when somebody asks for its end, and not at the
-// first question. Kernels run as PTX.
+// Driver API" reference, not from cuda.cpp. The processor cannot access addresses of its GPU's memory, nor the GPU's
+// addresses of mapped host memory. Work on a stream is done when a call asks for its end, and not at the first
+// question. Kernels run as PTX.
 #include "probe/device/fake_cuda.hpp"
 
 #include <algorithm>
@@ -85,7 +85,7 @@ int misused(const std::string& what, int code) {
   return code;
 }
 
-/// What every call is subject to; `call` runs with the lock held.
+/// Rules for every call. `call` runs with the lock held.
 template <typename Call>
 int with(bool context, Call call) {
   Driver& d = driver();
@@ -109,7 +109,7 @@ std::byte* reach(Address at, std::size_t bytes) {
   std::byte* const found = find(driver().device, at, bytes);
   return found != nullptr ? found : find(driver().mapped, at, bytes);
 }
-/// The pinned memory that a host pointer lies in; end: pageable.
+/// The pinned memory that contains a host pointer. End: pageable.
 auto pinned_at(const void* at, std::size_t bytes) {
   auto& pinned = driver().pinned;
   for (auto one = pinned.begin(); one != pinned.end(); ++one) {
@@ -161,7 +161,7 @@ int finish(Stream& stream) {
   return kOk;
 }
 
-/// An asynchronous copy: both ends are looked up when it is done, so that memory that is gone by then is found out.
+/// An asynchronous copy. Both ends are looked up when it is done, so memory that was freed meanwhile is detected.
 int enqueue(void* handle, std::size_t bytes, const std::function<std::byte*()>& to,
             const std::function<const std::byte*()>& from, bool at_once) {
   Stream* const stream = known(driver().streams, handle);

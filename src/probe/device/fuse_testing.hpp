@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a file whose every read and write is answered here, late, in part, wrongly or not at all. It stands in for
-// the character device of a card. By FUSE's protocol (include/uapi/linux/fuse.h), without its library.
+// For tests: a file whose reads and writes are answered here, late, in part, wrongly or not at all. It stands in for
+// the character device of a card. It uses FUSE's protocol (include/uapi/linux/fuse.h), without its library.
 #pragma once
 
 #include <chrono>
@@ -24,10 +24,10 @@ class FuseCard {
   ~FuseCard();
   [[nodiscard]] std::string file() const { return directory_.file("card"); }
 
-  /// From now on; behave() ends all of it.
+  /// From now on. behave() ends all of it.
   void answer_at_most(std::size_t bytes);
   void delay(std::chrono::milliseconds time);
-  /// Of call `number` from now on (1: the next) that writes, or reads: one bit of its 6th byte.
+  /// Flips one bit of the 6th byte of call `number` from now on (1: the next) that writes, or reads.
   void flip_in_call(unsigned number, bool writing);
   void fail_call(unsigned number, int error);
   void behave();

@@ -21,7 +21,8 @@ struct BarFile {
   Target range;        ///< within the register; name: the function's address
 };
 
-/// `target.name` is FUNCTION/BAR. `combined`: wants the write-combined file. Errors say what is missing and what to do.
+/// `target.name` is FUNCTION/BAR. `combined`: wants the write-combined file. Errors name the missing part and the
+/// remedy.
 Result<BarFile> find_bar(const std::string& sysfs, const Target& target, bool combined);
 
 /// Move-only.

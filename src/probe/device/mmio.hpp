@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads and stores of a function's memory, mapped into this process.
 //
-// Sizes: 4 and 8 bytes are one access, aligned; larger sizes are a multiple of 64, as accesses of 8 bytes. The
-// processor may join those of a write-combined mapping to packets of 64; it never joins those of an uncached one.
-// Stores are posted: nothing tells when they arrive. poll() therefore reads the last place back, which PCI's rules of
-// order hold behind the stores, and ends all slots at once; the read is within the time. At depth 1 that is the latency
-// of a write and a read; deeper, the read is shared.
+// Sizes: 4 and 8 bytes are one aligned access. Larger sizes are a multiple of 64, as accesses of 8 bytes. The processor
+// may join accesses to a write-combined mapping into packets of 64. It never joins those to an uncached one. Stores are
+// posted, and nothing tells when they arrive. So poll() reads the last place back. PCI's ordering rules keep this read
+// behind the stores, and it ends all slots at once. The time contains the read. At depth 1 that is the latency of a
+// write and a read. At a greater depth, the slots share the read.
 #pragma once
 
 #include <memory>

@@ -121,7 +121,7 @@ TEST_F(Mmio, Make_NotPrefetchable_ExpectWriteCombinedIsAbsentAndSaysWhy) {
   EXPECT_NE(all.at(2)->info().absent.find("prefetchable"), std::string::npos);
 }
 
-TEST_F(Mmio, Make_MemorySwitchedOff_ExpectAbsentAndWhatToDo) {
+TEST_F(Mmio, Make_MemorySwitchedOff_ExpectAbsentAndTheRemedy) {
   files.flip("config", 4, 2);
   EXPECT_NE(paths().at(0)->info().absent.find("enable"), std::string::npos);
 }

@@ -55,7 +55,7 @@ class PciFiles {
     write(name, "");
     std::filesystem::resize_file(file(name), bytes);
   }
-  /// Flips bits of one byte of a file, as a fault of the device would.
+  /// Flips bits of one byte of a file, like a fault of the device.
   void flip(const std::string& name, std::size_t at, unsigned bits = 0x10) const {
     std::fstream stream(file(name), std::ios::in | std::ios::out | std::ios::binary);
     stream.seekg(static_cast<std::streamoff>(at));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the transfers of a round lie in both ends' memory, which bytes they carry, and the check of every byte.
+// The places of a round's transfers in both ends' memory, their bytes, and the check of every byte.
 //
 // Each end is one region: guard, places, guard. A transfer moves one place of the source to the same place of the
 // destination. The source holds a pattern that depends on seed and offset. The destination, its guards and the gaps
@@ -16,7 +16,7 @@
 
 namespace wherry::probe {
 
-/// What the memory of an end demands of the places.
+/// The requirements of an end's memory for the places.
 struct PlaceRules {
   std::size_t room = std::size_t{64} << 20;  ///< bytes of the region, guards included, that there are
   std::size_t guard = 4096;                  ///< bytes before the first place and behind the last; a multiple of unit
@@ -48,8 +48,8 @@ class Places {
   /// A new round: no place is written. `region` has region_bytes().
   void fill_source(std::span<std::byte> region, std::uint64_t seed) noexcept;
   void fill_destination(std::span<std::byte> region, std::uint64_t seed) noexcept;
-  /// Every byte: the pattern where a transfer has ended, else the poison. kInternal says how many bytes are wrong, and
-  /// where the first is.
+  /// Checks every byte: the pattern where a transfer has ended, else the poison. kInternal says how many bytes are
+  /// wrong, and where the first is.
   [[nodiscard]] Status check(std::span<const std::byte> region, std::uint64_t seed) const;
   /// The source must be as it was filled: a transfer in the wrong direction would have changed it.
   [[nodiscard]] Status check_source(std::span<const std::byte> region, std::uint64_t seed) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: runs PTX, one thread after the other, as NVIDIA's "PTX ISA" has it. Knows the instructions that a copy
-// kernel needs, and refuses others.
+// For tests: runs PTX, one thread after the other, by NVIDIA's "PTX ISA". Knows the instructions that a copy kernel
+// needs, and refuses others.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace wherry::probe::testing_support {
 
-/// What a kernel reaches at an address; null: nothing is there.
+/// The memory of a kernel at an address. Null: there is none.
 using PtxMemory = std::function<std::byte*(std::uint64_t address, std::size_t bytes)>;
 
 class PtxKernel {
@@ -21,7 +21,7 @@ class PtxKernel {
   PtxKernel(const std::string& text, const std::string& name);
   [[nodiscard]] const std::string& error() const noexcept { return error_; }
   [[nodiscard]] std::size_t parameters() const noexcept { return parameters_.size(); }
-  /// CUresult: 0, 700 (illegal address), 716 (misaligned address), 715 (an instruction that this does not know).
+  /// CUresult: 0, 700 (illegal address), 716 (misaligned address), 715 (an unknown instruction).
   [[nodiscard]] int run(unsigned blocks, unsigned threads, const std::vector<std::uint64_t>& arguments,
                         const PtxMemory& memory) const;
 

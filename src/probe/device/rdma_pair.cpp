@@ -78,7 +78,7 @@ Status RdmaDevice::find(const Options& options) {
                                : fmt::format("RDMA device {} has no active port, or does not exist", options.name)};
 }
 
-/// RoCE v2 with an IPv4 address, if there is one: the others may not be routed. InfiniBand: by LID.
+/// RoCE v2 with an IPv4 address, if there is one, because others may not be routed. InfiniBand: by LID.
 Status RdmaDevice::choose_address(const std::string& sysfs) {
   if (attributes_.link_layer != IBV_LINK_LAYER_ETHERNET) return {};
   int best = -1;

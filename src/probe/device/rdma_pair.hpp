@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An RDMA device, opened, with reliable queue pairs that are connected to one another: "InfiniBand Architecture
+// An open RDMA device, with reliable queue pairs that are connected to one another: "InfiniBand Architecture
 // Specification" volume 1, 10.3 (states of a queue pair) and rdma-core's manual pages (ibv_modify_qp).
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace wherry::probe {
 
-/// Two queue pairs of this process: what one sends, the other receives.
+/// Two queue pairs of this process: one receives what the other sends.
 struct RdmaPair {
   ibv_qp* near = nullptr;
   ibv_qp* far = nullptr;
@@ -30,7 +30,7 @@ class RdmaDevice {
     unsigned depth = 1;   ///< requests of a queue pair under way
     bool sleeps = false;  ///< wait() is used
   };
-  /// kNotFound: no device, or no active port. kUnavailable: the call that failed, and why.
+  /// kNotFound: no device, or no active port. kUnavailable: the failed call, and the reason.
   static Result<std::unique_ptr<RdmaDevice>> open(std::shared_ptr<const VerbsApi> verbs, const Options& options);
   RdmaDevice(const RdmaDevice&) = delete;
   RdmaDevice& operator=(const RdmaDevice&) = delete;
@@ -42,7 +42,7 @@ class RdmaDevice {
   Result<ibv_mr*> register_memory(std::span<std::byte> memory);
   /// Ends of requests, of all queue pairs. kUnavailable says which status the first failed one has.
   Result<unsigned> poll(std::span<ibv_wc> into);
-  /// Until there may be one more; poll() first.
+  /// Waits until there may be another completion. Call poll() first.
   Status wait();
 
  private:

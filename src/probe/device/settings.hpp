@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which devices the device paths use, and which of their memory may be overwritten. A path that writes to a device
-// does nothing until a person has named the range: probe cannot know what lies there.
+// The devices that the device paths use, and which of their memory may be overwritten. A path that writes to a device
+// does nothing until a person has named the range, because probe cannot know the content.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Target {
   std::uint64_t bytes = 0;  ///< > 0
 };
 
-/// kInvalidArgument says what is wrong with `text`. The numbers are decimal or 0x; the size takes KiB, MiB, GiB.
+/// kInvalidArgument names the error in `text`. The numbers are decimal or 0x. The size takes KiB, MiB, GiB.
 Result<Target> parse_target(const std::string& text);
 
 struct DeviceSettings {
@@ -37,7 +37,7 @@ struct DeviceSettings {
   std::optional<Target> qdma;       ///< WHERRY_PROBE_QDMA: "qdma01000-MM-0:BASE+BYTES"
   int cuda_device = 0;              ///< WHERRY_PROBE_CUDA
   std::string verbs_device;         ///< WHERRY_PROBE_VERBS; empty: the first whose port is active
-  /// By variable: why it was refused. A path that would use it is absent, and says this.
+  /// The reason for refusing each variable. A path that would use it is absent, and gives this reason.
   std::map<std::string, std::string> refused;
   /// Why the variable was refused; `otherwise` if it was not.
   [[nodiscard]] std::string refusal(const std::string& variable, std::string otherwise) const {
@@ -46,7 +46,7 @@ struct DeviceSettings {
   }
 };
 
-/// `get`: as getenv, for tests.
+/// `get`: like getenv, for tests.
 DeviceSettings settings_from(const std::function<const char*(const char*)>& get);
 
 }  // namespace wherry::probe

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libibverbs, loaded at run time. Its header is needed to build (Debian's libibverbs-dev): posting and polling are
-// inline functions that go through tables in the structures, so those structures are its binary interface.
+// libibverbs, loaded at run time. The build needs its header (Debian's libibverbs-dev), because posting and polling are
+// inline functions that go through tables in the structures. Those structures are its binary interface.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -22,7 +22,7 @@ struct VerbsApi {
   decltype(&::ibv_open_device) open_device = nullptr;
   decltype(&::ibv_close_device) close_device = nullptr;
   decltype(&::ibv_query_device) query_device = nullptr;
-  /// Fills a struct ibv_port_attr but for its last members, which are newer.
+  /// Fills a struct ibv_port_attr except its last members, which are newer.
   decltype(&::ibv_query_port) query_port = nullptr;
   decltype(&::ibv_query_gid) query_gid = nullptr;
   decltype(&::ibv_alloc_pd) alloc_pd = nullptr;

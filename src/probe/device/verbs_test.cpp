@@ -110,7 +110,7 @@ TEST_F(Verbs, Accepts_ShapeThatItCannot_ExpectUnsupported) {
   EXPECT_EQ(all.at(3)->accepts({.bytes = 8, .align = 4}).code(), StatusCode::kUnsupported);
 }
 
-TEST_F(Verbs, Make_NoDevice_ExpectAbsentAndWhatToDo) {
+TEST_F(Verbs, Make_NoDevice_ExpectAbsentAndTheRemedy) {
   reset(0);
   EXPECT_NE(paths().at(0)->info().absent.find("rdma link add"), std::string::npos);
   reset(1);

@@ -89,7 +89,7 @@ void Workers::stop() noexcept {
   for (unsigned i = 0; i < count_; ++i) {
     Slot& slot = slots_[i];
     if (!slot.thread.joinable()) continue;
-    // Posted: it must end first, for its memory is in use.
+    // It is posted and must end first, because its memory is in use.
     while (slot.state.load(std::memory_order_acquire) == kPosted) slot.state.wait(kPosted, std::memory_order_acquire);
     slot.state.store(kStop, std::memory_order_release);
     slot.state.notify_one();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that make blocking calls for a path: one for each slot, so that several are under way.
+// Threads that make blocking calls for a path: one for each slot, so several calls are in progress.
 #pragma once
 
 #include <atomic>
@@ -24,13 +24,13 @@ class Workers {
 
   /// `work(slot)` runs in the thread of the slot; 0 or an errno. With one slot it runs in post() itself.
   void start(unsigned slots, std::function<int(unsigned)> work);
-  /// false: the slot is under way.
+  /// false: the slot is in use.
   bool post(unsigned slot);
-  /// Slots that have ended, and how many. `error`: the first errno. `wait`: for one, if any is under way.
+  /// Slots that have ended, and their number. `error`: the first errno. `wait`: waits for one, if any is in use.
   unsigned poll(std::span<unsigned> done, bool wait, int& error);
-  /// Of the threads, up to the last transfer that ended.
+  /// CPU time of the threads, up to the last transfer that ended.
   [[nodiscard]] Path::CpuTime cpu_time() const;
-  /// Waits for what is under way.
+  /// Waits for calls in progress.
   void stop() noexcept;
 
  private:

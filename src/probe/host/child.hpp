@@ -28,8 +28,8 @@ class Child {
   Child& operator=(const Child&) = delete;
   ~Child() { stop(); }
 
-  /// Runs `serve` in a child, pinned to cores().other; it ends when that returns. It must not touch what other threads
-  /// of this process may hold. kResourceExhausted: there is no process to be had.
+  /// Runs `serve` in a child, pinned to cores().other. The child ends when that returns. It must not touch locks that
+  /// other threads of this process may hold. kResourceExhausted: no process can be created.
   [[nodiscard]] static Result<Child> start(const std::function<void()>& serve);
   void stop() noexcept;
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
@@ -39,7 +39,7 @@ class Child {
   pid_t pid_ = -1;
 };
 
-/// What a side asks the other for.
+/// A request of one side to the other.
 struct Request {
   enum Op : std::uint32_t { kTransfer, kReport, kFill };
   std::uint32_t op = kTransfer;
@@ -47,7 +47,7 @@ struct Request {
   std::uint64_t argument = 0;  // kFill: the seed
 };
 
-/// In shared memory: what the child answers to requests other than transfers.
+/// In shared memory: the child's answers to requests other than transfers.
 struct Answers {
   alignas(64) std::atomic<std::uint64_t> given{0};
   std::uint64_t user_ns = 0, system_ns = 0;  ///< of the child's process, when it was last asked
@@ -71,15 +71,15 @@ class ChildPath : public Path {
  protected:
   explicit ChildPath(PathInfo info) : info_(std::move(info)) {}
 
-  /// What the two sides have in common, before the child is there. `shape` is accepted.
+  /// The common state of both sides, before the child exists. `shape` was accepted.
   [[nodiscard]] virtual Status connect(const Shape& shape) = 0;
   /// In the child, until this process ends it.
   virtual void serve() = 0;
-  /// A request to the child, other than a transfer. false: it is gone.
+  /// A request to the child, other than a transfer. false: it has ended.
   [[nodiscard]] virtual bool ask(const Request& request) noexcept = 0;
   /// Back as before connect().
   virtual void disconnect() noexcept = 0;
-  /// In the child: answers a request that is no transfer.
+  /// In the child: answers a request other than a transfer.
   void answer(const Request& request) noexcept;
 
   [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
@@ -88,7 +88,7 @@ class ChildPath : public Path {
     return to_.data().data() + layout_.offset(slot);
   }
   [[nodiscard]] const Child& child() const noexcept { return child_; }
-  /// Which side has source and destination for itself; the other cannot see it then.
+  /// Makes source or destination private to a side, so the other cannot see it then.
   void keep_private(bool source_is_childs, bool destination_is_ours) {
     source_is_childs_ = source_is_childs;
     to_kind_ = destination_is_ours ? Mapping::Kind::kPrivate : Mapping::Kind::kShared;
@@ -96,7 +96,7 @@ class ChildPath : public Path {
   void note_posted(unsigned slot) noexcept { posted_ = std::max(posted_, slot + 1); }
 
  private:
-  /// Waits for the answer to one more request. false: the child is gone.
+  /// Waits for the answer to one more request. false: the child has ended.
   bool await_answer() noexcept;
 
   PathInfo info_;
@@ -110,8 +110,8 @@ class ChildPath : public Path {
   Child child_;
 };
 
-/// One spin of a loop that waits for the other side; `count` counts them. Where both sides have one core, it goes to
-/// the other.
+/// One spin of a loop that waits for the other side. `count` counts them. If both sides share one core, it yields the
+/// core.
 void spin(std::uint64_t& count) noexcept;
 
 }  // namespace wherry::probe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies within a process: what a path is when there is none.
+// Copies within a process, as the base case without another side.
 #pragma once
 
 #include "probe/host/memory.hpp"
@@ -8,7 +8,7 @@
 namespace wherry::probe {
 
 /// A copy by the calling thread, done when try_post() returns. With CacheState::kFlushed neither source nor destination
-/// is in a cache: transfers go round as many slots as fit into kFlushedBytes, and restore() flushes them.
+/// is in a cache. Transfers go round as many slots as fit into kFlushedBytes, and restore() flushes them.
 class CopyPath : public Path {
  public:
   static constexpr std::size_t kFlushedBytes = std::size_t{256} << 10;
@@ -42,7 +42,7 @@ class CopyPath : public Path {
 };
 
 /// No thread stores more than 64 bytes a cycle (AMD's and Intel's optimisation manuals: one 512-bit store a cycle), at
-/// the core's highest clock, or 8 GHz where that is unknown. What a copy by a thread cannot exceed.
+/// the core's highest clock, or 8 GHz if that is unknown. A copy by one thread cannot exceed this.
 [[nodiscard]] Bound one_thread_bound();
 
 }  // namespace wherry::probe

@@ -101,7 +101,7 @@ TEST_P(HostPath, ShapesThatItCannotDo_ExpectAReason) {
   }
 }
 
-/// Of those that are here. What is absent says why (Absent_ExpectAReason).
+/// The ids of present paths. Absent paths give a reason (Absent_ExpectAReason).
 std::vector<std::string> ids() {
   std::vector<std::string> found;
   for (const auto& path : host_paths())

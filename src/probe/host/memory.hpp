@@ -35,7 +35,7 @@ class Mapping {
   std::span<std::byte> data_;
 };
 
-/// `slots` pieces of `bytes`, each of its own cache lines, behind a guard of a page and `align` bytes; a guard of a
+/// `slots` pieces of `bytes`, each in its own cache lines, behind a guard of a page and `align` bytes. A guard of a
 /// page follows. A source has the same shape.
 struct Layout {
   static constexpr std::size_t kGuardBytes = 4096;
@@ -50,13 +50,13 @@ struct Layout {
 
 /// Fills the slots of a source with the pattern of the seed, by their offset in the memory.
 void fill_source(std::span<std::byte> memory, const Layout& layout, std::uint64_t seed) noexcept;
-/// Guards, and the gaps between slots, and poison where data shall land.
+/// Writes guards, the gaps between slots, and poison at the destinations.
 void fill_destination(std::span<std::byte> memory, const Layout& layout, std::uint64_t seed) noexcept;
-/// The first `written` slots have the pattern, the others are poison still, and all that lies around is as it was.
-/// kInternal: which slot and byte is not.
+/// The first `written` slots have the pattern, the others still have poison, and the bytes around are unchanged.
+/// kInternal: names the wrong slot and byte.
 [[nodiscard]] Status check_destination(std::span<const std::byte> memory, const Layout& layout, std::uint64_t seed,
                                        unsigned written) noexcept;
-/// Where data lands: the first slot.
+/// The place where data arrives: the first slot.
 [[nodiscard]] std::span<std::byte> landing_of(std::span<std::byte> memory, const Layout& layout) noexcept;
 
 }  // namespace wherry::probe

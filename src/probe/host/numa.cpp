@@ -16,7 +16,7 @@
 namespace wherry::probe {
 namespace {
 
-/// The source is on the last node, the destination on the first, where the thread is meant to run.
+/// The source is on the last node, and the destination on the first, where the thread should run.
 class Numa final : public CopyPath {
  public:
   explicit Numa(const std::string& root) : CopyPath("cpu.numa", "memory of another NUMA node", "host memory") {

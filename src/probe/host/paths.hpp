@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What any Linux machine has.
+// The paths of any Linux machine.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,12 @@ namespace wherry::probe {
 [[nodiscard]] std::unique_ptr<Path> make_chase();
 
 // ipc: a child of fork() on another core.
-/// The child copies what is asked for into shared memory; both look at the same ring.
+/// The child copies the requested bytes into shared memory. Both sides use the same ring.
 [[nodiscard]] std::unique_ptr<Path> make_shm();
 /// process_vm_readv(2) out of the child, process_vm_writev(2) into it. It sleeps.
 [[nodiscard]] std::unique_ptr<Path> make_cma_get();
 [[nodiscard]] std::unique_ptr<Path> make_cma_put();
-/// The child writes to a pipe what is asked for; by vmsplice(2), without a copy of its own; to sockets.
+/// The child writes the requested bytes: to a pipe; by vmsplice(2), without its own copy; to sockets.
 [[nodiscard]] std::unique_ptr<Path> make_pipe();
 [[nodiscard]] std::unique_ptr<Path> make_splice();
 [[nodiscard]] std::unique_ptr<Path> make_unix();
@@ -42,8 +42,7 @@ namespace wherry::probe {
 enum class Verb : std::uint8_t { kGet, kPut, kMessage };
 [[nodiscard]] std::unique_ptr<Path> make_ucx(Verb verb, Transport transport);
 
-// wake: a line of 64 bytes to a child that waits for it in one way or the other, and an answer that this side polls
-// for.
+// wake: a line of 64 bytes to a child that waits for it by the given method, and an answer for which this side polls.
 enum class Waiting : std::uint8_t { kSpin, kYield, kFutex, kEventfd, kEpoll, kNap };
 [[nodiscard]] std::unique_ptr<Path> make_wake(Waiting waiting);
 

@@ -138,8 +138,8 @@ class Ucx final : public Path {
     bool busy = false;
   };
 
-  /// After a put: `done` says when it can be seen there. A stream's flush ends when the bytes are on their way; a get,
-  /// which it serves after the put, ends later.
+  /// After a put: `done` tells when the data are visible there. A stream's flush ends when the bytes are in flight. A
+  /// get, which the other side serves after the put, ends later.
   Status landed(std::uint64_t there, unsigned slot, fabric::Completion& done) {
     if (transport_ != Transport::kTcp) return pair_->endpoint().flush(done);
     std::byte* const word = pair_->mine().data() + UcxPair::kArenaBytes - (slot + 1) * sizeof(std::uint64_t);

@@ -15,8 +15,8 @@
 
 namespace wherry::probe {
 
-/// One for each transport, shared by get, put and message: connecting takes tens of milliseconds, and a process that
-/// has UCX should not fork again. The child sleeps in read(2) unless it is told to make progress.
+/// One pair for each transport, shared by get, put and message. Connecting takes tens of milliseconds, and a process
+/// that has UCX should not fork again. The child sleeps in read(2) unless it is told to make progress.
 class UcxPair {
  public:
   static constexpr std::size_t kArenaBytes = (std::size_t{16} << 20) + (std::size_t{1} << 17);
@@ -30,23 +30,23 @@ class UcxPair {
   ~UcxPair();
 
   [[nodiscard]] std::span<std::byte> mine() const noexcept { return mine_.data(); }
-  /// The child's, which this process sees, too.
+  /// The child's memory, which this process also sees.
   [[nodiscard]] std::span<std::byte> theirs() const noexcept { return theirs_.data(); }
   [[nodiscard]] fabric::Worker& worker() noexcept { return *worker_; }
   [[nodiscard]] fabric::Endpoint& endpoint() noexcept { return endpoint_; }
   [[nodiscard]] const fabric::Region& local() const noexcept { return local_; }
   [[nodiscard]] const fabric::RemoteRegion& remote() const noexcept { return remote_; }
-  /// A get while the child slept: true: it came; false: it takes the child's help.
+  /// The result of a get while the child slept. True: it completed. False: it needs the child's help.
   [[nodiscard]] bool one_sided() const noexcept { return one_sided_; }
   /// How messages that the child receives are laid down.
   void set_layout(const Layout& layout) noexcept;
-  /// Messages that the child has laid down and answered, by slot; all so far.
+  /// Messages that the child has stored and answered so far, by slot.
   [[nodiscard]] std::uint64_t answered(unsigned slot) const noexcept { return answered_[slot]; }
   /// The child makes progress until sleep().
   void wake() noexcept;
   void sleep() noexcept;
   [[nodiscard]] Path::CpuTime other_side() noexcept;
-  /// Ends what is under way, for all users: the next of() makes a new pair.
+  /// Ends all operations in flight, for all users. The next of() makes a new pair.
   void cancel() noexcept;
   /// As UCX names them.
   [[nodiscard]] std::string transports() const { return endpoint_.transports(); }

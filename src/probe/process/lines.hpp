@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What wherry-probe says: one JSON object a line (docs/probe.md, Lines).
+// The output of wherry-probe: one JSON object on each line (docs/guide/probe.md, Lines).
 #pragma once
 
 #include <cstdio>
@@ -19,7 +19,7 @@ class Lines final : public Listener {
   void start(const MachineClock& clock, const HarnessCost& harness, const RunOptions& options, std::size_t cells);
   void path(const PathInfo& info);
   void end(const Outcome& outcome);
-  /// A line could not be written: nobody reads.
+  /// A line could not be written, because the reader has closed it.
   [[nodiscard]] bool lost() const noexcept { return lost_; }
 
   void on_progress(std::size_t visits, std::size_t of, const Cell& next) override;

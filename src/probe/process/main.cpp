@@ -32,7 +32,7 @@ struct Options {
   unsigned progress_ms = 200;
 };
 
-/// Of the paths that the patterns name, each once, in the registry's order. kNotFound: a pattern that names none.
+/// The paths that the patterns name, each once, in the registry's order. kNotFound: a pattern names none.
 wherry::Result<std::vector<Path*>> chosen(const Registry& registry, const std::vector<std::string>& patterns) {
   if (patterns.empty()) return registry.matching("");
   std::vector<Path*> found;
@@ -47,7 +47,7 @@ wherry::Result<std::vector<Path*>> chosen(const Registry& registry, const std::v
   return found;
 }
 
-/// Standard output for our lines alone: UCX writes its warnings there. What others print goes to standard error.
+/// Reserves standard output for our lines, because UCX writes its warnings there. Other output goes to standard error.
 std::FILE* own_output() {
   const int ours = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   std::FILE* const out = ours < 0 ? nullptr : fdopen(ours, "w");
@@ -66,7 +66,7 @@ int run(const std::vector<Path*>& paths, Options options, MachineClock& clock, L
   constexpr double kQuickSeconds = 15, kFullSeconds = 150;
   const double seconds = options.seconds > 0 ? options.seconds : options.suite.quick ? kQuickSeconds : kFullSeconds;
   options.run.budget_ns = static_cast<std::uint64_t>(seconds * 1e9);
-  // The other core is the other side's. A core that was taken away meanwhile: the scheduler chooses.
+  // The other core belongs to the other side. If a core was removed meanwhile, the scheduler chooses.
   (void)wherry::pin_thread({cores().here});
   lines.start(clock, harness_cost(clock), options.run, cells.size());
   Runner runner(clock, options.run, lines, stop);
@@ -83,7 +83,7 @@ int run(const std::vector<Path*>& paths, Options options, MachineClock& clock, L
 int main(int argc, char** argv) {
   (void)cores();  // before a thread is pinned
   CLI::App app{
-      "wherry-probe: measures the paths between memories and threads of this machine (docs/probe.md).\n\n"
+      "wherry-probe: measures the paths between memories and threads of this machine (docs/guide/probe.md).\n\n"
       "  wherry-probe list                every path, and why one cannot run here\n"
       "  wherry-probe run --quick         all of them, in 20 seconds\n"
       "  wherry-probe run --only ipc.cma  some of them\n\n"
@@ -123,7 +123,7 @@ int main(int argc, char** argv) {
   if (!registry) return wherry::exit_status("wherry-probe", registry.status());
   auto paths = chosen(*registry, options.only);
   if (!paths) return wherry::exit_status("wherry-probe", paths.status());
-  // Simulated ones always say the same, and take a core for seconds: they run when they are named.
+  // Simulated paths always give the same results and take a core for seconds. So they run only when they are named.
   if (running->parsed() && options.only.empty())
     std::erase_if(*paths, [](const Path* path) { return path->info().provenance != Provenance::kMeasured; });
   MachineClock clock;

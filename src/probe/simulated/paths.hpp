@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths that are simulated: the FPGA designs of paper 000 (sim/designs, docs/designs.md).
+// Paths that are simulated: the FPGA designs of paper 000 (sim/designs, docs/design/designs.md).
 #pragma once
 
 #include "probe/registry.hpp"

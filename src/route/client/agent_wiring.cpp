@@ -46,7 +46,7 @@ class AgentWiring final : public ProcessWiring {
     rounds_ = rounds;
     ProcessWiring::conclude(rounds);
   }
-  /// Does not wait for the agent, which may be stopped: the application wants to report why the job has failed.
+  /// Does not wait for the agent, which may be stopped, because the application wants to report why the job has failed.
   void fail(const JobFailure& failure) noexcept override {
     ProcessWiring::fail(failure);
     try {
@@ -71,7 +71,7 @@ class AgentWiring final : public ProcessWiring {
     Writer out;
     out.put(bootstrap_->job());
     out.put(rounds_);
-    // The agent may be gone or stopped: it also sees this session end.
+    // The agent may be gone or stopped. It also sees the end of this session.
     session_->request_patience = kLeavePatience;
     if (const auto left = session_->request("route", "leave", out.bytes()); !left)
       spdlog::debug("route: {}", left.status().message());

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collective rounds over a tree of ranks. Each rank contributes two words. Reports go up the tree, the outcome, which
-// is the combination of all words, comes down. Rounds are numbered; their messages do not count as the application's.
+// Collective rounds over a tree of ranks. Each rank contributes two words. Reports go up the tree. The outcome, which
+// combines all words, comes down. Rounds are numbered; their messages do not count as the application's.
 //
-// reduce() is one round. quiesce() (runtime_together.cpp) is as many as needed. A counting round sums what the ranks
-// have sent and what they have handled. When the two sums are equal, a confirming round asks each rank whether its
-// counts have changed since. If no rank's have, there was a moment between the rounds at which every message had been
-// handled. This is the four-counter method (F. Mattern, "Algorithms for distributed termination detection", Distributed
+// reduce() is one round. quiesce() (runtime_together.cpp) is as many as needed. A counting round sums the messages that
+// the ranks have sent and handled. When the two sums are equal, a confirming round asks each rank whether its counts
+// have changed since. If no rank's have, there was a moment between the rounds at which every message had been handled.
+// This is the four-counter method (F. Mattern, "Algorithms for distributed termination detection", Distributed
 // Computing 2, 1987, section 6), except that each rank compares its second count itself.
 //
 // The method assumes that only messages make a rank send. Here, a rank may also send between two calls of
@@ -52,7 +52,7 @@ class Agreement {
   [[nodiscard]] bool concluded() const noexcept { return outcome_.has_value(); }
   /// The outcome of the last round, once.
   std::optional<Words> take_outcome() noexcept;
-  /// The number of the current round: so many have been concluded.
+  /// The number of the current round, which is also the number of concluded rounds.
   [[nodiscard]] std::uint32_t round() const noexcept { return round_; }
   /// From a child; from the parent. False: malformed. If two ranks are in different calls, or have different handlers,
   /// there is a mismatch(), and the round never ends.

@@ -11,7 +11,7 @@
 
 namespace wherry::route::detail {
 
-/// Comes first in a fragment: which message it is a part of.
+/// The head of a fragment, which identifies its message.
 struct FragmentHead {
   Rank source = 0;
   std::uint32_t number = 0;  ///< of the message among the large ones of that rank
@@ -28,10 +28,10 @@ class Backlog {
   Backlog(Router& router, Rank source, std::size_t budget, std::uint32_t fragment_handler);
   /// Messages with a longer stride travel in fragments.
   [[nodiscard]] std::size_t max_whole() const noexcept { return max_whole_; }
-  /// Keeps a copy of the message. Of a large one it first sends as much as there is room for, and keeps the rest.
-  /// False: that would exceed the budget, and not `must`.
+  /// Keeps a copy of the message. Of a large message it first sends as much as fits, and keeps the rest. False: that
+  /// would exceed the budget, and not `must`.
   [[nodiscard]] bool add(Rank to, std::uint32_t handler, ByteView message, bool must);
-  /// Sends what there is room for. True: something was sent.
+  /// Sends as much as there is room for. True: something was sent.
   bool push() noexcept;
   [[nodiscard]] bool empty() const noexcept { return bytes_ == 0; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
@@ -55,7 +55,7 @@ class Backlog {
   };
   static constexpr std::size_t kBlockBytes = 64 << 10;
   bool push(Lane& lane, Block& block) noexcept;
-  /// Sends what there is room for of `rest`, the end of the message. True: all of it was sent.
+  /// Sends as much of `rest`, the end of the message, as there is room for. True: all of it was sent.
   bool push_fragments(Lane& lane, Large& message, ByteView rest) noexcept;
 
   Router& router_;

@@ -21,9 +21,10 @@ class Bootstrap {
   [[nodiscard]] virtual std::uint32_t node() const noexcept = 0;
   /// Identifies the job among those that an agent serves; the same on every rank.
   [[nodiscard]] virtual std::uint64_t job() const noexcept = 0;
-  /// Whether ranks look for the path profile themselves. False: the launcher has done so, or nobody shall.
+  /// Whether ranks look for the path profile themselves. False: the launcher has done so, or the profile is switched
+  /// off.
   [[nodiscard]] virtual bool ranks_read_profile() const noexcept { return false; }
-  /// Collective: blocks until every rank has called it. Element i is what rank i gave.
+  /// Collective: blocks until every rank has called it. Element i is the contribution of rank i.
   virtual Result<std::vector<Bytes>> exchange(ByteView mine, const Deadline& deadline) = 0;
   /// Ok, or why the job has failed: another rank or an agent died. Never blocks.
   [[nodiscard]] virtual Status health() noexcept { return {}; }
@@ -31,7 +32,8 @@ class Bootstrap {
   virtual void report(const JobFailure& /*failure*/) noexcept {}
 };
 
-/// That of `wherry run` (WHERRY_BOOTSTRAP is set) or of an MPI launcher. Null: this process is one rank alone.
+/// The bootstrap of `wherry run`, else of a PMIx server, else of an MPI launcher. Null: this process is one rank alone.
+/// WHERRY_BOOTSTRAP is the socket of `wherry run`, or `pmix` or `mpi`: that one, and no other.
 Result<std::unique_ptr<Bootstrap>> find_bootstrap(const Deadline& deadline);
 
 }  // namespace wherry::route

@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <array>
-#include <cstring>
-#include <map>
-#include <random>
 
-#include "base/cpu.hpp"
 #include "base/try.hpp"
 #include "route/client/bootstrap_parts.hpp"
 #include "route/client/environment.hpp"
+#include "route/client/meeting.hpp"
 #include "route/client/mpi_plugin_loader.hpp"
 
 namespace wherry::route {
 namespace {
-
-constexpr const char* kPerNodeVariable = "WHERRY_RANKS_PER_NODE";
 
 class MpiBootstrap final : public Bootstrap {
  public:
@@ -38,28 +32,9 @@ class MpiBootstrap final : public Bootstrap {
                       "launcher must be told which MPI it serves (srun --mpi=list)",
                       *launcher.ranks, launcher.variable, ranks_, kPluginVariable)};
     }
-    Writer mine;
-    mine.put(ranks_per_node);
-    mine.put(random_word());
-    std::array<char, 256> name{};
-    gethostname(name.data(), name.size() - 1);
-    mine.put_string(host_identity() + '/' + name.data());
-    WHERRY_ASSIGN(auto all, exchange(mine.bytes(), deadline));
-    std::vector<std::string> host_of_rank;
-    for (const Bytes& bytes : all) {
-      Reader in(bytes);
-      const auto theirs = in.get<std::uint32_t>();
-      const auto job = in.get<std::uint64_t>();
-      if (host_of_rank.empty()) job_ = job;
-      host_of_rank.push_back(in.get_string());
-      if (!in.at_end()) return {StatusCode::kProtocol, "a rank runs another version of Wherry"};
-      if (theirs != ranks_per_node) {
-        return {StatusCode::kInvalidArgument,
-                fmt::format("{} is {} on rank {}, and {} on rank {}: give all the same", kPerNodeVariable,
-                            ranks_per_node, rank_, theirs, host_of_rank.size() - 1)};
-      }
-    }
-    node_ = number_nodes(host_of_rank, ranks_per_node)[rank_];
+    WHERRY_ASSIGN(const Meeting meeting, meet(*this, ranks_per_node, deadline));
+    node_ = meeting.node;
+    job_ = meeting.job;
     return {};
   }
 
@@ -90,10 +65,6 @@ class MpiBootstrap final : public Bootstrap {
     constexpr int kDay = 86'400'000;
     return static_cast<std::uint64_t>(deadline.left_ms(kDay));
   }
-  static std::uint64_t random_word() {
-    std::random_device device;
-    return std::uint64_t{device()} << 32 | device();
-  }
   [[nodiscard]] Status failed(int code) const {
     return {code == kWherryMpiLate ? StatusCode::kDeadlineExceeded : StatusCode::kUnavailable,
             fmt::format("MPI: {}", plugin_.error())};
@@ -106,19 +77,6 @@ class MpiBootstrap final : public Bootstrap {
 };
 
 }  // namespace
-
-std::vector<std::uint32_t> number_nodes(const std::vector<std::string>& host_of_rank, std::uint32_t ranks_per_node) {
-  std::map<std::string, std::uint32_t> on_host;
-  std::map<std::pair<std::string, std::uint32_t>, std::uint32_t> numbers;
-  std::vector<std::uint32_t> node_of_rank;
-  for (const std::string& host : host_of_rank) {
-    const std::uint32_t index = on_host[host]++;
-    const std::uint32_t part = ranks_per_node == 0 ? 0 : index / ranks_per_node;
-    const auto next = static_cast<std::uint32_t>(numbers.size());
-    node_of_rank.push_back(numbers.try_emplace({host, part}, next).first->second);
-  }
-  return node_of_rank;
-}
 
 std::optional<MpiLauncher> find_mpi_launcher() {
   struct Trace {
@@ -143,13 +101,10 @@ std::optional<MpiLauncher> find_mpi_launcher() {
 }
 
 Result<std::unique_ptr<Bootstrap>> join_mpi(const MpiLauncher& launcher, const Deadline& deadline) {
-  std::uint32_t ranks_per_node = 0;
-  if (const auto text = variable(kPerNodeVariable)) {
-    WHERRY_ASSIGN(ranks_per_node, number_of(kPerNodeVariable, *text, 1, kMaxRanks));
-  }
+  WHERRY_ASSIGN(const std::uint32_t per_node, ranks_per_node());
   WHERRY_ASSIGN(auto plugin, load_plugin(launcher));
   auto bootstrap = std::make_unique<MpiBootstrap>(plugin);
-  WHERRY_TRY(bootstrap->join(launcher, ranks_per_node, deadline));
+  WHERRY_TRY(bootstrap->join(launcher, per_node, deadline));
   return std::unique_ptr<Bootstrap>(std::move(bootstrap));
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two kinds of Bootstrap.
+// The kinds of Bootstrap.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "route/client/bootstrap.hpp"
 
@@ -24,8 +23,11 @@ std::optional<MpiLauncher> find_mpi_launcher();
 /// Through the plugin (src/route/mpi_plugin). Initialises MPI unless the program has.
 Result<std::unique_ptr<Bootstrap>> join_mpi(const MpiLauncher& launcher, const Deadline& deadline);
 
-/// Numbers the nodes in the order of their first ranks. A host with more than `ranks_per_node` ranks is divided into
-/// several nodes; 0: no host is.
-std::vector<std::uint32_t> number_nodes(const std::vector<std::string>& host_of_rank, std::uint32_t ranks_per_node);
+/// A PMIx server has started this process: PMIX_NAMESPACE and PMIX_RANK are set.
+bool find_pmix_server();
+/// Through libpmix, which is loaded. `others`: the number of ranks that another launcher claims, if there is one. Null:
+/// the job is this process alone. kNotFound: no libpmix, or the server's job is one rank and the other launcher's is
+/// several. kVersionMismatch: libpmix of another major version. kInvalidArgument: the launchers disagree.
+Result<std::unique_ptr<Bootstrap>> join_pmix(std::optional<std::uint32_t> others, const Deadline& deadline);
 
 }  // namespace wherry::route

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks with a launcher that the test plays, and the variables of the environment. python/tests/test_launcher.py has
-// the real launcher, test_mpi.py has MPI.
+// Ranks with a launcher that the test acts as, and the environment variables. python/tests/test_launcher.py has the
+// real launcher, test_mpi.py has MPI, test_pmix.py has PMIx.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -17,6 +17,7 @@
 #include "base/testing.hpp"
 #include "route/client/bootstrap_parts.hpp"
 #include "route/client/bootstrap_protocol.hpp"
+#include "route/client/meeting.hpp"
 
 namespace wherry::route {
 namespace {
@@ -28,7 +29,7 @@ const std::vector<const char*> kVariables{
     "WHERRY_BOOTSTRAP", "WHERRY_JOB_KEY",        "WHERRY_RANK",          "WHERRY_RANKS",
     "WHERRY_NODE",      "WHERRY_RANKS_PER_NODE", "WHERRY_MPI_PLUGIN",    "PMI_RANK",
     "PMI_SIZE",         "OMPI_COMM_WORLD_RANK",  "OMPI_COMM_WORLD_SIZE", "PMIX_RANK",
-    "SLURM_PROCID",     "SLURM_STEP_NUM_TASKS"};
+    "SLURM_PROCID",     "SLURM_STEP_NUM_TASKS",  "PMIX_NAMESPACE",       "WHERRY_PMIX_LIBRARY"};
 
 /// The launcher's end of one rank's connection.
 class Peer {
@@ -288,6 +289,40 @@ TEST_F(Bootstrapping, VariablesOfMpiLaunchers_ExpectThemRecognised) {
   EXPECT_EQ(with({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}), "none");
 }
 
+TEST_F(Bootstrapping, PmixServer_ExpectItBeforeMpiUnlessMpiIsAskedFor) {
+  ::setenv("PMIX_RANK", "0", 1);
+  EXPECT_FALSE(find_pmix_server());
+  ::setenv("PMIX_NAMESPACE", "job", 1);
+  EXPECT_TRUE(find_pmix_server());
+  ::setenv("WHERRY_PMIX_LIBRARY", "/nonexistent/libpmix.so", 1);
+  ::setenv("WHERRY_MPI_PLUGIN", "/nonexistent/libwherry_mpi.so", 1);
+  const auto expect_only = [](const char* asked, bool pmix, bool mpi) {
+    asked == nullptr ? ::unsetenv("WHERRY_BOOTSTRAP") : ::setenv("WHERRY_BOOTSTRAP", asked, 1);
+    const auto found = find_bootstrap(Deadline(1s));
+    EXPECT_EQ(found.status().code(), StatusCode::kNotFound) << found.status().message();
+    EXPECT_EQ(found.status().message().find("/nonexistent/libpmix.so") != std::string::npos, pmix);
+    EXPECT_EQ(found.status().message().find("/nonexistent/libwherry_mpi.so") != std::string::npos, mpi);
+  };
+  expect_only(nullptr, true, true);
+  expect_only("pmix", true, false);
+  expect_only("mpi", false, true);
+}
+
+TEST_F(Bootstrapping, LibpmixOfNoPmix_ExpectVersionMismatch) {
+  ::setenv("PMIX_RANK", "0", 1);
+  ::setenv("PMIX_NAMESPACE", "job", 1);
+  ::setenv("WHERRY_BOOTSTRAP", "pmix", 1);
+  ::setenv("WHERRY_PMIX_LIBRARY", "libm.so.6", 1);
+  EXPECT_EQ(find_bootstrap(Deadline(1s)).status().code(), StatusCode::kVersionMismatch);
+}
+
+TEST_F(Bootstrapping, PmixAskedForWithoutServer_ExpectInvalidArgument) {
+  ::setenv("WHERRY_BOOTSTRAP", "pmix", 1);
+  const auto found = find_bootstrap(Deadline(1s));
+  EXPECT_EQ(found.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(found.status().message().find("PMIX_NAMESPACE and PMIX_RANK"), std::string::npos);
+}
+
 TEST_F(Bootstrapping, MpiLauncherWithoutPlugin_ExpectAnErrorWithARemedy) {
   ::setenv("PMI_RANK", "0", 1);
   ::setenv("PMI_SIZE", "2", 1);
@@ -295,7 +330,7 @@ TEST_F(Bootstrapping, MpiLauncherWithoutPlugin_ExpectAnErrorWithARemedy) {
   const auto found = find_bootstrap(Deadline(1s));
   ASSERT_FALSE(found);
   EXPECT_EQ(found.status().code(), StatusCode::kNotFound);
-  for (const char* word : {"PMI_SIZE", "/nonexistent/libwherry_mpi.so", "docs/route-launch.md", "wherry run"})
+  for (const char* word : {"PMI_SIZE", "/nonexistent/libwherry_mpi.so", "docs/guide/route-launch.md", "wherry run"})
     EXPECT_NE(found.status().message().find(word), std::string::npos) << found.status().message();
   ::setenv("WHERRY_RANKS_PER_NODE", "two", 1);
   EXPECT_NE(find_bootstrap(Deadline(1s)).status().message().find("WHERRY_RANKS_PER_NODE"), std::string::npos);

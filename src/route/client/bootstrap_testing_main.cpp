@@ -231,7 +231,7 @@ void children_of_handlers() {
     if (i % kEvery == 2) beget();
     return i;
   });
-  // In a child, the call from which the handler was called fails, and so do all that follow.
+  // In a child, the call that ran the handler fails, and so do all later calls.
   const auto taken = [&](StatusCode code) {
     if (is_child) {
       const bool refused = runtime->send(0, add, std::uint64_t{1} << 40) == StatusCode::kFailedPrecondition &&
@@ -373,6 +373,8 @@ void run(const std::string& action, int number, std::unique_ptr<Bootstrap>& boot
 int main(int argc, char** argv) {
   const char* rank = std::getenv("WHERRY_RANK");
   if (rank == nullptr) rank = std::getenv("PMI_RANK");
+  if (rank == nullptr) rank = std::getenv("OMPI_COMM_WORLD_RANK");
+  if (rank == nullptr) rank = std::getenv("PMIX_RANK");
   std::unique_ptr<Bootstrap> bootstrap;
   for (int i = 1; i < argc; ++i) {
     std::string action = argv[i];

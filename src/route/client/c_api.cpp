@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// route.h: a rank joins and leaves its job, and what it says of itself.
+// SPDX-License-Identifier: Apache-2.0 route.h: a rank joins and leaves its job, and returns facts about itself.
 #include "route/client/c_api.hpp"
 
 #include <fmt/core.h>

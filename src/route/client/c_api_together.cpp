@@ -16,7 +16,7 @@ namespace {
 
 static_assert(WHERRY_MAX == static_cast<int>(Runtime::Combine::kMax));
 
-/// The Status for what a call on `route` returned.
+/// The Status for the return value of a call on `route`.
 Status status_of(const wherry_route& route, StatusCode code) {
   if (code == StatusCode::kOk || code == StatusCode::kWouldBlock) return {code, {}};
   WHERRY_TRY(route.runtime.status());

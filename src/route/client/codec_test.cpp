@@ -40,7 +40,7 @@ Bytes written(const T& value) {
   return out;
 }
 
-/// `value` travels as `layout`, and any shorter, longer version of it is refused.
+/// `value` travels as `layout`, and any shorter or longer version of it is refused.
 template <typename T>
 void expect_layout(const T& value, const std::string& layout) {
   const Bytes wanted = bytes(layout);
@@ -167,7 +167,7 @@ void run_two(RingShape shape, const std::function<void(Runtime&)>& body) {
 }
 
 TEST(CodedMessages, OfManySizesFromHandlersToo_ExpectEachOnce) {
-  // Small buffers, so that some find no room, and handlers that send run inside a send.
+  // Buffers are small, so some messages find no room, and handlers that send run inside a send.
   run_two({2, 512}, [](Runtime& runtime) {
     std::map<std::string, std::uint64_t> counts;
     std::uint64_t pages = 0;

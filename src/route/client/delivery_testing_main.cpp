@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
     std::memcpy(message.data() + 8, &from, 8);
     std::memset(message.data() + 16, static_cast<int>(what.seed & 0xff), what.size - 16);
     for (;;) {
-      // Both ways to wait: the caller polls, or send() does.
+      // Two ways to wait: the caller polls, or send() polls.
       const ByteView view(message.data(), what.size);
       const StatusCode code =
           number % 2 == 0 ? runtime.try_send(what.to, take, view) : runtime.send(what.to, take, view);

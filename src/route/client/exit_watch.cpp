@@ -11,7 +11,7 @@
 
 namespace wherry::route::detail {
 
-/// All of this process. exit() ends a rank in the middle, though its Runtime is never destroyed, and the process may
+/// All watches of this process. exit() ends a rank early, because its Runtime is never destroyed. The process may then
 /// live on for long (in MPI_Finalize).
 struct ExitWatches {
   pid_t process = getpid();  // a child of fork() is not a rank: its exit() says nothing
@@ -45,7 +45,8 @@ ExitWatch::~ExitWatch() {
   std::erase(ExitWatches::get().all, this);
 }
 
-/// A runtime that another thread uses, perhaps at this moment, is not touched: its presence is one word.
+/// A runtime that another thread uses, perhaps at this moment, is not touched. Only its presence, which is one word, is
+/// set.
 void ExitWatch::at_exit(int status) noexcept {
   if (status == 0 && pthread_equal(user_.load(std::memory_order_relaxed), pthread_self()) != 0) leave_();
   presence_.leave();

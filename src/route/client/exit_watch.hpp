@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What exit() means for the ranks of a process.
+// SPDX-License-Identifier: Apache-2.0 Makes exit() count as leaving the job for the ranks of a process.
 #pragma once
 
 #include <pthread.h>

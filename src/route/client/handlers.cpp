@@ -29,7 +29,8 @@ std::uint64_t hash(const HandlerInfo& info) noexcept {
   return info.name.empty() ? hash(hash(what, info.type + '/'), info.function) : hash(hash(what, 1), info.name);
 }
 
-/// Where code lies in its program or library: the same in all processes of one program. Empty: it lies in neither.
+/// The offset of code in its program or library, which is the same in all processes of one program. Empty: the code is
+/// in neither.
 std::string location_of(const void* code) {
   Dl_info found{};
   link_map* object = nullptr;

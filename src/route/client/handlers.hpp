@@ -25,7 +25,7 @@ class Handlers {
   [[nodiscard]] HandlerEntry* find(std::uint32_t id) const noexcept {
     return id < entries_.size() ? entries_[id].get() : nullptr;
   }
-  /// Of all handlers, whatever the order of those with names. 0: there are none.
+  /// A hash of all handlers. The order of named ones does not matter. 0: there are none.
   [[nodiscard]] std::uint64_t signature() const noexcept { return signature_; }
   /// "0: unsigned long (8 bytes), 1: 'ping' (16 bytes)", and how many more there are.
   [[nodiscard]] std::string describe() const;

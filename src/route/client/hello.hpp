@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// What each rank tells all others first: where it is, and what it was told to do, on which all must agree.
+// SPDX-License-Identifier: Apache-2.0 The first message of each rank to all others: its place, and its settings, on
+// which all ranks must agree.
 #pragma once
 
 #include <functional>
@@ -30,17 +30,17 @@ struct Hello {
 /// From the options and the environment, whose variables are checked.
 Result<Hello> make_hello(const Options& options, const Bootstrap& bootstrap);
 Bytes encode(const Hello& hello);
-/// Decodes those of all ranks. kFailedPrecondition: names the first rank that was told something other than `mine`.
+/// Decodes the hellos of all ranks. kFailedPrecondition: names the first rank whose settings differ from `mine`.
 ///
-/// Buffers: where a person has set them on any rank, all must have the same, and a rank where nobody has takes the
+/// Buffers: if a person has set them on any rank, all ranks must have the same. Ranks without a setting take the
 /// defaults. Otherwise the ranks' profiles may differ, or some may have none: all take the smallest of what each would
 /// take alone. So every rank concludes the same from the same hellos.
 Result<std::vector<Hello>> agree(const Hello& mine, Rank rank, const std::vector<Bytes>& all);
 Topology topology_of(const std::vector<Hello>& all);
 /// Whether two ranks, or the agents of their nodes, write into each other's memory.
 [[nodiscard]] bool reached_by_memory(const Hello& a, const Hello& b) noexcept;
-/// The transport between machines, the same on every rank: the one that was asked for, or for kAuto the best one that
-/// all ranks have. kAuto: nothing needs one. `has_rdma` says whether this rank, or the agent that routes for it, has
+/// The transport between machines, the same on every rank: the requested one, or for kAuto the best one that all ranks
+/// have. kAuto as result: no rank needs one. `has_rdma` says whether this rank, or the agent that routes for it, has
 /// RDMA; it is called only if needed. Collective.
 Result<Transport> choose_network(const Hello& mine, const std::vector<Hello>& all, Bootstrap& bootstrap,
                                  const Deadline& deadline, const std::function<Result<bool>()>& has_rdma);

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// What ranks agree on: the size of buffers, and the transport between machines.
+// SPDX-License-Identifier: Apache-2.0 The agreement of ranks on the size of buffers, and on the transport between
+// machines.
 #include "route/client/hello.hpp"
 
 #include <fmt/core.h>
@@ -116,7 +116,7 @@ struct Said {
   RingShape shape = {};
 };
 
-/// What each rank concludes from the same hellos.
+/// The conclusions of each rank from the same hellos.
 std::vector<Result<std::vector<Hello>>> agreed(const std::vector<Said>& ranks) {
   std::vector<Hello> all = on_machines(std::vector<std::string>(ranks.size(), "a"));
   std::vector<Bytes> told;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A next hop whose inbox this rank maps: whether it still takes part in the job. Its presence tells, or, when its
-// process has ended without setting that, the kernel.
+// A next hop whose inbox this rank maps, with a check whether it still takes part in the job. Its presence tells. If
+// its process has ended without setting that, the kernel tells.
 #pragma once
 
 #include <sys/types.h>

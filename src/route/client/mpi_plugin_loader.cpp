@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where to look: at the path that is named, else beside the library or program that holds this code, then where the
-/// dynamic linker looks.
+/// The places of the search: the named path, else beside the library or program that holds this code, then the dynamic
+/// linker's paths.
 std::vector<std::string> plugin_paths() {
   if (auto named = variable(kPluginVariable)) return {*named};
   std::vector<std::string> paths;
@@ -52,14 +52,14 @@ std::string mpi_of_program() {
   return text.substr(0, text.find('\n'));
 }
 
-/// With two MPI libraries in one process, calls of one end in functions of the other.
+/// With two MPI libraries in one process, calls of one would end in functions of the other.
 Status check_family(const std::string& program, std::string_view plugin, const std::string& path) {
   if (program.empty() || plugin.empty()) return {};
   const bool open_mpi = program.find("Open MPI") != std::string::npos;
   if (open_mpi == (plugin == "Open MPI")) return {};
   return {StatusCode::kVersionMismatch,
           fmt::format("this program is linked with another MPI ({}) than the plugin {} ({}): build the plugin with the "
-                      "program's MPI (docs/route-launch.md) and name it with {}",
+                      "program's MPI (docs/guide/route-launch.md) and name it with {}",
                       program, path, plugin, kPluginVariable)};
 }
 
@@ -70,7 +70,7 @@ Result<MpiPlugin> load_plugin(const MpiLauncher& launcher) {
   const std::string program = mpi_of_program();
   for (const std::string& path : plugin_paths()) {
     if (!program.empty()) {
-      // Look at it first: local, so that its symbols serve no one else, and without a call of MPI.
+      // Loads it locally first, so that no other library uses its symbols, and without a call of MPI.
       void* const candidate = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
       decltype(&wherry_mpi_family) family = nullptr;
       if (candidate != nullptr && find(candidate, "wherry_mpi_family", family)) {
@@ -99,11 +99,12 @@ Result<MpiPlugin> load_plugin(const MpiLauncher& launcher) {
   }
   return Status(
       StatusCode::kNotFound,
-      fmt::format("an MPI launcher started this process ({} is set), but the MPI plugin libwherry_mpi.so cannot be "
-                  "loaded, and without it the ranks cannot find each other. Build it with the MPI of that launcher "
-                  "(docs/route-launch.md) and put it beside the library, or name it with {}; or use `wherry run`. "
-                  "Tried:{}",
-                  launcher.variable, kPluginVariable, tried));
+      fmt::format(
+          "an MPI launcher started this process ({} is set), but the MPI plugin libwherry_mpi.so cannot be "
+          "loaded, and without it the ranks cannot find each other. Build it with the MPI of that launcher "
+          "(docs/guide/route-launch.md) and put it beside the library, or name it with {}; or use `wherry run`. "
+          "Tried:{}",
+          launcher.variable, kPluginVariable, tried));
 }
 
 }  // namespace wherry::route

@@ -7,7 +7,7 @@
 
 namespace wherry::route {
 
-/// Names the plugin if it lies elsewhere than where it is looked for.
+/// Names the plugin if it is not in one of the default places.
 inline constexpr const char* kPluginVariable = "WHERRY_MPI_PLUGIN";
 
 /// Its functions.
@@ -19,8 +19,8 @@ struct MpiPlugin {
   decltype(&wherry_mpi_error) error = nullptr;
 };
 
-/// kNotFound: it cannot be loaded; the error names the places that were tried. kVersionMismatch: it is of another
-/// version, or made for another MPI than the one that the program is linked with.
+/// kNotFound: it cannot be loaded, and the error lists the places. kVersionMismatch: it has another version, or was
+/// made for another MPI than the program's.
 Result<MpiPlugin> load_plugin(const MpiLauncher& launcher);
 
 }  // namespace wherry::route

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that route for themselves, over a network. Outcomes, departures and failures leave at once, though the rank
-// that sends them may make no call for long, or never again.
+// Ranks that route for themselves, over a network. Outcomes, departures and failures leave at once, even if the rank
+// that sends them then makes no call for long, or never again.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -21,7 +21,8 @@ using wherry::testing_support::kPatience;
 
 constexpr RingShape kShape{2, 4096};
 
-/// Waits without a call to the runtime, to see that something does not happen: much longer than it would take.
+/// Waits without a call to the runtime, to show that something does not happen. The wait is much longer than the event
+/// would take.
 bool seen(const std::atomic<int>& count, int wanted) {
   const Deadline deadline(kPatience);
   while (count < wanted) {
@@ -79,7 +80,7 @@ TEST(Network, RankThatComputesAfterItsStart_ExpectTheOthersToReachItOnceItCalls)
   const auto statuses = run_over_network(2, kShape, [&](Runtime& runtime) {
     int arrived = 0;
     const auto take = runtime.on<std::uint64_t>([&](const std::uint64_t&) { ++arrived; });
-    // Longer than the other ranks try one address of several.
+    // Longer than the other ranks' time limit for one of several addresses.
     if (runtime.rank() == 1) std::this_thread::sleep_for(4s);
     ASSERT_EQ(runtime.send(1 - runtime.rank(), take, std::uint64_t{1}), StatusCode::kOk);
     ASSERT_TRUE(runtime.quiesce(kPatience)) << runtime.status().message();
@@ -154,7 +155,7 @@ TEST(Network, RankThatLeavesWithoutAMessage_ExpectUnavailableInACollectiveCall) 
 }
 
 TEST(Network, RankThatFailsWhileAllLanesAreFull_ExpectTheOthersToFailWhenItHasGone) {
-  // Rank 0 reads nothing until rank 1 has gone, so that only the bridge's own message finds room.
+  // Rank 0 reads nothing until rank 1 has gone, so only the bridge's own message finds room.
   std::atomic<int> gone{0};
   const auto statuses = run_over_network(2, {2, 256}, [&](Runtime& runtime) {
     const auto take = runtime.on<std::uint64_t>([](const std::uint64_t&) {});
@@ -179,7 +180,7 @@ TEST(Network, RankThatFailsWhileAllLanesAreFull_ExpectTheOthersToFailWhenItHasGo
   EXPECT_NE(statuses[0].code(), StatusCode::kDeadlineExceeded) << statuses[0].to_string();
 }
 
-/// Waits for what this rank sent as long as `given`, instead of what the rank asks for, and notes that.
+/// Waits for this rank's messages as long as `given`, instead of the rank's own limit, and notes that.
 class PatienceOf final : public Wiring {
  public:
   PatienceOf(std::unique_ptr<Wiring> inner, std::chrono::nanoseconds given, std::chrono::nanoseconds& asked)

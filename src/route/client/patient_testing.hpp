@@ -8,7 +8,7 @@
 
 namespace wherry::route::testing_support {
 
-/// Ranks of MPICH spin while they wait for each other: with more ranks than cores, on a busy machine, its start alone
+/// Ranks of MPICH spin while they wait for each other. With more ranks than cores, on a busy machine, the start alone
 /// takes longer than the usual start_timeout.
 inline Options patient() {
   Options options;

@@ -26,7 +26,7 @@ class ProcessWiring : public Wiring {
   ~ProcessWiring() override { living_.fetch_sub(1); }
   /// Whether this process is a rank of a job now, or a fork of one.
   [[nodiscard]] static bool is_rank() noexcept { return living_.load() != 0; }
-  /// From now on, look whether rank `next`, at the end of lane `lane`, takes part in the job.
+  /// From now on checks whether rank `next`, at the end of lane `lane`, takes part in the job.
   void watch(Rank next, std::uint32_t lane, pid_t process) {
     if (next == place_.rank) return;
     if (const Presence presence = hop_->presence_of(lane)) {

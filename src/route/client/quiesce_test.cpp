@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// What quiesce(), try_quiesce() and reduce() promise when ranks send, poll and give up in any order.
+// SPDX-License-Identifier: Apache-2.0 The promises of quiesce(), try_quiesce() and reduce() when ranks send, poll and
+// give up in any order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -98,7 +98,7 @@ TEST(Quiesce, ReduceAfterATimeOut_ExpectFailedPreconditionAndTheQuiesceToGoOn) {
   });
 }
 
-/// Runs `body(runtime)` as each rank, until it returns: the job may fail.
+/// Runs `body(runtime)` as each rank, until it returns, because the job may fail.
 std::vector<Status> run_until_failure(Rank ranks, const std::function<void(Runtime&)>& body) {
   std::vector<Status> statuses(ranks);
   auto wirings = wire_threads(std::vector<std::uint32_t>(ranks, 0), {2, 1024});
@@ -143,7 +143,7 @@ TEST(Handlers, AnotherOrderOnOneRank_ExpectFailedPreconditionOnAllRanks) {
     EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << "the same code for all";
 }
 
-/// One type, two functions: `register_both(runtime, swapped)` registers them, in the other order on rank 1.
+/// `register_both(runtime, swapped)` registers two functions of one type, in the other order on rank 1.
 void expect_order_compared(const std::function<void(Runtime&, bool)>& register_both) {
   const auto statuses = run_until_failure(2, [&](Runtime& runtime) {
     register_both(runtime, runtime.rank() == 1);
@@ -333,7 +333,7 @@ TEST(Collectives, RanksThatLeaveAfterTheLastOne_ExpectNoFailure) {
       const auto take = runtime.on<std::uint64_t>([](const std::uint64_t&) {});
       for (Rank to = 0; to < 6; ++to) ASSERT_EQ(runtime.send(to, take, std::uint64_t{1}), StatusCode::kOk);
       EXPECT_TRUE(runtime.quiesce(kPatience)) << runtime.status().message();
-      // The ranks that stay look many times for ranks that have left; on a busy machine each look takes milliseconds.
+      // The remaining ranks look many times for ranks that have left. On a busy machine each look takes milliseconds.
       const Deadline enough(1s);
       for (int i = 0; i < 40'000 && runtime.rank() % 2 == 0 && !enough.passed(); ++i) runtime.poll();
     });

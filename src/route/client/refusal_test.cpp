@@ -139,7 +139,7 @@ TEST(Sends, HandlersOutOfRange_ExpectInvalidArgumentAndTheJobToGoOn) {
 
 // ---------------------------------------------------------------- fragments
 
-/// A message that comes in one fragment, for `handler` of rank 0.
+/// A message in one fragment, for `handler` of rank 0.
 std::vector<std::byte> fragment_of(std::uint32_t handler, std::span<const std::byte> message) {
   const detail::FragmentHead head{0, 0, static_cast<std::uint32_t>(message.size()), handler, 0, 0};
   const Header header = Header::make(sizeof head + message.size(), kFragmentHandler, 0);
@@ -242,8 +242,7 @@ TEST(Backlog, LargestMessageFromAHandlerWithTheLeastBacklog_ExpectItTaken) {
   });
 }
 
-/// Many requests at once, whose replies exceed the backlog of the rank that answers: its status, and what it keeps
-/// back.
+/// Many requests at once, whose replies exceed the backlog of the answering rank. Returns its status and its backlog.
 template <std::size_t kBytes>
 void ask_too_much(std::uint64_t requests) {
   struct Reply {

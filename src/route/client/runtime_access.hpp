@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// How the library's own parts (the C interface, conveyors, benches, tests) get at what a Runtime hides.
+// SPDX-License-Identifier: Apache-2.0 Gives the library's own parts (the C interface, conveyors, benches, tests) access
+// to a Runtime's internals.
 #pragma once
 
 #include <memory>

@@ -61,7 +61,7 @@ void RuntimeCore::leave_job() noexcept {
   flush();
   constexpr std::chrono::seconds kBriefly{1};
   const Deadline patience(kBriefly);  // for what others may have no room for
-  // Nobody needs the messages of a job that has failed.
+  // The messages of a failed job are not needed.
   while ((!notices_.empty() && !patience.passed()) || !wiring_->settled(failure_ ? Hop::kPatience : kBriefly)) {
     poll();
     flush();

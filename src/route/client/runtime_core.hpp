@@ -32,7 +32,7 @@
 
 namespace wherry::route::detail {
 
-/// In a child of fork() every call fails and the destructor says nothing to other ranks.
+/// In a child of fork() every call fails, and the destructor sends nothing to other ranks.
 class RuntimeCore : public Front, private ForkWatch {
  public:
   /// `file`, if any, is written at the end.
@@ -44,18 +44,18 @@ class RuntimeCore : public Front, private ForkWatch {
   [[nodiscard]] Statistics statistics() const noexcept;
   [[nodiscard]] std::string describe() const;
   [[nodiscard]] const Status& status() const noexcept { return failure_; }
-  /// The job has failed: from now on all calls say so, and the other ranks are told. The first reason counts.
+  /// The job has failed. From now on all calls return that, and the other ranks are told. The first reason counts.
   void fail(Status why) noexcept { fail({std::move(why), place().rank}); }
-  /// The same, caused by another rank, or by none that is known.
+  /// The same, caused by another rank, or by an unknown one.
   void fail(JobFailure failure) noexcept;
-  /// This rank leaves the job: what it sent leaves, and the others are told. All calls fail from now on.
+  /// This rank leaves the job: its messages are sent, and the others are told. All calls fail from now on.
   void leave_job() noexcept;
   /// Ranks that are known to have left.
   [[nodiscard]] const std::vector<Departure>& departed() const noexcept { return departed_; }
 
   // ---- handlers
 
-  /// 0: refused, as Handlers::add() says; status() says why.
+  /// 0: refused for a reason of Handlers::add(). status() has the reason.
   std::uint32_t add(std::unique_ptr<HandlerEntry> entry, HandlerInfo info);
   [[nodiscard]] bool has_handler(std::uint32_t id) const noexcept { return handlers_.find(id) != nullptr; }
 
@@ -69,7 +69,7 @@ class RuntimeCore : public Front, private ForkWatch {
   std::span<std::byte> try_buffer(Rank towards, std::size_t bytes) noexcept;
   void post_buffer(Rank towards, std::size_t bytes, std::uint64_t messages) noexcept;
   [[nodiscard]] std::size_t max_buffer() const noexcept { return router_.buffer_bytes(); }
-  /// Everything written so far leaves now, over networks too: this rank may not poll again for a while.
+  /// All written messages leave now, also over networks, because this rank may not poll again for a while.
   void flush() noexcept;
 
   // ---- receiving
@@ -95,7 +95,7 @@ class RuntimeCore : public Front, private ForkWatch {
 
   // ---- runtime_receive.cpp
   void drain(Input& input) noexcept;
-  /// Handles messages for this rank from `at` on. Returns the first that is another's, or null: malformed.
+  /// Handles messages for this rank from `at` on. Returns the first message for another rank, or null: malformed.
   const std::byte* handle(const std::byte* at, const std::byte* limit) noexcept;
   const std::byte* handle_one(const std::byte* at, const std::byte* limit, Header header) noexcept;
   const std::byte* hand_over(const std::byte* at, const std::byte* limit) noexcept;
@@ -108,9 +108,9 @@ class RuntimeCore : public Front, private ForkWatch {
   void fail_malformed() noexcept;
 
   // ---- runtime_pace.cpp
-  /// What each poll does after the inputs. `worked`: some input had something.
+  /// The end of each poll, after the inputs. `worked`: some input had something.
   void pace(bool worked) noexcept;
-  /// For file_: the first message has been sent or handled; all have been handled.
+  /// For file_: the first message has been sent or handled, or all have been handled.
   void note_first_message() noexcept;
   void note_quiet() noexcept;
 
@@ -121,16 +121,16 @@ class RuntimeCore : public Front, private ForkWatch {
   void contribute(Agreement::Combine how, Agreement::Words words) noexcept;
   /// Others may know of the rounds that this rank has concluded, if their outcomes have left.
   void conclude() noexcept;
-  /// Blocks until the outcome of a round has left for all children: they may be waiting for nothing else.
+  /// Blocks until the outcome of a round has been sent to all children, because they may be waiting only for that.
   void pass_outcome_on(const Deadline& deadline) noexcept;
-  /// Whether messages from outside of handlers must wait: this rank has promised to send none.
+  /// Whether messages from outside of handlers must wait, because this rank has promised to send none.
   [[nodiscard]] bool promised() const noexcept { return phase_ == Phase::kDone || promised_; }
   [[nodiscard]] bool quiet() const noexcept { return backlog_.empty() && !busy_; }
 
   // ---- runtime_peers.cpp
   void look_around() noexcept;
   void on_left(Departure who) noexcept;
-  /// Fails if this rank waits, in a collective call, for one that has left.
+  /// Fails if this rank waits, in a collective call, for a rank that has left.
   void check_departed() noexcept;
   void check_undeliverable() noexcept;
   /// Whether it is a next hop over a network.
@@ -175,8 +175,8 @@ class RuntimeCore : public Front, private ForkWatch {
   bool communicating_ = false;  ///< the first message has been sent or handled; kept only for file_
 
   // ---- together
-  /// Of quiesce(): none is under way; counting rounds; asked whether the counts have changed; all ranks have completed
-  /// it, and this one's application has not been told.
+  /// The phase of quiesce(): none is in progress; counting rounds; asked whether the counts have changed; all ranks
+  /// have completed it, and this rank's application has not been told.
   enum class Phase : std::uint8_t { kNone, kCounting, kConfirming, kDone } phase_ = Phase::kNone;
   Agreement agreement_;
   Agreement::Words counted_;      ///< this rank's part of the last counting round
@@ -190,7 +190,8 @@ class RuntimeCore : public Front, private ForkWatch {
   Status failure_;          ///< the first one; ok: none. Nothing is sent or handled after it
   bool leaving_ = false;    ///< handlers are called no more: leave_job() has begun, or this is a child of fork()
   bool inherited_ = false;  ///< this process is a fork of the rank
-  /// What status() says in a child of fork() and after leave_job(): made before, since neither may allocate.
+  /// The Status of calls in a child of fork() and after leave_job(). They are made in advance, since neither may
+  /// allocate.
   Status in_child_ = inherited_by_fork("runtime", "and a child of a rank is not a rank: use it in the parent");
   Status over_{StatusCode::kFailedPrecondition, "this rank has left the job: its process is in exit()"};
   std::vector<Departure> departed_;                       ///< each rank once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank notices that others have left, or that the job has failed, and how it tells them the same of itself.
+// How a rank notices that others have left, or that the job has failed, and how it tells them the same about itself.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ void RuntimeCore::on_left(Departure who) noexcept {
 }
 
 /// A rank that left after as many rounds as this one has concluded, or fewer, will not contribute to the current round.
-/// A rank that left after more rounds was in the current one: its outcome is on the way.
+/// A rank that left after more rounds was in the current one, and its outcome will arrive.
 void RuntimeCore::check_departed() noexcept {
   const bool waiting = reducing_ || phase_ == Phase::kCounting || phase_ == Phase::kConfirming;
   if (!waiting || leaving_ || agreement_.concluded()) return;
@@ -92,7 +92,7 @@ void RuntimeCore::check_departed() noexcept {
 void RuntimeCore::check_undeliverable() noexcept {
   if (leaving_ || !failure_) return;
   const Rank to = router_.undeliverable_to();
-  // The lane to it, if its reader has left: the destination itself, or the next hop on the way.
+  // The lane to that rank if its reader has left. The reader is the destination itself, or the next hop on the way.
   const Lane* const lane = to < ranks && router_.lane_of(to).closed ? &router_.lane_of(to) : nullptr;
   const auto ends_lane = [&](const Departure& one) {
     const bool mapped = std::ranges::any_of(wiring_->mapped_hops(), [&](const MappedHop& hop) {

@@ -125,7 +125,7 @@ bool RuntimeCore::unpack(ByteView pack) noexcept {
       return true;
     }
   }
-  // Whoever takes them wants each with its header.
+  // The receiver of low-level buffers gets each message with its header.
   unpacked_.resize(count * header.stride());
   for (std::size_t i = 0; i < count; ++i) {
     header.store(unpacked_.data() + i * header.stride());
@@ -162,7 +162,8 @@ bool RuntimeCore::on_fragment(ByteView message) noexcept {
   if (head.source >= ranks || head.total > kMaxMessageBytes || bytes.empty() || head.offset > head.total ||
       bytes.size() > head.total - head.offset)
     return false;
-  // Only these are ever large. A fragment, or a pack of them, could hold a further one, thousands deep.
+  // Only the application's messages and replies are ever large. A fragment, or a pack of them, could hold a further
+  // one, thousands of levels deep.
   if (!may_be_sent_to(head.handler) && head.handler != kReplyHandler) return false;
   const std::uint64_t key = std::uint64_t{head.source} << 32 | head.number;
   Assembly& assembly = assemblies_[key];

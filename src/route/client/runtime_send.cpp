@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank sends: into a lane; if the lane has no room, into the backlog; if that is full, after further polls.
+// How a rank sends: into a lane. If the lane has no room, the message goes into the backlog. If that is full, the rank
+// polls first.
 #include <fmt/core.h>
 
 #include <cstring>

@@ -61,15 +61,15 @@ TEST(Runtime, RankThatWaitsForAnother_ExpectTheTimeInItsStatistics) {
   });
 }
 
-/// What the bytes of a message of `size` bytes from `rank` are, again and again: byte i is 7 i + rank + size.
+/// The content of a message of `size` bytes from `rank`: byte i is 7 i + rank + size.
 Bytes period_of(Rank rank, std::size_t size) {
   Bytes period(256);
   for (std::size_t i = 0; i < period.size(); ++i) period[i] = static_cast<std::byte>(i * 7 + rank + size);
   return period;
 }
 
-/// The first byte after the rank that is not as it should be; by the period, since a loop over 64 MiB takes seconds
-/// where a test's own code is not optimised.
+/// The first wrong byte after the rank. It compares by period, since a loop over 64 MiB takes seconds in test code
+/// without optimisation.
 std::size_t first_wrong(ByteView bytes, Rank from) {
   const Bytes period = period_of(from, bytes.size());
   for (std::size_t at = 0; at < bytes.size(); at += period.size()) {

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What a rank was told to do: Options first, then the environment, then defaults.
+// SPDX-License-Identifier: Apache-2.0 The settings of a rank: from Options, else the environment, else defaults.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +12,10 @@ namespace wherry::route {
 
 /// Whether the options can be obeyed, as far as they need no environment. kInvalidArgument.
 Status check(const Options& options);
-/// Where the shape of a rank's buffers comes from.
+/// The source of the shape of a rank's buffers.
 enum class ShapeFrom : std::uint8_t {
   kDefault,
-  kProfile,  ///< of this machine (docs/profile.md)
+  kProfile,  ///< of this machine (docs/guide/profile.md)
   kPerson,   ///< Options, WHERRY_ROUTE_BUFFER_BYTES, WHERRY_ROUTE_BUFFERS
 };
 
@@ -27,9 +26,9 @@ struct ResolvedShape {
   std::string why;  ///< the profile's file, or why there is none that could be used; empty: nothing to say
 };
 
-/// What a person set wins over the profile, which is read if `may_read_profile`. kInvalidArgument: a value is out of
-/// range, or a person named a profile (WHERRY_PROFILE) that cannot be used. One in the default place that cannot be
-/// used is not an error.
+/// A person's settings take priority over the profile, which is read if `may_read_profile`. kInvalidArgument: a value
+/// is out of range, or a person named a profile (WHERRY_PROFILE) that cannot be used. One in the default place that
+/// cannot be used is not an error.
 Result<ResolvedShape> resolve_shape(const Options& options, bool may_read_profile = false);
 /// WHERRY_PLACEMENT.
 Result<Placement> resolve_placement(const Options& options);

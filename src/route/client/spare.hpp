@@ -26,7 +26,7 @@ class Spare {
     memory.resize(bytes);
     return memory;
   }
-  /// Keeps it for take(), unless much is kept already.
+  /// Keeps it for take(), unless much memory is kept already.
   void give(Bytes memory) {
     if (memory.capacity() < kMinKeptBytes || held_ + memory.capacity() > kMaxHeldBytes) return;
     held_ += memory.capacity();

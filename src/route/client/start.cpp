@@ -24,7 +24,7 @@ Result<Runtime> Runtime::start(const Options& options) {
     WHERRY_ASSIGN(auto wiring, wire_processes(options, std::move(bootstrap), deadline));
     return detail::make_runtime(options, std::move(wiring), std::move(file));
   }
-  // A rank alone needs nobody to route for it, but a name that means nothing is a mistake.
+  // A single rank does not need routing, but an unknown placement is a mistake.
   WHERRY_TRY(resolve_placement(options));
   WHERRY_ASSIGN(const auto resolved, resolve_shape(options));
   return detail::make_runtime(options, std::move(wire_threads({0}, resolved.shape).front()), std::move(file));

@@ -20,7 +20,7 @@
 namespace wherry::route {
 namespace {
 
-/// Of all threads of the process.
+/// The CPU time of all threads of the process.
 std::uint64_t cpu_ns() noexcept {
   timespec t{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -89,7 +89,7 @@ Status StatisticsFile::write(const Place& place, const Statistics& statistics) {
   Moment end = take(statistics);
   if (quiet_.ns != 0 && quiet_.messages == end.messages) end = quiet_;
   const auto since = [](std::uint64_t now, std::uint64_t then) { return static_cast<double>(now - then) * 1e-9; };
-  // Counts are scaled estimates: one may be less than an earlier one.
+  // Counts are scaled estimates, so one may be less than an earlier one.
   const std::string count = misses_.read() ? std::to_string(end.misses - std::min(began_.misses, end.misses)) : "null";
   const std::string text = fmt::format(
       "{{\"rank\": {}, \"node\": {}, \"placement\": \"{}\", \"seconds\": {:.9f}, \"cpu_seconds\": {:.9f},\n"

@@ -15,7 +15,8 @@ namespace wherry::route {
 class StatisticsFile {
  public:
   /// For the directory that WHERRY_STATISTICS names. Null: it is not set. kInvalidArgument: it cannot be written to.
-  /// Call this before threads are started: the counter counts the calling thread and those that it starts.
+  /// Call this before threads are started, because the counter counts the calling thread and the threads that it
+  /// starts.
   static Result<std::unique_ptr<StatisticsFile>> open();
 
   explicit StatisticsFile(std::string directory) : directory_(std::move(directory)) {}
@@ -23,7 +24,7 @@ class StatisticsFile {
   void begin() { began_ = take({}); }
   /// The first message: times and misses count from here, without start-up and without reading or making the input.
   void communicate(const Statistics& now) { began_ = take(now); }
-  /// All messages have been handled: times and misses count up to here, unless messages follow.
+  /// All messages have been handled. Times and misses count up to here, unless messages follow.
   void quiet(const Statistics& now) { quiet_ = take(now); }
   /// Writes DIRECTORY/rank-N.json. The file appears complete or not at all.
   Status write(const Place& place, const Statistics& statistics);

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What tests of the runtime share.
+// SPDX-License-Identifier: Apache-2.0 The common part of tests of the runtime.
 #pragma once
 
 #include <gtest/gtest.h>

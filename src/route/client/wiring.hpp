@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// How one rank is connected to its job: its router with lanes and inputs, and what has to live as long as they do.
+// SPDX-License-Identifier: Apache-2.0 How one rank is connected to its job: its router with lanes and inputs, and the
+// objects that must live as long as they do.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 
 namespace wherry::route {
 
-/// Which rank of which job this is.
+/// The rank, and the job that it belongs to.
 struct Place {
   Rank rank = 0;
   Topology topology;
@@ -35,12 +35,12 @@ class Wiring {
   [[nodiscard]] virtual Status health() noexcept { return {}; }
   /// Whether the first `written` bytes of a lane (Lane::written) have left this process, or never will.
   [[nodiscard]] virtual bool has_sent(std::uint32_t /*lane*/, std::uint64_t /*written*/) noexcept { return true; }
-  /// Whether the reader of a bridged lane has said, at the end of its connections, that it has left.
+  /// Whether the reader of a bridged lane has announced, at the end of its connections, that it has left.
   [[nodiscard]] virtual bool has_left(std::uint32_t /*lane*/) noexcept { return false; }
-  /// Whether all that this rank sent over networks has been taken, or `patience` has passed since the first call. If
-  /// not, poll and call again. Call it when the application sends nothing more.
+  /// Whether the receivers have taken all messages that this rank sent over networks, or `patience` has passed since
+  /// the first call. If not, poll and call again. Call it when the application sends nothing more.
   [[nodiscard]] virtual bool settled(std::chrono::nanoseconds /*patience*/) noexcept { return true; }
-  /// Names the hops that have not taken all that this rank sent over networks; empty: none.
+  /// Names the hops that have not taken all of this rank's messages over networks; empty if there are none.
   [[nodiscard]] virtual std::string unsettled() { return {}; }
   /// Next hops whose inboxes this rank maps, itself excluded.
   [[nodiscard]] std::vector<MappedHop>& mapped_hops() noexcept { return mapped_hops_; }

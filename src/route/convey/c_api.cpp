@@ -91,7 +91,7 @@ convey_t* create(const char* function, std::size_t largest, bool elastic, std::u
   return nullptr;
 }
 
-/// To a multiple of a cache line, unless that overflows.
+/// Rounds up to a multiple of a cache line, unless that overflows.
 std::size_t round_up(std::size_t bytes) noexcept { return bytes > SIZE_MAX - 63 ? bytes : (bytes + 63) & ~size_t{63}; }
 
 bool no_plan(const convey_cargo_t* /*cargo*/, convey_layout_t* /*layout*/) { return false; }

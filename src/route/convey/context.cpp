@@ -24,7 +24,7 @@ struct Entry final : detail::HandlerEntry {
   Take take;
 };
 
-/// `part`: tells the handler apart from the others of conveyors.
+/// `part`: distinguishes the handler from the others of conveyors.
 template <typename Take>
 std::uint32_t add(detail::RuntimeCore& core, std::string part, Take take) {
   detail::HandlerInfo info;
@@ -86,8 +86,8 @@ Result<Context*> Context::get() {
   return the_context;
 }
 
-/// No rank leaves before all credits have arrived, which may travel through any rank. A process that exits in the
-/// middle of a session cannot wait for the others, which wait for it: it tells them, and ends.
+/// No rank leaves before all credits have arrived, because credits may travel through any rank. A process that exits in
+/// the middle of a session cannot wait for the others, because they wait for it. It tells them, and ends.
 void Context::leave() noexcept {
   try {
     detail::RuntimeCore& core = detail::core_of(the_context->runtime_);

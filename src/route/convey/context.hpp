@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// What the conveyors of a process share: its Runtime, and slots with the handlers of their messages.
+// SPDX-License-Identifier: Apache-2.0 The common part of a process's conveyors: its Runtime, and slots with the
+// handlers of their messages.
 #pragma once
 
 #include <memory>
@@ -22,8 +22,8 @@ struct conveyor {
 
 namespace wherry::route::convey {
 
-/// The handlers of one conveyor. They cannot be unregistered, so a conveyor that is freed leaves its slot to a later
-/// one. All ranks make and free conveyors in the same order, so the lowest free slot is the same on all.
+/// The handlers of one conveyor. They cannot be unregistered, so a freed conveyor leaves its slot to a later one. All
+/// ranks make and free conveyors in the same order, so the lowest free slot is the same on all.
 class Slot {
  public:
   Slot(detail::RuntimeCore& core, std::size_t number);

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Conveyors of ranks that are threads of one process, so that ThreadSanitizer sees both ends. histogram_test.c and the
-// other programs in C use conveyors as processes.
+// SPDX-License-Identifier: Apache-2.0 Conveyors of ranks that are threads of one process, so ThreadSanitizer sees both
+// ends. histogram_test.c and the other programs in C use conveyors as processes.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -173,7 +172,7 @@ TEST(Conveyors, ReceiverThatDoesNotPull_ExpectPushesRefusedAndNothingLost) {
         while (full && c.pull(item.data(), nullptr) == convey_OK) ++pulled;
       } else if (!all) {
         for (; c.push(item.data(), 1) == convey_OK; ++pushed) refused = 0;
-        // A receiver that is not running takes nothing for a while, either.
+        // A receiver that is not running also takes nothing for a while.
         const bool enough = pushed * kItemBytes >= 240U << 10 || std::chrono::steady_clock::now() - began > 10s;
         all = ++refused >= 1000 && enough;
         if (all) full = true;

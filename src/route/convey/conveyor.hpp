@@ -17,7 +17,7 @@
 
 namespace wherry::route::convey {
 
-/// What calls return if they fail.
+/// The return values of failed calls.
 inline constexpr int kState = -1, kUsage = -2, kNull = -3, kRange = -4, kTeam = -5, kComms = -6, kAlloc = -7,
                      kRigid = -8, kMisfit = -9, kOverflow = -10, kZero = -11, kTooBig = -12, kNoFunction = -13;
 
@@ -27,7 +27,7 @@ struct Traits {
   bool quiet = false;
 };
 
-/// In a child of fork() each call fails, other than those that only return information.
+/// In a child of fork() each call fails, except those that only return information.
 class Conveyor : private ForkWatch {
  public:
   /// `data` and `credit`: the handlers of its packets and of its credits. `epoch` counts the sessions.
@@ -87,7 +87,7 @@ class Conveyor : private ForkWatch {
   int push(const void* item, std::size_t bytes, std::int64_t pe);
   int open_packet(const void* item, std::size_t bytes, Rank to) noexcept;
   void close_packet(Out& out) noexcept;
-  /// Sends a packet of these items. Where it lies, or null: there is no room.
+  /// Sends a packet of these items. Returns the place of the packet, or null if there is no room.
   std::byte* try_packet(Rank to, PacketHead head, const void* items, std::size_t bytes) noexcept;
   bool push_pending() noexcept;
   bool may_pull(int& error) const noexcept;

@@ -64,7 +64,7 @@ int Conveyor::open_packet(const void* item, std::size_t bytes, Rank to) noexcept
   return convey_OK;
 }
 
-/// Sends what there is room for of the large item. True: all of it has left.
+/// Sends as much of the large item as there is room for. True: all of it has left.
 bool Conveyor::push_pending() noexcept {
   Out& out = outs_[pending_.to];
   const std::size_t most = packet_bytes_ - kBeforeItems;

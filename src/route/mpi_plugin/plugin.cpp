@@ -71,7 +71,7 @@ bool in_time(std::uint64_t timeout_ms, Done done) {
   return true;
 }
 
-/// `where`: what not all ranks came to.
+/// `where`: the call in which some ranks are missing.
 int late(const char* where) {
   state().timed_out = true;
   state().error = std::string("not all ranks came ") + where + "in time (Options::start_timeout)";
@@ -115,7 +115,7 @@ void finalize_at_exit(int status, void* initialised_by) {
     if (!state().timed_out) MPI_Finalize();
     return;
   }
-  // MPICH's launcher may notice the exit in a way that leaves the other ranks alone: its proxy looks for ended
+  // MPICH's launcher may notice the exit in a way that leaves the other ranks running. Its proxy looks for ended
   // processes first, then for closed connections, and kills for neither. The other ranks would wait in MPI_Finalize.
   std::fflush(nullptr);
   MPI_Abort(MPI_COMM_WORLD, status);

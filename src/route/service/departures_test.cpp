@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that leave, and agents whose ranks have left. Messages on their way arrive; messages that can never arrive fail
-// the job of the ranks that remain. The test plays the ranks, mapped or bridged.
+// Ranks that leave, and agents whose ranks have left. Messages in flight arrive. Messages that can never arrive fail
+// the job of the remaining ranks. The test acts as the ranks, mapped or bridged.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <spdlog/spdlog.h>
@@ -121,7 +121,7 @@ class TestJob {
     return must(agent_of(rank).on_request(ranks[rank]->session, method, payload));
   }
   [[nodiscard]] RouteService& agent_of(Rank rank) { return *agents[topology_.node_of(rank)]; }
-  /// As a Runtime that is destroyed: it does not read any more.
+  /// Acts like a destroyed Runtime: it does not read any more.
   void leave(Rank rank) {
     ranks[rank]->hop->presence().leave();
     Writer out;
@@ -131,7 +131,7 @@ class TestJob {
     ranks[rank]->hop.reset();
     agent_of(rank).on_session_end(ranks[rank]->session);
   }
-  /// As a process that is killed.
+  /// Acts like a killed process.
   void die(Rank rank) {
     agent_of(rank).on_session_end(ranks[rank]->session);
     ranks[rank]->hop.reset();

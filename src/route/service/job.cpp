@@ -213,7 +213,7 @@ void Job::check_threads() {
   }
 }
 
-/// A turn after all ranks have left: what they sent may still be in inboxes here, or on its way.
+/// A turn after all ranks have left: their messages may still be in inboxes here, or in flight.
 bool Job::finish() {
   constexpr int kQuietTurns = 2;
   constexpr std::uint64_t kNoticePatienceNs = 1'000'000'000;  // for ranks that do not read

@@ -24,7 +24,7 @@ class Job {
     std::uint32_t threads = 1;      ///< routing threads; the first is the agent's data thread
     std::vector<int> cores;         ///< of the further threads, in turn; empty: not pinned
     fabric::StreamOptions network;  ///< of TCP connections among agents
-    /// How long an ending job waits for others to take what it sent.
+    /// The time that an ending job waits for others to take its messages.
     std::chrono::milliseconds patience = Hop::kPatience;
   };
 
@@ -38,7 +38,7 @@ class Job {
   /// Whether the session is that of a rank that has joined and not left.
   [[nodiscard]] bool has(std::uint64_t session) const noexcept { return present_.contains(session); }
   [[nodiscard]] std::size_t ranks() const noexcept { return present_.size(); }
-  /// Ranks have come and gone before the agents were connected: nothing is under way.
+  /// Ranks have joined and left before the agents were connected, so nothing is in flight.
   [[nodiscard]] bool abandoned() const noexcept { return present_.empty() && !connected_; }
 
   // ---- what ranks request
@@ -58,11 +58,11 @@ class Job {
 
   /// One turn. True: there was work.
   bool poll() noexcept;
-  /// All ranks of this node have left, and what they sent has been taken, or was given up. To be destroyed.
+  /// All ranks of this node have left, and their messages have been taken or given up. To be destroyed.
   [[nodiscard]] bool over() const noexcept { return over_; }
   [[nodiscard]] RouterCounts counts() const;
-  /// The last call before destruction if it is over() or abandoned(): other agents, which map the inboxes, see that
-  /// this one has left. What it has counted.
+  /// The last call before destruction if it is over() or abandoned(). Other agents, which map the inboxes, see that
+  /// this one has left. Returns its counts.
   RouterCounts end() noexcept;
 
  private:

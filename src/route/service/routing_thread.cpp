@@ -30,7 +30,7 @@ bool RoutingThread::turn() noexcept {
   };
   bool worked = drain_all();
   if (!router.armed()) return progressed || worked;
-  // A second look: if there is nothing more, waiting for the next turn would gain nothing.
+  // Looks a second time. If there is no further message, waiting for the next turn would gain nothing.
   if (!worked || !drain_all()) {
     worked |= router.flush(Flush::kIdle);
     return hop_->progress() || progressed || worked;

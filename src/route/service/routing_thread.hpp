@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread's share of an agent's routing for a job: a hop, and the turns that it takes.
+// One thread's share of an agent's routing for a job: a hop, and its turns.
 #pragma once
 
 #include <atomic>
@@ -19,17 +19,19 @@ class RoutingThread {
   RoutingThread& operator=(const RoutingThread&) = delete;
 
   [[nodiscard]] Hop& hop() noexcept { return *hop_; }
-  /// One turn: forwards what has arrived. True: there was something. For the thread that owns this; not after start().
+  /// One turn: forwards the messages that have arrived. True: there were some. For the thread that owns this. Not after
+  /// start().
   bool turn() noexcept;
   /// Takes turns in a thread of its own, until stop(). `core`: -1: not pinned.
   void start(int core);
   void stop() noexcept;
-  /// Ok, or why the job has failed, as far as this hop has noticed. For the thread that owns this, also after start().
+  /// Ok, or the reason of the job's failure, as far as this hop has noticed. For the thread that owns this, also after
+  /// start().
   [[nodiscard]] JobFailure failure();
-  /// For the thread that owns this, also after start(), when the counts are those of the last snapshot.
+  /// For the thread that owns this, also after start(). Then the counts are those of the last snapshot.
   [[nodiscard]] RouterCounts counts() noexcept;
   /// Puts one message into the lane to its rank. False: there is no room. A message for a lane that is closed or not
-  /// connected is dropped. As turn().
+  /// connected is dropped. Threads: as for turn().
   [[nodiscard]] bool try_put(Rank to, std::uint32_t handler, ByteView message) noexcept;
   [[nodiscard]] bool running() const noexcept { return thread_.joinable(); }
 

@@ -10,7 +10,7 @@
 
 namespace wherry::route::testing {
 
-/// Has an identity, but no worker: nothing that is sent to it goes anywhere.
+/// Has an identity, but no worker, so messages to it go nowhere.
 class SilentPeer final : public session::Client {
  public:
   explicit SilentPeer(Rank rank) : id_(rank + 1), name_("rank " + std::to_string(rank)) {}

@@ -9,7 +9,7 @@ from typing import Any
 from wherry.bypass.bench.schema import KNOWN
 
 FRAMES = 10_000
-"""Of a full run with a NIC of QEMU. With fewer its bars demand nothing."""
+"""Frames of a full run with a NIC of QEMU. With fewer frames its bars have no target."""
 RUNS = 20
 """Random histories of kv behind bypass, at least."""
 
@@ -47,7 +47,7 @@ TARGETS = {
     "guest_frames_wrong": ("<= 0", "frames", ""),
     "kv_behind_bypass": (">= 1", "", ""),
 }
-"""Every bar: what it must be, its unit, what the paper has."""
+"""Every bar: its target, its unit, and the paper's value."""
 
 EXPERIMENT_OF = {
     "rtl_rates": ("rate_64b_10g", "rate_64b_25g", "rate_64b_40g", "rate_64b_100g_of_link",
@@ -68,7 +68,7 @@ EXPERIMENT_OF = {
 
 
 def bar_of(name: str, value: float, *, demanding: bool = True) -> dict[str, Any]:
-    """A figure that is counted, or simulated: the same each time."""
+    """A counted or simulated figure, which is the same each time."""
     target, unit, published = TARGETS[name]
     bar: dict[str, Any] = {"value": value, "min": value, "max": value, "unit": unit}
     if demanding:
@@ -78,8 +78,8 @@ def bar_of(name: str, value: float, *, demanding: bool = True) -> dict[str, Any]
 
 
 def rtl_bars(figures: Mapping[str, float], rates: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Of what bypass_rtl_bench found. A share of line rate at which a frame was lost is none; it is rounded to four
-    digits, for the first and last frame of a measurement are not whole."""
+    """The bars of bypass_rtl_bench. If a frame was lost at a share of line rate, that share does not count. It is
+    rounded to four digits, because the first and last frame of a measurement are not whole."""
     bars = {}
     for name, value in figures.items():
         if name not in TARGETS:
@@ -119,7 +119,7 @@ def model_bars(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, 
 
 
 def resource_bars(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Of the whole core, and of the two blocks that know a NIC's family."""
+    """Bars of the whole core, and of the two blocks that know a NIC's family."""
     by_name = {row["name"]: row for row in rows}
     bars = {}
     if {"bypass_expand", "bypass_decode"} <= set(by_name):
@@ -135,7 +135,8 @@ def resource_bars(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]
 
 
 def qemu_bars(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Of each NIC. They demand something of FRAMES frames and more, whose resets and removals went well."""
+    """The bars of each NIC. They have a target only with at least FRAMES frames and if resets and removals
+    succeeded."""
     bars = {}
     for row in rows:
         name = f"qemu_frames_wrong_{row['nic']}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of `wherry bench bypass` from what the programs wrote: our core in simulation, the paper's as a model, Yosys."""
+"""Rows of `wherry bench bypass` from the programs' output: our core in simulation, the paper's as a model, Yosys."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _lost(row: Mapping[str, Any]) -> int:
 
 
 def rtl_rows(document: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """By experiment. Raises BenchError: it is not what bypass_rtl_bench writes."""
+    """The rows by experiment. Raises BenchError if it is not the output of bypass_rtl_bench."""
     if document.get("schema") != RTL_SCHEMA:
         raise BenchError(f"bypass_rtl_bench wrote schema {document.get('schema')!r}; {RTL_SCHEMA} is expected")
     make = {"rates": _rtl_rate, "latency": _rtl_latency, "curve": _rtl_point, "overload": _rtl_overload}
@@ -106,7 +106,7 @@ def _rtl_cycles(row: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def model_rows(document: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Of host_bypassing_bench, with what the paper has beside them."""
+    """The rows of host_bypassing_bench, with the paper's values beside them."""
     make = {"latency": _latency, "overload": _overload, "tcp": _tcp, "batching": _batching}
     found: dict[str, list[dict[str, Any]]] = {}
     for name in ("latency", "latency_over_time", "rates", "overload", "overload_over_time", "tcp", "batching",
@@ -131,8 +131,8 @@ def _latency(row: Mapping[str, Any]) -> dict[str, Any]:
 def _overload(row: Mapping[str, Any]) -> dict[str, Any]:
     intel = row["topology"] == "intel"
     of = "hb_loss_writeback" if row["writeback"] else "hb_loss_no_writeback"
-    # One loss is the fit's own rate once more: 8.42 Gbit/s of 9.38. The other rests on the NIC's reads under way, which
-    # were chosen after it was seen (docs/nic-model.md).
+    # One loss is only another form of the fitted rate: 8.42 Gbit/s of 9.38. The other depends on the NIC's reads in
+    # flight, which were chosen after the value was seen (docs/design/nic-model.md).
     mark = "fitted" if intel else "predicted"
     return dict(row) | {"published_loss_percent": KNOWN[of]["value"] if intel else 0.0, "mark": mark}
 
@@ -147,7 +147,8 @@ def _tcp(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _batching(row: Mapping[str, Any]) -> dict[str, Any]:
     of = {name: KNOWN[f"hb_t2_b{row['batch']}_{name}"]["value"] for name in ("latency", "std", "out", "in")}
-    # one_fetch was chosen after the latencies of batches were seen (docs/bench-bypass.md, docs/status.md).
+    # one_fetch was chosen after the latencies of batches were seen (docs/reference/bench-bypass.md,
+    # docs/status.md).
     mark = "chosen" if row["reading"] == "one_fetch" and row["batch"] > 1 else "predicted"
     return dict(row) | {
         "published_latency_us": of["latency"], "published_deviation_ns": of["std"], "published_outgoing": of["out"],
@@ -156,7 +157,7 @@ def _batching(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def resource_rows(table: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Those of hdl/resources.json that are bypass's."""
+    """The rows of hdl/resources.json that belong to bypass."""
     return [
         {
             "name": row["name"],
@@ -190,5 +191,5 @@ def guest_row(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def kv_row(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Of kv behind bypass (docs/bench-bypass.md says in which form)."""
+    """Of kv behind bypass (docs/reference/bench-bypass.md says in which form)."""
     return {name: document[name] for name in ("runs", "linearizable", "read_us", "kv_read_us")}

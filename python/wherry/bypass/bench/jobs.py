@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs simulations side by side, no more than there are cores: each is one thread that only computes."""
+"""Runs simulations side by side, at most one for each core, because each is one thread that only computes."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class _Running:
 
 
 def run_jobs(jobs: Sequence[Job], say: Say, cores: int = 0) -> dict[str, Path | BenchError]:
-    """The file of each, or the BenchError that says why there is none. What they say goes to `say`, line by line.
-    Ctrl-C ends all of them before it comes out."""
+    """Returns each job's file, or the BenchError with the reason why there is none. Their output goes to `say`, line by
+    line. Ctrl-C first ends all of them, and is then raised."""
     cores = cores or len(os.sched_getaffinity(0))
     waiting, running = list(jobs), list[_Running]()
     found: dict[str, Path | BenchError] = {}

@@ -21,7 +21,7 @@ QUICK_FRAMES = 200
 
 
 class Collector:
-    """What came of the experiments, for the file."""
+    """The results of the experiments, for the file."""
 
     def __init__(self, say: Say) -> None:
         self.document: dict[str, Any] = BENCHMARK.document({}, 1) | {"not_measured": {}, "not_run": {}}
@@ -37,7 +37,8 @@ class Collector:
             self.failed.append(f"{', '.join(names)}: {why}")
 
     def take(self, names: Sequence[str], file: Path | BenchError, use: Callable[[Any], None]) -> None:
-        """`file`: a program's JSON, or why there is none. What is not as the schema has it leaves nothing behind."""
+        """`file`: a program's JSON, or the reason why there is none. A result that does not match the schema leaves
+        nothing behind."""
         before = {name: dict(self.document[name]) for name in ("bars", "results", "versions")}
         try:
             if isinstance(file, BenchError):
@@ -48,7 +49,8 @@ class Collector:
         except (NotFound, BenchError) as why:
             self.lacking(names, why)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            self.lacking(names, BenchError(f"rows that are not as docs/bench-bypass.md describes them: {error!r}"))
+            fault = f"rows that are not as docs/reference/bench-bypass.md describes them: {error!r}"
+            self.lacking(names, BenchError(fault))
         self.document |= before
 
     def add_rtl(self, said: Any) -> None:
@@ -89,7 +91,8 @@ class Collector:
         self.document["results"]["kv"] = [row]
 
     def close(self) -> None:
-        """Each bar that is not known is named. In the order of the list; constants of models that were not run go."""
+        """Names each unknown bar. Bars are in the order of the list. Constants of models that did not run are
+        removed."""
         known = self.document["bars"]
         self.document["bars"] = {name: known[name] for name in bars.TARGETS if name in known}
         missing = self.document["not_measured"]
@@ -112,10 +115,10 @@ def run(
     kv: Path | None = None,
     progress: Console,
 ) -> BypassBench:
-    """Simulates, writes `json_file`, and returns what it holds.
+    """Simulates, writes `json_file`, and returns its content.
 
-    What this machine lacks the programs for is left out, and `not_measured` says why. Raises BenchError when an
-    experiment failed; the file then has what the others found."""
+    If this machine lacks the programs of an experiment, it is left out, and `not_measured` says why. Raises BenchError
+    if an experiment failed. The file then has the results of the others."""
     wanted = set(only or EXPERIMENTS)
 
     def say(text: str) -> None:
@@ -183,6 +186,6 @@ def _qemu(collector: Collector, quick: bool, directory: Path, say: Say) -> None:
         except NotFound as why:
             collector.lacking([f"qemu {nic}"], why)
             continue
-        # 1: it ran, and something was wrong, which its file tells.
+        # 1: it ran, and something was wrong, as its file says.
         found = run_jobs([Job(f"qemu {nic}", line, file, (0, 1))], say, 1)
         collector.take([f"qemu {nic}"], found[f"qemu {nic}"], collector.add_qemu)

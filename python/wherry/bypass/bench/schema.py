@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `wherry bench bypass --json FILE` writes, as types, and what its bars are made of (docs/bench-bypass.md)."""
+"""The output of `wherry bench bypass --json FILE`, as types, and the sources of its bars
+(docs/reference/bench-bypass.md)."""
 
 from __future__ import annotations
 
@@ -12,9 +13,11 @@ from wherry.bench import Basis, Benchmark, Run, published_text, published_values
 Topology = Literal["switch", "intel", "amd", "host"]
 Way = Literal["in_place", "stream"]
 Reading = Literal["one_fetch", "any_fetches"]
-"""What the model takes for granted of the paper's NIC and core where the paper says nothing (docs/bench-bypass.md)."""
+"""The model's assumptions about the paper's NIC and core where the paper says nothing
+(docs/reference/bench-bypass.md)."""
 Mark = Literal["given", "chosen", "fitted", "predicted", "bound", "simulated", "not modelled"]
-"""Of a figure. fitted: a constant was set so that this figure comes out; predicted: no constant was."""
+"""The mark of a figure. fitted: a constant was set so that this figure comes out; predicted: no constant was set for
+it."""
 Scenario = Literal["software", "both", "receive", "transmit"]
 
 RTL = {"rtl_rates": "rates", "rtl_latency": "latency", "rtl_curves": "curve", "rtl_overload": "overload",
@@ -30,7 +33,7 @@ KNOWN = published_values("bypass")
 
 
 def known_text(identifier: str) -> str:
-    """One of them in words."""
+    """A published value in words."""
     return published_text(KNOWN[identifier])
 
 
@@ -39,7 +42,7 @@ class RtlRate:
     """Our core at line rate, both directions at once: the Verilated RTL beside a model of a NIC."""
 
     name: str
-    """rate_...: a NIC that holds enough descriptors; others: as the name says."""
+    """rate_...: a NIC that holds enough descriptors. Other names explain themselves."""
     mbits: int
     size: int
     """Bytes with FCS up to 1024, without it 300 and 1514."""
@@ -49,19 +52,19 @@ class RtlRate:
     mpps: float
     share_of_line: float
     bound_mpps: float
-    """What the card's link carries of such packets."""
+    """The rate that the card's link carries of such packets."""
     share_of_link: float
     lost: int
     tails_per_packet: float
     bytes_in: float
-    """Of a packet on the card's link, with headers: from the NIC, and to it."""
+    """Bytes of a packet on the card's link, with headers: from the NIC, and to it."""
     bytes_out: float
     flow_control_bytes: float
 
 
 @dataclass(frozen=True, slots=True)
 class RtlCore:
-    """Which core was simulated: bypass_core by its defaults, of which `resources` has the same core."""
+    """The simulated core: bypass_core with its defaults. `resources` has the same core."""
 
     clock_mhz: int
     queue_pairs: int
@@ -69,7 +72,7 @@ class RtlCore:
     """Of 2 KiB: receive descriptors."""
     tx_descriptors: int
     pack_bytes: int
-    """Of the packed transmit buffer."""
+    """Bytes of the packed transmit buffer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ class RtlLatency:
     tails_per_packet: float
     requests_per_packet: float
     published: str
-    """What the paper's core does there."""
+    """The behaviour of the paper's core there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +105,14 @@ class RtlPoint:
 
 @dataclass(frozen=True, slots=True)
 class RtlOverload:
-    """Our core, more offered than goes through."""
+    """Our core with more load than it can pass."""
 
     name: str
     topology: Topology
     way: Way
     limited_by: str
     share_of_limit: float
-    """Of what an ideal core would pass."""
+    """The share of an ideal core's rate."""
     dropped_by_nic: int
     reordered: int
     lost_uncounted: int
@@ -118,7 +121,7 @@ class RtlOverload:
 
 @dataclass(frozen=True, slots=True)
 class RtlCycles:
-    """Our core, a packet at a time; cycles of 4 ns."""
+    """Our core, one packet at a time; cycles of 4 ns."""
 
     path: str
     least: int
@@ -140,7 +143,7 @@ class Latency:
     max_us: float
     published_us: str
     error_percent: float | None
-    """Its size; null: the paper has no number."""
+    """Its size. Null: the paper has no number."""
     mark: Mark
 
 
@@ -165,11 +168,11 @@ class RatePoint:
     topology: Topology
     reading: Reading
     rate_gbps: float
-    """Of frames with FCS, without preamble and gap: line rate is 9.38."""
+    """The rate of frames with FCS, without preamble and gap: line rate is 9.38."""
     latency_us: float
     nic_loss_percent: float
     loss_percent: float
-    """In minus out; near the limit what still waits counts, too."""
+    """In minus out. Near the limit, frames that still wait also count."""
     frames: int
 
 
@@ -181,7 +184,7 @@ class Overload:
     writeback: bool
     frames: int
     loss_percent: float
-    """Of the NIC's packet buffer."""
+    """Loss in the NIC's packet buffer."""
     end_to_end_loss_percent: float
     reordered_percent: float
     requests_per_packet: float
@@ -205,7 +208,7 @@ class OverloadSlice:
 
 @dataclass(frozen=True, slots=True)
 class Tcp:
-    """1514 bytes at line rate: what TCP sends if it never has to slow down (table I)."""
+    """1514 bytes at line rate, as TCP sends if it never has to slow down (table I)."""
 
     topology: Topology
     frames: int
@@ -229,7 +232,7 @@ class Batching:
     latency_us: float
     deviation_ns: float
     outgoing: float
-    """Bytes a packet from the FPGA, without receive descriptors, as the paper counts them."""
+    """Bytes of each packet from the FPGA, without receive descriptors, as the paper counts them."""
     ingoing: float
     packets_per_tail: float
     published_latency_us: float
@@ -257,7 +260,7 @@ class Resources:
 
     name: str
     parameters: str
-    """Those that differ from the block's defaults: "RxRingBits = 8"; nothing: none."""
+    """Parameters that differ from the block's defaults: "RxRingBits = 8". Empty: none."""
     lut: int
     lutram: int
     ff: int
@@ -275,14 +278,14 @@ class Qemu:
     nic: str
     qemu: str
     frames: int
-    """There and back where nothing happens to the NIC."""
+    """Frames there and back in phases without an event at the NIC."""
     wrong: int
     lost: int
     tx_writebacks: int
     messages_per_frame: float
     tails_per_frame: float
     good: bool
-    """After resets, link down and removal traffic was whole again, and all frames are accounted for."""
+    """After resets, link down and removal, traffic was whole again, and all frames are accounted for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +310,7 @@ class KvBehind:
 
 @dataclass(frozen=True, slots=True)
 class BypassResults:
-    """The figures, by experiment; what was not run is empty."""
+    """The figures, by experiment. Experiments that did not run are empty."""
 
     rtl_core: list[RtlCore] = rows("Our core, simulated RTL: its size")
     rtl_rates: list[RtlRate] = rows("Our core, simulated RTL: both directions at line rate")
@@ -338,7 +341,7 @@ class BypassBench(Run):
     not_measured: dict[str, str] = field(default_factory=dict)
     """Experiments that were asked for and could not be run here, and why."""
     not_run: dict[str, str] = field(default_factory=dict)
-    """Bars that this run does not know, and why. None of them is met."""
+    """Bars without a value in this run, and the reasons. These bars are not met."""
 
 
 _USES = [
@@ -390,7 +393,7 @@ def basis_of(bar: str, results: BypassResults) -> Basis:
 
 
 def _size_of(uses: str, results: BypassResults) -> str:
-    """Of the core that the bar is of: that of its own program, or the synthesised one."""
+    """The size of the bar's core: from its own program, or the synthesised one."""
     if uses.startswith("rtl_"):
         return "".join(f"; a core of {one.slots} slots" for one in results.rtl_core[:1])
     if uses.startswith("resources of bypass_core"):

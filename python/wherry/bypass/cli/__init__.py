@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry bypass`: an FPGA card drives a NIC; the host sets up, and can then be stopped."""
+"""`wherry bypass`: an FPGA card drives a NIC. The host sets up both, and can then be stopped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wherry.cli import App, JsonFileOption, OnlyOption, check_experiments, into,
 bypass_app = App(
     no_args_is_help=True,
     help="An FPGA card drives a commodity NIC by itself: rings and frames lie on the card, and the host is not in the "
-    "data path (docs/bypass-host.md)."
+    "data path (docs/guide/bypass-host.md)."
     "\n\n[bold]A first look[/bold]\n\n"
     "  wherry bypass probe         NIC, card, the way between them, and what is in the way\n\n"
     "  wherry bypass probe --move  as root: moves frames from the card through the NIC and back\n\n"
@@ -38,7 +38,9 @@ CardOption = Annotated[
 ]
 JsonOption = Annotated[
     bool,
-    typer.Option("--json", help="One JSON object, for programs, also when the command fails (docs/bypass-host.md)."),
+    typer.Option(
+        "--json", help="One JSON object, for programs, also when the command fails (docs/guide/bypass-host.md)."
+    ),
 ]
 DirectoryOption = Annotated[
     Path, typer.Option("--directory", metavar="DIR", help="Where `up` writes down what it has taken.")
@@ -47,7 +49,8 @@ DIRECTORY = Path("/run/wherry-bypass")
 
 
 def _run(command: str, words: Sequence[str | Path]) -> None:
-    """Runs the host's program, which writes the result; its exit status is ours. Ctrl-C reaches it by itself."""
+    """Runs the host's program, which writes the result. Its exit status is ours. Ctrl-C reaches the program by
+    itself."""
     from wherry.bypass import programs
     from wherry.bypass.answers import failing_answer
 

@@ -132,7 +132,7 @@ def _demonstrate(
 
 
 def _shown(running: Demo, command: list[str], seconds: float | None, silent: bool) -> Iterator[Report]:
-    """The reports, each of them on the screen; the command begins with the first one."""
+    """Yields the reports and shows each on the screen. The command begins with the first one."""
     live: Live | None = None
     before: Report | None = None
     try:
@@ -184,7 +184,7 @@ def _introduce(running: Demo, report: Report, with_command: bool) -> None:
 
 
 def _since(report: Report) -> tuple[int, float]:
-    """Of the host's part: register accesses, and milliseconds of CPU time, since it had set everything up."""
+    """The host's share since the end of its set-up: register accesses, and milliseconds of CPU time."""
     host = report["host"]
     return host["accesses"] - host["setup_accesses"], (host["cpu_ns"] - host["setup_cpu_ns"]) / MS
 

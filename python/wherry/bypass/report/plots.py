@@ -104,7 +104,7 @@ def rtl_latency(rows: Sequence[RtlLatency], published: Published) -> Figure:
 
 
 def rtl_overload(rows: Sequence[RtlOverload], published: Published) -> Figure:
-    """Shares of what goes through at most."""
+    """Shares of the largest possible rate."""
     figure, ((axes,),) = panels(1, 1, 8.5, 1.2 + 0.26 * len(rows))
     names = [f"{row.name}, limited by {row.limited_by}" for row in rows]
     stacked_bars(axes, names, [("passed", [row.share_of_limit for row in rows], COLOURS[0])])
@@ -329,7 +329,7 @@ def resources(rows: Sequence[Resources], published: Published) -> Figure:
 
 
 def qemu(rows: Sequence[Qemu], published: Published) -> Figure:
-    """Frames there and back, and what went wrong."""
+    """Frames there and back, and errors."""
     figure, ((axes,),) = panels(1, 1, 7.5, 1.3 + 0.4 * len(rows))
     stacked_bars(axes, [f"{row.nic}, {row.qemu}" for row in rows], [
         ("right", [float(row.frames - row.wrong - row.lost) for row in rows], COLOURS[2]),

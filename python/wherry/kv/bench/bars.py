@@ -14,7 +14,7 @@ SMALL = 64
 
 
 def exact_bar(value: float, comparison: str, target: float, unit: str, published: str) -> dict[str, Any]:
-    """Of what is counted, and the same each time."""
+    """A bar of a counted value, which is the same in each run."""
     met = value <= target if comparison == "<=" else value >= target
     bar = {"value": value, "min": value, "max": value, "target": f"{comparison} {target:g}", "pass": met, "unit": unit}
     return bar | ({"published": published} if published else {})
@@ -32,8 +32,8 @@ def median_bar(
 
 
 def simulation_bars(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """Those that the rows allow. Times: with the memory that gives the thesis's own pipeline its 376 and 384 ns, values
-    of 1 KiB; the other preset is in the rows."""
+    """The bars that the rows allow. Times use the memory preset that gives the thesis's own pipeline its 376 and 384
+    ns, and values of 1 KiB. The other preset is in the rows."""
     known = BENCHMARK.published
     rows = results.get("rtl_latency", [])
 
@@ -73,13 +73,13 @@ def simulation_bars(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[
     ):
         for row in results.get("line_rate", []):
             if (row["workload"], row["size"]) == (workload, size):
-                # A rate at which frames are lost is none.
+                # A rate at which frames are lost does not count.
                 bars[name] = exact_bar(0.0 if row["lost"] else row["share"], ">=", least, "", published)
     return bars
 
 
 def resource_bars(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Of the whole core (kv_core) where the table has it, else of the sum of its parts."""
+    """The resources of the whole core (kv_core) if the table has it, else the sum of its parts."""
     whole = [row for row in rows if row["name"] == "kv_core"] or list(rows)
     if not whole:
         return {}
@@ -99,8 +99,8 @@ def resource_bars(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]
 
 
 def latency_bars(times_faster: Callable[[str, str], list[float]], prefix: str) -> dict[str, dict[str, Any]]:
-    """Over Redis: "sw" on sockets, or with "xdp" in the names past the kernel. `times_faster(peer, operation)`: in each
-    round."""
+    """Bars of latency over Redis: "sw" on sockets, or past the kernel with "xdp" in the names.
+    `times_faster(peer, operation)`: the ratio in each round."""
     beside = {
         name: f"{BENCHMARK.published_text(f'rep_t5_13_{of}_sw')}: the thesis' software"
         for name, of in (("read", "read"), ("leader_write", "leader_write"))
@@ -117,7 +117,7 @@ def latency_bars(times_faster: Callable[[str, str], list[float]], prefix: str) -
 
 
 def failover_bars(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Nothing is demanded of them."""
+    """These bars have no target."""
     with_mu, without = (BENCHMARK.published_text(f"rep_rw_mu_failover{other}") for other in ("", "_other"))
     mu = f"Mu: {with_mu}; without it {without}"
     bars = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long writes stand still when their leader is killed, and what that time is made of."""
+"""Measures how long writes stop when their leader is killed, and the parts of that time."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ NODES = 3
 READY_S = 20.0
 CONFIRMED_S = 2.0
 TRIES = 2
-"""For each kill: a keeper on a busy machine may have removed the node before."""
+"""Tries for each kill, because a keeper on a busy machine may have removed the node before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Of the keeper: docs/kv.md."""
+    """The keeper's timing: docs/guide/kv.md."""
 
     ping_ms: int
     misses: int
@@ -38,11 +38,12 @@ class Timing:
 
 
 TIMINGS = {"default": Timing(100, 3, 300), "tight": Timing(2, 3, 6)}
-"""What `wherry kv up` writes into its cluster file, and the shortest that processes which share two cores can keep."""
+"""The timing that `wherry kv up` writes into its cluster file, and the shortest that processes sharing two cores can
+keep."""
 
 
 class Cluster:
-    """What `wherry kv up --restart` runs, but started again at once."""
+    """The nodes of `wherry kv up --restart`, but restarted at once."""
 
     def __init__(
         self, stack: ExitStack, directory: Path, timing: Timing, nodes: int = NODES, bucket_bits: int = 10
@@ -61,7 +62,7 @@ class Cluster:
             self.restart(number)
 
     def pid(self, number: int) -> int:
-        """Of a node's process."""
+        """The pid of a node's process."""
         return self._processes.pid(f"node{number}")
 
     def restart(self, number: int) -> None:
@@ -69,7 +70,7 @@ class Cluster:
         self._processes.start(f"node{number}", programs.node(self.cluster.path, number))
 
     def status(self) -> dict[str, Any]:
-        """What the keeper says."""
+        """The keeper's status."""
         return keeper.status(self.cluster)
 
     def until_all_serve(self) -> dict[str, Any]:
@@ -98,8 +99,8 @@ class Outage:
 
 
 def outage_of(said: dict[str, Any], failovers: Sequence[dict[str, Any]], victim: int) -> Outage | None:
-    """From what kv_outage printed, and the keeper's account of removals. None: the keeper had removed the node before
-    it was killed, or has not confirmed."""
+    """The outage by the output of kv_outage and the keeper's record of removals. None: the keeper had removed the node
+    before the kill, or has not confirmed."""
 
     def since(ns: int) -> float:
         return float(ns - said["killed_ns"]) / 1e6
@@ -116,7 +117,7 @@ def outage_of(said: dict[str, Any], failovers: Sequence[dict[str, Any]], victim:
 
 
 def row_of(name: str, timing: Timing, outages: Sequence[Outage]) -> dict[str, Any]:
-    """Of the results' `failover`."""
+    """A row of the results' `failover`."""
     eager = sorted(one.eager for one in outages)
     usual = sorted(one.usual for one in outages)
 

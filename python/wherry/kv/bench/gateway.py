@@ -21,7 +21,7 @@ from wherry.kv.bench.stores import memory_directory
 from wherry.units import counted
 
 NODES = (3, 1)
-"""Of `wherry kv up`'s default, and as many as Redis has."""
+"""Numbers of nodes: the default of `wherry kv up`, and one, as with Redis."""
 CLIENTS = 50
 NAMES = 100_000
 BUCKET_BITS = 17
@@ -40,7 +40,7 @@ def _until_it_listens(port: int, processes: Processes) -> None:
     while not network.listens(port):
         processes.check()
         if time.monotonic() > deadline:
-            raise BenchError(f"gateway: nobody listens at port {port} after {READY_S:g} s")
+            raise BenchError(f"gateway: no process listens at port {port} after {READY_S:g} s")
         time.sleep(0.05)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The RTL's part of `wherry bench kv`: what kv_rtl_bench measured in simulation, and what Yosys says the cores take."""
+"""The RTL part of `wherry bench kv`: times that kv_rtl_bench simulated, and the cores' resources from Yosys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECTIONS = ("rtl_latency", "line_rate")
 
 
 def run_simulation(document: dict[str, Any], wanted: set[str], quick: bool) -> None:
-    """`rtl_latency` and `line_rate`. Raises NotFound: the harness was not built; BenchError: it fails."""
+    """Runs `rtl_latency` and `line_rate`. Raises NotFound if the harness was not built, BenchError if it fails."""
     with BENCHMARK.scratch_directory() as directory:
         file = directory / "rtl.json"
         words = ["--json", str(file), *(["--quick"] if quick else [])]
@@ -36,7 +36,8 @@ def run_simulation(document: dict[str, Any], wanted: set[str], quick: bool) -> N
     try:
         document["bars"] |= simulation_bars(rows)
     except (KeyError, TypeError, AttributeError) as error:
-        raise BenchError(f"{program} wrote rows that docs/bench-json.md does not describe: {error!r}") from None
+        fault = f"{program} wrote rows that docs/reference/bench-json.md does not describe: {error!r}"
+        raise BenchError(fault) from None
     document["results"] |= rows
 
 
@@ -60,7 +61,7 @@ def read_resources(file: Path) -> list[dict[str, Any]]:
 
 
 def run_resources(document: dict[str, Any], say: Say) -> None:
-    """`resources`, of the committed table. Raises BenchError; NotFound: this is no checkout."""
+    """`resources`, of the committed table. Raises BenchError; NotFound if this is not a checkout."""
     rows = read_resources(resource_table())
     document["bars"] |= resource_bars(rows)
     document["results"]["resources"] = rows

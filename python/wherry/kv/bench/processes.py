@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes of one measurement: each with its output in a file, so that what killed it can be told."""
+"""The processes of one measurement. The output of each goes to a file, which explains its death."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from wherry.system import how_it_ended as how_it_ended
 
 
 class Processes:
-    """By role, as "leader". They run until close()."""
+    """Processes by role, such as "leader". They run until close()."""
 
     def __init__(self, name: str, directory: Path) -> None:
-        """`name`: whose they are, for messages. `directory`: for the output, <name>-<role>.log."""
+        """`name`: the measurement, for messages. `directory`: for the output, <name>-<role>.log."""
         self._name, self._directory = name, directory
         self._running: dict[str, Process] = {}
 
@@ -28,7 +28,7 @@ class Processes:
         cores: frozenset[int] | None = None,
         enter: Callable[[], None] | None = None,
     ) -> None:
-        """In the place of the role's process before, which is ended. `enter`: what it does first. Raises Error."""
+        """Starts a process for the role, and ends the one before. `enter`: a command that runs first. Raises Error."""
         if role in self._running:
             self._running.pop(role).close()
         with self.log(role).open("ab") as output:
@@ -38,7 +38,7 @@ class Processes:
             )  # fmt: skip
 
     def log(self, role: str) -> Path:
-        """What it printed."""
+        """The output of the role's process."""
         return self._directory / f"{self._name}-{role}.log"
 
     def pid(self, role: str) -> int:
@@ -59,12 +59,12 @@ class Processes:
             os.sched_setaffinity(int(thread.name), cores)
 
     def send(self, number: signal.Signals, *roles: str) -> None:
-        """To each of them."""
+        """Sends a signal to each of the roles' processes."""
         for role in roles:
             self._running[role].signal(number)
 
     def swap(self, one: str, other: str) -> None:
-        """Each has the other's role from now on."""
+        """From now on each has the other's role."""
         self._running[one], self._running[other] = self._running[other], self._running[one]
 
     def close(self) -> None:

@@ -16,10 +16,10 @@ KILLS, QUICK_KILLS = 50, 3
 
 
 def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), progress: Console) -> KvBench:
-    """Measures, writes `json_file`, and returns what it holds.
+    """Measures, writes `json_file`, and returns its content.
 
-    What this machine lacks the programs or the rights for is left out, and `not_measured` says why. Raises BenchError
-    when an experiment failed; the file then has what the others found."""
+    Experiments are left out if the machine lacks their programs or rights, and `not_measured` says why. Raises
+    BenchError if an experiment failed. The file then has the results of the others."""
     wanted = set(only or EXPERIMENTS)
     effort = software.QUICK if quick else software.FULL
     a, b = software.two_cores()

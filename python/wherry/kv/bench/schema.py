@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `wherry bench kv --json FILE` writes, as types, and what its bars are made of (docs/bench-json.md)."""
+"""The output of `wherry bench kv --json FILE`, as types, and the sources of its bars (docs/reference/bench-json.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Path = Literal["sockets", "xdp"]
 Operation = Literal["read", "leader_write"]
 CardOperation = Literal["read", "replica_write", "leader_write"]
 Policy = Literal["store", "accept", "none"]
-"""When a card acknowledges a write; reads have none."""
+"""When a card acknowledges a write. Reads have no policy."""
 
 EXPERIMENTS = ("rtl_latency", "line_rate", "resources", "software", "throughput", "software_xdp", "failover", "gateway")
 """What `--only` takes. `software_xdp` has its rows in the results' `software`."""
@@ -35,7 +35,7 @@ class RtlLatency:
     """A constant of the paper's, both ways."""
     replication_rx_ns: float
     replication_tx_ns: float
-    """Of parser, engine, deparser, arbiter. A leader's write: its first pass, and the one of the acknowledgement."""
+    """The time of parser, engine, deparser and arbiter. A leader's write: the first pass, and the acknowledgement's."""
     memory_ns: float
     total_ns: float
 
@@ -49,7 +49,7 @@ class LineRate:
     size: int
     per_second: float
     limit_per_second: float
-    """What Ethernet allows: the fuller of the two directions."""
+    """The Ethernet limit of the fuller direction."""
     share: float
     lost: int
 
@@ -72,7 +72,7 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class SoftwareLatency:
-    """One operation at a time, of two nodes: a leader and a follower."""
+    """One operation at a time, on two nodes: a leader and a follower."""
 
     system: System
     network: Network
@@ -85,7 +85,7 @@ class SoftwareLatency:
     p50_max_us: float
     p99_us: float
     placement: str
-    """Which cores leader, follower and client had, and what the client did while it waited."""
+    """The cores of leader, follower and client, and the client's way of waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Failover:
     kills: int
     p50_ms: float
     p99_ms: float
-    """With a client as it is by default."""
+    """With a client at its defaults."""
     eager_p50_ms: float
     eager_p99_ms: float
     eager_min_ms: float
@@ -122,12 +122,12 @@ class Failover:
     detection_ms: float
     """Medians of the parts: until the keeper publishes an epoch without it (pings missed, and its lease over) ..."""
     control_ms: float
-    """... until all who are left have entered it ..."""
+    """... until all remaining members have entered it ..."""
     leftovers_ms: float
-    """... until the client that asks each millisecond is told that its write is done: what the dead leader left is
-    finished, and then that client's next try ..."""
+    """... until the client that asks each millisecond is told that its write is done: the dead leader's leftovers are
+    finished, and then that client tries again ..."""
     backoff_ms: float
-    """... until the other client is told so."""
+    """... until the other client is told that its write is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class GatewayRate:
 
 @dataclass(frozen=True, slots=True)
 class KvResults:
-    """The measurements, by experiment; what was not run is empty. A `size` is bytes of a value."""
+    """The measurements, by experiment; empty for experiments that did not run. A `size` is bytes of a value."""
 
     rtl_latency: list[RtlLatency] = rows("The RTL core, idle, one operation (tables 5.7 to 5.9)")
     line_rate: list[LineRate] = rows("The RTL core at 100 Gbit/s")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our software nodes beside Redis and etcd: latencies, and what one node on one core does in a second, in turns."""
+"""Our software nodes beside Redis and etcd, in turns: latencies, and the throughput of one node on one core."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Effort:
 
     rounds: int
     seconds: float
-    """Of one measurement."""
+    """The duration of one measurement."""
     trial_seconds: float
-    """Of those that find each peer's best placement."""
+    """The duration of a measurement that finds a peer's best placement."""
 
 
 FULL = Effort(rounds=7, seconds=0.5, trial_seconds=0.3)
@@ -45,7 +45,7 @@ class Measurement:
 
 
 def two_cores() -> tuple[int, int]:
-    """Of this process'. Raises BenchError when there is one."""
+    """Two cores of this process. Raises BenchError if it has only one."""
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
         raise BenchError("two cores are needed: one for the node, one for its client")
@@ -53,7 +53,7 @@ def two_cores() -> tuple[int, int]:
 
 
 class Contest:
-    """Stores that take turns, and what came out of all rounds."""
+    """Stores that take turns, and the results of all rounds."""
 
     def __init__(self, stores: Sequence[Store], effort: Effort, say: Say) -> None:
         self._stores, self._effort, self._say = stores, effort, say
@@ -62,7 +62,7 @@ class Contest:
         self._places: dict[tuple[str, str], Placement] = {}
 
     def choose_places(self) -> None:
-        """Ours has a placement by design. Each peer gets, by operation, the fastest of those that there are."""
+        """Ours has a placement by design. Each peer gets, for each operation, its fastest placement."""
         one, two = frozenset({self._a}), frozenset({self._b})
         for store in self._stores:
             for operation in OPERATIONS:
@@ -92,8 +92,8 @@ class Contest:
                         self._measure(store, operation, size, 1, self._places[store.name, operation])
 
     def rates(self) -> None:
-        """Many in flight: the leader has one core to itself, the client the other one, for all stores alike. It spins
-        but for a write, when the follower needs its core."""
+        """Many operations in flight. For all stores the leader has one core to itself, and the client has the other
+        one. The client spins, except during a write, when the follower needs its core."""
         one, two = frozenset({self._a}), frozenset({self._b})
         for _ in range(self._effort.rounds):
             for store in self._stores:
@@ -117,7 +117,7 @@ class Contest:
         return self._found[system, operation, size, depth]
 
     def latency_rows(self, network: str, path: str) -> list[dict[str, Any]]:
-        """Of the results' `software`. `path` is ours: peers use sockets."""
+        """Rows of the results' `software`. `path` is the path of our nodes. Peers use sockets."""
         rows = []
         for (system, operation, size, depth), found in self._found.items():
             if depth != 1:
@@ -138,7 +138,7 @@ class Contest:
         return rows
 
     def rate_rows(self) -> list[dict[str, Any]]:
-        """Of the results' `throughput`."""
+        """Rows of the results' `throughput`."""
         rows = []
         for (system, operation, size, depth), found in self._found.items():
             if depth == 1:
@@ -161,7 +161,7 @@ class Contest:
         return min(by_size, key=statistics.median)
 
     def rate_ratio(self, peer: str) -> list[float]:
-        """Reads a second over the peer's, round by round, of the depth at which the peer does most."""
+        """Reads a second over the peer's, round by round, at the depth at which the peer is fastest."""
 
         def rate(depth: int) -> float:
             return statistics.median(one.per_second for one in self.of(peer, "read", SIZES[0], depth))
@@ -172,7 +172,7 @@ class Contest:
 
 
 def run(document: dict[str, Any], wanted: set[str], effort: Effort, say: Say) -> None:
-    """`software` and `throughput` into the document. Raises BenchError; NotFound: a peer is not installed."""
+    """Puts `software` and `throughput` into the document. Raises BenchError; NotFound if a peer is not installed."""
     with ExitStack() as stack:
         directory = stack.enter_context(memory_directory())
         stores: list[Store] = []

@@ -26,7 +26,7 @@ KEYS = 1000
 READY_S = 20.0
 TRY_S = 60
 MOST_S = 2.0
-"""Of one measurement, when a shorter one saw nothing end."""
+"""The longest measurement. It is used if a shorter one saw no operation end."""
 VERBS = {"read": "read", "leader_write": "write"}
 """Operations as the clients call them."""
 
@@ -35,7 +35,7 @@ Enter = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where the three run, and how the client waits."""
+    """The cores of the three processes, and the client's way of waiting."""
 
     leader: frozenset[int]
     follower: frozenset[int]
@@ -57,7 +57,7 @@ def placements(a: int, b: int) -> list[Placement]:
 
 @contextmanager
 def memory_directory() -> Iterator[Path]:
-    """In memory, where there is such a place: stores that write files are not measured by the disk."""
+    """A directory in memory, if the machine has one, so that the disk does not slow down stores that write files."""
     base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with BENCHMARK.scratch_directory(base) as directory:
         yield directory
@@ -72,7 +72,7 @@ class Store(ABC):
 
     def __init__(self, stack: ExitStack, directory: Path, *, leader_in: Enter | None = None,
                  follower_in: Enter | None = None, client_in: Enter | None = None) -> None:  # fmt: skip
-        """`..._in`: what the process does first, as entering a namespace."""
+        """`..._in`: a command that the process runs first, such as entering a namespace."""
         self._directory = directory
         self._enter = {"leader": leader_in, "follower": follower_in, "client": client_in}
         self._processes = Processes(self.name, directory)
@@ -80,7 +80,7 @@ class Store(ABC):
         self._client_in = client_in
 
     def start_process(self, role: str, command: Sequence[str], cores: frozenset[int] | None = None) -> None:
-        """Its output goes to a file, whose end is told when it dies."""
+        """The output goes to a file. If the process dies, the error quotes the end of that file."""
         self._processes.start(role, command, cores, self._enter[role])
 
     def until(self, ready: Callable[[], bool], what: str) -> None:
@@ -110,19 +110,20 @@ class Store(ABC):
         """Its turn begins."""
 
     def pause(self) -> None:  # noqa: B027
-        """Its turn is over: it leaves the cores to others."""
+        """The store's turn is over, so it leaves the cores to others."""
 
     @abstractmethod
     def command(self, operation: str, size: int, depth: int, seconds: float, idle: str, *, fill: bool) -> list[str]:
-        """Of its client."""
+        """The command line of the store's client."""
 
     def fill(self, size: int, where: Placement) -> None:
         """Every key has a value of that size then."""
         self._load("leader_write", size, 1, 0.02, where, fill=True)
 
     def load(self, operation: str, size: int, depth: int, seconds: float, where: Placement) -> dict[str, Any]:
-        """What the client saw: count, per_second, p50_us, p99_us ... of operations that all went well. It measures for
-        `seconds`, and twice as long each time that nothing ended: on a busy machine an operation may take longer."""
+        """The client's figures: count, per_second, p50_us, p99_us ... of operations that all succeeded. It measures for
+        `seconds`, and twice as long each time that no operation ended, because an operation may take longer on a busy
+        machine."""
         return self._load(operation, size, depth, seconds, where, fill=False)
 
     def _load(
@@ -165,9 +166,9 @@ class Store(ABC):
 
 
 class Wherry(Store):
-    """Two software nodes in mode static; node 0 leads the keys that are used. It spins on a core of its own. On two
-    cores the follower has to share the client's, so that both yield; it stands still (SIGSTOP) while reads are
-    measured, which it has no part in, and both do in others' turns."""
+    """Two software nodes in mode static. Node 0 leads the keys that are used. It spins on its own core. On two cores
+    the follower must share the client's core, so both yield. The follower is stopped (SIGSTOP) while reads are
+    measured, because it has no part in them. Both nodes are stopped in others' turns."""
 
     name = "wherry"
 
@@ -176,7 +177,7 @@ class Wherry(Store):
         self.start_nodes([f"127.0.0.1:{port}" for port in network.loopback_ports(2)])
 
     def start_nodes(self, addresses: Sequence[str]) -> None:
-        """At these host:port. They stand still until their first turn."""
+        """Starts the nodes at these host:port. They are stopped until their first turn."""
         self.version = VERSION
         self.addresses = list(addresses)
         file = self._directory / "cluster.toml"
@@ -184,7 +185,7 @@ class Wherry(Store):
         programs.load()  # raises before anything runs
         for number, role, waits in ((0, "leader", "--spin"), (1, "follower", "--yield")):
             self.start_process(role, programs.node(file, number, waits, *self.node_options()))
-        # They agree with each other first: one that stands still before that agrees to nothing.
+        # They must agree with each other first, because a stopped node agrees to nothing.
         logs = [self._processes.log(role) for role in ("leader", "follower")]
         self.until(lambda: all(": it serves" in log.read_text() for log in logs), "two nodes that serve")
         self.pause()
@@ -198,7 +199,8 @@ class Wherry(Store):
         return []
 
     def cluster_text(self) -> str:
-        """A loss is a loss here: what is sent again because a process waited for its core would be measured twice."""
+        """Messages are not repeated here, because a repetition by a process that waited for its core would be measured
+        twice."""
         lines = ["[cluster]", 'name = "bench"', 'mode = "static"', "bucket_bits = 16", "lanes = 4096", "[timing]"]
         lines += ["retry_cycles = 2500000"]
         for number, address in enumerate(self.addresses):
@@ -214,7 +216,7 @@ class Wherry(Store):
         self._processes.send(signal.SIGSTOP, "leader", "follower")
 
     def command(self, operation: str, size: int, depth: int, seconds: float, idle: str, *, fill: bool) -> list[str]:
-        """kv_load; many reads in flight are kv_peer_load's."""
+        """kv_load, or kv_peer_load for many reads in flight."""
         reads = operation == "read"
         if reads and depth > 1:  # the client library would be the slower one of the two
             words = peer_words(self.name, self.addresses[0], operation, size, depth, seconds, idle, fill)
@@ -233,7 +235,7 @@ class Redis(Store):
     name = "redis"
 
     def start(self, hosts: tuple[str, str] = ("127.0.0.1", "127.0.0.1")) -> None:
-        """`hosts`: of the leader and of the replica."""
+        """`hosts`: the addresses of the leader and of the replica."""
         program = programs.peer("redis-server")
         self.version = (
             subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split("v=")[1].split()[0]
@@ -253,7 +255,7 @@ class Redis(Store):
             if role == "follower":
                 words += ["--replicaof", hosts[0], str(first)]
             self.start_process(role, [program, *words])
-        # WAIT comes back once the replica is there.
+        # WAIT returns once the replica is there.
         probe = [*self.command("leader_write", 64, 1, 0.01, "sleep", fill=False)]
         self.until(lambda: self._answers(probe), "a write on leader and replica")
 
@@ -289,7 +291,7 @@ class Etcd(Store):
             words = ["--name", f"m{n}", "--data-dir", str(self._directory / f"m{n}"), "--initial-cluster", members]
             words += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--logger", "zap"]
             words += ["--listen-client-urls", client, "--advertise-client-urls", client, "--log-level", "error"]
-            # Its default, 1 s, is the least at which a leader that others keep from the cores is replaced.
+            # At its default, 1 s, a leader that lacks CPU time is replaced too early.
             words += ["--election-timeout", "5000"]
             self.start_process(role, [program, *words])
         urls = [f"http://127.0.0.1:{port}/v3/maintenance/status" for port in clients]

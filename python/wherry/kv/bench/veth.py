@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes and their client past the kernel (AF_XDP) beside Redis on sockets, both between network namespaces: one for the
-leader, one for the follower, one for the client, each cabled to both others with veth pairs, without a switch."""
+"""Nodes and their client past the kernel (AF_XDP) beside Redis on sockets, both between network namespaces. Leader,
+follower and client have one each, and veth pairs connect each two of them, without a switch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wherry.system import Mesh
 
 
 class XdpWherry(Wherry):
-    """On AF_XDP, at both interfaces of each."""
+    """Nodes on AF_XDP, at both interfaces of each."""
 
     def __init__(self, stack: ExitStack, directory: Path, network: Mesh) -> None:
         leader, follower, client = (namespace.enter for namespace in network.namespaces)
@@ -26,20 +26,20 @@ class XdpWherry(Wherry):
         self._network = network
 
     def start(self) -> None:
-        """At the addresses of the first two namespaces."""
+        """Starts the nodes at the addresses of the first two namespaces."""
         self.start_nodes([f"{address}:{PORT}" for address in self._network.addresses[:2]])
 
     def cluster_text(self) -> str:
         """With the interfaces of each node, and the client's address."""
         text = super().cluster_text()
-        # Cables are subnets of one address each: nothing says that the client is near.
+        # Cables are subnets of one address each, so the node cannot know that the client is near.
         text = text.replace("[cluster]", f'[cluster]\nclients = ["{self._network.addresses[2]}"]', 1)
         for number, address in enumerate(self.addresses):
             text = text.replace(f'"{address}"', f'"{address}"\nxdp = "{self._interfaces(number)}"')
         return text
 
     def node_options(self) -> list[str]:
-        """As the kernel does it for Redis: over a veth pair it computes no checksum."""
+        """Without UDP checksums, because over a veth pair the kernel computes none for Redis either."""
         return ["--no-udp-checksum"]
 
     def client_options(self) -> list[str]:
@@ -58,7 +58,8 @@ def run(document: dict[str, Any], effort: Effort, say: Say) -> None:
         directory = stack.enter_context(memory_directory())
         for name in (XdpWherry.name, Redis.name):
             (directory / name).mkdir()
-        # Each its own, of one kind: programs at an interface, which nodes on AF_XDP put there, would slow TCP down.
+        # Each store has its own namespaces, because programs at an interface, which nodes on AF_XDP put there, would
+        # slow TCP down.
         ours = XdpWherry(stack, directory / XdpWherry.name, stack.enter_context(Mesh(3)))
         ours.start()
         network = stack.enter_context(Mesh(3))

@@ -8,28 +8,30 @@ from typing import Annotated
 import typer
 
 from wherry.cli import App, JsonFileOption, OnlyOption, check_experiments, into, note, progress, show_bench
-from wherry.kv.cli import clusters, keys, load, nodes, resp, snapshot, up
+from wherry.kv.cli import clusters, keys, load, metrics, nodes, resp, snapshot, up
 from wherry.kv.cli.top import cluster_top as cluster_top
 
 kv_app = App(
     no_args_is_help=True,
-    help="A replicated key-value store: every key linearizable, what was acknowledged on every live node (docs/kv.md)."
+    help="A replicated key-value store. Every key is linearizable; every live node has each acknowledged write "
+    "(docs/guide/kv.md)."
     "\n\n[bold]A first look[/bold]\n\n"
     "  wherry kv up --detach                  three nodes and a keeper on this machine\n\n"
     "  wherry kv put greeting hello           prints the version\n\n"
     "  wherry kv get greeting\n\n"
     "  wherry kv put greeting bye --if-version 1\n\n"
-    "  wherry kv nodes                        who serves, leads, and holds a lease until when\n\n"
+    "  wherry kv nodes                        which nodes serve and lead, and when their leases end\n\n"
     "  wherry kv list                         the clusters that you run\n\n"
     "  wherry kv dump all.kv                  every key into a file, while others write\n\n"
     "  wherry kv load all.kv                  and back, into this or another cluster\n\n"
     "  wherry kv resp                         redis-cli and Redis' client libraries work\n\n"
+    "  wherry kv metrics                      what the keeper knows of the nodes, for Prometheus\n\n"
     "  wherry kv bench --seconds 3            throughput and latency\n\n"
     "  wherry kv down\n\n"
     "[bold]Keys[/bold] are numbers of 64 bits: 42, 0x2a, or a text of up to 8 bytes, which stands for the number that "
     "its bytes make (greeting is 0x6772656574696e67). Values are up to 1024 bytes.\n\n"
     "[bold]Exit status[/bold] of get, put, delete: 0 done, 1 no such key or another version, 3 not known whether it "
-    "happened, 4 nobody answered and nothing was changed, 74 the result could not be written.",
+    "happened, 4 no node answered and nothing was changed, 74 the result could not be written.",
 )
 
 
@@ -39,8 +41,8 @@ def bench(
     only: OnlyOption = None,
 ) -> None:
     """The replicated key-value store: the RTL core in simulation beside paper 003's tables, its resources, our software
-    nodes in turns with Redis (WAIT 1) and etcd, and what a killed leader costs. What cannot be measured here is left
-    out, and said. A bar that is missed is a result: the exit status is 0.
+    nodes in turns with Redis (WAIT 1) and etcd, and what a killed leader costs. Figures that cannot be measured here
+    are left out, and the output says so. A bar that is missed is a result: the exit status is 0.
 
     Examples:
 
@@ -74,6 +76,7 @@ def add_to(app: App, benches: App) -> None:
     kv_app.command("dump")(snapshot.dump)
     kv_app.command("load")(snapshot.load)
     kv_app.command("resp")(resp.resp)
+    kv_app.command("metrics")(metrics.metrics)
     kv_app.command("bench")(load.load)
     app.add_typer(kv_app, name="kv")
     benches.command("kv")(bench)

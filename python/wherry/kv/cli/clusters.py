@@ -29,7 +29,7 @@ def list_clusters(as_json: JsonOption = False) -> None:
     for up in running.all_ups():
         try:
             cluster = cluster_file.load(up.cluster)
-        except (Error, OSError) as error:  # it runs, whatever became of its file
+        except (Error, OSError) as error:  # it runs, even if its file is gone
             name, keeper = "-", str(error)
         else:
             name, keeper = cluster.name, cluster.keeper

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands of `wherry kv` share: options, exit statuses, the console."""
+"""The common part of the commands of `wherry kv`: options, exit statuses, the console."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wherry.cli import whole_number as whole_number
 from wherry.kv.generated.frame import MAX_LANES
 
 NO, UNKNOWN, UNAVAILABLE = 1, 3, 4
-"""Exit statuses of get, put and delete: no such key or another version; may have happened; nobody answered."""
+"""Exit statuses of get, put and delete: no such key or another version; unknown outcome; no answer."""
 
 
 ClusterOption = Annotated[

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _outcomes() -> Iterator[None]:
-    """What became of an operation, as an exit status and a line. Of a wrong command line, too: 1 is an answer."""
+    """Turns the outcome of an operation, or of a wrong command line, into an exit status and a line."""
     try:
         yield
     except InvalidArgument as error:
@@ -86,7 +86,7 @@ def get(
         Path | None, typer.Option("--out", metavar="FILE", help="The value's bytes, exactly; - is standard output.")
     ] = None,
     as_json: JsonOption = False,
-    node: Annotated[int | None, typer.Option(min=0, max=7, help="Ask this node alone.")] = None,
+    node: Annotated[int | None, typer.Option(min=0, max=7, help="Ask only this node.")] = None,
     timeout: TimeoutOption = 5.0,
 ) -> None:
     """Print the value of a key: as text if it is one, else 0x and hexadecimal. The version goes to standard error.
@@ -123,7 +123,7 @@ def get(
 
 
 def _as_text(value: bytes) -> str | None:
-    """None if it is none: control characters would do things to a terminal."""
+    """None if it is not a text, because control characters could damage a terminal."""
     try:
         decoded = value.decode()
     except UnicodeDecodeError:
@@ -143,18 +143,20 @@ def _value_of(word: str, as_hex: bool) -> bytes:
         except ValueError:
             raise InvalidArgument(f"--hex: '{word}' is not hexadecimal") from None
     if word == "-":
-        if sys.stdin is None:  # an empty value would be written, which nobody meant
+        if sys.stdin is None:  # an empty value would be written by mistake
             raise InvalidArgument("VALUE is -, but standard input is closed: give the value, @FILE, or an open input")
         return sys.stdin.buffer.read(1 << 16)
     if word.startswith("@"):
         with Path(word[1:]).expanduser().open("rb") as file:
-            return file.read(1 << 16)  # more than a value can be: the client says so
+            return file.read(1 << 16)  # more than a value can have: the client reports it
     return word.encode(errors="surrogateescape")
 
 
 def put(
     key: KeyArgument,
-    value: Annotated[str, typer.Argument(metavar="VALUE|-|@FILE", help="A text; standard input; a file's bytes.")],
+    value: Annotated[
+        str, typer.Argument(metavar="VALUE|-|@FILE", help="A text; - for standard input; @FILE for a file's bytes.")
+    ],
     cluster: ClusterOption = None,
     if_version: IfVersionOption = None,
     text: TextOption = False,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry kv bench`: the table over what the program kv_load measures."""
+"""`wherry kv bench`: runs the program kv_load, and shows its results as a table."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from wherry.kv.generated.frame import MAX_LANES
 from wherry.units import counted
 
 KEYS_IN_BUCKET = 4
-"""`wherry kv up --help`: 2^bucket_bits buckets of 4 keys. Keys 1, 2, 3 ... fill them evenly: the hash is linear."""
+"""`wherry kv up --help`: 2^bucket_bits buckets of 4 keys. Keys 1, 2, 3 ... fill them evenly, because the hash is
+linear."""
 
 
 class ReadFrom(enum.StrEnum):
-    """Which node is asked first."""
+    """The node to ask first."""
 
     nearest = "nearest"
     round_robin = "round_robin"
@@ -35,21 +36,27 @@ def load(
         Path | None,
         typer.Option("--cluster", metavar="FILE", help="Default: $WHERRY_KV_CLUSTER, or your newest `wherry kv up`."),
     ] = None,
-    seconds: Annotated[float, typer.Option(min=0.01, help="To measure, after 0.3 s of warming up.")] = 3.0,
+    seconds: Annotated[
+        float, typer.Option(min=0.01, help="Duration of the measurement, after 0.3 s of warming up.")
+    ] = 3.0,
     clients: Annotated[int, typer.Option(min=1, max=256, help="Threads, each with a client of its own.")] = 1,
     depth: Annotated[int, typer.Option(min=1, max=1024, help="Operations in flight of each; 1: one at a time.")] = 1,
     reads: Annotated[int, typer.Option(min=0, help="Share of reads.")] = 90,
     writes: Annotated[int, typer.Option(min=0, help="Share of writes.")] = 10,
-    conditional: Annotated[int, typer.Option(min=0, help="Share of writes if the version is that last seen.")] = 0,
-    value_bytes: Annotated[int, typer.Option(min=0, max=1024, help="Of each value.")] = 64,
+    conditional: Annotated[
+        int, typer.Option(min=0, help="Share of conditional writes, with the version last seen.")
+    ] = 0,
+    value_bytes: Annotated[int, typer.Option(min=0, max=1024, help="Bytes of each value.")] = 64,
     keys: Annotated[
         int,
         typer.Option(
-            parser=whole_number, metavar="N", help="How many; all are written first, unless --no-fill. Also as 1e4."
+            parser=whole_number,
+            metavar="N",
+            help="Number of keys; all are written first, unless --no-fill. Also as 1e4.",
         ),
     ] = 10_000,
     zipf: Annotated[float, typer.Option(min=0, max=10, help="Exponent of the keys' distribution; 0: uniform.")] = 0.0,
-    read_from: Annotated[ReadFrom, typer.Option("--from", help="Which node is asked first.")] = ReadFrom.nearest,
+    read_from: Annotated[ReadFrom, typer.Option("--from", help="The node to ask first.")] = ReadFrom.nearest,
     first_lane: Annotated[
         int | None,
         typer.Option(
@@ -73,7 +80,7 @@ def load(
     """Load a cluster and say how many operations a second it did, how long each took, and how they ended.
 
     Overwrites keys 1, 2, 3 ... of the cluster. With --depth 1 it measures latency, with more also throughput. Latency
-    is of those that ended ok, from before the request is sent until its answer was taken.
+    counts successful operations, from before the request is sent until its answer was received.
 
     Examples:
 

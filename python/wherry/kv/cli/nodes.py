@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry kv nodes`: who serves, and until when."""
+"""`wherry kv nodes`: which nodes serve, and the ends of their leases."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def nodes(
     cluster: ClusterOption = None,
     as_json: JsonOption = False,
     remove: Annotated[
-        int | None, typer.Option(metavar="N", min=0, max=7, help="Take node N out, until --admit.")
+        int | None, typer.Option(metavar="N", min=0, max=7, help="Remove node N from the cluster, until --admit.")
     ] = None,
-    admit: Annotated[int | None, typer.Option(metavar="N", min=0, max=7, help="Let node N in again.")] = None,
+    admit: Annotated[int | None, typer.Option(metavar="N", min=0, max=7, help="Admit node N again.")] = None,
     start_over: Annotated[
         bool, typer.Option("--start-over", help="After all nodes that had the data were lost: an empty store.")
     ] = False,
@@ -74,7 +74,7 @@ def nodes(
 
 
 def with_processes(status: dict[str, Any], where: Cluster) -> None:
-    """Adds to each node of the keeper's status its address, its pid (0: not known), and whether it is RTL."""
+    """Adds to each node of the keeper's status its address, its pid (0: unknown), and whether it is RTL."""
     pids, rtl = _started(where)
     for node in status["nodes"]:
         node["address"], node["pid"] = where.nodes[node["node"]], pids.get(node["node"], 0)
@@ -89,7 +89,7 @@ def coloured(state: str) -> str:
 
 
 def _started(cluster: Cluster) -> tuple[dict[int, int], list[int]]:
-    """Pids of the nodes, and those that are simulated RTL, as far as a `wherry kv up` knows."""
+    """Pids of the nodes, and the nodes that are simulated RTL, as far as a `wherry kv up` knows."""
     from wherry.kv import running
 
     try:

@@ -16,7 +16,7 @@ from wherry.kv.generated.frame import MAX_LANES
 def resp(
     cluster: ClusterOption = None,
     listen: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where clients connect; port 0: any, which is said.")
+        str, typer.Option(metavar="HOST:PORT", help="Address for clients. Port 0: any free port, which is printed.")
     ] = "127.0.0.1:6379",
     password_file: Annotated[
         Path | None,
@@ -25,13 +25,13 @@ def resp(
         ),
     ] = None,
     no_password: Annotated[
-        bool, typer.Option("--no-password", help="Listen where other machines reach it, and ask nobody.")
+        bool, typer.Option("--no-password", help="Listen on an address that other machines reach, without a password.")
     ] = False,
     key_by_key: Annotated[
         bool, typer.Option("--key-by-key", help="Allow MGET and MSET. Each key is one step; all together are not.")
     ] = False,
-    clients: Annotated[int, typer.Option(min=1, max=1_000_000, help="Connections at once.")] = 1000,
-    lanes: Annotated[int, typer.Option(min=1, max=1024, help="Writes at once.")] = 64,
+    clients: Annotated[int, typer.Option(min=1, max=1_000_000, help="Most connections at the same time.")] = 1000,
+    lanes: Annotated[int, typer.Option(min=1, max=1024, help="Most writes at the same time.")] = 64,
     first_lane: Annotated[
         int | None,
         typer.Option(
@@ -42,7 +42,7 @@ def resp(
     ] = None,
 ) -> None:
     """Serve redis-cli and Redis' client libraries from a cluster: strings with names, each key linearizable, each write
-    on every live node before it is acknowledged. What Redis can and this store cannot (expiry, lists, transactions) is
+    on every live node before it is acknowledged. Redis features that this store lacks (expiry, lists, transactions) are
     refused by name. Ends with Ctrl-C, once the commands under way are answered; the data stays in the cluster.
 
     On the loopback every user of this machine can connect, unless there is a password.

@@ -26,10 +26,11 @@ INTERRUPTED = 130
 
 
 def _run(command: list[str], cluster: Cluster | None) -> tuple[int, dict[str, Any], str]:
-    """The program to its end, with what it tells meanwhile for people at a terminal: its status, result and reason.
+    """Runs the program to its end, and shows its progress to people at a terminal. Returns its status, result and
+    reason.
 
-    Ctrl-C reaches the program, too, which then ends in order. When this process is killed the program notices that
-    nobody reads it.
+    Ctrl-C also reaches the program, which then ends in order. If this process is killed, the program notices that its
+    pipe has no reader.
     """
     from contextlib import ExitStack
 
@@ -65,7 +66,7 @@ def _run(command: list[str], cluster: Cluster | None) -> tuple[int, dict[str, An
 
 
 def _end(status: int, why: str) -> None:
-    """As the program ended: 130 interrupted, 2 a wrong file or command line, 4 nobody answered, else 1."""
+    """The exit status: 130 if interrupted, 2 for a wrong file or command line, 4 without an answer, else 1."""
     if why:
         note(why)
     if status != 0:
@@ -79,7 +80,7 @@ def dump(
         int | None,
         typer.Option(metavar="N", min=0, max=7, help="Let node N, of this machine, list its keys. Default: any."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing FILE.")] = False,
     as_json: JsonOption = False,
     timeout: PatienceOption = 30.0,
 ) -> None:
@@ -123,9 +124,9 @@ def load(
     file: FileArgument,
     cluster: ClusterOption = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Write keys that are there already, too: their newer values are lost.")
+        bool, typer.Option("--overwrite", help="Also write keys that exist already: their newer values are lost.")
     ] = False,
-    check: Annotated[bool, typer.Option("--check", help="Read FILE, whole, and write nothing.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Read the whole FILE, and write nothing.")] = False,
     as_json: JsonOption = False,
     lane: LaneOption = None,
     timeout: PatienceOption = 30.0,

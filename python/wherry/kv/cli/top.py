@@ -18,11 +18,11 @@ from wherry.units import counted, number_text
 PATIENCE_S = 1.0
 """With a keeper. The page waits for it."""
 COUNTERS = ("frames", "dropped", "retries")
-"""Of a node since it started, which its `boot` names."""
+"""Counters of a node since its start, which its `boot` identifies."""
 
 
 def cluster_top(cluster: Path | None, meter: Meter) -> TopPart:
-    """The cluster of a file; None: the one that commands mean. Raises as running.locate()."""
+    """The cluster of a file. None: the one that commands use by default. Raises the errors of running.locate()."""
     from wherry.kv import keeper, running
 
     where = running.locate(cluster)

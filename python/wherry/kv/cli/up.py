@@ -51,20 +51,22 @@ def up(
     ] = None,
     lease_ms: Annotated[int | None, typer.Option(min=5, help="Of a lease.  [default: pings times misses]")] = None,
     name: Annotated[str | None, typer.Option(help="Of the cluster.  [default: local]")] = None,
-    restart: Annotated[bool, typer.Option("--restart", help="Start again what dies.")] = False,
-    detach: Annotated[bool, typer.Option("--detach", help="In the background; `wherry kv down` ends it.")] = False,
+    restart: Annotated[bool, typer.Option("--restart", help="Restart processes that die.")] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Run in the background; `wherry kv down` ends the cluster.")
+    ] = False,
     xdp: Annotated[
         bool,
         typer.Option(
             "--xdp",
             help="Nodes on AF_XDP, past the kernel, in network namespaces that a switch joins. Takes root; commands "
-            "that talk to the cluster enter it (docs/kv-xdp.md).",
+            "that talk to the cluster enter it (docs/guide/kv-xdp.md).",
         ),
     ] = False,
     rtl: Annotated[
         int,
         typer.Option(
-            metavar="K", min=0, max=8, help="The first K nodes are the hardware's RTL, simulated: slow, and the same."
+            metavar="K", min=0, max=8, help="Make the first K nodes simulated RTL: the same behaviour, much slower."
         ),
     ] = 0,
     tap: Annotated[
@@ -72,15 +74,15 @@ def up(
         typer.Option(
             "--tap",
             help="With --rtl: those are on TAP devices, and everything else to their addresses passes through them. "
-            "Takes root, and network namespaces as --xdp does (docs/kv-sim.md).",
+            "Takes root, and network namespaces as --xdp does (docs/design/kv-sim.md).",
         ),
     ] = False,
 ) -> None:
     """Start a keeper and nodes on this machine, wait until all serve, and stay until Ctrl-C (or, with --detach, not).
 
-    Everything is in the nodes' memory: what ends all of them ends the data. Whatever way this command ends, the
-    processes end with it. One that dies is reported, and started again with --restart: a node then fetches everything
-    from the others before it serves.
+    All data is in the nodes' memory: if all of them end, the data is lost. The processes end with this
+    command, even if it is killed. If one dies, the command reports it, and with --restart starts it again. A restarted
+    node fetches all data from the others before it serves.
 
     Examples:
 
@@ -92,7 +94,7 @@ def up(
 
       wherry kv up --etcd http://127.0.0.1:2379
 
-      wherry kv up --nodes 3 --rtl 1              # docs/kv-sim.md
+      wherry kv up --nodes 3 --rtl 1              # docs/design/kv-sim.md
 
       wherry kv up --rtl 1 --tap --detach && wherry kv exec ping -c 1 10.89.0.1
 
@@ -164,7 +166,7 @@ def down(
     cluster: ClusterOption = None,
     directory: Annotated[
         Path | None,
-        typer.Option("--dir", metavar="DIR", help="As that of `up`: the same as --cluster DIR/cluster.toml."),
+        typer.Option("--dir", metavar="DIR", help="The directory of `up`: the same as --cluster DIR/cluster.toml."),
     ] = None,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for it to go.")] = 10.0,
 ) -> None:

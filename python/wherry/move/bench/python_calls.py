@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one offload call costs in Python: each column named each time, and bound once."""
+"""Measures the cost of an offload call in Python, with columns named in each call, and bound once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wherry.move.ticket import Ticket
 COLUMNS = (1, 4, 16)
 ROWS = 8192  # 64 KiB a column
 SWEEP_BYTES = 64 << 20
-"""What a time step goes through between two cold calls: more than the caches of one core hold."""
+"""The bytes that a time step touches between two cold calls, more than the caches of one core hold."""
 TARGETS = {"warm": 5.0, "cold": 60.0}
 """Microseconds, for bound steps of 16 columns."""
 
@@ -77,7 +77,7 @@ def _calls(session: Session, columns: int, rounds: int, bars: dict[str, Any]) ->
 
 
 def _times(call: Callable[[], Ticket], count: int, sweep: np.ndarray[Any, Any] | None) -> list[float]:
-    """Microseconds of `count` calls, one in flight at a time; `sweep`: gone through before each."""
+    """Microseconds of `count` calls, with one in flight at a time. `sweep`: memory that is swept before each."""
     times = []
     for _ in range(count):
         if sweep is not None:

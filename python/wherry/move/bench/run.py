@@ -7,17 +7,20 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from wherry.move.bench.python_calls import measure
-from wherry.move.bench.schema import BENCHMARK, PYTHON, MoveBench
+from wherry.move.bench import python_calls, readers
+from wherry.move.bench.schema import BENCHMARK, PYTHON, READERS, MoveBench
+
+_HERE = {PYTHON: python_calls.measure, READERS: readers.measure}
+"""The experiments of this process."""
 
 
 def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = ()) -> MoveBench:
-    """Runs bench_move, whose progress goes to standard error, and measures Python's calls in this process. Returns the
+    """Runs bench_move, whose progress goes to standard error, and the experiments of this process. Returns the
     validated results.
 
-    Raises NotFound when it was not built; BenchError when it fails or writes what it should not.
+    Raises NotFound if it was not built; BenchError if it fails or writes invalid results.
     """
-    native = [name for name in only if name != PYTHON]
+    native = [name for name in only if name not in _HERE]
     if only and not native:
         cores = sorted(os.sched_getaffinity(0))
         document = BENCHMARK.document({"application": cores[0], "agent": cores[-1]}, 5 if quick else 11)
@@ -26,7 +29,8 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = ()) -> Mo
         BENCHMARK.run_program("bench_move", json_file, quick=quick, more=more)
         document = BENCHMARK.read(json_file)
         BENCHMARK.parse(document, json_file)
-    if not only or PYTHON in only:
-        measure(document, quick=quick)
-        BENCHMARK.write(json_file, document)
+    for name, measure in _HERE.items():
+        if not only or name in only:
+            measure(document, quick=quick)
+            BENCHMARK.write(json_file, document)
     return BENCHMARK.parse(document, json_file)

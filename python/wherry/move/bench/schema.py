@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `wherry bench move --json FILE` writes, as types, and what its bars are made of (docs/bench-json.md)."""
+"""The output of `wherry bench move --json FILE`, as types, and the sources of its bars
+(docs/reference/bench-json.md)."""
 
 from __future__ import annotations
 
@@ -9,15 +10,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wherry.bench import Basis, Benchmark, Run, rows
+from wherry.units import number_text
 
 Allocator = Literal["malloc", "memalign"]
 Api = Literal["cpp", "c_abi"]
 Approach = Literal["host_serialization", "smartnic_serialization", "idp_ipc", "idp_page_aligned_ipc", "idp_c_abi"]
 """The five approaches of paper 004, section V-G."""
 
-PYTHON = "python"
-EXPERIMENTS = ("initiate", "bandwidth", "mapped", "buffers", "conversion", "approaches", "flight", PYTHON)
-"""What `--only` takes. `flight` fills two sections of the results."""
+PYTHON, READERS = "python", "readers"
+"""Experiments that run in this process. bench_move runs the others."""
+EXPERIMENTS = ("initiate", "bandwidth", "mapped", "buffers", "conversion", "approaches", "flight", PYTHON, READERS)
+"""The names that `--only` takes. `flight` fills two sections of the results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +30,12 @@ class Initiate:
     columns: int
     size: int
     p50_us: float
-    """In the steady state: small offloads of the same columns went ahead, the caches are warm."""
+    """The median in the steady state: after small offloads of the same columns, with warm caches."""
     min_us: float
     max_us: float
     p99_us: float
     after_wait_p50_us: float
-    """Of a call right after the wait for a transfer of `size`: the caches have gone cold."""
+    """The median of a call directly after the wait for a transfer of `size`, with cold caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +94,9 @@ class ApproachRow:
     size: int
     host_us: float
     gbps: float
-    """Of a source that is in no cache as modified: the same state for all approaches."""
+    """The rate from a source without modified cache lines: the same state for all approaches."""
     fresh_gbps: float
-    """Of a source that the host has just written (or serialised): its lines are in the other core's caches."""
+    """The rate from a source that the host has just written or serialised: its lines are in the other core's caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,17 +119,36 @@ class PythonCall:
     columns: int
     size: int
     call: Literal["offload", "bind"]
-    """`offload`: the arrays are named each time; `bind`: they were bound once."""
+    """`offload`: the arrays are named each time. `bind`: they were bound once."""
     warm_us: float
     """Right after calls of the same kind."""
     cold_us: float
-    """After a sweep through 64 MiB, as of a time step."""
+    """After a sweep through 64 MiB, like that of a time step."""
+
+
+Reader = Literal["none", "plain", "lz4"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderLoad:
+    """Host time of one frame while a Flight reader follows the stream on the agent's core."""
+
+    reader: Reader
+    """`lz4`: the agent compresses each frame for it."""
+    size: int
+    call_us: float
+    wait_us: float
+    """From the end of the host's own work to the ready ticket."""
+    step_us: float
+    """The whole time step: call, work and wait."""
+    read_percent: float
+    """Frames that the reader got, in percent of the posted ones. The others were evicted before it reached them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The measurements, by experiment; what --only left out is empty. Sizes are bytes of data in one offload, all
-    columns."""
+    """The measurements, by experiment. Experiments that --only left out are empty. Sizes are bytes of data in one
+    offload, all columns."""
 
     initiate: list[Initiate] = rows("Host time of one offload call (figure 2)")
     bandwidth: list[Bandwidth] = rows("Move against a raw get, heap memory (figure 3)")
@@ -138,6 +160,7 @@ class Results:
     """One column."""
     flight_16_columns: list[FlightRow] = rows("Move against Arrow Flight DoPut, 16 columns")
     python: list[PythonCall] = rows("Host time of one offload call in Python")
+    readers: list[ReaderLoad] = rows("Host time of one frame beside readers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +182,15 @@ def basis_of(bar: str, results: Results) -> Basis:
         state = match[2]
         named = [row for row in results.python if (row.columns, row.call) == (int(match[1]), "offload")]
         beside = "".join(
-            f"{state}_us of offload(), each array named: {getattr(row, state + '_us'):.3g} us" for row in named
+            f"{state}_us of offload(), each array named: {number_text(getattr(row, state + '_us'))} us" for row in named
         )
         return Basis(f"python {state}_us of bound steps: heap memory, one in flight", beside)
+    if match := re.fullmatch(r"(plain|lz4)_reader_host_ratio", bar):
+        steps: dict[str, float] = {row.reader: row.step_us for row in results.readers}
+        beside = (
+            f"step_us: {number_text(steps[match[1]] / steps['none'])}" if {match[1], "none"} <= steps.keys() else ""
+        )
+        return Basis(f"readers call_us + wait_us: {match[1]} over none, round by round", beside)
     if bar == "host_us_size_spread":
         cold = [row.after_wait_p50_us for row in results.initiate if row.columns == 1]
         spread = max(cold) / min(cold) if cold and min(cold) > 0 else None
@@ -173,19 +202,19 @@ def basis_of(bar: str, results: Results) -> Basis:
     if match := re.fullmatch(r"idp_paged_vs_host_(\d+)col_(\d+[km])", bar):
         rows = [row for row in results.approaches if (row.columns, row.size) == (int(match[1]), _size(match[2]))]
         ratio = _fresh_ratio(rows)
-        beside = "" if ratio is None else f"fresh_gbps (source just written): {ratio:.3g}"
+        beside = "" if ratio is None else f"fresh_gbps (source just written): {number_text(ratio)}"
         return Basis("approaches gbps: source in no cache as modified, initiation not counted", beside)
     if re.fullmatch(r"host_time_saved_\d+[km]", bar):
         return Basis("approaches host_us, 16 columns: caches as the application's computing left them")
     if match := re.fullmatch(r"flight_(throughput|host_cpu)_ratio_(\d+[km])", bar):
         figure = "throughput_ratio" if match[1] == "throughput" else "cpu_ratio"
         wide = _flight(results.flight_16_columns, _size(match[2]), figure)
-        return Basis(f"flight {figure}, 1 column", "" if wide is None else f"16 columns: {wide:.3g}")
+        return Basis(f"flight {figure}, 1 column", "" if wide is None else f"16 columns: {number_text(wide)}")
     return Basis("")
 
 
 def _cold(value: float | None, unit: str) -> str:
-    return "" if value is None else f"after_wait_p50_us (cold caches): {value:.3g}{unit}"
+    return "" if value is None else f"after_wait_p50_us (cold caches): {number_text(value)}{unit}"
 
 
 def _size(text: str) -> int:

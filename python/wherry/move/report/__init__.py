@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report's chapters of `wherry bench move`, and of the main job, which demonstrates move."""
+"""The report's chapters of `wherry bench move`, and of the two LAMMPS jobs, which demonstrate move."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from wherry.report import Chapter, Section, Sections, bench_chapter
 
 
 def chapter(document: Any, file: str) -> Chapter:
-    """Of a JSON document of move. Raises BenchError."""
+    """Makes the chapter of a JSON document of move. Raises BenchError."""
     return bench_chapter(MoveBench, document, file, sections_of, _facts)
 
 
-CHAPTERS = {"move": chapter, "lammps_lj": lammps.chapter}
+CHAPTERS = {"move": chapter, "lammps_lj": lammps.chapter, "lammps_fix": lammps.fix_chapter}
 
 
 def _facts(bench: MoveBench) -> dict[str, object]:
@@ -30,7 +30,7 @@ def _facts(bench: MoveBench) -> dict[str, object]:
 
 
 def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Pearson's correlation coefficient; None where it is not defined (fewer than two points, or no variation)."""
+    """Pearson's correlation coefficient. None if it is not defined (fewer than two points, or no variation)."""
     try:
         return statistics.correlation(x, y)
     except statistics.StatisticsError:
@@ -38,7 +38,7 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
 
 
 def buffer_gains(rows: Iterable[Buffers]) -> dict[str, float]:
-    """What figure 4 is about, in percent, as far as the rows allow: peak of page-aligned over other destinations
+    """The subject of figure 4, in percent, as far as the rows allow: peak of page-aligned over other destinations
     ("alignment"), and caching at 1 MiB, page-aligned source ("cache_aligned", "cache_unaligned")."""
     rows = list(rows)
     gains: dict[str, float] = {}
@@ -89,6 +89,14 @@ def sections_of(bench: MoveBench) -> list[Section]:
         "What an offload costs a Python program",
         "Time that the call keeps the host, of arrays that are named each time, and of arrays that were bound once.",
         plots.python_calls,
+    )
+    add(
+        results.readers,
+        "readers",
+        "What readers cost the host",
+        "Host time of one frame: the call, and the wait after the host's own work. Agent and reader share a core; the "
+        "agent compresses each frame for the LZ4 reader. The host should not notice.",
+        plots.readers,
     )
     add(
         results.bandwidth,

@@ -18,6 +18,7 @@ from wherry.move.bench.schema import (
     Initiate,
     Mapped,
     PythonCall,
+    ReaderLoad,
 )
 from wherry.report import (
     COLOURS,
@@ -69,6 +70,21 @@ def python_calls(rows: Sequence[PythonCall], _published: Published) -> Figure:
     plain_axis(axes.yaxis)
     axes.set_xlabel("columns")
     axes.set_ylabel("host time of the call [us]")
+    legend_above(figure, axes, 2)
+    return figure
+
+
+def readers(rows: Sequence[ReaderLoad], _published: Published) -> Figure:
+    """Host time of a frame: the call and the wait, by the reader beside it."""
+    figure, ((axes,),) = panels(1, 1, 7.6, 2.4)
+    names = {"none": "no reader", "plain": "a reader", "lz4": "a reader, LZ4"}
+    places = range(len(rows))
+    calls = [row.call_us for row in rows]
+    axes.barh(places, calls, color=COLOURS[0], label="the call")
+    axes.barh(places, [row.wait_us for row in rows], left=calls, color=COLOURS[1], label="the wait after the work")
+    axes.set_yticks(list(places), [names[row.reader] for row in rows])
+    axes.invert_yaxis()
+    axes.set_xlabel("host time of one frame [us]")
     legend_above(figure, axes, 2)
     return figure
 
@@ -132,7 +148,7 @@ def mapped(rows: Sequence[Mapped], published: Published) -> Figure:
 
 
 def buffers(rows: Sequence[Buffers], published: Published) -> Figure:
-    """Figure 4: allocators and caching; one panel a destination allocator, as in the paper."""
+    """Figure 4: allocators and caching, with one panel for each destination allocator, as in the paper."""
     figure, (pair,) = panels(1, 2, 9.6, 3.6, sharey=True)
     sizes = sorted({row.size for row in rows})
     titles = {"memalign": "(a) destination page-aligned", "malloc": "(b) destination from malloc"}
@@ -165,8 +181,8 @@ _STEP_COLOURS = {"arrays_us": COLOURS[0], "ipc_us": COLOURS[1], "batch_us": COLO
 
 
 def conversion(rows: Sequence[Conversion], published: Published, *, api: str) -> Figure:
-    """Figures 7 (api "cpp") and 8 ("c_abi"): the share of each step in the conversion, by size; one panel a column
-    count."""
+    """Figures 7 (api "cpp") and 8 ("c_abi"): the share of each step in the conversion, by size, with one panel for each
+    column count."""
     rows = [row for row in rows if row.api == api]
     counts = sorted({row.columns for row in rows})
     figure, (grid,) = panels(1, len(counts), min(10.5, 1.4 + 3.1 * len(counts)), 3.5, sharey=True)
@@ -212,7 +228,8 @@ APPROACHES = {
 
 
 def approaches(rows: Sequence[ApproachRow], published: Published) -> Figure:
-    """Figure 11: host time, throughput, and throughput of a source that was just written; one row a column count."""
+    """Figure 11: host time, throughput, and throughput of a source that was just written, with one row for each column
+    count."""
     counts = sorted({row.columns for row in rows})
     figure, grid = panels(len(counts), 3, 12.6, 0.6 + 2.9 * len(counts))
     for (left, middle, right), columns in zip(grid, counts, strict=True):
@@ -244,7 +261,7 @@ def approaches(rows: Sequence[ApproachRow], published: Published) -> Figure:
 
 
 def _paper_throughput(axes: Axes, baseline: Sequence[ApproachRow], published: Published) -> None:
-    """Where page-aligned placement would be if it related to our own host serialization as it did in the paper."""
+    """Draws page-aligned placement at the paper's ratio to host serialization, scaled to our own host serialization."""
     for share, start in (
         ("sdms_idp_vs_host_128k", "sdms_idp_size_threshold_87"),
         ("sdms_idp_vs_host_1m", "sdms_idp_size_threshold_95"),
@@ -263,7 +280,7 @@ def _paper_throughput(axes: Axes, baseline: Sequence[ApproachRow], published: Pu
 
 
 def flight(one: Sequence[FlightRow], sixteen: Sequence[FlightRow], published: Published) -> Figure:
-    """Move against Flight's DoPut: throughput and host CPU, as ratios; one column, and sixteen."""
+    """Move against Flight's DoPut: throughput and host CPU, as ratios, with one column and with sixteen."""
     figure, ((left, right),) = panels(1, 2, 9.6, 3.2)
     for rows, noun, style in ((one, "1 column", "o-"), (sixteen, "16 columns", "s--")):
         chosen = sorted(rows, key=lambda row: row.size)

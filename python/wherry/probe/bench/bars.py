@@ -27,7 +27,7 @@ TARGETS = {
     "profile_route_gain": (">= 1.05", "x"),
     "profile_route_worst_size": (">= 0.97", "x"),
 }
-"""Every bar: what it must be, and its unit."""
+"""Every bar: its target, and its unit."""
 
 EXPERIMENT_OF = {
     "probe_quick_s": "quick",
@@ -54,11 +54,11 @@ EXPERIMENT_OF = {
 
 
 GAIN_OF = {"move": "turn", "route": "throughput"}
-"""What the bar of a service is about. move's settings make turns finer; its throughput must stay what it was."""
+"""The subject of a service's bar. move's settings make turns finer, and its throughput must not change."""
 
 
 def gains_of(rows: Sequence[Gain], service: str) -> dict[str, list[float]]:
-    """The mean over the sizes, and the worst size: value, least, most. Kinds of one size count by their mean."""
+    """The mean over the sizes, and the worst size: value, minimum, maximum. Kinds of one size count by their mean."""
     sizes: dict[int, list[Gain]] = {}
     for row in rows:
         if row.service == service:
@@ -80,7 +80,7 @@ def gains_of(rows: Sequence[Gain], service: str) -> dict[str, list[float]]:
 
 
 def bars_of(results: ProbeResults, without: Sequence[str] | None) -> dict[str, dict[str, Any]]:
-    """Those that are known. `without`: paths without figures; None: no suite was run."""
+    """The known bars. `without`: paths without figures; None: no suite was run."""
     values: dict[str, list[float]] = {}
     for suite in results.suites:
         if suite.suite in ("quick", "full"):

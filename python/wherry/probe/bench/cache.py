@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry bench probe --only cache`: caches and memory under an agent (paper 001, section 6; docs/probe-cache.md).
+"""`wherry bench probe --only cache`: caches and memory under an agent (paper 001, section 6;
+docs/design/probe-cache.md).
 
 bench_probe_cache measures on two cores. route_trace simulates the routing kernel's loads and stores in models of
 caches.
@@ -27,7 +28,7 @@ LAST, FLUSHED = "last level", "flushed"
 
 
 def run_cache(results: ProbeResults, quick: bool, say: Callable[[str], None]) -> dict[str, int]:
-    """Fills the rows, and returns which thread had which core. Raises NotFound: not built; BenchError."""
+    """Fills the rows, and returns the core of each thread. Raises NotFound: not built; BenchError."""
     with BENCHMARK.scratch_directory() as directory:
         measured, simulated = directory / "measured.json", directory / "simulated.json"
         BENCHMARK.run_program("bench_probe_cache", measured, quick=quick, more=[])
@@ -39,7 +40,7 @@ def run_cache(results: ProbeResults, quick: bool, say: Callable[[str], None]) ->
             say(f"  no simulation of this machine: {traffic['absent']}")
         return {name: int(core) for name, core in said["pinning"].items()}
     except (KeyError, TypeError, IndexError, ValueError) as error:
-        raise BenchError(f"rows that docs/probe-cache.md does not describe: {error!r}") from None
+        raise BenchError(f"rows that docs/design/probe-cache.md does not describe: {error!r}") from None
 
 
 def take(results: ProbeResults, said: Mapping[str, Any], traffic: Mapping[str, Any]) -> None:
@@ -51,7 +52,7 @@ def take(results: ProbeResults, said: Mapping[str, Any], traffic: Mapping[str, A
 
 
 def traffic_of(run: Mapping[str, Any]) -> CacheTraffic:
-    """Of a run of route_trace."""
+    """The memory traffic of a run of route_trace."""
     levels, routed = run["levels"], run["routed_bytes"]
 
     def misses(level: int) -> float:
@@ -73,7 +74,7 @@ def traffic_of(run: Mapping[str, Any]) -> CacheTraffic:
 
 
 def touch_of(rows: Sequence[Mapping[str, Any]]) -> list[CacheTouch]:
-    """With the share of misses: counted, or else estimated from the times."""
+    """The rows with the share of misses: counted, or else estimated from the times."""
     times = {row["place"]: row["ns_per_line"] for row in rows}
     found = []
     for row in rows:
@@ -100,13 +101,13 @@ def touch_of(rows: Sequence[Mapping[str, Any]]) -> list[CacheTouch]:
 
 
 def estimated_share(time: float, none: float, every: float) -> float | None:
-    """Of lines that come from memory, if a line takes `none` when no line does and `every` when all do. None: the two
-    do not differ as they should, so that nothing can be said."""
+    """The share of lines that come from memory, if a line takes `none` when no line does and `every` when all do. None:
+    the two times do not differ enough for an estimate."""
     return min(1.0, max(0.0, (time - none) / (every - none))) if every > 1.1 * none else None
 
 
 def cache_bars(results: ProbeResults) -> dict[str, dict[str, Any]]:
-    """Those that the rows allow. Nothing is demanded of them."""
+    """The bars that the rows allow. They have no target."""
     known = BENCHMARK.published
     found: dict[str, dict[str, Any]] = {}
 

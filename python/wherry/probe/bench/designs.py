@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The experiment `designs`: the four FPGA designs of paper 000, simulated by designs_bench (docs/designs.md)."""
+"""The experiment `designs`: the four FPGA designs of paper 000, simulated by designs_bench (docs/design/designs.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wherry.errors import BenchError
 
 SCHEMA = "wherry.designs_bench/1"
 CAP_GBYTES = 9.45
-"""Of one channel beside a MicroBlaze: the middle of what paper 000 has, 9.4 to 9.5 (section 6.3)."""
+"""The rate of one channel beside a MicroBlaze: the middle of paper 000's range, 9.4 to 9.5 (section 6.3)."""
 BRAM_BYTES = 1 << 20
 RUN_BYTES = 8 << 20
 
@@ -26,11 +26,11 @@ TARGETS = {
     "sim_turns_4k_of_one": (">= 0.85", ""),
     "sim_designs_cpu_minutes": ("<= 5", "min"),
 }
-"""Every bar: what it must be, and its unit."""
+"""Every bar: its target, and its unit."""
 
 USES = {
-    "sim_linux_c2h_gbs": "design_linux: the least of c2h with 3 and 4 channels, whole runs, core 100 MHz, controller "
-    "card. Simulated",
+    "sim_linux_c2h_gbs": "design_linux: the least of c2h with 3 and 4 channels in all windows of the recording, whole "
+    "runs, core 100 MHz, controller card. Simulated",
     "sim_linux_c2h_most_gbs": "the same rows, the most. Simulated",
     "sim_xdma_preset_bram_1m": "designs: bram, one channel, 1 MiB, interrupt, preset xdma: the less of h2c and c2h. "
     "Simulated; its call was fitted to these two",
@@ -69,9 +69,9 @@ class DesignTurns:
     turn: int
     streams: int
     memory_gbytes_per_s: float
-    """At the memory's port."""
+    """The rate at the memory's port."""
     engine_gbytes_per_s: float
-    """Through the engine, over a link that is no limit."""
+    """Through the engine, over a link without a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class DesignWay:
     flow: str
     slices: int
     cycles: int
-    """Of 300 MHz, there and back."""
+    """Cycles of 300 MHz, both ways."""
     gbytes_per_s: float
 
 
@@ -95,6 +95,8 @@ class DesignLinux:
     flow: str
     channels: int
     gbytes_per_s: float
+    window: int | None = None
+    """The window of the recording. None if the core is idle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ class DesignFirmware:
 
 @dataclass(frozen=True, slots=True)
 class Designs:
-    """What designs_bench said."""
+    """The results of designs_bench."""
 
     points: list[DesignPoint]
     turns: list[DesignTurns]
@@ -118,11 +120,11 @@ class Designs:
     firmwares: list[DesignFirmware]
     cpu_minutes: float
     traffic: str
-    """What Linux' traffic was made of."""
+    """The source of Linux' traffic."""
 
 
 def read(document: Any) -> Designs:
-    """Of the program's JSON. Raises BenchError."""
+    """Reads the program's JSON. Raises BenchError."""
     try:
         if document["schema"] != SCHEMA or document["simulated"] is not True:
             raise BenchError(f"designs_bench wrote schema {document['schema']!r}; {SCHEMA!r} is expected")
@@ -140,7 +142,7 @@ def read(document: Any) -> Designs:
             document["traffic"],
         )
     except (KeyError, TypeError) as error:
-        raise BenchError(f"designs_bench wrote rows that docs/designs.md does not describe: {error!r}") from None
+        raise BenchError(f"designs_bench wrote rows that docs/design/designs.md does not describe: {error!r}") from None
 
 
 def _without_error(row: dict[str, Any]) -> dict[str, Any]:
@@ -154,14 +156,14 @@ def _point(row: dict[str, Any]) -> DesignPoint:
 
 
 def peak(points: Iterable[DesignPoint], design: str, flow: str, channels: int, size: int = RUN_BYTES) -> float:
-    """GB/s of the paper's set-up: XDMA, interrupts, whole runs unless `size` says otherwise."""
+    """GB/s of the paper's set-up: XDMA, interrupts, and whole runs unless `size` says otherwise."""
     return next(point.gbytes_per_s for point in points
                 if (point.design, point.flow, point.channels, point.size, point.notice, point.preset)
                 == (design, flow, channels, size, "interrupt", "xdma"))  # fmt: skip
 
 
 def cap_cycles(ways: Iterable[DesignWay], flow: str, gbytes: float = CAP_GBYTES) -> float:
-    """Cycles of 300 MHz, there and back, with which one channel has `gbytes`: between two points of the sweep."""
+    """Cycles of 300 MHz, there and back, at which one channel has `gbytes`, between two points of the sweep."""
     found = sorted((way for way in ways if way.flow == flow), key=lambda way: way.cycles)
     for before, after in pairwise(found):
         if before.gbytes_per_s >= gbytes >= after.gbytes_per_s:
@@ -190,7 +192,7 @@ def values_of(found: Designs) -> dict[str, float]:
 
 
 def bars_of(found: Designs) -> dict[str, dict[str, Any]]:
-    """As a benchmark's JSON has them."""
+    """The bars in the form of a benchmark's JSON."""
     bars = {}
     for name, value in values_of(found).items():
         target, unit = TARGETS[name]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The DMA engine's part of `wherry bench probe`: what dma_card_bench found in simulation (docs/dma-card.md)."""
+"""The DMA engine's part of `wherry bench probe`: results of dma_card_bench in simulation (docs/design/dma-card.md)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ DMA_TARGETS = {
     "dma_half_rate_bytes": ("<= 40960", "bytes"),
     "dma_channels_unfair": ("<= 0.02", "of the mean"),
 }
-"""Every bar: what it must be, and its unit."""
+"""Every bar: its target, and its unit."""
 XDMA = {
     "dma_h2c_4k_depth16": "XDMA: 0.6 takes about 1 MiB",
     "dma_half_rate_bytes": "XDMA: about 500 KiB",
 }
-"""What the paper's engine takes, where that says something."""
+"""The paper's engine, where a comparison is useful."""
 
 
 def rows_of(document: Mapping[str, Any]) -> list[DmaRate]:
-    """The rates. Raises BenchError: it is not what dma_card_bench writes."""
+    """The rates. Raises BenchError if it is not the output of dma_card_bench."""
     if document.get("schema") != SCHEMA:
         raise BenchError(f"dma_card_bench wrote schema {document.get('schema')!r}; {SCHEMA} is expected")
     try:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the settings of a path profile gain over the defaults, in move and in route.
+"""The gains of a path profile's settings over the defaults, in move and in route.
 
-The programs take both sets of settings by turns within each round (A B B A), so that a drift of the machine meets both
-alike. A ratio is of one round. Several processes, one after the other, since what pages a process gets matters, too.
+The programs alternate between both sets of settings within each round (A B B A), so that a drift of the machine affects
+both equally. A ratio is of one round. There are several processes, one after the other, since the pages that a process
+gets matter, too.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from wherry.probe.bench.schema import BENCHMARK, Gain, ProfileSetting
 from wherry.probe.lines import Progress
 
 PROCESSES = 7
-"""Of each program."""
+"""The number of processes of each program."""
 USED = {"move": ("move.", "poll."), "route": ("route.",)}
 """Settings of each service, by how their names begin."""
 PROGRAMS: dict[Literal["move", "route"], str] = {"move": "bench_move", "route": "bench_route"}
@@ -28,7 +29,7 @@ KIND = {"move": "memory", "route": "placement"}
 
 @dataclass(frozen=True, slots=True)
 class Gains:
-    """What came of it."""
+    """The results."""
 
     settings: list[ProfileSetting]
     rows: list[Gain]
@@ -49,7 +50,7 @@ def words(settings: Sequence[rules.Setting], service: str) -> list[str]:
 
 
 def rows_of(service: Literal["move", "route"], documents: Sequence[Mapping[str, Any]]) -> list[Gain]:
-    """From what the processes wrote. Raises BenchError."""
+    """Rows from the processes' output. Raises BenchError."""
     by_cell: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for document in documents:
         for row in document["results"]["profile"]:

@@ -35,7 +35,7 @@ from wherry.probe.schema import ProbeRun
 Say = Callable[[str], None]
 SPOILED = ("--bytes", "64", "--bytes", "4096", "--depth", "1", "--rounds", "3", "--seconds", "5", "--spoil")
 PROFILE_S, PROFILE_QUICK_S = 60, 5
-"""How long the profile is measured."""
+"""The duration of the profile's measurement."""
 
 
 def suite_of(name: Literal["quick", "full", "twice", "spoiled"], run: ProbeRun, seconds: float) -> Suite:
@@ -80,13 +80,13 @@ def figures_of(run: ProbeRun) -> list[PathFigures]:
 
 
 def same_of(run: ProbeRun) -> list[Same]:
-    """What a run with --twice makes of itself."""
+    """The comparison of a run with itself, for --twice."""
     found = [one for one in compare_series(run) if one.verdict != "undecided"]
     return [Same(one.path.id, one.a.bytes, one.a.words, one.ratio, one.low, one.high, one.verdict) for one in found]
 
 
 def spoiled_of(run: ProbeRun) -> list[Spoiled]:
-    """Every path that is here: all its cells must be wrong."""
+    """For every present path: all its cells must be wrong."""
     found = []
     for path in run.paths:
         if not path.absent:
@@ -185,7 +185,7 @@ _WORDS = {
 
 
 def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), say: Say) -> ProbeBench:
-    """Measures, writes `json_file`, and returns what it holds. Raises BenchError, NotFound."""
+    """Measures, writes `json_file`, and returns its content. Raises BenchError, NotFound."""
     wanted = [
         name for name in EXPERIMENTS if name in only or (not only and not (quick and name in ("full", "profile")))
     ]
@@ -199,8 +199,8 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), say: 
             say("caches and memory under an agent")
             pinning = run_cache(bench.results, quick, say)
         elif name == "thesis":
-            say("the thesis's shell, simulated")
-            add_thesis(bench.results)
+            say("the thesis's shell, simulated, and under load: half a minute")
+            add_thesis(bench.results, quick=quick)
         elif name == "dma":
             bench.dma()
         elif name == "designs":

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `wherry bench probe --json FILE` writes, as types, and what its bars are made of (docs/probe.md, Benchmark)."""
+"""The output of `wherry bench probe --json FILE`, as types, and the sources of its bars (docs/guide/probe.md,
+Benchmark)."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ class Suite:
 
     suite: Literal["quick", "full", "twice", "spoiled"]
     seconds: float
-    """As the caller waits, the start of programs included."""
+    """The caller's waiting time, the start of programs included."""
     rows: int
     refused: int
     failed: int
@@ -47,7 +48,7 @@ class PathFigures:
     size: int
     depth: int
     shape: str
-    """What else sets it apart: blocking, flushed, ..."""
+    """Further properties: blocking, flushed, ..."""
     p50_ns: float
     least_ns: float
     most_ns: float
@@ -55,7 +56,7 @@ class PathFigures:
     gbytes_per_s: float
     transfers_per_s: float
     cpu_ns: float
-    """User and system, of the measuring thread, for one transfer."""
+    """User and system time of the measuring thread, for one transfer."""
     other_cpu_ns: float
     unsettled: bool
 
@@ -75,7 +76,7 @@ class Same:
 
 @dataclass(frozen=True, slots=True)
 class Spoiled:
-    """A path of whose landed data one byte was flipped."""
+    """A path where one byte of the delivered data was flipped."""
 
     id: str
     cells: int
@@ -96,7 +97,7 @@ class ThesisCell:
 
     id: str
     case: int
-    """1 to 3; 0: Table 5.12, which has none."""
+    """1 to 3. 0: Table 5.12, which belongs to no case."""
     published_ns: float
     simulated_ns: float
     off_percent: float
@@ -127,21 +128,85 @@ class ThesisParameter:
 
 
 @dataclass(frozen=True, slots=True)
+class ThesisLoad:
+    """A path of the shell with many packets in flight. Simulated and predicted, as the thesis has no such figure."""
+
+    scenario: str
+    """"alone", or the paths that run at the same time."""
+    case: int
+    way: str
+    bytes: int
+    share: float
+    """The share of the path's rate alone. 1 and alone: more load than it can take."""
+    offered_gbytes_per_s: float
+    gbytes_per_s: float
+    bound_gbytes_per_s: float
+    """Of the path's slowest stage, by hand."""
+    bound_stage: str
+    saturated: bool
+    """The path delivered less than was offered."""
+    packets: int
+    delivered: int
+    dropped: int
+    """Packets dropped in the packet adapter for lack of room. packets = delivered + dropped."""
+    unloaded_ns: float
+    """The time of one packet alone, with its descriptor."""
+    mean_ns: float
+    """From when a packet is offered. So the next ones."""
+    p50_ns: float
+    p99_ns: float
+    told_ns: float
+    """Mean time until the host knows. 0: the path has no queue of the host."""
+    interrupts: int
+    """Interrupts of all queues of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThesisLoadVariant:
+    """A path with one limit changed. Simulated; predicted."""
+
+    variant: str
+    case: int
+    way: str
+    bytes: int
+    gbytes_per_s: float
+    """The rate with more load than it can take."""
+    usual_gbytes_per_s: float
+    """The same without the change."""
+    half_mean_ns: float
+    """At half of that rate."""
+    half_told_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class ThesisLimit:
+    """A limit of the simulated shell under load. No limit was set to a published result."""
+
+    name: str
+    value: int
+    unit: str
+    mark: Literal["given", "bound"]
+    """given: by a product guide or OpenNIC's source; bound: there is no source, and its possible effect is stated."""
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class CacheAgent:
-    """The routing kernel of an agent on a core of its own, whose messages come from another core. Measured."""
+    """The routing kernel of an agent on its own core, with messages from another core. Measured."""
 
     buffer_bytes: int
-    """Of all communication buffers."""
+    """Bytes of all communication buffers."""
     payload: int
-    """Of a message."""
+    """Bytes of a message."""
     gbytes_per_s: float
     least: float
     most: float
     references_per_line: float | None
-    """The processor's counter of cache references, for 64 bytes routed; none: see `not_counted`. So the next one."""
+    """The processor's counter of cache references, for 64 bytes routed. None: see `not_counted`. The next field has the
+    same form."""
     misses_per_line: float | None
     not_counted: str
-    """Why the machine counts none; empty: it does."""
+    """Why the machine counts none. Empty: it does."""
     samples: list[float]
 
 
@@ -151,7 +216,7 @@ class CacheTraffic:
 
     system: str
     source: str
-    """Of the sizes of its caches."""
+    """The source of the cache sizes."""
     direct: bool
     """Devices write into the last level: direct cache access."""
     buffer_bytes: int
@@ -168,19 +233,20 @@ class CacheTraffic:
 
 @dataclass(frozen=True, slots=True)
 class CacheTouch:
-    """Messages that another core wrote, and each byte of them read. Measured; the share of misses: see `share_is`."""
+    """Messages that another core wrote, with a read of each of their bytes. Measured. For the share of misses see
+    `share_is`."""
 
     place: str
-    """Where the data is when the receiver comes to it."""
+    """The place of the data when the receiver reads it."""
     size: int
     ring_bytes: int
     received_bytes: int
     ns_per_line: float
-    """Of 64 bytes."""
+    """Time for a line of 64 bytes."""
     least_ns: float
     most_ns: float
     miss_share: float | None
-    """Of the received lines, those that had to come from memory."""
+    """The share of received lines that came from memory."""
     share_is: Literal["measured", "estimated", "not known"]
     """Estimated: from the times, between the last level (none) and flushed lines (all)."""
     samples: list[float]
@@ -197,7 +263,7 @@ class CacheNeighbour:
     neighbour_gbytes_per_s: float
     agent_gbytes_per_s: float
     kept: float
-    """Of the agent's rate without a neighbour, in the same repetition."""
+    """The agent's rate beside a neighbour, as a share of its rate alone in the same repetition."""
     least: float
     most: float
     samples: list[float]
@@ -230,11 +296,11 @@ class Gain:
     throughput_least: float
     throughput_most: float
     turn: float
-    """move: the defaults' over the profile's time of an offload of 64 KiB behind one of this size; else 1."""
+    """move: the defaults' time over the profile's, of an offload of 64 KiB behind one of this size; else 1."""
     turn_least: float
     turn_most: float
     paced: float
-    """move: the defaults' over the profile's time of an offload, one in a millisecond; else 1."""
+    """move: the defaults' time over the profile's, of an offload each millisecond; else 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,17 +318,17 @@ class DmaRate:
     millions_per_s: float
     bound_gbytes_per_s: float
     share: float
-    """Of the bound."""
+    """The rate as a share of the bound."""
     latency_us: float
     unfair: float
     up_use: float
-    """Of the link's time, to the host."""
+    """The used share of the link's time, towards the host."""
     down_use: float
     status_words: float
-    """Of a transfer."""
+    """Status words of a transfer."""
     cycles: int
     bound_with_dllps_gbytes_per_s: float | None = None
-    """The bound, less the acknowledgements and credits that no host can leave out. None: of an older program."""
+    """The bound, less the acknowledgements and credits that every host must send. None: the program was older."""
     share_with_dllps: float | None = None
 
 
@@ -278,6 +344,9 @@ class ProbeResults:
     thesis: list[ThesisCell] = rows("Cells of paper 003 and the simulation of its shell; ns")
     thesis_spike: list[ThesisSpike] = rows("4 KiB from HBM to the host, simulated")
     thesis_parameters: list[ThesisParameter] = rows("Numbers of the simulated shell that no datasheet gives")
+    thesis_load: list[ThesisLoad] = rows("The simulated shell under load: rates, latencies, losses; predicted")
+    thesis_load_variants: list[ThesisLoadVariant] = rows("The same with one limit changed; predicted")
+    thesis_limits: list[ThesisLimit] = rows("Limits of the simulated shell under load")
     cache_agent: list[CacheAgent] = rows("An agent's routing kernel on a core of its own: measured")
     cache_traffic: list[CacheTraffic] = rows("Its memory traffic for each byte routed: simulated")
     cache_touch: list[CacheTouch] = rows("Receive and touch each byte: measured, 64 KiB a message")
@@ -320,7 +389,7 @@ USES = {
 
 
 def thesis_beside(cells: Sequence[ThesisCell], case: int) -> str:
-    """The errors of a case's latencies and of its sections, by what may be claimed of them."""
+    """The errors of a case's latencies and of its sections, by their marks."""
     words = []
     for name, table in (("latencies", 2 * case - 1), ("sections", 2 * case)):
         for mark in ("predicted", "fitted"):
@@ -338,7 +407,7 @@ CACHE_USES = {
     "cache_flushed_times": "cache_touch, measured: ns_per_line of flushed lines over that of the last level",
     "cache_neighbour_kept": "cache_neighbour, measured: kept beside one that always streams through memory",
 }
-"""Nothing is demanded of these: section 6 of paper 001 compares machines that are not here."""
+"""These have no target, because section 6 of paper 001 compares machines that are not here."""
 
 DMA_USES = {
     "dma_h2c_4k_depth16": "dma: share of h2c_4k_depth16",

@@ -7,17 +7,32 @@ from collections.abc import Mapping
 from typing import Any
 
 from wherry.errors import BenchError
-from wherry.probe.bench.schema import ProbeResults, ThesisCell, ThesisParameter, ThesisSpike
+from wherry.probe.bench.schema import (
+    ProbeResults,
+    ThesisCell,
+    ThesisLimit,
+    ThesisLoad,
+    ThesisLoadVariant,
+    ThesisParameter,
+    ThesisSpike,
+)
 from wherry.probe.measuring import simulate_shell
 from wherry.probe.model.published import entries
 from wherry.probe.shell.cells import case_of, cells, mark_of, why_fitted
 
+PACKETS, PACKETS_QUICK = 300, 100
+"""Packets of a run under load. Small packets are more (sim/shell/load/sweep.cpp)."""
 
-def add_thesis(results: ProbeResults, document: Mapping[str, Any] | None = None) -> None:
-    """Runs the simulation, or takes what it wrote. Raises BenchError: data came out wrong; NotFound."""
-    document = simulate_shell() if document is None else document
-    if wrong := sum(row["wrong"] for row in (*document["rows"], *document["spike"])):
+
+def add_thesis(results: ProbeResults, document: Mapping[str, Any] | None = None, *, quick: bool = False) -> None:
+    """Runs the simulation, or takes its output. Raises BenchError if data were wrong; NotFound."""
+    document = simulate_shell(packets=PACKETS_QUICK if quick else PACKETS) if document is None else document
+    load = document.get("load", {"rows": [], "variants": [], "limits": []})
+    rows = (*document["rows"], *document["spike"], *load["rows"], *load["variants"])
+    if wrong := sum(row["wrong"] for row in rows):
         raise BenchError(f"the simulated shell delivered {wrong} wrong bytes")
+    if lost := sum(row["packets"] - row["delivered"] - row["dropped"] for row in load["rows"]):
+        raise BenchError(f"the simulated shell lost {lost} packets that it did not count")
     published = entries()
     for identifier, value in cells(document).items():
         known = published[identifier]["value"]
@@ -36,3 +51,10 @@ def add_thesis(results: ProbeResults, document: Mapping[str, Any] | None = None)
         ThesisSpike(row["variant"], row["transactions"], row["total_ns"]) for row in document["spike"]
     )
     results.thesis_parameters.extend(ThesisParameter(**row) for row in document["parameters"])
+    results.thesis_load.extend(ThesisLoad(**_without_wrong(row)) for row in load["rows"])
+    results.thesis_load_variants.extend(ThesisLoadVariant(**_without_wrong(row)) for row in load["variants"])
+    results.thesis_limits.extend(ThesisLimit(**row) for row in load["limits"])
+
+
+def _without_wrong(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "wrong"}

@@ -14,7 +14,7 @@ from wherry.probe.cli.profile import profile
 
 probe_app = App(
     no_args_is_help=True,
-    help="Paths between host and card: measured, simulated or modelled (docs/probe.md)."
+    help="Paths between host and card: measured, simulated or modelled (docs/guide/probe.md)."
     "\n\n[bold]A first look[/bold]\n\n"
     "  wherry probe list                      every path, and why one cannot run here\n\n"
     "  wherry probe run --quick               all of them, in 20 seconds\n\n"
@@ -36,9 +36,9 @@ def bench(
     only: OnlyOption = None,
 ) -> None:
     """The measuring tool itself: how long it takes, what it adds to a transfer, whether it tells noise from a
-    difference, and whether every path notices one byte that was flipped. Further experiments (docs/probe.md): cache,
-    caches and memory under an agent; thesis, the shell of paper 003, simulated; model; profile, what the settings of a
-    path profile gain. A bar that is missed is a result: the exit status is 0.
+    difference, and whether every path notices one byte that was flipped. Further experiments (docs/guide/probe.md):
+    cache, caches and memory under an agent; thesis, the shell of paper 003, simulated; model; profile, what the
+    settings of a path profile gain. A bar that is missed is a result: the exit status is 0.
 
     Examples:
 

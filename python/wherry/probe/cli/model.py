@@ -90,7 +90,7 @@ def _fit(write: bool) -> None:
         rounded = Parameters(**{name: float(f"{value:.9g}") for name, value in new.items()})
         shown = {name: [target.low, target.high] for name, target in targets.items()}
         STORED.write_text(document(rounded, shown), encoding="utf-8")
-        note(f"wrote {STORED}; tools/fidelity.py writes docs/fidelity.md anew")
+        note(f"wrote {STORED}; tools/fidelity.py writes docs/reference/fidelity.md anew")
     elif any(abs(value / old[name] - 1) > AGREE for name, value in new.items()):
         raise Error("the stored numbers are not those of the fit: `wherry probe model --fit --write` stores them")
 

@@ -25,8 +25,8 @@ def profile(
 ) -> None:
     """Measure what settings depend on, and write the path profile of this machine.
 
-    Agents and `wherry run` take settings from it where nobody sets others; docs/profile.md has the rules. It takes
-    the place of an older one. Keep the machine idle meanwhile.
+    Agents and `wherry run` take settings from it where nobody sets others; docs/guide/profile.md has the rules. It
+    takes the place of an older one. Keep the machine idle meanwhile.
 
     Examples:
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The analytic model of host-card paths: what it says, beside what was published (docs/probe-model.md)."""
+"""The analytic model of host-card paths: its results beside published values (docs/design/probe-model.md)."""
 
 from wherry import lazy
 

@@ -16,7 +16,7 @@ PACKET, RING = 300, 64
 
 
 def figures() -> dict[str, Figure]:
-    """By the id of the published value."""
+    """The computed figures, by the id of the published value."""
     x16 = Link(3, 16).raw()
     lanes = "GT/s, 128b/130b, lanes"
     hbm = one(1024 * 2.0 / 8, "given", "1024 bit at 2 Gbit/s a pin (JEDEC HBM2)")

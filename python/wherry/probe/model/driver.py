@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call of a driver costs: a fixed time for each run of descriptors, whatever it moves.
+"""The cost of a driver's call: a fixed time for each run of descriptors, for any number of bytes.
 
-The fixed time belongs to a driver and its host, not to a link: docs/probe-model.md.
+The fixed time belongs to a driver and its host, not to a link: docs/design/probe-model.md.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ XDMA_RUN = 2048 * 4096
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """`call_ns`: of each run; `run`: bytes of a run, at most."""
+    """`call_ns`: of each run. `run`: the most bytes of a run."""
 
     call_ns: float
     run: int = XDMA_RUN
 
     def time_ns(self, size: int, rate: float) -> float:
-        """Of one blocking transfer over a path of `rate` GB/s: a saw-tooth above one run."""
+        """The time of one blocking transfer over a path of `rate` GB/s: a saw-tooth above one run."""
         return max(1, math.ceil(size / self.run)) * self.call_ns + size / rate
 
     def bandwidth(self, size: int, rate: float) -> float:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fit: six numbers to seven published values, by damped least squares (Levenberg and Marquardt) on relative errors.
 
-It sees what it is given and nothing else: no file is read here.
+The fit uses only its arguments, and reads no file here.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from wherry.probe.model.parameters import Parameters
 from wherry.probe.model.published import Range
 
 START = Parameters(call_ns=30e3, c2h=13.0, h2c=13.0, soft_core=11.0, kernel_share=0.05, several_h2c=0.8)
-"""Where the fit begins. A test begins elsewhere, and ends at the same numbers."""
+"""The start of the fit. A test starts elsewhere, and ends at the same numbers."""
 STEPS = 200
 
 
 def fit(targets: Mapping[str, Range], start: Parameters = START) -> Parameters:
-    """The parameters for which the model comes nearest to the middle of each of `targets`. Raises ValueError."""
+    """The parameters with which the model comes nearest to the middle of each of `targets`. Raises ValueError."""
     import numpy as np
 
     def residuals(at: Any) -> Any:
@@ -58,7 +58,7 @@ def _least_squares(residuals: Callable[[Any], Any], at: Any) -> tuple[Any, float
 
 
 def _jacobian(residuals: Callable[[Any], Any], at: Any) -> Any:
-    """By central differences."""
+    """The Jacobian, by central differences."""
     import numpy as np
 
     width = 1e-6

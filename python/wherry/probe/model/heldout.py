@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The model beside what others measured (heldout.json), which no fit sees."""
+"""The model beside others' measurements (heldout.json), which no fit uses."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from wherry.probe.model.parameters import Parameters
 from wherry.probe.model.published import held_out
 
 WITHIN = 0.10
-"""What a held-out value may be off."""
+"""The allowed error of a held-out value."""
 IN = {"MiB/s": ("GB/s", (1 << 20) / 1e9), "GB/s": ("GB/s", 1.0), "us": ("us", 1.0)}
-"""The unit of a source, and what it is here."""
+"""The unit of a source, and the unit here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class HeldOut:
     bound: bool
     """The model has an upper bound only: no prediction."""
     miss: str
-    """Why it is missed; nothing where it is not."""
+    """Why the model misses it. Empty if it does not."""
     what: str
     address: str
     date: str
@@ -81,7 +81,7 @@ def _model(case: Mapping[str, Any], parameters: Parameters) -> float:
     if case["kind"] == "reads":
         return link.reads(case["completion"], case["request"])
     found = link.writes(case["payload"])
-    if "bus_bytes" in case:  # a bus that gives the header a cycle of its own
+    if "bus_bytes" in case:  # a bus that gives the header its own cycle
         cycles = case["payload"] / case["bus_bytes"]
         found = min(found, case["bus_bytes"] * case["bus_mhz"] / 1e3 * cycles / (cycles + 1))
     return found

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a PCIe link carries one way, by counting bytes. No number here is fitted.
+"""The rate of a PCIe link one way, by counting bytes. No number here is fitted.
 
 Rates are in GB/s, which is bytes a nanosecond. Spec: PCI Express Base Specification, revision 5.0.
 
 A trap: pcie-bench's model (Neugebauer et al., SIGCOMM 2018) takes ACKs and flow-control updates off both directions, at
 the highest rate that the specification allows (about 10 %). While data go one way, those DLLPs go the other way. So
-they are counted here only where they share a direction with the data: behind the read requests of a card that reads.
+they count here only if they share a direction with the data: behind the read requests of a card that reads.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 
 GIGATRANSFERS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0}
-"""Of a lane, by generation (Spec 4.2)."""
+"""The rate of a lane, by generation (Spec 4.2)."""
 FRAMING = 8
 """Bytes of a TLP. Gen1/2: STP 1, sequence 2, LCRC 4, END 1. Gen3+: STP token 4, LCRC 4 (Spec 3.6.2, 4.2.1, 4.2.2)."""
 REQUEST_HEADER = 16
@@ -42,12 +42,12 @@ class Link:
         return f"gen{self.generation} x{self.lanes}"
 
     def raw(self) -> float:
-        """Of all lanes after the encoding: 8b/10b up to Gen2, then 128b/130b (Spec 4.2)."""
+        """The rate of all lanes after the encoding: 8b/10b up to Gen2, then 128b/130b (Spec 4.2)."""
         encoding = 8 / 10 if self.generation < 3 else 128 / 130
         return GIGATRANSFERS[self.generation] * encoding * self.lanes / 8
 
     def usable(self) -> float:
-        """Less SKP ordered sets: 4 of 1538 symbols up to Gen2, one of 375 blocks from Gen3 on (Spec 4.2.7)."""
+        """The rate less SKP ordered sets: 4 of 1538 symbols up to Gen2, one of 375 blocks from Gen3 on (Spec 4.2.7)."""
         return self.raw() * (1 - (4 / 1538 if self.generation < 3 else 1 / 375))
 
     def writes(self, payload: int, header: int = REQUEST_HEADER) -> float:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory sections of paper 003 (Tables 5.4, 5.7 and 5.8), by the two numbers of each preset of sim/hbm.hpp.
+"""The memory sections of paper 003 (Tables 5.4, 5.7 and 5.8), from the two numbers of each preset of sim/hbm.hpp.
 
-Cycles of 4 ns, beats of 32 bytes, one each cycle: docs/kv-hbm.md. A simulation of the thesis's shell
-(docs/shell-model.md) has figures of Table 5.4 of its own, which come first.
+Cycles of 4 ns, beats of 32 bytes, one each cycle: docs/design/kv-hbm.md. A simulation of the thesis's shell
+(docs/design/shell-model.md) has its own figures of Table 5.4, which take priority.
 """
 
 from __future__ import annotations
@@ -15,24 +15,25 @@ READ_SIMULATED, WRITE_SIMULATED = 128, 39
 READ_HARDWARE, WRITE_HARDWARE = 52, 60
 """kHbmHardware."""
 DATA_MOVER_READ_NS, DATA_MOVER_WRITE_NS = 44, 20
-"""Table 5.4: what the DataMover takes of a read and of a write."""
+"""Table 5.4: the DataMover's share of a read and of a write."""
 CARD_BYTES = 1024
-"""Of Tables 5.7 and 5.8, most likely: the packet size is not stated, the CMAC times are those of 1 KB in Table 5.4."""
+"""The size of Tables 5.7 and 5.8, most likely. The packet size is not stated, and the CMAC times are those of 1 KB in
+Table 5.4."""
 SIZES = {"128": 128, "256": 256, "512": 512, "1k": 1024, "2k": 2048, "4k": 4096}
 
 
 def read_ns(size: int, first_beat: int) -> float:
-    """From the posted request to the last beat."""
+    """The time from the posted request to the last beat."""
     return (first_beat + size / BEAT_BYTES - 1) * CYCLE_NS
 
 
 def write_ns(size: int, answer: int) -> float:
-    """From the first beat to the answer."""
+    """The time from the first beat to the answer."""
     return (size / BEAT_BYTES - 1 + answer) * CYCLE_NS
 
 
 def figures() -> dict[str, Figure]:
-    """By the id of the published value."""
+    """The model's figures, by the id of the published value."""
     how = "sim/hbm, preset simulated: one number for six sizes"
     found = {}
     for name, size in SIZES.items():

@@ -18,7 +18,7 @@ class Quantity:
 
     name: str
     ids: tuple[str, ...]
-    """Where the paper has it; their values together are its range."""
+    """The values' ids in the paper. Together they are its range."""
     fitted: bool
     """A number of the model was set to it."""
 
@@ -61,11 +61,11 @@ class Design:
 
     parameters: Parameters
     channel: Mapping[str, float]
-    """What one channel moves while it moves data, by direction."""
+    """The rate of one channel while it moves data, by direction."""
     link: float
-    """What the link carries from card to host, less what the memory gives to others."""
+    """The link's rate from card to host, less the memory's time for others."""
     share: float = 1.0
-    """Of the memory's time that is left."""
+    """The share of the memory's time that is left."""
 
     @property
     def driver(self) -> Driver:
@@ -88,7 +88,8 @@ class Design:
     def h2c(self, count: int, size: int | None = None) -> float:
         """Several channels from host to card: as fast as one alone on an idle interconnect, times a fitted factor.
 
-        Small transfers of several channels overlap, so that they reach more than one channel does, up to that.
+        Small transfers of several channels overlap, so several channels reach more than one channel does, up to that
+        limit.
         """
         alone = self.one_peak("h2c") if size is None else self.one("h2c", size)
         if count == 1:
@@ -98,7 +99,7 @@ class Design:
 
 
 def designs(parameters: Parameters, mps: int = MPS) -> dict[str, Design]:
-    """By name: bram, ddr, microblaze, petalinux."""
+    """The designs by name: bram, ddr, microblaze, petalinux."""
     p, link = parameters, LINK.writes(mps)
     plain = Design(p, {"h2c": p.h2c, "c2h": p.c2h}, link)
     soft = Design(p, {"h2c": min(p.h2c, p.soft_core), "c2h": p.soft_core}, link)

@@ -22,7 +22,7 @@ from wherry.probe.model.link import Link
 
 Mark = Literal["given", "chosen", "fitted"]
 STORED = Path(__file__).with_name("fitted.json")
-"""What `wherry probe model --fit --write` writes. Nothing else sets a fitted number."""
+"""The output of `wherry probe model --fit --write`. Nothing else sets a fitted number."""
 
 LINK = Link(3, 16)
 MPS = 128
@@ -37,7 +37,7 @@ class Parameters:
     """The fitted numbers."""
 
     call_ns: float
-    """A run of descriptors: system call, pinning, descriptors, doorbell, interrupt, wake-up."""
+    """The time of a run of descriptors: system call, pinning, descriptors, doorbell, interrupt, wake-up."""
     c2h: float
     """GB/s of one channel, card to host, while data move."""
     h2c: float
@@ -45,9 +45,9 @@ class Parameters:
     soft_core: float
     """GB/s of one channel through the interconnect of the designs with a soft core, either way."""
     kernel_share: float
-    """Of the memory's time, what Linux on the soft core takes."""
+    """The share of the memory's time that Linux on the soft core takes."""
     several_h2c: float
-    """What several H2C channels reach together, over what one reaches."""
+    """The rate of several H2C channels together over that of one."""
 
     def __post_init__(self) -> None:
         if min(asdict(self).values()) <= 0:
@@ -82,7 +82,10 @@ _SOURCES = {
     "h2c": ("GB/s", "the DDR4 design's H2C peak of one channel"),
     "soft_core": ("GB/s", "the MicroBlaze design's C2H peak of one channel"),
     "kernel_share": ("", "the PetaLinux design's H2C peak of one channel"),
-    "several_h2c": ("", "the DDR4 design's H2C of several channels. Not so on other shells: docs/probe-model.md"),
+    "several_h2c": (
+        "",
+        "the DDR4 design's H2C of several channels. Not so on other shells: docs/design/probe-model.md",
+    ),
 }
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published values that the model is compared with, of papers 000, 002 and 003 and of others; and figures of ours.
+"""Published values of papers 000, 002, 003 and of others, with which the model is compared, and our own figures.
 
 published.json holds the bandwidths and latencies of the three papers. tools/fidelity.py writes it from spec/published,
-with what docs/fidelity.md says of each. heldout.json holds values of other sources; no fit sees them.
+with the verdicts of docs/reference/fidelity.md. heldout.json holds values of other sources, which no fit uses.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Figure:
 
     @property
     def provenance(self) -> Literal["simulated", "modelled"]:
-        """Whether the time is that of a simulation or of a formula. Nothing of the model is measured."""
+        """Whether the time comes from a simulation or a formula. No value of the model is measured."""
         return "simulated" if self.how.startswith("bench ") else "modelled"
 
 
@@ -77,13 +77,13 @@ class Range:
 
 @functools.cache
 def entries() -> dict[str, dict[str, Any]]:
-    """Of published.json, by id."""
+    """The entries of published.json, by id."""
     text = (_HERE / "published.json").read_text(encoding="utf-8")
     return {entry["id"]: entry for entry in json.loads(text)["values"]}
 
 
 def range_of(ids: Iterable[str], known: Mapping[str, Mapping[str, Any]] | None = None) -> Range:
-    """That covers what the paper says of one thing in several places. `known`: instead of entries()."""
+    """The range of the paper's values of one quantity, from several places. `known`: instead of entries()."""
     ends: list[float] = []
     for identifier in ids:
         entry = (entries() if known is None else known)[identifier]
@@ -93,6 +93,6 @@ def range_of(ids: Iterable[str], known: Mapping[str, Mapping[str, Any]] | None =
 
 @functools.cache
 def held_out() -> list[dict[str, Any]]:
-    """Of heldout.json."""
+    """The values of heldout.json."""
     found: list[dict[str, Any]] = json.loads((_HERE / "heldout.json").read_text(encoding="utf-8"))["values"]
     return found

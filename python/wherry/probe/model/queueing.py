@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several things under way at once: Little's law, a closed network, a queue of a stated depth."""
+"""Several things in flight at once: Little's law, a closed network, a queue of a given depth."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def little(in_flight: float, round_trip_ns: float) -> float:
 def closed_network(customers: int, think: float, service: float) -> float:
     """Customers per unit of time that pass a station which they share.
 
-    Each of `customers` spends `think` alone and `service` at the station; times in one unit, of one byte or one
+    Each of `customers` spends `think` alone and `service` at the station. Times are in one unit, for one byte or one
     transfer. Exact mean-value analysis (Reiser and Lavenberg 1980) of a station with processor sharing, or with
     exponential service, and a delay.
     """
@@ -25,15 +25,15 @@ def closed_network(customers: int, think: float, service: float) -> float:
 
 
 def channels(count: int, channel: float, link: float) -> float:
-    """GB/s of `count` channels on one link. `channel`: what one channel does alone; `link`: what the link carries."""
+    """GB/s of `count` channels on one link. `channel`: the rate of one channel alone; `link`: the rate of the link."""
     return closed_network(count, max(0.0, 1 / channel - 1 / link), 1 / link)
 
 
 def at_depth(depth: int, call_ns: float, size: int, rate: float) -> float:
-    """GB/s with `depth` transfers of `size` bytes under way whose calls overlap. `rate`: of the path, in GB/s."""
+    """GB/s with `depth` transfers of `size` bytes in flight whose calls overlap. `rate`: of the path, in GB/s."""
     return min(depth * size / (call_ns + size / rate), rate)
 
 
 def serial_at_depth(depth: int, call_ns: float, size: int, rate: float) -> float:
-    """The same where one thread makes all calls: none of them overlaps another, the transfers do."""
+    """The same if one thread makes all calls: the calls do not overlap, but the transfers do."""
     return min(at_depth(depth, call_ns, size, rate), size / call_ns if call_ns > 0 else rate)

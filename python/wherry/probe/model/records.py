@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `wherry probe model --json FILE` writes: the model's rows and claims, for programs and for the report."""
+"""The output of `wherry probe model --json FILE`: the model's rows and claims, for programs and for the report."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def row_record(row: Row) -> dict[str, Any]:
 
 
 def percent(share: float | None) -> float | None:
-    """Without a minus in front of nothing."""
+    """Without a minus sign before zero."""
     return None if share is None else round(100 * share, 6) + 0.0
 
 

@@ -15,14 +15,14 @@ from wherry.probe.model.parameters import Parameters, stored
 from wherry.probe.model.published import Figure, Range, entries, one, range_of
 
 PAPERS = {"ma": "000", "bud": "001", "hb": "002", "rep": "003"}
-"""By the first part of an id."""
+"""The paper of a value, by the first part of its id."""
 MODEL = "link, call and channels"
-"""What computes the bandwidths of paper 000."""
+"""The part of the model that computes the bandwidths of paper 000."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One published value, or several of one thing, and what we have beside it."""
+    """One published value, or several of one quantity, and our figure beside it."""
 
     ids: tuple[str, ...]
     paper: str
@@ -31,30 +31,30 @@ class Row:
     published: Range
     source: str
     figure: Figure | None
-    """None: nothing of ours is a model of it; `why` says what there is."""
+    """None: we have no model of it, and `why` tells what exists."""
     verdict: str
-    """As docs/fidelity.md has it."""
+    """The verdict of docs/reference/fidelity.md."""
     why: str
     simulation: Figure | None = None
-    """What a simulation of the paper's system says beside the model's `figure`."""
+    """The result of a simulation of the paper's system, beside the model's `figure`."""
 
     @property
     def off_middle(self) -> float | None:
-        """Relative error of the middle; None without a figure, for a bound, or where 0 is published."""
+        """Relative error from the middle. None without a figure, for a bound, or if the published value is 0."""
         if self.figure is None or self.figure.mark == "bound" or self.published.middle == 0:
             return None
         return self.published.off_middle((self.figure.low + self.figure.high) / 2)
 
     @property
     def outside(self) -> float | None:
-        """Relative distance of the worse end of the figure to the published range; 0 inside."""
+        """Relative distance of the figure's worse end from the published range. 0 inside."""
         if self.off_middle is None or self.figure is None:
             return None
         return max((self.published.outside(end) for end in (self.figure.low, self.figure.high)), key=abs)
 
 
 def figures(parameters: Parameters, simulations: Mapping[str, Figure]) -> dict[str, Figure]:
-    """All that the model, the arithmetic and the simulations say, by id."""
+    """All figures of the model, the arithmetic and the simulations, by id."""
     values = predict(parameters)
     design = designs(parameters)["ddr"]
     contradiction = "contradicts section 6.2, which has {} GB/s for the same design"
@@ -73,8 +73,8 @@ def rows(
     simulations: Mapping[str, Figure] | None = None,
     published: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Row]:
-    """In the order of the published tables. By default with the simulations that are recorded and the values that are
-    stored; tools/fidelity.py brings others."""
+    """In the order of the published tables. By default it uses the recorded simulations and the stored values.
+    tools/fidelity.py passes others."""
     published = entries() if published is None else published
     known = figures(parameters, simulated.recorded() if simulations is None else simulations)
     beside_it = simulated.recorded(simulated.DESIGNS_RECORDED)
@@ -115,7 +115,7 @@ TARGETS = {
     "model_heldout_values": (">= 8", ""),
     "model_heldout_worst": ("<= 10", "%"),
 }
-"""Of the claims: what they must be, and the unit."""
+"""The targets of the claims, and their unit."""
 
 USES = {
     "model_outside_range_max": "the farthest of 13 bandwidths of paper 000 from its published range. Modelled",
@@ -146,7 +146,7 @@ def bars(found: Sequence[Row], others: Sequence[HeldOut]) -> dict[str, dict[str,
 
 
 def beside(bar: str, found: Sequence[Row], others: Sequence[HeldOut]) -> str:
-    """What a claim does not use and its reader should see."""
+    """Rows that a claim does not use and its reader should see."""
     if bar == "model_predicted_mean_error":
         predicted = [row for row in bandwidths(found) if row.figure is not None and row.figure.mark == "predicted"]
         worst = max(predicted, key=lambda row: abs(row.off_middle or 0.0))
@@ -167,5 +167,6 @@ def claims() -> dict[str, dict[str, Any]]:
 
 
 def basis(bar: str) -> tuple[str, str]:
-    """What the bar of that name uses, and what stands beside it; nothing for a bar that is not the model's."""
+    """The source of the bar of that name, and the figure beside it. Empty for a bar that does not belong to the
+    model."""
     return (USES[bar], beside(bar, *everything(stored()))) if bar in USES else ("", "")

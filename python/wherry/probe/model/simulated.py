@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures by simulation: of paper 002 (`wherry bench bypass`: core, NIC and topologies), of paper 003 (`wherry bench
-probe`, its shell), and of paper 000 (`wherry bench probe --only designs`, its four designs: docs/designs.md).
+"""Figures by simulation: of paper 002 (`wherry bench bypass`: core, NIC and topologies), of paper 003
+(`wherry bench probe`, its shell), and of paper 000 (`wherry bench probe --only designs`, its four designs:
+docs/design/designs.md).
 
-design_figures.json holds the latter, which stand beside the model's own; simulated.json holds the others.
-tools/fidelity.py --record writes both; the programs are deterministic. All rows of 002 use the reading `any_fetches` of
-docs/bench-bypass.md. `one_fetch` was chosen after published values were seen; where it says something else it stands in
-the note.
+design_figures.json holds the latter, which appear beside the model's own. simulated.json holds the others.
+tools/fidelity.py --record writes both. The programs are deterministic. All rows of 002 use the reading `any_fetches` of
+docs/reference/bench-bypass.md. `one_fetch` was chosen after published values were seen. If it gives another value, the
+note has it.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ DESIGNS: dict[str, tuple[str, str, tuple[int, ...]]] = {
     "ma_pl_c2h_3_4ch": ("linux", "c2h", (3, 4)),
     "ma_pl_c2h_2ch": ("linux", "c2h", (2,)),
 }
-"""By published value: design, direction, channels."""
+"""Design, direction and channels of each published value."""
 _BRAM_BYTES, _RUN_BYTES = 1 << 20, 8 << 20
 READING, OTHER = "any_fetches", "one_fetch"
 BATCH_OF_8_NS = 1680
@@ -58,7 +59,7 @@ RISEN = 1.2
 
 
 def recorded(file: Path = RECORDED) -> dict[str, Figure]:
-    """By the id of the published value."""
+    """The recorded figures, by the id of the published value."""
     document = json.loads(file.read_text(encoding="utf-8"))
     return {identifier: Figure(**figure) for identifier, figure in document["figures"].items()}
 
@@ -74,7 +75,7 @@ def document_of(figures: Mapping[str, Figure], source: str) -> str:
 
 
 def from_bypass(results: Mapping[str, Any]) -> dict[str, Figure]:
-    """Of the `results` of a bypass document, as far as it has the experiments."""
+    """Figures from the `results` of a bypass document, as far as it has the experiments."""
     found: dict[str, Figure] = {}
     for part, read in _PARTS.items():
         if results.get(part):
@@ -83,7 +84,7 @@ def from_bypass(results: Mapping[str, Any]) -> dict[str, Figure]:
 
 
 def from_probe(results: Mapping[str, Any]) -> dict[str, Figure]:
-    """Of the `results` of a probe document, if it has the experiment `thesis`."""
+    """Figures from the `results` of a probe document, if it has the experiment `thesis`."""
     return {
         cell["id"]: one(cell["simulated_ns"], cell["mark"], "bench probe: thesis", cell["why"])
         for cell in results.get("thesis", ())
@@ -91,7 +92,7 @@ def from_probe(results: Mapping[str, Any]) -> dict[str, Figure]:
 
 
 def from_designs(results: Mapping[str, Any]) -> dict[str, Figure]:
-    """Of the `results` of a probe document with the experiment `designs`; nothing of one without."""
+    """Figures from the `results` of a probe document with the experiment `designs`. Empty without it."""
     if not results.get("designs"):
         return {}
     rates = {
@@ -155,7 +156,7 @@ def _batching(rows: list[Mapping[str, Any]]) -> dict[str, Figure]:
 
 
 def _overload(rows: list[Mapping[str, Any]]) -> dict[str, Figure]:
-    how, fit = "bench bypass: overload", "rests on two settings that were fitted (docs/nic-model.md)"
+    how, fit = "bench bypass: overload", "rests on two settings that were fitted (docs/design/nic-model.md)"
     with_, without = (_row(rows, topology="intel", writeback=on) for on in (True, False))
     ends = sorted((with_["latency_us"], without["latency_us"]))
     return {

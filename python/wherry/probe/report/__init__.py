@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from wherry.probe.bench.run import figures_of
-from wherry.probe.bench.schema import Absent, PathFigures, ProbeBench, ProbeResults
+from wherry.probe.bench.schema import Absent, PathFigures, ProbeBench, ProbeResults, ThesisLoad
 from wherry.probe.lines import Provenance
 from wherry.probe.report import plots
 from wherry.probe.report.cache import add_cache
@@ -26,6 +26,9 @@ PROVENANCES: dict[Provenance, str] = {
     "modelled": "Modelled: the time is that of a formula.",
 }
 """They never share a plot."""
+BESIDE = 1024
+"""Bytes of a packet, where paths are drawn beside each other."""
+PREDICTED = "Simulated and predicted: the thesis has one packet at a time. No number was set for this."
 
 
 def chapter(document: Any, file: str) -> Chapter:
@@ -106,6 +109,7 @@ def sections_of(results: ProbeResults) -> list[Section]:
         lambda rows, _: plots.suites(rows),
     )
     _thesis(sections, results)
+    _load(sections, results)
     add_cache(sections, results)
     return sections.found
 
@@ -181,4 +185,43 @@ def _thesis(sections: Sections, results: ProbeResults) -> None:
         "Simulated: a descriptor is cut where a buffer crosses a boundary of 4 KiB, and the engine does one "
         "transaction after the other. Without either there is no spike.",
         lambda rows, _: plots.spike(rows, published),
+    )
+
+
+def _load(sections: Sections, results: ProbeResults) -> None:
+    """Latency against offered rate, rates at saturation, and paths beside each other."""
+    alone = [row for row in results.thesis_load if row.scenario == "alone"]
+    sections.add(
+        alone,
+        "thesis-load",
+        "The thesis's shell under load: latency against offered rate",
+        f"{PREDICTED} Packets come by chance, and wait for those before them. Solid: the mean; dotted: 99 % of packets "
+        "are faster; the grey mark: one packet alone, as in the thesis's tables.",
+        lambda rows, _: plots.load_latency(rows),
+    )
+    full = [row for row in alone if row.share == 1]
+    sections.add(
+        full,
+        "thesis-rates",
+        "The thesis's shell under load: rates at saturation",
+        f"{PREDICTED} 1.2 times the bound is offered. Dashed: the bound of the slowest stage, by hand. Right: "
+        "the share of packets that the packet adapter dropped.",
+        lambda rows, _: plots.load_rates(rows),
+        ours=_losses(full),
+    )
+    sections.add(
+        [row for row in results.thesis_load if row.scenario != "alone" and row.bytes == BESIDE],
+        "thesis-together",
+        f"The thesis's shell under load: paths beside each other, {size_text(BESIDE)}",
+        f"{PREDICTED} Each path is offered the same share of what it reaches alone. Off the diagonal, paths "
+        "take from each other.",
+        lambda rows, _: plots.load_together(rows),
+    )
+
+
+def _losses(rows: list[ThesisLoad]) -> str:
+    lost = [row for row in rows if row.dropped]
+    ways = plots.LOAD_WAYS
+    return "; ".join(
+        f"{ways[row.case, row.way]}, {size_text(row.bytes)}: {row.dropped} of {row.packets} lost" for row in lost
     )

@@ -148,7 +148,7 @@ def touch(rows: Sequence[CacheTouch], known: Published) -> Figure:
 
 
 def neighbour(rows: Sequence[CacheNeighbour], known: Published) -> Figure:
-    """What the agent keeps, by the neighbour's intensity."""
+    """The lines that the agent keeps, by the neighbour's intensity."""
     figure, ((axes,),) = panels(1, 1, 6.4, 3.4)
     far = sorted((row for row in rows if row.neighbour in (FAR, "none")), key=lambda row: row.intensity)
     shares = [100 * row.intensity for row in far]

@@ -29,7 +29,7 @@ FLOWS = {"h2c": "host to card", "c2h": "card to host"}
 
 
 def design_sections(results: ProbeResults) -> list[Section]:
-    """What the experiment `designs` gave; none without it."""
+    """The sections of the experiment `designs`. Empty without it."""
     sections = Sections("probe")
     xdma = [row for row in results.designs if row.preset == "xdma" and row.notice == "interrupt"]
     sections.add(
@@ -68,7 +68,7 @@ def design_sections(results: ProbeResults) -> list[Section]:
         results.design_linux,
         "designs-linux",
         "Beside Linux' own traffic",
-        "Simulated: whole runs; the core at 100 MHz and idle.",
+        "Simulated: whole runs; the core idle, and at 100 MHz in the last window of the recording: user space.",
         lambda rows, _: linux(rows),
         figures=("figure 13", "figure 14"),
     )
@@ -112,7 +112,7 @@ def curves(rows: Sequence[DesignPoint], published: bool = True) -> Figure:
 
 
 def ways(rows: Sequence[DesignWay]) -> Figure:
-    """GB/s over cycles, and what the paper has."""
+    """GB/s over cycles, and the paper's values."""
     figure, ((axes,),) = panels(1, 1, 7.6, 3.2)
     for index, (flow, title) in enumerate(FLOWS.items()):
         points = [row for row in rows if row.flow == flow]
@@ -143,8 +143,10 @@ def turns(rows: Sequence[DesignTurns]) -> Figure:
 
 
 def linux(rows: Sequence[DesignLinux]) -> Figure:
-    """By channels, with the paper's ranges."""
+    """Throughput under Linux by the number of channels, with the paper's ranges."""
     figure, (line,) = panels(1, 2, 9.4, 3.4, sharey=True)
+    last = max((row.window for row in rows if row.window is not None), default=None)
+    rows = [row for row in rows if row.window in (None, last)]
     for axes, (flow, title) in zip(line, FLOWS.items(), strict=True):
         kinds = sorted({(row.controller, row.core_mhz) for row in rows if row.core_mhz in (0, 100)})
         for index, (controller, mhz) in enumerate(kinds):

@@ -33,7 +33,7 @@ Record = Mapping[str, Any]
 
 
 def chapter(document: Any, file: str) -> Chapter:
-    """Of a JSON document. Raises BenchError."""
+    """Makes the chapter of a JSON document. Raises BenchError."""
     try:
         return Chapter(
             heading="Model",
@@ -42,7 +42,7 @@ def chapter(document: Any, file: str) -> Chapter:
             link="The model of host-card paths",
             facts={
                 "parameters": ", ".join(f"{name} {value:.6g}" for name, value in document["parameters"].items()),
-                "measured": "nothing: this is a model; docs/probe-model.md says how far to believe it",
+                "measured": "nothing: this is a model; docs/design/probe-model.md says how far to believe it",
                 "versions": f"wherry {document['wherry']}",
             },
             command="wherry probe model",

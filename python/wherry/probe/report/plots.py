@@ -9,7 +9,16 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from wherry.probe.bench.schema import DmaRate, PathFigures, Same, Spoiled, Suite, ThesisCell, ThesisSpike
+from wherry.probe.bench.schema import (
+    DmaRate,
+    PathFigures,
+    Same,
+    Spoiled,
+    Suite,
+    ThesisCell,
+    ThesisLoad,
+    ThesisSpike,
+)
 from wherry.probe.shell.cells import SIZES
 from wherry.report import (
     COLOURS,
@@ -34,6 +43,17 @@ WAYS = (
     (3, "6_r", "read from HBM", ("hbm_qdma", "qdma", "qdma_host")),
 )
 """Case, table and direction as in the ids of the cells, the direction's name, its sections in the order of the path."""
+LOAD_WAYS = {
+    (1, "out"): "host to network",
+    (1, "in"): "network to host",
+    (2, "write"): "network to HBM",
+    (2, "read"): "HBM to network",
+    (3, "write"): "host to HBM",
+    (3, "read"): "HBM to host",
+}
+"""Case and direction of a row under load, in words."""
+LOAD_SIZES = (64, 256, 1024, 4096)
+"""Drawn; the results hold more."""
 
 
 def _by_id(rows: Iterable[PathFigures]) -> dict[str, list[PathFigures]]:
@@ -111,7 +131,7 @@ def chase(rows: Sequence[PathFigures]) -> Figure:
 
 
 def same(rows: Sequence[Same]) -> Figure:
-    """The intervals, sorted, and the band in which there is no difference."""
+    """The intervals, sorted, and the band of no difference."""
     figure, ((axes,),) = panels(1, 1, 9.0, 3.4)
     ordered = sorted(rows, key=lambda row: row.ratio)
     places = list(range(len(ordered)))
@@ -184,8 +204,67 @@ def spike(rows: Sequence[ThesisSpike], published: float | None) -> Figure:
     return figure
 
 
+def load_latency(rows: Sequence[ThesisLoad]) -> Figure:
+    """A panel for each path, a line for each size."""
+    figure, grid = panels(2, 3, 10.8, 6.0)
+    for axes, (key, title) in zip((axes for line in grid for axes in line), LOAD_WAYS.items(), strict=True):
+        for place, size in enumerate(LOAD_SIZES):
+            points = [row for row in rows if (row.case, row.way) == key and row.bytes == size and row.share < 1]
+            if not points:
+                continue
+            rate = [row.offered_gbytes_per_s for row in points]
+            axes.plot(rate, [row.mean_ns for row in points], "o-", markersize=3, color=COLOURS[place],
+                      label=size_text(size))  # fmt: skip
+            axes.plot(rate, [row.p99_ns for row in points], ":", color=COLOURS[place])
+            axes.plot([0], [points[0].unloaded_ns], "_", markersize=9, color=INK, alpha=0.6)
+        axes.set_title(title)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("GB/s offered")
+        axes.set_ylabel("ns")
+        plain_axis(axes.yaxis)
+    legend_above(figure, grid[0][0], 4)
+    return figure
+
+
+def load_rates(rows: Sequence[ThesisLoad]) -> Figure:
+    """Rates by size with their bounds, and the share that is lost."""
+    figure, ((left, right),) = panels(1, 2, 10.4, 3.8)
+    for place, (key, title) in enumerate(LOAD_WAYS.items()):
+        points = sorted((row for row in rows if (row.case, row.way) == key), key=lambda row: row.bytes)
+        sizes = [row.bytes for row in points]
+        colour = COLOURS[place % len(COLOURS)]
+        left.plot(sizes, [row.gbytes_per_s for row in points], "o-", markersize=3, color=colour, label=title)
+        left.plot(sizes, [row.bound_gbytes_per_s for row in points], "--", linewidth=0.8, color=colour)
+        right.plot(sizes, [100 * row.dropped / row.packets for row in points], "o-", markersize=3, color=colour)
+    for axes in (left, right):
+        size_axis(axes, [row.bytes for row in rows], "bytes of a packet")
+        axes.set_ylim(bottom=0)
+    left.set_ylabel("GB/s")
+    right.set_ylabel("% dropped")
+    legend_above(figure, left, 3)
+    return figure
+
+
+def load_together(rows: Sequence[ThesisLoad]) -> Figure:
+    """A panel for each scenario: each path's share of its rate alone."""
+    scenarios = list(dict.fromkeys(row.scenario for row in rows))
+    figure, (line,) = panels(1, len(scenarios), 2.9 * len(scenarios) + 0.4, 3.6)
+    for axes, scenario in zip(line, scenarios, strict=True):
+        for place, (key, title) in enumerate(LOAD_WAYS.items()):
+            points = [row for row in rows if row.scenario == scenario and (row.case, row.way) == key]
+            shares = [row.share for row in points]
+            got = [row.share * row.gbytes_per_s / row.offered_gbytes_per_s for row in points]
+            axes.plot(shares, got, "o-", markersize=3, color=COLOURS[place % len(COLOURS)], label=title)
+        axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, alpha=0.4)
+        axes.set_title(scenario, fontsize=8)
+        axes.set_xlabel("offered, share of alone")
+    line[0].set_ylabel("got, share of alone")
+    legend_above(figure, line[0], 3)
+    return figure
+
+
 def dma(rows: Sequence[DmaRate]) -> Figure:
-    """What is reached, beside the bound of the link."""
+    """The reached rate, beside the bound of the link."""
     figure, ((axes,),) = panels(1, 1, 8.0, 1.4 + 0.24 * len(rows))
     stacked_bars(axes, [row.name for row in rows], [
         ("reached", [row.gbytes_per_s for row in rows], COLOURS[2]),

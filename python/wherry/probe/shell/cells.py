@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cells of the thesis's tables: the ids of what shell_bench says, and what may be claimed of each.
+"""The cells of the thesis's tables: the ids of shell_bench's output, and the mark of each.
 
 A cell is *fitted* if a number was set to it, or if something was chosen after it was seen. Numbers were set to the
 cells of FITTED_SIZES and to nothing else (fitting.py).
@@ -20,14 +20,14 @@ CHOSEN = {
     "rep_t5_4_?_dm_hbm_*": "sim/hbm's preset was set to all sizes before; a fit to two of them gives the same numbers",
     "rep_t5_12_*": "size not stated: that of 1 KiB with the directions swapped, chosen after the values were seen",
 }
-"""Cells, by pattern, that are fitted at every size, and why."""
+"""Cells, by pattern, that are fitted at every size, and the reason."""
 HOW = "bench probe: thesis"
 _TABLES = {1: (1, 2), 2: (3, 4), 3: (5, 6)}
-"""Of a case: the table of its latencies, and that of its sections."""
+"""For each case: the table of its latencies, and that of its sections."""
 
 
 def why_fitted(identifier: str) -> str:
-    """Why a cell may not be called predicted; empty: it may."""
+    """Why a cell must not be called predicted. Empty: it may be."""
     for pattern, why in CHOSEN.items():
         if fnmatch.fnmatchcase(identifier, pattern):
             return why
@@ -42,7 +42,7 @@ def mark_of(identifier: str) -> Literal["fitted", "predicted"]:
 
 
 def is_latency(identifier: str) -> bool:
-    """Whether it is a cell of Table 5.1, 5.3 or 5.5: those that the bars are about."""
+    """Whether it is a cell of Table 5.1, 5.3 or 5.5, to which the bars refer."""
     return identifier.startswith(("rep_t5_1_", "rep_t5_3_", "rep_t5_5_"))
 
 
@@ -74,7 +74,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _plain(found: Mapping[str, float]) -> dict[str, float]:
-    """Table 5.12: RX is 1 KiB outgoing, TX incoming, as its values say (spec/published/README.md)."""
+    """Table 5.12: its values show that RX is 1 KiB outgoing, and TX incoming (spec/published/README.md)."""
     rx = found["rep_t5_2_out_qdma_1k"] + found["rep_t5_2_out_qdma_cmac_1k"], found["rep_t5_2_out_cmac_1k"]
     tx = found["rep_t5_2_in_qdma_1k"] + found["rep_t5_2_in_cmac_qdma_1k"], found["rep_t5_2_in_cmac_1k"]
     return {

@@ -2,8 +2,8 @@
 """The fit of the shell's numbers to cells of the thesis. It sees the cells that it is given, and reads no file.
 
 A number is a delay in whole cycles. Each cell contains a few delays, each a known number of times. A round simulates,
-and then moves each delay by what its own cells lack (least squares). Sizes and stores are not delays: the fit tries
-each value of each, with the delays set anew, and keeps the one with the smallest sum of squared relative errors.
+and then moves each delay by the error of its own cells (least squares). Sizes and stores are not delays. The fit tries
+each value of each, with new delays, and keeps the one with the smallest sum of squared relative errors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROUNDS = 6
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """A number, the length of its cycle, and the cells that contain it, by pattern: how many times."""
+    """A number, the length of its cycle, and the cells that contain it, by pattern, with how many times they do."""
 
     name: str
     cycle_ns: float
@@ -44,7 +44,7 @@ DELAYS = (
     Delay("qdma_write_route", CYCLE_NS, {r"t5_6_w_qdma_hbm_": 1}),
     Delay("mover_read_route", CYCLE_NS, {r"t5_4_r_dm_hbm_": 1}),
 )
-"""A number comes after those that its cells contain, too."""
+"""A number comes after the other numbers in its cells."""
 OPTIONS = {
     "completion": (64, 128, 256, 512),
     "mps": (128, 256, 512, 1024),
@@ -52,7 +52,7 @@ OPTIONS = {
     "second_store": (0, 1, 2),
 }
 START = {delay.name: 20 for delay in DELAYS} | {"completion": 256, "mps": 256, "mrrs": 512, "second_store": 0}
-"""Where the fit begins: the usual sizes, and no delay that was seen."""
+"""The start of the fit: the usual sizes, and delays that do not depend on the tables."""
 
 
 def fit(simulate: Simulate, targets: Mapping[str, float], start: Mapping[str, int] | None = None) -> dict[str, int]:
@@ -69,7 +69,7 @@ def fit(simulate: Simulate, targets: Mapping[str, float], start: Mapping[str, in
 
 
 def settle(simulate: Simulate, targets: Mapping[str, float], start: Mapping[str, int]) -> dict[str, int]:
-    """`start` with the delays that fit the rest of it best."""
+    """Returns `start` with the delays that fit the other targets best."""
     values = dict(start)
     for _ in range(ROUNDS):
         found, before = simulate(values), dict(values)
@@ -84,7 +84,7 @@ def settle(simulate: Simulate, targets: Mapping[str, float], start: Mapping[str,
 
 def _lacking(delay: Delay, found: Mapping[str, float], targets: Mapping[str, float], moved: Mapping[str, float],
              values: Mapping[str, int]) -> float:  # fmt: skip
-    """Cycles by which the number's cells are too short: least squares over them, less what other numbers bring."""
+    """Cycles by which the number's cells are too short: least squares over them, less the share of other numbers."""
     above = below = 0.0
     for name, target in targets.items():
         times = next((times for pattern, times in delay.cells.items() if re.search(pattern, name)), 0)
@@ -97,7 +97,7 @@ def _lacking(delay: Delay, found: Mapping[str, float], targets: Mapping[str, flo
 
 
 def _within(delay: Delay, name: str) -> tuple[str, ...]:
-    """Other numbers in a cell of `delay`, which are set by cells of their own."""
+    """Other numbers in a cell of `delay`, which have their own cells to set them."""
     if delay.name in ("qdma_write_route", "mover_read_route"):
         return ("hbm_write",) if delay.name == "qdma_write_route" else ("hbm_read",)
     return ("box",) if re.search(r"t5_4_\w_cmac_", name) else ()

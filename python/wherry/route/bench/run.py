@@ -25,14 +25,14 @@ SPEEDUP_TARGETS = {"transport": 1.3, "transpose": 1.3}
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """How one is run, and what the paper calls it."""
+    """How an application is run, and the paper's name of it."""
 
     arguments: tuple[str, ...]
     """{n} is 1 with --quick, else 4."""
     published: str
 
     def value(self, of: str) -> float:
-        """What the paper's table 2 says."""
+        """The category in the paper's table 2."""
         return float(BENCHMARK.published[f"bud_{self.published}_{of}"]["value"])
 
 
@@ -48,7 +48,7 @@ APPLICATIONS = {
 def run(
     json_file: Path, *, quick: bool = False, only: Sequence[str] = (), peers: Sequence[str] = (), progress: Console
 ) -> RouteBench:
-    """Measures, writes `json_file`, and returns what it holds. Raises BenchError; NotFound: something was not built."""
+    """Measures, writes `json_file`, and returns its content. Raises BenchError; NotFound if something was not built."""
     wanted = set(only or EXPERIMENTS)
     if "applications" in wanted:
         wanted.add("link")
@@ -70,8 +70,8 @@ def run(
 
 
 def _run_once(app: str, placement: str, arguments: Sequence[str], directory: Path) -> dict[str, Any]:
-    """Two nodes of a rank each. The ranks have the first core; so have their agents, with `shared`, and with `host` the
-    second one. Inline the ranks have a core each. What the application reports, and M:C."""
+    """Two nodes with one rank each. The ranks have the first core. With `shared`, so have their agents; with `host` the
+    agents have the second one. Inline, each rank has its own core. Returns the application's report, and M:C."""
     cores = sorted(os.sched_getaffinity(0))[:2]
     if placement == "shared":
         cores = cores[:1]
@@ -97,8 +97,8 @@ def _run_once(app: str, placement: str, arguments: Sequence[str], directory: Pat
 
 
 def memory_to_communication(app: str, directory: Path, *, alone: bool) -> dict[str, Any]:
-    """The M:C ratio (docs/route-advise.md) from what the ranks of a job left in `directory`, or where a rank could not
-    count, why, and the estimate, for which each must have been `alone` on its core."""
+    """The M:C ratio (docs/guide/route-advise.md) from the files of a job's ranks in `directory`. If a rank could not
+    count, the reason and the estimate, for which each rank must have been `alone` on its core."""
     files = sorted(directory.glob("rank-*.json"))
     ranks = [advise.RankFile(**json.loads(path.read_text())) for path in files]
     said = advise.conclude([app], ranks, calibration.DEFAULT, alone=alone)
@@ -144,7 +144,7 @@ def _application_row(
         for placement, times in seconds.items()
     }
     host = runs["host"]
-    # Inline each rank has a core of its own, which the estimate needs.
+    # Inline each rank has its own core, which the estimate needs.
     missing = next((one["mc_missing"] for one in runs["inline"] if one["mc_ratio"] is None), "")
     figure = "mc_estimate" if missing else "mc_ratio"
     mc = statistics.median_low([one[figure] for one in runs["inline"] if one[figure] is not None])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `wherry bench route --json FILE` writes, as types, and what its bars are made of (docs/bench-json.md)."""
+"""The output of `wherry bench route --json FILE`, as types, and the sources of its bars
+(docs/reference/bench-json.md)."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ PROGRAM = (
     "link",
 )  # fmt: skip
 EXPERIMENTS = (*PROGRAM, "applications")
-"""What `--only` takes: those of the benchmark program, and `applications`, which bring `link` with them: their network
-share refers to it."""
+"""The words of `--only`: those of the benchmark program, and `applications`. The latter also run `link`, because their
+network share refers to it."""
 
 Placement = Literal["inline", "shared", "host"]
-"""Who routes messages: the ranks; an agent on the ranks' core; one on another core."""
+"""The processor that routes: the ranks; an agent on the ranks' core; an agent on another core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class HistogramRow:
     mups: float
     """M updates/s of both ranks together."""
     limit_mups: float
-    """Of a hand-written exchange of 16-byte messages, turn by turn in the same processes."""
+    """The rate of a hand-written exchange of 16-byte messages, measured alternately in the same processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class PeerRow:
     mups: float
     inline_mups: float
     ratio: float
-    """Ours over the peer's: the median of those of neighbours."""
+    """Our rate over the peer's: the median over neighbouring rounds."""
     ratio_min: float
     ratio_max: float
     samples: list[float]
@@ -60,7 +61,7 @@ class RandomSizes:
 
 @dataclass(frozen=True, slots=True)
 class AgentRate:
-    """What one routing thread forwards."""
+    """The rate at which one routing thread forwards."""
 
     size: int
     mmps: float
@@ -86,14 +87,14 @@ class MessageSizes:
     gbps: float
     """Of payload."""
     transfer_bytes: float
-    """Average of what a rank handed on."""
+    """The average size of a rank's transfers."""
     blocked_share: float
-    """Of a rank's time: from a refused send until the message was taken."""
+    """The share of a rank's time from a refused send until the message was accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """One setting by itself, the others at their defaults (paper 001, figure 7)."""
+    """One setting varied, the others at their defaults (paper 001, figure 7)."""
 
     placement: Placement
     parameter: Literal["buffer_bytes", "buffers", "routing_threads"]
@@ -109,7 +110,7 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class WeakScaling:
-    """The same number of messages a node on more nodes, all of them on the same two cores (figure 8)."""
+    """The same number of messages for each node on more nodes, all of them on the same two cores (figure 8)."""
 
     nodes: int
     ns_per_message: float
@@ -128,14 +129,14 @@ class AgentMemory:
     idle_rss_bytes: float
     """Before its first job."""
     inbox_bytes: int
-    """What the layout says: of its own inbox, which the budget counts."""
+    """The size of its own inbox by the layout, which counts against the budget."""
     lane_bytes: int
     """And of the rings in others' inboxes that it writes into."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What passes between two nodes when ranks do nothing but hand on whole buffers."""
+    """The rate between two nodes if ranks only hand on whole buffers."""
 
     placement: Placement
     gbps: float
@@ -156,18 +157,18 @@ class ApplicationRow:
     """inline over shared."""
     messages: int
     bytes: int
-    """That all ranks handed on, headers included."""
+    """The bytes that all ranks handed on, headers included."""
     average_transfer: float
     network_share: float
-    """Of `link`, placement host: the bytes a second of the application over those of whole buffers."""
+    """The application's bytes a second over those of whole buffers (`link`, placement host)."""
     mc_ratio: float | None
-    """Bytes from memory (last-level cache misses) over bytes routed; None: not counted here."""
+    """Bytes from memory (last-level cache misses) over bytes routed. None: not counted here."""
     mc_estimate: float | None
-    """Where it was not counted: what `wherry advise` estimates, an upper bound."""
+    """The estimate of `wherry advise` if it was not counted: an upper bound."""
     mc_missing: str
     """Why mc_ratio is None."""
     category: str
-    """What that makes it: communication-dominated, balanced or host-dominated."""
+    """The category: communication-dominated, balanced or host-dominated."""
     published_speedup: float
     published_network_share: float
     published_mc_ratio: float
@@ -175,7 +176,8 @@ class ApplicationRow:
 
 @dataclass(frozen=True, slots=True)
 class RouteResults:
-    """The measurements, by experiment; what --only left out is empty. A `size` is bytes of payload in one message."""
+    """The measurements, by experiment. Experiments that --only left out are empty. A `size` is bytes of payload in one
+    message."""
 
     histogram: list[HistogramRow] = rows("Histogram, inline, against a hand-written exchange")
     peers: list[PeerRow] = rows("Histogram against peers in the same run")

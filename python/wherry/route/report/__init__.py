@@ -12,7 +12,7 @@ from wherry.route.report import plots
 
 
 def chapter(document: Any, file: str) -> Chapter:
-    """Of a JSON document of route. Raises BenchError."""
+    """Makes the chapter of a JSON document of route. Raises BenchError."""
     return bench_chapter(RouteBench, document, file, sections_of)
 
 

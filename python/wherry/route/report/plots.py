@@ -60,7 +60,7 @@ def histogram(rows: Sequence[HistogramRow], peers: Sequence[PeerRow], published:
 
 
 def peers(rows: Sequence[PeerRow], published: Published) -> Figure:
-    """How many times faster than each peer: medians, and all that was measured."""
+    """The speed-up over each peer: medians, and all measured values."""
     figure, ((axes,),) = panels(1, 1, 8.0, 3.2)
     names = list(dict.fromkeys(row.peer for row in rows))
     sizes = sorted({row.counters_log2 for row in rows})
@@ -86,7 +86,7 @@ def peers(rows: Sequence[PeerRow], published: Published) -> Figure:
 
 
 def agent_rate(rows: Sequence[AgentRate], published: Published) -> Figure:
-    """What one routing thread forwards."""
+    """The rate of one routing thread."""
     figure, ((axes,),) = panels(1, 1, 6.0, 2.8)
     grouped_bars(axes, [f"{row.size} bytes" for row in rows], {"route": ([row.mmps for row in rows], COLOURS[2])})
     axes.set_ylabel("M messages/s")
@@ -141,7 +141,7 @@ _PARAMETERS = {"buffer_bytes": "size of a buffer", "buffers": "buffers to each n
 
 
 def sweeps(rows: Sequence[Sweep], published: Published) -> Figure:
-    """Figure 7: each setting by itself; rates above, average transfers below. Defaults are ringed."""
+    """Figure 7: each setting by itself, with rates above and average transfers below. Defaults are ringed."""
     parameters = [name for name in _PARAMETERS if any(row.parameter == name for row in rows)]
     figure, (top, bottom) = panels(2, len(parameters), 3.4 * len(parameters) + 0.6, 5.6)
     for rate, transfer, parameter in zip(top, bottom, parameters, strict=True):
@@ -183,7 +183,7 @@ def _powers(axes: Axes, values: Sequence[int], parameter: str) -> None:
 
 
 def _paper_optimum(axes: Axes, parameter: str, published: Published) -> None:
-    """Where the paper's applications stopped to gain."""
+    """The point at which the paper's applications stopped to gain."""
     if parameter == "buffer_bytes":
         plateau = published["bud_opt_size_plateau"]
         axes.axvspan(plateau["low"], plateau["high"], color=PUBLISHED, alpha=0.2, linewidth=0)
@@ -219,7 +219,7 @@ def weak_scaling(rows: Sequence[WeakScaling], published: Published) -> Figure:
 
 
 def agent_memory(rows: Sequence[AgentMemory], published: Published) -> Figure:
-    """Resident memory of an agent, and what the layout of its buffers says."""
+    """Resident memory of an agent, beside the size of its buffers by the layout."""
     rows = sorted(rows, key=lambda row: row.nodes)
     nodes = [row.nodes for row in rows]
     figure, ((left, right),) = panels(1, 2, 9.6, 3.2)
@@ -242,7 +242,7 @@ def agent_memory(rows: Sequence[AgentMemory], published: Published) -> Figure:
 
 
 def applications(rows: Sequence[ApplicationRow], published: Published) -> Figure:
-    """Table 2: speed-up over `shared` by placement, network share, M:C; the published ones beside."""
+    """Table 2: speed-up over `shared` by placement, network share and M:C, beside the published ones."""
     figure, ((left, middle, right),) = panels(1, 3, 12.6, 3.8, width_ratios=[1.5, 1, 1])
     names = [row.app for row in rows]
     speedups: dict[str, tuple[Sequence[float | None], str]] = {

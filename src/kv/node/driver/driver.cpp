@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What the keeper says, and leases; what is done with the core is in driver_core.cpp.
+// SPDX-License-Identifier: Apache-2.0 Handles the keeper's messages and the leases; driver_core.cpp handles the core.
 #include "kv/node/driver/driver.hpp"
 
 #include <algorithm>
@@ -116,7 +115,8 @@ void Driver::obey(const Configuration& c, Cycles now) {
     tell_entered();
     return;
   }
-  // Left out, knowingly or not: what it has grows old from here on. It returns empty, under a new number.
+  // The node is left out, whether it knows or not, and its data grow old from here on. It returns empty, under a new
+  // number.
   const bool left_out = entered_ ? c.epoch > epoch() : c.boots[options_.node] == boot_;
   if (left_out) begin(boot_, now);
 }
@@ -142,9 +142,9 @@ void Driver::on(const Settled& settled, Cycles now) {
 
 void Driver::on(const Answer& answer, Cycles) { refusal_ = answer.text; }
 
-/// The core's clock is read before the keeper is asked, so that the lease ends here first, however long the way was.
-/// A sixth is for clocks that go at different speeds: a clock daemon may slew each of the two by up to 8.3 % (chrony's
-/// default), in opposite directions.
+/// The core's clock is read before the keeper is asked, so that the lease ends here first, at any delay. A sixth covers
+/// clocks of different speeds: a clock daemon may slew each of the two by up to 8.3 % (chrony's default), in opposite
+/// directions.
 void Driver::ask_lease(Cycles now) {
   asked_cycles_ = cycles();
   asked_at_ = now;
@@ -171,7 +171,7 @@ void Driver::on_time(Cycles now) {
   if (now >= next_look_) look(now);
   if (static_ && ready_ && !entered_ && !fault_) enter(*static_, now);
   if (!connected_ || !serves() || stopped_ || static_) return;
-  // An answer that takes longer than a lease was lost with its connection, or is worth nothing.
+  // An answer that takes longer than a lease was lost with its connection, or is worthless.
   const bool overdue = asked_ != 0 && now > asked_at_ + std::max(lease_, options_.idle_interval);
   if ((asked_ == 0 && now >= next_ask_) || overdue) ask_lease(now);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The software side of a node: obeys the keeper and drives the registers of docs/kv-registers.md, of a software node or
-// of a card. It has no sockets and no clock; driver_client.hpp gives it both. It reads a register over a bus a
-// few times a second, and a few hundred times while it catches up.
+// The software side of a node. It obeys the keeper and drives the registers of docs/reference/kv-registers.md, of a
+// software node or of a card. It has no sockets and no clock. driver_client.hpp provides both. It reads a register over
+// a bus a few times a second, and a few hundred times while it catches up.
 #pragma once
 
 #include <algorithm>
@@ -23,11 +23,12 @@ struct DriverOptions {
   std::uint32_t retry_cycles = registers::kRetryCyclesReset;
   bool accept = false;
   std::array<Endpoint, kMaxNodes> nodes{};  ///< as the cluster file has them, for the keeper to compare
-  /// Sources that the node answers, the members among them: for a core in hardware; a software node's process knows it
-  /// itself.
+  /// Sources that the node answers, including the members. For a core in hardware: a software node's process has its
+  /// own list.
   std::vector<Subnet> sources;
-  /// Members that have not answered this node, as leader, for so long. Empty for a core in hardware, which does not
-  /// tell: then the driver sees from counters that no member answers, and from `state.unanswered` which ones do not.
+  /// Members that have not answered this node, as leader, for that long. Empty for a core in hardware, which does not
+  /// report them. Then the driver sees from counters that no member answers, and from `state.unanswered` which members
+  /// do not.
   std::function<NodeMask(Cycles)> silent_members;
   Cycles silence = 75'000'000;                   ///< for how long (300 ms)
   Cycles keeper_silence = 250'000'000;           ///< after so long without a word a keeper is given up (1 s)
@@ -36,11 +37,11 @@ struct DriverOptions {
   Cycles idle_interval = 25'000'000;             ///< between looks for a fault otherwise (100 ms)
 };
 
-/// Calls come from within the driver's; they must not call back into it.
+/// The driver's functions make these calls. They must not call back into it.
 class DriverOutput {
  public:
   virtual void send(const ToKeeper& message) = 0;
-  /// A number, not 0, that no node of the cluster ever had: random.
+  /// A random number, not 0, that no node of the cluster ever had.
   virtual std::uint64_t draw_boot() = 0;
 
  protected:
@@ -52,10 +53,10 @@ class DriverOutput {
 
 class Driver {
  public:
-  /// Takes the core out of whatever it was in, and begins to empty it.
+  /// Takes the core out of its epoch, and begins to empty it.
   Driver(DriverOptions options, RegisterIo& core, DriverOutput& output, Cycles now);
 
-  /// Without a keeper: once the core is empty it enters this, with a lease that never ends.
+  /// Without a keeper: once the core is empty, it enters this configuration, with a lease that never ends.
   void enter_static(const Configuration& configuration, Cycles now);
   /// The core left that epoch since, and is empty: it never enters it again.
   [[nodiscard]] bool left_static() const noexcept { return left_static_; }
@@ -65,9 +66,9 @@ class Driver {
   void on_message(const FromKeeper& message, Cycles now);
   void on_time(Cycles now);
   [[nodiscard]] Cycles next_time() const noexcept;
-  /// The keeper of this connection said nothing, or left a question unanswered, for longer than
-  /// DriverOptions::keeper_silence: it hangs, or its machine is gone. The caller ends the connection and asks another
-  /// keeper. Call it after everything that arrived was handed to on_message().
+  /// The keeper of this connection sent nothing, or left a question unanswered, for longer than
+  /// DriverOptions::keeper_silence. It hangs, or its machine is gone. The caller ends the connection and asks another
+  /// keeper. Call it after every received message was handed to on_message().
   [[nodiscard]] bool keeper_silent(Cycles now) const noexcept {
     return connected_ && now > silent_since() + options_.keeper_silence;
   }
@@ -76,7 +77,8 @@ class Driver {
   [[nodiscard]] std::uint64_t epoch() const noexcept { return entered_ ? entered_->epoch : 0; }
   [[nodiscard]] const std::optional<Configuration>& entered() const noexcept { return entered_; }
   [[nodiscard]] bool complete() const noexcept { return complete_; }
-  /// What the core cannot do of what the options ask for; empty: it can. Such a node says nothing to the keeper.
+  /// The requests of the options that the core cannot fulfil. Empty: it can fulfil all. An unfit node sends nothing to
+  /// the keeper.
   [[nodiscard]] const std::string& unfit() const noexcept { return unfit_; }
   /// Why the keeper turned this node away; empty if it did not.
   [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }

@@ -59,7 +59,7 @@ struct DriverClient::Impl final : DriverOutput {
     }
     next_keeper();
   }
-  /// Never waits: the frames that this connection is made of may be the node's to carry.
+  /// Never waits, because the node itself may have to carry the frames of this connection.
   void connect() {
     if (lines || keepers.empty()) return;
     if (!connecting) {

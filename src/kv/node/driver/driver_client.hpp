@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Driver on TCP: keeps a connection to the keeper, or to another one of those that are named. Thread: the node's own,
+// A Driver on TCP. It keeps a connection to the keeper, or to another one of the named keepers. Thread: the node's own,
 // which calls turn() beside its other work.
 #pragma once
 
@@ -17,9 +17,9 @@ class DriverClient {
   DriverClient(std::vector<HostPort> keepers, DriverOptions options, RegisterIo& core);
   ~DriverClient();
 
-  /// Does what is due; never blocks longer than it takes to resolve a name (numeric addresses: not at all).
+  /// Does the work that is due. It blocks only to resolve a name (numeric addresses: not at all).
   void turn();
-  /// Also waits for what comes first, at most so long.
+  /// Also waits for the first event, at most that long.
   void turn(int timeout_ms);
   [[nodiscard]] Driver& driver() noexcept;
   [[nodiscard]] bool connected() const noexcept;

@@ -1,5 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
-// What the driver does with the registers.
+// SPDX-License-Identifier: Apache-2.0 The driver's accesses to the registers.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -34,8 +33,8 @@ void Driver::clear() {
   core_.write(kControlOffset, control);
 }
 
-/// What the cluster file says must fit the core: a register that does not take it would make this node another one than
-/// the others think.
+/// The core must support the cluster file's values. If a register does not take its value, this node would differ from
+/// what the other nodes expect.
 void Driver::check_core() {
   unfit_.clear();
   const std::uint32_t capability = core_.read(kCapabilityOffset);
@@ -65,7 +64,7 @@ void Driver::check_core() {
   }
 }
 
-/// A subnet is not in use while it changes, so that the core never answers what is neither in the old nor in the new
+/// A subnet is not in use while it changes, so the core never answers a source that is in neither the old nor the new
 /// list.
 void Driver::tell_sources() {
   const std::uint32_t room = kCapabilitySources.get(core_.read(kCapabilityOffset));
@@ -76,7 +75,7 @@ void Driver::tell_sources() {
   }
 }
 
-/// A new boot, which has nothing and is in nothing.
+/// A new boot, which has no data and is in no epoch.
 void Driver::begin(std::uint64_t ended, Cycles now) {
   write_lease(0);
   core_.write(kEpochOffset, 0);
@@ -98,8 +97,8 @@ void Driver::begin(std::uint64_t ended, Cycles now) {
   hello();
 }
 
-/// Begins to empty the core once it has left its epoch: before, it ignores what is only for a core in none. True: it
-/// has.
+/// Begins to empty the core once it has left its epoch. Before, it ignores commands that need a core without an epoch.
+/// True: it has left.
 bool Driver::leave() {
   if (left_) return true;
   if (entering()) return false;
@@ -126,16 +125,17 @@ bool Driver::leave() {
   return left_ = true;
 }
 
-/// An epoch is being entered: until then the core hears of no other. That takes as long as the network takes no frames.
+/// While an epoch is being entered, the core gets no other one. That may last as long as the network takes no frames.
 bool Driver::entering() { return kStateEntering.get(core_.read(kStateOffset)) != 0; }
 
-/// Once the core has: before, it may commit in the epoch before, and the keeper would build on its not doing so.
+/// Reports the epoch only once the core has entered. Before, the core may still commit in the epoch before, and the
+/// keeper would rely on the opposite.
 void Driver::tell_entered() {
   entering_ = entering();
   if (!entering_ && entered_) output_.send(Entered{boot_, entered_->epoch});
 }
 
-/// Reads the state and does what it asks for. False: the core is faulty, which was reported.
+/// Reads the state, and reacts to it. False: the core is faulty, and that was reported.
 bool Driver::look(Cycles now) {
   state_ = core_.read(kStateOffset);
   // A card that left its bus reads as ones.
@@ -181,9 +181,9 @@ bool Driver::look(Cycles now) {
   return true;
 }
 
-/// A core in hardware repeats what is not answered at one pace for ever. Its counters say that writes wait and that
-/// nothing was answered: then it is told to repeat less often, and those are silent to which it repeated something
-/// last.
+/// A core in hardware repeats unanswered messages at one pace for ever. If its counters show that writes wait and that
+/// nothing was answered, it is told to repeat less often. The members to which it last repeated something are then
+/// silent.
 void Driver::watch_answers(Cycles now) {
   constexpr std::array<Cycles, 3> kSteps{5'000'000, 25'000'000, 125'000'000};  // 20, 100, 500 ms: 4, 16, 64 times
   const auto led = [this] { return std::ranges::find(entered_->leaders, options_.node) != entered_->leaders.end(); };
@@ -206,8 +206,8 @@ void Driver::watch_answers(Cycles now) {
   silent_ = repeated_to & without(entered_->members, mask_of(options_.node));
 }
 
-/// By how many powers of two a core that catches up is to ask less often. Where answers take longer than retry_cycles,
-/// it asks for each location again and again, the answers to that keep the next ones waiting, and it never ends.
+/// The power of two by which a core that catches up must ask less often. If answers take longer than retry_cycles, it
+/// asks for each location again and again. The answers then delay the next ones, and it never ends.
 std::uint32_t Driver::watch_fetching(Cycles now) {
   constexpr Cycles kLook = 12'500'000;  // 50 ms
   constexpr std::uint32_t kMost = 6;    // 64 times
@@ -272,9 +272,9 @@ void Driver::enter(const Configuration& c, Cycles now) {
   if (!complete_) next_look_ = now;
 }
 
-/// Buckets, a chunk at a time, then lanes. The lanes wait until all members have entered an epoch that this node is a
-/// member of: a node that is still in the epoch before answers for its lanes, too, and could commit there, without this
-/// node, right after.
+/// First buckets, a chunk at a time, then lanes. The lanes wait until all members have entered an epoch that has this
+/// node as a member. A node that is still in the epoch before also answers for its lanes, and could commit there,
+/// without this node, right after its answer.
 void Driver::synchronise() {
   const std::uint64_t all = std::uint64_t{1} << options_.bucket_bits;
   if (fetching_ && core_.read(kSyncCountOffset) != 0) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node's driver tells the keeper and the core.
+// The messages of a node's driver to the keeper and the core.
 #include "kv/node/driver/driver.hpp"
 
 #include <fmt/core.h>
@@ -29,7 +29,7 @@ struct Heard final : DriverOutput {
 constexpr std::uint64_t kMs = 250'000;  ///< cycles
 const Cycles kLimit = DriverOptions{}.keeper_silence;
 
-/// A core, its driver, and what that says to the keeper.
+/// A core, its driver, and the driver's messages to the keeper.
 class KvDriver : public testing::Test {
  protected:
   void connect() {
@@ -242,7 +242,7 @@ class KvDriverSilence : public KvDriver {
     ASSERT_EQ(driver_.epoch(), 1U);
     ASSERT_EQ(driver_.complete(), serving == members);
   }
-  /// What it reports after so long.
+  /// Its report after that time.
   NodeMask after(Cycles time) {
     for (const Cycles end = truth_ + time; truth_ < end;) driver_.on_message(Ping{.ping = 5}, truth_ += 10 * kMs);
     return heard_.reports.back().silent;
@@ -314,7 +314,7 @@ TEST_F(KvDriverSilence, NobodyAnswers_ExpectRepetitionsToBackOffAndTheOldPaceWit
   EXPECT_EQ(pace(), 1000U);
 }
 
-/// Answers that come after the next question: 32 locations asked for each millisecond, and no more answered than that.
+/// Answers that come after the next question: 32 locations are requested each millisecond, and no more are answered.
 TEST_F(KvDriverSilence, AnswersToWhatIsFetchedComeTooLate_ExpectQuestionsToBackOffUntilTheyDoNot) {
   enter(0b110, 0b111, 2'000'000'000);
   ASSERT_FALSE(driver_.complete());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node that a process serves, in software or as the simulated core: what of it stands in the cluster file.
+// A node that a process serves, in software or as the simulated core: its part of the cluster file.
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ struct ServedNode {
                         ///< software node answers at once anyway
 };
 
-/// Sets `cluster`, and `keepers`: those of `at` (host:port), or if there are none the file's. kInvalidArgument names
-/// the file, or the text that is not host:port.
+/// Sets `cluster`, and `keepers`: those of `at` (host:port), or the file's if `at` is empty. kInvalidArgument names the
+/// file, or the text that is not host:port.
 wherry::Status load_cluster(ServedNode& node, const std::string& path, const std::vector<std::string>& at);
 /// kInvalidArgument: the cluster has no such node.
 wherry::Status check_number(const ServedNode& node);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a core's registers without a core, in virtual time, that remembers what was done to it.
+// For tests: a core's registers without a core, in virtual time. It remembers all accesses.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace wherry::kv {
 
-/// A clock that goes at its own speed: true time to local and back.
+/// A clock with its own speed. Converts true time to local time and back.
 struct DriftingClock {
   double rate = 1;
   Cycles origin = 0;
@@ -51,13 +51,13 @@ class FakeCore final : public RegisterIo {
   std::uint32_t sources = 0;  ///< subnets that it holds; 0: software
   bool fault = false;
   bool gone = false;  ///< off its bus
-  /// Takes none of its frames, as a network that stands still: an epoch is not entered, and what it is made of and the
-  /// next one are not heard.
+  /// The network takes none of its frames. So it does not finish entering an epoch, and ignores its contents and the
+  /// next one.
   bool stuck = false;
   bool opened = true;
   std::uint32_t in_flight = 0;
   NodeMask unanswered = 0;
-  /// What it is asked to fetch from now on takes so many cycles.
+  /// From now on each fetch takes this many cycles.
   void take(std::uint32_t cycles) { slowness_ = cycles; }
 
   std::uint32_t read(std::uint32_t offset) override {

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One stream of several agents, read as one table.
+
+particles = wherry.dataset("particles", ["node0.json", "node1.json"])
+step = particles.tags()[-1]
+table = particles.table(step)                    # pyarrow; Polars: polars.from_arrow(table)
+rows = particles.reader(step)                    # or batch by batch, for DuckDB: duckdb.sql("... from rows")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from wherry import arguments
+from wherry.errors import Error, InvalidArgument, NotFound
+from wherry.move import predicate
+from wherry.move.connection import Agent, find_agents, locate
+from wherry.move.flight import flight_client, flight_frames, flight_schema
+
+if TYPE_CHECKING:
+    import dask.dataframe as dd
+    import pyarrow.flight as flight
+    from dask.delayed import Delayed
+
+    from wherry.move.dask_source import Partition, Request
+
+
+@dataclass(frozen=True)
+class _Source:
+    """One agent."""
+
+    session_file: str
+    """Its absolute path."""
+    pid: int
+    client: flight.FlightClient
+    options: flight.FlightCallOptions
+
+    def __str__(self) -> str:
+        return f"the agent {self.session_file!r}"
+
+
+def _source(agent: Agent) -> _Source:
+    session = locate(agent)
+    return _Source(str(session.path.absolute()), session.pid, *flight_client(session))
+
+
+class Dataset:
+    """The frames of one stream name at several agents; those with one tag (a time step, say) belong together.
+
+    name, agents, columns, filter, compression: as of `wherry.dataset`, which makes one.
+
+    Each agent has its part of the dataset, which may have parts itself. Rows come in the order of the agents. Nothing
+    is cached: each call asks the agents again, through Flight. Any thread may use it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        agents: Sequence[Agent] | str,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: predicate.Filter | None = None,
+        compression: str | None = None,
+    ) -> None:
+        self.name = arguments.text("name", name)
+        if isinstance(agents, str):
+            agents = find_agents(agents)
+        if not agents:
+            raise InvalidArgument(f"agents is {agents!r}: want a list of agents, one at least")
+        self._sources = [_source(agent) for agent in agents]
+        first, *others = schemas = [flight_schema(one.client, one.options, name) for one in self._sources]
+        for source, schema in zip(self._sources[1:], others, strict=True):
+            if not schema.equals(first):
+                self.close()
+                raise InvalidArgument(
+                    f"stream {name!r} has other columns at {source} than at {self._sources[0]}: {schema} and {first}"
+                )
+        chosen = predicate.chosen(columns, schemas[0])
+        self._filter = None if filter is None else predicate.to_wire(filter, first)
+        self._columns = chosen
+        self._compression = compression
+        self.schema: pa.Schema = first if chosen is None else pa.schema([first.field(one) for one in chosen])
+        """The schema of the dataset's results."""
+
+    def tags(self) -> list[int]:
+        """The tags of which every agent holds a frame now, from small to large. No column travels."""
+        return sorted(set.intersection(*(set(self._held(source)) for source in self._sources)))
+
+    def reader(self, tag: int | None = None) -> pa.RecordBatchReader:
+        """The rows with `tag` (None: the latest that all agents hold) as a stream of batches, agent by agent.
+
+        Raises NotFound if no tag is held by all agents. During the read, raises NotFound if an agent no longer holds
+        the tag, and the errors of flight_frames.
+        """
+        wanted = self._tag(tag)
+        batches = (batch for source in self._sources for batch in self._batches(source, wanted))
+        return pa.RecordBatchReader.from_batches(self.schema, batches)
+
+    def table(self, tag: int | None = None) -> pa.Table:
+        """The rows with `tag` as one table. The agents send at the same time. Raises as reader(), at once."""
+        wanted = self._tag(tag)
+        with ThreadPoolExecutor(len(self._sources)) as pool:
+            parts = list(pool.map(lambda source: list(self._batches(source, wanted)), self._sources))
+        return pa.Table.from_batches([batch for part in parts for batch in part], self.schema)
+
+    def to_dask(self, tags: Sequence[int] | None = None, *, tag: str | None = "tag") -> dd.DataFrame:
+        """A dask.dataframe of all rows with these tags (None: all that every agent holds now).
+
+        A partition is one frame, or one part of a frame, at one agent. The worker that computes it reads it from that
+        agent, with the columns that Dask needs. The agents' session files must be at the same paths there.
+        tag: the name of a column with the frame's tag, uint64. None: no such column. A vector column v becomes v_0,
+        v_1, ... Columns with nulls, texts and nested columns keep Arrow's types (pandas.ArrowDtype).
+
+        The graph names frames by their sequence numbers. If an agent evicts a frame before it is read, its task raises
+        NotFound, so choose `keep_frames` or when_full="wait" for the stream accordingly. Raises Unsupported without
+        Dask; InvalidArgument if two columns would have one name; NotFound if an agent does not hold one of `tags`.
+        """
+        from wherry.move import dask_source
+
+        return dask_source.to_dataframe(self.partitions(tags), self._request(), tag)
+
+    def to_delayed(self, tags: Sequence[int] | None = None) -> list[Delayed]:
+        """The rows with these `tags` as dask.delayed pyarrow.Tables, one for each partition.
+
+        They are ordered by tag, then agent, then part. Raises as to_dask().
+        """
+        from wherry.move import dask_source
+
+        return dask_source.to_delayed(self.partitions(tags), self._request())
+
+    def _request(self) -> Request:
+        from wherry.move.dask_source import Request
+
+        return Request.make(self.name, self.schema, self._filter, self._compression)
+
+    def partitions(self, tags: Sequence[int] | None = None) -> list[Partition]:
+        """What to_dask() and to_delayed() have workers read. Only metadata travels. Raises NotFound when an agent does
+        not hold one of `tags`."""
+        from wherry.move.dask_source import Partition
+
+        held = [self._held(source) for source in self._sources]
+        if tags is None:
+            tags = sorted(set.intersection(*(set(one) for one in held)))
+        found = []
+        for tag in dict.fromkeys(arguments.number("tag", tag, 0, arguments.U64) for tag in tags):
+            for source, frames in zip(self._sources, held, strict=True):
+                if tag not in frames:
+                    raise NotFound(f"{source} holds no frame of {self.name!r} with tag {tag}")
+                found += [
+                    Partition(
+                        session_file=source.session_file,
+                        sequence=about["sequence"],
+                        tag=tag,
+                        part=about.get("part"),
+                        rows=about["rows"],
+                        pid=source.pid,
+                        generation=about["generation"],
+                    )
+                    for about in frames[tag]
+                ]
+        return found
+
+    def _held(self, source: _Source) -> dict[int, list[dict[str, Any]]]:
+        """Information about the agent's frames, and their parts, by tag."""
+        held: dict[int, list[dict[str, Any]]] = {}
+        for about, _ in flight_frames(source.client, source.options, self.name, follow=False, columns=[]):
+            if not about.get("first_row"):  # a frame in several batches counts once
+                held.setdefault(about["tag"], []).append(about)
+        return held
+
+    def close(self) -> None:
+        """Ends the connections. Idempotent."""
+        for source in self._sources:
+            source.client.close()
+
+    def __enter__(self) -> Dataset:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _tag(self, tag: int | None) -> int:
+        if tag is not None:
+            return arguments.number("tag", tag, 0, arguments.U64)
+        tags = self.tags()
+        if not tags:
+            raise NotFound(f"there is no tag of {self.name!r} of which all {len(self._sources)} agents hold a frame")
+        return tags[-1]
+
+    def _batches(self, source: _Source, tag: int) -> Iterator[pa.RecordBatch]:
+        found = False
+        for _, batch in flight_frames(
+            source.client,
+            source.options,
+            self.name,
+            follow=False,
+            tag=tag,
+            columns=self._columns,
+            filter=self._filter,
+            compression=self._compression,
+        ):
+            found = True
+            if not batch.schema.equals(self.schema):
+                raise Error(f"stream {self.name!r} was opened anew at {source}, with other columns")
+            yield batch
+        if not found:
+            raise NotFound(f"{source} holds no frame of {self.name!r} with tag {tag}")
+
+
+def dataset(
+    name: str,
+    agents: Sequence[Agent] | str,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: predicate.Filter | None = None,
+    compression: str | None = None,
+) -> Dataset:
+    """Stream `name` of several agents as one dataset.
+
+    agents: session files, as for `wherry.flight_client`; "hosts:FILE", a file with one of them on each line; or
+    "etcd:http://host:port/prefix", where `wherry agent announce` announced them. All of them must hold the stream.
+    columns, filter, compression: as for flight_frames; every agent computes its part.
+
+    Raises NotFound, Unavailable, PermissionDenied; InvalidArgument if agents have different columns, or for a column or
+    a filter that does not fit them.
+    """
+    return Dataset(name, agents, columns=columns, filter=filter, compression=compression)

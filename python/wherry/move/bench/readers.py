@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures the cost of readers for the host: without a reader, with one that takes frames as they are, and with one for
+which the agent compresses each frame (LZ4).
+
+    python -m wherry.move.bench.readers SESSION_FILE STREAM CODEC CORE     a reader, in a process of its own
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import statistics
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from wherry.errors import BenchError, Error
+from wherry.move.bench.schema import BENCHMARK, Reader, ReaderLoad
+from wherry.move.connection import Agent
+from wherry.move.flight import flight_client, flight_frames
+from wherry.move.session import Session
+from wherry.move.stream import Step
+
+COLUMNS, ROWS = 4, 1 << 18
+"""A frame of 8 MiB. LZ4 compresses it to about a third."""
+SWEEP_BYTES = 64 << 20
+"""The memory that the host's time step sweeps between a post and the wait. This work hides the transfer."""
+WAYS: tuple[Reader, ...] = ("none", "plain", "lz4")
+WARM_UP = 8
+TARGET = 1.1
+"""Host time with an LZ4 reader over host time without one: 1, plus a margin for the clock's noise."""
+
+
+def measure(document: dict[str, Any], *, quick: bool) -> None:
+    """Adds the rows and the bars to a run's document.
+
+    The host has a core for itself if there are two. Agent and reader share another one. Ways take turns, round by
+    round. Raises BenchError if a reader fails.
+    """
+    print("bench move: readers", file=sys.stderr, flush=True)
+    allowed = os.sched_getaffinity(0)
+    cores = sorted(allowed)
+    collecting = gc.isenabled()
+    rounds, frames = (5, 12) if quick else (21, 24)
+    figures: dict[Reader, list[tuple[float, float, float]]] = {way: [] for way in WAYS}
+    grid = np.linspace(0.0, 1.0, ROWS)
+    data = {f"c{i}": np.round(np.sin((i + 1) * grid), 3) for i in range(COLUMNS)}
+    sweep = np.zeros(SWEEP_BYTES // 8)
+    readers: dict[Reader, subprocess.Popen[str]] = {}
+    try:
+        os.sched_setaffinity(0, {cores[0]})
+        gc.disable()
+        with Session(agent="embedded", name="bench_readers", embedded_core=cores[-1]) as session:
+            document.setdefault("transports", session.info.transports)
+            document.setdefault("one_sided", session.info.heap)
+            with ExitStack() as stack:
+                steps = {}
+                for way in WAYS:
+                    stream = stack.enter_context(
+                        session.stream(f"readers-{way}", data, strategy="ipc_page_aligned", keep_frames=4)
+                    )
+                    steps[way] = stack.enter_context(stream.bind(data))
+                    if way != "none":
+                        readers[way] = _start(session.info.session_file, stream.name, way, cores[-1])
+                    _run(steps[way], sweep, WARM_UP)  # first calls meet cold destinations
+                for _ in range(rounds):
+                    for way in WAYS:
+                        figures[way].append(_run(steps[way], sweep, frames))
+            read = {way: _read(way, reader) for way, reader in readers.items()}  # the streams have ended
+    finally:
+        os.sched_setaffinity(0, allowed)
+        if collecting:
+            gc.enable()
+        for reader in readers.values():
+            reader.kill()
+            reader.communicate()
+    posted = WARM_UP + rounds * frames
+    document["results"]["readers"] = [
+        asdict(
+            ReaderLoad(
+                reader=way,
+                size=COLUMNS * ROWS * 8,
+                call_us=statistics.median(one[0] for one in figures[way]),
+                wait_us=statistics.median(one[1] for one in figures[way]),
+                step_us=statistics.median(one[2] for one in figures[way]),
+                read_percent=100.0 * read[way] / posted if way in read else 0.0,
+            )
+        )
+        for way in WAYS
+    ]
+    targets: dict[Reader, float | None] = {"plain": None, "lz4": TARGET}
+    for name, target in targets.items():
+        pairs = zip(figures[name], figures["none"], strict=True)
+        document["bars"][f"{name}_reader_host_ratio"] = _bar([(a[0] + a[1]) / (b[0] + b[1]) for a, b in pairs], target)
+
+
+def _run(step: Step, sweep: np.ndarray[Any, Any], frames: int) -> tuple[float, float, float]:
+    """Microseconds: medians of the call, of the wait after the work, and of the whole time step."""
+    calls, waits, whole = [], [], []
+    for tag in range(frames):
+        began = time.perf_counter_ns()
+        ticket = step.post(tag)
+        posted = time.perf_counter_ns()
+        sweep += 1.0
+        worked = time.perf_counter_ns()
+        ticket.wait()
+        ended = time.perf_counter_ns()
+        calls.append((posted - began) * 1e-3)
+        waits.append((ended - worked) * 1e-3)
+        whole.append((ended - began) * 1e-3)
+    return statistics.median(calls), statistics.median(waits), statistics.median(whole)
+
+
+def _start(session_file: str, stream: str, codec: str, core: int) -> subprocess.Popen[str]:
+    line = [sys.executable, "-m", "wherry.move.bench.readers", session_file, stream, codec, str(core)]
+    reader: subprocess.Popen[str] = BENCHMARK.start(line, stdout=subprocess.PIPE, text=True)
+    assert reader.stdout is not None
+    if reader.stdout.readline() != "ready\n":
+        raise BenchError(f"the {codec} reader did not start: exit status {reader.wait()}")
+    return reader
+
+
+def _read(way: str, reader: subprocess.Popen[str]) -> int:
+    """The number of frames that it has read; the stream has ended."""
+    said, _ = reader.communicate(timeout=60)
+    if reader.returncode != 0 or not said.strip().isdecimal():
+        raise BenchError(f"the {way} reader failed: exit status {reader.returncode}")
+    return int(said)
+
+
+def _bar(rounds: list[float], target: float | None) -> dict[str, Any]:
+    value = statistics.median(rounds)
+    bar = {"value": value, "min": min(rounds), "max": max(rounds), "unit": "", "published": None}
+    return bar if target is None else bar | {"target": f"<= {target:g}", "pass": value <= target}
+
+
+def _follow(agent: Agent, stream: str, codec: str, core: int) -> int:
+    """The reader prints "ready", follows the stream to its end, and prints how many frames it has read."""
+    os.sched_setaffinity(0, {core})
+    os.nice(10)
+    client, options = flight_client(agent)
+    compression = None if codec == "plain" else codec
+    frames = 0
+    with client:
+        print("ready", flush=True)
+        for _ in flight_frames(client, options, stream, follow=True, compression=compression):
+            frames += 1
+    print(frames, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(_follow(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])))
+    except (Error, BrokenPipeError) as problem:
+        print(f"readers: {problem}", file=sys.stderr)
+        sys.exit(1)
