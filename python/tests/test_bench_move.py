@@ -55,14 +55,19 @@ def test_two_experiments_of_a_quick_run(tmp_path: Path) -> None:
 def test_readers_of_a_quick_run(tmp_path: Path) -> None:
     file = tmp_path / "move.json"
     bench = run(file, quick=True, only=["readers"])
-    assert [row.reader for row in bench.results.readers] == ["none", "plain", "lz4"]
+    assert [row.reader for row in bench.results.readers] == ["none", "plain", "lz4", "lz4_operator", "sort_operator"]
     for row in bench.results.readers:
         assert row.size == 8 << 20
         assert 0 < row.call_us < row.step_us
         assert 0 < row.wait_us < row.step_us
         assert (row.read_percent > 0) == (row.reader != "none")
         assert row.read_percent <= 100
-    assert set(bench.bars) == {"plain_reader_host_ratio", "lz4_reader_host_ratio"}
+    assert set(bench.bars) == {
+        "plain_reader_host_ratio",
+        "lz4_reader_host_ratio",
+        "lz4_operator_host_ratio",
+        "sort_operator_host_ratio",
+    }
     for name in bench.bars:
         assert basis_of(name, bench.results).beside
-    assert "What readers cost the host" in report.build([file])
+    assert "What readers and operators cost the host" in report.build([file])

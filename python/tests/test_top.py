@@ -162,6 +162,7 @@ def test_once_prints_one_page(capfd: pytest.CaptureFixture[str], agent: Agent) -
             assert part in out, out
         assert agent.session.token not in out
         assert "\x1b" not in out
+        assert "operators" not in out, "no stream has any"
         status, out, err = run(capfd, "top", "--json", *words)
         assert (status, err) == (0, "")
         document = json.loads(out)
@@ -171,6 +172,22 @@ def test_once_prints_one_page(capfd: pytest.CaptureFixture[str], agent: Agent) -
         assert document["kv_missing"].startswith("no kv cluster")
         assert document["route"]["jobs"] == 0
         assert agent.session.token not in out
+
+
+def test_a_stream_with_operators_shows_their_state(capfd: pytest.CaptureFixture[str], agent: Agent) -> None:
+    import wherry
+
+    declared = [{"name": "few", "steps": [{"filter": ["<", "id", 3]}]}]
+    words = ["--once", "--interval", "0.1", "--agent", str(agent.session_file)]
+    with wherry.Session(agent=str(agent.session_file)) as session:
+        with session.stream("particles", particles(50), operators=declared) as stream:
+            stream.offload(particles(50)).wait(timeout=300)
+            assert eventually(lambda: wherry.streams(agent.session_file)[1].total_frames == 1)
+            status, out, _ = run(capfd, "top", *words)
+    assert status == 0
+    rows = {line.split()[0]: line for line in out.splitlines() if line.startswith("particles")}
+    assert "up to date" in rows["particles"]
+    assert "result of particles" in rows["particles.few"]
 
 
 def test_nothing_to_show_is_exit_1(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:

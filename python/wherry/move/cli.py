@@ -72,13 +72,14 @@ def agent_top(reading: AgentReading, meter: Meter) -> TopPart:
         moved = meter.rate(reading.of_this_agent(f"{name}: bytes"), stream.total_bytes, at)
         found.append(dataclasses.asdict(stream) | {"frames_per_second": frames, "bytes_per_second": moved})
     shown: list[Table | str] = []
-    table = plain_table(
-        "Streams", ("stream", "state"), ("held", "bytes held", "frames", "moved", "unread", "lost files")
-    )
+    with_operators = any(one["derived"] or one["source"] for one in found)
+    texts = ("stream", "state", "operators") if with_operators else ("stream", "state")
+    table = plain_table("Streams", texts, ("held", "bytes held", "frames", "moved", "unread", "lost files"))
     for one in found:
         table.add_row(
             escape(one["name"]),
             "open" if one["open"] else "ended",
+            *([escape(_operators(one))] if with_operators else []),
             number_text(one["held_frames"]),
             bytes_text(one["held_bytes"]),
             rate_text(one["frames_per_second"]),
@@ -92,6 +93,16 @@ def agent_top(reading: AgentReading, meter: Meter) -> TopPart:
         document["move"], offloads = _offloads(reading, meter)
         shown.append(offloads)
     return TopPart(document, shown)
+
+
+def _operators(stream: dict[str, Any]) -> str:
+    """The state of a stream's operators, in a few words. Empty: it has none."""
+    if stream["source"]:
+        return f"result of {stream['source']}"
+    if not stream["derived"]:
+        return ""
+    counts = {"behind": "operator_lag", "failed": "operator_errors", "missed": "operator_skipped"}
+    return ", ".join(f"{stream[count]} {word}" for word, count in counts.items() if stream[count]) or "up to date"
 
 
 def _offloads(reading: AgentReading, meter: Meter) -> tuple[dict[str, object], Table]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the cost of readers for the host: without a reader, with one that takes frames as they are, and with one for
-which the agent compresses each frame (LZ4).
+"""Measures what readers and operators on the agent cost the host: without either; with a reader of the frames as they
+are, or compressed (LZ4); and with operators that were declared at open and compress, or sort, filter and compress.
 
     python -m wherry.move.bench.readers SESSION_FILE STREAM CODEC CORE     a reader, in a process of its own
 """
@@ -23,6 +23,7 @@ from wherry.errors import BenchError, Error
 from wherry.move.bench.schema import BENCHMARK, Reader, ReaderLoad
 from wherry.move.connection import Agent
 from wherry.move.flight import flight_client, flight_frames
+from wherry.move.reader import StreamStatus, streams
 from wherry.move.session import Session
 from wherry.move.stream import Step
 
@@ -30,17 +31,22 @@ COLUMNS, ROWS = 4, 1 << 18
 """A frame of 8 MiB. LZ4 compresses it to about a third."""
 SWEEP_BYTES = 64 << 20
 """The memory that the host's time step sweeps between a post and the wait. This work hides the transfer."""
-WAYS: tuple[Reader, ...] = ("none", "plain", "lz4")
+READERS: tuple[Reader, ...] = ("plain", "lz4")
+OPERATORS: dict[Reader, list[dict[str, Any]]] = {
+    "lz4_operator": [{"name": "packed", "compression": "lz4"}],
+    "sort_operator": [{"name": "sorted", "steps": [{"filter": [">", "c1", 0.0]}, {"sort": ["c0"]}], "compression": "lz4"}],
+}
+WAYS: tuple[Reader, ...] = ("none", *READERS, *OPERATORS)
 WARM_UP = 8
 TARGET = 1.1
-"""Host time with an LZ4 reader over host time without one: 1, plus a margin for the clock's noise."""
+"""Host time with LZ4 on the agent over host time without it: 1, plus a margin for the clock's noise."""
 
 
 def measure(document: dict[str, Any], *, quick: bool) -> None:
     """Adds the rows and the bars to a run's document.
 
     The host has a core for itself if there are two. Agent and reader share another one. Ways take turns, round by
-    round. Raises BenchError if a reader fails.
+    round. Raises BenchError if a reader or an operator fails.
     """
     print("bench move: readers", file=sys.stderr, flush=True)
     allowed = os.sched_getaffinity(0)
@@ -62,15 +68,28 @@ def measure(document: dict[str, Any], *, quick: bool) -> None:
                 steps = {}
                 for way in WAYS:
                     stream = stack.enter_context(
-                        session.stream(f"readers-{way}", data, strategy="ipc_page_aligned", keep_frames=4)
+                        session.stream(
+                            f"readers-{way}",
+                            data,
+                            strategy="ipc_page_aligned",
+                            keep_frames=4,
+                            operators=OPERATORS.get(way),
+                        )
                     )
                     steps[way] = stack.enter_context(stream.bind(data))
-                    if way != "none":
+                    if way in READERS:
                         readers[way] = _start(session.info.session_file, stream.name, way, cores[-1])
                     _run(steps[way], sweep, WARM_UP)  # first calls meet cold destinations
                 for _ in range(rounds):
                     for way in WAYS:
                         figures[way].append(_run(steps[way], sweep, frames))
+                        if way in OPERATORS:
+                            _settle(session.info.session_file, f"readers-{way}")
+                posted = WARM_UP + rounds * frames
+                worked = {
+                    way: posted - _settle(session.info.session_file, f"readers-{way}").operator_skipped
+                    for way in OPERATORS
+                }
             read = {way: _read(way, reader) for way, reader in readers.items()}  # the streams have ended
     finally:
         os.sched_setaffinity(0, allowed)
@@ -79,7 +98,7 @@ def measure(document: dict[str, Any], *, quick: bool) -> None:
         for reader in readers.values():
             reader.kill()
             reader.communicate()
-    posted = WARM_UP + rounds * frames
+    taken = {"none": 0} | worked | read
     document["results"]["readers"] = [
         asdict(
             ReaderLoad(
@@ -88,15 +107,16 @@ def measure(document: dict[str, Any], *, quick: bool) -> None:
                 call_us=statistics.median(one[0] for one in figures[way]),
                 wait_us=statistics.median(one[1] for one in figures[way]),
                 step_us=statistics.median(one[2] for one in figures[way]),
-                read_percent=100.0 * read[way] / posted if way in read else 0.0,
+                read_percent=100.0 * taken[way] / posted,
             )
         )
         for way in WAYS
     ]
-    targets: dict[Reader, float | None] = {"plain": None, "lz4": TARGET}
+    targets: dict[Reader, float | None] = {"plain": None, "lz4": TARGET, "lz4_operator": TARGET, "sort_operator": TARGET}
     for name, target in targets.items():
         pairs = zip(figures[name], figures["none"], strict=True)
-        document["bars"][f"{name}_reader_host_ratio"] = _bar([(a[0] + a[1]) / (b[0] + b[1]) for a, b in pairs], target)
+        bar = f"{name}_host_ratio" if name in OPERATORS else f"{name}_reader_host_ratio"
+        document["bars"][bar] = _bar([(a[0] + a[1]) / (b[0] + b[1]) for a, b in pairs], target)
 
 
 def _run(step: Step, sweep: np.ndarray[Any, Any], frames: int) -> tuple[float, float, float]:
@@ -131,6 +151,21 @@ def _read(way: str, reader: subprocess.Popen[str]) -> int:
     if reader.returncode != 0 or not said.strip().isdecimal():
         raise BenchError(f"the {way} reader failed: exit status {reader.returncode}")
     return int(said)
+
+
+def _settle(session_file: str, stream: str) -> StreamStatus:
+    """Waits until no frame waits for the stream's operators, whose work would count in the next way's time. Returns the
+    stream's status."""
+    give_up = time.monotonic() + 60
+    while True:
+        (status,) = [one for one in streams(session_file) if one.name == stream]
+        if status.operator_errors:
+            raise BenchError(f"operators of {stream}: {status.operator_errors} frames failed: {status.operator_error}")
+        if status.operator_lag == 0:
+            return status
+        if time.monotonic() > give_up:
+            raise BenchError(f"operators of {stream}: {status.operator_lag} frames still wait after a minute")
+        time.sleep(0.01)
 
 
 def _bar(rounds: list[float], target: float | None) -> dict[str, Any]:

@@ -126,15 +126,16 @@ class PythonCall:
     """After a sweep through 64 MiB, like that of a time step."""
 
 
-Reader = Literal["none", "plain", "lz4"]
+Reader = Literal["none", "plain", "lz4", "lz4_operator", "sort_operator"]
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderLoad:
-    """Host time of one frame while a Flight reader follows the stream on the agent's core."""
+    """Host time of one frame while a Flight reader, or the stream's operators, work on the agent's core."""
 
     reader: Reader
-    """`lz4`: the agent compresses each frame for it."""
+    """`lz4`: the agent compresses each frame for a reader. `lz4_operator`, `sort_operator`: no reader; operators that
+    were declared at open compress each frame, or filter, sort and compress it."""
     size: int
     call_us: float
     wait_us: float
@@ -142,7 +143,8 @@ class ReaderLoad:
     step_us: float
     """The whole time step: call, work and wait."""
     read_percent: float
-    """Frames that the reader got, in percent of the posted ones. The others were evicted before it reached them."""
+    """Frames that the reader got, or the operators worked off, in percent of the posted ones. The others were evicted
+    before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,7 @@ def basis_of(bar: str, results: Results) -> Basis:
             f"{state}_us of offload(), each array named: {number_text(getattr(row, state + '_us'))} us" for row in named
         )
         return Basis(f"python {state}_us of bound steps: heap memory, one in flight", beside)
-    if match := re.fullmatch(r"(plain|lz4)_reader_host_ratio", bar):
+    if match := re.fullmatch(r"(plain|lz4|lz4_operator|sort_operator)(?:_reader)?_host_ratio", bar):
         steps: dict[str, float] = {row.reader: row.step_us for row in results.readers}
         beside = (
             f"step_us: {number_text(steps[match[1]] / steps['none'])}" if {match[1], "none"} <= steps.keys() else ""

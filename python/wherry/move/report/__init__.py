@@ -93,9 +93,10 @@ def sections_of(bench: MoveBench) -> list[Section]:
     add(
         results.readers,
         "readers",
-        "What readers cost the host",
-        "Host time of one frame: the call, and the wait after the host's own work. Agent and reader share a core; the "
-        "agent compresses each frame for the LZ4 reader. The host should not notice.",
+        "What readers and operators cost the host",
+        "Host time of one frame: the call, and the wait after the host's own work. Agent and reader share a core. The "
+        "agent compresses each frame for the LZ4 reader, or works off the stream's operators. The host should not "
+        "notice.",
         plots.readers,
     )
     add(

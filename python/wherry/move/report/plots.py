@@ -75,9 +75,15 @@ def python_calls(rows: Sequence[PythonCall], _published: Published) -> Figure:
 
 
 def readers(rows: Sequence[ReaderLoad], _published: Published) -> Figure:
-    """Host time of a frame: the call and the wait, by the reader beside it."""
-    figure, ((axes,),) = panels(1, 1, 7.6, 2.4)
-    names = {"none": "no reader", "plain": "a reader", "lz4": "a reader, LZ4"}
+    """Host time of a frame: the call and the wait, by the reader or the operators beside it."""
+    figure, ((axes,),) = panels(1, 1, 7.6, 3.0)
+    names = {
+        "none": "no reader",
+        "plain": "a reader",
+        "lz4": "a reader, LZ4",
+        "lz4_operator": "operators: LZ4",
+        "sort_operator": "operators: filter, sort, LZ4",
+    }
     places = range(len(rows))
     calls = [row.call_us for row in rows]
     axes.barh(places, calls, color=COLOURS[0], label="the call")
