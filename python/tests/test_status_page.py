@@ -6,7 +6,6 @@ from __future__ import annotations
 import html.parser
 import json
 import re
-import shutil
 import subprocess
 import urllib.error
 import urllib.request
@@ -15,7 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import report_picture
 from agents import Agent
+
+CHROMIUM = report_picture.chromium()
 
 
 def root(agent: Agent) -> str:
@@ -104,7 +106,7 @@ def test_the_dashboard_asks_for_metrics_that_exist(agent: Agent) -> None:
 
 
 @pytest.mark.may_lack
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium here: no browser shows the page")
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: no browser shows the page")
 def test_a_browser_shows_the_numbers(agent: Agent, tmp_path: Path) -> None:
     import wherry
 
@@ -122,7 +124,7 @@ def test_a_browser_shows_the_numbers(agent: Agent, tmp_path: Path) -> None:
         ]
         url = address.replace("http://", f"http://wherry:{agent.session.token}@") + "/"
         shown = subprocess.run(
-            ["chromium", *flags, "--timeout=10000", "--virtual-time-budget=4000", "--dump-dom", url],
+            [str(CHROMIUM), *flags, "--timeout=10000", "--virtual-time-budget=4000", "--dump-dom", url],
             capture_output=True, text=True, timeout=600, check=True,
         ).stdout  # fmt: skip
     assert "&lt;b&gt;writer&lt;/b&gt;" in shown, "a name is a text, whatever it says"

@@ -182,7 +182,9 @@ def test_a_stream_with_operators_shows_their_state(capfd: pytest.CaptureFixture[
     with wherry.Session(agent=str(agent.session_file)) as session:
         with session.stream("particles", particles(50), operators=declared) as stream:
             stream.offload(particles(50)).wait(timeout=300)
-            assert eventually(lambda: wherry.streams(agent.session_file)[1].total_frames == 1)
+            assert eventually(
+                lambda: [(one.operator_lag, one.total_frames) for one in wherry.streams(agent.session_file)] == [(0, 1)] * 2
+            )
             status, out, _ = run(capfd, "top", *words)
     assert status == 0
     rows = {line.split()[0]: line for line in out.splitlines() if line.startswith("particles")}
