@@ -6,6 +6,10 @@ cd "$(dirname "$0")/.."
 venv=.venv/bin
 mapfile -t cpp < <(git ls-files 'src/*.cpp' 'src/*.hpp' 'include/*.hpp' 'include/*.h' 'bench/*.cpp' 'bench/*.hpp' 'apps/*.cpp' 'apps/*.hpp' 'sim/*.cpp' 'sim/*.hpp' 'examples/*.cpp' 'examples/*.c' 'python/*.cpp')
 "$venv/clang-format" --dry-run -Werror "${cpp[@]}"
+if git grep -nP '^(//|#) SPDX-License-Identifier: Apache-2\.0.'; then
+  echo "lint: licence scanners take the rest of such a line for a part of the licence's name" >&2
+  exit 1
+fi
 "$venv/python" tools/check_includes.py
 "$venv/python" tools/generate_spec.py --check
 "$venv/python" tools/fidelity.py --check
