@@ -108,7 +108,7 @@ TEST(KvLaneGrants, FewLanesEachBetweenManyThatWent_ExpectRoomForManyAgain) {
   EXPECT_EQ(grants.granted(), 124U);
 }
 
-/// For any sequence of grants: lanes not needed at the peaks of small and of large requests stay in one row.
+/// Whatever the order of grants and releases: the peaks of small and of large grants fit together in all lanes.
 TEST(KvLaneGrants, ClientsThatComeAndGoAtRandom_ExpectManyGrantedWhileThePeaksLeaveRoom) {
   std::mt19937 random(7);
   LaneGrants grants(0, 3072, 100, 0);
