@@ -33,7 +33,7 @@ struct KeyGreeting {
 [[nodiscard]] Bytes pack_keys(std::uint32_t buckets, const std::vector<std::uint64_t>& keys);
 [[nodiscard]] Bytes pack_key_end(bool complete);
 
-/// Takes the stream as it comes, in any pieces.
+/// Parses the stream, in pieces of any size.
 class KeyStreamParser {
  public:
   enum class State : std::uint8_t { greeting, listing, complete, not_serving, left };
@@ -43,7 +43,7 @@ class KeyStreamParser {
   [[nodiscard]] State state() const noexcept { return state_; }
   [[nodiscard]] const KeyGreeting& greeting() const noexcept { return greeting_; }
   [[nodiscard]] std::uint64_t buckets() const noexcept { return buckets_; }
-  /// In the order of arrival. Some keys occur several times.
+  /// The keys in the order of arrival. Some keys occur several times.
   [[nodiscard]] std::vector<std::uint64_t>& keys() noexcept { return keys_; }
 
  private:
