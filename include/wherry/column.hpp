@@ -87,13 +87,13 @@ struct WHERRY_API Column {
     c.length /= K;
     return c;
   }
-  /// As above, for any item type: `item` holds rows * k values and is borrowed until the offload call returns.
+  /// For any item type: `item` holds rows * k values and is borrowed until the offload call returns.
   static Column fixed_list(std::int64_t rows, std::span<const Column, 1> item);
   /// Row i holds the items from offsets[i] to offsets[i + 1]. `item` is borrowed until the offload call returns.
   static Column list(std::span<const std::int32_t> offsets, std::span<const Column, 1> item);
   /// As list(), with 64-bit offsets.
   static Column large_list(std::span<const std::int64_t> offsets, std::span<const Column, 1> item);
-  /// As above, with the item itself. It must be a variable: a temporary would be destroyed too early.
+  /// Takes the item itself, which must be a variable: a temporary would be destroyed too early.
   static Column fixed_list(std::int64_t rows, const Column& item) {
     return fixed_list(rows, std::span<const Column, 1>(&item, 1));
   }

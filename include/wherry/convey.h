@@ -189,7 +189,7 @@ WHERRY_API int convey_unpull(convey_t* c);
 WHERRY_NODISCARD WHERRY_API int convey_advance(convey_t* c, bool done);
 /// Ends the session after convey_DONE; convey_begin may follow. Collective.
 WHERRY_API int convey_reset(convey_t* c);
-/// Frees the conveyor; NULL is accepted. It is an error to call it during a session. Collective.
+/// Frees the conveyor; NULL is accepted. A call during a session is an error. Collective.
 WHERRY_API int convey_free(convey_t* c);
 
 // ---------------------------------------------------------------- about a conveyor
@@ -211,7 +211,7 @@ WHERRY_API const char* convey_error_string(convey_t* c, int error);
 WHERRY_API int64_t wherry_convey_rank(void);
 /// The number of processes in the job. Joins the job in the same way.
 WHERRY_API int64_t wherry_convey_ranks(void);
-/// Collective: returns when all ranks have called it. 0, or an error as above. For programs without a barrier.
+/// Collective: returns when all ranks have called it. Returns 0, or a negative error. For programs without a barrier.
 WHERRY_API int wherry_convey_barrier(void);
 
 #ifdef __cplusplus

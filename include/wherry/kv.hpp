@@ -61,7 +61,7 @@ enum class Waiting : std::uint8_t {
 
 /// The cluster's address, and how a client asks the cluster.
 struct ClientOptions {
-  /// The cluster file. It names the nodes and the keepers, except those given in the next two members.
+  /// The cluster file. The file names nodes and keepers; the next two members replace its values.
   std::string cluster = {};
   /// "host:port" of the keepers; the elected keeper answers. It grants this client its lanes, and names the nodes if
   /// the cluster file does not.

@@ -42,7 +42,7 @@ WHERRY_API std::string_view to_string(Strategy strategy) noexcept;
 /// Accepts "raw", "arrays", "record_batch", "ipc", "ipc_page_aligned" and "c_abi"; else kInvalidArgument.
 WHERRY_API Result<Strategy> parse_strategy(std::string_view name);
 
-/// Which delivered frames the agent keeps. It never removes a frame while a reader reads it.
+/// Which delivered frames the agent keeps. The agent never removes a frame that a reader is reading.
 struct Retention {
   std::uint64_t frames = 16;  ///< 0: no limit by count
   std::uint64_t bytes = 0;    ///< 0: no limit by bytes (but the agent's budget always applies)
@@ -96,7 +96,7 @@ class WHERRY_API Ticket {
   Ticket() noexcept = default;
   /// True if the source memory may be reused (or the offload failed). Reads one word that the agent writes, without a
   /// system call or a fabric call. Exception: if messages wait because the agent's queue was full, ready() tries to
-  /// send them. It does not notice that an agent died; wait() does.
+  /// send them. Only wait() notices that an agent died.
   [[nodiscard]] bool ready() const noexcept;
   /// Blocks until ready(). Ok: a reader finds the frame from now on (of a stream in parts: once the other parts have
   /// arrived). Otherwise the reason for the failure, kDeadlineExceeded (still in flight), or kUnavailable (the agent
@@ -153,7 +153,7 @@ class WHERRY_API Step {
   /// changed when the last of these tickets is ready. kFailedPrecondition: the stream is closed, or the step is
   /// released.
   Result<Ticket> post(const OffloadOptions& options);
-  /// As above, with only a tag.
+  /// Posts with a tag and no other options.
   Result<Ticket> post(std::uint64_t tag = 0) { return post(OffloadOptions{.tag = tag}); }
   /// Number of posts of this step that are not complete.
   [[nodiscard]] std::size_t in_flight() const noexcept;
@@ -187,7 +187,7 @@ class WHERRY_API Stream {
   /// kInvalidArgument (columns that do not match the schema), kUnavailable. Errors of the ticket: kSourceFault,
   /// kResourceExhausted, kCancelled.
   Result<Ticket> post(std::span<const Column> columns, const OffloadOptions& options = {});
-  /// As above, with the columns in braces: post({x, y}).
+  /// Posts columns given in braces: post({x, y}).
   Result<Ticket> post(std::initializer_list<Column> columns, const OffloadOptions& options = {}) {
     return post(std::span<const Column>(columns.begin(), columns.size()), options);
   }
@@ -203,7 +203,7 @@ class WHERRY_API Stream {
 
   /// Checks the columns once, for later posts that do not pass them: see Step. Errors as post(), and kUnavailable.
   Result<Step> bind(std::span<const Column> columns);
-  /// As above, with the columns in braces.
+  /// Binds columns given in braces.
   Result<Step> bind(std::initializer_list<Column> columns) {
     return bind(std::span<const Column>(columns.begin(), columns.size()));
   }

@@ -79,7 +79,7 @@ WHERRY_API const char* wherry_route_describe(const wherry_route* route);
 typedef void (*wherry_route_function)(void* user, const void* message, size_t bytes);
 
 /// *handler becomes the destination of messages for `function`. Register the same functions, in the same order, on
-/// every rank, before the first call that polls. They stay registered until the route is closed. Collective calls
+/// every rank, before the first call that polls. Handlers stay registered until the route is closed. Collective calls
 /// compare the registrations of all ranks, and fail with WHERRY_FAILED_PRECONDITION if they differ. A function is
 /// identified by its address in the program, which must be the same program on all ranks. WHERRY_ALREADY_EXISTS, and
 /// the job fails: the function is registered already, or two functions lie in no program or library (callbacks made at
@@ -87,17 +87,17 @@ typedef void (*wherry_route_function)(void* user, const void* message, size_t by
 WHERRY_API int wherry_route_on_bytes(wherry_route* route, wherry_route_function function, void* user, uint32_t* handler,
                                      wherry_error* error);
 
-/// As above, by name, in any order. The name has at least one character and is unique on a rank.
+/// Registers a handler by name, in any order. The name has at least one character and is unique on a rank.
 WHERRY_API int wherry_route_on_bytes_named(wherry_route* route, const char* name, wherry_route_function function,
                                            void* user, uint32_t* handler, wherry_error* error);
 
-/// Copies the message, at most 16 MiB. It leaves when its buffer is full, or at a poll, flush or quiesce. If the pipe
-/// is full, the library keeps up to backlog_bytes of messages, then handles messages until there is room. A handler
-/// cannot wait: the job fails there with WHERRY_RESOURCE_EXHAUSTED. WHERRY_FAILED_PRECONDITION: an unfinished quiesce
-/// is over on all ranks; call it (it returns WHERRY_OK), then send.
+/// Copies the message, at most 16 MiB. The message leaves when its buffer is full, or at a poll, flush or quiesce. If
+/// the pipe is full, the library keeps up to backlog_bytes of messages, then handles messages until there is room. A
+/// handler cannot wait: the job fails there with WHERRY_RESOURCE_EXHAUSTED. WHERRY_FAILED_PRECONDITION: an unfinished
+/// quiesce is over on all ranks; call it (it returns WHERRY_OK), then send.
 WHERRY_NODISCARD WHERRY_API int wherry_route_send(wherry_route* route, uint32_t to, uint32_t handler,
                                                   const void* message, size_t bytes, wherry_error* error);
-/// As above, but a full pipe returns WHERRY_WOULD_BLOCK at once: nothing was sent; poll and try again.
+/// As wherry_route_send, but if the pipe is full, returns WHERRY_WOULD_BLOCK at once: poll and try again.
 WHERRY_NODISCARD WHERRY_API int wherry_route_try_send(wherry_route* route, uint32_t to, uint32_t handler,
                                                       const void* message, size_t bytes, wherry_error* error);
 
@@ -111,7 +111,7 @@ WHERRY_API int wherry_route_flush(wherry_route* route, wherry_error* error);
 /// WHERRY_DEADLINE_EXCEEDED: not yet. The route may send and poll, but must call quiesce again before another
 /// collective call. WHERRY_FOREVER: no limit.
 WHERRY_NODISCARD WHERRY_API int wherry_route_quiesce(wherry_route* route, int64_t timeout_ns, wherry_error* error);
-/// As above, without waiting. WHERRY_WOULD_BLOCK: call it again; polls and sends are allowed in between.
+/// As wherry_route_quiesce, without waiting. WHERRY_WOULD_BLOCK: call it again; first poll and send if needed.
 WHERRY_NODISCARD WHERRY_API int wherry_route_try_quiesce(wherry_route* route, wherry_error* error);
 
 /// How wherry_route_reduce_u64 combines the values.

@@ -85,8 +85,8 @@ struct Statistics {
   }
 };
 
-/// Identifies the handler of messages of type T at their destination. It is the same on every rank, by the order of
-/// registration or by the handler's name.
+/// Identifies the handler of messages of type T at their destination. A handler is the same on every rank because of
+/// its order of registration or its name.
 template <typename T>
 class Handler {
  public:
@@ -146,12 +146,12 @@ class WHERRY_API Runtime {
   [[nodiscard]] Statistics statistics() const noexcept;
   /// One line: "rank 0 of 4 on node 0 of 2, placement host, 4 buffers of 32768 bytes, ..."
   [[nodiscard]] std::string describe() const;
-  /// Ok until the job fails; then the reason (a rank or an agent died, for example). It never becomes ok again.
+  /// Ok until the job fails; then the reason (a rank or an agent died, for example). The status never becomes ok again.
   [[nodiscard]] const Status& status() const noexcept;
 
   // ---- handlers
   // Register the same handlers on every rank, before the first poll() that may meet their messages. Use the same order,
-  // or give each a name that is unique on a rank; then any order works. They stay until the Runtime is destroyed.
+  // or give each a name that is unique on a rank; then any order works. Handlers stay until the Runtime is destroyed.
   //
   // Each collective call compares the ranks' registrations: kinds and sizes, then names or, for a handler without a
   // name, the order and the types of message and function. If they differ, the call fails with kFailedPrecondition on
@@ -273,12 +273,12 @@ class WHERRY_API Runtime {
 
   // ---- collective calls: all ranks make the same ones in the same order
 
-  /// Blocks until every message that any rank has sent has been handled. This includes messages from handlers, and
+  /// Blocks until every message that any rank has sent has been handled. These include messages from handlers, and
   /// messages sent between two calls of an unfinished quiesce. Meanwhile handles messages, including the next ones of
   /// faster ranks. kDeadlineExceeded: the quiesce is not finished. This rank may send and poll, and must call quiesce()
   /// or try_quiesce() again before another collective call. Otherwise returns status().
   Status quiesce(std::chrono::nanoseconds timeout = std::chrono::nanoseconds(-1));
-  /// As above, without blocking: kOk, or kWouldBlock: call it again. poll() and send are allowed in between.
+  /// As quiesce(), without blocking. kWouldBlock: call it again; poll() and send are allowed in between.
   [[nodiscard]] StatusCode try_quiesce() noexcept;
   /// How reduce() combines the values.
   enum class Combine : std::uint8_t { kSum, kMin, kMax };
@@ -286,7 +286,7 @@ class WHERRY_API Runtime {
   /// kFailedPrecondition: inside a handler, or a quiesce has begun and has not yet returned ok. kInvalidArgument:
   /// unknown `how`. Otherwise returns status().
   Result<std::uint64_t> reduce(std::uint64_t value, Combine how = Combine::kSum);
-  /// As above, for floating-point numbers; a sum is rounded.
+  /// Combines floating-point numbers; a sum is rounded.
   Result<double> reduce(double value, Combine how = Combine::kSum);
 
   // ---- low level: buffers of messages (route_message.hpp), as in the paper

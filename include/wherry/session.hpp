@@ -16,8 +16,8 @@
 
 namespace wherry {
 
-/// Whether the agent reads host memory without the host's help. The session measures it when it opens: the agent gets
-/// from the client's memory while the client sleeps in a system call and makes no progress call.
+/// Whether the agent reads host memory without the host's help. Measured when the session opens: the agent gets from
+/// the client's memory while the client sleeps in a system call and makes no progress call.
 enum class Verdict : std::uint8_t { kEmulated = 0, kOneSided = 1 };
 /// The verdict's name: "emulated" or "one_sided"; static text.
 WHERRY_API std::string_view to_string(Verdict verdict) noexcept;
@@ -43,7 +43,7 @@ struct TlsOptions {
 struct SessionOptions {
   /// "auto": WHERRY_AGENT if set, else the agent of the default session file; "embedded" if that file does not exist or
   /// its agent is not running. A file that exists but cannot be used (others may read it, another version) is an error.
-  /// "embedded": start an agent for this session only. It ends with this process. A path: the session file that an
+  /// "embedded": start an agent for this session only, which ends with this process. A path: the session file that an
   /// agent wrote; on the agent's machine the session then connects through its Unix socket. "host:port": that agent,
   /// over TCP, with `token`.
   std::string agent = "auto";

@@ -55,7 +55,7 @@ extern "C" {
 #define WHERRY_NODISCARD
 #endif
 
-/// The ABI version of libwherry.so (its SOVERSION). It changes when programs must be compiled again.
+/// The ABI version of libwherry.so (its SOVERSION). A change means that programs must be compiled again.
 #define WHERRY_ABI_VERSION 0
 
 /// A timeout without a limit: it lasts as long as the agent lives.
@@ -81,7 +81,7 @@ typedef enum wherry_status {
   WHERRY_INTERNAL = 15
 } wherry_status;
 
-/// Caller's memory for the text of one error. It need not be initialised: the call writes it.
+/// Caller's memory for the text of one error. The struct need not be initialised: the call writes it.
 typedef struct wherry_error {
   int32_t status;      ///< the returned status
   char message[1020];  ///< UTF-8, ends with a zero; longer messages are cut
@@ -117,7 +117,7 @@ typedef enum wherry_transport {
 typedef struct wherry_session_options {
   size_t size;  ///< set by wherry_session_options_init
   /// NULL or "auto": WHERRY_AGENT if set, else the running agent of the default session file, else "embedded".
-  /// "embedded": start an agent for this session only. It ends with this process. A path: the session file that an
+  /// "embedded": start an agent for this session only, which ends with this process. A path: the session file that an
   /// agent wrote. "host:port": that agent, with `token`.
   const char* agent;
   const char* token;                      ///< NULL: the token in the session file
@@ -165,7 +165,7 @@ WHERRY_API int wherry_session_get_info(const wherry_session* session, wherry_ses
 /// Number of tickets that are posted and not complete.
 WHERRY_API int wherry_session_in_flight(wherry_session* session, size_t* count, wherry_error* error);
 
-/// Blocks until nothing is in flight. Returns the first failure of a ticket without a wait, if any. Else
+/// Blocks until nothing is in flight. Returns the first failure of a ticket without a wait, if any. Other errors:
 /// WHERRY_DEADLINE_EXCEEDED, or WHERRY_UNAVAILABLE if the agent died.
 WHERRY_NODISCARD WHERRY_API int wherry_session_drain(wherry_session* session, int64_t timeout_ns, wherry_error* error);
 
@@ -256,7 +256,7 @@ struct ArrowArray;
 /// Blocks for one round trip. Errors: WHERRY_ALREADY_EXISTS, or WHERRY_UNSUPPORTED with the field and its type.
 WHERRY_API int wherry_stream_open(wherry_session* session, const wherry_stream_options* options,
                                   const struct ArrowSchema* schema, wherry_stream** stream, wherry_error* error);
-/// As above, from `count` fields.
+/// Opens a stream whose columns are described by `count` fields.
 WHERRY_API int wherry_stream_open_fields(wherry_session* session, const wherry_stream_options* options,
                                          const wherry_field* fields, size_t count, wherry_stream** stream,
                                          wherry_error* error);
@@ -293,7 +293,7 @@ typedef struct wherry_column {
   int64_t null_count;       ///< 0: no nulls, validity is ignored; -1: unknown, the agent counts them; nullable only
 } wherry_column;
 
-/// One buffer of a raw stream. It is borrowed in the same way as columns.
+/// One buffer of a raw stream. Its memory is borrowed like that of columns.
 typedef struct wherry_buffer {
   const void* data;  ///< where it begins
   size_t bytes;      ///< its size
@@ -324,20 +324,20 @@ WHERRY_NODISCARD WHERRY_API int wherry_stream_post_raw(wherry_stream* stream, co
                                                        size_t count, const wherry_post_options* options,
                                                        wherry_ticket* ticket, wherry_error* error);
 
-/// Columns to be posted repeatedly, like MPI's persistent requests. They are checked once; each post is one message of
-/// 64 bytes, whatever the number of columns. Unregistered memory is registered until the step is released. Until then
-/// the buffers must keep their addresses and sizes and stay mapped; values may change when the step's tickets are
-/// ready. A step belongs to its session: release it before closing the session.
+/// Columns to be posted repeatedly, like MPI's persistent requests. The columns are checked once; each post is one
+/// message of 64 bytes, whatever the number of columns. Unregistered memory is registered until the step is released.
+/// Until then the buffers must keep their addresses and sizes and stay mapped; values may change when the step's
+/// tickets are ready. A step belongs to its session: release it before closing the session.
 typedef struct wherry_step wherry_step;
 
-/// Makes a step from columns, in the form that wherry_stream_post takes. (The next two functions take an ArrowArray,
-/// whose buffers must stay until the step is released and its tickets are ready, or at least one raw buffer.)
+/// Makes a step from columns in the form that wherry_stream_post takes. The buffers of an ArrowArray (next function)
+/// must stay until the step is released and its tickets are ready.
 WHERRY_NODISCARD WHERRY_API int wherry_stream_bind(wherry_stream* stream, const wherry_column* columns, size_t count,
                                                    wherry_step** step, wherry_error* error);
-/// As above, from a struct array in the form that wherry_stream_post_arrow takes.
+/// Makes a step from a struct array in the form that wherry_stream_post_arrow takes.
 WHERRY_NODISCARD WHERRY_API int wherry_stream_bind_arrow(wherry_stream* stream, const struct ArrowArray* batch,
                                                          wherry_step** step, wherry_error* error);
-/// As above, from at least one buffer, for WHERRY_STRATEGY_RAW.
+/// Makes a step from at least one buffer, for WHERRY_STRATEGY_RAW.
 WHERRY_NODISCARD WHERRY_API int wherry_stream_bind_raw(wherry_stream* stream, const wherry_buffer* buffers,
                                                        size_t count, wherry_step** step, wherry_error* error);
 
@@ -350,8 +350,8 @@ WHERRY_NODISCARD WHERRY_API int wherry_step_post(wherry_step* step, const wherry
 /// are ready. The handle is invalid afterwards.
 WHERRY_API int wherry_step_release(wherry_step* step, wherry_error* error);
 
-/// *ready becomes 1 if the source memory may be reused (or the offload failed), else 0. Any thread may call it. It
-/// reads one word that the agent writes: no system call. Only wherry_ticket_wait notices that an agent died.
+/// *ready becomes 1 if the source memory may be reused (or the offload failed), else 0. Any thread may call it. The
+/// call reads one word that the agent writes: no system call. Only wherry_ticket_wait notices that an agent died.
 WHERRY_API int wherry_ticket_ready(wherry_ticket ticket, int* ready, wherry_error* error);
 
 /// Blocks until the ticket is ready or the time is over. Returns WHERRY_OK, the reason why the offload failed, or

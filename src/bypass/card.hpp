@@ -53,7 +53,7 @@ struct CardSetup {
   std::uint32_t frame_bytes = 1518;  ///< longest frame, with FCS
   std::uint32_t pairs = 1;           ///< queue pairs of card and NIC
   /// The path leads through a root complex, which may forward few requests at a time. So the NIC gets only as many
-  /// receive slots as it can cache descriptors (Personality::rx_cache; 16 more in place). It then fetches all
+  /// receive slots as it can cache descriptors (Personality::rx_cache; 16 more in place). The NIC then fetches all
   /// descriptors up to a tail together, not one for each packet.
   bool through_root = false;
   /// The NIC may repeat a read whose completion is late (PCIe 5.0, 6.2.3.2.4.4, allows it). The core would take it for

@@ -43,8 +43,8 @@ struct FilterRule {
   bool pass = false;
   std::array<std::uint8_t, kFilteredBytes> match{}, mask{};
 };
-/// A rule such as "pass:udp:7" or "drop:arp": pass or drop; then all, arp, ip, icmp, tcp or udp; tcp and udp take a
-/// destination port. Matches only IPv4 without options, and only a datagram's first fragment. kInvalidArgument.
+/// Parses a rule such as "pass:udp:7" or "drop:arp": pass or drop, then all, arp, ip, icmp, tcp or udp. tcp and udp
+/// take a destination port. Matches only IPv4 without options, and only a datagram's first fragment. kInvalidArgument.
 Result<FilterRule> parse_filter_rule(std::string_view text);
 
 using EthernetAddress = std::array<std::uint8_t, 6>;
@@ -67,8 +67,8 @@ struct FunctionSetup {
   std::vector<FilterRule> rules;    ///< the first that matches decides; a frame that none matches is dropped
   GeneratorSetup generator;
 };
-/// To be called before any device is taken. kInvalidArgument: a setting that the function needs is missing, or the
-/// function does not work in place.
+/// Call it before taking any device. kInvalidArgument: a setting that the function needs is missing, or the function
+/// does not work in place.
 Status check_function(const FunctionSetup& setup, bool in_place);
 
 class Functions {
@@ -80,7 +80,7 @@ class Functions {
   /// the NIC's address. kUnsupported: the function is not built in; kUnavailable: a register does not hold the value
   /// written.
   Status configure(const FunctionSetup& setup, const EthernetAddress& mac, bool in_place);
-  /// Starts the function: it gets frames, and the generator sends. kUnavailable: as above.
+  /// Starts the function: it gets frames, and the generator sends. Errors: kUnavailable.
   Status start();
   /// Stops the function: none gets frames any more.
   Status stop();

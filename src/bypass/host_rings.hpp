@@ -2,8 +2,8 @@
 // Rings in host memory, for a NIC and a card that cannot reach each other (docs/design/bypass-host-rings.md).
 //
 // The NIC's rings and buffers are in a mirror of the card's window in host memory, with the same offsets. The core is
-// unchanged: it uses the mirror's address as base, so its descriptors point into the mirror, and its tails are words in
-// host memory. This class connects the two. A mover (a DMA engine on the card) copies descriptors and frames between
+// unchanged. Its base is the mirror's address, so its descriptors point into the mirror. Its tails are words in host
+// memory. This class connects core and NIC. A mover (a DMA engine on the card) copies descriptors and frames between
 // window and mirror. The class writes the NIC's tails, and passes the NIC's write-backs to the core. The processor
 // copies no frame but does some work for each one, so its thread must keep running.
 //

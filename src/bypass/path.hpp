@@ -46,9 +46,9 @@ struct PathOptions {
 Result<PathReport> judge_path(const pci::PciTree& tree, pci::BusAddress nic, pci::BusAddress card,
                               const PathOptions& options = {});
 
-/// A port's name for the kernel's command line, such as "0000:00:01.0/00.0/02.0". It stays valid if bus numbers change.
-/// It is the root port, then device and function on each bus below it (Documentation/admin-guide/kernel-parameters.txt,
-/// pci=disable_acs_redir).
+/// A port's name for the kernel's command line, such as "0000:00:01.0/00.0/02.0". The name stays valid if bus numbers
+/// change. It consists of the root port, then device and function on each bus below
+/// (Documentation/admin-guide/kernel-parameters.txt, pci=disable_acs_redir).
 std::string kernel_name_of_port(const pci::PciTree& tree, pci::BusAddress port);
 /// The names of the bits, such as "RR CR UF"; "-" if no bit is set.
 std::string acs_text(std::uint16_t bits);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The card's BARs, and the structures in memory that software and engine write for each other (docs/design/dma.md,
-// "Formats"). They are little endian, like this machine.
+// "Formats"). The structures are little endian, like this machine.
 #pragma once
 
 #include <bit>

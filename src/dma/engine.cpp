@@ -16,7 +16,7 @@ namespace {
 namespace reg = registers;
 constexpr unsigned kLeastBits = 4, kMostBits = 16;                // ring_control.ring_bits
 constexpr std::uint32_t kReserveParts = 512, kMostReserve = 255;  // read_reserve
-/// The engine's maximum rate: 64 bytes per cycle of 4 ns. With it, the link's rate need not be known.
+/// The engine's maximum rate, 64 bytes per cycle of 4 ns. It replaces the link's rate, which is not known.
 constexpr std::uint32_t kBytesPerNs = 16;
 /// Added to the limit for reads that are requested although less space is free: two reads of 512 bytes, and a page that
 /// waits for older ones.

@@ -42,9 +42,9 @@ class Engine {
   }
   /// Function-level reset, even with transfers in flight; they end as kReset. All is set up again afterwards. Blocks.
   Status reset();
-  /// Sets how many bytes ahead the reads for transfers to the card may request: half of kMostAhead to kMostAhead. If
-  /// they request more than the link moves in one round trip, the rest waits in the host's queue, and doorbells and
-  /// descriptors wait behind it.
+  /// Sets how many bytes ahead the reads for transfers to the card may request: half of kMostAhead to kMostAhead.
+  /// Requests for more than the link moves in one round trip wait in the host's queue, and doorbells and descriptors
+  /// wait behind them.
   void limit_reads(std::uint32_t bytes);
   /// The engine's time for a read of host memory: the median of several. No transfers may be outstanding on the first
   /// channel to the card. Moves no data. Blocks for about 100 us. kFailedPrecondition, kDeadlineExceeded.

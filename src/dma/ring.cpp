@@ -17,7 +17,7 @@ namespace {
 namespace reg = registers;
 using namespace std::chrono_literals;
 
-/// A reset waits for transactions in flight. That takes at most the engine's time-out, 2^16 cycles of 4 ns times 127,
+/// A reset waits for transactions in flight. This wait is at most the engine's time-out, 2^16 cycles of 4 ns times 127,
 /// plus a margin.
 constexpr auto kSettleTime = 100ms;
 constexpr auto kPollStep = 100ns;
@@ -31,7 +31,7 @@ constexpr std::uint32_t kKnownShare = 3;
 constexpr std::uint32_t kMostOutstanding = (1U << 16) - 1;
 
 std::uint64_t load64(const std::byte* from) noexcept {
-  // The engine writes it as one word, so it is read as one.
+  // The engine writes the status as one word, so it must be read as one.
   auto* const word = reinterpret_cast<std::uint64_t*>(const_cast<std::byte*>(from));
   return std::atomic_ref(*word).load(std::memory_order_acquire);
 }

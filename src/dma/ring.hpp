@@ -3,7 +3,7 @@
 // and must outlive it.
 //
 // One thread for each ring. Rings of one engine share no written state except the device. A function blocks only if its
-// comment says so. Buffers belong to the caller. They must be memory from Device::allocate(), unchanged from post()
+// comment says so. Buffers belong to the caller. A buffer must be memory from Device::allocate(), unchanged from post()
 // until poll() has reported the transfer.
 #pragma once
 
@@ -93,7 +93,7 @@ class Ring {
   friend class Engine;
   /// Writes all registers of a ring that has been reset.
   void set_up();
-  /// To be called after a function reset: makes outstanding transfers void and restarts all counts.
+  /// Call it after a function reset: makes outstanding transfers void and restarts all counts.
   void forget();
   [[nodiscard]] std::uint64_t status_now() const noexcept;
   [[nodiscard]] bool has_news() const noexcept;

@@ -43,8 +43,8 @@ inline constexpr std::uint8_t kReplyBit = 16;
   return static_cast<std::uint8_t>(way << 6 | place);
 }
 
-/// Receives the messages that a node or client core sends. It is called from within calls to that core, on their
-/// thread, and must not call back into the core.
+/// Receives the messages that a node or client core sends. The core calls it from within its own functions, on their
+/// thread; it must not call back into the core.
 class Output {
  public:
   virtual void send(const Endpoint& to, const Message& message) = 0;

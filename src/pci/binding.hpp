@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes a PCI function from its kernel driver, and gives it back. It uses driver_override
+// Takes a PCI function from its kernel driver, and gives it back. The class uses driver_override
 // (Documentation/ABI/testing/sysfs-bus-pci), so no other function with the same ID is affected.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PCI function as a driver in user space sees it: registers, doorbells, shared memory, interrupts, reset. It is
-// accessed through VFIO (vfio_function.hpp) or in a simulation (sim/card); the driver does not know which.
+// A PCI function as a driver in user space sees it: registers, doorbells, shared memory, interrupts, reset. The
+// function is accessed through VFIO (vfio_function.hpp) or simulated (sim/card); the driver does not know which.
 //
 // One thread. Time is the device's time: of the clock, or simulated.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a kernel with VFIO, over a SysfsTree. It keeps the rules of Documentation/driver-api/vfio.rst,
+// For tests: a kernel with VFIO, over a SysfsTree. The model keeps the rules of Documentation/driver-api/vfio.rst,
 // include/uapi/linux/vfio.h and Documentation/ABI/testing/sysfs-bus-pci: the order of calls, the state of a group, the
 // memory that may be mapped. A call that breaks a rule fails as in Linux. Written from those texts, not from vfio.cpp.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A virtual function of X710 to E830. It gets its queues by messages to the driver of the physical function
-// (virtchnl.hpp), through a pair of admin queues in this process's memory. The physical function keeps its kernel
-// driver. Sources: DPDK drivers/net/intel/iavf: base/iavf_adminq.c, base/iavf_register.h, iavf_ethdev.c, iavf_vchnl.c.
+// A virtual function of X710 to E830. Messages to the driver of the physical function (virtchnl.hpp) configure its
+// queues. They use a pair of admin queues in this process's memory. The physical function keeps its kernel driver.
+// Sources: DPDK drivers/net/intel/iavf: base/iavf_adminq.c, base/iavf_register.h, iavf_ethdev.c, iavf_vchnl.c.
 #pragma once
 
 #include "base/bytes.hpp"
@@ -38,7 +38,7 @@ class Iavf final : public Nic {
   Status send(Operation operation, ByteView message);
   /// Opens the message queues, and asks for version and resources.
   Status greet();
-  /// Resets the function. It loses its rings and its message queues.
+  /// Resets the function. The function loses its rings and its message queues.
   Status reset_function();
   /// Waits until a reset of the function, and of its message queues, is over.
   Status come_back();

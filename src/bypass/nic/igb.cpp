@@ -63,7 +63,7 @@ Status Igb::start_pair(std::uint32_t pair, const NicSetup& setup) {
   const Personality& nic = personality_;
   const std::uint32_t rx = rx_ring(pair), tx = tx_ring(pair);
   const std::uint64_t further = pair * setup.ring_stride;
-  // Queue 0 is on after a reset (82576 8.10.8). It must be off while its ring changes.
+  // Queue 0 is on after a reset (82576 8.10.8). The queue must be off while its ring changes.
   WHERRY_TRY(disable_ring(rx, "receive"));
   WHERRY_TRY(disable_ring(tx, "transmit"));
   write_ring(rx, setup.rings.rx + further, setup.rings.rx_entries * nic.rx_descriptor_bytes);

@@ -132,8 +132,8 @@ Status Ixgbe::start_receive(const NicSetup& setup) {
   spread(setup.pairs, kSpread);
   update(registers_, kReceiveDma, kFirstSize, kStripFcs);
   for (std::uint32_t pair = 0; pair < setup.pairs; ++pair) WHERRY_TRY(start_receive_ring(pair, setup));
-  // Erratum of the 82599: close the security block before switching the receiver on while traffic comes in
-  // (ixgbe_82599.c ixgbe_enable_rx_dma_82599 waits 40 ms, and then continues in any case).
+  // Erratum of the 82599: if traffic comes in, close the security block before switching on the receiver (ixgbe_82599.c
+  // ixgbe_enable_rx_dma_82599 waits 40 ms, and then continues in any case).
   update(registers_, kSecureReceive, 0, kSecureOff);
   (void)wait_for(registers_, kSecureStatus, kSecureReady, kSecureReady, 40ms, 10us);
   update(registers_, kReceiveControl, 0, kReceiveOn);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // For tests: NICs with the registers of their datasheets (82574, 82576 / I210, 82599), and enough behind them to move a
-// frame in loopback. Written from the datasheets, not from Wherry's drivers. An access that a datasheet forbids counts
-// as a fault: to a missing register or bit, to a running queue's ring, during a reset, a tail write to a queue that is
-// off, or MDIC without the semaphore.
+// frame in loopback. Written from the datasheets, not from Wherry's drivers. Forbidden accesses count as faults: to a
+// missing register or bit, to the ring of a running queue, or during a reset. So do a tail write to a queue that is
+// off, and MDIC without the semaphore.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ class RegisterModel : public Registers {
   bool loses_loopback = false;  ///< a fault of the NIC: what is sent does not come back
   /// Called for each frame that is sent outside loopback, without FCS.
   std::function<void(const std::vector<std::byte>&)> on_wire = [](const std::vector<std::byte>&) {};
-  /// Delivers a frame from the wire, without FCS. It fits one buffer, and is lost if there is no descriptor.
+  /// Delivers a frame from the wire, without FCS, that fits one buffer. Without a descriptor it is lost.
   void arrive(const std::vector<std::byte>& frame) { receive(frame); }
 
   // What a test asks.

@@ -12,14 +12,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// These are the same in all families: DPDK e1000/base/e1000_regs.h and ixgbe/base/ixgbe_type.h (STATUS, RAL, RAH, MTA,
-// GPRC, GPTC).
+// Registers that are the same in all families: DPDK e1000/base/e1000_regs.h and ixgbe/base/ixgbe_type.h (STATUS, RAL,
+// RAH, MTA, GPRC, GPTC).
 constexpr std::uint32_t kStatus = 0x0008, kReceiveAddress = 0x5400, kMulticastTable = 0x5200, kGoodReceived = 0x4074,
                         kGoodSent = 0x4080;
 constexpr std::uint32_t kReceiveAddresses = 16, kMulticastWords = 128;
 constexpr std::uint32_t kAddressValid = 1U << 31;  // RAH.AV
-// These are the same in families that can spread over more than two queues: RXCSUM, MRQC, RETA, RSSRK (E1000_RETA,
-// IXGBE_RETA, ...).
+// Registers of families that can spread over more than two queues: RXCSUM, MRQC, RETA, RSSRK (E1000_RETA, IXGBE_RETA,
+// ...).
 constexpr std::uint32_t kReceiveChecksum = 0x5000, kManyReceive = 0x5818, kIndirection = 0x5C00, kHashKey = 0x5C80;
 constexpr std::uint32_t kHashInDescriptor = 1U << 13;  // RXCSUM.PCSD: the packet checksum excludes RSS (ixgbe_rxtx.c)
 constexpr std::uint32_t kIndirections = 128, kKeyWords = 10;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between a virtual function and the driver of its physical function, limited to those that hand over queue
 // pairs. Layout and numbers: DPDK drivers/net/intel/iavf/base/virtchnl.h and Linux include/linux/avf/virtchnl.h
-// (version 1.1; each struct there has a VIRTCHNL_CHECK_STRUCT_LEN). Pure functions. They check all values from the
+// (version 1.1; each struct there has a VIRTCHNL_CHECK_STRUCT_LEN). Pure functions, which check all values from the
 // other side.
 //
 // Lengths: these structs once ended in an array of one element, and a message was the struct plus its elements. PF

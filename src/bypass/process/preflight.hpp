@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The test that moves data: frames go from one place in the card's memory to another, through the NIC in loopback. It
-// needs only the card's memory: its slots while their queue pair is stopped. The rings are also in this memory, and the
-// host reads them.
+// The test that moves data: frames go from one place in the card's memory to another, through the NIC in loopback. The
+// test needs only the card's memory: its slots while their queue pair is stopped. The rings are also in this memory,
+// and the host reads them.
 //
 // Reads and writes are reported separately. Some root complexes pass writes and drop reads without an error, and one
 // answers reads with other bytes.

@@ -29,8 +29,8 @@ class ClientPort {
 
 /// Opens a UDP port; the kernel chooses its number.
 Result<std::unique_ptr<ClientPort>> open_udp_client_port();
-/// As above, at the address of an interface ("eth0", "eth0:3") or the common address of several ("eth0,eth1"). Waits a
-/// short time for the MAC addresses of `nodes`.
+/// Opens an AF_XDP port at the address of an interface ("eth0", "eth0:3") or the common address of several
+/// ("eth0,eth1"). Waits a short time for the MAC addresses of `nodes`.
 Result<std::unique_ptr<ClientPort>> open_xdp_client_port(const std::string& interfaces,
                                                          std::span<const Endpoint> nodes);
 

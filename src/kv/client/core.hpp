@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client side of docs/design/kv-protocol.md, without sockets, threads or a clock. Its caller passes it the time and
-// received messages. It returns messages to send and completed operations.
+// received messages. The core returns messages to send and completed operations.
 //
-// Where the protocol leaves a choice:
+// This client's choices where the protocol leaves one:
 // - It keeps one epoch for all slots: the newest one in any reply. It keeps a leader for each slot, and learns leaders
 //   only from replies of that epoch. A client that heard nothing for 32768 epochs takes the true epoch for an old one;
 //   it must be created anew.
@@ -37,8 +37,8 @@
 
 namespace wherry::kv {
 
-/// Receives completed operations. It is called from within calls to the core and must not call back into it. The value
-/// is borrowed for the call.
+/// Receives completed operations. The core calls it from within its own functions; it must not call back into the core.
+/// The value is borrowed for the call.
 class Completions {
  public:
   virtual void on_complete(const Completion& completion) = 0;
@@ -100,7 +100,7 @@ class ClientCore {
   [[nodiscard]] std::uint16_t first_lane() const noexcept { return options_.first_lane; }
   /// True if another client uses granted lanes and the keeper was not yet asked who owns them.
   [[nodiscard]] bool disputes() const noexcept { return disputed_; }
-  /// To be called when the keeper confirms that this client owns the lanes: makes the other client notice.
+  /// Makes the other client notice. Call it when the keeper confirms that this client owns the lanes.
   void protest(Cycles now);
   /// Does the work that is due. Returns the latest time of the next call, which is always later than `now`.
   Cycles tick(Cycles now);

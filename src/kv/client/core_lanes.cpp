@@ -175,7 +175,7 @@ void ClientCore::on_late_record(Index lane, std::uint8_t from, std::optional<std
   if (op.asking && op.node == from && op.state == State::waiting) send_try(l.op, from, now);
 }
 
-/// Handles a record from a node that has answered before. It is this client's, or another client used the lane.
+/// Handles a record from a node that has answered before. The record is this client's, or another client used the lane.
 void ClientCore::on_record_again(Index lane, std::uint8_t from, std::optional<std::uint32_t> record, Cycles now) {
   Lane& l = lanes_[lane];
   const bool sent = l.op != kNone && ops_[l.op].sent;
@@ -207,8 +207,8 @@ void ClientCore::protest(Cycles now) {
     if (lanes_[i].state == LaneState::taken && lanes_[i].protests == kProtests) send_protest(i, now);
 }
 
-/// Sends a deletion with the condition "version 0". It never has an effect, but each leader records its number. After
-/// that, the other client's writes count as older.
+/// Sends a deletion with the condition "version 0". The deletion never has an effect, but each leader records its
+/// number. After that, the other client's writes count as older.
 void ClientCore::send_protest(Index lane, Cycles now) {
   Lane& l = lanes_[lane];
   if (l.protests == 0) return;

@@ -34,7 +34,7 @@ std::uint8_t ClientCore::after(std::uint8_t node) const noexcept {
   return any;
 }
 
-/// Without knowledge of the leader, assumes the slots of a static cluster, which are dealt to the nodes in turn.
+/// If the leader is not known, assumes a static cluster, whose slots are dealt to the nodes in turn.
 std::uint8_t ClientCore::leader_of(std::uint64_t key) const noexcept {
   const std::uint32_t slot = slot_of(hash_of(key));
   if (leaders_[slot] != kNobody) return leaders_[slot];

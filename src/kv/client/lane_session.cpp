@@ -9,8 +9,8 @@ namespace {
 constexpr Cycles kLook = 20 * kMillisecond;      ///< between looks at a connection that says nothing
 constexpr Cycles kAgain = 50 * kMillisecond;     ///< after a connection was refused or lost
 constexpr Cycles kConnect = 500 * kMillisecond;  ///< for a peer to accept one
-/// Time to wait for an answer. It doubles, up to kMostPatience, after each keeper that did not answer; an answer resets
-/// it.
+/// Time to wait for an answer. The time doubles, up to kMostPatience, after each keeper that did not answer; an answer
+/// resets it.
 constexpr Cycles kPatience = 1000 * kMillisecond;
 constexpr Cycles kMostPatience = 8000 * kMillisecond;
 

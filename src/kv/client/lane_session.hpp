@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A client's connection to the keeper. The keeper grants lanes as long as the connection lives, and some time longer.
-// It has no threads. turn() does the work that is due, and never waits for a peer (except to resolve a name).
+// A session has no threads. turn() does the work that is due, and never waits for a peer (except to resolve a name).
 //
 // When the connection ends, the session keeps its lanes for half of the keeper's limit. In that time it asks this
 // keeper or another one for the same lanes. After that, another client may own them, so the session asks for any lanes.
 //
 // A connection alone does not show that its keeper is alive. The kernel acknowledges data that a stopped process never
 // reads, and another keeper may be elected meanwhile. So the session asks again after each quarter of the keeper's
-// limit, and ends a connection on which a question stays unanswered. A session that got no turn for that long asks in
-// its next turn, and holds its lanes meanwhile.
+// limit, and ends a connection on which a question stays unanswered. If turn() was not called for so long, the session
+// asks in its next turn and keeps its lanes until then.
 #pragma once
 
 #include <poll.h>

@@ -9,8 +9,8 @@
 
 namespace wherry::kv {
 
-/// A binary heap of wake times for n items, earliest first, which also knows each item's position. It allocates memory
-/// only when it is created.
+/// A binary heap of wake times for n items, earliest first, which also knows each item's position. Only its constructor
+/// allocates memory.
 class TimerHeap {
  public:
   explicit TimerHeap(std::size_t things) : at_(things, kNever), position_(things, kOut) { heap_.reserve(things); }

@@ -29,8 +29,8 @@ inline std::vector<Subnet> local_subnets() {
 
 /// A node answers the members, and the clients that the cluster file names. If the file names none, it answers the
 /// subnets of this machine that contain a member; if there are none, the 256 addresses around each member. It answers
-/// the loopback only if a member is there: a frame from the network can have such a source, and AF_XDP and hardware
-/// have no kernel that drops it.
+/// the loopback only if a member is there. A frame from the network can have such a source, and with AF_XDP or hardware
+/// no kernel drops the frame.
 inline Subnets allowed_sources(const ClusterFile& cluster, const std::vector<Subnet>& local) {
   Subnets allowed;
   constexpr Subnet kLoopback{.ip = 0x7f000000, .mask = 0xff000000};

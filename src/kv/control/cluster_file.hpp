@@ -63,8 +63,8 @@ Result<ClusterFile> parse_cluster_file(const std::string& text, const std::strin
 Result<ClusterFile> load_cluster_file(const std::string& path);
 
 /// If a node hears nothing from its keeper for this time, it asks another keeper. The time is one second, or more if
-/// leases and pings are slow, so that a node does not leave a keeper that only waits for a busy machine's processor. By
-/// then the node's lease has ended.
+/// leases and pings are slow. So a node does not leave a keeper that only waits for a busy machine's processor. By then
+/// the node's lease has ended.
 [[nodiscard]] Cycles keeper_silence(const ClusterFile& file) noexcept;
 
 /// For mode static: epoch 1, all nodes serve, and the (s mod n)-th node leads slot s. Leases never end.

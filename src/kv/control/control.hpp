@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 Messages between a node's driver, an operator and the keeper: one JSON object a
-// line, over TCP. Numbers of 64 bits are JSON numbers. Pure functions decode both directions, and trust nothing.
+// line, over TCP. Numbers of 64 bits are JSON numbers. Pure functions decode both directions, and check all input.
 //
 //   node      hello        cluster, node, boot; what it is in; which earlier boot of its own it saw end
 //   keeper    ping         node: report                         each T

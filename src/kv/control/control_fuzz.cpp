@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arbitrary input on a control connection. It must be refused with a reason, or encode to the same message again. The
-// first byte gives the direction.
+// Arbitrary input on a control connection. The input must be refused with a reason, or encode to the same message
+// again. The first byte gives the direction.
 #include <cstdlib>
 
 #include "kv/control/control.hpp"

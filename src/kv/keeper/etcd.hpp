@@ -47,15 +47,15 @@ class EtcdElection {
   wherry::Status keep_alive();
   /// Gives up the election, so that another keeper can be elected at once.
   wherry::Status resign();
-  /// Waits, at most about `time`, until no keeper is elected. It only reads, so etcd does not write.
+  /// Waits, at most about `time`, until no keeper is elected. This call only reads, so etcd does not write.
   wherry::Status watch(std::chrono::milliseconds time, const std::atomic<bool>& stop);
   /// The time, by boot_ns(), until which no other keeper can be elected. For Keeper::set_mandate. 0: not elected.
   [[nodiscard]] std::uint64_t mandate_ns() const noexcept;
   /// The elected keeper as host:port; empty if none is elected.
   Result<std::string> leader();
 
-  /// A store for the elected keeper's configuration. It replaces the value only if this keeper is still elected and no
-  /// other keeper has changed the value since this one last read or wrote it. This election must outlive the store.
+  /// A store for the elected keeper's configuration. The value is replaced only if this keeper is still elected and is
+  /// the last one that has read or written the value. This election must outlive the store.
   std::unique_ptr<ConfigurationStore> store();
 
   struct Impl;

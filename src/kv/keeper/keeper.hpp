@@ -16,7 +16,7 @@
 
 namespace wherry::kv {
 
-/// Only for tests: rules that a keeper can be made to break, to check that the tests notice.
+/// Rules that a keeper can be made to break, only to check that the tests notice it.
 enum class KeeperFault : std::uint8_t {
   none,
   ignore_leases,     ///< rule 1: publishes without waiting

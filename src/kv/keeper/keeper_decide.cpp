@@ -40,8 +40,8 @@ NodeMask Keeper::unwanted() const noexcept {
 }
 
 /// Every member must acknowledge, so one broken path between two members stops writes. Leaders at both ends report it.
-/// This function removes the node with most broken paths. It removes one node at a time, because the others may then be
-/// able to reach each other.
+/// This function removes the node with most broken paths. Only one node is removed at a time, because the others may
+/// then reach each other.
 NodeMask Keeper::cut_off() const noexcept {
   const NodeMask gone = silent();
   std::array<NodeMask, kMaxNodes> broken{};

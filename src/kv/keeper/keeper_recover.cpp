@@ -4,9 +4,9 @@
 //  - every configured node says that it is in no epoch: an empty cluster starts;
 //  - every configured node, under the same boot number, is a member of the highest configuration that any of them has
 //    entered: then no node can have entered a higher one, because all members are here and remember;
-//  - otherwise a node that is missing or has restarted may have served alone and taken writes since. To continue
-//    without it could lose them, so an operator
-//    must order it (`resume`), or order that the store becomes empty (`start_over`).
+//  - otherwise a node that is missing or has restarted may have served alone and taken writes since. Continuing without
+//    that node could lose these writes, so an operator must order it (`resume`), or order that the store becomes empty
+//    (`start_over`).
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace wherry::kv {
 namespace {
 
-/// Without a stored configuration: how many epochs to skip, because they may have been published but not reported.
+/// How many epochs to skip without a stored configuration: they may have been published but not reported.
 constexpr std::uint64_t kLeap = 4096;
 
 std::uint64_t leap(std::uint64_t epoch) { return next_epoch(epoch + kLeap); }

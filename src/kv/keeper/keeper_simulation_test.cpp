@@ -160,8 +160,8 @@ class World {
     ++keepers_;
     if (plan_.forgetful && chance(50)) {
       kept_.reset();
-      // No node entered this configuration, so it is lost with the keeper. That is allowed: all links are cut, so no
-      // node can enter it.
+      // No node entered this configuration, so it is lost with the keeper. This loss is allowed: all links are cut, so
+      // no node can enter the configuration.
       last_ = entered_;
     } else if (storing_ && chance(50)) {  // it arrived, and the answer did not: it counts as published
       kept_ = storing_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs in front of an interface, loaded by the bpf(2) system call. They are assembled here, so no BPF compiler and
-// no loader for its object files are needed.
+// Programs in front of an interface, loaded by the bpf(2) system call. The programs are assembled here, so neither a
+// BPF compiler nor an object loader is needed.
 #pragma once
 
 #include <linux/bpf.h>

@@ -24,8 +24,8 @@ Result<std::uint32_t> find_address(const std::string& name);
 
 /// Returns the destination MAC for a frame to `ip` through `interface`: of the host or of its gateway. Asks the kernel,
 /// which asks the network; blocks until the kernel knows or `patience` is over (kDeadlineExceeded). Not for a hot path.
-/// With patience 0 it does not wait; a later call gets the answer. The default is longer than the kernel's three
-/// requests, which are a second apart (arp(7): mcast_solicit, retrans_time).
+/// With patience 0 the call does not wait, and a later call gets the answer. The default is longer than the kernel's
+/// three requests, which are a second apart (arp(7): mcast_solicit, retrans_time).
 Result<std::uint64_t> resolve_mac(const std::string& interface, std::uint32_t ip,
                                   std::chrono::milliseconds patience = std::chrono::seconds(4));
 
@@ -33,7 +33,7 @@ Result<std::uint64_t> resolve_mac(const std::string& interface, std::uint32_t ip
 /// that bypasses the kernel at the other end sees wrong checksums: docs/guide/kv-xdp.md.
 wherry::Status leave_checksums_to_device(const std::string& interface, bool leave);
 
-// These parse the kernel's files with this information. For tests.
+// Parsers of the kernel's files with this information; declared for tests.
 [[nodiscard]] std::optional<std::uint64_t> mac_in_arp_table(std::string_view table, std::string_view interface,
                                                             std::uint32_t ip);
 /// Returns `ip` itself if it is on the link. No value if there is no route.

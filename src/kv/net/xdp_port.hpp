@@ -70,8 +70,8 @@ class XdpPort final : public Output {
   /// so call it often.
   bool refresh(std::uint64_t now_ns) { return neighbours_.refresh(now_ns); }
 
-  /// Never blocks. The message is sent at the next flush(), or when no frame is free. Without a free frame it is
-  /// counted and lost.
+  /// Never blocks. The message is sent at the next flush(), or when no frame is free. If no frame becomes free, the
+  /// message is counted and lost.
   void send(const Endpoint& to, const Message& message) override;
   std::size_t flush() {
     const std::uint32_t fresh = socket_.flush();

@@ -13,8 +13,8 @@
 
 namespace wherry::kv {
 
-/// About thirty instructions, assembled here, so no BPF compiler and no loader for its object files are needed. `map`
-/// has type XSKMAP and gives the socket for the frames of a queue. Without a socket they go to the kernel.
+/// About thirty instructions, assembled here, so neither a BPF compiler nor an object loader is needed. `map` has type
+/// XSKMAP and gives the socket for the frames of a queue. If a queue has no socket, its frames go to the kernel.
 [[nodiscard]] std::vector<bpf_insn> xdp_instructions(const Endpoint& self, int map);
 
 class XdpProgram {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A switch inside one machine. A frame that arrives at one of its interfaces leaves through the interface of its
-// destination. This happens in the driver and bypasses the kernel's forwarding. docs/guide/kv-xdp.md.
+// destination. The frame is switched in the driver and bypasses the kernel's forwarding. docs/guide/kv-xdp.md.
 #pragma once
 
 #include <cstdint>

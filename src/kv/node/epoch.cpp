@@ -123,7 +123,7 @@ void Node::repeat_enter() {
   if (enter_tries_ < kMostDoublings) ++enter_tries_;
 }
 
-/// To be called when a leftover was settled, or something that a leader waits for has happened.
+/// Call it when a leftover was settled, or something that a leader waits for has happened.
 void Node::after_leftovers() {
   while (leftovers_changed_) {
     leftovers_changed_ = false;

@@ -14,8 +14,8 @@ bool Node::on_replicate(const Message& m) {
   const Location at = location_of(bucket_of_candidate(hash, h.candidate, table_.bits()), detail.way);
   const bool removes = static_cast<Kind>(h.kind) == Kind::replicate_remove;
   if (version_newer(h.version, table_.way(at).version) || notes_.is_leftover(at)) {
-    // The leader reuses a place only after a commit, so the former write there is settled. This holds only in this
-    // branch: for a stored version, the frame may be an old repetition of a write that had this place before.
+    // The leader reuses a place only after a commit, so the former write there is settled. The note is dropped only in
+    // this branch: for a stored version, the frame may be an old repetition of a write that had this place before.
     const Notes::Index index = Notes::pending_index(h.node, detail.place);
     if (notes_[index].used) drop_settled(index);
     notes_.at_bucket(bucket_at(at), [&](Notes::Index i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tells whether a history of one key is linearizable: the search of Wing and Gong with a memory of tried states (Lowe).
-// It does not use nodes, and treats versions only as names of values.
+// The search does not use nodes, and treats versions only as names of values.
 #pragma once
 
 #include <array>

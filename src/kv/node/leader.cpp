@@ -41,10 +41,10 @@ bool Node::find_elsewhere(const Kv& h, std::uint32_t hash, Location& at) const n
   return true;
 }
 
-/// Writes the location again, unchanged, with the bucket's next version. It is treated like a leftover of this leader:
-/// reads and writes of the bucket wait, and the next leader completes it or takes it back. Its note names the request
-/// before this one, because no client waits for that request. Only one exists at a time, so there is always room for
-/// it.
+/// Writes the location again, unchanged, with the bucket's next version. The write is treated like a leftover of this
+/// leader: reads and writes of the bucket wait, and the next leader completes the write or takes it back. Its note
+/// names the request before this one, because no client waits for that request. Only one exists at a time, so there is
+/// always room for it.
 void Node::refresh(Location at, const Kv& h) {
   const std::uint32_t version = table_.next_version(bucket_at(at));
   const Note note{.location = at,

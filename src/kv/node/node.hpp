@@ -155,7 +155,7 @@ class Node final : public RegisterIo {
   [[nodiscard]] static unsigned slot_at(Location at) noexcept { return bucket_at(at) % kSlots; }
   /// The header of a frame to other nodes.
   [[nodiscard]] Kv header(Kind kind) const noexcept;
-  /// As above, for a frame about a write in this leader's window.
+  /// The header of a frame about a write in this leader's window.
   [[nodiscard]] Kv header(Kind kind, const Place& write, unsigned place) const noexcept;
   /// When to repeat a message that was sent `tries` times before. The interval doubles each time, by default up to 64
   /// times retry_cycles.

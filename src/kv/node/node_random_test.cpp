@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Thousands of operations over lossy networks, with nodes that die, lose the keeper and return. Every history must be
-// linearizable. With each deliberate fault, some history must not be.
+// linearizable. With each deliberate fault, at least one history must fail this check.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -105,7 +105,7 @@ void Node::pump_lanes() {
       fetch.tag = tags_.make(i);
     else
       counters_.retries += static_cast<std::uint32_t>(std::popcount(fetch.missing));
-    // This has the form of a client's request, so it does not name the sender.
+    // The frame has the form of a client's request, so it does not name the sender.
     const Kv h{
         .kind = static_cast<std::uint8_t>(Kind::lane), .epoch = epoch16_, .client = fetch.lane, .request = fetch.tag};
     for (unsigned node = 0; node < kMaxNodes; ++node)

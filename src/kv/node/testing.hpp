@@ -125,7 +125,7 @@ class Cluster {
     }
   }
 
-  /// To be called after a write to a node's registers, because the node may have work at once.
+  /// Call it after a write to a node's registers, because the node may have work at once.
   void wake(unsigned i) { due_[i] = nodes_[i]->tick(now); }
 
   void send(const Endpoint& from, const Endpoint& to, const Message& message) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An XdpSwitch as a process. It switches frames as long as the process lives.
+// An XdpSwitch as a process: it switches frames until the process ends.
 #pragma once
 
 #include <atomic>

@@ -34,8 +34,8 @@ class Connection {
 
   void answer(const Answer& answer) { write(answer, protocol, out_); }
 
-  /// begin(): a command with `edits` edits begins. done(): one edit's answer has come. It returns true for the last
-  /// one; then the command is answered.
+  /// begin(): a command with `edits` edits begins. done(): takes the answer of one edit, and returns true for the last
+  /// one, when the command has been answered.
   void begin(Plan::Join join, std::size_t edits);
   bool done(std::uint32_t part, Answer answer);
   [[nodiscard]] bool busy() const noexcept { return awaited_ != 0; }

@@ -19,7 +19,7 @@ struct Change {
   Answer answer;
 };
 
-/// Decides on the present text, if any. It is called again if another client changes the text, so it must be stateless.
+/// Decides on the present text, if any. Called again if another client changes the text, so it must be stateless.
 using Decide = std::function<Change(std::optional<std::string_view>)>;
 
 struct Edit {

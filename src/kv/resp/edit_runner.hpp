@@ -14,8 +14,8 @@
 
 namespace wherry::kv::resp {
 
-/// One thread. A write of a name that this runner has met needs one request. Otherwise the first try is "only if there
-/// is no such key", so that it never replaces another name's value; if there is a value, it is read and compared.
+/// One thread. A write of a name that this runner has met needs one request. For other names, the first try is "only if
+/// there is no such key", so that it never replaces another name's value. If there is a value, it is read and compared.
 /// Changes of one name wait for each other here, and retry if another gateway was faster.
 class EditRunner {
  public:

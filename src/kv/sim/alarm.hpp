@@ -24,7 +24,7 @@ class Alarm {
     at_ = ~Cycles{0};
     return true;
   }
-  /// To be called when the process restarts: earlier requests for wakes no longer count.
+  /// Call it when the process restarts: earlier requests for wakes no longer count.
   void forget() noexcept { at_ = ~Cycles{0}; }
 
  private:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node returns while leaders die. When the epoch begins in which the returning node is a member, only one follower,
-// the holder, has a certain write of the leader; there it is a leftover. The leader writes it again before the holder
-// learns that it is not committed. The holder reports its lane to the returning node, sometimes late. Then the leader
-// dies and, if enough nodes remain, also the next one, before the node serves. The write is lost, and its client
-// repeats it when the returning node leads. Sometimes one of these steps is left to chance.
+// A node returns while leaders die. When the node becomes a member again, only one follower, the holder, has a certain
+// write of the leader, as a leftover. The leader writes it again before the holder learns that it is not committed. The
+// holder reports its lane to the returning node, sometimes late. Then the leader dies and, if enough nodes remain, also
+// the next one, before the node serves. The write is lost, and its client repeats it when the returning node leads.
+// Sometimes one of these steps is left to chance.
 #pragma once
 
 #include "kv/sim/cluster.hpp"

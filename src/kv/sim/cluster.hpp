@@ -55,7 +55,7 @@ struct ClusterOptions {
   KeeperFault keeper_fault = KeeperFault::none;
 };
 
-/// Counts of events, summed over all lives of all nodes. They show whether a history contains enough events.
+/// Counts of events, summed over all lives of all nodes. The counts show whether a history contains enough events.
 struct ClusterCounts {
   KeeperSeat::Counts keeper;
   std::uint64_t deaths = 0;

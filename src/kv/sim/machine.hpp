@@ -47,7 +47,7 @@ class Machine : public Receiver, protected DriverOutput {
   Machine& operator=(const Machine&) = delete;
   virtual ~Machine() = default;
 
-  /// To be called when the machine is attached.
+  /// Call it when the machine is attached.
   void begin() { work(); }
   /// Takes effect now, but a paused process sees it later.
   void control(const FromControl& event);
@@ -61,7 +61,7 @@ class Machine : public Receiver, protected DriverOutput {
  protected:
   Machine(Network& network, Port port, const MachineOptions& options, ToKeeperFunction to_keeper);
 
-  /// To be called at the end of the constructor of the class with the core. `silent`: returns members that do not
+  /// Call it at the end of the constructor of the class that contains the core. `silent`: returns members that do not
   /// answer, if the core reports them.
   void drive(RegisterIo& core, std::function<NodeMask(Cycles)> silent = nullptr) {
     options_.driver.silent_members = std::move(silent);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The troubles of a cluster, chosen by a seed. They come one after the other, each only when all nodes serve again, so
-// that a replica always remains. The first is the death and return of a node.
+// The troubles of a cluster, chosen by a seed. Each trouble begins only when all nodes serve again, so that a replica
+// always remains. The first is the death and return of a node.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts between whole frames and datagrams, so that processes of both kinds can share one simulated network. Also
-// contains both kinds of process.
+// Converts between whole frames and datagrams, so that processes of both kinds can share one simulated network. This
+// header also contains both kinds of process.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@ namespace wherry::kv::sim {
 
 using FrameBuffer = std::array<std::byte, kMaxFrame>;
 
-/// Builds the frame for a datagram, with a right IPv4 checksum and no UDP checksum. It lies in `buffer`, and is empty
-/// if the payload is not a message or is too long.
+/// Builds the frame for a datagram, with a right IPv4 checksum and no UDP checksum. The frame lies in `buffer`; it is
+/// empty if the payload is not a message or is too long.
 ByteView frame_of(const Endpoint& from, const Endpoint& to, ByteView datagram, FrameBuffer& buffer) noexcept;
 
 /// How the network calls a software node or a client core.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A snapshot of a cluster that continues to serve: docs/guide/kv-snapshot.md. For each key, the file has one state that
-// was acknowledged between begin and end of the dump. It is not the state of all keys at one moment.
+// was acknowledged between begin and end of the dump. The file is not the state of all keys at one moment.
 #pragma once
 
 #include <chrono>

@@ -115,7 +115,7 @@ void Driver::obey(const Configuration& c, Cycles now) {
     tell_entered();
     return;
   }
-  // The node is left out, even if it does not know it, and its data become old. It returns empty, with a new boot
+  // The node is left out, even if it does not know it, and its data become old. The node returns empty, with a new boot
   // number.
   const bool left_out = entered_ ? c.epoch > epoch() : c.boots[options_.node] == boot_;
   if (left_out) begin(boot_, now);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The software side of a node. It obeys the keeper and drives the registers of docs/reference/kv-registers.md, of a
-// software node or of a card. driver_client.hpp provides its sockets and its clock. It reads registers over a bus a few
-// times a second, and a few hundred times a second while it catches up.
+// The software side of a node. The driver obeys the keeper and uses the registers of docs/reference/kv-registers.md, of
+// a software node or of a card. driver_client.hpp provides its sockets and its clock. The driver reads registers over a
+// bus a few times a second, and a few hundred times a second while it catches up.
 #pragma once
 
 #include <algorithm>
@@ -58,7 +58,7 @@ class Driver {
 
   /// For use without a keeper: when the core is empty, it enters this configuration, with a lease that never ends.
   void enter_static(const Configuration& configuration, Cycles now);
-  /// True if the core has left that epoch since, and is empty. It never enters it again.
+  /// True if the core has left that epoch since, and is empty. The core never enters that epoch again.
   [[nodiscard]] bool left_static() const noexcept { return left_static_; }
 
   void connected(Cycles now);
@@ -67,8 +67,8 @@ class Driver {
   void on_time(Cycles now);
   [[nodiscard]] Cycles next_time() const noexcept;
   /// True if this connection's keeper sent nothing, or left a question unanswered, for longer than
-  /// DriverOptions::keeper_silence. It hangs, or its machine is gone. The caller then closes the connection and asks
-  /// another keeper. Pass all received messages to on_message() before this call.
+  /// DriverOptions::keeper_silence. The keeper hangs, or its machine is gone. The caller then closes the connection and
+  /// asks another keeper. Pass all received messages to on_message() before this call.
   [[nodiscard]] bool keeper_silent(Cycles now) const noexcept {
     return connected_ && now > silent_since() + options_.keeper_silence;
   }

@@ -19,7 +19,7 @@ class DriverClient {
 
   /// Does the work that is due. It blocks only to resolve a name, and never with numeric addresses.
   void turn();
-  /// As above, but first waits for an event, at most `timeout_ms`.
+  /// As turn(), but first waits for an event, at most `timeout_ms`.
   void turn(int timeout_ms);
   [[nodiscard]] Driver& driver() noexcept;
   [[nodiscard]] bool connected() const noexcept;

@@ -207,7 +207,7 @@ void Driver::watch_answers(Cycles now) {
 }
 
 /// The power of two by which a core that catches up must slow its requests. If answers take longer than retry_cycles,
-/// it requests each location again and again. These answers delay the next ones, and it never finishes.
+/// it requests each location again and again. The answers then delay the next ones, and the core never finishes.
 std::uint32_t Driver::watch_fetching(Cycles now) {
   constexpr Cycles kLook = 12'500'000;  // 50 ms
   constexpr std::uint32_t kMost = 6;    // 64 times

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver of a node that a process serves, with its link to the other members: a connection to the keeper or, in
-// mode static, the roll. Thread: the node's own, which calls turn() besides its other work.
+// The driver of a node that a process serves, with its link to the other members: either a connection to the keeper or,
+// in mode static, the roll. Thread: the node's own, which calls turn() besides its other work.
 #pragma once
 
 #include <memory>
