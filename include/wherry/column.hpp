@@ -97,11 +97,11 @@ struct WHERRY_API Column {
   static Column fixed_list(std::int64_t rows, const Column& item) {
     return fixed_list(rows, std::span<const Column, 1>(&item, 1));
   }
-  /// As above, with the item itself. It must be a variable.
+  /// Takes the item itself, which must be a variable.
   static Column list(std::span<const std::int32_t> offsets, const Column& item) {
     return list(offsets, std::span<const Column, 1>(&item, 1));
   }
-  /// As above, with the item itself. It must be a variable.
+  /// Takes the item itself, which must be a variable.
   static Column large_list(std::span<const std::int64_t> offsets, const Column& item) {
     return large_list(offsets, std::span<const Column, 1>(&item, 1));
   }

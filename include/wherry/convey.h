@@ -185,7 +185,7 @@ WHERRY_API void* convey_apull(convey_t* c, int64_t* from);
 WHERRY_API int convey_epull(convey_t* c, convey_item_t* result);
 /// Undoes the last pull: the next pull returns the same item again.
 WHERRY_API int convey_unpull(convey_t* c);
-/// Every rank calls it until it returns convey_DONE. `done`: this rank will not push any more.
+/// Every rank calls this function until it returns convey_DONE. `done`: this rank will not push any more.
 WHERRY_NODISCARD WHERRY_API int convey_advance(convey_t* c, bool done);
 /// Ends the session after convey_DONE; convey_begin may follow. Collective.
 WHERRY_API int convey_reset(convey_t* c);

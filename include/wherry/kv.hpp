@@ -61,7 +61,7 @@ enum class Waiting : std::uint8_t {
 
 /// The cluster's address, and how a client asks the cluster.
 struct ClientOptions {
-  /// The cluster file. The file names nodes and keepers; the next two members replace its values.
+  /// The cluster file. Its nodes and keepers are used if the next two members are empty.
   std::string cluster = {};
   /// "host:port" of the keepers; the elected keeper answers. It grants this client its lanes, and names the nodes if
   /// the cluster file does not.
@@ -134,8 +134,8 @@ struct ClientStatistics {
   }
 };
 
-/// One thread at a time may use a client. It belongs to the process that connected it: in a child of fork(), operations
-/// end with Outcome::kForked, post_*() return kFailedPrecondition, poll() finds nothing and the destructor only closes.
+/// One thread at a time may use a client. In a child of fork() of the process that connected it, operations end with
+/// Outcome::kForked, post_*() return kFailedPrecondition, poll() finds nothing and the destructor only closes.
 class WHERRY_API Client {
  public:
   /// Blocks until a serving node has answered and a keeper has granted the lanes. kInvalidArgument: wrong options or

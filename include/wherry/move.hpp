@@ -99,8 +99,8 @@ class WHERRY_API Ticket {
   /// send them. Only wait() notices that an agent died.
   [[nodiscard]] bool ready() const noexcept;
   /// Blocks until ready(). Ok: a reader finds the frame from now on (of a stream in parts: once the other parts have
-  /// arrived). Otherwise the reason for the failure, kDeadlineExceeded (still in flight), or kUnavailable (the agent
-  /// died). kFailedPrecondition: the outcome is no longer known, because since then more offloads have failed than the
+  /// arrived). Errors: the reason for the failure, kDeadlineExceeded (still in flight), kUnavailable (the agent died),
+  /// or kFailedPrecondition: the outcome is no longer known, because since then more offloads have failed than the
   /// session remembers (1024).
   Status wait(std::chrono::nanoseconds timeout) const;
   /// 1, 2, ... within the session; 0: this ticket has no offload.

@@ -165,7 +165,7 @@ class WHERRY_API Runtime {
   Handler<T> on(F function, P prefetch = {}) {
     return on<T>({}, std::move(function), std::move(prefetch));
   }
-  /// As above, by name; then ranks may register in any order.
+  /// The same handler registered by name; then ranks may register in any order.
   template <Plain T, typename F, typename P = detail::NoPrefetch>
   Handler<T> on(std::string_view name, F function, P prefetch = {}) {
     using Entry = detail::PlainEntry<T, F, P>;
@@ -177,7 +177,7 @@ class WHERRY_API Runtime {
   Handler<T> on(F function) {
     return on<T>({}, std::move(function));
   }
-  /// As above, by name; then ranks may register in any order.
+  /// The same handler registered by name; then ranks may register in any order.
   template <std::same_as<ByteView> T, typename F>
   Handler<T> on(std::string_view name, F function) {
     using Entry = detail::BytesEntry<F>;
@@ -189,7 +189,7 @@ class WHERRY_API Runtime {
   Handler<T> on(F function) {
     return on<T>({}, std::move(function));
   }
-  /// As above, by name; then ranks may register in any order.
+  /// The same handler registered by name; then ranks may register in any order.
   template <Coded T, typename F>
   Handler<T> on(std::string_view name, F function) {
     using Entry = detail::CodedEntry<T, F>;
@@ -210,11 +210,11 @@ class WHERRY_API Runtime {
   [[nodiscard]] StatusCode try_send(Rank to, Handler<T> handler, const T& message) noexcept {
     return send_plain(to, handler.id(), message, detail::WhenFull::kWouldBlock);
   }
-  /// As above, for bytes. They are copied.
+  /// try_send() for bytes, which are copied.
   [[nodiscard]] StatusCode try_send(Rank to, Handler<ByteView> handler, ByteView message) noexcept {
     return send_view(to, handler.id(), message, detail::WhenFull::kWouldBlock);
   }
-  /// As above, for a type with a Codec, which writes the bytes.
+  /// try_send() for a type with a Codec, which writes the bytes.
   template <Coded T>
   [[nodiscard]] StatusCode try_send(Rank to, Handler<T> handler, const std::type_identity_t<T>& message) {
     return send_coded(to, handler, message, detail::WhenFull::kWouldBlock);
@@ -226,11 +226,11 @@ class WHERRY_API Runtime {
   [[nodiscard]] StatusCode send(Rank to, Handler<T> handler, const T& message) noexcept {
     return send_plain(to, handler.id(), message, detail::WhenFull::kWait);
   }
-  /// As above, for bytes. They are copied.
+  /// send() for bytes, which are copied.
   [[nodiscard]] StatusCode send(Rank to, Handler<ByteView> handler, ByteView message) noexcept {
     return send_view(to, handler.id(), message, detail::WhenFull::kWait);
   }
-  /// As above, for a type with a Codec.
+  /// send() for a type with a Codec.
   template <Coded T>
   [[nodiscard]] StatusCode send(Rank to, Handler<T> handler, const std::type_identity_t<T>& message) {
     return send_coded(to, handler, message, detail::WhenFull::kWait);
@@ -244,7 +244,7 @@ class WHERRY_API Runtime {
   Service<Request, Reply> serve(F function) {
     return serve<Request, Reply>({}, std::move(function));
   }
-  /// As above, by name; then ranks may register in any order.
+  /// The same service registered by name; then ranks may register in any order.
   template <Plain Request, Plain Reply, typename F>
   Service<Request, Reply> serve(std::string_view name, F function) {
     const auto info = detail::info_of<Service<Request, Reply>>(detail::HandlerInfo::Kind::kService, name,

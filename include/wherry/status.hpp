@@ -92,7 +92,7 @@ class [[nodiscard]] Result {
   explicit operator bool() const noexcept { return ok(); }
   /// The reason why there is no value; a success if there is a value.
   [[nodiscard]] const Status& status() const& noexcept { return status_; }
-  /// As above, moved out of a temporary.
+  /// status() of a temporary: moves the status out.
   [[nodiscard]] Status status() && noexcept { return std::move(status_); }
 
   /// The value. Precondition: ok(). Otherwise it prints the status and aborts the program.
@@ -100,12 +100,12 @@ class [[nodiscard]] Result {
     check();
     return *value_;
   }
-  /// As above, for a constant Result.
+  /// value() of a constant Result.
   const T& value() const& noexcept {
     check();
     return *value_;
   }
-  /// As above, moved out of a temporary.
+  /// value() of a temporary: moves the value out.
   T&& value() && noexcept {
     check();
     return *std::move(value_);
@@ -118,7 +118,7 @@ class [[nodiscard]] Result {
   T&& operator*() && noexcept { return std::move(*this).value(); }
   /// A member of the value. Precondition: ok().
   T* operator->() noexcept { return &value(); }
-  /// As above, for a constant Result.
+  /// A member of the value of a constant Result.
   const T* operator->() const noexcept { return &value(); }
   /// The value, or `other` if there is none.
   [[nodiscard]] T value_or(T other) && { return value_ ? *std::move(value_) : std::move(other); }

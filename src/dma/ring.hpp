@@ -79,8 +79,8 @@ class Ring {
   /// True if an error has stopped the ring; recover() starts it again.
   [[nodiscard]] bool failed() const noexcept { return failed_; }
   /// Resets the ring and starts it. Outstanding transfers become void. Blocks until the engine has none of them in
-  /// flight. kDeadlineExceeded: reset the function, because the engine does not answer, or has writes to post while bus
-  /// mastering is off.
+  /// flight. kDeadlineExceeded: the engine does not answer, or has writes to post while bus mastering is off. Then
+  /// reset the function.
   Status recover();
   /// Stops new transfers, and blocks until all in flight have ended. start() continues. kDeadlineExceeded.
   Status stop();

@@ -42,7 +42,7 @@ class Iavf final : public Nic {
   Status reset_function();
   /// Waits until a reset of the function, and of its message queues, is over.
   Status come_back();
-  /// Asks the PF for `pairs` queue pairs. It grants them and resets the function, or answers how many it has.
+  /// Asks the PF for `pairs` queue pairs. The PF grants them and resets the function, or answers how many it has.
   Status request_pairs(std::uint32_t pairs);
   /// Sets which queue a frame goes to: by a hash of its flow, or always queue 0.
   Status spread(std::uint32_t pairs);

@@ -125,7 +125,7 @@ bool Driver::leave() {
   return left_ = true;
 }
 
-/// While the core enters an epoch, it gets no other one. This lasts as long as the network does not take its frames.
+/// A core that is entering an epoch gets no other one. Entering lasts until the network has taken its frames.
 bool Driver::entering() { return kStateEntering.get(core_.read(kStateOffset)) != 0; }
 
 /// Reports the epoch only when the core has entered it. Until then the core may still commit in the epoch before, and
