@@ -11,9 +11,9 @@
 //   leaders record refusals, and a silent leader may know a newer request. If it does, a write that was not sent yet
 //   takes a newer number. A write that was sent ends with Outcome::kUnknown, because the node might take it for another
 //   one.
-// - A lane starts `kLaneGap` plus a random number after the newest record. Otherwise two clients that start on one
-//   lane at the same moment could
-//   choose the same numbers.
+// - A lane starts `kLaneGap` plus a random number after the newest record.
+//   Otherwise two clients that start on one lane at the same moment
+//   could choose the same numbers.
 // - If another client uses a lane, the lane's record is newer than this client's latest write. The client asks for the
 //   record if a write is not answered and, unless a keeper granted the lane, before the first write after a pause. On a
 //   newer record it gives the lane up (Outcome::kLaneTaken) and writes a mark into the lane. The mark has no effect,

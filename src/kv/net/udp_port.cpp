@@ -122,7 +122,7 @@ int UdpPort::receive() {
     header.msg_namelen = sizeof(sockaddr_in);
     header.msg_controllen = sizeof(Control);
   }
-  // If more were wanted, the kernel would look for another packet after the first, which delays a single packet by a
+  // A request for more than one packet makes the kernel look for a second one, which delays a single packet by a
   // quarter of a microsecond.
   const int packets = std::max(0, recvmmsg(socket_.get(), in_->headers.data(), wanted_, 0, nullptr));
   wanted_ = packets == static_cast<int>(wanted_) ? kBatch : 1;

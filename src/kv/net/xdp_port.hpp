@@ -17,9 +17,9 @@
 
 namespace wherry::kv {
 
-/// While nothing arrives it polls without system calls. One thread at a time. The kernel gets frames for another MAC,
-/// address or port, fragments, and frames with IP options. The port leaves the interface when it is destroyed, or when
-/// the process ends in any way.
+/// While nothing arrives, the port polls without system calls. One thread at a time. The kernel gets frames for another
+/// MAC, address or port, fragments, and frames with IP options. The port leaves the interface when it is destroyed, or
+/// when the process ends in any way.
 ///
 /// Outgoing messages: send() builds the frame where the kernel or the interface reads it. flush() hands over all
 /// frames, with one system call per 32 frames in copy mode, and often none in zero-copy mode. Incoming messages: poll()

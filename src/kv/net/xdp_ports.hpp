@@ -14,10 +14,10 @@
 
 namespace wherry::kv {
 
-/// A message is answered through the interface on which it came. Its number, from 1, is in the upper 16 bits of an
-/// Endpoint's MAC, whose address has 48. A neighbour that was not heard yet is looked for on each interface
-/// (keep_neighbour). A MAC without these bits, as in cluster files, belongs to an unknown interface, so it is not
-/// used.
+/// A message is answered through the interface on which it came. The interface's number, from 1, is in the upper 16
+/// bits of Endpoint::mac, above the 48 bits of the address. A neighbour that was not heard yet is looked for on each
+/// interface (keep_neighbour). A MAC without these bits, as in cluster files, belongs to an unknown interface, so it is
+/// not used.
 class XdpPorts final : public Output {
  public:
   using Counters = XdpPort::Counters;
@@ -43,8 +43,8 @@ class XdpPorts final : public Output {
   /// interfaces.
   std::size_t flush();
 
-  /// As XdpPort's, for one interface: the next one that has frames. All frames taken had arrived before the first
-  /// `take`, and no interface waits for another.
+  /// Like XdpPort::poll(), for one interface: the next one that has frames. All frames taken had arrived before the
+  /// first `take`, and no interface waits for another.
   template <typename Take>
   std::size_t poll(Take&& take) {
     for (std::size_t i = 0; i < ports_.size(); ++i) {

@@ -143,8 +143,8 @@ void Driver::on(const Settled& settled, Cycles now) {
 void Driver::on(const Answer& answer, Cycles) { refusal_ = answer.text; }
 
 /// The core's clock is read before the keeper is asked, so that the lease ends here first, whatever the delay. A sixth
-/// is left for clocks of different speeds: clock daemons may slew the two clocks by up to 8.3 % each (chrony's
-/// default), in opposite directions.
+/// of the lease is left for clocks of different speeds: clock daemons may slew the two clocks by up to 8.3 % each
+/// (chrony's default), in opposite directions.
 void Driver::ask_lease(Cycles now) {
   asked_cycles_ = cycles();
   asked_at_ = now;
