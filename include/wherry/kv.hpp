@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 kv: a client of the replicated key-value store (docs/design/kv-protocol.md). Keys
-// are 64-bit numbers, values up to 1024 bytes. Every key is linearizable. Every live node has each acknowledged write.
-// A write takes effect at most once.
+// SPDX-License-Identifier: Apache-2.0
+// kv: a client of the replicated key-value store (docs/design/kv-protocol.md). Keys are 64-bit numbers, values up to
+// 1 KiB. Every key is linearizable. Every live node has each acknowledged write. A write takes effect at most once.
 //
 //   auto store = wherry::kv::Client::connect({.cluster = "lab.toml"});
 //   auto written = store->put(7, bytes);                       // blocks until the leader has answered

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 The types that may be messages, and the form of a message in a buffer: an 8-byte
-// header, then its payload (paper 001 section 3, "Communication Protocol"). A buffer holds messages back to back, each
-// at a multiple of 8. Headers and packs matter only to users of the low-level interface (Runtime::try_buffer) and to
-// the library itself.
+// SPDX-License-Identifier: Apache-2.0
+// The types that may be messages, and the form of a message in a buffer: an 8-byte header, then its payload (paper 001
+// section 3, "Communication Protocol"). A buffer holds messages back to back, each at a multiple of 8. Headers and
+// packs matter only to users of the low-level interface (Runtime::try_buffer) and to the library itself.
 #pragma once
 
 #include <concepts>

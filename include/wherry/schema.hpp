@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The schema of a stream: named, typed fields in Arrow's terms, without Arrow. A
-// Field is the Arrow C data interface's ArrowSchema as a value
+// SPDX-License-Identifier: Apache-2.0
+// The schema of a stream, in Arrow's terms but without Arrow. A Field is the C data interface's ArrowSchema as a value
 // (https://arrow.apache.org/docs/format/CDataInterface.html#data-type-description-format-strings).
 #pragma once
 

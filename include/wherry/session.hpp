@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 A session: one application process and one agent. Memory and regions belong to a
-// session, and so do the objects of services, such as the streams of move.hpp.
+// SPDX-License-Identifier: Apache-2.0
+// A session: one application process and one agent. Memory, regions and the streams of services belong to it.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The content of an epoch: the members, the serving nodes, and the leader of each
-// slot (docs/design/kv-protocol.md, section 2).
+// SPDX-License-Identifier: Apache-2.0
+// The content of an epoch: members, serving nodes, each slot's leader (docs/design/kv-protocol.md, section 2).
 #pragma once
 
 #include <array>

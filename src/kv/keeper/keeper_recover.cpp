@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 A keeper's way to its first configuration, and the commands of an operator.
+// SPDX-License-Identifier: Apache-2.0
+// A keeper's way to its first configuration, and the commands of an operator.
 //
 // A stored configuration is the present one. If there is none, the keeper asks the nodes. There are three cases:
 //  - every configured node says that it is in no epoch: an empty cluster starts;

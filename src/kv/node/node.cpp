@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 A node's checks of a frame's form, sender and epoch; reads, and replies.
+// SPDX-License-Identifier: Apache-2.0
+// A node's checks of a frame's form, sender and epoch; reads, and replies.
 #include "kv/node/node.hpp"
 
 namespace wherry::kv {

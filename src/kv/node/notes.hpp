@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 A follower's notes of stored writes whose commit it does not know: pending ones,
-// by leader and place, and leftovers of former epochs. Short chains lead from a bucket to its notes, so a read checks
-// only one number.
+// SPDX-License-Identifier: Apache-2.0
+// A follower's notes of stored writes whose commit it does not know: pending ones, by leader and place, and leftovers
+// of former epochs. Short chains lead from a bucket to its notes, so a read checks only one number.
 #pragma once
 
 #include <array>

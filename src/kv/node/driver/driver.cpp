@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Handles the keeper's messages and the leases; driver_core.cpp handles the core.
+// SPDX-License-Identifier: Apache-2.0
+// Handles the keeper's messages and the leases; driver_core.cpp handles the core.
 #include "kv/node/driver/driver.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The driver's accesses to the registers.
+// SPDX-License-Identifier: Apache-2.0
+// The driver's accesses to the registers.
 #include <fmt/core.h>
 
 #include <algorithm>
