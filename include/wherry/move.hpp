@@ -10,7 +10,7 @@
 //   wherry::Status done = ticket->wait(std::chrono::seconds(1));
 //   if (!done) return fail(done);                         // otherwise x and y may be changed again
 //
-// Any Arrow Flight client, or wherry.open("atoms") on the same machine, reads what arrived.
+// Any Arrow Flight client, or wherry.open("atoms") on the same machine, can read the frames.
 #pragma once
 
 #include <chrono>
@@ -32,78 +32,78 @@ namespace wherry {
 enum class Strategy : std::uint8_t {
   kRaw = 0,             ///< the buffers as they are, one after the other; no schema
   kArrays = 1,          ///< "direct-to-arrays": one Arrow array a column
-  kRecordBatch = 2,     ///< "direct-to-record-batch": a RecordBatch whose schema was known before
+  kRecordBatch = 2,     ///< "direct-to-record-batch": a RecordBatch whose schema is known before the transfer
   kIpc = 3,             ///< "direct-to-ipc": a complete Arrow IPC stream, buffers at multiples of 64 bytes
   kIpcPageAligned = 4,  ///< the same, buffers at multiples of 4096 bytes
   kCAbi = 5,            ///< "direct-to-structs": an Arrow C data interface ArrowArray / ArrowSchema pair
 };
-/// "ipc", "arrays", ...: the names that parse_strategy() takes; static text.
+/// The names that parse_strategy() accepts, such as "ipc" or "arrays"; static text.
 WHERRY_API std::string_view to_string(Strategy strategy) noexcept;
-/// Of "raw", "arrays", "record_batch", "ipc", "ipc_page_aligned", "c_abi". kInvalidArgument for another name.
+/// Accepts "raw", "arrays", "record_batch", "ipc", "ipc_page_aligned" and "c_abi"; else kInvalidArgument.
 WHERRY_API Result<Strategy> parse_strategy(std::string_view name);
 
-/// Which delivered frames the agent keeps. A frame that is being read is never taken away from its reader.
+/// Which delivered frames the agent keeps. The agent never removes a frame that a reader is reading.
 struct Retention {
   std::uint64_t frames = 16;  ///< 0: no limit by count
-  std::uint64_t bytes = 0;    ///< 0: no limit by bytes (the agent's budget always holds)
-  /// What happens to a frame for which there is no room.
+  std::uint64_t bytes = 0;    ///< 0: no limit by bytes (but the agent's budget always applies)
+  /// What happens if there is no room for a new frame.
   enum class WhenFull : std::uint8_t {
-    kEvict = 0,  ///< the oldest frame goes
-    kWait = 1,   ///< only frames that somebody has read may go; the next offload waits (nothing is lost, back-pressure
-                 ///< reaches the host)
+    kEvict = 0,  ///< the agent removes the oldest frame
+    kWait = 1,   ///< the agent removes only frames that were read; otherwise the next offload waits: no frame is lost,
+                 ///< and the host sees back-pressure
   };
-  WhenFull when_full = WhenFull::kEvict;  ///< once `frames` or `bytes` are reached
+  WhenFull when_full = WhenFull::kEvict;  ///< applies when `frames` or `bytes` is reached
 };
 
-/// Files that the agent writes, one a frame: `DIRECTORY/STREAM-00000000.arrow` (or `.parquet`), with the frame's
-/// sequence number, complete or not at all. The agent replaces no file: opening fails with kAlreadyExists if the first
-/// file of the stream exists.
+/// Files that the agent writes, one per frame: `DIRECTORY/STREAM-00000000.arrow` (or `.parquet`), with the frame's
+/// sequence number. A file is complete or does not exist. The agent never replaces a file: open() fails with
+/// kAlreadyExists if the stream's first file exists.
 struct Sink {
   /// Arrow's IPC file format, Parquet, or no files.
   enum class Format : std::uint8_t { kNone = 0, kArrow = 1, kParquet = 2 };
   Format format = Format::kNone;  ///< kNone: the stream has no sink
-  /// A directory of the agent's file system. The agent opens it, or makes it, when the stream is opened. A relative one
-  /// starts in this process's current directory, and is an error where the agent runs on another machine.
+  /// A directory of the agent's file system. The agent opens or creates it when the stream is opened. A relative path
+  /// starts in this process's current directory; it is an error if the agent runs on another machine.
   std::string directory;
 };
 
-/// What a stream is called, what form its frames have, and how many of them the agent keeps.
+/// The stream's name, the form of its frames, and how many of them the agent keeps.
 struct StreamOptions {
-  std::string name;  ///< 1 to 255 of [A-Za-z0-9._-] (fewer with a sink: the files have names, too); unique on the
-                     ///< agent. A closed stream's name can be opened again: its frames go then
+  std::string name;  ///< 1 to 255 of [A-Za-z0-9._-] (fewer with a sink, because of the file names); unique on the
+                     ///< agent. Opening the name of a closed stream again removes its frames
   Strategy strategy = Strategy::kIpc;  ///< the form of its frames in the agent's memory
   Retention retention;                 ///< which frames the agent keeps
-  Sink sink;                           ///< files of every frame; none unless it has a format
-  /// Sizes, in bytes (of all buffers of an offload), of the offloads to come: the agent prepares destination memory for
-  /// each (paper 004 II-B), in its spare time from now on. Earlier offloads get colder memory, and do not wait.
+  Sink sink;                           ///< writes each frame to a file; no files if `format` is kNone
+  /// Total bytes of each expected offload (all buffers). From now on the agent prepares destination memory for each
+  /// (paper 004 II-B) in its spare time. Earlier offloads do not wait; they use memory that is not prepared.
   std::vector<std::uint64_t> announced_bytes;
-  /// A stream in parts: several sessions (the ranks of a parallel job, say) open it, each with its own `part`, from 0
-  /// to `parts` - 1. The posts of all parts with one tag are a step, which readers see whole or not at all. 0: no
-  /// parts. See docs/guide/move.md.
+  /// A stream in parts: several sessions (such as the ranks of a parallel job) open it, each with its own `part`, 0 to
+  /// `parts` - 1. The posts of all parts with one tag form a step; readers see the whole step or nothing. 0: the stream
+  /// has no parts. See docs/guide/move.md.
   std::uint32_t part = 0, parts = 0;
-  /// Metadata of the schema itself, like Field::metadata of a field. Readers get them with every frame. pandas stores
-  /// its index there.
+  /// Metadata of the schema itself, like Field::metadata of a field. Readers get the metadata with every frame. pandas
+  /// stores its index in it.
   std::string schema_metadata;
-  /// What the agent makes of each frame (of a stream in parts: of each step) for readers: JSON, a list of derived
-  /// streams, whose names are this one's and their own: "particles.hot". Empty: none. At most 64 KiB. See
+  /// Derived streams that the agent computes from each frame (of a stream in parts: from each step), as a JSON list. A
+  /// derived stream's name is this stream's and its own, as in "particles.hot". Empty: none. At most 64 KiB. See
   /// docs/guide/move-operators.md.
   std::string operators;
 };
 
-/// A posted offload. A small value; copies name the same offload. Must not outlive its session.
+/// A posted offload. A small value; copies refer to the same offload. Must not outlive its session.
 class WHERRY_API Ticket {
  public:
   Ticket() noexcept = default;
-  /// True once the source memory may be reused (or the offload failed). Reads one word that the agent writes; no system
-  /// call, and no call into the fabric. The exception: if messages are waiting because the agent's queue was full, it
-  /// tries to send them. Does not notice an agent's death: wait() does.
+  /// True if the source memory may be reused (or the offload failed). Reads one word that the agent writes, without a
+  /// system call or a fabric call. Exception: if messages wait because the agent's queue was full, ready() tries to
+  /// send them. Only wait() notices that an agent died.
   [[nodiscard]] bool ready() const noexcept;
-  /// Blocks until ready(). Ok (a reader that asks from now on finds the frame; of a stream in parts, that of a step
-  /// whose other parts have arrived), why the offload failed, kDeadlineExceeded (it is still in flight), or
-  /// kUnavailable if the agent died. kFailedPrecondition: it ended so long ago that more offloads have failed since
-  /// than the session remembers (1024), so its outcome is not known any more.
+  /// Blocks until ready(). Ok: a reader finds the frame from now on (of a stream in parts: once the other parts have
+  /// arrived). Errors: the reason for the failure, kDeadlineExceeded (still in flight), kUnavailable (the agent died),
+  /// or kFailedPrecondition: the outcome is no longer known, because since then more offloads have failed than the
+  /// session remembers (1024).
   Status wait(std::chrono::nanoseconds timeout) const;
-  /// 1, 2, ... within the session; 0: no offload.
+  /// 1, 2, ... within the session; 0: this ticket has no offload.
   [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
   /// After success: nanoseconds from the first get to the last byte in place, on the agent's clock.
   [[nodiscard]] std::uint64_t transfer_ns() const noexcept;
@@ -118,13 +118,13 @@ class WHERRY_API Ticket {
   std::uint64_t id_ = 0;
 };
 
-/// What one post says beside its columns.
+/// The options of one post.
 struct OffloadOptions {
   std::uint64_t tag = 0;  ///< the application's own number for this frame; readers see it
-  /// The agent gives up (the ticket fails with kCancelled) when the data is not in place this long after it saw
+  /// The agent gives up (the ticket fails with kCancelled) if the data is not in place this long after the agent saw
   /// the request. 0: never.
   std::chrono::nanoseconds deadline{0};
-  /// post() only: how long it may wait for a free ticket. 0: not at all, kWouldBlock.
+  /// For post() only: how long it may wait for a free ticket. 0: it does not wait but returns kWouldBlock.
   std::chrono::nanoseconds wait_for_ticket{0};
 };
 
@@ -133,13 +133,13 @@ class StreamCore;
 class StepCore;
 }  // namespace detail
 
-/// The same columns, posted repeatedly, like MPI's persistent requests. Stream::bind has checked them once.
-/// Unregistered memory stays registered until the step is released. A post is one message of 64 bytes, however many
-/// columns there are; the agent knows the rest since the first one.
+/// The same columns, posted repeatedly, like MPI's persistent requests. Stream::bind has checked the columns once.
+/// Unregistered memory stays registered until the step is released. Each post is one message of 64 bytes, whatever the
+/// number of columns: the agent has the rest from the first post.
 ///
-/// The buffers must stay where and as large as they are for as long as the step lives; their values may change whenever
-/// its tickets are ready. Memory of Session::allocate stays, although its owner is gone, until the step goes; a Region
-/// refuses to be unregistered (kFailedPrecondition). A buffer that was unmapped all the same fails the ticket
+/// While the step exists, the buffers must keep their addresses and sizes; values may change when all its tickets are
+/// ready. Memory of Session::allocate stays until the step is gone, even without its owner. A Region cannot be
+/// unregistered meanwhile (kFailedPrecondition). A buffer that was unmapped nevertheless fails the ticket
 /// (kSourceFault). Move-only; may outlive its stream, not its session.
 class WHERRY_API Step {
  public:
@@ -149,16 +149,16 @@ class WHERRY_API Step {
   Step& operator=(const Step&) = delete;
   ~Step();
 
-  /// As Stream::post, by whose rules it also goes while earlier posts are in flight: each is a frame of its own, and
-  /// the buffers may be changed when the last is ready. kFailedPrecondition: the stream is closed, or the step
+  /// Posts a frame under the rules of Stream::post, even while earlier posts are in flight. The buffers may be
+  /// changed when the last of these tickets is ready. kFailedPrecondition: the stream is closed, or the step is
   /// released.
   Result<Ticket> post(const OffloadOptions& options);
-  /// The same, with a tag alone.
+  /// Posts with a tag and no other options.
   Result<Ticket> post(std::uint64_t tag = 0) { return post(OffloadOptions{.tag = tag}); }
-  /// Posts of this step that are not complete.
+  /// Number of posts of this step that are not complete.
   [[nodiscard]] std::size_t in_flight() const noexcept;
-  /// Ends it. Offloads in flight go on, and their buffers must stay unchanged until they are ready. Does not block.
-  /// Idempotent.
+  /// Ends the step. Offloads in flight continue; their buffers must stay unchanged until the tickets are ready. Does
+  /// not block. Idempotent.
   void release() noexcept;
 
  private:
@@ -168,12 +168,12 @@ class WHERRY_API Step {
 };
 
 /// A stream open for writing. Move-only; must not outlive its session. Closing (or destruction) ends the stream for its
-/// readers; kept frames stay readable.
+/// readers; they can still read the frames that were kept.
 class WHERRY_API Stream {
  public:
-  /// Opens a stream for writing; frames have the columns of `schema` (none: a raw stream). Blocks for one round trip to
-  /// the agent. kAlreadyExists: the name is taken; kUnsupported, naming field and type; kInvalidArgument;
-  /// kDeadlineExceeded: no answer in time; the agent may have opened it: the same call again gets that stream.
+  /// Opens a stream for writing, with the columns of `schema` (empty: a raw stream). Blocks for one round trip to the
+  /// agent. Errors: kAlreadyExists (name in use), kUnsupported (with the field and its type), kInvalidArgument.
+  /// kDeadlineExceeded: no answer in time. The agent may have opened the stream; the same call again returns it.
   static Result<Stream> open(Session& session, const StreamOptions& options, const Schema& schema);
   Stream(Stream&&) noexcept;
   Stream& operator=(Stream&&) noexcept;
@@ -181,40 +181,40 @@ class WHERRY_API Stream {
   Stream& operator=(const Stream&) = delete;
   ~Stream();
 
-  /// Hands one batch of rows to the agent and returns at once. The memory behind the columns must stay unchanged until
-  /// the ticket is ready. Memory outside every region is registered for the time of the offload. Errors at once:
-  /// kWouldBlock (as many tickets in flight as the session allows, or as many messages waiting as the way to the agent
-  /// holds), kInvalidArgument (columns that do not match the schema), kUnavailable. Later, through the ticket:
-  /// kSourceFault, kResourceExhausted, kCancelled.
+  /// Hands one batch of rows to the agent and returns at once. The columns' memory must stay unchanged until the
+  /// ticket is ready. Memory outside every region is registered for this offload only. Errors of the call:
+  /// kWouldBlock (the limit of tickets in flight is reached, or the message queue to the agent is full),
+  /// kInvalidArgument (columns that do not match the schema), kUnavailable. Errors of the ticket: kSourceFault,
+  /// kResourceExhausted, kCancelled.
   Result<Ticket> post(std::span<const Column> columns, const OffloadOptions& options = {});
-  /// The same with the columns in braces: post({x, y}).
+  /// Posts columns given in braces: post({x, y}).
   Result<Ticket> post(std::initializer_list<Column> columns, const OffloadOptions& options = {}) {
     return post(std::span<const Column>(columns.begin(), columns.size()), options);
   }
-  /// A frame in two posts, for an application whose columns become final at different times. Columns with `later` give
-  /// their number of rows to post(), whose ticket is then ready when the columns that post() was given may be
-  /// overwritten. post_rest() takes all columns again, in the same lengths, and hands over those that were `later`; it
-  /// reads nothing of the others. Its ticket is that of the frame, which readers see afterwards. Until post_rest(),
-  /// other posts on the stream fail with kFailedPrecondition, and so does post_rest() itself without such a post().
-  /// Errors as post(). If the first half fails, so does the second.
+  /// A frame in two posts, for applications whose columns become final at different times. post() gets only the
+  /// number of rows of each column marked `later`; its ticket is ready when the other columns may be overwritten.
+  /// post_rest() takes all columns again, with the same lengths, and reads only those marked `later`. Its ticket is
+  /// that of the frame, which readers see afterwards. Other posts between the two fail with kFailedPrecondition,
+  /// and so does post_rest() without such a post(). Errors as post(). If the first half fails, the second fails
+  /// too.
   Result<Ticket> post_rest(std::span<const Column> columns, const OffloadOptions& options = {});
   /// For streams opened with Strategy::kRaw: any number of buffers, one row each.
   Result<Ticket> post_raw(std::span<const std::span<const std::byte>> buffers, const OffloadOptions& options = {});
 
-  /// Looks at the columns once, for posts without them: see Step. Errors as of post(), and kUnavailable.
+  /// Checks the columns once, for later posts that do not pass them: see Step. Errors as post(), and kUnavailable.
   Result<Step> bind(std::span<const Column> columns);
-  /// The same with the columns in braces.
+  /// Binds columns given in braces.
   Result<Step> bind(std::initializer_list<Column> columns) {
     return bind(std::span<const Column>(columns.begin(), columns.size()));
   }
-  /// For streams opened with Strategy::kRaw: one buffer at least.
+  /// For streams opened with Strategy::kRaw: at least one buffer.
   Result<Step> bind_raw(std::span<const std::span<const std::byte>> buffers);
 
-  /// Ends the stream once its offloads are done: readers that follow it see the end. Blocks for one round trip.
+  /// Ends the stream after its offloads are done; readers that follow it see the end. Blocks for one round trip.
   Status close();
-  /// As opened. Lives as long as the stream.
+  /// The name passed to open(). Lives as long as the stream.
   [[nodiscard]] const std::string& name() const noexcept;
-  /// As opened; empty for a raw stream. Lives as long as the stream.
+  /// The schema passed to open(); empty for a raw stream. Lives as long as the stream.
   [[nodiscard]] const Schema& schema() const noexcept;
 
  private:

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codecs for route: messages may be strings, containers, pairs, tuples and optionals, and structures made of such.
+// Codecs for route: messages may be strings, containers, pairs, tuples, optionals, and structures of these.
 //
 //   struct Page { std::string url; std::vector<std::uint32_t> links; };
 //   template <>
 //   struct wherry::route::Codec<Page> : wherry::route::Fields<&Page::url, &Page::links> {};
 //
-// As bytes, without padding and without alignment:
+// The encoding, without padding and without alignment:
 //   bool                          0 or 1
 //   numbers, enumerations, other trivially copyable types    as in memory
 //   string, vector, deque, set, map and their like           the count (32 bits), then each; of a map key, then value
 //   array, pair, tuple, Fields    one after the other
 //   optional                      0, or 1 and the value
 //   types whose own Codec has write and read                 the number of bytes (32 bits), then what write made
-// A message of one of these types has nothing before or behind it. A message that cannot be decoded (truncated, an
-// impossible count, a key twice, trailing bytes) fails the job. Reading never looks beyond the message, and allocates
-// no more than its bytes can justify.
+// Such a message has no bytes before or behind its value. A message that cannot be decoded (truncated, impossible
+// count, repeated key, trailing bytes) fails the job. The decoder never reads beyond the message, and allocates only as
+// much as the message's bytes can justify.
 #pragma once
 
 #include <array>
@@ -47,18 +47,18 @@ struct Fields {
   static void write(std::vector<std::byte>& out, const T& value) {
     (detail::append(out, value.*kMembers), ...);
   }
-  /// Takes the members off the front of a message. False: they are not there.
+  /// Takes the members from the front of a message. False: the message is too short or invalid.
   template <typename T>
   static bool take(Decoder& in, T& value) {
     return (in.take(value.*kMembers) && ...);
   }
-  /// The same of a whole message. False, too, if bytes are left.
+  /// As take(), for a whole message. Also false if bytes are left.
   template <typename T>
   static bool read(ByteView in, T& value) {
     Decoder decoder(in);
     return decoder.take(value) && decoder.at_end();
   }
-  /// The fewest bytes that a value takes.
+  /// The smallest number of bytes that a value occupies.
   static consteval std::size_t least() { return (detail::least_bytes<Member<decltype(kMembers)>>() + ...); }
 
  private:
@@ -72,8 +72,8 @@ struct Fields {
   using Member = typename MemberOf<std::remove_cv_t<Pointer>>::Type;
 };
 
-/// A byte of a message could be neither true nor false. A bool that is a message by itself is Plain: this Codec is not
-/// used.
+/// A byte of a message might be neither 0 nor 1, so it is checked. A message that is a single bool is Plain and does
+/// not use this Codec.
 template <>
 struct Codec<bool> : detail::Whole<bool> {
   static void write(std::vector<std::byte>& out, bool value) { detail::append(out, std::uint8_t{value}); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How route_codec.hpp writes and reads values. The library's own: applications use nothing of it by name.
+// How route_codec.hpp writes and reads values. Internal to the library: applications must not use these names.
 #pragma once
 
 #include <concepts>
@@ -14,9 +14,9 @@
 
 namespace wherry::route {
 
-/// How many times a value may hold values of its own type.
+/// The maximum depth at which values of one type may be nested in each other.
 inline constexpr unsigned kMaxCodecDepth = 512;
-/// Bytes of memory that a message may take once it has been read: a few bytes can stand for a large, mostly empty
+/// The most memory, in bytes, that a decoded message may use: a few bytes can encode a large, mostly empty
 /// value.
 inline constexpr std::size_t kMaxDecodedBytes = 32 * kMaxMessageBytes;
 
@@ -24,18 +24,18 @@ class Decoder;
 
 namespace detail {
 
-/// The end of a value follows from its bytes: nothing needs to say how many there are.
+/// A type whose encoding shows where a value ends, so it needs no byte count in front.
 template <typename T>
 concept Streamed = requires(Decoder& in, T& value) {
   { Codec<T>::take(in, value) } -> std::same_as<bool>;
 };
 template <typename T>
 concept Codable = Streamed<T> || Plain<T> || Coded<T>;
-/// Travels as it lies in memory.
+/// A type that is sent as it lies in memory.
 template <typename T>
 concept Raw = Plain<T> && !Streamed<T>;
 
-/// The fewest bytes that a T takes in a message; never zero.
+/// The smallest number of bytes that a T occupies in a message; never zero.
 template <Codable T>
 consteval std::size_t least_bytes() {
   if constexpr (Streamed<T>) {
@@ -68,14 +68,14 @@ void append(std::vector<std::byte>& out, const T& value) {
   }
 }
 
-/// A count beyond 32 bits belongs to a message that is too large to be sent.
+/// A count over 32 bits cannot reach a receiver: such a message is too large to be sent.
 inline void append_count(std::vector<std::byte>& out, std::size_t count) {
   append(out, static_cast<std::uint32_t>(count));
 }
 
 }  // namespace detail
 
-/// Takes values off the front of a message. After the first false, the rest has no meaning.
+/// Takes values from the front of a message. After the first false, the remaining values have no meaning.
 class Decoder {
  public:
   explicit Decoder(ByteView in) noexcept : in_(in) {}
@@ -104,8 +104,8 @@ class Decoder {
     in_ = in_.subspan(bytes);
     return true;
   }
-  /// How many elements follow. False: the message is too short for them, at `least` bytes each, or they would take too
-  /// much memory, at `memory` bytes each.
+  /// Reads the number of elements that follow. False: the message is too short for them (`least` bytes each), or they
+  /// would need too much memory (`memory` bytes each).
   [[nodiscard]] bool take_count(std::uint32_t& count, std::size_t least, std::size_t memory) noexcept {
     if (!take_bytes(&count, sizeof count) || count > in_.size() / least || count > memory_ / memory) return false;
     memory_ -= count * memory;
@@ -115,13 +115,13 @@ class Decoder {
 
  private:
   ByteView in_;
-  std::size_t memory_ = kMaxDecodedBytes;  ///< left to allocate
+  std::size_t memory_ = kMaxDecodedBytes;  ///< bytes that may still be allocated
   unsigned depth_ = 0;
 };
 
 namespace detail {
 
-/// A message that is a T and nothing else.
+/// Codec base for a message that contains one T only.
 template <typename T>
 struct Whole {
   static bool read(ByteView in, T& value) {

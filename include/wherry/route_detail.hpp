@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of route.hpp that is compiled into applications: how a message gets into an open buffer, and how the library
-// calls a handler. The library's own: applications use nothing of it by name.
+// The part of route.hpp that is compiled into applications: how a message is written into an open buffer, and how the
+// library calls a handler. Internal to the library: applications must not use these names.
 #pragma once
 
 #include <concepts>
@@ -25,21 +25,21 @@ struct RuntimeAccess;  // src/route/client/runtime_access.hpp
 
 // ---------------------------------------------------------------- sending
 
-/// The part of a lane that an inlined send needs: the open buffer towards one next hop.
+/// The part of a lane that an inlined send needs: the open buffer to one next hop.
 struct LaneFront {
   std::byte* at = nullptr;        ///< where the next message goes
-  std::byte* end = nullptr;       ///< may be before `at`: no room for whole messages without the library's help
-  std::uint64_t pack = 0;         ///< the header that the messages of the open pack share; none is open: 0
+  std::byte* end = nullptr;       ///< end of the buffer; if before `at`, whole messages need the library to make room
+  std::uint64_t pack = 0;         ///< header shared by the messages of the open pack; 0: no pack is open
   std::byte* pack_end = nullptr;  ///< where the open pack must end
 
   [[nodiscard]] bool has_room(std::size_t stride) const noexcept {
     return end - at >= static_cast<std::ptrdiff_t>(stride);
   }
-  /// Whether a message with this header can join the open pack.
+  /// Returns whether a message with this header can join the open pack.
   [[nodiscard]] bool pack_takes(Header header, std::size_t step) const noexcept {
     return pack == header.word && pack_end - at >= static_cast<std::ptrdiff_t>(step);
   }
-  /// Appends a message, whose payload `copy(to)` writes. Precondition: `stride` is the header's, and there is room.
+  /// Appends a message; `copy(to)` writes its payload. Precondition: `stride` is the header's, and there is room.
   template <typename Copy>
   void append(Header header, std::size_t stride, Copy copy) noexcept {
     std::byte* const to = at;
@@ -47,8 +47,8 @@ struct LaneFront {
     copy(to + sizeof header);
     at = to + stride;
   }
-  /// Appends a message to the open pack: `step` bytes, which `copy(to)` writes, and no header. Precondition: the pack
-  /// takes it.
+  /// Appends a message without a header to the open pack; `copy(to)` writes its `step` bytes. Precondition: the pack
+  /// has room for it.
   template <typename Copy>
   void append_packed(std::size_t step, Copy copy) noexcept {
     std::byte* const to = at;
@@ -61,18 +61,18 @@ struct LaneFront {
 struct Front {
   LaneFront* const* lane_of = nullptr;  ///< by rank
   Rank ranks = 0;
-  std::uint64_t sent = 0;  ///< messages of this rank, ever
+  std::uint64_t sent = 0;  ///< messages that this rank has sent
 };
 
-/// The reaction to a full pipe.
+/// What to do when the pipe is full.
 enum class WhenFull : std::uint8_t {
   kWouldBlock,  ///< refuse the message
-  kAbsorb,      ///< keep it back while the budget lasts, else refuse it; never handle others
-  kWait,        ///< keep it back; beyond the budget handle messages until there is room (in a handler: the job fails)
-  kMust,        ///< keep it back whatever the budget
+  kAbsorb,      ///< keep the message while the budget lasts, else refuse it; never handle other messages
+  kWait,        ///< keep it; beyond the budget, handle messages until there is room (in a handler: the job fails)
+  kMust,        ///< keep the message even beyond the budget
 };
 
-/// memcpy for more than kLongCopy bytes: faster into buffers that another core reads.
+/// Like memcpy, for more than kLongCopy bytes: faster into buffers that another core reads.
 inline constexpr std::size_t kLongCopy = 256;
 WHERRY_API void copy_long(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
 
@@ -84,8 +84,8 @@ ByteView payload_of(const T& message) noexcept {
   return {reinterpret_cast<const std::byte*>(&message), kPayloadBytes<T>};
 }
 
-/// Writes a message into the open buffer towards its rank. False: it has no room there, or cannot be sent at all;
-/// Runtime::send_bytes() finds out.
+/// Writes a message into the open buffer to its rank. False: there is no room, or the message cannot be sent;
+/// Runtime::send_bytes() finds the reason.
 template <Plain T>
 [[nodiscard]] bool try_write(Front& front, Rank to, std::uint32_t handler, const T& message) noexcept {
   constexpr std::size_t kSize = kPayloadBytes<T>;
@@ -99,7 +99,7 @@ template <Plain T>
       };
       if constexpr (kSize != 0 && kSize <= kMaxPackedBytes) {
         constexpr std::size_t kStep = packed_stride(kSize);
-        // No pack is ever open towards handler 0, so only messages that find none are checked for it.
+        // No pack is open to handler 0, so only messages that join no pack are checked for it.
         if (lane.pack_takes(header, kStep)) {
           ++front.sent;
           lane.append_packed(kStep, copy);
@@ -138,14 +138,14 @@ template <Plain T>
 
 struct HandlerInfo {
   enum class Kind : std::uint32_t { kPlain, kBytes, kCoded, kService } kind = Kind::kBytes;
-  std::string name;  ///< empty: the handler is known by its number in the order, and ranks compare the rest, too
+  std::string name;  ///< empty: the handler is identified by its order, and ranks also compare the other members
   std::string type;
   std::uint64_t size = 0;      ///< of a message; 0: any
-  std::string function;        ///< tells the function apart from others that take the same type
-  const void* code = nullptr;  ///< a function given by pointer: its address. With neither: HandlerEntry::run
+  std::string function;        ///< distinguishes functions that take the same message type
+  const void* code = nullptr;  ///< the address of a function given by pointer. If neither is set: HandlerEntry::run
 };
 
-/// Each lambda has a type of its own. Functions behind pointers share theirs, and so do those in a std::function.
+/// Each lambda has its own type. Function pointers share types, and so do functions in a std::function.
 template <typename F>
 void tell_apart(const F& function, HandlerInfo& info) {
   if constexpr (std::is_pointer_v<F>) {
@@ -179,13 +179,13 @@ HandlerInfo info_of(HandlerInfo::Kind kind, std::string_view name, std::uint64_t
 // ---------------------------------------------------------------- handling
 
 struct Handled {
-  const std::byte* next = nullptr;  ///< the first message that was not handled; null: not even the first fits
+  const std::byte* next = nullptr;  ///< the first message that was not handled; null: even the first one does not fit
   std::uint64_t count = 0;
 };
-/// Handles the messages from `at` on that have the handler and rank of the first. Precondition: the first has the
+/// Handles the messages from `at` that have the same handler and rank as the first. Precondition: the first one has the
 /// header `header` and ends at or before `limit`.
 using HandleRun = Handled (*)(void* self, const std::byte* at, const std::byte* limit, Header header) noexcept;
-/// Handles the payloads of a pack: `count` of them, the first at `at`.
+/// Handles the `count` payloads of a pack, of which the first is at `at`.
 using HandlePack = void (*)(void* self, const std::byte* at, std::size_t count) noexcept;
 
 /// A registered handler.
@@ -202,7 +202,7 @@ struct HandlerEntry {
 
 struct NoPrefetch {};
 
-/// One loop for a run of equal headers. The compiler sees all of it: handler and prefetch are inlined.
+/// One loop for a run of equal headers. The compiler inlines handler and prefetch into it.
 template <typename T, typename F, typename P>
 struct PlainEntry final : HandlerEntry {
   static constexpr std::size_t kSize = kPayloadBytes<T>;
@@ -249,7 +249,7 @@ struct PlainEntry final : HandlerEntry {
   [[no_unique_address]] P prefetch;
 };
 
-/// Fetches the next message, which another core wrote, while the current one is handled.
+/// Prefetches the next message, which another core wrote, while the current one is handled.
 inline void prefetch_some(const std::byte* from, const std::byte* limit) noexcept {
   constexpr std::ptrdiff_t kBytes = 2048, kLine = 64;
   const std::byte* const to = limit - from < kBytes ? limit : from + kBytes;
@@ -291,7 +291,7 @@ struct CodedEntry final : HandlerEntry {
 
 // ---------------------------------------------------------------- requests
 
-/// A request on its way. The reply repeats its number.
+/// A request on its way. The reply carries the same number.
 template <Plain Request>
 struct Asked {
   std::uint64_t number = 0;
@@ -301,7 +301,7 @@ struct Asked {
 
 WHERRY_API void send_reply(RuntimeCore& core, Rank to, std::uint64_t number, ByteView reply) noexcept;
 
-/// Calls `function(const Request&)` for each request, and sends its result back.
+/// Calls `function(const Request&)` for each request, and sends the result back.
 template <Plain Request, Plain Reply, typename F>
 std::unique_ptr<HandlerEntry> make_server(RuntimeCore* core, F function) {
   auto answer = [core, function = std::move(function)](const Asked<Request>& asked) {
@@ -310,7 +310,7 @@ std::unique_ptr<HandlerEntry> make_server(RuntimeCore* core, F function) {
   };
   return std::make_unique<PlainEntry<Asked<Request>, decltype(answer), NoPrefetch>>(std::move(answer), NoPrefetch{});
 }
-/// Calls `then` with the reply. False: the reply is of another type.
+/// Calls `then` with the reply. False: the reply has another type.
 template <Plain Reply>
 std::function<bool(ByteView)> make_receiver(std::function<void(const Reply&)> then) {
   return [then = std::move(then)](ByteView bytes) {

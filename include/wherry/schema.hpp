@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The schema of a stream: named, typed fields in Arrow's terms, without Arrow. A
-// Field is the Arrow C data interface's ArrowSchema as a value
+// SPDX-License-Identifier: Apache-2.0
+// The schema of a stream, in Arrow's terms but without Arrow. A Field is the C data interface's ArrowSchema as a value
 // (https://arrow.apache.org/docs/format/CDataInterface.html#data-type-description-format-strings).
 #pragma once
 
@@ -13,16 +13,16 @@
 
 namespace wherry {
 
-/// One column of a schema, or one level of a nested column. A value: it owns all that it says.
+/// One column of a schema, or one level of a nested column. A value: it owns its strings and children.
 struct WHERRY_API Field {
-  std::string name;      ///< unique among its siblings, by which readers find the column
+  std::string name;      ///< unique among its siblings; readers find the column by it
   std::string format;    ///< Arrow C data interface format string: "g" is float64, "+w:3" a fixed-size list of 3
-  bool nullable = true;  ///< whether columns may have a validity bitmap; false: they take no nulls
-  bool dictionary_ordered = false;  ///< the order of a dictionary's values means something
-  bool map_keys_sorted = false;     ///< of a map ("+m"): each row's keys are sorted
+  bool nullable = true;  ///< whether columns may have a validity bitmap; false: nulls are not allowed
+  bool dictionary_ordered = false;  ///< the order of the dictionary's values is meaningful
+  bool map_keys_sorted = false;     ///< for a map ("+m"): each row's keys are sorted
   std::string metadata;             ///< key/value pairs in the C data interface's binary encoding, or empty
   std::vector<Field> children;      ///< lists: one; structs: any number; others: none
-  std::vector<Field> dictionary;    ///< none, or one: the values' field; `format` is then that of the indices
+  std::vector<Field> dictionary;    ///< empty, or one: the field of the values; `format` is then that of the indices
 
   friend bool operator==(const Field&, const Field&) = default;
 };
@@ -62,21 +62,21 @@ Field field(std::string name, bool nullable = false) {
   f.nullable = nullable;
   return f;
 }
-/// Any type by its format string: field("t", "tsn:UTC") is a timestamp in nanoseconds.
+/// A column of any type, by its format string: field("t", "tsn:UTC") is a timestamp in nanoseconds.
 WHERRY_API Field field(std::string name, std::string format, bool nullable = false);
 WHERRY_API Field utf8(std::string name, bool nullable = false);    ///< 32-bit offsets; large_utf8: format "U"
 WHERRY_API Field binary(std::string name, bool nullable = false);  ///< 32-bit offsets; large_binary: format "Z"
 /// Rows of `width_bytes` bytes each.
 WHERRY_API Field fixed_size_binary(std::string name, int width_bytes, bool nullable = false);
-/// Rows of `size` items each: the x, y and z of an atom, say.
+/// Rows of `size` items each, such as the x, y and z of an atom.
 WHERRY_API Field fixed_size_list(std::string name, int size, Field item, bool nullable = false);
 /// Rows of any number of items, with 32-bit offsets.
 WHERRY_API Field list(std::string name, Field item, bool nullable = false);
-/// The same with 64-bit offsets.
+/// As list(), with 64-bit offsets.
 WHERRY_API Field large_list(std::string name, Field item, bool nullable = false);
-/// Rows that have a value of each member.
+/// Rows that have one value of each member.
 WHERRY_API Field struct_(std::string name, std::vector<Field> members, bool nullable = false);
-/// Rows that are indices into `values`. `index_format`: the format string of their integers, "i" for 32 bits.
+/// Rows of indices into `values`. `index_format`: the format string of the indices, such as "i" for 32 bits.
 WHERRY_API Field dictionary(std::string name, std::string index_format, Field values, bool nullable = false);
 
 }  // namespace wherry

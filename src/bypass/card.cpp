@@ -18,7 +18,7 @@ namespace reg = registers;
 
 constexpr auto kIdleLimit = 100ms;  // what is under way are reads of the NIC: it has a completion timeout of 50 ms
 constexpr std::uint32_t kFcs = 4;
-/// Slots of frames in place from write-back to the NIC's last read: 3.4 us at 10 Gbit/s and 300 bytes are 13 frames.
+/// Slots of frames in place between write-back and the NIC's last read: 3.4 us (13 frames) at 10 Gbit/s and 300 bytes.
 constexpr std::uint32_t kHeldInPlace = 16;
 
 struct NamedCounter {
@@ -140,7 +140,7 @@ Status Card::configure(const Personality& nic, const CardSetup& setup) {
   const std::uint32_t away = nic.rx_cache + (setup.in_place ? kHeldInPlace : 0);
   access_->write(reg::kRxLimitOffset,
                  setup.through_root ? std::min(away, shape_.rx_entries - 1) : std::uint32_t{reg::kRxLimitReset});
-  // Reads of all bytes tell that a frame was taken. If RS may not stay clear for ever, every n-th descriptor has it.
+  // Reading all bytes of a frame marks it as taken. If RS may not stay clear forever, set it in every n-th descriptor.
   std::uint32_t completion = 0;
   if (setup.repeats_reads || setup.mailbox != 0) {
     completion = reg::kCompletionReport.set(reg::kCompletionWrittenBack.set(completion, 1), 1);
@@ -173,7 +173,7 @@ Status Card::configure(const Personality& nic, const CardSetup& setup) {
 Status Card::start() {
   std::uint32_t control = reg::kQueueControlEnable.set(0, 1);
   control = reg::kQueueControlInPlace.set(control, in_place_ ? 1 : 0);
-  // In place may only be changed while the pair is idle: in a write before the one that starts it.
+  // In-place mode may change only while the pair is idle, so it is written before the write that starts the pair.
   for (std::uint32_t pair = 0; pair < pairs_; ++pair) {
     access_->write(reg::queue_control_offset(pair), reg::kQueueControlEnable.set(control, 0));
     access_->write(reg::queue_control_offset(pair), control);
@@ -188,8 +188,8 @@ Status Card::start() {
   return {};
 }
 
-/// Stops all pairs, also those that another process has started. In place stays as it is, because it may only change
-/// while a pair is idle.
+/// Stops all pairs, including those that another process has started. In-place mode is not changed, because that is
+/// allowed only while a pair is idle.
 Status Card::stop() {
   for (std::uint32_t pair = 0; pair < shape_.queue_pairs; ++pair) {
     const std::uint32_t in_place = reg::kQueueControlInPlace.get(access_->read(reg::queue_control_offset(pair)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The card: its registers (spec/bypass_registers.toml) and its window, the memory in which the NIC finds its rings.
-// One thread. Nothing here waits for the NIC; stop() waits for the core.
+// The card: its registers (spec/bypass_registers.toml) and its window, the memory in which the NIC finds its rings. One
+// thread. No call waits for the NIC; stop() waits for the core.
 #pragma once
 
 #include <chrono>
@@ -17,24 +17,24 @@ namespace wherry::bypass {
 /// BAR 0 holds the registers, BAR 2 the window.
 inline constexpr unsigned kRegisterBar = 0, kWindowBar = 2;
 inline constexpr std::uint64_t kWindowBytes = 8ULL << 20;
-// Places in the window (docs/design/bypass-core.md).
+// Offsets in the window (docs/design/bypass-core.md).
 inline constexpr std::uint32_t kRxRings = 0, kTxRings = 0x1'0000, kRingStride = 0x2'0000, kHeads = 0x20'0000,
                                kSlots = 0x40'0000;  ///< memory for anybody while their queue pair is stopped
 inline constexpr std::uint32_t kSlotBytes = 2048;
-// Places of the tails in CardSetup::mailbox, of one pair; a line each.
+// Offsets of the tails of one pair in CardSetup::mailbox; each has its own cache line.
 inline constexpr std::uint32_t kRxMail = 0, kTxMail = 64, kMailboxBytes = 128;
 
-/// Access to the card: behind VFIO, in a simulation, or as a model in a test.
+/// Access to the card: through VFIO, in a simulation, or in a test model.
 class CardAccess {
  public:
   CardAccess() = default;
   CardAccess(const CardAccess&) = delete;
   CardAccess& operator=(const CardAccess&) = delete;
   virtual ~CardAccess() = default;
-  /// A register; all ones from a card that does not answer.
+  /// Reads a register. All ones if the card does not answer.
   [[nodiscard]] virtual std::uint32_t read(std::uint32_t offset) = 0;
   virtual void write(std::uint32_t offset, std::uint32_t value) = 0;
-  /// Bytes of the window, in units of 4. kUnavailable: the card does not answer.
+  /// Reads bytes of the window, in units of 4. kUnavailable: the card does not answer.
   virtual Status read_window(std::uint32_t offset, std::span<std::byte> into) = 0;
   virtual Status write_window(std::uint32_t offset, std::span<const std::byte> from) = 0;
   virtual void pause(std::chrono::microseconds time) = 0;
@@ -52,16 +52,16 @@ struct CardSetup {
   bool in_place = false;             ///< frames stay in their slots (docs/design/bypass-core.md)
   std::uint32_t frame_bytes = 1518;  ///< longest frame, with FCS
   std::uint32_t pairs = 1;           ///< queue pairs of card and NIC
-  /// The path leads through a root complex, which may forward few requests. So the NIC gets no more receive slots than
-  /// it can hold descriptors (Personality::rx_cache; in place 16 more). It then fetches the descriptors of a tail
-  /// together, not one for each packet.
+  /// The path leads through a root complex, which may forward few requests at a time. So the NIC gets only as many
+  /// receive slots as it can cache descriptors (Personality::rx_cache; 16 more in place). The NIC then fetches all
+  /// descriptors up to a tail together, not one for each packet.
   bool through_root = false;
-  /// The NIC repeats a read whose completion does not come in time (PCIe 5.0, 6.2.3.2.4.4, allows it). The core would
-  /// take that for a read of the next frame in the same lines. So frames are done when they are written back.
+  /// The NIC may repeat a read whose completion is late (PCIe 5.0, 6.2.3.2.4.4, allows it). The core would take it for
+  /// a read of the next frame in the same lines. So a frame counts as done only when it is written back.
   bool repeats_reads = false;
-  /// Not 0: rings in the host's memory (host_rings.hpp), of one pair. The tails go to two words there instead of the
-  /// NIC, and `window` is the mirror's address. Reads of the mirror are not seen, so frames are done when they are
-  /// written back.
+  /// If not 0: rings in the host's memory (host_rings.hpp), for one pair. The core writes the tails to two words there,
+  /// not to the NIC, and `window` is the mirror's address. The core does not see reads of the mirror, so a frame is
+  /// done at its write-back.
   std::uint64_t mailbox = 0;
 };
 
@@ -72,20 +72,20 @@ struct Counter {
 
 class Card {
  public:
-  /// kNotFound: no bypass core answers there; kVersionMismatch.
+  /// kNotFound: no bypass core answers at this place. kVersionMismatch: the core has another version.
   static Result<Card> open(CardAccess& access);
   [[nodiscard]] const CardShape& shape() const noexcept { return shape_; }
   /// Stops all queue pairs, and writes the personality and all addresses. kInvalidArgument: the window's address is not
-  /// a multiple of 8 MiB, the NIC does not take rings as large as the core's, or the core has fewer pairs.
+  /// a multiple of 8 MiB, the core's rings are too large for the NIC, or the core has fewer pairs.
   Status configure(const Personality& nic, const CardSetup& setup);
-  /// The pairs that were configured run: the card writes the NIC's tails from here on.
+  /// Starts the configured pairs: from now on, the card writes the NIC's tails.
   Status start();
-  /// The card writes no tail any more. Frames in flight are dropped and counted. kDeadlineExceeded: the core does not
+  /// Stops the card from writing tails. Frames in flight are dropped and counted. kDeadlineExceeded: the core does not
   /// become idle.
   Status stop();
-  /// Any pair.
+  /// True if any pair runs.
   [[nodiscard]] bool running() const;
-  /// All counters, in the order of the register map. kUnavailable: the card does not answer.
+  /// Returns all counters, in the order of the register map. kUnavailable: the card does not answer.
   Result<std::vector<Counter>> counters() const;
   [[nodiscard]] CardAccess& access() const noexcept { return *access_; }
 
@@ -99,7 +99,7 @@ class Card {
   bool in_place_ = false;
 };
 
-/// The value of the core's register `descriptors` for a NIC. kUnsupported: the core has no decoder for the NIC's
+/// Returns the value of the core's register `descriptors` for a NIC. kUnsupported: the core cannot decode the NIC's
 /// format.
 Result<std::uint32_t> descriptor_word(const Personality& nic);
 

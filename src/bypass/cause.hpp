@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a NIC and a card cannot work together, or not well: each cause is a sentence and an exit status.
+// Reasons why a NIC and a card cannot work together, or not well. Each has a sentence and an exit status.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace wherry::bypass {
 
-/// The number is the exit status of `wherry bypass`. Causes are appended, never renumbered, because scripts compare
-/// them. 1 and 2 are the same for every program: failed, wrong command line.
+/// The number is the exit status of `wherry bypass`. New causes are appended and never renumbered, because scripts
+/// compare them. As in every program, 1 means failed and 2 wrong command line.
 enum class Cause : std::uint8_t {
   kNone = 0,
   kNoHardware = 3,        ///< no NIC that we drive, or no card
@@ -28,7 +28,7 @@ enum class Cause : std::uint8_t {
   kCardMemory = 25,       ///< the host cannot write and read the card's memory
 };
 
-/// "acs redirect", "reads dead": for programs.
+/// The cause's name for programs, such as "acs redirect" or "reads dead".
 [[nodiscard]] constexpr std::string_view name_of(Cause cause) noexcept {
   switch (cause) {
     case Cause::kNone:
@@ -63,7 +63,7 @@ enum class Cause : std::uint8_t {
   return "?";
 }
 
-/// Whether rings in the host's memory would help, because the traffic between NIC and card fails.
+/// Returns whether rings in the host's memory would help, because direct traffic between NIC and card fails.
 [[nodiscard]] constexpr bool is_of_peer_to_peer(Cause cause) noexcept {
   switch (cause) {
     case Cause::kNoCommonPort:

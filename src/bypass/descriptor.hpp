@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors of the NICs in generated/personalities.hpp. Both sides, the driver's and the NIC's, write and read them
-// here. Pure functions of 16 bytes. The rest of a 32-byte receive descriptor is zero for the NIC and ignored here.
+// Descriptors of the NICs in generated/personalities.hpp. Both sides, driver and NIC, are written and read with these
+// pure functions of 16 bytes. The rest of a 32-byte receive descriptor must be zero for the NIC; it is ignored here.
 //
-// Preconditions: values fit their fields (a length below 1 << tx_length_bits). A field of a hostile NIC is only cut
-// off.
+// Preconditions: values fit their fields (for example, a length is below 1 << tx_length_bits). A too large value from a
+// hostile NIC is truncated.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ constexpr void store(const Descriptor& descriptor, std::span<std::byte, kDescrip
   return descriptor;
 }
 
-/// `bits` (at most 32) of the 128, from `low` on; the field does not cross bit 64.
+/// Extracts `bits` (at most 32) of the 128 bits, from bit `low` on. The field must not cross bit 64.
 [[nodiscard]] constexpr std::uint32_t field_of(const Descriptor& descriptor, unsigned low, unsigned bits) noexcept {
   const std::uint64_t word = low < 64 ? descriptor.low >> low : descriptor.high >> (low - 64);
   return static_cast<std::uint32_t>(word & ((std::uint64_t{1} << bits) - 1));
@@ -51,9 +51,9 @@ constexpr void set_field(Descriptor& descriptor, unsigned low, unsigned bits, st
   word = (word & ~(mask << low % 64)) | (value & mask) << low % 64;
 }
 
-// Receive: the driver hands over an address, and the NIC overwrites it with its report.
+// Receive: the driver writes an address, and the NIC overwrites it with its report.
 
-/// As the driver writes it: the packet's address, and no header address (DD will be there, so it must be 0).
+/// The driver's form: the packet's address, and no header address (0, because the NIC writes DD there).
 [[nodiscard]] constexpr Descriptor make_rx(std::uint64_t address) noexcept { return {address, 0}; }
 
 struct RxDone {
@@ -70,7 +70,7 @@ struct RxDone {
           .errors = static_cast<std::uint32_t>(descriptor.high) & nic.rx_error_mask,
           .end = field_of(descriptor, nic.rx_eop_bit, 1) != 0};
 }
-/// As the NIC writes it back.
+/// The form that the NIC writes back.
 [[nodiscard]] constexpr Descriptor make_rx_done(const Personality& nic, const RxDone& done) noexcept {
   Descriptor descriptor;
   set_field(descriptor, nic.rx_length_low, nic.rx_length_bits, done.bytes);
@@ -113,7 +113,7 @@ struct TxPart {
 [[nodiscard]] constexpr bool tx_done(const Personality& nic, const Descriptor& descriptor) noexcept {
   return (descriptor.high & nic.tx_done_mask) == nic.tx_done_value;
 }
-/// As the NIC writes it back: only the done mark.
+/// The form that the NIC writes back: only the done mark.
 [[nodiscard]] constexpr Descriptor make_tx_done(const Personality& nic) noexcept { return {0, nic.tx_done_value}; }
 
 }  // namespace wherry::bypass

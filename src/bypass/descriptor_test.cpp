@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Golden descriptors. Their bytes were written by hand from the structs and constants of the drivers' headers (DPDK
-// 26.11-rc0, drivers/net/intel), not from the table. A comment beside each byte names its field.
+// Golden descriptors. The bytes come from the structs and constants of the drivers' headers (DPDK 26.11-rc0,
+// drivers/net/intel), not from the table. A comment beside each byte names its field.
 #include "bypass/descriptor.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ Bytes stored(const Descriptor& descriptor) {
   return out;
 }
 
-// A frame of 300 bytes (0x12C) at 0x1'2345'6780, in one buffer, EOP, FCS inserted; with RS where the name says so.
+// A frame of 300 bytes (0x12C) at 0x1'2345'6780, in one buffer, with EOP and FCS insertion; RS if the name says so.
 struct TxGolden {
   const char* name;
   Bytes plain, with_report;
@@ -41,7 +41,7 @@ const TxGolden kTx[] = {
     // PAYLEN from bit 14 on: 300 << 14 = 0x004B0000.
     {"i210", bytes({0x80, 0x67, 0x45, 0x23, 0x01, 0, 0, 0, 0x2C, 0x01, 0x30, 0x23, 0x00, 0x00, 0x4B, 0x00}),
      bytes({0x80, 0x67, 0x45, 0x23, 0x01, 0, 0, 0, 0x2C, 0x01, 0x30, 0x2B, 0x00, 0x00, 0x4B, 0x00})},
-    // ixgbe_adv_tx_desc, the same fields under other names.
+    // ixgbe_adv_tx_desc: the same fields under other names.
     {"ixgbe", bytes({0x80, 0x67, 0x45, 0x23, 0x01, 0, 0, 0, 0x2C, 0x01, 0x30, 0x23, 0x00, 0x00, 0x4B, 0x00}),
      bytes({0x80, 0x67, 0x45, 0x23, 0x01, 0, 0, 0, 0x2C, 0x01, 0x30, 0x2B, 0x00, 0x00, 0x4B, 0x00})},
     // i40e: DTYPE_DATA 0; CMD from bit 4 on: EOP 1, RS 2, ICRC 4; TX_BUF_SZ from bit 34 on: 300 << 34 = 0x4B0'00000000.
@@ -54,7 +54,7 @@ const TxGolden kTx[] = {
      bytes({0x80, 0x67, 0x45, 0x23, 0x01, 0, 0, 0, 0x70, 0, 0, 0, 0xB0, 0x04, 0, 0})},
 };
 
-/// Personalities whose driver includes the same struct.
+/// Personalities whose drivers use the same struct.
 struct Same {
   const char* format;
   std::vector<std::string_view> names;
@@ -108,7 +108,7 @@ TEST(BypassDescriptor, ReadTransmitDescriptor_ExpectWhatTheDriverMeant) {
 }
 
 TEST(BypassDescriptor, ReadContextDescriptor_ExpectContext) {
-  // TXD_DTYP_C with DEXT; ADVTXD_DTYP_CTXT with DEXT; DTYPE_CONTEXT.
+  // In order: TXD_DTYP_C with DEXT; ADVTXD_DTYP_CTXT with DEXT; DTYPE_CONTEXT.
   EXPECT_EQ(read_tx(nic("e1000e"), {0, 0x20000000}).kind, TxKind::kContext);
   EXPECT_EQ(read_tx(nic("igb"), {0, 0x20200000}).kind, TxKind::kContext);
   EXPECT_EQ(read_tx(nic("ixgbe"), {0, 0x20200000}).kind, TxKind::kContext);
@@ -118,7 +118,7 @@ TEST(BypassDescriptor, ReadContextDescriptor_ExpectContext) {
 }
 
 TEST(BypassDescriptor, ReadTransmitWriteback_ExpectDone) {
-  // STAT_DD in the status byte (byte 12); wb.status bit 0 (byte 12); DTYPE_DESC_DONE 0xF (byte 8).
+  // In order: STAT_DD in the status byte (byte 12); wb.status bit 0 (byte 12); DTYPE_DESC_DONE 0xF (byte 8).
   const Bytes dd = bytes({0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0});
   const Bytes dtype = bytes({0, 0, 0, 0, 0, 0, 0, 0, 0x0F, 0, 0, 0, 0, 0, 0, 0});
   for (const char* name : {"e1000e", "i210", "igb", "igc", "ixgbe", "x550", "ixgbevf"}) {
@@ -135,7 +135,7 @@ TEST(BypassDescriptor, ReadTransmitWriteback_ExpectDone) {
   }
 }
 
-// A NIC's report for 1514 bytes (0x5EA) that end here, with hash, packet type and tag around them as from a real NIC.
+// A NIC's report for the last 1514 bytes (0x5EA) of a frame, with hash, packet type and tag as from a real NIC.
 struct RxGolden {
   const char* name;
   Bytes whole, part;  ///< with and without EOP

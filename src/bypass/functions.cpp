@@ -22,10 +22,10 @@ constexpr std::array<std::string_view, 7> kNames{"none",      "echo",    "reflec
 // register `receive`, .stream
 constexpr std::uint32_t kToNobody = 0, kToEcho = 1, kToChecker = 2, kToElsewhere = 3;
 
-// Offsets of the first byte of fields of Ethernet, ARP and IPv4 (IEEE 802.3, RFC 826, 791, 768).
+// Offsets of the first byte of header fields of Ethernet, ARP and IPv4 (IEEE 802.3, RFC 826, 791, 768).
 constexpr std::size_t kAtType = 12, kAtIp = 14, kAtFragment = 20, kAtProtocol = 23, kAtPort = 36;
 constexpr std::uint16_t kEthertypeIpv4 = 0x0800, kEthertypeArp = 0x0806;
-/// For experiments within a network (IEEE 802, 9.2.4), so no other host answers a generated frame.
+/// The Ethertype for local experiments (IEEE 802, 9.2.4), so that no other host answers a generated frame.
 constexpr std::uint16_t kExperimental = 0x88B5;
 constexpr std::uint8_t kNoOptions = 0x45, kIcmp = 1, kTcp = 6, kUdp = 17;
 constexpr std::uint32_t kShortestGenerated = 60, kLongestGenerated = 9728;
@@ -46,7 +46,7 @@ constexpr std::array kFunctionCounters{
     FunctionCounter{"filter_missed", functions_reg::kFilterMissedOffset},
     FunctionCounter{"discarded", functions_reg::kDiscardedOffset},
 };
-/// Counters of generator and checker. A card without generator and checker has no such counters.
+/// Counters of generator and checker. A card without these two functions does not have them.
 constexpr std::array kCheckCounters{
     FunctionCounter{"generated", functions_reg::kGeneratedOffset},
     FunctionCounter{"generator_behind", functions_reg::kGeneratorBehindOffset},
@@ -68,7 +68,7 @@ std::optional<Number> number_of(std::string_view text, int base) {
   return value;
 }
 
-/// The text before the separator. The rest stays in `text`.
+/// Returns the text before the separator. The rest stays in `text`.
 std::string_view next_part(std::string_view& text, char separator) {
   const std::size_t at = text.find(separator);
   const std::string_view part = text.substr(0, at);
@@ -86,7 +86,7 @@ void compare_word(FilterRule& rule, std::size_t at, std::uint16_t value) {
   compare(rule, at + 1, static_cast<std::uint8_t>(value));
 }
 
-/// The registers of a frame's bytes: four in a word, the first one in its lowest bits.
+/// Packs a frame's bytes as the registers hold them: four per word, the first byte in the lowest bits.
 std::uint32_t word_of(const std::uint8_t* bytes) {
   return bytes[0] | std::uint32_t{bytes[1]} << 8 | std::uint32_t{bytes[2]} << 16 | std::uint32_t{bytes[3]} << 24;
 }
@@ -237,7 +237,7 @@ Result<Functions> Functions::open(CardAccess& access) {
   return functions;
 }
 
-/// A word, and its way back. Reserved bits must be 0.
+/// Writes a word and reads it back. Reserved bits must be 0.
 Status Functions::write(std::uint32_t offset, std::uint32_t value) {
   access_->write(kFunctionRegisters + offset, value);
   if (const std::uint32_t back = read(offset); back != value)

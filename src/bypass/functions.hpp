@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network functions behind the card's bypass core (docs/design/bypass-functions.md). Their registers choose the
-// running one (spec/bypass_functions_registers.toml). One thread. start() and configure() wait for the card, never for
-// the NIC.
+// The network functions behind the card's bypass core (docs/design/bypass-functions.md). Registers select the running
+// function (spec/bypass_functions_registers.toml). One thread may call. start() and configure() wait for the card,
+// never for the NIC.
 #pragma once
 
 #include <array>
@@ -18,10 +18,10 @@
 
 namespace wherry::bypass {
 
-/// The first registers of the functions, behind those of the core, and the first of kv_core
+/// The first registers of the functions (after the core's registers) and of kv_core
 /// (hdl/bypass/functions/bypass_functions_pkg.sv).
 inline constexpr std::uint32_t kFunctionRegisters = 0x8000, kKvRegisters = 0xC000;
-/// Bytes of a frame that the filter looks at.
+/// Number of bytes at the start of a frame that the filter compares.
 inline constexpr std::size_t kFilteredBytes = 64;
 
 enum class Function : std::uint8_t {
@@ -34,23 +34,23 @@ enum class Function : std::uint8_t {
   kElsewhere,  ///< frames go to the function at m_rx, a user's
 };
 [[nodiscard]] std::string_view name_of(Function function) noexcept;
-/// All names, in their order.
+/// The names of all functions, in the order of their numbers.
 [[nodiscard]] std::vector<std::string> function_names();
 [[nodiscard]] std::optional<Function> function_of(std::string_view name) noexcept;
 
-/// Bits of a frame's first bytes that are compared, and their required values.
+/// The bits of a frame's first bytes to compare, and the values that they must have.
 struct FilterRule {
   bool pass = false;
   std::array<std::uint8_t, kFilteredBytes> match{}, mask{};
 };
-/// "pass:udp:7", "drop:arp": pass or drop; then all, arp, ip, icmp, tcp or udp; tcp and udp take a destination port.
-/// IPv4 without options, of a datagram's fragments the first. kInvalidArgument.
+/// Parses a rule such as "pass:udp:7" or "drop:arp": pass or drop, then all, arp, ip, icmp, tcp or udp. tcp and udp
+/// take a destination port. Matches only IPv4 without options, and only a datagram's first fragment. kInvalidArgument.
 Result<FilterRule> parse_filter_rule(std::string_view text);
 
 using EthernetAddress = std::array<std::uint8_t, 6>;
-/// "02:00:00:00:00:01". kInvalidArgument.
+/// Parses an address like "02:00:00:00:00:01". kInvalidArgument.
 Result<EthernetAddress> parse_ethernet_address(std::string_view text);
-/// "10.0.0.2", the first byte the highest one. kInvalidArgument.
+/// Parses an address like "10.0.0.2"; the first byte becomes the highest. kInvalidArgument.
 Result<std::uint32_t> parse_ipv4_address(std::string_view text);
 
 struct GeneratorSetup {
@@ -67,27 +67,27 @@ struct FunctionSetup {
   std::vector<FilterRule> rules;    ///< the first that matches decides; a frame that none matches is dropped
   GeneratorSetup generator;
 };
-/// Call it before anything is taken. kInvalidArgument: a setting that its function needs is missing, or the function
-/// cannot work in place.
+/// Call it before taking any device. kInvalidArgument: a setting that the function needs is missing, or the function
+/// does not work in place.
 Status check_function(const FunctionSetup& setup, bool in_place);
 
 class Functions {
  public:
-  /// kNotFound: the card's core has no functions behind it; kVersionMismatch; kUnavailable: it does not answer.
+  /// kNotFound: no functions behind the card's core; kVersionMismatch; kUnavailable: the card does not answer.
   static Result<Functions> open(CardAccess& access);
 
-  /// Writes all settings of the function and reads them back. The function does not run yet, and no other one runs.
-  /// `mac`: the NIC's. kUnsupported: the function is not built in; kUnavailable: a register does not have the written
-  /// value.
+  /// Stops the running function, writes all settings of the new one and reads them back, but does not start it. `mac`:
+  /// the NIC's address. kUnsupported: the function is not built in; kUnavailable: a register does not hold the value
+  /// written.
   Status configure(const FunctionSetup& setup, const EthernetAddress& mac, bool in_place);
-  /// From here on it gets frames, and the generator sends. kUnavailable: as above.
+  /// Starts the function: it gets frames, and the generator sends. Errors: kUnavailable.
   Status start();
-  /// No function gets frames any more.
+  /// Stops the function: none gets frames any more.
   Status stop();
 
-  /// The running function, as the registers say.
+  /// The running function, according to the registers.
   [[nodiscard]] Function running() const;
-  /// All, in the order of the register map.
+  /// All counters, in the order of the register map.
   [[nodiscard]] std::vector<std::pair<std::string, std::uint64_t>> counters() const;
 
  private:

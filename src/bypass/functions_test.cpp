@@ -17,7 +17,7 @@ using testing_support::ModelCardAccess;
 constexpr EthernetAddress kMac{0x02, 0x11, 0x22, 0x33, 0x44, 0x55};
 constexpr std::uint32_t kBase = 0x8000;
 
-/// Offsets are those of docs/reference/bypass-functions-registers.md.
+/// Offsets are taken from docs/reference/bypass-functions-registers.md.
 struct Bench {
   CardModel card;
   ModelCardAccess access{card, [](std::chrono::microseconds) {}};
@@ -44,7 +44,7 @@ bool matches(const FilterRule& rule, const std::vector<std::uint8_t>& frame) {
   return true;
 }
 
-/// An IPv4 datagram with ports 1000 and `port`, as the RFCs lay it out.
+/// An IPv4 datagram with ports 1000 and `port`, in the layout of the RFCs.
 std::vector<std::uint8_t> datagram(std::uint8_t protocol, std::uint16_t port, std::uint16_t fragment = 0) {
   std::vector<std::uint8_t> frame(60);
   frame[12] = 0x08;
@@ -167,7 +167,7 @@ TEST(Functions, Filter_ExpectRulesBuiltBeforeTheyAreEnabledAndAllElseDropped) {
   EXPECT_EQ(bench.at(0x040), 3U);
   EXPECT_EQ(bench.at(0x044), 1U);
   for (std::uint32_t i = 2; i < 8; ++i) EXPECT_EQ(bench.at(0x040 + 4 * i), 0U) << i;
-  // The words of the built table: 16 for each rule, four bytes in each, the first byte in the lowest bits.
+  // The words of the built table: 16 per rule, with four bytes in each; the first byte is in the lowest bits.
   ASSERT_EQ(bench.card.filter.size(), 256U);
   for (std::uint32_t r = 0; r < 2; ++r) {
     const FilterRule wanted = rule(r == 0 ? "drop:udp:53" : "pass:ip");
@@ -176,7 +176,7 @@ TEST(Functions, Filter_ExpectRulesBuiltBeforeTheyAreEnabledAndAllElseDropped) {
       EXPECT_EQ(bench.card.filter[128 + 16 * r + byte / 4] >> 8 * (byte % 4) & 0xFF, wanted.mask.at(byte)) << byte;
     }
   }
-  // Another function after it has no rule left.
+  // Configuring another function removes all rules.
   ASSERT_TRUE(functions.configure({.function = Function::kReflect}, kMac, false));
   ASSERT_TRUE(functions.start());
   EXPECT_EQ(functions.running(), Function::kReflect);

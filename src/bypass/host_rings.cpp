@@ -66,7 +66,7 @@ Status HostRings::take_to_host() {
         break;
     }
   }
-  // The NIC may fetch as soon as it has the tail: descriptors and frames are in the mirror.
+  // The NIC may fetch as soon as it gets the tail, because descriptors and frames are already in the mirror.
   if (rx_given_ != rx_before) {
     access_.write_rx_tail(rx_given_);
     ++counters_.tails;
@@ -111,7 +111,7 @@ void HostRings::follow_tails() {
   plan_descriptors(Kind::kTxDescriptors, tx_asked_, mail(kTxMail));
 }
 
-/// From `asked` to `tail`, in two pieces if it goes round.
+/// Plans copies from `asked` to `tail`, in two pieces if the range wraps around.
 void HostRings::plan_descriptors(Kind kind, std::uint32_t& asked, std::uint32_t tail) {
   const bool rx = kind == Kind::kRxDescriptors;
   const std::uint32_t entries = rx ? setup_.rx_entries : setup_.tx_entries, ring = rx ? kRxRings : kTxRings;
@@ -144,7 +144,7 @@ void HostRings::take_received() {
   while (rx_seen_ != rx_given_) {
     const Descriptor descriptor = mirrored(kRxRings + rx_seen_ * nic.rx_descriptor_bytes);
     if (!rx_done(nic, descriptor)) return;
-    // A NIC may tell any length: the core refuses what its slot does not hold.
+    // A NIC may report any length, so limit it here. The core refuses a length that its slot cannot hold.
     const std::uint32_t bytes = std::clamp<std::uint32_t>(read_rx(nic, descriptor).bytes, 1, kSlotBytes);
     if (!mover_.try_post(Mover::Way::kToCard, kSlots + rx_seen_ * kSlotBytes, bytes)) return;
     ++counters_.copies;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of docs/design/bypass-host-rings.md, by a mover that ends copies when the test says so.
+// Tests the rules of docs/design/bypass-host-rings.md with a mover that ends copies when the test says so.
 #include "bypass/host_rings.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ struct Copy {
   friend bool operator==(const Copy&, const Copy&) = default;
 };
 
-/// Window and mirror are both memory; a copy happens when it ends.
+/// Window and mirror are plain memory; the bytes of a copy move when the copy ends.
 struct Bench final : Mover, HostRingsAccess {
   const Personality& nic;
   std::vector<std::byte> window = std::vector<std::byte>(kWindowBytes), mirror = std::vector<std::byte>(kWindowBytes);
@@ -69,7 +69,7 @@ struct Bench final : Mover, HostRingsAccess {
     const auto turned = rings.turn();
     ASSERT_TRUE(turned) << turned.status().message();
   }
-  /// The first `count` copies of a way end.
+  /// Ends the first `count` copies of a direction.
   void end(Way way, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       const Copy copy = queue(way).front();
@@ -92,7 +92,7 @@ struct Bench final : Mover, HostRingsAccess {
   void transmit(std::uint32_t index, std::uint64_t address, std::uint32_t bytes) {  // as the core computes it
     put(window, kTxRings + index * 16, make_tx(nic, {.address = address, .bytes = bytes, .total = bytes, .end = true}));
   }
-  /// All slots but one are the NIC's.
+  /// Gives the NIC all slots except one.
   void give_slots() {
     mail(kRxMail, 63);
     turn();

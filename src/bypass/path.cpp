@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kAsRoot = "run `wherry bypass probe` as root";
 
-/// Drivers that VFIO permits in a group beside its own, because they do no DMA (drivers/vfio/group.c and pcieport's
+/// Drivers that VFIO allows in a group besides its own, because they do no DMA (drivers/vfio/group.c and pcieport's
 /// driver_managed_dma).
 constexpr std::array<std::string_view, 3> kHarmlessDrivers{"vfio-pci", "pci-stub", "pcieport"};
 
@@ -30,7 +30,7 @@ PortReport report_port(const pci::PciTree& tree, pci::BusAddress at) {
   return report;
 }
 
-/// The ports that both are below are the first `common` of either.
+/// Returns the number of ports that both have above them; these come first in both lists.
 std::size_t common_ports(const pci::PciFunction& nic, const pci::PciFunction& card) {
   if (nic.host_bridge != card.host_bridge) return 0;
   const auto [mine, theirs] = std::ranges::mismatch(nic.ports, card.ports);
@@ -65,8 +65,8 @@ class Judge {
     for (const pci::PciFunction* one : {&nic_, &card_})
       for (std::size_t i = common; i < one->ports.size(); ++i)
         report_.ports.push_back(report_port(tree_, one->ports[i]));
-    // Below one root port without a switch there is one device. Either both are its functions, or a bridge to PCI lies
-    // between.
+    // Below one root port without a switch there is only one device. So the two are functions of it, or a bridge to PCI
+    // lies between.
     if (common == 0) {
       const std::string place =
           nic_.host_bridge == card_.host_bridge
@@ -126,7 +126,7 @@ class Judge {
            "Boot with pci=realloc, or rescan the bus.");
   }
 
-  /// A port above the function that does not forward its BAR. nullptr: there is none.
+  /// Returns a port above the function that does not forward its BAR, or nullptr.
   const pci::BusAddress* closed_port(const pci::PciFunction& function, const pci::Bar& bar) const {
     for (const pci::BusAddress& at : function.ports) {
       const pci::PciFunction* port = tree_.find(at);
@@ -163,7 +163,7 @@ class Judge {
          "Move the card or the NIC to a slot whose group holds nothing else, or unbind the others.");
   }
 
-  /// The BAR of one function must be mapped, at its own address, for the other. One container maps it for both.
+  /// One function's BAR must be mapped for the other at its own address. One container maps it for both.
   void judge_reserved(const pci::PciFunction& owner, unsigned index, const pci::PciFunction& other,
                       std::string_view who) {
     if (index >= owner.bars.size() || !owner.bars[index].memory || !owner.bars[index].assigned) return;

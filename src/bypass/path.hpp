@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The topology's information about the path between a NIC and a card. It moves no data, so "nothing found" does not yet
+// What the PCI topology says about the path between a NIC and a card. It moves no data, so "nothing found" does not yet
 // mean "works" (docs/guide/bypass-host.md). Pure functions of a PciTree.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace wherry::bypass {
 
-/// How a request of the NIC gets to the card.
+/// The way that a request of the NIC takes to the card.
 enum class Route : std::uint8_t {
   kDirect,       ///< by a switch that both are below
   kRedirected,   ///< the same switch sends it up to the root complex, and it comes down again
@@ -42,15 +42,15 @@ struct PathOptions {
   std::uint64_t card_bytes = 8ULL << 20;  ///< that the card's BAR must have
 };
 
-/// kInvalidArgument: both are the same function; kNotFound: the tree does not have them.
+/// kInvalidArgument: both are the same function; kNotFound: the tree does not contain them.
 Result<PathReport> judge_path(const pci::PciTree& tree, pci::BusAddress nic, pci::BusAddress card,
                               const PathOptions& options = {});
 
-/// A name of the port for the kernel's command line that survives new bus numbers: "0000:00:01.0/00.0/02.0". It is the
-/// root port and then device and function on each bus below it (Documentation/admin-guide/kernel-parameters.txt,
-/// pci=disable_acs_redir).
+/// A port's name for the kernel's command line, such as "0000:00:01.0/00.0/02.0". The name stays valid if bus numbers
+/// change. It consists of the root port, then device and function on each bus below
+/// (Documentation/admin-guide/kernel-parameters.txt, pci=disable_acs_redir).
 std::string kernel_name_of_port(const pci::PciTree& tree, pci::BusAddress port);
-/// "RR CR UF"; "-" if there are none.
+/// The names of the bits, such as "RR CR UF"; "-" if no bit is set.
 std::string acs_text(std::uint16_t bits);
 
 }  // namespace wherry::bypass

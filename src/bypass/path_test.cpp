@@ -60,7 +60,7 @@ TEST(Path, JudgeSwitchWithoutAcs_ExpectDirect) {
 }
 
 TEST(Path, JudgeAcsRedirectOfOnePort_ExpectPortBitsAndParameter) {
-  // Bits that Linux switches on with an IOMMU: SV, RR, CR, UF.
+  // The bits that Linux sets if there is an IOMMU: SV, RR, CR, UF.
   Machine machine;
   machine.card_acs = 0x1D;
   const PathReport report = judge(machine);
@@ -113,7 +113,7 @@ TEST(Path, JudgeDifferentHostBridges_ExpectBothNamed) {
 }
 
 TEST(Path, JudgeBehindNestedSwitches_ExpectRedirectOfAnyPortOfTheBranches) {
-  // Linux asks every bridge below the common one (p2pdma.c), and so do we.
+  // Linux asks every bridge below the common one (p2pdma.c), and so does Wherry.
   Machine machine;
   machine.sysfs.add({.path = "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:05:00.0",
                      .vendor = 0x10B5,
@@ -192,7 +192,7 @@ TEST(Path, JudgeGroupWithOthers_ExpectTheirNamesAndDrivers) {
 }
 
 TEST(Path, JudgeBothInOneGroup_ExpectNoFinding) {
-  // As after pci=disable_acs_redir.
+  // The state after the kernel option pci=disable_acs_redir.
   Machine machine;
   machine.nic_group = machine.card_group = 7;
   EXPECT_TRUE(judge(machine).findings.empty());

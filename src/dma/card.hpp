@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The card's BARs, and the structures that software and engine write for each other into memory (docs/design/dma.md,
-// "Formats"). Little endian, as this machine.
+// The card's BARs, and the structures in memory that software and engine write for each other (docs/design/dma.md,
+// "Formats"). The structures are little endian, like this machine.
 #pragma once
 
 #include <bit>
@@ -21,7 +21,7 @@ inline constexpr unsigned kMostChannels = 4;
 inline constexpr std::size_t kBellStride = 64, kTailOffset = 32;
 inline constexpr std::size_t kStatusStride = 64;  ///< of the status words
 inline constexpr std::size_t kPageBytes = 4096;   ///< a packet's buffer lies in one
-/// The ring for requested data to the card: lines of 64 bytes (H2cLines of hdl/dma/dma_engine.sv).
+/// The engine's buffer for requested data to the card: H2cLines lines of 64 bytes (hdl/dma/dma_engine.sv).
 inline constexpr std::uint32_t kMostAhead = 512 * 64;
 inline constexpr std::uint32_t kMostBytes = (1U << 28) - 1;  ///< of a descriptor
 
@@ -30,7 +30,7 @@ enum class Direction : std::uint8_t { kToCard, kToHost };
   return (direction == Direction::kToHost ? kMostChannels : 0) + channel;
 }
 
-/// Why a transfer failed: error_e of hdl/dma/dma_pkg.sv.
+/// The reason why a transfer failed; the same as error_e of hdl/dma/dma_pkg.sv.
 enum class Error : std::uint8_t {
   kNone,
   kUnsupported,  ///< PCIe: unsupported request

@@ -16,14 +16,14 @@ namespace {
 namespace reg = registers;
 constexpr unsigned kLeastBits = 4, kMostBits = 16;                // ring_control.ring_bits
 constexpr std::uint32_t kReserveParts = 512, kMostReserve = 255;  // read_reserve
-/// The engine's maximum rate: 64 bytes in a cycle of 4 ns. So the link's rate need not be known.
+/// The engine's maximum rate, 64 bytes per cycle of 4 ns. It replaces the link's rate, which is not known.
 constexpr std::uint32_t kBytesPerNs = 16;
-/// The longest read that may be requested while less than that is free: two reads of 512 bytes, and a page that waits
-/// for older ones.
+/// Added to the limit for reads that are requested although less space is free: two reads of 512 bytes, and a page that
+/// waits for older ones.
 constexpr std::uint32_t kReadSlack = 2048;
-/// The part of a 4 KiB transfer to the card beside its two reads: doorbell, its bytes, memory, status word.
+/// Time of a 4 KiB transfer to the card without its two reads: doorbell, data, memory, status word.
 constexpr std::chrono::nanoseconds kBesideReads{800};
-/// Longer reads are treated like this one, since the ring does not hold more.
+/// Longer reads are treated like this one, because the engine's buffer does not hold more.
 constexpr std::chrono::nanoseconds kLongest{100'000};
 
 std::size_t pages(std::size_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
@@ -103,7 +103,7 @@ void Engine::limit_reads(std::uint32_t bytes) {
 }
 
 Result<std::chrono::nanoseconds> Engine::measure_read() {
-  // A descriptor of no bytes is refused, and the refusal is reported. With the descriptor in its doorbell this takes
+  // The engine refuses a descriptor of no bytes, and reports this. If the doorbell contains the descriptor, this takes
   // one read less.
   constexpr std::size_t kTries = 9;
   Ring& ring = this->ring(Direction::kToCard, 0);

@@ -17,21 +17,21 @@ namespace {
 namespace reg = registers;
 using namespace std::chrono_literals;
 
-/// A reset waits for transactions in flight: at most a time-out of the engine, 2^16 cycles of 4 ns times 127, plus some
-/// time.
+/// A reset waits for transactions in flight. This wait is at most the engine's time-out, 2^16 cycles of 4 ns times 127,
+/// plus a margin.
 constexpr auto kSettleTime = 100ms;
 constexpr auto kPollStep = 100ns;
 constexpr auto kLookStep = 10ns;  // where a time is measured
-/// Beats of the stream: a descriptor within a packet has whole ones (docs/design/dma.md, "Turns and shares").
+/// Bytes per beat of the stream. A descriptor inside a packet has whole beats (docs/design/dma.md, "Turns and shares").
 constexpr std::uint32_t kStreamBeat = 64;
-/// Descriptors that may wait for one doorbell: as many as the engine reads at once (dma_control_pkg::FetchMost).
+/// The most descriptors that may wait for one doorbell: the engine reads so many at once (dma_control_pkg::FetchMost).
 constexpr std::uint32_t kMostLater = 16;
-/// A doorbell is omitted while the engine knows more than this many times the transfers that it would announce.
+/// A doorbell is omitted while the engine knows of more than this multiple of the transfers that it would announce.
 constexpr std::uint32_t kKnownShare = 3;
 constexpr std::uint32_t kMostOutstanding = (1U << 16) - 1;
 
 std::uint64_t load64(const std::byte* from) noexcept {
-  // The engine writes it as one word, so it is read as one.
+  // The engine writes the status as one word, so it must be read as one.
   auto* const word = reinterpret_cast<std::uint64_t*>(const_cast<std::byte*>(from));
   return std::atomic_ref(*word).load(std::memory_order_acquire);
 }
@@ -142,13 +142,13 @@ std::size_t Ring::poll(std::span<Done> into) {
     const StatusWord packet = entry(told_);
     into[count].bytes = packet.bytes;
     into[count].end_of_packet = packet.end_of_packet();
-    // It is posted before the status word, so an entry of another lap is wrong.
+    // The engine writes the entry before the status word, so an entry from an earlier lap of the ring is an error.
     if (packet.count != told_ + 1) into[count].error = Error::kMalformed;
   }
   if (later_) ring_bell_in_time();
   const auto error = static_cast<Error>(now >> 32 & 7);
   if (error == Error::kNone || failed_ || told_ != done || transfers_.empty() || count == into.size()) return count;
-  // A stopped ring writes no more status words, so the second half fits the first.
+  // A stopped ring writes no more status words, so the second half belongs to the first.
   std::uint32_t moved = 0;
   std::memcpy(&moved, places_.status.bytes.data() + offsetof(StatusWord, bytes), sizeof moved);
   into[count++] = {.cookie = transfers_.front().cookie, .error = error, .bytes = moved, .end_of_packet = false};
@@ -158,7 +158,7 @@ std::size_t Ring::poll(std::span<Done> into) {
 }
 
 bool Ring::wait(std::chrono::nanoseconds most, bool by_interrupt) {
-  // The awaited transfer may be among those that no doorbell announced.
+  // The awaited transfer may be one that was not announced by a doorbell.
   if (later_) ring_bell();
   const auto end = device_.now() + most;
   while (!has_news()) {

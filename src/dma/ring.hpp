@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ring of the DMA engine: the transfers of one channel in one direction (docs/design/dma.md). Made by Engine, which
-// it does not outlive.
+// A ring of the DMA engine: the transfers of one channel in one direction (docs/design/dma.md). An Engine creates it
+// and must outlive it.
 //
-// One thread for each ring. Rings of one engine share no written state except the device. Only functions that say so
-// block. Buffers belong to the caller: memory from Device::allocate(), unchanged from post() until poll() has reported
-// the transfer.
+// One thread for each ring. Rings of one engine share no written state except the device. A function blocks only if its
+// comment says so. Buffers belong to the caller. A buffer must be memory from Device::allocate(), unchanged from post()
+// until poll() has reported the transfer.
 #pragma once
 
 #include <chrono>
@@ -57,51 +57,51 @@ class Ring {
   [[nodiscard]] unsigned number() const noexcept { return number_; }
   [[nodiscard]] bool to_host() const noexcept { return number_ >= kMostChannels; }
 
-  /// Puts it into the ring; ring_bell() starts it. kWouldBlock: full; kFailedPrecondition: the ring has failed;
-  /// kInvalidArgument.
+  /// Puts a transfer into the ring; ring_bell() starts it. kWouldBlock: the ring is full; kFailedPrecondition: the ring
+  /// has failed; kInvalidArgument.
   Status post(const Transfer& transfer);
-  /// Tells the engine of all that was posted. Nothing happens if it knows.
+  /// Announces all posted transfers to the engine. Does nothing if the engine knows them already.
   void ring_bell(Bell bell = Bell::kTail);
-  /// The same, but while the engine has plenty of work it may omit the doorbell for now. One doorbell and one read then
-  /// bring several descriptors, and the link carries fewer other bytes. poll() rings omitted doorbells in time, and
-  /// wait() rings them at once. No other function does.
+  /// As ring_bell(), but while the engine has plenty of work it may delay the doorbell. Then one doorbell and one read
+  /// bring several descriptors, and the link carries fewer other bytes. Only poll() and wait() ring a delayed doorbell:
+  /// poll() in time, wait() at once.
   void ring_bell_in_time();
-  /// Finished transfers, in the order of posting. After a failure: the failed transfer, once. The transfers behind it
-  /// follow after recover(), as kReset.
+  /// Returns finished transfers, in the order of posting. After a failure it returns the failed transfer, once. The
+  /// later transfers follow after recover(), as kReset.
   [[nodiscard]] std::size_t poll(std::span<Done> into);
-  /// Waits until poll() has something to report, by the ring's interrupt if `by_interrupt`, else by polling. False: not
-  /// within `most`. May block.
+  /// Waits until poll() has something to report: by the ring's interrupt if `by_interrupt`, else by polling. False:
+  /// `most` is over. May block.
   [[nodiscard]] bool wait(std::chrono::nanoseconds most, bool by_interrupt = false);
 
   [[nodiscard]] std::size_t room() const noexcept { return capacity_ - transfers_.size(); }
-  /// Posted, and not told by poll().
+  /// Number of transfers posted and not yet returned by poll().
   [[nodiscard]] std::size_t outstanding() const noexcept { return transfers_.size() + void_.size(); }
-  /// An error stopped it: recover() starts it again.
+  /// True if an error has stopped the ring; recover() starts it again.
   [[nodiscard]] bool failed() const noexcept { return failed_; }
   /// Resets the ring and starts it. Outstanding transfers become void. Blocks until the engine has none of them in
-  /// flight. kDeadlineExceeded: the engine does not answer, or has bus mastering off with writes to post, so reset the
-  /// function.
+  /// flight. kDeadlineExceeded: the engine does not answer, or has writes to post while bus mastering is off. Then
+  /// reset the function.
   Status recover();
-  /// No new transfer begins. Blocks until all transfers in flight have ended. Then start() goes on. kDeadlineExceeded.
+  /// Stops new transfers, and blocks until all in flight have ended. start() continues. kDeadlineExceeded.
   Status stop();
   void start();
-  /// Sets when the vector is signalled: after that many transfers with `interrupt`, or `timer` cycles of 32 ns after
-  /// the first; 0: never. At once after an error.
+  /// Sets when the vector is signalled: after `threshold` transfers with `interrupt`, or `timer` cycles of 32 ns after
+  /// the first one; 0: never. An error is always signalled at once.
   void moderate(unsigned threshold, unsigned timer);
 
  private:
   friend class Engine;
-  /// Everything into the registers of a ring that is reset.
+  /// Writes all registers of a ring that has been reset.
   void set_up();
-  /// The function was reset: outstanding transfers are void, counts begin anew.
+  /// Call it after a function reset: makes outstanding transfers void and restarts all counts.
   void forget();
   [[nodiscard]] std::uint64_t status_now() const noexcept;
   [[nodiscard]] bool has_news() const noexcept;
   [[nodiscard]] bool bell_is_due() const noexcept;
   [[nodiscard]] StatusWord entry(std::uint32_t count) const noexcept;
   void control(bool run, bool reset);
-  /// The time from the doorbell to the status word that refuses a descriptor of no bytes. The ring is reset then.
-  /// Errors: see Engine::measure_read().
+  /// Measures the time from the doorbell to the status word that refuses a descriptor of no bytes, then resets the
+  /// ring. Errors: see Engine::measure_read().
   Result<std::chrono::nanoseconds> time_refusal(Bell bell);
   Status settle(std::uint32_t mask, std::uint32_t wanted, const char* what);
 

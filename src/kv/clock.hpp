@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock of leases. Keeper, nodes and clients count leases on a clock that continues while the machine sleeps,
-// because the other machines let them expire in that time. The kernel's clock for all of them is CLOCK_BOOTTIME.
+// The clock of leases. Keeper, nodes and clients measure leases with CLOCK_BOOTTIME, which continues while the machine
+// sleeps, because the leases also expire on other machines in that time.
 #pragma once
 
 #include "base/clock.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generated frame against bytes written by hand, which python/tests/test_kv_frame.py has as well.
+// Compares the generated frame with bytes written by hand, which python/tests/test_kv_frame.py also contains.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::array<std::byte, 64> from_hex(std::string text) {
   return bytes;
 }
 
-// A replicate frame of 5 bytes of value, from node 3 to node 6.
+// A replicate frame with a value of 5 bytes, from node 3 to node 6.
 const std::array<std::byte, 64> kWritten = from_hex(
     "020000000006 020000000003 0800"
     "45 00 0037 0000 4000 40 11 26ae 0a000003 0a000006"
@@ -93,7 +93,7 @@ TEST(KvFrame, EveryKindAndStatusHasAName) {
   EXPECT_EQ(name_of(static_cast<Kind>(0)), "?");
 }
 
-// CRC-32C bit by bit, as its definition has it.
+// CRC-32C, computed bit by bit from its definition.
 std::uint32_t crc32c(std::string_view bytes) {
   std::uint32_t state = 0xffffffff;
   for (const char byte : bytes) {
@@ -125,7 +125,7 @@ struct Candidates {
   std::vector<int> numbers;
 };
 
-// The example table of docs/reference/kv-frame.md, calculated by hand from the text of that page.
+// The example table of docs/reference/kv-frame.md, calculated by hand from that page.
 TEST(KvHash, AKeysCandidatesAreThoseOfTheDocs) {
   const std::vector<Candidates> all{
       {0, 8, {0x8a}, {0}},

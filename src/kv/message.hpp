@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Messages between nodes and clients, without their transport:
-// docs/design/kv-protocol.md, section 3.
+// SPDX-License-Identifier: Apache-2.0
+// Messages between nodes and clients, without their transport: docs/design/kv-protocol.md, section 3.
 #pragma once
 
 #include <array>
@@ -10,13 +10,13 @@
 
 namespace wherry::kv {
 
-/// Time as the hardware counts it: cycles of 250 MHz, 4 ns each, from the node's own origin.
+/// Time as the hardware counts it: cycles of 4 ns (250 MHz) since the node's own origin.
 using Cycles = std::uint64_t;
 inline constexpr std::uint64_t kCycleNs = 4;
 inline constexpr Cycles kNever = ~Cycles{0};
 inline constexpr Cycles kMillisecond = 1'000'000 / kCycleNs;
 
-/// The address of a node or a client. Sockets leave `mac` at 0. XdpPorts uses the bits above its 48.
+/// The address of a node or a client. Sockets leave `mac` at 0. XdpPorts uses the bits above the MAC's 48.
 struct Endpoint {
   std::uint64_t mac = 0;
   std::uint32_t ip = 0;  ///< host byte order
@@ -24,26 +24,26 @@ struct Endpoint {
   friend constexpr bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
-/// A frame without its addresses. The value is borrowed for the duration of the call that it is given to.
+/// A frame without its addresses. The value is borrowed for the call that gets it.
 struct Message {
   Kv header;
   ByteView value;
 };
 
-/// The kind of a reply is that of the request plus this bit.
+/// The kind of a reply is the request's kind plus this bit.
 inline constexpr std::uint8_t kReplyBit = 16;
 
-/// The outcome in a reply.
+/// The status in a reply.
 [[nodiscard]] inline Status status_of(const Kv& reply) noexcept {
   return static_cast<Status>(ReplyDetail::unpack(std::array{static_cast<std::byte>(reply.detail)}).status);
 }
 
-/// `detail` of frames between nodes about a write: its way in the bucket, and its place in the leader's window.
+/// `detail` of frames between nodes about a write: the key's way in its bucket, and the place in the leader's window.
 [[nodiscard]] constexpr std::uint8_t node_detail(std::uint32_t way, std::uint32_t place) noexcept {
   return static_cast<std::uint8_t>(way << 6 | place);
 }
 
-/// Receives the messages that a node or a client core sends. Called from within the calls to that core, on their
+/// Receives the messages that a node or client core sends. The core calls it from within its own functions, on their
 /// thread; it must not call back into the core.
 class Output {
  public:
@@ -56,8 +56,8 @@ class Output {
   ~Output() = default;
 };
 
-/// The registers of docs/reference/kv-registers.md, in a software node, a simulated core or a card. Offsets are
-/// multiples of 4 below registers::kBytes. One thread at a time.
+/// Access to the registers of docs/reference/kv-registers.md, in a software node, a simulated core or a card. Offsets
+/// are multiples of 4 below registers::kBytes. One thread at a time.
 class RegisterIo {
  public:
   virtual std::uint32_t read(std::uint32_t offset) = 0;

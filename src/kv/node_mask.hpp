@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets of nodes in the form of registers: a bit for each node.
+// Sets of nodes in the form that registers use: one bit per node.
 #pragma once
 
 #include <cstdint>

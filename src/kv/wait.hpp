@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for descriptors, with the time in cycles. It does not count while the machine sleeps, unlike lease_clock().
+// Waiting for descriptors, with times in cycles. The time stops while the machine sleeps, unlike lease_clock().
 #pragma once
 
 #include <poll.h>
@@ -12,8 +12,8 @@
 
 namespace wherry::kv {
 
-/// Waits until one of them is ready, or for that time, with nanosecond resolution (poll(2) has only milliseconds). A
-/// signal also ends it. Descriptors below 0 are ignored.
+/// Waits until a descriptor is ready, or for `time`, with nanosecond resolution (poll(2) has only milliseconds). A
+/// signal also ends the wait. Descriptors below 0 are ignored.
 inline void wait_for(std::span<pollfd> descriptors, Cycles time) noexcept {
   constexpr Cycles kLongest = 3600'000 * kMillisecond;
   constexpr std::uint64_t kSecond = 1'000'000'000;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes a PCI function from its kernel driver, and gives it back. It uses driver_override
+// Takes a PCI function from its kernel driver, and gives it back. The class uses driver_override
 // (Documentation/ABI/testing/sysfs-bus-pci), so no other function with the same ID is affected.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace wherry::pci {
 
-/// The data that are needed to give a function back. A file keeps them in case this process is killed (record.hpp).
+/// The data needed to give a function back. A file keeps them in case this process is killed (record.hpp).
 struct Lent {
   BusAddress at{};
   std::string driver;  ///< that had it; empty: none, "vfio-pci": it was bound so before, and stays so
@@ -24,13 +24,13 @@ class Binding {
   Binding(Kernel& kernel, std::string sysfs) : kernel_(&kernel), sysfs_(std::move(sysfs)) {}
 
   [[nodiscard]] std::string driver_of(BusAddress at) const;
-  /// The record that `take` would need to give the function back later.
+  /// Returns the record that is needed to give the function back after `take`.
   [[nodiscard]] Lent describe(BusAddress at) const { return {.at = at, .driver = driver_of(at)}; }
-  /// Binds to vfio-pci. After a failure the function is as before. kNotFound: the kernel has no vfio-pci;
-  /// kPermissionDenied: not root.
+  /// Binds the function to vfio-pci; after a failure it is as before. kNotFound: the kernel has no vfio-pci;
+  /// kPermissionDenied: the user is not root.
   Status take(const Lent& lent) const;
-  /// The driver gets it back, also if `take` was interrupted, and more than once. kUnavailable: another driver has it
-  /// now, or none took it. The message names the command for the rest.
+  /// Returns the function to its driver, even if `take` was interrupted; may be repeated. kUnavailable: another driver
+  /// has the function, or none took it. The message names the command for the remaining step.
   Status give_back(const Lent& lent) const;
 
  private:

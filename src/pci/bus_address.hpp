@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a PCI function sits: 0000:03:00.0.
+// The address of a PCI function, such as 0000:03:00.0.
 #pragma once
 
 #include <compare>
@@ -17,11 +17,11 @@ struct BusAddress {
   std::uint8_t device = 0;    ///< 0 to 31
   std::uint8_t function = 0;  ///< 0 to 7
   friend constexpr auto operator<=>(const BusAddress&, const BusAddress&) = default;
-  /// "0000:03:00.0", as sysfs has it.
+  /// The address in sysfs's form, "0000:03:00.0".
   [[nodiscard]] std::string text() const;
 };
 
-/// "0000:03:00.0", or "03:00.0" in domain 0. kInvalidArgument.
+/// Parses "0000:03:00.0", or "03:00.0" in domain 0. kInvalidArgument.
 Result<BusAddress> parse_bus_address(std::string_view text);
 
 }  // namespace wherry::pci

@@ -8,7 +8,7 @@ constexpr std::size_t kStatus = 0x06, kCapabilityList = 0x34, kFirstBar = 0x10;
 constexpr std::uint16_t kHasCapabilities = 1U << 4;  // of kStatus
 constexpr std::uint8_t kExpressId = 0x10;
 constexpr std::uint16_t kAcsId = 0x0D;
-// A capability takes at least 4 bytes (8 for an extended one), so a list with more entries is a loop.
+// A capability has at least 4 bytes (an extended one 8), so a list with more entries than this is a loop.
 constexpr std::size_t kMostCapabilities = (kConfigClassic - kConfigHeader) / 4;
 constexpr std::size_t kMostExtended = (kConfigExtended - kConfigClassic) / 8;
 constexpr unsigned kBars = 6;
@@ -53,8 +53,8 @@ std::optional<std::uint16_t> ConfigSpace::find_extended(std::uint16_t id) const 
 
 std::optional<Acs> ConfigSpace::acs() const noexcept {
   const auto at = find_extended(kAcsId);
-  // The registers may lie beyond the end, if the capability is in the last word. All ones would read as "everything
-  // on".
+  // If the capability is in the last word, its registers lie beyond the end. They would read as all ones, that is, as
+  // "everything on".
   if (!at || *at + 8U > size()) return std::nullopt;
   return Acs{.offset = *at, .capability = u16(*at + 4U), .control = u16(*at + 6U)};
 }

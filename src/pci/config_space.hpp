@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configuration space of a PCI function, as bytes that a device wrote: every pointer in it may be wrong. Offsets
+// The configuration space of a PCI function, as bytes written by a device, so every pointer in it may be wrong. Offsets
 // and bits are those of Linux' include/uapi/linux/pci_regs.h, which follows the PCI Express Base Specification.
 #pragma once
 
@@ -14,7 +14,7 @@ inline constexpr std::size_t kConfigHeader = 64;      ///< bytes that any user m
 inline constexpr std::size_t kConfigClassic = 256;    ///< bytes of conventional PCI
 inline constexpr std::size_t kConfigExtended = 4096;  ///< bytes of PCI Express
 
-/// Bits of the ACS capability register (a port's abilities) and of the ACS control register (its present settings).
+/// Bits of the ACS capability register (what a port can do) and of the ACS control register (what is switched on).
 enum AcsBits : std::uint16_t {
   kAcsSourceValidation = 1U << 0,     ///< SV
   kAcsTranslationBlocking = 1U << 1,  ///< TB
@@ -55,7 +55,7 @@ struct Express {
 inline constexpr std::uint8_t kExpressDeviceControl = 8;    ///< of the register, from the capability's offset
 inline constexpr std::uint16_t kRelaxedOrdering = 1U << 4;  ///< Enable Relaxed Ordering, in device_control
 
-/// Addresses that a bridge forwards downward, both ends included. Empty: first > last.
+/// Addresses that a bridge forwards downward, both ends included. Empty if first > last.
 struct Window {
   std::uint64_t first = 1, last = 0;
   [[nodiscard]] bool covers(std::uint64_t from, std::uint64_t bytes) const noexcept {
@@ -63,7 +63,7 @@ struct Window {
   }
 };
 
-/// A base address register as the function holds it: an address on the bus, not of the CPU.
+/// The content of a base address register: an address on the bus, not of the CPU.
 struct BarRegister {
   std::uint64_t address = 0;
   bool memory = false;  ///< else I/O ports
@@ -74,30 +74,30 @@ struct BarRegister {
 class ConfigSpace {
  public:
   ConfigSpace() = default;
-  /// As many bytes as could be read: kConfigHeader, kConfigClassic or kConfigExtended, or any other number.
+  /// `bytes`: all that could be read: kConfigHeader, kConfigClassic or kConfigExtended bytes, or any other number.
   explicit ConfigSpace(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
 
   [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
-  /// Beyond the read bytes: all ones, as for a function that does not exist.
+  /// Beyond the bytes that were read, returns all ones, as for a function that does not exist.
   [[nodiscard]] std::uint8_t u8(std::size_t offset) const noexcept;
   [[nodiscard]] std::uint16_t u16(std::size_t offset) const noexcept;
   [[nodiscard]] std::uint32_t u32(std::size_t offset) const noexcept;
 
   [[nodiscard]] bool is_bridge() const noexcept { return size() >= kConfigHeader && (u8(0x0E) & 0x7F) == 1; }
-  /// Whether the capabilities beyond the header could be read. sysfs shows them only to root.
+  /// Whether the capabilities after the header could be read. sysfs shows them only to root.
   [[nodiscard]] bool sees_capabilities() const noexcept { return size() >= kConfigClassic; }
   [[nodiscard]] bool sees_extended() const noexcept { return size() >= kConfigExtended; }
 
-  /// Offset of the first capability with this number; a list that runs in a circle or out of bounds ends there.
+  /// Offset of the first capability with this number. A list that has a loop or leaves its bounds ends at that point.
   [[nodiscard]] std::optional<std::uint8_t> find(std::uint8_t id) const noexcept;
   [[nodiscard]] std::optional<std::uint16_t> find_extended(std::uint16_t id) const noexcept;
-  /// None: the function does not have it, or it could not be read (sees_extended(), sees_capabilities()).
+  /// No value: the function lacks the capability, or it could not be read (sees_extended(), sees_capabilities()).
   [[nodiscard]] std::optional<Acs> acs() const noexcept;
   [[nodiscard]] std::optional<Express> express() const noexcept;
 
-  /// For a function that is not a bridge. None: it is not set, or it is the upper half of a wide one.
+  /// For a function that is not a bridge. No value: the BAR is not set, or is the upper half of a 64-bit one.
   [[nodiscard]] std::optional<BarRegister> bar(unsigned index) const noexcept;
-  /// For a bridge: its window for memory, 32-bit, and for prefetchable memory.
+  /// For a bridge: the window for 32-bit memory, and the window for prefetchable memory.
   [[nodiscard]] Window memory_window() const noexcept;
   [[nodiscard]] Window prefetchable_window() const noexcept;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A configuration space of arbitrary bytes: nothing is read beyond its end, every walk ends, and all results lie
-// inside.
+// A configuration space of arbitrary bytes: no access goes beyond its end, every search ends, and all results are in
+// bounds.
 #include <cstdlib>
 #include <cstring>
 

@@ -46,7 +46,7 @@ TEST(ConfigSpace, WalkListInACircle_ExpectAnEnd) {
 }
 
 TEST(ConfigSpace, WalkListIntoHeader_ExpectAnEnd) {
-  // A pointer below 0x40 or, of the extended list, below 0x100 leads into registers, not to a capability.
+  // A pointer below 0x40 (in the extended list: below 0x100) leads to registers, not to a capability.
   const ConfigSpace config = space(ConfigBytes()
                                        .u16(0x06, 0x10)
                                        .u8(0x34, 0x10)
@@ -64,7 +64,7 @@ TEST(ConfigSpace, ReadCapabilityListOfDeviceWithout_ExpectNone) {
 }
 
 TEST(ConfigSpace, ReadCapabilityAtTheEnd_ExpectNothingBeyondIt) {
-  // Its registers would lie beyond the end, and read as all ones: as if every redirect were on.
+  // Its registers would lie beyond the end and read as all ones, as if every redirect were on.
   EXPECT_FALSE(space(ConfigBytes().u32(0x100, 0x0001 | 1U << 16 | 0xFFCU << 20).u32(0xFFC, 0x0D | 1U << 16)).acs());
   EXPECT_FALSE(space(ConfigBytes().u16(0x06, 0x10).u8(0x34, 0xFC).u8(0xFC, 0x10)).express());
 }

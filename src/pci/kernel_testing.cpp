@@ -15,7 +15,7 @@ constexpr std::uint64_t kPage = 4096;
 constexpr unsigned kRegionShift = 40;
 constexpr std::size_t kCommand = 4;
 
-/// VFIO requests begin with a size, which must cover the request's fields.
+/// A VFIO request begins with its size, which must cover the request's fields.
 template <typename T>
 bool fits(const void* argument) {
   std::uint32_t size = 0;
@@ -94,7 +94,7 @@ int FakeKernel::close(int fd) noexcept {
 }
 
 int FakeKernel::ioctl(int fd, unsigned long request, void* argument) noexcept {
-  // Undo happens after a failure, so it must work.
+  // Undoing happens after a failure, so it must not fail.
   const bool undo = request == VFIO_IOMMU_UNMAP_DMA || request == VFIO_GROUP_UNSET_CONTAINER;
   if (!undo && injected()) return -EIO;
   const auto place = files_.find(fd);
@@ -350,7 +350,7 @@ ssize_t FakeKernel::write_at(int fd, const void* from, std::size_t bytes, std::u
 }
 
 void* FakeKernel::new_region(std::size_t bytes, const std::string& device, unsigned bar) {
-  // Zeroed pages. An untouched window of 16 MiB takes no memory.
+  // Zeroed pages: the untouched part of a 16 MiB window uses no memory.
   auto* const memory = static_cast<std::byte*>(std::aligned_alloc(kPage, bytes));
   regions_[memory] = {.memory = {memory, std::free}, .bytes = bytes, .device = device, .bar = bar};
   if (device.empty()) std::memset(memory, 0, bytes);
@@ -377,7 +377,7 @@ int FakeKernel::map_memory(std::size_t bytes, void*& at) noexcept {
 int FakeKernel::unmap(void* at, std::size_t bytes) noexcept {
   const auto place = regions_.find(at);
   if (place == regions_.end() || place->second.bytes != bytes) return -EINVAL;
-  // A page that is mapped for DMA may be unmapped here, and then a device may reach other memory. Our code never does
+  // If a page that is mapped for DMA is unmapped here, a device may reach other memory. Our code must never do
   // this.
   for (const auto& [iova, mapping] : mappings_)
     if (mapping.memory == at) log.emplace_back("ERROR: memory goes while a device can reach it");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a kernel with VFIO, over a SysfsTree. It keeps the rules of Documentation/driver-api/vfio.rst,
-// include/uapi/linux/vfio.h and Documentation/ABI/testing/sysfs-bus-pci: the order of calls, what a group must be, what
-// may be mapped. A call that breaks a rule fails as in Linux. Written from those texts, not from vfio.cpp.
+// For tests: a kernel with VFIO, over a SysfsTree. The model keeps the rules of Documentation/driver-api/vfio.rst,
+// include/uapi/linux/vfio.h and Documentation/ABI/testing/sysfs-bus-pci: the order of calls, the state of a group, the
+// memory that may be mapped. A call that breaks a rule fails as in Linux. Written from those texts, not from vfio.cpp.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace wherry::pci::testing_support {
 
-/// The model of the memory behind a BAR.
+/// A model of the memory behind a BAR.
 struct BarModel {
   std::uint64_t bytes = 0;
   std::function<std::uint32_t(std::uint64_t)> read;
@@ -36,17 +36,17 @@ struct DeviceModel {
   std::function<void()> on_reset = [] {};
   std::uint32_t most_vectors = 0;  ///< of MSI-X
   std::vector<int> vectors{};      ///< eventfds that were set
-  // State.
+  // The device's state.
   bool memory_enabled = false, bus_master = false;
 };
 
 class FakeKernel final : public Kernel {
  public:
   explicit FakeKernel(const SysfsTree& sysfs) : sysfs_(sysfs) {}
-  /// Its files must be in the tree.
+  /// Adds a device. Its files must be in the tree.
   DeviceModel& add(DeviceModel device);
   [[nodiscard]] DeviceModel& device(const std::string& name) { return devices_.at(name); }
-  /// Drivers that are loaded, vfio-pci among them or not.
+  /// The drivers that are loaded; vfio-pci may be missing.
   std::set<std::string> modules{"vfio-pci"};
   bool has_type1 = true;
   bool is_root = true;
@@ -54,12 +54,12 @@ class FakeKernel final : public Kernel {
   std::function<void(std::uint64_t, std::span<std::byte>)> on_map = [](std::uint64_t, std::span<std::byte>) {};
   /// Whether BARs of devices can be mapped.
   bool maps_bars = true;
-  /// Ranges that may be mapped. Empty: the kernel does not say.
+  /// Ranges that may be mapped. Empty: the kernel does not report them.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges{{0, 0xFEDF'FFFF}, {0xFEF0'0000, 0xFFFF'FFFF'FFFF}};
-  /// The call with this number, from 0 on, fails with -EIO. Undoing never does.
+  /// The call with this number, from 0, fails with -EIO. Calls that undo something never fail.
   int fail_at = -1;
   int calls = 0;
-  /// Groups that another process holds.
+  /// IOMMU groups that another process holds.
   std::set<int> held;
 
   struct Mapping {
@@ -68,17 +68,17 @@ class FakeKernel final : public Kernel {
     std::string device;  ///< empty: memory of the process
     unsigned bar = 0;
   };
-  /// By IOVA.
+  /// All mappings, by IOVA.
   [[nodiscard]] const std::map<std::uint64_t, Mapping>& mappings() const noexcept { return mappings_; }
   [[nodiscard]] std::size_t open_files() const noexcept { return files_.size(); }
   [[nodiscard]] std::size_t mapped_regions() const noexcept { return regions_.size(); }
-  /// A BAR that this process has mapped. Empty: it has not.
+  /// The memory of a BAR that this process has mapped; empty if it has not.
   [[nodiscard]] std::span<std::byte> region_of(const std::string& device, unsigned bar) const {
     for (const auto& [start, region] : regions_)
       if (region.device == device && region.bar == bar) return {region.memory.get(), region.bytes};
     return {};
   }
-  /// Everything that this process did, in words, for comparison: "bind 0000:03:00.0 vfio-pci", "master 0000:03:00.0
+  /// All actions of this process as text, for comparison: "bind 0000:03:00.0 vfio-pci", "master 0000:03:00.0
   /// off".
   std::vector<std::string> log;
 

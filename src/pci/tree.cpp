@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Bits of the third column of `resource`: include/linux/ioport.h.
+// Bits of the third column of the file `resource`: include/linux/ioport.h.
 constexpr std::uint64_t kIoResource = 0x100, kMemoryResource = 0x200, kPrefetchResource = 0x2000,
                         kWideResource = 0x10'0000, kUnsetResource = 0x2000'0000;
 
@@ -27,7 +27,7 @@ std::string read_small(const fs::path& path, std::size_t most) {
   return text;
 }
 
-/// "0x8086\n". 0 for anything else.
+/// Parses a number such as "0x8086\n". 0 for any other text.
 std::uint64_t number(std::string_view text, int base = 16) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
   if (text.starts_with("0x")) text.remove_prefix(2);
@@ -48,7 +48,7 @@ ConfigSpace read_config(const fs::path& directory) {
   return ConfigSpace(std::vector<std::byte>(first, first + text.size()));
 }
 
-/// The host bridge and the ports, from the path that the link of the function leads to.
+/// Reads the host bridge and the ports from the path that the function's link points to.
 void read_upstream(const fs::path& directory, PciFunction& function) {
   std::error_code error;
   const fs::path real = fs::canonical(directory, error);
@@ -104,7 +104,7 @@ std::array<Bar, 6> parse_resources(const std::string& text) {
            .memory = (bits & kMemoryResource) != 0,
            .wide = (bits & kWideResource) != 0,
            .prefetchable = (bits & kPrefetchResource) != 0,
-           // The kernel numbers resources without a place from 0 on.
+           // A resource to which the kernel gave no address begins at 0.
            .assigned = from != 0 && (bits & kUnsetResource) == 0,
            .on_bus = from};
   }

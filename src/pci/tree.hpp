@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The PCI functions of this machine, as sysfs shows them (Documentation/ABI/testing/sysfs-bus-pci). Nothing is changed.
-// Without root the kernel shows the first 64 bytes of configuration space; the rest works.
+// The PCI functions of this machine, read from sysfs (Documentation/ABI/testing/sysfs-bus-pci). Nothing is changed.
+// Without root, the kernel shows only the first 64 bytes of configuration space; all else works.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace wherry::pci {
 
-/// A base address register, as the kernel has assigned it.
+/// A base address register with the kernel's assignment.
 struct Bar {
   std::uint64_t address = 0;  ///< of the CPU
   std::uint64_t bytes = 0;    ///< 0: the function has no such register
@@ -51,15 +51,15 @@ struct ReservedRange {
 
 class PciTree {
  public:
-  /// `sysfs`: "/sys", or a tree of files like it. kNotFound: it has no PCI bus. A function that vanishes meanwhile, or
-  /// whose files cannot be read, is left out.
+  /// `sysfs`: "/sys", or a tree of files like it. kNotFound: there is no PCI bus. Omits a function that disappears
+  /// during the call, or whose files cannot be read.
   static Result<PciTree> read(const std::string& sysfs = "/sys");
 
   [[nodiscard]] const std::vector<PciFunction>& functions() const noexcept { return functions_; }
   [[nodiscard]] const PciFunction* find(BusAddress at) const noexcept;
-  /// Of an IOMMU group, this tree's functions.
+  /// The functions of this tree that are in an IOMMU group.
   [[nodiscard]] std::vector<const PciFunction*> members(int group) const;
-  /// Without ranges that VFIO lets a user map ("direct-relaxable").
+  /// Ranges that must not be mapped, without those that VFIO lets a user map ("direct-relaxable").
   [[nodiscard]] const std::vector<ReservedRange>& reserved(int group) const noexcept;
   /// Whether the kernel has any IOMMU group.
   [[nodiscard]] bool has_iommu() const noexcept { return !reserved_.empty(); }
@@ -69,9 +69,9 @@ class PciTree {
   std::map<int, std::vector<ReservedRange>> reserved_;
 };
 
-/// The file iommu_groups/N/reserved_regions: lines "0xfee00000 0xfeefffff msi". Other lines are skipped.
+/// Parses the file iommu_groups/N/reserved_regions: lines "0xfee00000 0xfeefffff msi". Other lines are skipped.
 std::vector<ReservedRange> parse_reserved(const std::string& text);
-/// The file `resource` of a function: lines "first last flags", the first six of the base address registers.
+/// Parses a function's file `resource`: lines "first last flags". The first six are the base address registers.
 std::array<Bar, 6> parse_resources(const std::string& text);
 
 }  // namespace wherry::pci

@@ -61,7 +61,7 @@ TEST(PciTree, ReadMachine_ExpectFunctionsWithTheirPorts) {
 }
 
 TEST(PciTree, ReadMachineWithTranslatedAddresses_ExpectThoseOfTheBus) {
-  // Some host bridges shift addresses: the kernel shows the CPU's address, and the register holds the bus's.
+  // Some host bridges shift addresses: the kernel shows the CPU's address; the register holds the bus address.
   Machine machine;
   machine.build();
   machine.sysfs.write("devices/" + machine.nic_path + "/resource",
@@ -107,7 +107,7 @@ TEST(PciTree, ReadGarbage_ExpectNoneOfIt) {
 }
 
 TEST(PciTree, ReadUnassignedBar_ExpectItNotAssigned) {
-  // If pci_assign_resource() finds no room, it leaves a resource at 0, with its size, and marks it IORESOURCE_UNSET.
+  // Without room, pci_assign_resource() leaves a resource at 0, with its size, and marks it IORESOURCE_UNSET.
   const auto bars = parse_resources("0x0000000000000000 0x00000000007fffff 0x000000002014220c\n");
   EXPECT_EQ(bars[0].bytes, 8U << 20);
   EXPECT_FALSE(bars[0].assigned);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: trees of files like /sys, and configuration spaces byte by byte as in the PCI Express specification.
+// For tests: trees of files like /sys, and configuration spaces built byte by byte from the PCI Express specification.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,23 +21,23 @@ inline BusAddress at(std::string_view text) {
   return parsed ? *parsed : BusAddress{};
 }
 
-/// Bytes of a configuration space, written like a datasheet's table.
+/// Builds a configuration space, in the form of a datasheet's table.
 class ConfigBytes {
  public:
   explicit ConfigBytes(std::size_t size = 4096) : bytes_(size, '\0') {}
   ConfigBytes& u8(std::size_t offset, std::uint32_t value) { return put(offset, value, 1); }
   ConfigBytes& u16(std::size_t offset, std::uint32_t value) { return put(offset, value, 2); }
   ConfigBytes& u32(std::size_t offset, std::uint32_t value) { return put(offset, value, 4); }
-  /// PCI Express capability at 0x40, the only one of the classic list. `type`: Device/Port Type.
+  /// Adds a PCI Express capability at 0x40, the only one of the classic list. `type`: Device/Port Type.
   ConfigBytes& express(std::uint32_t type, std::uint32_t device_control = 0) {
     return u16(0x06, 0x10).u8(0x34, 0x40).u8(0x40, 0x10).u8(0x41, 0).u16(0x42, 2 | type << 4).u16(0x48, device_control);
   }
-  /// AER at 0x100, and then ACS at 0x148, as in switches.
+  /// Adds AER at 0x100 and ACS at 0x148, as in switches.
   ConfigBytes& acs(std::uint32_t capability, std::uint32_t control) {
     u32(0x100, 0x0001 | 2U << 16 | 0x148U << 20);
     return u32(0x148, 0x000D | 1U << 16).u16(0x14C, capability).u16(0x14E, control);
   }
-  /// For a bridge: header type 1 and its windows. Both ends in units of 1 MiB, the last one included.
+  /// Makes it a bridge: header type 1 and the bridge's windows, in units of 1 MiB, both ends included.
   ConfigBytes& bridge(std::uint64_t memory_first, std::uint64_t memory_last, std::uint64_t wide_first,
                       std::uint64_t wide_last) {
     u8(0x0E, 1);
@@ -48,7 +48,7 @@ class ConfigBytes {
     return u32(0x28, static_cast<std::uint32_t>(wide_first >> 32))
         .u32(0x2C, static_cast<std::uint32_t>(wide_last >> 32));
   }
-  /// A memory BAR of 64 bits.
+  /// Adds a 64-bit memory BAR.
   ConfigBytes& wide_bar(unsigned index, std::uint64_t address, bool prefetchable) {
     return u32(0x10 + 4 * index, static_cast<std::uint32_t>(address) | 4 | (prefetchable ? 8 : 0))
         .u32(0x14 + 4 * index, static_cast<std::uint32_t>(address >> 32));
@@ -114,7 +114,7 @@ class SysfsTree {
   void reserve(int group, const std::string& lines) const {
     write("kernel/iommu_groups/" + std::to_string(group) + "/reserved_regions", lines);
   }
-  /// A driver of the kernel, with nothing bound.
+  /// Adds a kernel driver to which no device is bound.
   void add_driver(const std::string& driver) const {
     write("bus/pci/drivers/" + driver + "/unbind", "");
     write("bus/pci/drivers/" + driver + "/bind", "");
@@ -139,7 +139,7 @@ class SysfsTree {
   TemporaryDirectory directory_;
 };
 
-/// "0x... 0x... 0x...": flags as the kernel prints them (include/linux/ioport.h).
+/// A line "0x... 0x... 0x...", with flags as the kernel prints them (include/linux/ioport.h).
 inline std::string resource_line(std::uint64_t first, std::uint64_t bytes, std::uint64_t flags) {
   std::ostringstream line;
   line << std::hex << "0x" << first << " 0x" << (bytes == 0 ? 0 : first + bytes - 1) << " 0x" << flags << "\n";

@@ -7,7 +7,7 @@
 
 namespace wherry::pci {
 
-/// What must be undone, done in reverse at the end of its life. Move-only.
+/// A list of steps to undo. The destructor runs them in reverse order. Move-only.
 class Undo {
  public:
   Undo() = default;
@@ -25,7 +25,7 @@ class Undo {
 
   /// `step` must not throw.
   void push(std::function<void()> step) { steps_.push_back(std::move(step)); }
-  /// All of them, now.
+  /// Runs all steps now.
   void run() noexcept {
     while (!steps_.empty()) {
       const std::function<void()> step = std::move(steps_.back());

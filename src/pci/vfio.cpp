@@ -26,7 +26,7 @@ void* as_argument(unsigned long number) {
   return reinterpret_cast<void*>(number);  // NOLINT(performance-no-int-to-ptr): ioctl takes either
 }
 
-/// The remedy depends on what may block the open.
+/// The remedy depends on what can make the open fail.
 Status open_failed(const std::string& path, int code) {
   if (code == -ENOENT)
     return {StatusCode::kNotFound, fmt::format("{} is not there: load VFIO with `modprobe vfio-pci`", path)};
@@ -50,7 +50,7 @@ std::uint32_t VfioDevice::read32(unsigned bar, std::uint64_t offset) const noexc
 
 void VfioDevice::write32(unsigned bar, std::uint64_t offset, std::uint32_t value) const noexcept {
   if (bar >= 6 || offset + 4 > regions_[bar].bytes) return;
-  // A device that is gone ignores the write, as on the bus. The next read reports it.
+  // A removed device ignores the write, as on the bus. The next read reports the removal.
   (void)kernel_->write_at(fd_, &value, sizeof value, regions_[bar].offset + offset);
 }
 
@@ -184,7 +184,7 @@ Status Vfio::join(int group, BusAddress device) {
 
 Status Vfio::set_type1() {
   if (type1_) return {};
-  // Only with a group in it does a container know its IOMMU.
+  // A container knows its IOMMU only if it contains a group.
   if (const int done = kernel_->ioctl(container_, VFIO_SET_IOMMU, as_argument(VFIO_TYPE1v2_IOMMU)); done < 0)
     return {StatusCode::kUnsupported, fmt::format("VFIO cannot use the IOMMU of this machine: {}", reason(done))};
   type1_ = true;
@@ -249,7 +249,7 @@ Status Vfio::open_device(int group_fd, BusAddress at) {
     device.regions_[index] = {
         .bytes = region.size, .offset = region.offset, .mappable = (region.flags & VFIO_REGION_INFO_FLAG_MMAP) != 0};
   }
-  // Memory on: the BARs cannot be mapped otherwise. Bus mastering off: an earlier user's DMA must not go on.
+  // Memory on: otherwise the BARs cannot be mapped. Bus mastering off: stop DMA of an earlier user.
   WHERRY_ASSIGN(const std::uint16_t command, device.read_config16(kCommand));
   WHERRY_TRY(device.write_config16(kCommand, static_cast<std::uint16_t>((command | kMemoryEnable) & ~kBusMaster)));
   undo_.push([device] { (void)device.set_bus_master(false); });

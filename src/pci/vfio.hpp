@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// PCI functions (for example NIC and card, or a single one) in one VFIO type-1 container. Each of them can address
-// everything that was mapped for all. Sources: Documentation/driver-api/vfio.rst and include/uapi/linux/vfio.h of
-// Linux.
+// PCI functions (for example NIC and card, or a single one) in one VFIO type-1 container. Each function can access
+// everything that was mapped for any of them. Sources: Documentation/driver-api/vfio.rst and include/uapi/linux/vfio.h
+// of Linux.
 //
-// One thread. When a Vfio ends, it gives everything back in reverse order. If the process is killed, the kernel closes
-// its descriptors, which gives back the same: DMA mappings, bus mastering and the devices' state.
+// One thread. The destructor of a Vfio gives everything back in reverse order. If the process is killed, the kernel
+// closes its descriptors, and that has the same effect on DMA mappings, bus mastering and the devices' state.
 #pragma once
 
 #include <cstdint>
@@ -19,34 +19,34 @@
 
 namespace wherry::pci {
 
-/// Inclusive.
+/// Both ends are included.
 struct IovaRange {
   std::uint64_t first = 0, last = 0;
 };
 
-/// A device of the container. Read and write calls on its descriptor access the registers. If the device has gone, they
-/// return an error or all ones, where an access to mapped memory would kill the process.
+/// A device of the container. Registers are accessed by read and write calls on its descriptor. If the device has been
+/// removed, these calls fail or return all ones; an access to mapped memory would kill the process.
 class VfioDevice {
  public:
   [[nodiscard]] BusAddress at() const noexcept { return at_; }
-  /// A register of a BAR (0 to 5), aligned, 4 bytes. A device that does not answer reads as all ones.
+  /// Accesses a register of a BAR (0 to 5), aligned, 4 bytes. A device that does not answer reads as all ones.
   [[nodiscard]] std::uint32_t read32(unsigned bar, std::uint64_t offset) const noexcept;
   void write32(unsigned bar, std::uint64_t offset, std::uint32_t value) const noexcept;
-  /// Any number of bytes, in units of 4. Offset and size are multiples of 4. kUnavailable: the device does not answer.
+  /// Copies bytes. Offset and size are multiples of 4. kUnavailable: the device does not answer.
   Status read(unsigned bar, std::uint64_t offset, std::span<std::byte> into) const;
   Status write(unsigned bar, std::uint64_t offset, std::span<const std::byte> from) const;
   [[nodiscard]] std::uint64_t bytes(unsigned bar) const noexcept { return bar < 6 ? regions_[bar].bytes : 0; }
 
-  /// 2 bytes of configuration space. VFIO hides parts that would harm others.
+  /// Accesses 2 bytes of configuration space. VFIO hides parts that could harm others.
   Result<std::uint16_t> read_config16(std::uint16_t offset) const;
   Status write_config16(std::uint16_t offset, std::uint16_t value) const;
   Status set_bus_master(bool on) const;
-  /// Forbids the device to let a write overtake another (PCI Express Device Control, Enable Relaxed Ordering).
-  /// Otherwise a done descriptor might be visible before its data. Has no effect if the device lacks this register.
+  /// Forbids the device to reorder writes (PCI Express Device Control, Enable Relaxed Ordering). Otherwise a done
+  /// descriptor might become visible before its data. Has no effect if the device lacks this register.
   Status forbid_relaxed_ordering() const;
-  /// kUnsupported: it has no reset of its own.
+  /// kUnsupported: the device has no reset of its own.
   Status reset() const;
-  /// MSI-X vectors from 0 on. Each increments the eventfd with its number. An empty list switches MSI-X off.
+  /// Sets the MSI-X vectors from 0 on. Each increments the eventfd at its index. An empty list switches MSI-X off.
   /// kUnsupported: the device has fewer vectors.
   Status set_vectors(std::span<const int> eventfds) const;
 
@@ -65,25 +65,25 @@ class VfioDevice {
 
 class Vfio {
  public:
-  /// Opens the container and joins the groups of both devices, then opens the devices and enables their memory. Bus
-  /// mastering stays off. `groups`: an IOMMU group number for each device. They may be equal.
-  /// kNotFound: no VFIO in this kernel, or a device is not bound to vfio-pci; kPermissionDenied; kFailedPrecondition:
-  /// others hold the group; kUnsupported: no IOMMU that type 1 can use.
+  /// Opens the container, joins the groups of all devices, opens the devices and enables their memory. Bus mastering
+  /// stays off. `groups`: the IOMMU group number of each device; numbers may be equal. Errors: kNotFound: the kernel
+  /// has no VFIO, or a device is not bound to vfio-pci; kPermissionDenied; kFailedPrecondition: another process holds
+  /// the group; kUnsupported: no IOMMU that type 1 can use.
   static Result<Vfio> open(Kernel& kernel, std::span<const BusAddress> devices, std::span<const int> groups);
 
   [[nodiscard]] VfioDevice& device(std::size_t index) { return devices_.at(index); }
-  /// The IOVAs that may be mapped. Empty: the kernel does not say (before 5.4).
+  /// The IOVA ranges that may be mapped. Empty: the kernel does not report them (before 5.4).
   [[nodiscard]] const std::vector<IovaRange>& iova_ranges() const noexcept { return ranges_; }
 
-  /// Lets both devices reach a BAR at `iova`, its bus address. kFailedPrecondition: the address is not in a range that
-  /// may be mapped, or it is in use; kUnsupported: the BAR cannot be mapped.
+  /// Lets all devices reach a BAR at `iova`, its bus address. kFailedPrecondition: the address is in use or outside the
+  /// ranges that may be mapped; kUnsupported: the BAR cannot be mapped.
   Status map_bar(std::size_t index, unsigned bar, std::uint64_t iova);
-  /// Maps a BAR into this process's memory, for its own accesses, as long as the Vfio lives. kUnsupported: it cannot be
+  /// Maps a BAR into this process, for its own accesses, as long as the Vfio lives. kUnsupported: the BAR cannot be
   /// mapped.
   Result<std::span<std::byte>> map_here(std::size_t index, unsigned bar);
-  /// Zeroed memory of this process, for both devices, in whole pages. It lives as long as the Vfio.
+  /// Allocates zeroed whole pages of this process's memory, for all devices. They live as long as the Vfio.
   Result<std::span<std::byte>> map_memory(std::size_t bytes, std::uint64_t iova);
-  /// The first address from `from` on at which `bytes` can be mapped. kResourceExhausted: there is none.
+  /// The first address, from `from` on, at which `bytes` can be mapped. kResourceExhausted: no such address.
   Result<std::uint64_t> free_iova(std::size_t bytes, std::uint64_t from) const;
 
  private:

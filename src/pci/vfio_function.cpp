@@ -24,8 +24,8 @@ constexpr auto kSpinTime = 50us;
 constexpr std::size_t kLine = 64;
 
 #ifdef __x86_64__
-/// VFIO maps BARs uncached, where stores are not combined. MOVDIR64B writes 64 bytes at once even so (Intel SDM volume
-/// 2, "MOVDIR64B").
+/// VFIO maps BARs uncached, so stores are not combined. Nevertheless MOVDIR64B writes 64 bytes at once (Intel SDM
+/// volume 2, "MOVDIR64B").
 [[gnu::target("movdir64b")]] void store_line(std::byte* to, const std::byte* from) { _movdir64b(to, from); }
 bool has_line_store() {
   static const bool found = [] {
@@ -68,7 +68,7 @@ void VfioFunction::write_line(unsigned bar, std::uint64_t offset, std::span<cons
   }
   std::byte* const to = mapped_.data() + offset;
   if (data.size() == kLine && offset % kLine == 0 && has_line_store()) return store_line(to, data.data());
-  // Writes pieces. The engine uses only the piece that it needs (docs/design/dma.md, "Doorbells").
+  // Writes 4 bytes at a time. The engine uses only the piece that it needs (docs/design/dma.md, "Doorbells").
   for (std::size_t i = 0; i < data.size(); i += sizeof(std::uint32_t)) {
     std::uint32_t word = 0;
     std::memcpy(&word, data.data() + i, sizeof word);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function behind VFIO, as a driver sees it (device.hpp). Registers are accessed by calls on the descriptor
-// (vfio.hpp), and doorbells by stores into the mapped BAR, if it can be mapped.
+// One function accessed through VFIO, for a driver (device.hpp). Registers are accessed by calls on the descriptor
+// (vfio.hpp); doorbells by stores into the mapped BAR, if it can be mapped.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@ namespace wherry::pci {
 
 class VfioFunction final : public Device {
  public:
-  /// `group`: its IOMMU group. `doorbells`: the BAR that write_line() is for. Memory is at bus addresses from
-  /// `iova_from` on. kUnsupported and the like: as Vfio::open().
+  /// `group`: the function's IOMMU group. `doorbells`: the BAR for write_line(). Bus addresses of its memory begin at
+  /// `iova_from`. Errors: as Vfio::open().
   static Result<std::unique_ptr<VfioFunction>> open(Kernel& kernel, BusAddress at, int group, unsigned doorbells,
                                                     std::uint64_t iova_from = std::uint64_t{4} << 30);
 
@@ -26,7 +26,7 @@ class VfioFunction final : public Device {
   Result<DmaMemory> allocate(std::size_t bytes) override;
   Status set_vectors(std::span<const int> eventfds) override;
   [[nodiscard]] std::chrono::nanoseconds now() const override;
-  /// Below 50 us the processor spins, because a sleep takes longer.
+  /// For less than 50 us it spins, because a sleep takes longer.
   void pause(std::chrono::nanoseconds most) override;
   [[nodiscard]] bool wait(int eventfd, std::chrono::nanoseconds most) override;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A function behind VFIO, by a kernel that keeps VFIO's rules.
+// Tests a function behind VFIO with a model kernel that keeps VFIO's rules.
 #include "pci/vfio_function.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-// For programs that say <convey.h>: give the compiler -I .../wherry/compat.
+// For programs that include <convey.h>: compile them with -I .../wherry/compat.
 #include "../convey.h"

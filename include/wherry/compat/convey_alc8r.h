@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-// For programs that say <convey_alc8r.h>.
+// For programs that include <convey_alc8r.h>.
 #include "../convey.h"

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-// For programs that say <convey_codec.h>.
+// For programs that include <convey_codec.h>.
 #include "../convey.h"

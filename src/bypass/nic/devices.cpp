@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The families that we drive.
+// The NIC families that Wherry drives.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -32,8 +32,8 @@ bool E1000e::own_mdio(bool own) {
     update(registers_, kOwnership, kSoftwareOwnsMdio, 0);
     return true;
   }
-  // Until the bit reads as set, firmware holds the semaphore. e1000_82571.c e1000_get_hw_semaphore_82573: 10 times 2
-  // ms.
+  // Until the bit reads as set, firmware holds the semaphore. e1000_82571.c e1000_get_hw_semaphore_82573 tries 10
+  // times, every 2 ms.
   for (int attempt = 0; attempt < 10; ++attempt) {
     update(registers_, kOwnership, 0, kSoftwareOwnsMdio);
     if ((registers_.read(kOwnership) & kSoftwareOwnsMdio) != 0) return true;
@@ -58,7 +58,7 @@ Status E1000e::start_rings(const NicSetup& setup, std::uint32_t& receive) {
               fmt::format("{}: slots of {} bytes: want 2048, 4096 or 8192", nic.name, setup.slot_bytes)};
   }
   // Linux sets bit 31 of IVAR for MSI-X (e1000e/netdev.c e1000_configure_msix, "Cause Tx interrupts on every write
-  // back"). If a reset leaves it set, as with QEMU, the NIC writes back descriptors that do not ask for it.
+  // back"). If the bit survives a reset, as in QEMU, the NIC writes back descriptors that do not ask for it.
   registers_.write(kVectors, 0);
   update(registers_, kReceiveFilter, 0, kExtendedStatus);
   spread(1, 0);

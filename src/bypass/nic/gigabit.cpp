@@ -37,7 +37,7 @@ constexpr auto kLoopbackLink = 3s;  // copper negotiates for 1 to 3 s
 
 Status GigabitNic::reset() {
   WHERRY_TRY(alive());
-  // The NIC makes no new requests, and outstanding ones end. A reset before that may hang the bus (82574 5.2.5.3 in the
+  // The NIC makes no new requests, and outstanding ones end. An earlier reset may hang the bus (82574 5.2.5.3; in the
   // driver's words: "prevent the PCI-E bus from sticking"). DPDK e1000_mac.c e1000_disable_pcie_primary_generic waits
   // 80 ms, and then resets in any case.
   update(registers_, kControl, 0, kMasterDisable);
@@ -52,7 +52,7 @@ Status GigabitNic::reset() {
   registers_.pause(5ms);  // no access meanwhile: DPDK e1000_82575.c e1000_reset_hw_82580
   if (!wait_for(registers_, personality_.reset_offset, personality_.reset_mask, 0, 20ms, 1ms))
     return silent("its reset does not end");
-  // Without an EEPROM the bit is never set. DPDK accepts that as well.
+  // Without an EEPROM the bit is never set. DPDK also accepts this.
   (void)wait_for(registers_, kEeprom, kAutoReadDone, kAutoReadDone, 10ms, 1ms);
   registers_.pause(after_reset());
   if (owned) (void)own_for_reset(false);
@@ -67,7 +67,7 @@ Status GigabitNic::start(const NicSetup& setup) {
   WHERRY_TRY(alive());
   update(registers_, kExtended, 0, kDriverLoaded);
   clear_filters();
-  // Pause frames would stop the card's transmission without its knowing.
+  // Pause frames would stop the card's transmission, and the card would not notice.
   for (const std::uint32_t offset : {kFlowAddressLow, kFlowAddressHigh, kFlowType, kFlowTimer})
     registers_.write(offset, 0);
   start_link(setup.loopback);
@@ -92,8 +92,8 @@ void GigabitNic::start_link(bool loopback) {
   if (loopback) {  // the MAC takes no link from the PHY, and needs a speed
     update(registers_, kControl, kMasterDisable | kSpeedMask | kReceivePause | kSendPause,
            kSetLinkUp | kFullDuplex | kForceSpeed | kForceDuplex | kSpeed1000);
-    // Some controllers receive only while the PHY reports a link, which takes a moment after a reset. Others, and those
-    // without a cable, do not need it.
+    // Some controllers receive only while the PHY reports a link, which takes a moment after a reset. Other
+    // controllers, and any without a cable, do not need this wait.
     (void)wait_for(registers_, kStatus, kLinkUp, kLinkUp, kLoopbackLink, 10ms);
     return;
   }

@@ -17,12 +17,12 @@ class GigabitNic : public RingNic {
   [[nodiscard]] Link link() override;
 
  protected:
-  /// Sets up the rings, and their part of receive and transmit control. RCTL.RXEN and TCTL.EN are off. `receive`: the
-  /// bits that are set in RCTL afterwards.
+  /// Sets up the rings, and their part of receive and transmit control. RCTL.RXEN and TCTL.EN are off. `receive`: bits
+  /// to set in RCTL later.
   virtual Status start_rings(const NicSetup& setup, std::uint32_t& receive) = 0;
-  /// Around MDIC: firmware must be asked for the PHY, or get it back. True: it agrees.
+  /// Called before and after use of MDIC: gets the PHY from firmware, or gives it back. True: firmware agrees.
   virtual bool own_mdio(bool own) = 0;
-  /// The same around a reset, which not all families need.
+  /// As own_mdio(), around a reset. Not all families need it.
   virtual bool own_for_reset(bool /*own*/) { return false; }
   [[nodiscard]] virtual std::chrono::milliseconds after_reset() const noexcept = 0;
 

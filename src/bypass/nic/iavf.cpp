@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using virtchnl::Operation;
 
-// base/iavf_register.h. Send queue (ATQ) and receive queue (ARQ) of messages.
+// base/iavf_register.h. The send queue (ATQ) and the receive queue (ARQ) for messages.
 constexpr std::uint32_t kSendHigh = 0x7800, kSendLow = 0x7C00, kSendHead = 0x6400, kSendLength = 0x6800,
                         kSendTail = 0x8400;
 constexpr std::uint32_t kReceiveHigh = 0x6000, kReceiveLow = 0x6C00, kReceiveHead = 0x7400, kReceiveLength = 0x8000,
@@ -25,16 +25,16 @@ constexpr std::uint32_t kReceiveHigh = 0x6000, kReceiveLow = 0x6C00, kReceiveHea
 constexpr std::uint32_t kResetState = 0x8800, kVector1 = 0x3800;                 // VFGEN_RSTAT, VFINT_DYN_CTLN1(0)
 constexpr std::uint32_t kQueueOn = 1U << 31;                                     // ATQLEN.ENABLE, ARQLEN.ENABLE
 constexpr std::uint32_t kWriteBackOnItr = 1U << 30, kTwoMicroseconds = 2U << 5;  // VFINT_DYN_CTLN1: iavf_ethdev.c
-// base/iavf_adminq_cmd.h: flags of a descriptor, the operation "send to PF".
+// base/iavf_adminq_cmd.h: flags of a descriptor, and the operation "send to PF".
 constexpr std::uint16_t kFlagRead = 0x400, kFlagBuffer = 0x1000, kFlagNoInterrupt = 0x2000, kFlagDone = 0x1,
                         kFlagError = 0x4;
 constexpr std::uint16_t kSendToPf = 0x0801;
-// Places in the memory: two rings, a buffer a receive descriptor, one for sending.
+// Layout of the memory: two rings, one buffer per receive descriptor, and one buffer for sending.
 constexpr std::uint32_t kEntries = 8, kDescriptor = 32, kBuffer = 4096;
 constexpr std::size_t kSendRing = 0, kReceiveRing = 4096, kSendBuffer = 8192, kReceiveBuffers = 12'288;
 static_assert(kReceiveBuffers + kEntries * kBuffer <= kMessageMemory);
 constexpr std::uint16_t kLargeBuffer = 0x200;  // flag: more than 512 bytes
-/// A key that repeats after 16 bits gives both directions of a flow one hash (ring_nic.cpp has the source).
+/// A key that repeats every 16 bits gives both directions of a flow the same hash (source: see ring_nic.cpp).
 constexpr std::array<std::uint8_t, 2> kSymmetricKey{0x6D, 0x5A};
 constexpr auto kAnswerLimit = 2s;  // iavf_vchnl.c: MAX_TRY_TIMES 2000, one a millisecond
 constexpr auto kResetLimit = 2s;   // iavf_ethdev.c: IAVF_RESET_WAIT_CNT 100 of 20 ms
@@ -54,7 +54,7 @@ Status Iavf::failed(std::string_view what) const {
 Status Iavf::wait_active() {
   for (auto waited = 0ms; waited < kResetLimit; waited += 20ms) {
     const std::uint32_t state = registers_.read(kResetState);
-    // All ones for a moment: the VF is in reset. All ones for long: the VF does not exist.
+    // All ones for a short time: the VF is in reset. All ones for long: the VF does not exist.
     if (state != ~std::uint32_t{0}) {
       const std::uint32_t now = state & 3;
       if (now == virtchnl::kVfActive || now == virtchnl::kResetCompleted) return {};
@@ -161,7 +161,7 @@ void Iavf::lose() {
 }
 
 bool Iavf::was_reset() {
-  // A reset of the function takes the message queues with it, announced or not.
+  // A reset of the function, announced or not, also resets the message queues.
   if (open_ && (registers_.read(kReceiveLength) & kQueueOn) == 0) lose();
   return being_reset_;
 }
@@ -197,7 +197,7 @@ Result<Bytes> Iavf::ask(Operation operation, ByteView bytes) {
 }
 
 Status Iavf::reset_function() {
-  // There is no answer, because the reset also clears the message queues, perhaps before the head has moved.
+  // No answer comes, because the reset also clears the message queues, perhaps before the head has moved.
   post(Operation::kResetVf, {});
   return come_back();
 }
@@ -206,7 +206,7 @@ Status Iavf::come_back() {
   open_ = being_reset_ = false;
   resources_ = {};
   link_ = {};
-  // Linux iavf_main.c iavf_reset_task detects the beginning by ARQLEN.ENABLE.
+  // Linux iavf_main.c iavf_reset_task detects the start of a reset by ARQLEN.ENABLE.
   (void)wait_for(registers_, kReceiveLength, kQueueOn, 0, 500ms, 5ms);
   registers_.pause(10ms);
   return wait_active();
@@ -261,8 +261,8 @@ Status Iavf::spread(std::uint32_t pairs) {
                         "(RSS_PF)",
                         personality_.name, pairs)};
   }
-  // The PF may have filled the table for all queues that it granted (Linux ice_lib.c ice_vsi_cfg_rss_lut_key), so a
-  // single pair needs one, too. Which fields are hashed stays as it is: all that the NIC knows (virtchnl.h, HENA).
+  // The PF may have filled the table for all queues that it granted (Linux ice_lib.c ice_vsi_cfg_rss_lut_key), so even
+  // a single pair needs its own. The hashed fields are not changed: all that the NIC knows (virtchnl.h, HENA).
   std::vector<std::uint8_t> key(resources_.key_bytes), lut(resources_.lut_entries);
   for (std::size_t i = 0; i < key.size(); ++i) key[i] = kSymmetricKey[i % kSymmetricKey.size()];
   for (std::size_t i = 0; i < lut.size(); ++i) lut[i] = static_cast<std::uint8_t>(i % pairs);
@@ -304,12 +304,12 @@ Status Iavf::start(const NicSetup& setup) {
                                            .tx_entries = static_cast<std::uint16_t>(setup.rings.tx_entries),
                                            .slot_bytes = setup.slot_bytes,
                                            .frame_bytes = setup.frame_bytes})));
-  // Without a vector that writes back, the NIC waits for a full line of descriptors, so a single frame would not be
-  // seen.
+  // Without a vector that triggers write-back, the NIC waits for a full line of descriptors, so software would not see
+  // a single frame.
   if ((resources_.capabilities & virtchnl::kOffloadWriteBackOnItr) == 0)
     return {StatusCode::kUnsupported, "the physical function does not offer write-back without interrupts (WB_ON_ITR)"};
   registers_.write(kVector1, kWriteBackOnItr | kTwoMicroseconds);
-  // One vector writes all queues back, as DPDK maps them without interrupts (iavf_ethdev.c iavf_config_rx_queues_irqs).
+  // One vector writes back all queues, as in DPDK without interrupts (iavf_ethdev.c iavf_config_rx_queues_irqs).
   WHERRY_TRY(ask(Operation::kConfigIrqMap, virtchnl::vector_message(vsi, setup.pairs)));
   WHERRY_TRY(spread(setup.pairs));
   if (setup.promiscuous)
@@ -317,13 +317,13 @@ Status Iavf::start(const NicSetup& setup) {
         ask(Operation::kConfigPromiscuous,
             virtchnl::promiscuous_message(vsi, virtchnl::kUnicastPromiscuous | virtchnl::kMulticastPromiscuous)));
   pairs_ = setup.pairs;
-  // Up to 16 queues need no ENABLE_QUEUES_V2: that is for functions with more (DPDK's LARGE_NUM_QPAIRS).
+  // Up to 16 queues do not need ENABLE_QUEUES_V2, which is for functions with more (DPDK's LARGE_NUM_QPAIRS).
   return ask(Operation::kEnableQueues, virtchnl::select_message(vsi, setup.pairs)).status();
 }
 
 Status Iavf::stop() {
   if (!open_ && !being_reset_) return {};
-  // Once it is disabled, no request is in flight any more. The reset forgets the rings.
+  // After the queues are disabled, no request is in flight. The reset clears the rings.
   if (open_) (void)ask(Operation::kDisableQueues, virtchnl::select_message(resources_.vsi, pairs_));
   Status reset = being_reset_ ? come_back() : reset_function();
   registers_.write(kSendLength, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A virtual function of X710 to E830. Messages to the driver of the physical function (virtchnl.hpp) hand over its
-// queues, through a pair of admin queues in this process's memory. The physical function stays with its kernel driver.
+// A virtual function of X710 to E830. Messages to the driver of the physical function (virtchnl.hpp) configure its
+// queues. They use a pair of admin queues in this process's memory. The physical function keeps its kernel driver.
 // Sources: DPDK drivers/net/intel/iavf: base/iavf_adminq.c, base/iavf_register.h, iavf_ethdev.c, iavf_vchnl.c.
 #pragma once
 
@@ -21,7 +21,7 @@ class Iavf final : public Nic {
   Status stop() override;
   void write_rx_tail(std::uint32_t value) override { registers_.write(personality_.rx_tail_offset, value); }
   void write_tx_tail(std::uint32_t value) override { registers_.write(personality_.tx_tail_offset, value); }
-  /// A VF has no heads and no counters among its registers: zeros.
+  /// Returns zeros: a VF has no registers for heads or counters.
   [[nodiscard]] Progress progress() override { return {}; }
   [[nodiscard]] Link link() override;
   [[nodiscard]] MacAddress mac() const override { return resources_.mac; }
@@ -34,26 +34,26 @@ class Iavf final : public Nic {
   Status open_queues();
   void post_receive(std::uint32_t index);
   void post(Operation operation, ByteView message);
-  /// post(), and waits until the NIC has taken it.
+  /// Posts a message, and waits until the NIC has taken it.
   Status send(Operation operation, ByteView message);
-  /// Opens the message queues; version and resources.
+  /// Opens the message queues, and asks for version and resources.
   Status greet();
-  /// Resets the function. It loses everything that was handed over, and its message queues.
+  /// Resets the function. The function loses its rings and its message queues.
   Status reset_function();
-  /// The function is being reset, and the message queues with it: waits until it is back.
+  /// Waits until a reset of the function, and of its message queues, is over.
   Status come_back();
-  /// The PF gives `pairs` queue pairs, or says how many it has; the function is reset for it.
+  /// Asks the PF for `pairs` queue pairs. The PF grants them and resets the function, or answers how many it has.
   Status request_pairs(std::uint32_t pairs);
-  /// Which queue a frame goes to: by a hash of its flow, or all to queue 0.
+  /// Sets which queue a frame goes to: by a hash of its flow, or always queue 0.
   Status spread(std::uint32_t pairs);
   [[nodiscard]] bool offers(std::uint32_t capability) const { return (resources_.capabilities & capability) != 0; }
-  /// Sends, and waits for the answer with this number; events in between are taken note of. kUnavailable, and
-  /// being_reset_: the PF resets the function instead.
+  /// Sends, and waits for the answer with this number. Events that arrive meanwhile are recorded. kUnavailable, and
+  /// being_reset_ is set: the PF resets the function instead of answering.
   Result<Bytes> ask(Operation operation, ByteView message);
-  /// The PF resets the function: nothing that was handed over counts any more.
+  /// Records that the PF resets the function: its rings and queues are no longer valid.
   void lose();
   [[nodiscard]] bool was_reset();
-  /// The next message, if there is one.
+  /// Gets the next message, if there is one.
   bool try_receive(Operation& operation, std::int32_t& status, Bytes& message);
   void take_note(ByteView event);
   [[nodiscard]] Status failed(std::string_view what) const;

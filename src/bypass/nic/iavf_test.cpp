@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver of a virtual function against a physical function that reads messages with the structures of virtchnl.h,
-// field by field at their offsets (pf_model_testing.hpp).
+// The driver of a virtual function against a model of a physical function (pf_model_testing.hpp). The model reads
+// messages field by field, at the offsets of the structures of virtchnl.h.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -55,7 +55,7 @@ TEST(Iavf, Start_ExpectRingsInMessages) {
   const Status started = bench.nic->start(bench.setup());
   ASSERT_TRUE(started) << started.message();
   const auto& queues = bench.pf.last[6];
-  // virtchnl_vsi_queue_config_info, which ends in an array of one (LEGACY_SIZEOF 72), and one pair.
+  // virtchnl_vsi_queue_config_info (LEGACY_SIZEOF 72, it ends in an array of one element), and one pair.
   ASSERT_EQ(queues.size(), 72U + 64U);
   EXPECT_EQ(field<std::uint16_t>(queues, 0), 7);
   EXPECT_EQ(field<std::uint16_t>(queues, 2), 1);
@@ -174,7 +174,7 @@ TEST(Iavf, StartWithWhatDoesNotFit_ExpectInvalidArgument) {
 
 // ---- several queue pairs
 
-/// A Toeplitz hash, bit by bit, as Microsoft's text on receive-side scaling defines it.
+/// A Toeplitz hash, computed bit by bit as in Microsoft's definition of receive-side scaling.
 std::uint32_t toeplitz(std::span<const std::uint8_t> key, std::span<const std::uint8_t> input) {
   const auto bit = [&](std::size_t i) { return static_cast<std::uint32_t>(key[i / 8] >> (7 - i % 8) & 1); };
   std::uint32_t hash = 0;
@@ -256,7 +256,7 @@ TEST(IavfPairs, Flows_ExpectBothDirectionsOfOneInOnePairAndEveryPairUsed) {
 }
 
 TEST(IavfPairs, OnePairOfFourGranted_ExpectEveryFrameInIt) {
-  // ice's driver fills the table for all queues that it granted.
+  // ice's driver fills the table for all queues that it has granted.
   Bench bench;
   ASSERT_TRUE(bench.nic->reset());
   EXPECT_EQ(bench.pf.lut[1], 1U);

@@ -32,7 +32,7 @@ constexpr std::uint32_t kOneBuffer = 1U << 25;                                //
 constexpr std::uint32_t kRelaxed = 1U << 9 | 1U << 11 | 1U << 13 | 1U << 15;  // DCA_RXCTRL, DCA_TXCTRL
 constexpr std::uint32_t kReceiveAccessReserved = 1U << 12;  // DCA_RXCTRL: must be cleared (82599 4.6.7)
 constexpr std::uint32_t kLinkUp = 1U << 30;                 // LINKS
-// AUTOC: 10 Gbit/s without negotiation, forced up, restart; LMS bit 2; ANLP1: state of negotiation. MACC.FLU.
+// AUTOC: 10 Gbit/s without negotiation, forced up, restart; LMS bit 2. ANLP1: negotiation state. MACC.FLU.
 constexpr std::uint32_t kForceUp = 1U << 0, kRestart = 1U << 12, kModeMask = 7U << 13, kTenGigabit = 1U << 13,
                         kModeToggle = 4U << 13, kNegotiationState = 0xFU << 16, kMacForceUp = 1U << 0;
 constexpr std::uint32_t kQueues = 128, kFarQueue = 64;
@@ -92,7 +92,7 @@ Status Ixgbe::start(const NicSetup& setup) {
   WHERRY_TRY(alive());
   update(registers_, kControl, kMasterDisable, 0);
   update(registers_, kExtended, 0, kNoRelaxedOrdering | kDriverLoaded);
-  // The card takes a read for the end of a frame, so no read may come twice (docs/design/bypass-core.md).
+  // The card takes a read as the end of a frame, so the NIC must not repeat reads (docs/design/bypass-core.md).
   update(registers_, kPcie, kRepeatReads, 0);
   clear_filters();
   WHERRY_TRY(start_transmit(setup));
@@ -107,7 +107,7 @@ Status Ixgbe::start_transmit(const NicSetup& setup) {
   update(registers_, kMac, nic.loopback_mask | kJumbo,
          kTransmitFcs | kPad | kMacStripFcs | (jumbo ? kJumbo : 0) | (setup.loopback ? nic.loopback_mask : 0));
   update(registers_, kLongest, 0xFFFFU << 16, setup.frame_bytes << 16);
-  // One packet buffer, 64 queues. The arbiter must be off meanwhile (ixgbe_rxtx.c ixgbe_dev_mq_tx_configure).
+  // One packet buffer, 64 queues. Needs the arbiter to be off (ixgbe_rxtx.c ixgbe_dev_mq_tx_configure).
   update(registers_, kArbiter, 0, kArbiterOff);
   registers_.write(kManyTransmit, 0);
   update(registers_, kArbiter, kArbiterOff, 0);
@@ -121,7 +121,7 @@ Status Ixgbe::start_transmit_ring(std::uint32_t pair, const NicSetup& setup) {
   const std::uint32_t ring = tx_ring(pair);
   write_ring(ring, setup.rings.tx + pair * setup.ring_stride, setup.rings.tx_entries * nic.tx_descriptor_bytes);
   update(registers_, kTransmitAccess + nic.tx_ring_stride * pair, kRelaxed, 0);
-  // WTHRESH 0: a descriptor without RS is never written back. The thresholds go before the enable bit.
+  // WTHRESH 0: a descriptor without RS is never written back. Set the thresholds before the enable bit.
   const std::uint32_t thresholds = std::uint32_t{nic.tx_prefetch_at_least} << 8 | nic.tx_prefetch_below;
   registers_.write(ring + kRingControl, thresholds);
   return enable_ring(ring, thresholds, "transmit");
@@ -132,8 +132,8 @@ Status Ixgbe::start_receive(const NicSetup& setup) {
   spread(setup.pairs, kSpread);
   update(registers_, kReceiveDma, kFirstSize, kStripFcs);
   for (std::uint32_t pair = 0; pair < setup.pairs; ++pair) WHERRY_TRY(start_receive_ring(pair, setup));
-  // Erratum of the 82599: while traffic comes in, the receiver is switched on behind a closed security block
-  // (ixgbe_82599.c ixgbe_enable_rx_dma_82599 waits 40 ms, and then continues in any case).
+  // Erratum of the 82599: if traffic comes in, close the security block before switching on the receiver (ixgbe_82599.c
+  // ixgbe_enable_rx_dma_82599 waits 40 ms, and then continues in any case).
   update(registers_, kSecureReceive, 0, kSecureOff);
   (void)wait_for(registers_, kSecureStatus, kSecureReady, kSecureReady, 40ms, 10us);
   update(registers_, kReceiveControl, 0, kReceiveOn);
@@ -151,7 +151,7 @@ Status Ixgbe::start_receive_ring(std::uint32_t pair, const NicSetup& setup) {
   return enable_ring(ring, 0, "receive");
 }
 
-/// The MAC transmits only with a link, loopback or not. A reset undoes it.
+/// The MAC transmits only with a link, even in loopback. A reset undoes this setting.
 void Ixgbe::force_link() {
   if (!is_82599()) {  // X540 15.2.1: MACC.FLU
     update(registers_, kMacControl, 0, kMacForceUp);

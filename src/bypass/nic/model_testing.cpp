@@ -61,7 +61,7 @@ void RegisterModel::write(std::uint32_t offset, std::uint32_t value) {
   }
   if (now_us < reset_until_) fault(fmt::format("write of {:#x} during a reset", offset));
   const std::uint32_t before = values_[offset], reserved = ~place->second.writable;
-  // A reserved bit may be written with the value that was read.
+  // A write to a reserved bit is allowed if it does not change the bit.
   if (((value ^ before) & reserved & value) != 0 && place->second.writable != 0)
     fault(fmt::format("write of {:#010x} to {:#x}: reserved bits {:#010x}", value, offset,
                       (value ^ before) & reserved & value));
@@ -91,7 +91,7 @@ bool RegisterModel::queue_on(std::uint32_t ring) const {
 
 void RegisterModel::check_ring(std::uint32_t ring, bool unit_on, std::uint32_t offset, std::uint32_t value) {
   const std::uint32_t place = offset - ring;
-  // Without an enable bit a queue runs as long as the unit does.
+  // A queue without an enable bit runs while its unit runs.
   const bool runs = nic_.ring_enable_mask == 0 ? unit_on : (this->value(ring + 0x28) & kEnable) != 0;
   switch (place) {
     case 0x00:
@@ -197,7 +197,7 @@ void RegisterModel::receive(const std::vector<std::byte>& frame) {
   at(ring + 0x10) = (head + 1) % (value(ring + 8) / 16);
 }
 
-// ---- 82574 (datasheet chapter 10), 82576 and I210 (chapter 8): names of registers as there.
+// ---- 82574 (datasheet chapter 10), 82576 and I210 (chapter 8). Register names are those of the datasheets.
 
 namespace {
 
@@ -310,7 +310,7 @@ std::uint32_t GigabitModel::on_read(std::uint32_t offset, std::uint32_t value) {
     default:
       break;
   }
-  // ENABLE reads as 1 once the queue runs (82576 4.5.9).
+  // ENABLE reads as 1 when the queue runs (82576 4.5.9).
   for (std::uint32_t pair = 0; pair < pairs(); ++pair)
     for (const std::uint32_t ring : {rx_ring(pair), tx_ring(pair)})
       if (advanced() && offset == ring + 0x28 && (value & kEnable) != 0 && enabled_at_.contains(ring) &&
@@ -323,7 +323,7 @@ bool GigabitModel::receiving() const { return (value(kRctl) & 2) != 0; }
 bool GigabitModel::transmitting() const {
   return (value(kTctl) & 2) != 0 && (value(kCtrl) & kCtrlMasterDisable) == 0 && link_up();
 }
-/// LBM 01b, and a MAC whose speed and duplex are forced (82576 3.5.6: the PHY gives it none).
+/// LBM is 01b, and speed and duplex of the MAC are forced, because the PHY does not set them (82576 3.5.6).
 bool GigabitModel::looping() const { return (value(kRctl) & 0xC0) == 0x40 && (value(kCtrl) & 0x1841) == 0x1841; }
 
 std::uint32_t GigabitModel::buffer_bytes() const {
@@ -418,7 +418,7 @@ std::uint32_t TenGigabitModel::on_read(std::uint32_t offset, std::uint32_t value
     default:
       break;
   }
-  // ENABLE reads as 1 once the queue runs (82599 4.6.7, 4.6.8).
+  // ENABLE reads as 1 when the queue runs (82599 4.6.7, 4.6.8).
   for (std::uint32_t pair = 0; pair < pairs(); ++pair)
     for (const std::uint32_t ring : {rx_ring(pair), tx_ring(pair)})
       if (offset == ring + 0x28 && (value & kEnable) != 0 && !queue_on(ring)) return value & ~kEnable;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: NICs with the registers of their datasheets (82574, 82576 / I210, 82599), and just enough behind them to
-// move a frame in loopback. Written from the datasheets' words, not from the drivers here. Accesses that a datasheet
-// forbids count as faults: a register or bit that does not exist, a ring that changes while it runs, an access during a
-// reset, a tail written to a queue that is off, MDIC without the semaphore.
+// For tests: NICs with the registers of their datasheets (82574, 82576 / I210, 82599), and enough behind them to move a
+// frame in loopback. Written from the datasheets, not from Wherry's drivers. Forbidden accesses count as faults: to a
+// missing register or bit, to the ring of a running queue, or during a reset. So do a tail write to a queue that is
+// off, and MDIC without the semaphore.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace wherry::bypass::testing_support {
 
-/// The bus, as the NIC sees it. False: nobody answers.
+/// The bus as the NIC sees it. False: no device answers.
 struct Bus {
   std::function<bool(std::uint64_t, std::span<std::byte>)> read = [](std::uint64_t, std::span<std::byte>) {
     return false;
@@ -45,9 +45,9 @@ class RegisterModel : public Registers {
   bool cable = true;
   bool phy_off = false;         ///< as the kernel's driver leaves it
   bool loses_loopback = false;  ///< a fault of the NIC: what is sent does not come back
-  /// Of each frame that is sent outside loopback, without FCS.
+  /// Called for each frame that is sent outside loopback, without FCS.
   std::function<void(const std::vector<std::byte>&)> on_wire = [](const std::vector<std::byte>&) {};
-  /// A frame from the wire, without FCS; lost if there is no descriptor. It has at most one buffer.
+  /// Delivers a frame from the wire, without FCS, that fits one buffer. Without a descriptor it is lost.
   void arrive(const std::vector<std::byte>& frame) { receive(frame); }
 
   // What a test asks.
@@ -59,7 +59,7 @@ class RegisterModel : public Registers {
   [[nodiscard]] bool moves() const { return receiving() || transmitting(); }
   [[nodiscard]] bool rx_runs() const { return receiving() && queue_on(nic_.rx_ring_offset); }
   [[nodiscard]] bool tx_runs() const { return transmitting() && queue_on(nic_.tx_ring_offset); }
-  /// All pairs below `count`, and no other.
+  /// True if exactly the pairs below `count` run.
   [[nodiscard]] bool only_pairs_run(std::uint32_t count) const;
 
  protected:
@@ -67,7 +67,7 @@ class RegisterModel : public Registers {
     std::uint32_t reset = 0, writable = 0;
     bool clears_on_read = false;
   };
-  /// `count` registers, `stride` bytes apart.
+  /// Defines `count` registers, `stride` bytes apart.
   void define(std::uint32_t offset, std::uint32_t reset, std::uint32_t writable, std::uint32_t count = 1,
               std::uint32_t stride = 4);
   void define_counter(std::uint32_t offset);
@@ -76,7 +76,7 @@ class RegisterModel : public Registers {
   [[nodiscard]] std::uint32_t& at(std::uint32_t offset) { return values_[offset]; }
 
   virtual void on_write(std::uint32_t offset, std::uint32_t before, std::uint32_t value) = 0;
-  /// For registers whose value depends on time or state.
+  /// Returns the value of registers that depend on time or state.
   virtual std::uint32_t on_read(std::uint32_t offset, std::uint32_t value) = 0;
   [[nodiscard]] virtual bool receiving() const = 0;
   [[nodiscard]] virtual bool transmitting() const = 0;
@@ -86,11 +86,11 @@ class RegisterModel : public Registers {
   [[nodiscard]] std::uint32_t pairs() const;
   [[nodiscard]] std::uint32_t rx_ring(std::uint32_t pair) const { return nic_.rx_ring_offset + 0x40 * pair; }
   [[nodiscard]] std::uint32_t tx_ring(std::uint32_t pair) const { return nic_.tx_ring_offset + 0x40 * pair; }
-  /// RETA, RSSRK, MRQC: DPDK e1000/igb_rxtx.c igb_hw_rss_hash_set, ixgbe/ixgbe_rxtx.c ixgbe_hw_rss_hash_set.
+  /// Registers RETA, RSSRK, MRQC. DPDK e1000/igb_rxtx.c igb_hw_rss_hash_set, ixgbe/ixgbe_rxtx.c ixgbe_hw_rss_hash_set.
   void define_rings();
   void define_spreading();
   void check_spreading(std::uint32_t offset, std::uint32_t value);
-  /// The rules of a ring, which are the same in all three.
+  /// Checks the rules of a ring. They are the same in all three datasheets.
   void check_ring(std::uint32_t ring, bool unit_on, std::uint32_t offset, std::uint32_t value);
   void run();
   void start_reset(std::uint64_t microseconds, bool silent);
@@ -107,7 +107,7 @@ class RegisterModel : public Registers {
   std::map<std::uint32_t, std::uint32_t> values_;
 };
 
-/// 82574, or 82576 and I210, by the personality.
+/// A model of the 82574, or of 82576 and I210; the personality decides.
 class GigabitModel final : public RegisterModel {
  public:
   explicit GigabitModel(const Personality& personality);

@@ -3,8 +3,8 @@
 // class for each family. Numbers that differ within a family, and values that the card must also know, come from
 // spec/nic_personalities.toml.
 //
-// Order of calls: reset, start, (stop, start)*, stop. One thread. Every call may block for some 100 ms.
-// Errors: kUnavailable: the NIC does not answer, or not in time; kInvalidArgument: the setup does not fit the family.
+// Order of calls: reset, start, (stop, start)*, stop. One thread. Every call may block for about 100 ms. Errors:
+// kUnavailable: the NIC does not answer in time, or at all. kInvalidArgument: the setup does not suit the family.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ namespace wherry::bypass {
 using MacAddress = std::array<std::uint8_t, 6>;
 std::string text_of(const MacAddress& mac);
 
-/// Addresses on the bus, aligned to Personality::ring_align.
+/// Bus addresses, aligned to Personality::ring_align.
 struct Rings {
   std::uint64_t rx = 0, tx = 0;
   std::uint32_t rx_entries = 0, tx_entries = 0;
@@ -41,7 +41,7 @@ struct NicSetup {
   bool loopback = false;             ///< frames come back at the MAC, and none leaves
 };
 
-/// Of queue pair 0.
+/// The progress of queue pair 0.
 struct Progress {
   std::uint32_t rx_head = 0, tx_head = 0;  ///< the descriptor that the NIC takes next
   std::uint32_t received = 0, sent = 0;    ///< good frames since the last call (the counters clear on read)
@@ -66,29 +66,29 @@ class Nic {
   Nic& operator=(const Nic&) = delete;
   virtual ~Nic() = default;
 
-  /// From any state: from here on no DMA and no interrupt. Rings and filters are forgotten.
+  /// Stops all DMA and interrupts, from any state. The NIC forgets rings and filters.
   virtual Status reset() = 0;
   /// Starts the queue pairs. Their tails are 0, so the NIC has no descriptor until a tail is written.
   virtual Status start(const NicSetup& setup) = 0;
-  /// As reset. Also withdraws messages to firmware about a driver.
+  /// As reset(). Also withdraws messages to firmware about a driver.
   virtual Status stop() = 0;
   virtual void write_rx_tail(std::uint32_t value) = 0;
   virtual void write_tx_tail(std::uint32_t value) = 0;
   [[nodiscard]] virtual Progress progress() = 0;
   [[nodiscard]] virtual Link link() = 0;
-  /// From reset on.
+  /// Valid after reset().
   [[nodiscard]] virtual MacAddress mac() const = 0;
   [[nodiscard]] virtual const Personality& personality() const noexcept = 0;
-  /// Whether NicSetup::loopback is possible.
+  /// Whether NicSetup::loopback is supported.
   [[nodiscard]] virtual bool has_loopback() const noexcept = 0;
 };
 
-/// "82599 SFP+"; empty: not known.
+/// A name such as "82599 SFP+"; empty if the device is not known.
 [[nodiscard]] std::string_view model_name(std::uint16_t vendor, std::uint16_t device) noexcept;
-/// Whether make_nic() drives the family. X710 and E810 themselves are set up by their kernel driver, and driven as
-/// their VFs.
+/// Whether make_nic() drives the family. For X710 and E810, the kernel's driver keeps the physical function, and Wherry
+/// drives their VFs.
 [[nodiscard]] bool can_drive(const Personality& personality) noexcept;
-/// `registers` and `memory` must outlive it. kUnsupported: can_drive() is false, and the message gives the remedy.
+/// `registers` and `memory` must outlive the NIC. kUnsupported: can_drive() is false; the message gives the remedy.
 Result<std::unique_ptr<Nic>> make_nic(const Personality& personality, Registers& registers, DmaMemory memory);
 
 }  // namespace wherry::bypass

@@ -130,7 +130,7 @@ TEST_P(NicTest, StartSeveralPairs_ExpectEachRingAndFlowsSpreadEvenly) {
   }
   expect_no_faults();
   if (several.pairs == 1) return;
-  // RETA: of 128 entries each pair has its share.
+  // RETA: each pair has its share of the 128 entries.
   std::map<std::uint32_t, std::uint32_t> shares;
   for (std::uint32_t entry = 0; entry < 128; ++entry)
     ++shares[model->value(0x5C00 + entry / 4 * 4) >> (entry % 4 * 8) & 0xFF];
@@ -139,7 +139,7 @@ TEST_P(NicTest, StartSeveralPairs_ExpectEachRingAndFlowsSpreadEvenly) {
     EXPECT_LT(pair, several.pairs);
     EXPECT_EQ(share, 128 / several.pairs) << pair;
   }
-  // MRQC: the mode, and the hash of IPv4 and IPv6, with TCP and UDP.
+  // MRQC: the mode, and hashes over IPv4 and IPv6, with TCP and UDP.
   const bool ten = personality.mbits_max > 2500;
   EXPECT_EQ(model->value(0x5818), (ten ? 1U : 2U) | 0x00F3'0000);
 }

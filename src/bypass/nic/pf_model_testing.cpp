@@ -23,8 +23,8 @@ constexpr std::uint32_t kRequestQueuesBit = 1U << 6, kRssBit = 1U << 19;
 constexpr std::uint32_t kMostQueues = 16;  // virtchnl.h: a VF has at most sixteen
 constexpr std::uint64_t kResetTime = 10'000;
 
-/// virtchnl_vc_validate_vf_msg: the length that a message must have, with the lists' number that it tells itself.
-/// LEGACY_SIZEOF counts one element, and __vss_full adds it to those that are there; __vss_byone half as much.
+/// virtchnl_vc_validate_vf_msg: the length that a message must have, given the element count in the message.
+/// LEGACY_SIZEOF includes one element. __vss_full adds all elements to it, __vss_byone all except one.
 std::size_t length_of(std::uint32_t operation, std::span<const std::byte> message) {
   switch (operation) {
     case kVersion:
@@ -183,7 +183,7 @@ void PfModel::answer(std::uint32_t operation, const std::vector<std::byte>& mess
   }
   if (operation == kResources) reply = resources(field<std::uint32_t>(message, 0));
   if (operation == kRequest) {
-    // i40e_vc_request_queues_msg: the number that is possible, or a reset and no answer.
+    // i40e_vc_request_queues_msg answers with the possible number, or resets the function without an answer.
     const std::uint32_t wanted = field<std::uint16_t>(message, 0);
     if (wanted <= std::min(available, kMostQueues)) {
       granted = wanted;
@@ -228,7 +228,7 @@ std::int32_t PfModel::refused(std::uint32_t operation, std::span<const std::byte
     has_resources_ = true;
     capabilities_ = field<std::uint32_t>(message, 0) & ~lacks;
     queues.assign(granted, {});
-    // Linux ice_lib.c ice_vsi_cfg_rss_lut_key: all queues of the VSI.
+    // Linux ice_lib.c ice_vsi_cfg_rss_lut_key uses all queues of the VSI.
     lut.resize(lut_entries);
     for (std::size_t i = 0; i < lut.size(); ++i) lut[i] = static_cast<std::uint8_t>(i % granted);
     return 0;
@@ -267,7 +267,7 @@ std::int32_t PfModel::configure_queues(std::span<const std::byte> message) {
     const auto queue = field<std::uint16_t>(message, tx + 2);
     const auto tx_entries = field<std::uint16_t>(message, tx + 4);
     const auto rx_entries = field<std::uint32_t>(message, rx + 4), buffer = field<std::uint32_t>(message, rx + 12);
-    // ice_vc_cfg_qs_msg: ids alike, no head write-back, lengths of 64 to 8160, multiples of 32.
+    // ice_vc_cfg_qs_msg requires equal ids, no head write-back, and lengths of 64 to 8160 that are multiples of 32.
     if (field<std::uint16_t>(message, tx) != kVsi || field<std::uint16_t>(message, rx) != kVsi ||
         field<std::uint16_t>(message, rx + 2) != queue || queue >= next.size())
       return no(kParameter, fmt::format("queue {} of pair {}", queue, i));
@@ -305,7 +305,7 @@ std::int32_t PfModel::map_vectors(std::span<const std::byte> message) {
 
 std::int32_t PfModel::select_queues(std::uint32_t operation, std::span<const std::byte> message) {
   const auto rx = field<std::uint32_t>(message, 4), tx = field<std::uint32_t>(message, 8);
-  // i40e_vc_validate_vqs_bitmaps, ice_vc_validate_vqs_bitmaps.
+  // As i40e_vc_validate_vqs_bitmaps and ice_vc_validate_vqs_bitmaps.
   if ((rx == 0 && tx == 0) || (rx | tx) >> kMostQueues != 0 || std::uint64_t{rx | tx} >> queues.size() != 0)
     return no(kParameter, fmt::format("queues {:#x} and {:#x}, of {}", rx, tx, queues.size()));
   for (std::size_t i = 0; i < queues.size(); ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // For tests: a virtual function's registers, and the driver of its physical function behind them. It reads messages
-// field by field at the offsets of virtchnl.h and refuses what Linux's drivers refuse, by their rules and not by our
-// client: include/linux/avf/virtchnl.h (virtchnl_vc_validate_vf_msg, and the comment above each operation),
+// field by field at the offsets of virtchnl.h, and refuses what Linux's drivers refuse. Its rules come from Linux, not
+// from our client: include/linux/avf/virtchnl.h (virtchnl_vc_validate_vf_msg, and the comment above each operation),
 // i40e_virtchnl_pf.c, ice/virt/virtchnl.c. Registers: DPDK iavf/base/iavf_register.h, iavf_adminq_cmd.h.
 #pragma once
 
@@ -39,7 +39,7 @@ class PfModel final : public Registers {
     bool configured = false, has_vector = false, rx_on = false, tx_on = false;
   };
 
-  /// What the function's DMA reaches: the memory for messages.
+  /// The memory for messages, which the function's DMA reaches.
   std::span<std::byte> memory;
   std::uint64_t address = 0;
 
@@ -67,9 +67,9 @@ class PfModel final : public Registers {
   int resets = 0;
   std::vector<Queue> queues;
   std::vector<std::uint8_t> key, lut;
-  /// Any queue of it may reach memory.
+  /// True if any queue of the function may access memory.
   [[nodiscard]] bool moves() const;
-  /// By the table; -1: to a queue that is off.
+  /// The queue that the table gives for a hash; -1 if that queue is off.
   [[nodiscard]] int queue_of(std::uint32_t hash) const;
 
   std::uint32_t read(std::uint32_t offset) override;
@@ -77,7 +77,7 @@ class PfModel final : public Registers {
   void pause(std::chrono::microseconds time) override { now_ += static_cast<std::uint64_t>(time.count()); }
 
   void send(std::uint32_t operation, std::int32_t status, const std::vector<std::byte>& bytes);
-  /// As when its driver or the administrator resets the function.
+  /// Models a reset of the function by its driver or by the administrator.
   void reset_function();
 
  private:
@@ -87,7 +87,7 @@ class PfModel final : public Registers {
   void take();
   void answer(std::uint32_t operation, const std::vector<std::byte>& message);
   [[nodiscard]] std::vector<std::byte> resources(std::uint32_t wanted) const;
-  /// 0, or the status with which it is refused.
+  /// Returns 0, or the status with which the PF refuses the message.
   std::int32_t refused(std::uint32_t operation, std::span<const std::byte> message);
   std::int32_t configure_queues(std::span<const std::byte> message);
   std::int32_t map_vectors(std::span<const std::byte> message);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC's registers: behind VFIO, in QEMU, or in a test's model.
+// A NIC's registers: through VFIO, in QEMU, or in a test model.
 #pragma once
 
 #include <chrono>
@@ -13,10 +13,10 @@ class Registers {
   Registers(const Registers&) = delete;
   Registers& operator=(const Registers&) = delete;
   virtual ~Registers() = default;
-  /// BAR 0, offsets in bytes, aligned. A NIC that is not there reads as all ones.
+  /// Reads BAR 0 at an aligned byte offset. Returns all ones if there is no NIC.
   [[nodiscard]] virtual std::uint32_t read(std::uint32_t offset) = 0;
   virtual void write(std::uint32_t offset, std::uint32_t value) = 0;
-  /// Lets at least this time pass.
+  /// Waits at least this time.
   virtual void pause(std::chrono::microseconds time) = 0;
 };
 

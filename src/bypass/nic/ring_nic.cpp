@@ -12,22 +12,22 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The same in all families: DPDK e1000/base/e1000_regs.h and ixgbe/base/ixgbe_type.h (STATUS, RAL, RAH, MTA, GPRC,
-// GPTC).
+// Registers that are the same in all families: DPDK e1000/base/e1000_regs.h and ixgbe/base/ixgbe_type.h (STATUS, RAL,
+// RAH, MTA, GPRC, GPTC).
 constexpr std::uint32_t kStatus = 0x0008, kReceiveAddress = 0x5400, kMulticastTable = 0x5200, kGoodReceived = 0x4074,
                         kGoodSent = 0x4080;
 constexpr std::uint32_t kReceiveAddresses = 16, kMulticastWords = 128;
 constexpr std::uint32_t kAddressValid = 1U << 31;  // RAH.AV
-// The same for families that can spread over more than two queues: RXCSUM, MRQC, RETA, RSSRK (E1000_RETA, IXGBE_RETA,
+// Registers of families that can spread over more than two queues: RXCSUM, MRQC, RETA, RSSRK (E1000_RETA, IXGBE_RETA,
 // ...).
 constexpr std::uint32_t kReceiveChecksum = 0x5000, kManyReceive = 0x5818, kIndirection = 0x5C00, kHashKey = 0x5C80;
 constexpr std::uint32_t kHashInDescriptor = 1U << 13;  // RXCSUM.PCSD: the packet checksum excludes RSS (ixgbe_rxtx.c)
 constexpr std::uint32_t kIndirections = 128, kKeyWords = 10;
-/// MRQC: IPv4 and IPv6, each by itself, with TCP and with UDP. Fragments of a datagram have no ports, so they may go to
-/// another pair than the others.
+/// MRQC: hashes over IPv4 and IPv6, alone, with TCP and with UDP. Fragments of a datagram have no ports, so they may go
+/// to another pair than whole datagrams.
 constexpr std::uint32_t kHashedFields = 1U << 16 | 1U << 17 | 1U << 20 | 1U << 21 | 1U << 22 | 1U << 23;
-/// A key that repeats after 16 bits gives both directions of a flow one hash: S. Woo, K. Park, Scalable TCP Session
-/// Monitoring with Symmetric Receive-side Scaling, KAIST 2012, section 3.
+/// A key that repeats every 16 bits gives both directions of a flow the same hash: S. Woo, K. Park, Scalable TCP
+/// Session Monitoring with Symmetric Receive-side Scaling, KAIST 2012, section 3.
 constexpr std::uint32_t kSymmetricKey = 0x5A6D'5A6D;
 constexpr auto kQueueLimit = 10ms;  // DPDK ixgbe/ixgbe_rxtx.c IXGBE_REGISTER_POLL_WAIT_10_MS
 

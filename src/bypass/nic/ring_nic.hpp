@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common part of families whose rings are registers. Base, length, head, tail and control of a ring have the same
-// distances in all of them (spec/nic_personalities.toml, rx_ring_offset).
+// The common part of families whose rings are registers. In all of them, the registers of a ring (base, length, head,
+// tail, control) have the same distances (spec/nic_personalities.toml, rx_ring_offset).
 #pragma once
 
 #include "bypass/nic/nic.hpp"
@@ -29,20 +29,20 @@ class RingNic : public Nic {
     return personality_.tx_ring_offset + personality_.tx_ring_stride * pair;
   }
   [[nodiscard]] virtual std::uint32_t most_pairs() const noexcept;
-  /// Receive side scaling over `pairs`, or its end; `enable` is how MRQC says it.
+  /// Sets up receive side scaling over `pairs`, or ends it. `enable` is the value that switches it on in MRQC.
   void spread(std::uint32_t pairs, std::uint32_t enable);
-  /// kInvalidArgument: bases, lengths or sizes that the family does not take. Each is named.
+  /// kInvalidArgument: bases, lengths or sizes that the family does not accept. The message names each.
   [[nodiscard]] Status check(const NicSetup& setup) const;
-  /// Base, length, head and tail. The queue must be off.
+  /// Writes base, length, head and tail. The queue must be off.
   void write_ring(std::uint32_t offset, std::uint64_t base, std::uint32_t bytes);
   /// Switches the ring off, and waits until it reads as off.
   [[nodiscard]] Status disable_ring(std::uint32_t offset, std::string_view what);
   /// Switches the ring on with `control`, and waits until it reads as on.
   [[nodiscard]] Status enable_ring(std::uint32_t offset, std::uint32_t control, std::string_view what);
-  /// Receive address 0, as the NIC has loaded it. Empties all other filters.
+  /// Reads receive address 0, which the NIC has loaded. Empties all other filters.
   [[nodiscard]] Status read_mac();
   void clear_filters();
-  /// kUnavailable: all ones, so the NIC was removed, or its link is down.
+  /// kUnavailable: the NIC reads as all ones, so it was removed, or its PCIe link is down.
   [[nodiscard]] Status alive();
   [[nodiscard]] Status silent(std::string_view what) const;
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int32_t kLanVsi = 6;  // VIRTCHNL_VSI_SRIOV
 constexpr std::size_t kMostVsis = 16;
-// sizeof of what a list's message ends with (virtchnl.hpp, Lengths).
+// Size of the element that ends a message with a list (virtchnl.hpp, Lengths).
 constexpr std::size_t kPairBytes = 64, kVectorMapBytes = 12;  // virtchnl_queue_pair_info, virtchnl_vector_map
 
 void pad(Writer& out, std::size_t bytes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of arbitrary bytes from the driver of a physical function: nothing is read beyond their end.
+// Parses arbitrary bytes as answers of a physical function's driver. The parser must not read beyond their end.
 #include <cstdlib>
 
 #include "bypass/nic/virtchnl.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command's output for programs (--json): one object for every outcome, with the same first fields.
+// A command's output for programs (--json): one object for every outcome; the first fields are always the same.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -19,9 +19,9 @@ struct Outcome {
   std::string error;         ///< the sentence; empty if and only if the status is 0
 };
 
-/// The exit status in words: "none", "failed", "wrong_command_line", or the name of a Cause.
+/// The name of an exit status: "none", "failed", "wrong_command_line", or the name of a Cause.
 [[nodiscard]] std::string_view cause_of(int status) noexcept;
-/// `command`, `exit_status`, `cause`, `error` (null: none): docs/guide/bypass-host.md, "For programs".
+/// Fields `command`, `exit_status`, `cause`, `error` (null: none): docs/guide/bypass-host.md, "For programs".
 [[nodiscard]] nlohmann::ordered_json answer_of(const Outcome& outcome);
 
 }  // namespace wherry::bypass

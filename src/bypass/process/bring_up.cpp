@@ -24,7 +24,7 @@ constexpr const char* kNoOtherWay =
     "card with the DMA engine beside the core, and a host that works for each frame: they are simulated only "
     "(docs/design/bypass-host-rings.md).";
 
-/// These causes are fatal. The others mean a detour.
+/// Returns whether a cause is fatal. The others only mean that traffic takes a detour.
 bool is_fatal(Cause cause) { return cause != Cause::kNoCommonPort && cause != Cause::kAcsRedirect; }
 
 }  // namespace
@@ -103,7 +103,7 @@ Status BringUp::take() {
              .nic = options_.nic,
              .card = options_.card,
              .lent = {binding_.describe(options_.nic), binding_.describe(options_.card)}};
-  // First the record, then the deed.
+  // Write the record before the function is taken.
   if (Status written = parts_.records.write(record_); !written) {
     record_.lent.clear();
     return written;
@@ -124,7 +124,7 @@ Status BringUp::open_vfio() {
       report_.finding = {Cause::kReservedAddress, mapped.message(), ""};
     return mapped;
   };
-  // At its bus address: a switch routes it directly, and if ACS redirects it, the IOMMU translates it to itself.
+  // The window's bus address is used: a switch routes it directly; after an ACS redirect the IOMMU keeps it unchanged.
   WHERRY_TRY(map(kCardIndex, kWindowBar, card->bars[kWindowBar].on_bus));
   return map(kNicIndex, 0, nic->bars[0].on_bus);
 }
@@ -199,7 +199,7 @@ Status BringUp::hand_over() {
                           .frame_bytes = options_.frame_bytes,
                           .promiscuous = options_.promiscuous}));
   started_ = true;
-  // The card last: a tail that is written to a queue that is off would be lost.
+  // Start the card last: a tail that is written to a queue that is off would be lost.
   WHERRY_TRY(card_->start());
   for (std::uint32_t pair = 0; pair < options_.pairs; ++pair) {
     const std::uint32_t tail = nic_->personality().rx_tail_offset + nic_->personality().rx_tail_stride * pair;
@@ -227,8 +227,8 @@ Status BringUp::end() {
     keep(functions_->stop());
     functions_.reset();
   }
-  // The card stops sending requests before the NIC stops answering. Then neither can reach the other, and both are
-  // given back.
+  // The card stops sending requests before the NIC stops answering. After that, neither can reach the other, and both
+  // are given back.
   if (started_) {
     started_ = false;
     keep(card_->stop());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `wherry bypass up`: from two functions with their kernel drivers to a card that drives the NIC, and back.
+// `wherry bypass up`: takes two functions from their kernel drivers, lets the card drive the NIC, and gives both back.
 //
-// Each step is undone in reverse when a later one fails, when the process is told to stop, and at the end. RecordStore
-// has the remains of a killed process. The kernel itself ends DMA and mappings then.
+// Each step is undone, in reverse order, if a later one fails, if the process is told to stop, and at the end. If the
+// process is killed, the kernel itself ends DMA and mappings, and RecordStore knows what is left to undo.
 #pragma once
 
 #include <atomic>
@@ -34,15 +34,15 @@ struct UpOptions {
   std::optional<FunctionSetup> function{};  ///< that is switched on; none: the functions' registers stay as they are
 };
 
-/// Tests put models in their places.
+/// The parts that tests replace by models.
 struct UpParts {
   pci::Kernel& kernel;
   RecordStore records;
-  /// NIC and card behind the container. The Vfio lives longer than both.
+  /// Access to NIC and card through the container. The Vfio outlives both.
   std::function<std::unique_ptr<Registers>(const pci::VfioDevice&)> registers;
   std::function<std::unique_ptr<CardAccess>(const pci::VfioDevice&)> card;
 };
-/// The real ones.
+/// The parts that use the real kernel.
 UpParts linux_parts(std::string directory);
 
 struct UpReport {
@@ -55,19 +55,19 @@ struct UpReport {
 
 class BringUp {
  public:
-  /// Ends early, with everything undone, once `stop` is true: kCancelled. The report is filled as far as the process
-  /// came.
+  /// If `stop` becomes true, ends early and undoes everything: kCancelled. The report contains what was known by
+  /// then.
   static Result<std::unique_ptr<BringUp>> begin(UpParts parts, const pci::PciTree& tree, const UpOptions& options,
                                                 const std::atomic<bool>& stop, UpReport& report);
-  /// As begin(), but ends after the pre-flight test: `wherry bypass probe --move`.
+  /// As begin(), but ends after the pre-flight test. Used by `wherry bypass probe --move`.
   static Status probe(UpParts parts, const pci::PciTree& tree, const UpOptions& options, const std::atomic<bool>& stop,
                       UpReport& report);
   BringUp(const BringUp&) = delete;
   BringUp& operator=(const BringUp&) = delete;
   ~BringUp();
 
-  /// Stops the card and the NIC, and gives both back. The status names functions that cannot be given back; they stay
-  /// in the record.
+  /// Stops the card and the NIC, and gives both back. The status names functions that could not be given back; they
+  /// stay in the record.
   Status end();
   [[nodiscard]] Card& card() noexcept { return *card_; }
   [[nodiscard]] Nic& nic() noexcept { return *nic_; }

@@ -27,7 +27,7 @@ using testing_support::TenGigabitModel;
 constexpr auto kNicName = "0000:03:00.0", kCardName = "0000:04:00.0";
 namespace reg = registers;
 
-/// Registers behind the kernel's device, with the model's time.
+/// Registers of the kernel's fake device, with the model's time.
 class TimedRegisters final : public Registers {
  public:
   TimedRegisters(const pci::VfioDevice& device, Registers& model) : device_(device), model_(model) {}
@@ -40,7 +40,7 @@ class TimedRegisters final : public Registers {
   Registers& model_;
 };
 
-/// A NIC, whose registers `model` has, and the card.
+/// Adds a NIC with the registers of `model`, and the card.
 template <typename Model>
 void add_devices(FakeKernel& kernel, const char* driver, Model& model) {
   DeviceModel nic{.name = kNicName, .group = 10, .kernel_driver = driver};
@@ -57,7 +57,7 @@ void add_devices(FakeKernel& kernel, const char* driver, Model& model) {
   kernel.add(card);
 }
 
-/// A machine with an 82599 and a card, a kernel with VFIO, and the accesses of both on the bus.
+/// A machine with an 82599 and a card, a kernel with VFIO, and access of both devices to the bus.
 struct Bench {
   Machine machine;
   std::unique_ptr<FakeKernel> kernel;
@@ -75,7 +75,7 @@ struct Bench {
     run = *TemporaryDirectory::create("bypass");
     kernel = std::make_unique<FakeKernel>(machine.sysfs);
     add_devices(*kernel, "ixgbe", nic);
-    // A DMA reaches mapped memory if the device may master the bus.
+    // DMA reaches mapped memory only if the device may be bus master.
     nic.bus.read = [this](std::uint64_t from, std::span<std::byte> into) {
       return reaches_window(from, into.size()) && card.read_window(from - kCardWindow, into);
     };
@@ -112,7 +112,7 @@ struct Bench {
     tree_ = std::make_unique<pci::PciTree>(*std::move(tree));
     return BringUp::begin(parts(), *tree_, options, stop, report);
   }
-  /// As it was before.
+  /// Checks that all is as before the test.
   void expect_given_back() {
     EXPECT_EQ(kernel->link_name(machine.sysfs.text() + "/bus/pci/devices/" + kNicName + "/driver"), "ixgbe");
     EXPECT_EQ(kernel->link_name(machine.sysfs.text() + "/bus/pci/devices/" + kCardName + "/driver"), "");
@@ -138,7 +138,7 @@ TEST(BringUp, BeginAndEnd_ExpectCardDrivingTheNicAndThenTheKernel) {
     EXPECT_TRUE(bench.nic.rx_runs());
     EXPECT_TRUE(bench.report.moved);
     EXPECT_EQ(bench.report.preflight.there, 4U);
-    // The rings are the card's window, the tails are the NIC's registers.
+    // The rings are in the card's window; the tails are the NIC's registers.
     EXPECT_EQ(bench.nic.value(0x1000), static_cast<std::uint32_t>(kCardWindow));
     EXPECT_EQ(bench.nic.value(0x1004), static_cast<std::uint32_t>(kCardWindow >> 32));
     EXPECT_EQ(bench.nic.value(0x6000), static_cast<std::uint32_t>(kCardWindow + 0x1'0000));
@@ -397,7 +397,7 @@ TEST(BringUp, FailAtAnyCall_ExpectEverythingGivenBack) {
 }
 
 TEST(BringUp, StopAtAnyMoment_ExpectEverythingGivenBack) {
-  // SIGINT and SIGTERM set it; the process looks between steps.
+  // SIGINT and SIGTERM set `stop`; the process checks it between steps.
   Bench bench;
   for (int moment = 0; moment < 12; ++moment) {
     int pauses = 0;
@@ -500,7 +500,7 @@ TEST(BringUp, ProbeWithMove_ExpectVerdictAndNothingKept) {
 TEST(BringUp, BeginAfterAKilledProcess_ExpectItsLoansMended) {
   Bench bench;
   const RecordStore store(bench.run.path().string());
-  // A process that is over: its number and start do not fit together any more.
+  // A process that has ended: its number and start time no longer match.
   const pid_t child = fork();
   if (child == 0) _exit(0);
   waitpid(child, nullptr, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a card with the registers of spec/bypass_registers.toml. Slots are memory while the pair is stopped. When
-// a queue pair starts, the receive tail is written, because a NIC sees that at once.
+// For tests: a card with the registers of spec/bypass_registers.toml. Slots are plain memory while the pair is stopped.
+// When a queue pair starts, the model writes the receive tail, which a NIC would see at once.
 #pragma once
 
 #include <algorithm>
@@ -30,10 +30,10 @@ class CardModel {
   bool has_generator = true;
   std::uint32_t functions_version = 1 << 16;
   std::optional<std::uint32_t> stuck;  ///< a register that reads as 0 whatever is written
-  /// Reads of filter_state until the filter's table is built. The built table is `filter`.
+  /// How often filter_state is read before the filter's table is built. `filter` is the built table.
   unsigned builds = 0;
   std::vector<std::uint32_t> filter;  ///< filter_match and filter_mask, as they were when control said so
-  /// Its writes to the bus.
+  /// Called for each write of the card to the bus.
   std::function<void(std::uint64_t, std::uint32_t)> post = [](std::uint64_t, std::uint32_t) {};
   std::vector<std::byte> slots = std::vector<std::byte>(256 * kSlotBytes);
 
@@ -87,7 +87,7 @@ class CardModel {
   }
 
  private:
-  // docs/reference/bypass-functions-registers.md, by offset: the map that the code under test does not use.
+  // From docs/reference/bypass-functions-registers.md, by offset: a register map that the code under test does not use.
   static constexpr std::uint32_t kFunctions = 0x8000;
   std::uint32_t read_function(std::uint32_t offset) {
     if (!has_functions) return 0;

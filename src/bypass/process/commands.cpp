@@ -32,7 +32,7 @@ void say(const std::string& text) { error_line(text); }
 
 int status_of(const Status& status) { return status.code() == StatusCode::kInvalidArgument ? kWrongCall : kFailed; }
 
-/// Prints the reason for people and, if requested, for programs. The command's findings are not known.
+/// Prints the reason as text and, if requested, as JSON. The command has no findings in this case.
 int fail(const CommandOptions& options, std::string_view command, int status, const std::string& sentence) {
   if (options.json) print_answer(answer_of({.command = command, .status = status, .error = sentence}));
   say(fmt::format("wherry-bypass: {}", sentence));
@@ -50,7 +50,7 @@ struct Chosen {
   pci::BusAddress nic{}, card{};
 };
 
-/// A named NIC that is not one of ours. kNotFound.
+/// kNotFound if the named NIC is not one that Wherry drives.
 Status known_nic(const pci::PciTree& tree, const Result<pci::BusAddress>& nic) {
   if (!nic) return nic.status();
   const pci::PciFunction* function = tree.find(*nic);
@@ -58,7 +58,7 @@ Status known_nic(const pci::PciTree& tree, const Result<pci::BusAddress>& nic) {
   return {StatusCode::kNotFound, fmt::format("{} is not a NIC that bypass knows", nic->text())};
 }
 
-/// Or an exit status, after the reason was printed.
+/// Returns the pair, or an exit status after the reason was printed.
 std::variant<Chosen, int> choose_pair(const CommandOptions& options, std::string_view command) {
   auto tree = pci::PciTree::read(options.sysfs);
   if (!tree) return fail(options, command, static_cast<int>(Cause::kNoHardware), tree.status().message());
@@ -81,7 +81,7 @@ std::variant<Chosen, int> choose_pair(const CommandOptions& options, std::string
   return outcome.status;
 }
 
-/// The state of a card that drives a NIC. `error`: why the counters are missing; null: they are present.
+/// The state of a card that drives a NIC. `error`: the reason if the counters are missing, else null.
 ordered_json driven_by(BringUp& up) {
   const Link link = up.nic().link();
   ordered_json driven{{"nic", up.options().nic.text()},
@@ -123,7 +123,7 @@ void show(const ordered_json& driven) {
   }
 }
 
-/// The records that are meant: of the NIC named, or all.
+/// The records that the command is for: the named NIC's, or all.
 Result<std::vector<Record>> records_meant(const CommandOptions& options, const RecordStore& store) {
   if (Status readable = store.readable(); !readable) return readable;
   if (options.nic.empty()) return store.all();
@@ -155,7 +155,7 @@ int finish(const CommandOptions& options, std::string_view command, const pci::P
   return outcome.status;
 }
 
-/// The answer of the process that drives a record's NIC. If there is none, `error` gives the reason and the remedy.
+/// Asks the process that drives a record's NIC. If it does not answer, `error` gives the reason and the remedy.
 ordered_json ask(const Record& record, const RecordStore& store) {
   ordered_json driven{
       {"nic", record.nic.text()}, {"card", record.card.text()}, {"pid", record.pid}, {"error", nullptr}};
@@ -176,11 +176,11 @@ ordered_json ask(const Record& record, const RecordStore& store) {
   return driven;
 }
 
-/// Ends the process that drives a record's NIC, and repairs what it has left. Returns sentences about the repairs.
+/// Ends the process that drives a record's NIC, and gives back what it left taken. Returns sentences about the repairs.
 Result<std::vector<std::string>> give_back(const Record& record, const RecordStore& store,
                                            const pci::Binding& binding) {
   if (RecordStore::alive(record)) {
-    // A stopped process takes the signal once it goes on.
+    // A stopped process receives the signal only when it continues.
     ::kill(record.pid, SIGTERM);
     ::kill(record.pid, SIGCONT);
     const Deadline deadline(kEndLimit);
@@ -193,7 +193,7 @@ Result<std::vector<std::string>> give_back(const Record& record, const RecordSto
   return store.mend(*left, binding);  // it was killed, or could not give back all
 }
 
-/// "no card drives a NIC", or the NIC that was named.
+/// Returns "no card drives a NIC", or a sentence with the named NIC.
 std::string nothing_driven(const CommandOptions& options) {
   return options.nic.empty() ? "no card drives a NIC" : fmt::format("no card drives the NIC {}", options.nic);
 }
@@ -320,7 +320,7 @@ int run_down(const CommandOptions& options) {
   Outcome outcome{.command = "down", .status = 0, .error = {}};
   ordered_json all = ordered_json::array();
   if (records->empty()) {
-    // A NIC that is not driven needs nothing. One that is not there was not meant.
+    // If the NIC is not driven, there is nothing to do. If it does not exist, the name is wrong.
     const auto nic = pci::parse_bus_address(options.nic);
     const auto tree = pci::PciTree::read(options.sysfs);
     if (nic && !(tree && tree->find(*nic) != nullptr))

@@ -12,14 +12,14 @@
 
 namespace wherry::bypass {
 
-/// As they were written.
+/// The options of a function, as the user wrote them.
 struct FunctionWords {
   std::string name, ip, to;
   std::vector<std::string> rules;
   std::uint16_t udp_port = FunctionSetup{}.udp_port;
   std::uint32_t bytes = GeneratorSetup{}.bytes, interval = GeneratorSetup{}.interval, count = 0;
 };
-/// None if no function is named. kInvalidArgument: a part of it is wrong or missing.
+/// Returns no value if no function is named. kInvalidArgument: an option is wrong or missing.
 Result<std::optional<FunctionSetup>> function_of(const FunctionWords& words, bool in_place);
 
 struct CommandOptions {

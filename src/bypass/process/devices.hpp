@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NIC and card behind VFIO, as their drivers see them.
+// Access to NIC and card through VFIO, for their drivers.
 #pragma once
 
 #include <thread>
@@ -10,7 +10,7 @@
 
 namespace wherry::bypass {
 
-/// The device must outlive both.
+/// The device must outlive objects of both classes below.
 class VfioRegisters final : public Registers {
  public:
   explicit VfioRegisters(const pci::VfioDevice& device, unsigned bar = 0) : device_(device), bar_(bar) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wherry-bypass: the host's part of bypass.
+// wherry-bypass: the host side of bypass.
 #include <CLI/CLI.hpp>
 
 #include "base/command_line.hpp"

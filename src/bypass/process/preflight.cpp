@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Places in the slots of queue pair 0. It uses four of them, and the pair has sixteen or more.
+// Offsets in the slots of queue pair 0. The test uses four slots; the pair has at least sixteen.
 constexpr std::uint32_t kEntries = 64;  // the shortest ring that all NICs take, of 16-byte descriptors
 constexpr std::uint32_t kRxRing = kSlots, kTxRing = kRxRing + kSlotBytes, kSlotA = kTxRing + kSlotBytes,
                         kSlotB = kSlotA + kSlotBytes;
@@ -111,14 +111,14 @@ class Preflight {
     return load(raw);
   }
 
-  /// One frame through the NIC.
+  /// Sends one frame through the NIC.
   Status pass(std::uint32_t from, std::uint32_t to, std::uint32_t bytes, std::uint32_t& arrived) {
     const Personality& nic = nic_.personality();
     const Frame frame = make_frame(bytes);
     Frame padded = frame;
     padded.resize(rounded(bytes));
     WHERRY_TRY(card_.write_window(from, padded));
-    // The destination is filled with the frame's complement, so old content cannot pass for the frame.
+    // Fill the destination with the frame's complement, so that old content cannot be taken for the frame.
     Frame before = padded;
     for (std::byte& byte : before) byte = ~byte;
     WHERRY_TRY(card_.write_window(to, before));

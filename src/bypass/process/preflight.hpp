@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The test that moves data: frames go from one place of the card's memory to another, through the NIC in loopback. Of
-// the card it needs only memory, its slots while their queue pair is stopped. The rings also lie there, and the host
-// reads them.
+// The test that moves data: frames go from one place in the card's memory to another, through the NIC in loopback. The
+// test needs only the card's memory: its slots while their queue pair is stopped. The rings are also in this memory,
+// and the host reads them.
 //
 // Reads and writes are reported separately. Some root complexes pass writes and drop reads without an error, and one
 // answers reads with other bytes.
@@ -30,7 +30,7 @@ struct PreflightReport {
   std::uint64_t bytes = 0;  ///< of both
 };
 
-/// The NIC was reset; afterwards it is reset. `nic` must have a loopback.
+/// The NIC must have been reset, and is reset again afterwards. `nic` must have a loopback.
 PreflightReport run_preflight(Nic& nic, CardAccess& card, const PreflightOptions& options);
 
 }  // namespace wherry::bypass

@@ -17,7 +17,7 @@ using testing_support::TenGigabitModel;
 
 constexpr std::uint64_t kWindow = 0x38'0000'0000;
 
-/// A NIC and a card with a way between them that has faults.
+/// A NIC, a card, and a path with faults between them.
 struct Bench {
   explicit Bench(const char* name = "ixgbe")
       : personality(*find_personality(name)),
@@ -87,7 +87,7 @@ TEST(Preflight, AnswerReadsOfPayloadWithOnes_ExpectReadsDead) {
 }
 
 TEST(Preflight, AnswerAllReadsWithOnes_ExpectReadsDead) {
-  // No NIC sends a descriptor of ones.
+  // A NIC never sends a descriptor of ones.
   Bench bench;
   bench.ones = bench.all_ones = true;
   const PreflightReport report = bench.run();

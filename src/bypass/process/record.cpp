@@ -79,7 +79,7 @@ Result<Record> parse_record(const std::string& text) {
     pci::Lent entry;
     WHERRY_ASSIGN(entry.at, address(one.value("function", json())));
     entry.driver = driver.get<std::string>();
-    // It becomes part of a path and of a message.
+    // The driver's name becomes part of a path and of a message.
     const auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-'; };
     if (entry.driver.size() > 64 || !std::ranges::all_of(entry.driver, plain)) return wrong;
     record.lent.push_back(std::move(entry));
@@ -101,8 +101,8 @@ Status RecordStore::write(const Record& record) const {
   const std::string name = record.nic.text() + ".json", fresh = name + ".new", text = record_text(record);
   ::unlinkat(directory.get(), fresh.c_str(), 0);
   const Fd file(::openat(directory.get(), fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  // The record must be on the disk, or at least in /run, before anything is taken, because a killed process cannot
-  // write it later.
+  // The record must be on disk, or at least in /run, before any function is taken: a killed process cannot write it
+  // later.
   if (!file || ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
       ::fsync(file.get()) != 0 || ::renameat(directory.get(), fresh.c_str(), directory.get(), name.c_str()) != 0)
     return {StatusCode::kUnavailable,

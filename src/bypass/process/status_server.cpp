@@ -18,7 +18,7 @@
 namespace wherry::bypass {
 namespace {
 
-/// A peer that does not read gets only what fits into the socket's buffer, so the server never waits for it.
+/// A client that does not read gets only what fits into the socket's buffer, so the server never waits for it.
 void answer_one(int listener, const std::function<std::string()>& answer) {
   const Fd asker(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!asker) return;
@@ -31,7 +31,7 @@ void answer_one(int listener, const std::function<std::string()>& answer) {
 Status serve_status(const std::string& socket, const std::function<std::string()>& answer,
                     const std::atomic<bool>& stop) {
   WHERRY_ASSIGN(const Fd listener, listen_unix(socket));
-  // Signals arrive only while it sleeps, so none is missed between the check and the sleep.
+  // Signals arrive only during the sleep, so a signal between the check and the sleep is not missed.
   sigset_t ours{}, before{};
   sigemptyset(&ours);
   sigaddset(&ours, SIGINT);

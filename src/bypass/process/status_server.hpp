@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The running process only holds what VFIO gave it. On request at its socket, it reports the counters of card and NIC.
+// The running process only holds VFIO's file descriptors. On request at its socket, it reports the counters.
 #pragma once
 
 #include <atomic>
@@ -11,12 +11,12 @@
 
 namespace wherry::bypass {
 
-/// Listens at a Unix socket, and writes `answer()` to each process that connects. Sleeps in between, until a signal
-/// sets `stop` (base/program.hpp). Blocks.
+/// Listens at a Unix socket, and sends `answer()` to each process that connects. Sleeps in between. Blocks until a
+/// signal sets `stop` (base/program.hpp).
 Status serve_status(const std::string& socket, const std::function<std::string()>& answer,
                     const std::atomic<bool>& stop);
-/// The answer of the process there. kUnavailable: no process listens; kDeadlineExceeded: it runs and does not answer,
-/// for example because it was stopped (SIGSTOP).
+/// Returns the process's answer. kUnavailable: no process listens; kDeadlineExceeded: it runs but does not answer, for
+/// example because it was stopped (SIGSTOP).
 Result<std::string> ask_status(const std::string& socket, std::chrono::milliseconds limit);
 
 }  // namespace wherry::bypass

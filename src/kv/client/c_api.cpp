@@ -96,7 +96,7 @@ std::span<const std::byte> view(const void* value, std::size_t bytes) {
   return {static_cast<const std::byte*>(value), bytes};
 }
 
-/// `run(client)`, a blocking call.
+/// Runs `run(client)`, a blocking call, and converts its reply.
 template <typename Run>
 int answered(wherry_kv* kv, uint32_t* version, wherry_error* error, Run&& run) noexcept {
   return guarded(error, [&]() -> wherry::Status {
@@ -108,7 +108,7 @@ int answered(wherry_kv* kv, uint32_t* version, wherry_error* error, Run&& run) n
   });
 }
 
-/// The same with a value to check first.
+/// As answered(), but checks a value first.
 template <typename Run>
 int written(wherry_kv* kv, const void* value, std::size_t bytes, uint32_t* version, wherry_error* error,
             Run&& run) noexcept {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * kv.h in C99, and fork(); called by client_test.cpp, which has a store. */
+ * kv.h in C99, and fork(). Called by client_test.cpp, which provides a store. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@
     }                                                                          \
   } while (0)
 
-/* Exit status of a child: 0, or the line that failed, modulo 256. */
+/* Exit status of a child: 0, or the number of the failed line modulo 256. */
 static int in_a_child(wherry_kv* kv) {
   wherry_error why;
   CHECK(wherry_kv_post_get(kv, 1, 1, 0, &why) == WHERRY_FAILED_PRECONDITION && strstr(why.message, "fork") != NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public client: a ClientCore on a ClientPort (a UDP socket or AF_XDP), with the clock of this machine. If a keeper
-// grants its lanes, it also has the connection to that keeper.
+// grants the lanes, the client also has the connection to that keeper.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -53,11 +53,11 @@ struct Client::Impl final : Completions, private ForkWatch {
   ~Impl() override {
     stop_watching();
     if (inherited) return;
-    // A write that is given up may arrive later: then the keeper lets the lanes rest.
+    // A write still in flight may arrive later. Then do not close the session, so that the keeper lets the lanes rest.
     if (session && core.in_flight() == 0) session->close();
   }
 
-  /// Follows which lanes the client owns, by what the keeper says.
+  /// Updates the client's lanes according to the keeper's messages.
   void look_after_lanes(Cycles now) {
     session->turn(now);
     if (!session->held(now)) {
@@ -73,15 +73,15 @@ struct Client::Impl final : Completions, private ForkWatch {
     if (!disputing) core.protest(now);
   }
 
-  /// As if no operation was in flight, because the parent's operations belong to the parent. The keeper notices when
-  /// the parent ends.
+  /// In a child of fork(), no operation is in flight, because the parent's operations belong to the parent. If the
+  /// parent ends, the keeper notices it.
   void in_child() noexcept override {
     inherited = true;
     if (session) detach_descriptor(session->fd());
   }
 
-  /// In the core, an operation's tag is its index here. The operation here lives longer than the core's, until it was
-  /// polled.
+  /// In the core, an operation's tag is its index in `posts`. The entry in `posts` outlives the core's operation: it
+  /// stays until it is polled.
   void on_complete(const Completion& completion) override {
     const auto i = static_cast<std::uint32_t>(completion.tag);
     Posted& posted = posts[i];
@@ -98,7 +98,7 @@ struct Client::Impl final : Completions, private ForkWatch {
   }
   std::byte* value_of(std::uint32_t i) noexcept { return values.get() + std::size_t{i} * kMaxValueBytes; }
 
-  /// Receives and sends as much as possible. Returns the time at which it began.
+  /// Receives and sends as much as possible. Returns the time at which it started.
   Cycles progress() {
     constexpr int kBatches = 8;          // then others get their turn
     constexpr std::size_t kNoMore = 16;  // fewer than a system call takes
@@ -114,7 +114,7 @@ struct Client::Impl final : Completions, private ForkWatch {
     return now;
   }
 
-  /// Until `over()` or the time `end`.
+  /// Makes progress until `over()` is true or the time `end`. Returns whether `over()` became true.
   template <typename Over>
   bool progress_until(Cycles end, const Over& over) {
     Spinner spinner(waiting == Waiting::kYield);
@@ -131,13 +131,13 @@ struct Client::Impl final : Completions, private ForkWatch {
     }
   }
 
-  /// A session is served while an operation is in flight, or waits to be.
+  /// The session's wake time counts only while an operation is in flight or waits for lanes.
   [[nodiscard]] Cycles next_wake() const noexcept {
     const bool waits = session && (core.in_flight() > 0 || !core.has_lanes());
     return waits ? std::min(core.next_wake(), session->next_time()) : core.next_wake();
   }
 
-  /// Sleeps until a message arrives, or for that long.
+  /// Sleeps until a message arrives, or for `time`.
   void sleep(Cycles time) const noexcept {
     std::array p{pollfd{port->fd(), POLLIN, 0}, session ? session->awaited() : pollfd{-1, POLLIN, 0}};
     wait_for(p, time);
@@ -214,8 +214,8 @@ struct Client::Impl final : Completions, private ForkWatch {
   Waiting waiting;
   bool inherited = false;  ///< this process is a fork of the one that connected
   Cycles default_deadline = 0;
-  /// Operations in flight or finished, operations whose values may still be read after a poll, and the operation of the
-  /// blocking calls.
+  /// `operations` is the limit for posted ones: in flight, finished, or polled with a value that may still be read.
+  /// `blocking` is the index of the blocking calls' operation.
   std::uint32_t operations, blocking;
   std::vector<Posted> posts;
   std::unique_ptr<std::byte[]> values;
@@ -236,7 +236,7 @@ wherry::Status no_lanes(const ClientPlan& plan, const LaneSession& session) {
   return {code, fmt::format("no lanes from the keeper at {}: {}", names, why)};
 }
 
-/// Lanes, and the nodes' addresses if the options did not say them.
+/// Gets lanes from the keeper, and the nodes' addresses if the options do not give them.
 Result<std::unique_ptr<LaneSession>> open_session(ClientPlan& plan, Cycles end) {
   std::random_device random;  // not the seed: two clients may have the same
   const std::uint64_t number = std::uint64_t{random()} << 32 | random() | 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arbitrary messages from nodes while operations are outstanding: there is no crash, no completion without a
-// submission, and no second completion. The input is a program: submit, answer a sent message (with a part of the
-// answer changed), send bytes unchanged, let time pass.
+// Sends arbitrary messages from nodes while operations are outstanding. The client must not crash, complete an
+// operation that was not submitted, or complete one twice. The input is a program: submit, answer a sent message with
+// one part changed, send raw bytes, let time pass.
 #include <algorithm>
 #include <cstdlib>
 #include <map>

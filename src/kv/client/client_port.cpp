@@ -50,13 +50,13 @@ Result<std::unique_ptr<ClientPort>> meet(Result<P> port, UdpPort reserved, std::
   WHERRY_TRY(port);
   for (const Endpoint& node : nodes)
     if (node.port != 0) WHERRY_TRY(port->keep_neighbour(node.ip));
-  // A node that is down has no MAC. It may come later.
+  // A node that is down has no known MAC address. The address may become known later.
   for (const Deadline patience(std::chrono::milliseconds(100)); !port->refresh(boot_ns()) && !patience.passed();)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return std::unique_ptr<ClientPort>(new XdpClientPort<P>(*std::move(port), std::move(reserved)));
 }
 
-/// The common address of all of them.
+/// Returns the address that all these interfaces share.
 Result<std::uint32_t> address_of(std::span<const XdpInterface> interfaces) {
   auto first = find_address(interfaces.front().name);
   for (const XdpInterface& one : interfaces.subspan(1)) {

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The transport of a client's messages: a UDP socket, or AF_XDP. Each is the same
-// few lines over a Port.
+// SPDX-License-Identifier: Apache-2.0
+// The transport of a client's messages: a UDP socket, or AF_XDP. Each is the same few lines over a Port.
 #pragma once
 
 #include <memory>
@@ -17,20 +17,20 @@ class ClientPort {
 
   virtual Output& output() noexcept = 0;
   [[nodiscard]] virtual int fd() noexcept = 0;
-  /// Hands the core the messages that have arrived. Returns their number.
+  /// Passes arrived messages to the core. Returns their number.
   virtual std::size_t receive(ClientCore& core, Cycles now) = 0;
   virtual void flush() = 0;
-  /// The work that is due from time to time.
+  /// Does periodic work.
   virtual void look_after(Cycles now) = 0;
 
  protected:
   ClientPort() = default;
 };
 
-/// On a port that the kernel chooses.
+/// Opens a UDP port; the kernel chooses its number.
 Result<std::unique_ptr<ClientPort>> open_udp_client_port();
-/// The same at an interface's address: "eth0", "eth0:3"; or at the common address of several: "eth0,eth1". Waits a
-/// moment for the MACs of `nodes`.
+/// Opens an AF_XDP port at the address of an interface ("eth0", "eth0:3") or the common address of several
+/// ("eth0,eth1"). Waits a short time for the MAC addresses of `nodes`.
 Result<std::unique_ptr<ClientPort>> open_xdp_client_port(const std::string& interfaces,
                                                          std::span<const Endpoint> nodes);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client over real sockets, in C++ and in C.
+// Tests the client over real sockets, in C++ and in C.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include "kv/client/udp_store_testing.hpp"
 #include "wherry/kv.hpp"
 
-/// In c_api_test.c: 0, or the line that failed.
+/// Defined in c_api_test.c. Returns 0, or the number of the line that failed.
 extern "C" int kv_c_api_test(const char* const* nodes, std::size_t count, const char* nobody);
 
 namespace wherry::kv {

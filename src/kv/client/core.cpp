@@ -44,7 +44,7 @@ ClientCore::ClientCore(const Options& options, Output& output, Completions& comp
     if (present(n)) present_ = static_cast<std::uint8_t>(present_ | 1U << n);
   leaders_.fill(kNobody);
   probe_wait_ = options_.first_timeout;
-  // A client that starts again at the same address must not take old answers for its own.
+  // After a restart at the same address, a client must not take answers to its predecessor's requests as its own.
   const auto generation = static_cast<std::uint32_t>(random_() >> 32);
   for (Op& op : ops_) op.generation = generation;
   probe_tag_ = static_cast<std::uint32_t>(random_() >> 32);
@@ -102,7 +102,7 @@ bool ClientCore::submit(const Request& request, Cycles now) {
   Lane& l = lanes_[lane];
   l.op = i;
   if (l.state == LaneState::ready) {
-    // No keeper grants these lanes, so another client may have begun to use this one meanwhile.
+    // No keeper grants these lanes, so in the meantime another client may have begun to use this one.
     if (!options_.granted && !options_.trust_lanes && now > l.used + options_.lane_recheck) l.fresh = 0;
     op.request = l.next++;
     send_try(i, leader_of(op.key), now);
@@ -151,7 +151,7 @@ void ClientCore::send_try(Index i, std::uint8_t node, Cycles now) {
   Op& op = ops_[i];
   op.node = node;
   op.state = State::waiting;
-  // Clients that were disturbed by the same thing must not come back all at once.
+  // Add a random time, so that clients disturbed by the same event do not all repeat at once.
   arm(i, now + op.timeout + (op.timeouts == 0 ? 0 : random_() % (op.timeout / 4 + 1)));
   Kv header{.kind = static_cast<std::uint8_t>(op.kind), .epoch = epoch_, .request = op.request, .key = op.key};
   if (op.lane == kNone) {
@@ -176,7 +176,7 @@ void ClientCore::send_try(Index i, std::uint8_t node, Cycles now) {
   send(node, header, ByteView(value_of(op.lane)).first(op.length));
 }
 
-/// At once, unless two nodes name each other: these must not keep the client busy.
+/// Sends at once. But if two nodes name each other as leader, waits, so that they do not keep the client busy.
 void ClientCore::send_soon(Index i, std::uint8_t node, Cycles now) {
   Op& op = ops_[i];
   if (op.hops >= kMaxHops) {
@@ -215,10 +215,10 @@ void ClientCore::on_timer(Index i, Cycles now) {
   op.hops = 0;
   op.timeout = std::min(op.timeout * options_.timeout_factor, options_.timeout_cap);
   if (op.timeouts < 255) ++op.timeouts;
-  // A node drops requests that are older than its record, so another client may write through this lane.
+  // A node drops requests that are older than its record. So without an answer, another client may use this lane.
   if (!read && op.sent && present(op.node)) ask_lane(op.lane, op.node);
-  // A read may be asked at another node as well. For a write, the frame may be lost or the leader dead. Another node
-  // knows a new leader.
+  // A read may also go to another node. For a write, either the frame is lost or the leader is dead; another node may
+  // know a new leader.
   const std::uint8_t leader = leader_of(op.key);
   const bool same = !read && op.timeouts % 2 == 1 && (usable(leader) || op.node != leader);
   send_try(i, same ? leader : after(op.node), now);

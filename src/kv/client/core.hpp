@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client's half of docs/design/kv-protocol.md, without sockets, threads or a clock. Its caller passes it the time and
-// received messages. It returns messages to send and completed operations.
+// The client side of docs/design/kv-protocol.md, without sockets, threads or a clock. Its caller passes it the time and
+// received messages. The core returns messages to send and completed operations.
 //
-// Where the protocol leaves a choice:
-// - One epoch is kept, not one for each slot: the newest epoch in any reply. The leader is kept for each slot, and
-//   learnt only from replies of that epoch. A client that heard nothing for 32768 epochs takes the true epoch for an
-//   old one, and must be created anew.
-// - A lane starts as soon as every node has answered for it (even with `not_serving`), or one has answered with a
-//   record and `lane_grace` has passed. A write of it goes to a node only once that node has answered for the lane,
-//   because only leaders record refusals, and a silent leader may know a newer request. If it does, a write that was
-//   not sent yet takes a newer number. A write that was sent is given up (Outcome::kUnknown), as the node might take it
-//   for another one.
-// - A lane starts `kLaneGap` and a random number beyond the newest record, so that two clients that start on one lane
-// at
-//   the same moment do not choose the same numbers.
+// This client's choices where the protocol leaves one:
+// - It keeps one epoch for all slots: the newest one in any reply. It keeps a leader for each slot, and learns leaders
+//   only from replies of that epoch. A client that heard nothing for 32768 epochs takes the true epoch for an old one;
+//   it must be created anew.
+// - A lane starts when every node has answered for it (even with `not_serving`), or when one has answered with a record
+//   and `lane_grace` is over. A write in the lane goes to a node only after this node has answered for the lane: only
+//   leaders record refusals, and a silent leader may know a newer request. If it does, a write that was not sent yet
+//   takes a newer number. A write that was sent ends with Outcome::kUnknown, because the node might take it for another
+//   one.
+// - A lane starts `kLaneGap` plus a random number after the newest record.
+//   Otherwise two clients that start on one lane at the same moment
+//   could choose the same numbers.
 // - If another client uses a lane, the lane's record is newer than this client's latest write. The client asks for the
-//   record when a write is not answered. If no keeper granted the lane, it also asks before the first write after a
-//   pause. It then gives the lane up (Outcome::kLaneTaken). It writes a mark into the lane that has no effect but is
-//   newer than the other client's numbers, so that the other client notices as well. For granted lanes it does so only
-//   when protest() is called.
-// - A reply that says to ask again counts only if it comes from the node that was asked last, so that repeated replies
-//   do not multiply requests.
-// - A reply to a read is accepted if it carries the read's tag, because a node with a lease made it after the read
-//   began.
+//   record if a write is not answered and, unless a keeper granted the lane, before the first write after a pause. On a
+//   newer record it gives the lane up (Outcome::kLaneTaken) and writes a mark into the lane. The mark has no effect,
+//   but is newer than the other client's numbers, so that the other client notices as well. For granted lanes it writes
+//   the mark only when protest() is called.
+// - A reply that asks for a repetition counts only if it comes from the node that was asked last. Otherwise repeated
+//   replies would multiply requests.
+// - A reply to a read is accepted if it carries the read's tag: the tag shows that a node with a lease made the reply
+//   after the read began.
 #pragma once
 
 #include <array>
@@ -37,8 +37,8 @@
 
 namespace wherry::kv {
 
-/// Takes what has ended. Called from within the calls to the core; must not call back into it. The value is borrowed
-/// for the call.
+/// Receives completed operations. The core calls it from within its own functions; it must not call back into the core.
+/// The value is borrowed for the call.
 class Completions {
  public:
   virtual void on_complete(const Completion& completion) = 0;
@@ -65,8 +65,8 @@ class ClientCore {
     Cycles first_pause = kMillisecond / 50;
     Cycles pause_cap = 2 * kMillisecond;
     Cycles probe_every = 1000 * kMillisecond;
-    /// A lane begins up to this many numbers beyond the gap. Half of all numbers are "newer". If about 2^31 /
-    /// lane_spread clients began on its lane in one epoch, a frame that the network kept meanwhile would be new again.
+    /// A lane begins up to this many numbers after the gap. Half of all numbers count as newer. So if about 2^31 /
+    /// lane_spread clients started on one lane in one epoch, a frame delayed meanwhile would count as new again.
     std::uint32_t lane_spread = 1U << 22;
     Cycles lane_recheck = 100 * kMillisecond;  ///< idle for so long, a lane's record is asked for before a write
     bool granted = false;                      ///< lanes are a keeper's grant: give_lanes() hands them over
@@ -84,35 +84,35 @@ class ClientCore {
     Cycles deadline = 0;        ///< a time, not a duration; 0: as in the options
   };
 
-  /// Both must outlive it. It allocates its memory here, and none later.
+  /// `output` and `completions` must outlive the core. All memory is allocated here.
   ClientCore(const Options& options, Output& output, Completions& completions);
 
-  /// Asks for the first lanes' records and for the nearest node. Without it the first operations do.
+  /// Asks for the first lanes' records and for the nearest node. If not called, the first operations do so.
   void start(Cycles now);
-  /// False: would block (as many operations as the options allow, or every lane has a write), and nothing happened.
+  /// False: would block (all operations of the options are in use, or every lane has a write); nothing happened.
   [[nodiscard]] bool submit(const Request& request, Cycles now);
   void on_message(const Endpoint& from, const Message& message, Cycles now);
-  /// For granted lanes: from now on they are options.lanes lanes from `first_lane` on. No write may be in flight.
+  /// For granted lanes: the client now owns options.lanes lanes from `first_lane` on. No write may be in flight.
   void give_lanes(std::uint16_t first_lane, Cycles now);
-  /// The grant is over. Writes in flight end (kUnknown, or kNoAnswer if never sent), and others would block.
+  /// The grant has ended. Writes in flight end (kUnknown, or kNoAnswer if never sent), and new ones would block.
   void lose_lanes();
   [[nodiscard]] bool has_lanes() const noexcept { return has_lanes_; }
   [[nodiscard]] std::uint16_t first_lane() const noexcept { return options_.first_lane; }
-  /// Another client uses granted lanes, and the keeper was not yet asked who owns them.
+  /// True if another client uses granted lanes and the keeper was not yet asked who owns them.
   [[nodiscard]] bool disputes() const noexcept { return disputed_; }
-  /// The lanes belong to this client, so the other client must notice.
+  /// Makes the other client notice. Call it when the keeper confirms that this client owns the lanes.
   void protest(Cycles now);
   /// Does the work that is due. Returns the latest time of the next call, which is always later than `now`.
   Cycles tick(Cycles now);
   [[nodiscard]] Cycles next_wake() const noexcept { return timers_.next(); }
 
-  /// Whether a serving node has answered and, if there are lanes, one of them is ready.
+  /// True if a serving node has answered and, if there are lanes, at least one is ready.
   [[nodiscard]] bool ready() const noexcept {
     return heard_ && ((has_lanes_ && ready_lanes_ > 0) || options_.lanes == 0);
   }
-  /// The cluster keeps no record for any of the lanes: no write can ever be sent.
+  /// True if the cluster has no record for any lane of this client, so that no write can ever be sent.
   [[nodiscard]] bool all_lanes_bad() const noexcept { return options_.lanes > 0 && bad_lanes_ == options_.lanes; }
-  /// Lanes that another client uses.
+  /// Number of lanes that another client uses.
   [[nodiscard]] std::uint32_t taken_lanes() const noexcept { return taken_lanes_; }
   [[nodiscard]] std::size_t in_flight() const noexcept { return options_.operations - free_count_; }
   [[nodiscard]] std::uint16_t epoch() const noexcept { return epoch_; }

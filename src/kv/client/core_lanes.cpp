@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a lane starts: docs/design/kv-protocol.md, section 7, and the head of core.hpp.
+// How a lane starts: see docs/design/kv-protocol.md, section 7, and the first lines of core.hpp.
 #include <algorithm>
 
 #include "kv/client/core.hpp"
@@ -8,14 +8,14 @@
 namespace wherry::kv {
 namespace {
 
-/// The most requests that an earlier client may have sent since the newest record that can be found.
+/// The most requests that an earlier client may have sent after the newest record that can be found.
 constexpr std::uint32_t kLaneGap = 65536;
 constexpr Cycles kSlowest = 1000 * kMillisecond;
 constexpr std::uint8_t kProtests = 3;  ///< marks in a lane that somebody else uses: one may be lost
 
 }  // namespace
 
-/// kNone: none is free. Bad ones are dropped for good.
+/// Takes a free lane; kNone if there is none. Removes bad lanes from the list.
 ClientCore::Index ClientCore::take_lane() noexcept {
   while (!free_lanes_.empty()) {
     const Index lane = free_lanes_.back();
@@ -25,7 +25,7 @@ ClientCore::Index ClientCore::take_lane() noexcept {
   return kNone;
 }
 
-/// The number at which a lane continues if others may have used it up to this record.
+/// The number at which a lane continues if other clients may have used it up to this record.
 std::uint32_t ClientCore::beyond(std::uint32_t record) noexcept {
   if (options_.lane_spread == 0 || options_.trust_lanes) return record + kLaneGap;
   return record + kLaneGap + static_cast<std::uint32_t>(random_() % options_.lane_spread);
@@ -139,7 +139,7 @@ void ClientCore::on_lane_record(std::uint8_t from, const Kv& header, Cycles now)
   }
   nodes_[from].serving = true;
   heard_ = true;
-  // A record that was never written is older than any other. Numbers wrap around, and 0 is a valid number.
+  // A record that was never written is older than all others. A value alone does not show it: numbers wrap, 0 is valid.
   std::optional<std::uint32_t> written;
   if (record != 0 || header.version != 0 || status != Status::ok) written = record;
   const bool first = (l.known & bit) == 0;
@@ -156,7 +156,7 @@ void ClientCore::on_lane_record(std::uint8_t from, const Kv& header, Cycles now)
   }
 }
 
-/// A node answers that was silent when the lane started.
+/// Handles a record from a node that did not answer when the lane started.
 void ClientCore::on_late_record(Index lane, std::uint8_t from, std::optional<std::uint32_t> record, Cycles now) {
   Lane& l = lanes_[lane];
   if (l.op == kNone) {
@@ -175,7 +175,7 @@ void ClientCore::on_late_record(Index lane, std::uint8_t from, std::optional<std
   if (op.asking && op.node == from && op.state == State::waiting) send_try(l.op, from, now);
 }
 
-/// A node that has answered before. Its present record is this client's, or another client wrote through the lane.
+/// Handles a record from a node that has answered before. The record is this client's, or another client used the lane.
 void ClientCore::on_record_again(Index lane, std::uint8_t from, std::optional<std::uint32_t> record, Cycles now) {
   Lane& l = lanes_[lane];
   const bool sent = l.op != kNone && ops_[l.op].sent;
@@ -207,8 +207,8 @@ void ClientCore::protest(Cycles now) {
     if (lanes_[i].state == LaneState::taken && lanes_[i].protests == kProtests) send_protest(i, now);
 }
 
-/// A deletion on the condition of version 0 never has an effect. But each leader records it, and from then on the other
-/// client's writes are older.
+/// Sends a deletion with the condition "version 0". The deletion never has an effect, but each leader records its
+/// number. After that, the other client's writes count as older.
 void ClientCore::send_protest(Index lane, Cycles now) {
   Lane& l = lanes_[lane];
   if (l.protests == 0) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ClientCore: lanes that another client uses, and lanes that a keeper grants (docs/design/kv-protocol.md, section 7).
+// Tests ClientCore with lanes that another client uses or a keeper grants (docs/design/kv-protocol.md, section 7).
 #include <gtest/gtest.h>
 
 #include <map>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace testing;
 
-/// Two clients whose frames reach one store at once, and whose answers come back at once.
+/// Two clients and one store. Frames reach the store at once, and answers come back at once.
 struct Pair {
   struct One final : Output, Completions {
     One(Pair& whole, std::uint8_t number, ClientCore::Options o) : pair(whole) {
@@ -54,7 +54,7 @@ struct Pair {
     for (const Cycles end = now + time; now < end; now += kMillisecond / 10)
       for (One& one : clients) one.turn();
   }
-  /// Until it has ended.
+  /// Writes, and waits until the operation has ended.
   Outcome put(int client, std::uint64_t key) {
     One& one = clients[static_cast<std::size_t>(client)];
     const std::uint64_t tag = ++tags;
@@ -83,7 +83,7 @@ ClientCore::Options one_lane() {
   return o;
 }
 
-/// Both clients write in turn. The test notes acknowledged writes, and how each client learned that it is not alone.
+/// Both clients write in turn. The test notes acknowledged writes, and how each client learned about the other.
 struct Turns {
   std::set<std::uint64_t> acknowledged;
   std::array<int, 2> told{};
@@ -129,10 +129,10 @@ TEST(KvClientLanes, OtherClientWroteWhileIdle_ExpectToldBeforeAnythingIsSent) {
   EXPECT_EQ(pair.put(0, 3), Outcome::kLaneTaken);
   EXPECT_FALSE(pair.store.table[3].present);
   EXPECT_EQ(pair.clients[0].core->taken_lanes(), 1U);
-  // No lane is left, so the call fails at once, also a second time.
+  // No lane is left, so the call fails at once, and so does a second call.
   EXPECT_EQ(pair.put(0, 4), Outcome::kLaneTaken);
-  // The first client's mark is newer than the second client's numbers. So the second is also told, for any key that it
-  // writes.
+  // The first client's mark is newer than the second client's numbers. So the second client also gets this outcome, for
+  // any key that it writes.
   EXPECT_EQ(pair.put(1, 5), Outcome::kLaneTaken);
 }
 
@@ -208,7 +208,7 @@ TEST(KvClientLanes, GrantedLanes_ExpectWritesToWaitForThem) {
   const Sent write = rig.take();
   EXPECT_EQ(write.header.client, 1500);
   EXPECT_EQ(write.header.request, 7 + 65536U);
-  // The grant is over. The outcome of the write is unknown, and the next write waits.
+  // The grant has ended. The outcome of the write is unknown, and the next write waits.
   rig.core->lose_lanes();
   EXPECT_EQ(rig.take_end().outcome, Outcome::kUnknown);
   EXPECT_FALSE(rig.put(2, "y"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ClientCore on a network that loses, repeats and reorders, in virtual time.
+// Tests ClientCore on a network that loses, repeats and reorders messages, in virtual time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace wherry::kv {
 namespace {
 
-/// A few clients that all add to the same counters with put_if. The counters must contain every addition that a client
-/// believes to have made.
+/// A few clients that add to the same counters with put_if. The counters must contain every addition that was reported
+/// to a client as successful.
 class Network {
  public:
   Network(std::uint64_t seed, double loss, double repeat) : random_(seed), loss_(loss), repeat_(repeat), store_(3) {}
@@ -33,7 +33,7 @@ class Network {
       core->start(net.now_);
     }
     void send(const Endpoint& to, const Message& m) override {
-      // Requests outlive a client that is killed, so they must not look into it.
+      // A request may arrive after its client was killed, so it must not use the client's memory.
       net.carry([network = &net, client = this, node = static_cast<std::uint8_t>(to.ip - 1), h = m.header,
                  v = std::vector<std::byte>(m.value.begin(), m.value.end())] { network->at_node(client, node, h, v); });
     }
@@ -51,7 +51,7 @@ class Network {
       std::uint32_t version;
       std::uint64_t value;
     };
-    /// Each of four workers reads a counter, then replaces it by one more.
+    /// Each of four workers reads a counter, then replaces it with the next number.
     void step() {
       const auto done = std::exchange(ends, {});
       for (const End& end : done) {
@@ -109,7 +109,7 @@ class Network {
     auto reply = store_.handle(node, {header, value});
     if (!reply) return;
     carry([this, client, node, r = *reply] {
-      // A client that started anew may get messages for its predecessor, as with the same address.
+      // A restarted client may get messages for its predecessor, as at the same address.
       if (std::ranges::find(clients, client) != clients.end())
         client->core->on_message({.ip = node + 1U, .port = 1}, r.message(), now_);
     });
@@ -132,7 +132,7 @@ class Network {
       }
     }
   }
-  /// All counters together.
+  /// The sum of all counters.
   std::uint64_t sum() {
     std::uint64_t total = 0;
     for (const auto& [key, entry] : store_.table) total += Client::number(entry.value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which node to ask.
+// Chooses the node that a request goes to.
 #include <algorithm>
 #include <bit>
 
@@ -22,7 +22,7 @@ std::uint8_t ClientCore::node_of(const Endpoint& from) const noexcept {
   return kNobody;
 }
 
-/// The next one that is usable, else the next one. The same if there is no other.
+/// The next usable node, else the next node. Returns `node` itself if there is no other.
 std::uint8_t ClientCore::after(std::uint8_t node) const noexcept {
   std::uint8_t any = kNobody;
   for (unsigned step = 1; step <= kMaxNodes; ++step) {
@@ -34,7 +34,7 @@ std::uint8_t ClientCore::after(std::uint8_t node) const noexcept {
   return any;
 }
 
-/// A static cluster deals the slots out in turn: a good guess at first.
+/// If the leader is not known, assumes a static cluster, whose slots are dealt to the nodes in turn.
 std::uint8_t ClientCore::leader_of(std::uint64_t key) const noexcept {
   const std::uint32_t slot = slot_of(hash_of(key));
   if (leaders_[slot] != kNobody) return leaders_[slot];
@@ -64,8 +64,8 @@ std::uint8_t ClientCore::reader_for(std::uint64_t key) noexcept {
   return usable(nearest_) ? nearest_ : after(turn_);
 }
 
-/// Sends a ping to all nodes. The first that answers is the nearest, and a silent node may be back. Until a serving
-/// node has answered, pings repeat as requests do, only more slowly, because a client may start before the nodes serve.
+/// Sends a ping to all nodes. The first to answer is the nearest one; a silent node may also be back. Until a serving
+/// node has answered, pings repeat like requests but more slowly, because a client may start before the nodes serve.
 void ClientCore::probe(Cycles now) {
   ++probe_tag_;
   probe_open_ = true;

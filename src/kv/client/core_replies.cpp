@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles replies. A message is accepted only as far as it answers a request.
+// Handles replies. Only the parts of a message that answer a request are used.
 #include "kv/client/core.hpp"
 #include "kv/serial.hpp"
 
@@ -129,7 +129,7 @@ void ClientCore::on_write_done(std::uint8_t from, const Message& message, Cycles
   nodes_[from].serving = status != Status::not_serving;
   const bool news = epoch_newer(header.epoch, op.epoch);
   learn(header);
-  // Section 7: an old leader's refusal must not be believed after a later try may have succeeded.
+  // Section 7: ignore an old leader's refusal if a later try may have succeeded.
   if (is_final(status) && header.epoch == op.epoch) {
     heard_ = true;
     finish(i, outcome_of(status), header.version, {});
@@ -145,7 +145,7 @@ void ClientCore::on_write_done(std::uint8_t from, const Message& message, Cycles
   if (status == Status::not_serving) {
     send_soon(i, leader != from ? leader : after(from), now);
   } else if (news || (stale && op.epoch != epoch_) || (same_epoch && status == Status::not_leader && leader != from)) {
-    // Goes to a newer epoch's leader, whatever else the reply says, because it answered an older epoch's try.
+    // Send to the newer epoch's leader whatever else the reply says, because it answers a try of an older epoch.
     send_soon(i, leader, now);
   } else if ((stale && !same_epoch) ||  // the node has not entered our epoch yet
              (same_epoch && (status == Status::busy || status == Status::not_leader))) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ClientCore: refusals, other leaders, other epochs, silence. When it asks again, which node it asks, and when it gives
-// up.
+// Tests ClientCore with refusals, other leaders, other epochs and silence: when it repeats a request, to which node,
+// and when it gives up.
 #include "kv/client/core.hpp"
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ TEST(KvClientCore, LateReplyOfAnOlderEpoch_IsNotBelieved) {
   rig.reply(again, again.node, Status::stale_epoch, 2, other);
   const Sent second = rig.take();
   EXPECT_EQ(second.node, other);
-  // The old leader's refusal was in flight since the first try.
+  // The old leader sent its refusal after the first try; it arrives only now.
   rig.reply(first, first.node, Status::version_mismatch, 1, first.node, 8);
   rig.reply(first, first.node, Status::ok, 1, first.node, 8);
   EXPECT_TRUE(rig.ended.empty());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of ClientCore: nodes whose every answer the test defines.
+// For tests of ClientCore: nodes whose answers are all defined by the test.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ inline std::vector<std::byte> bytes(const std::string& text) {
   return {view.begin(), view.end()};
 }
 
-/// Three nodes that say nothing by themselves.
+/// Three nodes that send only what the test makes them send.
 struct Rig final : Output, Completions {
   explicit Rig(ClientCore::Options o = {}, std::uint8_t nodes = 3) : options(o) {
     for (std::uint8_t n = 0; n < nodes; ++n) options.nodes[n] = {.ip = 0x0a000001U + n, .port = 19286};
@@ -91,7 +91,7 @@ struct Rig final : Output, Completions {
     ended.pop_front();
     return first;
   }
-  /// Lets time pass until something is sent or has ended, or for so long.
+  /// Lets time pass until something is sent or has ended, at most `time`.
   void pass(Cycles time = 100000 * kMillisecond) {
     const Cycles end = now + time;
     while (sent.empty() && ended.empty() && now < end) {

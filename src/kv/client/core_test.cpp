@@ -90,14 +90,14 @@ TEST(KvClientCore, SilentNode_LaneStartsAfterGraceAndAsksThatNodeBeforeItWrites)
   rig.reply(*write, write->node, Status::ok, 1, write->node, 1);
   rig.take_end();
 
-  // Node 2 leads now, and knows much newer requests: an earlier client's refusals.
+  // Node 2 leads now, and has newer records: an earlier client's refused requests.
   ASSERT_TRUE(rig.put(1, "y"));
   rig.reply(rig.take(), write->node, Status::stale_epoch, 2, 2);
   const Sent question = rig.take();
   EXPECT_EQ(question.kind(), Kind::lane);
   EXPECT_EQ(question.node, 2);
   rig.record(question, number + 500, 2);
-  // The write had been sent under its old number: it cannot get another.
+  // The write was sent under its old number, so it cannot get a new one.
   EXPECT_EQ(rig.take_end().outcome, Outcome::kUnknown);
   ASSERT_TRUE(rig.put(1, "z"));
   const Sent again = rig.take();

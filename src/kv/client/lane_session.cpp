@@ -9,8 +9,8 @@ namespace {
 constexpr Cycles kLook = 20 * kMillisecond;      ///< between looks at a connection that says nothing
 constexpr Cycles kAgain = 50 * kMillisecond;     ///< after a connection was refused or lost
 constexpr Cycles kConnect = 500 * kMillisecond;  ///< for a peer to accept one
-/// Time to wait for an answer. It doubles after each keeper that gave none, up to kMostPatience, until a keeper
-/// answers.
+/// Time to wait for an answer. The time doubles, up to kMostPatience, after each keeper that did not answer; an answer
+/// resets it.
 constexpr Cycles kPatience = 1000 * kMillisecond;
 constexpr Cycles kMostPatience = 8000 * kMillisecond;
 
@@ -70,8 +70,8 @@ void LaneSession::open(Cycles now) {
   ask_at_ = 0;
   if (questions_++ == 0) heard_ = now;
   sent_ = now;
-  // Lanes that it had longer ago may belong to another client, and a keeper that has just started does not know that
-  // yet.
+  // Ask for the same lanes only if they were held recently. Older ones may belong to another client, and a keeper that
+  // has just started does not know it yet.
   wish_.resume = granted_.session != 0 && (granted_here_ || now < verified_ + granted_.ttl / 2);
   wish_.first = granted_.first;
   wish_.grant = granted_.grant;

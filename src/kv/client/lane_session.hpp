@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client's connection to the keeper, which grants it lanes for as long as the connection lives and some time longer.
-// It has no threads. turn() does the work that is due, and never waits for a peer (except to resolve a name).
+// A client's connection to the keeper. The keeper grants lanes as long as the connection lives, and some time longer.
+// A session has no threads. turn() does the work that is due, and never waits for a peer (except to resolve a name).
 //
-// When the connection ends, the session continues for half of the keeper's limit. In that time it asks this keeper or
-// another one for the same lanes. After that they may belong to another client, so it asks for any lanes.
+// When the connection ends, the session keeps its lanes for half of the keeper's limit. In that time it asks this
+// keeper or another one for the same lanes. After that, another client may own them, so the session asks for any lanes.
 //
 // A connection alone does not show that its keeper is alive. The kernel acknowledges data that a stopped process never
 // reads, and another keeper may be elected meanwhile. So the session asks again after each quarter of the keeper's
-// limit, and ends a connection on which a question stays unanswered. A session that got no turn for that long asks in
-// its next turn, and holds its lanes meanwhile.
+// limit, and ends a connection on which a question stays unanswered. If turn() was not called for so long, the session
+// asks in its next turn and keeps its lanes until then.
 #pragma once
 
 #include <poll.h>
@@ -25,39 +25,39 @@ namespace wherry::kv {
 
 class LaneSession {
  public:
-  /// `session`: a random number, not 0.
+  /// `session`: a random number other than 0.
   LaneSession(std::vector<HostPort> keepers, std::string cluster, std::uint32_t lanes, std::uint64_t session);
   LaneSession(const LaneSession&) = delete;
   LaneSession& operator=(const LaneSession&) = delete;
   ~LaneSession() = default;
 
   void turn(Cycles now);
-  /// The time of the next call of turn(). Call it earlier if fd() has news.
+  /// When to call turn() next. Call it earlier if fd() has news.
   [[nodiscard]] Cycles next_time() const noexcept { return next_; }
   void hurry() noexcept { next_ = 0; }
   [[nodiscard]] int fd() const noexcept { return connecting_ ? connecting_.get() : lines_.fd(); }
-  /// For poll(2): ready when there is news.
+  /// For poll(2): ready when the connection has news.
   [[nodiscard]] pollfd awaited() const noexcept {
     return connecting_ ? pollfd{connecting_.get(), POLLOUT, 0} : lines_.awaited();
   }
 
-  /// The lanes belong to this client: first_lane(), and the lanes behind it.
+  /// True while the lanes from first_lane() on belong to this client.
   [[nodiscard]] bool held(Cycles now) const noexcept {
     return granted_.session != 0 && now < verified_ + granted_.ttl / 2;
   }
   [[nodiscard]] std::uint16_t first_lane() const noexcept { return static_cast<std::uint16_t>(granted_.first); }
   [[nodiscard]] const std::array<Endpoint, kMaxNodes>& nodes() const noexcept { return granted_.nodes; }
-  /// Asks the keeper once more whether the lanes still belong to this client. Until the keeper has said so, confirmed()
-  /// is false.
+  /// Asks the keeper again whether the lanes still belong to this client. confirmed() is false until the keeper has
+  /// confirmed it.
   void ask(Cycles now);
   [[nodiscard]] bool confirmed() const noexcept { return confirmed_; }
-  /// The keeper's latest reason for granting no lanes. Empty: it gave none.
+  /// The keeper's latest reason for not granting lanes; empty if it gave none.
   [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
-  /// The reason was that too few lanes were free.
+  /// True if the reason was that too few lanes were free.
   [[nodiscard]] bool exhausted() const noexcept { return exhausted_; }
-  /// Every later question will get the same refusal: a wrong cluster's name, or more lanes than exist.
+  /// True if a later question will also be refused: wrong cluster name, or more lanes than exist.
   [[nodiscard]] bool refused() const noexcept { return refused_; }
-  /// No write of it is in flight, so the keeper need not wait before it grants the lanes to another client.
+  /// Ends the session. No write may be in flight; so the keeper need not wait before it grants the lanes again.
   void close();
 
  private:
@@ -69,8 +69,8 @@ class LaneSession {
   void lose(Cycles now);
 
   std::vector<HostPort> keepers_;
-  /// The namespace of the keepers, for any thread that calls turn() later: a client may have been created inside an
-  /// `up --xdp`.
+  /// The network namespace of the keepers, for any thread that calls turn() later. (The client may have been created
+  /// inside `up --xdp`.)
   NetworkNamespace network_ = NetworkNamespace::current();
   std::size_t turn_of_ = 0;
   OpenLanes wish_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes that a keeper grants: the bookkeeping, and clients' sessions over loopback TCP through a keeper's restart.
+// Tests the bookkeeping of granted lanes, and clients' sessions over loopback TCP while a keeper restarts.
 #include "kv/client/lane_session.hpp"
 
 #include <fmt/core.h>
@@ -36,7 +36,7 @@ namespace {
 std::atomic<std::int64_t> slept_s{0};
 }
 
-/// The C library's clock, on a machine that slept for that long. CLOCK_MONOTONIC stops during sleep.
+/// Replaces the C library's clock to simulate a machine that slept. CLOCK_MONOTONIC stops during sleep.
 extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
   const auto result = static_cast<int>(::syscall(SYS_clock_gettime, clock, time));
   if (result == 0 && clock == CLOCK_BOOTTIME) time->tv_sec += slept_s;
@@ -108,7 +108,7 @@ TEST(KvLaneGrants, FewLanesEachBetweenManyThatWent_ExpectRoomForManyAgain) {
   EXPECT_EQ(grants.granted(), 124U);
 }
 
-/// For any sequence of grants: lanes that are free in all but the peaks of few and of many lanes lie in a row.
+/// Whatever the order of grants and releases: the peaks of small and of large grants fit together in all lanes.
 TEST(KvLaneGrants, ClientsThatComeAndGoAtRandom_ExpectManyGrantedWhileThePeaksLeaveRoom) {
   std::mt19937 random(7);
   LaneGrants grants(0, 3072, 100, 0);
@@ -146,7 +146,7 @@ TEST(KvLaneGrants, NewKeeperTwoClientsOfTheSameLanes_ExpectTheOneThatWasGrantedT
   EXPECT_GE(grants.grant(5, 4, 80, 500)->number, 1000U);
 }
 
-/// One node with a fake core, a keeper, and sessions, in one thread.
+/// One node with a fake core, a keeper, and clients' sessions, all in one thread.
 class KvLaneSession : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -265,7 +265,7 @@ TEST_F(KvLaneSession, KeeperStartsAgain_ExpectTheSameLanesAndNewClientsToWait) {
   EXPECT_GE(std::abs(b.first_lane() - first), 8);
 }
 
-/// A network namespace in which a keeper is reached by its loopback address, and nowhere else.
+/// A network namespace in which only the loopback address reaches a keeper.
 class Inside : public VethSpaces {
  public:
   bool make(std::string* why) {
@@ -316,12 +316,12 @@ TEST_F(KvLaneSession, KeeperGone_ExpectTheLanesToBeNoLongerHeld) {
   ASSERT_TRUE(held(a));
   keeper_.reset();
   ASSERT_TRUE(until([&] { return !a.held(now_); }));
-  // Waits until the keeper is back. By then another client may have had the lanes, so it asks for any.
+  // Wait until the keeper is back. By then another client may have the lanes, so the session asks for any lanes.
   start_keeper(port_);
   ASSERT_TRUE(held(a));
 }
 
-/// Behaves like a keeper that SIGSTOP stopped: the kernel accepts and acknowledges everything, and the keeper never
+/// A keeper as after SIGSTOP: the kernel accepts connections and acknowledges data, but the keeper never
 /// answers.
 TEST_F(KvLaneSession, ElectedKeeperHangs_ExpectLanesOfTheNextOneAndNeverThoseOfTwoClientsAtOnce) {
   keeper_.reset();
@@ -370,7 +370,7 @@ TEST_F(KvLaneSession, NoTurnForLong_ExpectTheSameLanesAndTheKeeperAskedAgain) {
   EXPECT_EQ(a.first_lane(), first);
 }
 
-/// A client that slept, and a client that was granted its lanes meanwhile, when the keeper starts again.
+/// A keeper starts again. One client slept; meanwhile another client was granted its lanes.
 TEST_F(KvLaneSession, KeeperStartsAgainAndAClientOfLongAgoComesFirst_ExpectLanesBackAtTheirHolders) {
   LaneSession& stale = session(48);
   ASSERT_TRUE(held(stale));
@@ -391,7 +391,7 @@ TEST_F(KvLaneSession, KeeperStartsAgainAndAClientOfLongAgoComesFirst_ExpectLanes
   EXPECT_FALSE(stale.held(now_));
   sessions_.splice(sessions_.end(), asleep_);
   ASSERT_TRUE(until([&] { return holder.confirmed() || !holder.held(now_); }));
-  // If the machine pauses for longer than half of the time, the client has given up the lanes itself.
+  // If the machine pauses for more than half of the limit, the client itself has given up the lanes.
   if (holder.held(now_)) {
     EXPECT_EQ(holder.first_lane(), first);
     EXPECT_FALSE(stale.held(now_));
@@ -438,7 +438,7 @@ TEST_F(KvLaneSession, MachineSleepsForLongerThanLanesLast_ExpectTheClientToWrite
   slept_s = 0;
 }
 
-/// A store behind sockets, a keeper that grants its 48 lanes, and clients that use all of them.
+/// A store behind sockets, a keeper that grants the store's 48 lanes, and clients that use all of them.
 class KvGrantedLanes : public KvLaneSession {
  protected:
   void SetUp() override {
@@ -514,7 +514,7 @@ TEST_F(KvGrantedLanes, ParentIsKilledAndItsChildLives_ExpectTheLanesGrantedAgain
   EXPECT_TRUE(until([&] { return next.held(now_); }, kPatience));
 }
 
-/// No call waits for lanes that can never be granted. Here it would wait for an hour.
+/// No call waits for lanes that can never be granted; a call that did so would wait for an hour here.
 TEST_F(KvLaneSession, WhatCanNeverBeGranted_ExpectConnectToSaySoAtOnce) {
   const auto code = [&](const std::string& cluster, std::uint32_t lanes) {
     const std::string file = directory_.file("cluster.toml");

@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// "host:port", or "host" with the port of the protocol; IPv4.
+/// Resolves "host:port", or "host" with the protocol's port. IPv4.
 Result<Endpoint> resolve(const std::string& text) {
   HostPort at{text, kUdpPort};
   if (text.find(':') != std::string::npos) {

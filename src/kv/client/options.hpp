@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 A client's options after reading the cluster file and resolving names.
+// SPDX-License-Identifier: Apache-2.0
+// A client's options after reading the cluster file and resolving names.
 #pragma once
-
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -20,12 +20,12 @@ struct ClientPlan {
   bool names_nodes = false;
 };
 
-/// kInvalidArgument: an option, or the cluster file.
+/// Checks the options and the cluster file. kInvalidArgument: one of them is wrong.
 Result<ClientPlan> plan_client(const ClientOptions& options);
-/// The keeper's word on where the nodes are. kInvalidArgument: the cluster file says something else.
+/// Sets the nodes' addresses from the keeper's message. kInvalidArgument: the cluster file has other addresses.
 wherry::Status take_nodes(ClientPlan& plan, const std::array<Endpoint, kMaxNodes>& nodes);
 
-/// None for a negative time.
+/// Converts a time; a negative one becomes 0.
 constexpr Cycles to_cycles(std::chrono::nanoseconds time) noexcept {
   return static_cast<Cycles>(std::max<std::int64_t>(time.count(), 0)) / kCycleNs;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of clients: a store that answers like a cluster, but is not one. All its nodes use one table, so every
-// error is the client's.
+// For tests of clients: a store that answers like a cluster but is a single table for all its nodes. So every error is
+// the client's.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ class ReferenceStore {
     return static_cast<std::uint8_t>((slot_of(hash_of(key)) + shift) % nodes);
   }
 
-  /// The answer of node `me`. Nothing if it drops the request.
+  /// Returns the answer of node `me`, or nothing if it drops the request.
   std::optional<Reply> handle(std::uint8_t me, const Message& in) {
     const Kv& h = in.header;
     Reply out{h, {}};

@@ -9,14 +9,14 @@
 
 namespace wherry::kv {
 
-/// A binary heap of wake times for n items, earliest first. It knows each item's place. Allocates only when it is
-/// created.
+/// A binary heap of wake times for n items, earliest first, which also knows each item's position. Only its constructor
+/// allocates memory.
 class TimerHeap {
  public:
   explicit TimerHeap(std::size_t things) : at_(things, kNever), position_(things, kOut) { heap_.reserve(things); }
 
   [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
-  /// The earliest; kNever if there is none.
+  /// The earliest wake time; kNever if there is none.
   [[nodiscard]] Cycles next() const noexcept { return heap_.empty() ? kNever : at_[heap_.front()]; }
   [[nodiscard]] std::uint32_t first() const noexcept { return heap_.front(); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: the reference store behind real sockets on the loopback, with a network that is as bad as the test asks.
+// For tests: the reference store on real loopback sockets, with a network that is as bad as the test asks.
 #pragma once
 
 #include <arpa/inet.h>
@@ -52,7 +52,7 @@ class UdpStore {
     for (const int fd : sockets_) ::close(fd);
   }
 
-  /// `change(store)`, between two requests.
+  /// Calls `change(store)` between two requests.
   template <typename Change>
   auto with(Change&& change) {
     const std::lock_guard lock(mutex_);

@@ -12,7 +12,7 @@
 
 namespace wherry::kv {
 
-/// The IPv4 subnets of this machine's interfaces (in the network namespace of the caller).
+/// Returns the IPv4 subnets of this machine's interfaces (in the caller's network namespace).
 inline std::vector<Subnet> local_subnets() {
   std::vector<Subnet> all;
   ifaddrs* first = nullptr;
@@ -27,10 +27,10 @@ inline std::vector<Subnet> local_subnets() {
   return all;
 }
 
-/// A node answers the members, and the clients that the cluster file names. If the file names none: the subnets of this
-/// machine that contain a member. If there are none: the 256 addresses around each member. The loopback is answered
-/// only if a member is there. A frame from the network can have such a source, and neither AF_XDP nor hardware has a
-/// kernel that drops it.
+/// A node answers the members, and the clients that the cluster file names. If the file names none, it answers the
+/// subnets of this machine that contain a member; if there are none, the 256 addresses around each member. It answers
+/// the loopback only if a member is there. A frame from the network can have such a source, and with AF_XDP or hardware
+/// no kernel drops the frame.
 inline Subnets allowed_sources(const ClusterFile& cluster, const std::vector<Subnet>& local) {
   Subnets allowed;
   constexpr Subnet kLoopback{.ip = 0x7f000000, .mask = 0xff000000};

@@ -18,7 +18,7 @@
 namespace wherry::kv {
 namespace {
 
-/// Reads a table's keys; after the first that is wrong, status() says which and where.
+/// Reads a table's keys. After the first error, status() gives the key, the line and the reason.
 class Table {
  public:
   Table(const toml::table& table, std::string section, const std::string& origin)
@@ -33,7 +33,7 @@ class Table {
     else
       value = static_cast<std::uint32_t>(integer->get());
   }
-  /// The node of the text, for fail(). nullptr if there is none.
+  /// Reads a text. Returns its node, for fail(), or nullptr if the key is absent.
   const toml::node* text(const char* key, std::string& value, bool required = false) {
     const toml::node* node = find(key, required);
     if (node == nullptr) return nullptr;
@@ -44,7 +44,7 @@ class Table {
       value = string->get();
     return string == nullptr ? nullptr : node;
   }
-  /// A text, or several in brackets.
+  /// Reads one text, or a list of texts in brackets.
   const toml::node* texts(const char* key, std::vector<std::string>& values) {
     const toml::node* node = find(key, false);
     if (node == nullptr) return nullptr;
@@ -98,7 +98,7 @@ class Table {
   wherry::Status status_;
 };
 
-/// A numeric IPv4 address and a port. Nodes learn each other's addresses from registers, which cannot hold names.
+/// Parses a numeric IPv4 address and a port. Names are not possible, because nodes store addresses in registers.
 bool parse_udp(const std::string& text, Endpoint& endpoint) {
   const auto parsed = parse_host_port(text);
   in_addr address{};

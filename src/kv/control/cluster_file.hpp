@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The file that describes a kv cluster. Its nodes, keepers and clients all read the
-// same file.
+// SPDX-License-Identifier: Apache-2.0
+// The file that describes a kv cluster. Its nodes, keepers and clients all read the same file.
 //
 //   [cluster]
 //   name = "lab"              bucket_bits = 21          lanes = 4096               static_lanes = 1024
@@ -58,16 +58,16 @@ struct ClusterFile {
   std::array<ClusterNode, kMaxNodes> nodes;
 };
 
-/// kInvalidArgument names the file, the line, the error and the expected value.
+/// kInvalidArgument: the message names the file, the line, the error and the expected value.
 Result<ClusterFile> parse_cluster_file(const std::string& text, const std::string& origin);
 Result<ClusterFile> load_cluster_file(const std::string& path);
 
-/// If a node hears nothing from its keeper for that long, it asks another one. The time is a second, or more if leases
-/// and pings are slow, so that a node does not give up a keeper that only waits for its turn on a busy machine. By then
-/// the node's lease is over.
+/// If a node hears nothing from its keeper for this time, it asks another keeper. The time is one second, or more if
+/// leases and pings are slow. So a node does not leave a keeper that only waits for a busy machine's processor. By then
+/// the node's lease has ended.
 [[nodiscard]] Cycles keeper_silence(const ClusterFile& file) noexcept;
 
-/// Mode static: epoch 1, all nodes serve, slot s is led by the (s mod n)-th. Leases never end.
+/// For mode static: epoch 1, all nodes serve, and the (s mod n)-th node leads slot s. Leases never end.
 [[nodiscard]] Configuration static_configuration(const ClusterFile& file);
 
 }  // namespace wherry::kv

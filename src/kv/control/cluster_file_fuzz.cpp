@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cluster file of arbitrary text: an accepted file makes a valid static configuration.
+// Parses arbitrary text as a cluster file. An accepted file must give a valid static configuration.
 #include <cstdlib>
 
 #include "kv/control/cluster_file.hpp"

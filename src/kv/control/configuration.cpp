@@ -48,7 +48,7 @@ void spread_leaders(Leaders& leaders, NodeMask serving) {
     if (has(serving, node)) order[nodes++] = node;
   }
   if (nodes == 0) return;
-  // The remainder goes to the nodes that already lead most slots, so they keep one slot more.
+  // Nodes that already lead most slots get the remainder, so they keep one slot more.
   std::stable_sort(order.begin(), order.begin() + nodes, [&](auto a, auto b) { return count[a] > count[b]; });
   std::array<std::uint32_t, kMaxNodes> room{};
   for (std::uint32_t i = 0; i < nodes; ++i) room[order[i]] = kSlots / nodes + (i < kSlots % nodes ? 1 : 0);

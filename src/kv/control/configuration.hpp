@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The content of an epoch: the members, the serving nodes, and the leader of each
-// slot (docs/design/kv-protocol.md, section 2).
+// SPDX-License-Identifier: Apache-2.0
+// The content of an epoch: members, serving nodes, each slot's leader (docs/design/kv-protocol.md, section 2).
 #pragma once
 
 #include <array>
@@ -12,10 +12,10 @@
 
 namespace wherry::kv {
 
-/// One such part of a lease, or of a mandate in etcd, is not used, because clocks differ.
+/// One part in this number of a lease, or of a mandate in etcd, is left unused, because clocks differ.
 inline constexpr std::uint64_t kLeaseMargin = 6;
 
-/// When members acknowledge a write (docs/design/kv-protocol.md, section 11).
+/// When members acknowledge a write: see docs/design/kv-protocol.md, section 11.
 enum class AckPolicy : std::uint8_t { store, accept, mixed };
 
 using Leaders = std::array<std::uint8_t, kSlots>;
@@ -27,24 +27,24 @@ struct Configuration {
   std::uint32_t bucket_bits = 8;
   Leaders leaders{};
   std::array<Endpoint, kMaxNodes> peers{};
-  /// Boot number of each member, so that a restarted node never enters an epoch that was meant for its former life. For
-  /// a node that is not a member: its boot number when it was last a member. A boot with that number must never be a
-  /// member again, since it may hold data from before it was left out. 0 in a static configuration.
+  /// Boot number of each member, so that a restarted node never enters an epoch meant for its former life. For a node
+  /// that is not a member: its boot number when it last was one. This boot must never be a member again, because it may
+  /// hold data from before its removal. 0 in a static configuration.
   std::array<std::uint64_t, kMaxNodes> boots{};
   friend bool operator==(const Configuration&, const Configuration&) = default;
 };
 
-/// The epoch after this one; skips those whose low 16 bits are 0.
+/// The epoch after this one. Skips epochs whose low 16 bits are 0.
 [[nodiscard]] constexpr std::uint64_t next_epoch(std::uint64_t epoch) noexcept {
   return (epoch + 1) % 65536 == 0 ? epoch + 2 : epoch + 1;
 }
 
-/// Names exactly what is wrong with it.
+/// Checks a configuration. The error names exactly what is wrong.
 wherry::Status check(const Configuration& configuration);
 
-/// Assigns every slot to one of `serving` (not 0), as evenly as 256 slots divide. Moves as few slots as possible.
+/// Assigns every slot to one of `serving` (not 0), as evenly as possible, and moves as few slots as possible.
 void spread_leaders(Leaders& leaders, NodeMask serving);
-/// Slot s to the (s mod n)-th of the n serving nodes: where a cluster starts.
+/// The start of a cluster: slot s is led by the (s mod n)-th of the n serving nodes.
 [[nodiscard]] Leaders first_leaders(NodeMask serving);
 
 }  // namespace wherry::kv

@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 constexpr std::array<std::string_view, 7> kOps{"status", "remove", "admit", "move", "stop", "resume", "start_over"};
 constexpr std::string_view kDigits = "01234567";
 
-/// Reads the fields of one object; after the first that is wrong, status() says which.
+/// Reads the fields of one object. After the first error, status() gives the field and the reason.
 class Fields {
  public:
   explicit Fields(const Json& json) : json_(json) {}
@@ -28,7 +28,7 @@ class Fields {
     else
       value = static_cast<T>(it->template get<std::uint64_t>());
   }
-  /// Like number(). If the key is absent, `value` stays.
+  /// As number(). If the key is absent, `value` does not change.
   void optional_number(const char* key, std::uint64_t& value, std::uint64_t max) {
     if (json_.contains(key)) number(key, value, max);
   }
@@ -46,7 +46,7 @@ class Fields {
     else
       value = it->get<std::string>();
   }
-  /// nullptr, with an error noted, if there is no array of at most `max` items under this key.
+  /// Returns nullptr, and notes an error, if this key has no array of at most `max` items.
   const Json* array(const char* key, std::size_t size) {
     const auto it = json_.find(key);
     if (it != json_.end() && it->is_array() && it->size() == size) return &*it;
@@ -189,7 +189,7 @@ struct Encoder {
 
 wherry::Status protocol(std::string what) { return {StatusCode::kProtocol, "control message: " + std::move(what)}; }
 
-/// The object and its type. The type is empty if it is not an object.
+/// Parses the object and returns its type, which is empty if the line is not an object.
 Result<std::string> parse(std::string_view line, Json& json) {
   if (line.size() > kMaxControlLine) return protocol("longer than 64 KiB");
   json = Json::parse(line, nullptr, /*allow_exceptions=*/false);

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Messages between a node's driver, an operator and the keeper: one JSON object a
-// line, over TCP. Numbers of 64 bits are JSON numbers. Pure functions decode both directions, and trust nothing.
+// SPDX-License-Identifier: Apache-2.0
+// Messages between a node's driver, an operator and the keeper: one JSON object a line, over TCP. Numbers of 64 bits
+// are JSON numbers. Pure functions decode both directions, and check all input.
 //
 //   node      hello        cluster, node, boot; what it is in; which earlier boot of its own it saw end
 //   keeper    ping         node: report                         each T
@@ -13,7 +14,6 @@
 //                                                               for a while after that
 //   client    close_lanes                                       it needs them no more
 #pragma once
-
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,7 +25,7 @@ namespace wherry::kv {
 
 inline constexpr std::size_t kMaxControlLine = std::size_t{64} << 10;
 inline constexpr std::uint64_t kControlVersion = 1;
-/// Numbers of grants are below this: the calendar time in nanoseconds at the keeper's start, plus one for each grant.
+/// Upper limit of grant numbers. A number is the calendar time in ns at the keeper's start, plus one for each grant.
 inline constexpr std::uint64_t kMaxGrantNumber = std::uint64_t{1} << 62;
 
 struct Hello {
@@ -37,7 +37,7 @@ struct Hello {
   bool complete = false;         ///< as in Report
   std::uint32_t lanes = 0;
   std::optional<Configuration> entered;  ///< in this boot
-  // The settings that all members must share, from this node's cluster file.
+  // Settings that must be equal for all members, from this node's cluster file.
   std::uint32_t bucket_bits = 0;
   std::array<Endpoint, kMaxNodes> nodes{};
   bool accept = false;  ///< it acknowledges on acceptance, not after the store
@@ -92,7 +92,7 @@ struct Command {
   friend bool operator==(const Command&, const Command&) = default;
 };
 
-/// A client asks for lanes, or for those that it had.
+/// A client's request for new lanes, or for the lanes that it had.
 struct OpenLanes {
   std::string cluster;        ///< empty: whichever it is
   std::uint32_t lanes = 1;    ///< how many
@@ -142,7 +142,7 @@ struct GrantedLanes {
   std::uint64_t grant = 0;  ///< a later one's is higher; the client says it when it asks for these lanes again
   friend bool operator==(const GrantedLanes&, const GrantedLanes&) = default;
 };
-/// Sent to an operator; and to a node or client that is refused, before the connection is closed.
+/// Sent to an operator, and to a refused node or client before its connection is closed.
 struct Answer {
   bool ok = false;
   std::string text;        ///< of `status` JSON, else a sentence
@@ -153,14 +153,14 @@ struct Answer {
 
 using FromKeeper = std::variant<Ping, Configure, Grant, Stop, Resume, Settled, Answer, GrantedLanes>;
 
-/// One line without its end.
+/// Encodes a message as one line, without the newline.
 std::string encode(const ToKeeper& message);
 std::string encode(const FromKeeper& message);
-/// kProtocol, naming the field that is wrong.
+/// kProtocol: the message names the wrong field.
 Result<ToKeeper> decode_to_keeper(std::string_view line);
 Result<FromKeeper> decode_from_keeper(std::string_view line);
 
-/// A configuration by itself, in the form that a file or etcd stores.
+/// Encodes a configuration alone, in the form stored in a file or in etcd.
 std::string encode(const Configuration& configuration);
 Result<Configuration> decode_configuration(std::string_view text);
 

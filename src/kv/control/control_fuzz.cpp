@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arbitrary input on a control connection: it is refused with a reason, or it encodes to the same message again. The
-// first byte gives its direction.
+// Arbitrary input on a control connection. The input must be refused with a reason, or encode to the same message
+// again. The first byte gives the direction.
 #include <cstdlib>
 
 #include "kv/control/control.hpp"
@@ -16,7 +16,7 @@ void round_trip(std::string_view line, Decode decode) {
   }
   const auto again = decode(wherry::kv::encode(*message));
   if (again && !(*again == *message)) std::abort();
-  // Bytes that are not UTF-8 are refused by the parser; an escaped text may grow beyond a line.
+  // The parser refuses bytes that are not UTF-8. An escaped text may become longer than a line.
   if (!again && wherry::kv::encode(*message).size() <= wherry::kv::kMaxControlLine) std::abort();
 }
 

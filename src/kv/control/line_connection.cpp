@@ -14,7 +14,7 @@
 namespace wherry::kv {
 namespace {
 
-/// A keeper sends a node a few hundred bytes for each ping. A peer that leaves this many bytes unread counts as silent.
+/// For each ping, a keeper sends a node some hundred bytes. A peer that leaves this many unread counts as silent.
 constexpr std::size_t kMaxUnsent = std::size_t{1} << 20;
 
 wherry::Status gone() { return {StatusCode::kUnavailable, "the peer closed the control connection"}; }

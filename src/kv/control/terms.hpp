@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The settings that all members of a cluster must share: docs/guide/kv.md, the
-// cluster file.
+// SPDX-License-Identifier: Apache-2.0
+// The settings that all members of a cluster must share: docs/guide/kv.md, the cluster file.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@ struct ClusterTerms {
   AckPolicy policy = AckPolicy::store;
 };
 
-/// Whether `judge` ("the keeper", "node 2") may accept this hello. Empty: it may. Otherwise a sentence with both
-/// values.
+/// Whether `judge` ("the keeper", "node 2") may accept this hello. Returns an empty text, or a sentence with both
+/// values that differ.
 [[nodiscard]] std::string mismatch(const ClusterTerms& ours, const Hello& theirs, const std::string& judge);
 
 }  // namespace wherry::kv

@@ -52,7 +52,7 @@ bool from_base64(const std::string& text, std::string& out) {
   return true;
 }
 
-/// The gateway writes numbers of 64 bits as texts, and leaves out those that are 0.
+/// The gateway writes 64-bit numbers as texts, and omits those that are 0.
 std::int64_t number(const Json& json, const char* key) {
   const auto it = json.find(key);
   if (it == json.end()) return 0;
@@ -69,7 +69,7 @@ std::int64_t number(const Json& json, const char* key) {
 
 namespace {
 
-/// Requests of one thread, to whichever endpoint answers.
+/// Sends the requests of one thread to the first endpoint that answers.
 class EtcdChannel {
  public:
   explicit EtcdChannel(const EtcdOptions& options) : options_(options) { make_client(); }
@@ -90,7 +90,7 @@ class EtcdChannel {
     }
     return wherry::Status(StatusCode::kUnavailable, why);
   }
-  /// Calls `line` for each JSON object that arrives, until it returns false, or nothing has arrived for `silence`.
+  /// Calls `line` for each JSON object that arrives, until it returns false or nothing arrives for `silence`.
   wherry::Status stream(const char* path, const Json& request, std::chrono::milliseconds silence,
                         const std::function<bool(const Json&)>& line) {
     client_->set_read_timeout(silence);
@@ -165,7 +165,7 @@ struct EtcdElection::Impl {
     if (text != (*kvs)[0].end() && !from_base64(text->get<std::string>(), value.text)) return odd("/v3/kv/range");
     return value;
   }
-  /// Whether the conditions held. The revision counts changes of the whole store, and the put value has it, too.
+  /// Returns whether the conditions held. `revision` counts changes of the whole store; the new value has it, too.
   static Result<bool> transact(EtcdChannel& on, const Json& compare, const Json& put, std::int64_t* revision) {
     WHERRY_ASSIGN(const auto json,
                   on.post("/v3/kv/txn", {{"compare", compare}, {"success", Json::array({{{"request_put", put}}})}}));
@@ -176,7 +176,7 @@ struct EtcdElection::Impl {
     return held != json.end() && held->is_boolean() && held->get<bool>();
   }
   [[nodiscard]] static std::uint64_t lasting(std::uint64_t asked, std::int64_t seconds) {
-    // Counted from before the request, less the difference that clocks may have.
+    // Counted from before the request, minus the possible difference of the clocks.
     const auto ns = static_cast<std::uint64_t>(seconds) * 1'000'000'000;
     return asked + ns - ns / kLeaseMargin;
   }
@@ -227,7 +227,7 @@ class EtcdStore final : public ConfigurationStore {
       revision_ = revision;
       return wherry::ok_status();
     }
-    // The answer of an earlier try may be lost, although the try arrived.
+    // An earlier try may have arrived although its answer was lost.
     WHERRY_ASSIGN(const auto value, etcd_.get(channel_, "/configuration"));
     if (value.text != text) return lost();
     revision_ = value.revision;

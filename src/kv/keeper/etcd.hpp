@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elects a keeper, and stores its configuration, in etcd, through etcd's JSON gateway (v3). Calls block for at most
-// `timeout` for each endpoint, so they belong in threads of their own. run() is one thread, the keeper's store another.
-// The thread that grants leases needs only mandate_ns() and elected(), which never wait.
+// Elects a keeper, and stores its configuration, in etcd, through etcd's JSON gateway (v3). A call may block for
+// `timeout` for each endpoint, so it needs its own thread: run() uses one, the keeper's store another. The thread that
+// grants leases calls only mandate_ns() and elected(), which never wait.
 #pragma once
 
 #include <atomic>
@@ -26,36 +26,36 @@ struct EtcdOptions {
   std::chrono::milliseconds timeout{1000};
 };
 
-/// A candidate. Threads: one at a time for each of {campaign, keep_alive, resign, watch, leader, run} and a store's
-/// calls. Any thread may call the rest.
+/// A candidate. Threads: one at a time for {campaign, keep_alive, resign, watch, leader, run}, and one at a time for a
+/// store's calls. Any thread may call the rest.
 class EtcdElection {
  public:
   static Result<std::unique_ptr<EtcdElection>> open(EtcdOptions options);
   ~EtcdElection();
 
-  /// Stands for election and keeps it. While another keeper is elected it watches that one. Ends at `stop`. Then
-  /// resigns.
+  /// Stands for election and keeps the office. While another keeper is elected, it watches that keeper. At `stop` it
+  /// resigns and returns.
   void run(const std::atomic<bool>& stop);
-  /// For run(): the present keeper cannot store its configuration, and must not be elected any more.
+  /// Tells run() that the present keeper cannot store its configuration and must lose its office.
   void step_down() noexcept;
-  /// The number of the election that was won. 0: this keeper is not elected.
+  /// The number of the election that this keeper won; 0: it is not elected.
   [[nodiscard]] std::int64_t elected() const noexcept;
 
-  /// Tries once. kWouldBlock: another keeper is elected.
+  /// Tries once to be elected. kWouldBlock: another keeper is elected.
   wherry::Status campaign();
-  /// Keeps the election. Call it several times in a lease. kFailedPrecondition: the election is over.
+  /// Renews the election; call it several times per lease. kFailedPrecondition: the election has ended.
   wherry::Status keep_alive();
-  /// Lets another one be elected at once.
+  /// Gives up the election, so that another keeper can be elected at once.
   wherry::Status resign();
-  /// Waits, for about `time` at most, until no keeper is elected. It only reads, so etcd writes nothing.
+  /// Waits, at most about `time`, until no keeper is elected. This call only reads, so etcd does not write.
   wherry::Status watch(std::chrono::milliseconds time, const std::atomic<bool>& stop);
-  /// The time, by boot_ns(), until which no other keeper can be elected: for Keeper::set_mandate. 0: not elected.
+  /// The time, by boot_ns(), until which no other keeper can be elected. For Keeper::set_mandate. 0: not elected.
   [[nodiscard]] std::uint64_t mandate_ns() const noexcept;
-  /// The elected keeper, host:port. Empty: none.
+  /// The elected keeper as host:port; empty if none is elected.
   Result<std::string> leader();
 
-  /// The elected keeper stores its configuration here. It is replaced only if this keeper is still elected, and no
-  /// other has replaced the value that this one last read or wrote. This election must outlive it.
+  /// A store for the elected keeper's configuration. The value is replaced only if this keeper is still elected and is
+  /// the last one that has read or written the value. This election must outlive the store.
   std::unique_ptr<ConfigurationStore> store();
 
   struct Impl;

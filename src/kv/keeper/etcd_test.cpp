@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Against a real etcd, on a free port and with a directory of its own.
+// Tests against a real etcd on a free port, in its own directory.
 #include "kv/keeper/etcd.hpp"
 #include "base/testing.hpp"
 
@@ -28,7 +28,7 @@ using testing_support::kPatience;
 class Etcd : public testing::Test {
  protected:
   void SetUp() override { start("http"); }
-  /// `tls`: etcd's arguments about certificates.
+  /// `tls`: etcd's arguments for certificates.
   void start(const std::string& scheme, const std::vector<std::string>& tls = {}) {
     url_ = scheme + "://127.0.0.1:" + std::to_string(free_port());
     const std::string peer = "http://127.0.0.1:" + std::to_string(free_port());
@@ -118,7 +118,7 @@ class EtcdThatAsksForCertificates : public Etcd {
   testing_support::Certificates certificates_;
 };
 
-/// Relays connections to an endpoint of etcd. While the relay hangs, it accepts connections and sends nothing.
+/// Relays connections to an etcd endpoint. While it hangs, it accepts connections but sends nothing.
 class Relay {
  public:
   explicit Relay(const std::string& url) : to_(*parse_host_port(url.substr(url.find("//") + 2))) {
@@ -228,11 +228,11 @@ TEST_F(Etcd, Standby_ExpectItToWatchWithoutAWriteAndToFollowAtOnce) {
   const auto field = [](const httplib::Result& answer, const char* key) {
     return answer ? nlohmann::json::parse(answer->body)[key].get<std::string>() : std::string();
   };
-  // A new etcd once writes the version of its cluster by itself.
+  // A new etcd writes its cluster version once, without a request.
   const Deadline deadline(kPatience);
   while (field(etcd.Get("/version"), "etcdcluster") == "not_decided" && !deadline.passed())
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  // The size of etcd's log. A campaign writes there, even one that is lost, since it asks for a lease.
+  // The size of etcd's log. Every campaign writes to it, even a lost one, because it asks for a lease.
   const auto written = [&] {
     return field(etcd.Post("/v3/maintenance/status", "{}", "application/json"), "raftIndex");
   };
@@ -277,7 +277,7 @@ TEST_F(Etcd, EtcdStandsStill_ExpectTheMandateReadableMeanwhileAndThenOver) {
   EXPECT_LT(fastest, 1'000'000U);
   EXPECT_LE(one->mandate_ns(), boot_ns()) << "it was not renewed";
   kill(process_, SIGCONT);
-  // The same keeper goes on if etcd has not let its lease expire meanwhile, or if it is elected anew.
+  // The same keeper continues if etcd did not let its lease expire meanwhile, or if it is elected again.
   while (one->mandate_ns() <= boot_ns() && !deadline.passed())
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_GT(one->mandate_ns(), boot_ns());

@@ -33,7 +33,7 @@ wherry::Status write_all(int fd, std::string_view text, const std::string& path)
   return ::fsync(fd) == 0 ? wherry::ok_status() : failed("sync", path);
 }
 
-/// Opens a file of this user's beneath a directory that is secure. A link could lead to any file of the user.
+/// Opens a file of this user in a secure directory. Does not follow links: they could lead to any file of the user.
 Result<Fd> open_own(const Fd& directory, const std::string& name, int flags, const std::string& path) {
   Fd fd(::openat(directory.get(), name.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   if (!fd && errno == ELOOP)
@@ -85,7 +85,7 @@ class FileStore final : public ConfigurationStore {
     }
     if (::renameat(directory_.get(), next.c_str(), directory_.get(), name_.c_str()) != 0)
       return failed("replace", path_);
-    // The new name is kept when its directory is.
+    // The new name is durable only after the directory is synced.
     const Fd fd(::openat(directory_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     return fd && ::fsync(fd.get()) == 0 ? wherry::ok_status() : failed("sync the directory of", path_);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keeper's state file: it returns what was stored, and no other file of its user is touched.
+// Tests the keeper's state file: it returns what was stored, and touches no other file of its user.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>

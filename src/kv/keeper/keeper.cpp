@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages, leases and the detection of silence. keeper_decide.cpp has the consequences.
+// Messages, leases and the detection of silence. keeper_decide.cpp decides what follows from them.
 #include "kv/keeper/keeper.hpp"
 
 #include <algorithm>
@@ -81,8 +81,8 @@ void Keeper::on(std::uint32_t number, const Hello& hello, Cycles now) {
   n.claim = hello.entered;
   n.entered = hello.entered ? hello.entered->epoch : 0;
   if (n.entered > highest_ && phase_ != Phase::asking) {
-    // The stored configuration is older than the one that nodes entered, because it was lost, or an old copy was put
-    // back. It is then worthless.
+    // The stored configuration is older than one that nodes have entered: it was lost, or an old copy was restored. So
+    // it cannot be used.
     phase_ = Phase::asking;
     first_ = now;
     proposed_.reset();
@@ -92,10 +92,10 @@ void Keeper::on(std::uint32_t number, const Hello& hello, Cycles now) {
   n.report.boot = hello.boot;
   n.report.ready = hello.ready;
   n.report.complete = hello.complete;
-  // A stop on the earlier connection may not have arrived. If it did, its answer will not come any more.
+  // A stop on the earlier connection may not have arrived. If it did arrive, its answer can no longer come.
   n.stop = 0;
   n.stopped = false;
-  // The configuration that it should enter. If it was left out, it learns that, and returns under a new boot number.
+  // Send the configuration that the node should enter. A node that was left out learns this, and returns as a new boot.
   const bool left_out = !has(current_.members, number) && (hello.entered || current_.boots[number] == n.boot);
   if (current_.epoch != 0 && phase_ != Phase::asking && (same_boot(number) || left_out)) {
     output_.send(number, Configure{current_});
@@ -108,7 +108,7 @@ void Keeper::on(std::uint32_t number, const Report& report, Cycles now) {
   if (report.boot != n.boot) return;
   n.report = report;
   if (report.epoch != 0) n.entered = report.epoch;
-  // Counts only answers to pings, because other messages of the node would count one silence twice.
+  // Count only answers to pings, because other messages of the node would count one silence twice.
   if (report.silent == 0 || report.epoch != current_.epoch)
     n.silences = 0;
   else if (report.ping != 0 && n.silences < options_.misses)
@@ -170,8 +170,8 @@ void Keeper::resume(std::uint32_t node) {
 void Keeper::on_time(Cycles now) {
   if (phase_ == Phase::deposed) return;
   if (now >= next_ping_) {
-    // One interval, even if the call is late. Messages that arrived meanwhile were not read yet, so no node counts as
-    // silent for that time.
+    // Count one interval, even if the call is late. Messages that arrived meanwhile were not read yet, so no node
+    // counts as silent for that time.
     next_ping_ = now + options_.ping_interval;
     ++pings_;
     for (std::uint32_t node = 0; node < kMaxNodes; ++node) {

@@ -1,11 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0 Decides the members of each epoch, and grants leases: docs/design/kv-protocol.md,
-// section 9. A state machine without sockets or clocks. keeper_server.hpp provides both.
+// SPDX-License-Identifier: Apache-2.0
+// Decides the members of each epoch, and grants leases: docs/design/kv-protocol.md, section 9. A state machine without
+// sockets or clocks. keeper_server.hpp provides both.
 //
-// A configuration is stored (`store`) before any node hears of it. So a keeper that restarts, or another keeper, knows
-// the latest one that may have been entered. Without a stored configuration, a keeper goes on by itself only if it must
-// know of every event. Otherwise it waits for an operator (keeper_recover.cpp).
+// A configuration is stored (`store`) before any node learns of it. So a restarted or another keeper knows the latest
+// one that nodes may have entered. If no configuration is stored, a keeper continues on its own only if it certainly
+// knows of every event. Otherwise it waits for an operator (keeper_recover.cpp).
 #pragma once
-
 #include <array>
 #include <optional>
 #include <string>
@@ -16,7 +16,7 @@
 
 namespace wherry::kv {
 
-/// Only for tests: rules that a keeper can be made to break, to check that the tests notice.
+/// Rules that a keeper can be made to break, only to check that the tests notice it.
 enum class KeeperFault : std::uint8_t {
   none,
   ignore_leases,     ///< rule 1: publishes without waiting
@@ -42,25 +42,25 @@ struct KeeperOptions {
   Cycles ping_interval = 25'000'000;  ///< T
   std::uint32_t misses = 3;           ///< m: after so many intervals without a word a node is silent
   Cycles lease = 75'000'000;          ///< D
-  /// Nodes may hang on an earlier keeper for that long. Until then, counted from its start, a node that has not spoken
-  /// to this keeper yet is not silent.
+  /// How long a node may stay with an earlier keeper. For this time after its start, a keeper does not count a node as
+  /// silent that has not yet spoken to it.
   Cycles find_time = 0;
   std::uint32_t static_lanes = 1024;  ///< those below are not granted to clients, but named by them
   Cycles lane_ttl = 750'000'000;      ///< how long lanes stay a client's without a connection
-  /// The first epoch of an empty cluster, unless nodes or the stored configuration know of a later one. If the stored
-  /// configuration may be lost, this must be higher than ever before, because clients never go back.
+  /// The first epoch of an empty cluster, unless nodes or the stored configuration know a later one. If the stored
+  /// configuration may be lost, it must be higher than all former epochs, because clients never return to an older one.
   std::uint64_t first_epoch = 1;
-  /// Number of the first grant of lanes, above those of all earlier keepers. KeeperServer takes the calendar's time.
+  /// Number of the first grant of lanes, above those of all earlier keepers. KeeperServer uses the calendar time.
   std::uint64_t first_grant = 1;
   KeeperFault fault = KeeperFault::none;
 };
 
-/// The keeper's functions make these calls. They must not call back into it.
+/// Calls that the keeper's functions make. They must not call back into the keeper.
 class KeeperOutput {
  public:
-  /// Sends to the node's present connection. Drops the message if there is none.
+  /// Sends to the node's present connection; drops the message if there is none.
   virtual void send(std::uint32_t node, const FromKeeper& message) = 0;
-  /// Stores it in place of the former configuration. Then Keeper::stored is called.
+  /// Stores a configuration in place of the former one. Afterwards the caller calls Keeper::stored.
   virtual void store(const Configuration& configuration) = 0;
 
  protected:
@@ -70,7 +70,7 @@ class KeeperOutput {
   ~KeeperOutput() = default;
 };
 
-/// How one removal of serving nodes went.
+/// The course of one removal of serving nodes.
 struct Failover {
   std::uint64_t epoch = 0;  ///< the one without them
   NodeMask removed = 0;
@@ -89,30 +89,30 @@ class Keeper {
     deposed  ///< another keeper is elected
   };
 
-  /// The last stored configuration, if any. `now` is of the caller's clock, in cycles.
+  /// `stored`: the last stored configuration, if any. `now`: time of the caller's clock, in cycles.
   Keeper(KeeperOptions options, KeeperOutput& output, std::optional<Configuration> stored, Cycles now);
 
-  /// A message from the node's present connection. A hello opens a connection; the caller has closed the one before.
+  /// A message from the node's present connection. Before a hello of a new one, the caller has closed the old one.
   void on_message(std::uint32_t node, const ToKeeper& message, Cycles now);
   void disconnected(std::uint32_t node, Cycles now);
-  /// Whether a node may introduce itself with this hello. Everything that must be equal for all members is compared. A
-  /// sentence with both values. Empty: the node may.
+  /// Whether a node may join with this hello. All settings that must be equal for all members are compared. Returns an
+  /// empty text, or a sentence with both values.
   [[nodiscard]] std::string mismatch(const Hello& hello) const;
-  /// The node was refused. For status().
+  /// Notes, for status(), that the node was refused.
   void refused(std::uint32_t node, std::string why) { nodes_[node % kMaxNodes].refusal = std::move(why); }
   void on_time(Cycles now);
   [[nodiscard]] Cycles next_time() const noexcept;
-  /// The result of KeeperOutput::store. False: another keeper has stored another one, so this keeper is deposed.
+  /// The result of KeeperOutput::store. False: another keeper stored a configuration, so this keeper is deposed.
   void stored(bool kept, Cycles now);
-  /// Leases are granted and epochs published only before that time, because until then no other keeper was elected.
+  /// Leases are granted and epochs published only before this time, because no other keeper is elected until then.
   void set_mandate(Cycles until) noexcept { mandate_ = until; }
   void depose() noexcept { phase_ = Phase::deposed; }
 
-  /// A client, which is the connection `holder` (not 0), wants lanes, or has ended. The answer is a GrantedLanes or the
-  /// reason for none.
+  /// The client with the connection `holder` (not 0) asks for lanes, or has ended. Returns GrantedLanes, or the reason
+  /// for a refusal.
   FromKeeper open_lanes(std::uint64_t holder, const OpenLanes& open, Cycles now);
   void close_lanes(std::uint64_t holder, bool over, Cycles now) { lanes_.release(holder, over, now); }
-  /// Clients whose lanes belong to another client with a later grant. Their connections must be closed.
+  /// Clients whose lanes went to another client with a later grant. The caller must close their connections.
   [[nodiscard]] std::vector<std::uint64_t> take_ousted() noexcept { return lanes_.take_ousted(); }
   /// Whether clients may rely on this keeper's grants, because no other keeper can be elected yet.
   [[nodiscard]] bool mandated(Cycles now) const noexcept { return now < mandate_; }
@@ -121,7 +121,7 @@ class Keeper {
   [[nodiscard]] std::string status(Cycles now) const;  ///< JSON
   [[nodiscard]] Phase phase() const noexcept { return phase_; }
   [[nodiscard]] const Configuration& configuration() const noexcept { return current_; }
-  /// The end, by the keeper's clock, of the last lease that the node may have.
+  /// The end, on the keeper's clock, of the last lease that the node may have.
   [[nodiscard]] Cycles lease_end(std::uint32_t node) const noexcept { return nodes_[node].lease_end; }
   [[nodiscard]] const std::vector<Failover>& failovers() const noexcept { return failovers_; }
 
@@ -176,7 +176,7 @@ class Keeper {
   Answer move(const Command& command);
   void propose(const Configuration& next);
 
-  // Neither comes over a node's connection; see Keeper::open_lanes.
+  // These do not come over a node's connection; see Keeper::open_lanes.
   void on(std::uint32_t, const OpenLanes&, Cycles) {}
   void on(std::uint32_t, const CloseLanes&, Cycles) {}
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The four rules of docs/design/kv-protocol.md, section 9: the next configuration, and its time.
+// The four rules of docs/design/kv-protocol.md, section 9: which configuration is next, and when.
 #include <algorithm>
 #include <bit>
 #include <tuple>
@@ -26,7 +26,7 @@ NodeMask select(NodeMask among, Predicate&& predicate) {
 NodeMask Keeper::failed() const noexcept {
   return select(current_.members, [&](std::uint32_t node) {
     const Node& n = nodes_[node];
-    // Before the node's first message to this keeper nothing is known about it. Only silence tells.
+    // Before its first message to this keeper, nothing is known about a node except its silence.
     return n.boot != 0 && (n.boot != current_.boots[node] || n.report.fault);
   });
 }
@@ -39,9 +39,9 @@ NodeMask Keeper::unwanted() const noexcept {
   return silent() | select(configured_, [&](std::uint32_t node) { return !nodes_[node].admitted; });
 }
 
-/// Every member must acknowledge, so one broken path between two members stops writes. The leaders at its ends report
-/// it. This function removes the node at the end of most broken paths. It removes one node at a time, because without
-/// it the others may reach each other.
+/// Every member must acknowledge, so one broken path between two members stops writes. Leaders at both ends report it.
+/// This function removes the node with most broken paths. Only one node is removed at a time, because the others may
+/// then reach each other.
 NodeMask Keeper::cut_off() const noexcept {
   const NodeMask gone = silent();
   std::array<NodeMask, kMaxNodes> broken{};
@@ -64,8 +64,8 @@ NodeMask Keeper::cut_off() const noexcept {
   return worst == kMaxNodes ? NodeMask{0} : mask_of(worst);
 }
 
-/// Until the path is repaired the node would be removed again, and every time writes stop for a while. So it waits,
-/// longer each time.
+/// A node that returns before the path is repaired is removed again, and each removal stops writes for a while. So it
+/// must wait, longer each time.
 void Keeper::bar(Cycles now) {
   const Cycles first = 10 * options_.misses * options_.ping_interval;
   for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
@@ -93,11 +93,11 @@ bool Keeper::may_serve(std::uint32_t node) const noexcept {
 bool Keeper::over(std::uint32_t node, Cycles now) const noexcept {
   const Node& n = nodes_[node];
   if (options_.fault == KeeperFault::ignore_leases) return true;
-  // The very boot that served says that it stopped, or the next one that it saw it end.
+  // Either the boot that served reports that it stopped, or the node's next boot reports that it ended.
   return n.stopped || (n.ended != 0 && n.ended == current_.boots[node]) || now >= n.lease_end;
 }
 
-/// What should be next, were there no leases. `current_` if nothing should change, or nothing can.
+/// The next configuration if leases did not matter; `current_` if nothing should or can change.
 Configuration Keeper::wanted(Cycles now) {
   Configuration next = current_;
   const NodeMask failures = failed();
@@ -124,8 +124,8 @@ Configuration Keeper::wanted(Cycles now) {
     if (valid) next.leaders = *leaders_;
     leaders_.reset();
   }
-  // After a loss of all nodes but one, or a return, slots are spread evenly again. Otherwise the operator's assignment
-  // of slots stays.
+  // If the serving nodes change, slots are spread evenly again. Otherwise the operator's assignment of slots
+  // stays.
   if (next.serving != current_.serving) spread_leaders(next.leaders, next.serving);
   if (options_.fault == KeeperFault::leader_is_member && next.members != next.serving)
     spread_leaders(next.leaders, next.members);
@@ -199,7 +199,7 @@ void Keeper::publish(Cycles now) {
     if (has(current_.serving, node)) n.barred_for = 0;
     n.stop = has(current_.serving, node) ? n.stop : 0;
     n.stopped = n.stopped && n.stop != 0;
-    // Also sent to a node that it leaves out, because that node must know.
+    // Also sent to a node that was left out, because it must know this.
     if (n.connected) output_.send(node, Configure{current_});
   }
 }

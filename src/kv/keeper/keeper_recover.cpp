@@ -1,12 +1,13 @@
-// SPDX-License-Identifier: Apache-2.0 A keeper's way to its first configuration, and the commands of an operator.
+// SPDX-License-Identifier: Apache-2.0
+// A keeper's way to its first configuration, and the commands of an operator.
 //
-// A stored configuration is the present one. Without one, the keeper asks the nodes, and distinguishes three cases:
+// A stored configuration is the present one. If there is none, the keeper asks the nodes. There are three cases:
 //  - every configured node says that it is in no epoch: an empty cluster starts;
-//  - every configured node is, under the same boot number, a member of the highest configuration that any of them
-//    entered: then no node can have entered a higher one, since all members are here and remember;
-//  - otherwise a node that is missing, or that restarted, may have served alone and taken writes since. To go on
-//  without
-//    it could lose them, so an operator must say so (`resume`), or that the store shall be empty (`start_over`).
+//  - every configured node, under the same boot number, is a member of the highest configuration that any of them has
+//    entered: then no node can have entered a higher one, because all members are here and remember;
+//  - otherwise a node that is missing or has restarted may have served alone and taken writes since. Continuing without
+//    that node could lose these writes, so an operator must order it (`resume`), or order that the store becomes empty
+//    (`start_over`).
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 namespace wherry::kv {
 namespace {
 
-/// Without a stored configuration, how far to leap over epochs that may have been published and that no node reported.
+/// How many epochs to skip without a stored configuration: they may have been published but not reported.
 constexpr std::uint64_t kLeap = 4096;
 
 std::uint64_t leap(std::uint64_t epoch) { return next_epoch(epoch + kLeap); }
@@ -28,8 +29,8 @@ void Keeper::adopt(const Configuration& configuration, Cycles now) {
   highest_ = std::max(highest_, configuration.epoch);
   settled_ = false;
   phase_ = Phase::running;
-  // A keeper before this one may have granted until the moment this one started, or was elected. What this one has
-  // granted itself is not forgotten, either.
+  // An earlier keeper may have granted leases until this one started or was elected. Leases that this keeper itself has
+  // granted also count.
   for (std::uint32_t node = 0; node < kMaxNodes; ++node) {
     Node& n = nodes_[node];
     if (options_.fault != KeeperFault::forget_leases) n.lease_end = std::max(n.lease_end, first_ + options_.lease);
@@ -84,7 +85,7 @@ void Keeper::recover(Cycles now) {
     next.boots[node] = nodes_[node].boot;
   }
   phase_ = Phase::running;
-  // An empty cluster in its first epoch: no keeper before this one granted anything.
+  // An empty cluster in its first epoch: no earlier keeper has granted anything.
   if (highest_ == 0) lanes_.begin(now);
   propose(next);
 }

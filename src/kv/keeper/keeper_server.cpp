@@ -26,8 +26,8 @@ namespace wherry::kv {
 namespace {
 
 constexpr std::size_t kMaxClients = 960;
-// Connections that belong neither to a node nor to a client: operators', and those that have not introduced themselves
-// yet. With these, the nodes' and the clients', a process with the usual 1024 descriptors has some left.
+// The most connections that belong to no node and no client: operators, and peers that have not introduced themselves.
+// With all connections of nodes and clients, this leaves some of the usual 1024 descriptors free.
 constexpr std::size_t kMaxStrangers = 40;
 constexpr std::size_t kMaxStrangersOfOneAddress = 24;
 constexpr int kAcceptedATurn = 8;                     // a peer that floods is read before its connection is closed
@@ -70,7 +70,7 @@ struct KeeperServer::Impl final : KeeperOutput {
 
   void send(std::uint32_t node, const FromKeeper& message) override {
     for (Connection& c : connections) {
-      // turn() closes a connection that fails, because the keeper must not be called from here.
+      // turn() closes a connection that fails, because this function must not call the keeper.
       if (c.node == node && !c.broken && !c.lines.send(encode(message))) c.broken = true;
     }
   }
@@ -83,7 +83,7 @@ struct KeeperServer::Impl final : KeeperOutput {
     keeper->stored(kept->ok(), now());
   }
 
-  /// Ends the stranger that was idle for longest, first of those that got an answer already. False: there is none.
+  /// Closes the idlest stranger, but first those that have already got an answer. False: there is none.
   bool end_one(const std::function<bool(const Connection&)>& of) {
     Connection* longest = nullptr;
     const auto before = [](const Connection& a, const Connection& b) {
@@ -114,7 +114,7 @@ struct KeeperServer::Impl final : KeeperOutput {
       socklen_t size = sizeof from;
       Fd socket(::accept4(listener.get(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!socket && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
-        // The connection stays in the kernel's queue, and poll() would return at once.
+        // Without a free descriptor, the connection would stay in the kernel's queue, and poll() would return at once.
         if (end_one([](const Connection&) { return true; })) continue;
         if (listen_from == 0) spdlog::warn("kv keeper: no connection can be accepted: {}", std::strerror(errno));
         listen_from = now() + kNoDescriptor;
@@ -198,7 +198,7 @@ struct KeeperServer::Impl final : KeeperOutput {
   }
 
   void close_broken() {
-    // From here on another keeper may be elected, to which clients must turn.
+    // From now on another keeper may be elected, and clients must go to it.
     const bool over = !keeper->mandated(now());
     for (auto it = connections.begin(); it != connections.end();) {
       const bool idle = (it->stranger() && now() - it->heard > kIdle) || (it->session != 0 && over);

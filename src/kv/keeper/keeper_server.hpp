@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Keeper on TCP: one thread that calls turn(). A ConfigurationStore (a file or etcd) stores configurations in a
-// thread of its own. The thread that grants leases never waits for a disk or for the network.
+// A Keeper on TCP: one thread that calls turn(). A ConfigurationStore (a file or etcd) stores configurations in another
+// thread. So the thread that grants leases never waits for a disk or for the network.
 #pragma once
 
 #include <functional>
@@ -16,16 +16,16 @@ class KeeperServer {
  public:
   static Result<std::unique_ptr<KeeperServer>> start(const HostPort& at, KeeperOptions options,
                                                      std::unique_ptr<ConfigurationStore> store);
-  /// Listening already.
+  /// `listener` already listens.
   static Result<std::unique_ptr<KeeperServer>> start(Fd listener, KeeperOptions options,
                                                      std::unique_ptr<ConfigurationStore> store);
   ~KeeperServer();
 
-  /// Waits for the next event, at most that long, and handles it.
+  /// Waits for the next event, at most `timeout_ms`, and handles it.
   void turn(int timeout_ms);
   [[nodiscard]] std::uint16_t port() const noexcept;
   [[nodiscard]] Keeper& keeper() noexcept;
-  /// Time as the keeper counts it.
+  /// The keeper's time.
   [[nodiscard]] static Cycles now() noexcept;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shells, over loopback TCP: nodes with fake cores in one thread, and a keeper that is stopped and started again.
+// Tests the servers over loopback TCP: nodes with fake cores in one thread, and a keeper that stops and restarts.
 #include "kv/keeper/keeper_server.hpp"
 #include "base/testing.hpp"
 
@@ -25,7 +25,7 @@
 namespace wherry::kv {
 namespace {
 
-/// As an operator's program asks.
+/// Asks as an operator's program does.
 Result<Answer> ask_keeper(const HostPort& keeper, const Command& command, const Deadline& deadline) {
   auto socket = connect_tcp(keeper, deadline);
   if (!socket)
@@ -149,7 +149,7 @@ class Loopback : public testing::Test {
   std::array<std::unique_ptr<LoopbackNode>, 3> nodes_;
 };
 
-/// Behaves like a keeper that SIGSTOP stopped: the kernel accepts and acknowledges everything, and the keeper never
+/// A keeper as after SIGSTOP: the kernel accepts connections and acknowledges data, but the keeper never
 /// answers.
 TEST_F(Loopback, ElectedKeeperHangs_ExpectNodesToGoToTheNextOneAndToStayMembers) {
   Fd next = *listen_tcp({"127.0.0.1", 0});
@@ -171,7 +171,7 @@ TEST_F(Loopback, ElectedKeeperHangs_ExpectNodesToGoToTheNextOneAndToStayMembers)
   const auto all_there = [&] { return nodes_there(*keeper_) == 3 && serve(0b111); };
   ASSERT_TRUE(until(all_there));
   EXPECT_EQ(keeper_->keeper().configuration().epoch, epoch) << "a node that had not arrived yet was removed";
-  // The keeper goes on. The nodes that it still knew receive nothing that has an effect.
+  // The keeper continues. The nodes that it still knew receive no message that has an effect.
   for (int i = 0; i < 50; ++i) {
     hung->turn(0);
     ASSERT_TRUE(until([] { return true; }));
@@ -193,7 +193,7 @@ TEST_F(Loopback, NodeStopsAndReturns_ExpectRemovedThenServing) {
       until([&] { return !keeper_->keeper().failovers().empty() && keeper_->keeper().failovers()[0].confirmed; }));
 }
 
-/// All values that must be equal for all members.
+/// Checks all values that must be equal for all members.
 TEST_F(Loopback, NodeWithAnotherClusterFile_ExpectTurnedAwayWithBothValues) {
   ASSERT_TRUE(until([&] { return serve(0b111); }));
   nodes_[1].reset();
@@ -217,7 +217,7 @@ TEST_F(Loopback, NodeWithAnotherClusterFile_ExpectTurnedAwayWithBothValues) {
   EXPECT_NE(refused([](DriverOptions& o) { o.cluster = "other"; }).find("'loopback', not 'other'"), std::string::npos);
   EXPECT_NE(refused([](DriverOptions& o) { o.accept = true; }).find("policy = \"accept\", the cluster's \"store\""),
             std::string::npos);
-  // Its own address, or the address that it has for another node.
+  // Changes the node's own address, or the address that it has for another node.
   EXPECT_NE(refused([](DriverOptions& o) {
               o.nodes[1].port = 19311;
             }).find("node 1 at 127.0.0.1:19311, the cluster's at 127.0.0.1:19301"),
@@ -234,7 +234,7 @@ TEST_F(Loopback, NodeWithAnotherClusterFile_ExpectTurnedAwayWithBothValues) {
   ASSERT_TRUE(until([&] { return serve(0b111); }));
 }
 
-/// A store that hangs, like an etcd that does not answer, must not stop the granting of leases.
+/// A store that hangs, like an etcd that does not answer. It must not stop the granting of leases.
 class StandingStore final : public ConfigurationStore {
  public:
   explicit StandingStore(std::atomic<bool>& stands) : stands_(stands) {}
@@ -359,7 +359,7 @@ TEST_F(Loopback, ManyAskForTheStatusAndStay_ExpectTheOldestEndedAndANodeServedAg
   ASSERT_TRUE(until([&] { return serve(0b101); }));
   start_node(1);
   ASSERT_TRUE(until([&] { return serve(0b111); }));
-  // All of them end by themselves.
+  // All these connections end by themselves.
   ASSERT_TRUE(until([&] { return std::ranges::all_of(idle, ended); }));
   EXPECT_TRUE(serve(0b111));
 }
@@ -376,8 +376,8 @@ TEST_F(Loopback, NoDescriptorsLeft_ExpectStrangersEndedThenPatience) {
   int turns = 0;
   for (const Deadline deadline(std::chrono::milliseconds(500)); !deadline.passed(); ++turns) keeper_->turn(1000);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-  // There is a ping each 20 ms. A slow machine makes fewer turns, and a machine that is woken for the same connection
-  // makes thousands.
+  // There is one ping every 20 ms. A slow machine makes fewer turns; if one connection woke the thread again and again,
+  // there would be thousands.
   EXPECT_LT(turns, 200);
   for (const Fd* socket : {&*first, &*second})
     EXPECT_EQ(::send(socket->get(), kStatus.data(), kStatus.size(), MSG_NOSIGNAL),
@@ -386,7 +386,7 @@ TEST_F(Loopback, NoDescriptorsLeft_ExpectStrangersEndedThenPatience) {
   EXPECT_TRUE(until([&] { return ::recv(second->get(), &one, 1, MSG_DONTWAIT) == 1; })) << "once there are some again";
 }
 
-/// If the node itself must carry the connection's frames, nothing would arrive while it waits.
+/// If the node itself must carry the connection's frames, nothing can arrive while it waits.
 TEST(DriverClient, KeeperWhoseHostDoesNotAnswer_ExpectTurnsThatDoNotWaitForIt) {
   auto listener = listen_tcp({"127.0.0.1", 0});
   ASSERT_TRUE(listener);

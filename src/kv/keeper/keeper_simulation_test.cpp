@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A keeper and its nodes' drivers in virtual time, with all faults that can happen between them, by thousands of random
-// schedules. After every event the test checks the promises of docs/design/kv-protocol.md about membership. The same
-// checks must find deliberate faults of the keeper.
+// Runs a keeper and its nodes' drivers in virtual time, in thousands of random schedules with all faults that can
+// happen between them. After every event the test checks the promises of docs/design/kv-protocol.md about membership.
+// The same checks must find deliberate faults of the keeper.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ class World {
     start_keeper();
   }
 
-  /// The violated rule. Empty if there is none.
+  /// Returns the violated rule; empty if there is none.
   std::string run() {
     const Cycles chaos_ends = 40 * kLease;
     at(draw(2 * kLease), [this] { trouble(); });
@@ -160,8 +160,8 @@ class World {
     ++keepers_;
     if (plan_.forgetful && chance(50)) {
       kept_.reset();
-      // A configuration that no node entered is forgotten with the keeper. That is allowed: all links are cut, so no
-      // node will enter it.
+      // No node entered this configuration, so it is lost with the keeper. This loss is allowed: all links are cut, so
+      // no node can enter the configuration.
       last_ = entered_;
     } else if (storing_ && chance(50)) {  // it arrived, and the answer did not: it counts as published
       kept_ = storing_;
@@ -287,7 +287,7 @@ class World {
         Command c;
         constexpr std::array<Op, 6> kOps{Op::remove, Op::admit, Op::move, Op::stop, Op::resume, Op::move};
         c.op = kOps[draw(kOps.size())];
-        // An operator's `resume` of a keeper that asks may lose data, as the operator was told.
+        // An operator's `resume` may lose data if the keeper is asking; the operator was told so.
         if (c.op == Op::resume && keeper_->phase() == Keeper::Phase::asking) break;
         c.node = node;
         c.first_slot = static_cast<std::uint32_t>(draw(128));
@@ -295,7 +295,7 @@ class World {
         (void)keeper_->command(c, now());
     }
   }
-  /// The work of operators until the cluster is healthy.
+  /// Does the operators' work until the cluster is healthy.
   void repair() {
     if (!keeper_) start_keeper();
     for (std::uint32_t node = 0; node < count_; ++node) {
@@ -508,7 +508,7 @@ std::string run(const Plan& plan, Totals* totals = nullptr) {
 TEST(KeeperSimulation, RandomSchedules_ExpectTheFourRulesAndThatAllServeInTheEnd) {
   Totals totals;
   for (std::uint64_t seed = 1; seed <= kSchedules; ++seed) ASSERT_EQ(run({.seed = seed}, &totals), "");
-  // The schedules reach their intended situations.
+  // Check that the schedules reach the intended situations.
   EXPECT_GT(totals.failovers, kSchedules);
   EXPECT_GT(totals.returns, kSchedules);
   EXPECT_GT(totals.losses, kSchedules / 100);

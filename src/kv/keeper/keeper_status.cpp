@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The status for `wherry kv nodes`.
+// SPDX-License-Identifier: Apache-2.0
+// The status for `wherry kv nodes`.
 #include <nlohmann/json.hpp>
 
 #include "kv/generated/registers.hpp"

@@ -7,8 +7,8 @@
 namespace wherry::kv {
 namespace {
 
-/// Grants of at least this many lanes come from the lower end. Clients ask for 1 (Python), or 64 (C++), unless told
-/// otherwise.
+/// Grants of at least this many lanes come from the lower end. By default, clients ask for 1 (Python) or 64 (C++)
+/// lanes.
 constexpr std::uint32_t kMany = 16;
 
 }  // namespace
@@ -64,13 +64,13 @@ std::optional<LaneGrants::Grant> LaneGrants::reclaim(Holder holder, std::uint64_
     return g;
   }
   drop_over(now);
-  // This keeper does not know the grant. The keeper before granted it, unless it has expired since and went to another
-  // client. Once this keeper grants anew, grants that it does not know have expired.
+  // This keeper does not know the grant. An earlier keeper made it, and meanwhile it may have expired and gone to
+  // another client. When this keeper begins to make new grants, all grants that it does not know have expired.
   if (begun(now)) return std::nullopt;
   const auto in_the_way = [&](const Grant& g) { return first < g.first + g.count && g.first < first + count; };
   if (std::ranges::any_of(grants_, [&](const Grant& g) { return in_the_way(g) && g.number >= number; }))
     return std::nullopt;
-  // If an earlier keeper granted the same lanes to two clients, one after the other, the later one has them.
+  // If an earlier keeper granted the same lanes to two clients one after the other, the later grant is valid.
   std::erase_if(grants_, [&](const Grant& g) {
     if (!in_the_way(g)) return false;
     if (g.holder != 0) ousted_.push_back(g.holder);

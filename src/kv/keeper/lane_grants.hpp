@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which client owns which lanes: the keeper's part of docs/design/kv-protocol.md, section 7. A pure class: its caller
-// passes it the time.
+// Records which client owns which lanes: the keeper's part of docs/design/kv-protocol.md, section 7. A pure class: its
+// caller passes it the time.
 //
-// A grant lasts as long as its holder's connection, and `ttl` longer. Until then its client may get it back over
-// another connection, to this keeper or to the next one. A keeper that begins to grant waits one `ttl` first, so that
-// clients of the earlier keeper get back their lanes.
+// A grant lasts as long as its holder's connection, and then for `ttl`. Until its end, the client can get it back over
+// another connection, to this keeper or to the next one. A keeper that starts waits for `ttl` before it makes new
+// grants, so that clients of the earlier keeper can get their lanes back.
 #pragma once
 
 #include <cstdint>
@@ -28,29 +28,29 @@ class LaneGrants {
     Cycles free_at = 0;        ///< then
   };
 
-  /// Lanes from `first` up to `end`. No lane is newly granted before `from`. `number`: above the numbers of all earlier
-  /// keepers' grants.
+  /// Grants lanes from `first` up to `end`, and new ones only after `from`. `number`: the first grant's number, above
+  /// those of all earlier keepers.
   LaneGrants(std::uint32_t first, std::uint32_t end, Cycles ttl, Cycles from, std::uint64_t number = 1)
       : first_(first), end_(end), ttl_(ttl), from_(from), next_number_(number) {}
 
-  /// There was no keeper before, so grants may begin.
+  /// There was no earlier keeper, so new grants may begin.
   void begin(Cycles now) noexcept { from_ = now; }
   [[nodiscard]] bool begun(Cycles now) const noexcept { return now >= from_; }
-  /// The time until which no lane is newly granted.
+  /// The time before which no new grant is made.
   [[nodiscard]] Cycles from() const noexcept { return from_; }
 
-  /// `count` lanes in a row that no client has had for a while. Nothing: there are none, or it is too early. Few lanes
-  /// come from the upper end and many from the lower one, aligned, so that a few small grants do not split the whole
-  /// range.
+  /// Grants `count` consecutive lanes that no client has had for a while. No value: there are none, or it is too early.
+  /// Few lanes come from the upper end, and many from the lower end, aligned, so that small grants do not split the
+  /// whole range.
   std::optional<Grant> grant(Holder holder, std::uint32_t count, std::uint64_t session, Cycles now);
-  /// The lanes that this client had, from this keeper or, under `number`, from the one before. Nothing: another client
-  /// has some of them by now. If an earlier keeper granted the same lanes to another client before, that client loses
-  /// them to this one: see take_ousted().
+  /// Returns the lanes that this client had, from this keeper or, under `number`, from an earlier one. No value:
+  /// another client has some of them now. If an earlier keeper had also granted them to an older client, that client
+  /// loses them: see take_ousted().
   std::optional<Grant> reclaim(Holder holder, std::uint64_t session, std::uint32_t first, std::uint32_t count,
                                std::uint64_t number, Cycles now);
-  /// Connections whose lanes went back to a client with a later grant. Each is reported once.
+  /// Connections whose lanes went to a client with a later grant. Each is reported once.
   [[nodiscard]] std::vector<Holder> take_ousted() noexcept { return std::exchange(ousted_, {}); }
-  /// The holder's connection has ended. `over`: it said that it needs its lanes no more.
+  /// The holder's connection has ended. `over`: the holder said that it no longer needs its lanes.
   void release(Holder holder, bool over, Cycles now);
 
   [[nodiscard]] std::uint32_t granted() const noexcept;  ///< lanes, those of ended connections included

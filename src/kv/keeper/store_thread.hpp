@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ConfigurationStore in a thread of its own.
+// A ConfigurationStore that runs in its own thread.
 #pragma once
 
 #include <condition_variable>
@@ -20,12 +20,12 @@ class StoreThread {
   StoreThread& operator=(const StoreThread&) = delete;
   ~StoreThread();  ///< waits for the store's present call
 
-  /// Stores this configuration, and tries again until that succeeds or another keeper is elected. If an earlier one is
-  /// not stored yet, it is forgotten, and take() does not report it.
+  /// Stores this configuration; retries until it succeeds or another keeper is elected. A call before an earlier one is
+  /// stored replaces it, and take() does not report the earlier one.
   void keep(const Configuration& configuration);
   /// Returns the result once: ok, or kFailedPrecondition. Never waits.
   std::optional<wherry::Status> take();
-  /// Readable when take() has something.
+  /// Readable when take() has a result.
   [[nodiscard]] int fd() const noexcept { return news_.get(); }
 
  private:

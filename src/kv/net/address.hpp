@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How addresses are written in files, options and messages to people.
+// How addresses are written in files, options and messages.
 #pragma once
 
 #include <fmt/core.h>
@@ -14,7 +14,7 @@
 
 namespace wherry::kv {
 
-/// "02:00:00:00:00:01", six bytes of two digits each. Nothing if the text has another form.
+/// Parses "02:00:00:00:00:01": six bytes of two digits each. No value if the text has another form.
 inline std::optional<std::uint64_t> parse_mac(std::string_view text) {
   if (text.size() != 17) return std::nullopt;
   std::uint64_t mac = 0;
@@ -27,12 +27,12 @@ inline std::optional<std::uint64_t> parse_mac(std::string_view text) {
   return mac;
 }
 
-/// "10.0.0.1". `ip` in host byte order, as in Endpoint.
+/// Formats `ip` (host byte order, as in Endpoint) as "10.0.0.1".
 [[nodiscard]] inline std::string ip_to_string(std::uint32_t ip) {
   return fmt::format("{}.{}.{}.{}", ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255);
 }
 
-/// "10.0.0.1:19286"
+/// Formats an address as "10.0.0.1:19286".
 [[nodiscard]] inline std::string to_string(const Endpoint& at) {
   return fmt::format("{}:{}", ip_to_string(at.ip), at.port);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs in front of an interface, by the bpf(2) system call. They are assembled here, so neither a compiler for BPF
-// nor a loader of its object files is needed.
+// Programs in front of an interface, loaded by the bpf(2) system call. The programs are assembled here, so neither a
+// BPF compiler nor an object loader is needed.
 #pragma once
 
 #include <linux/bpf.h>
@@ -32,18 +32,18 @@ constexpr bpf_insn load(unsigned size, unsigned to, unsigned from, std::size_t o
   return made;
 }
 
-/// A map of 32-bit numbers to 32-bit numbers: sockets, interfaces.
+/// Makes a map from 32-bit numbers to 32-bit numbers, such as sockets or interfaces.
 Result<Fd> make_map(bpf_map_type type, std::uint32_t entries, const std::string& what);
 wherry::Status set(const Fd& map, std::uint32_t key, std::uint32_t value, const std::string& what);
 
-/// Verified, but in front of no interface.
+/// Loads and verifies a program. It is not yet attached to an interface.
 Result<Fd> load_program(std::span<const bpf_insn> code);
 
 enum class Mode { native, generic };
-/// The program stays in front of the interface until the descriptor is closed, or the process ends in any way.
+/// Attaches the program to the interface until the descriptor is closed, or the process ends in any way.
 Result<Fd> attach(const Fd& program, int interface, Mode mode);
 
-/// The program's answer to a frame, without an interface: XDP_PASS, XDP_REDIRECT.
+/// Runs the program on a frame without an interface. Returns its verdict: XDP_PASS or XDP_REDIRECT.
 Result<std::uint32_t> try_out(const Fd& program, ByteView frame);
 
 }  // namespace wherry::kv::bpf

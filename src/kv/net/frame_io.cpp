@@ -12,9 +12,9 @@ namespace {
 constexpr std::size_t kUdpEnd = kUdpOffset + Udp::kBytes;
 constexpr std::size_t kIpHeaderBytes = Ipv4::kBytes;
 
-/// One's complement sum in the machine's byte order: the sum of swapped words is the swapped sum (RFC 1071). It adds
-/// words of 32 bits, with the carries added at the end, two words at a time, since the value takes most of the time for
-/// a frame.
+/// One's complement sum in the machine's byte order: the sum of byte-swapped words is the byte-swapped sum (RFC 1071).
+/// It adds 32-bit words, two at a time, and adds the carries at the end, because summing the value takes most of a
+/// frame's time.
 std::uint64_t add_words(std::uint64_t sum, ByteView bytes) noexcept {
   constexpr std::uint64_t kLow = 0xffffffff;
   const std::byte* at = bytes.data();
@@ -37,13 +37,13 @@ std::uint64_t add_words(std::uint64_t sum, ByteView bytes) noexcept {
   return sum + rest;
 }
 
-/// In the order of the wire.
+/// Folds the sum to 16 bits, in the byte order of the wire.
 std::uint16_t fold(std::uint64_t sum) noexcept {
   while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
   return static_cast<std::uint16_t>(sum << 8 | sum >> 8);
 }
 
-/// Over the pseudo header, the unchanged UDP header, and the data.
+/// The sum over the pseudo header, the unchanged UDP header, and the data.
 std::uint16_t udp_sum(ByteView ip_packet, std::size_t udp_length) noexcept {
   const std::array<std::byte, 4> pseudo{std::byte{0}, std::byte{kIpProtocolUdp},
                                         static_cast<std::byte>(udp_length >> 8), static_cast<std::byte>(udp_length)};

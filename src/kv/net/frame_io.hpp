@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole Ethernet frames <-> messages: docs/design/kv-protocol.md, section 3. The bytes come from outside, so it trusts
-// nothing.
+// Converts between whole Ethernet frames and messages: docs/design/kv-protocol.md, section 3. The bytes come from
+// outside, so all of them are checked.
 #pragma once
 
 #include <cstddef>
@@ -17,21 +17,21 @@ enum class Parsed {
   kBadLength,
 };
 
-/// A message and its sender. The value lies in the frame that was parsed.
+/// A message and its sender. The value points into the parsed frame.
 struct Received {
   Endpoint from;
   Message message;
 };
 
-/// The destination of a kv frame. Precondition: it has kHeaderBytes.
+/// The destination address of a kv frame. Precondition: the frame has at least kHeaderBytes.
 [[nodiscard]] Endpoint destination_of(ByteView frame) noexcept;
 
-/// A whole Ethernet frame that came to `self`. `out` is set if it is ours only.
+/// Parses a whole Ethernet frame that arrived at `self`. Sets `out` only if the frame is ours.
 [[nodiscard]] Parsed parse(ByteView frame, const Endpoint& self, Received* out) noexcept;
 
 enum class UdpChecksum { kRight, kNone };
 
-/// A whole frame into `out`. Returns its bytes; 0 if `out` is too small or the value too long for UDP.
+/// Builds a whole frame in `out`. Returns its length; 0 if `out` is too small or UDP cannot carry the value.
 [[nodiscard]] std::size_t build(std::span<std::byte> out, const Endpoint& from, const Endpoint& to,
                                 const Message& message, UdpChecksum checksum = UdpChecksum::kRight) noexcept;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a frame. A frame of ours is built again as a frame with the same meaning, and parses as ours.
+// Parses arbitrary bytes as a frame. If a frame is ours, it is built again with the same meaning, and must parse again.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -28,7 +28,7 @@ void rebuild(const Received& first, const Endpoint& self, UdpChecksum checksum) 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  // Memory of its own, so that AddressSanitizer sees the first byte beyond.
+  // A separate allocation, so that AddressSanitizer detects an access beyond its last byte.
   const auto copy = std::make_unique<std::byte[]>(size);
   std::copy_n(reinterpret_cast<const std::byte*>(data), size, copy.get());
   const wherry::ByteView frame(copy.get(), size);
@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check(parse(frame, {}, &received) != Parsed::kOurs);
     return 0;
   }
-  // Whoever it is for: that is us.
+  // Whatever its destination is, the parser takes it as its own address.
   const Endpoint self = destination_of(frame);
   Received received;
   if (parse(frame, self, &received) == Parsed::kOurs) {

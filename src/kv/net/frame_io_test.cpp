@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames against bytes written by hand, and checksums added up word by word as RFC 1071 has it.
+// Compares frames with bytes written by hand, and checksums with sums made word by word as in RFC 1071.
 #include "kv/net/frame_io.hpp"
 
 #include <gtest/gtest.h>
@@ -21,9 +21,9 @@ std::vector<std::byte> from_hex(std::string text) {
   return bytes;
 }
 
-// From node 3 to node 6, a value of 5 bytes. The IPv4 checksum is that of frame_test.cpp. The UDP checksum by hand: the
-// words 0a00 0003 0a00 0006 0011 0023 | 4b56 4b56 0023 | 4395 a1b2 0c0d 0102 0304 fffe fdfc 1122 3344 5566 7788 | 6865
-// 6c6c 6f00 add up to 5f385, so to f38a, whose complement is 0c75.
+// From node 3 to node 6, with a value of 5 bytes. The IPv4 checksum is that of frame_test.cpp. The UDP checksum by
+// hand: words 0a00 0003 0a00 0006 0011 0023 | 4b56 4b56 0023 | 4395 a1b2 0c0d 0102 0304 fffe fdfc 1122 3344 5566 7788 |
+// 6865 6c6c 6f00 add up to 5f385. With the carry that is f38a, and its complement is 0c75.
 const Endpoint kFrom{0x020000000003, 0x0a000003, kUdpPort};
 const Endpoint kTo{0x020000000006, 0x0a000006, kUdpPort};
 const std::string kHeadHex =
@@ -41,7 +41,7 @@ std::uint16_t complement(std::uint32_t sum) {
   while (sum > 0xffff) sum = sum % 0x10000 + sum / 0x10000;
   return static_cast<std::uint16_t>(0xffff - sum);
 }
-/// The right UDP checksum of a frame, whatever its present checksum is.
+/// Computes the right UDP checksum of a frame, independent of its present checksum.
 std::uint16_t udp_checksum(std::vector<std::byte> frame) {
   frame[40] = frame[41] = std::byte{0};
   const std::size_t length = load_be<2>(&frame[38]);
@@ -53,7 +53,7 @@ void put(std::vector<std::byte>& frame, std::size_t at, std::uint16_t value) {
   frame[at] = static_cast<std::byte>(value >> 8);
   frame[at + 1] = static_cast<std::byte>(value);
 }
-/// Like a device that changed the IPv4 header.
+/// Corrects the IPv4 checksum, like a device that has changed the IPv4 header.
 void mend(std::vector<std::byte>& frame) {
   put(frame, 24, 0);
   put(frame, 24, complement(words(ByteView(frame).subspan(14, 20))));

@@ -28,7 +28,7 @@ namespace {
 
 constexpr unsigned kArpComplete = 2, kRouteUp = 1, kRouteGateway = 2;
 
-/// The whole table of the namespace of the calling thread.
+/// Reads a whole table of the calling thread's network namespace.
 std::string read_table(const char* name) {
   std::ifstream file(fmt::format("/proc/thread-self/net/{}", name));
   return {std::istreambuf_iterator<char>(file), {}};
@@ -50,7 +50,7 @@ std::uint64_t mac_of(const std::string& text) {
 
 bool fits(const std::string& name) { return !name.empty() && name.size() < IFNAMSIZ; }
 
-/// An ioctl(2) about an interface. The request is zero except for the name and the fields that `fill` sets.
+/// Makes an ioctl(2) about an interface. The request is zero except for the name and the fields that `fill` sets.
 template <typename Fill>
 bool ask(const std::string& name, unsigned long what, ifreq& request, Fill&& fill) {
   const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -60,7 +60,7 @@ bool ask(const std::string& name, unsigned long what, ifreq& request, Fill&& fil
   return socket && ioctl(socket.get(), what, &request) == 0;
 }
 
-/// An empty datagram to the discard port: the kernel must find out where to send it.
+/// Sends an empty datagram to the discard port, so that the kernel looks up the neighbour's MAC address.
 bool provoke(const std::string& interface, std::uint32_t ip) {
   const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (setsockopt(socket.get(), SOL_SOCKET, SO_BINDTODEVICE, interface.c_str(),

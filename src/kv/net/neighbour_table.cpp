@@ -35,7 +35,7 @@ wherry::Status NeighbourTable::keep(std::uint32_t ip) {
   return {};
 }
 
-/// Prefers the interface that reached the neighbour before: if two do, frames must not alternate between them.
+/// Prefers the previous interface: if two interfaces reach the neighbour, frames must not alternate between them.
 void NeighbourTable::look_for(Neighbour& one) const {
   for (std::size_t i = 0; i < interfaces_.size(); ++i) {
     const std::size_t interface = (one.path.interface + i) % interfaces_.size();
@@ -55,7 +55,7 @@ bool NeighbourTable::refresh(std::uint64_t now_ns) {
   for (Neighbour& one : std::span(neighbours_).first(known_)) {
     if (!one.kept) continue;
     if (one.due_ns <= now_ns) {
-      // If the thread may not return there, the table keeps its present entries.
+      // If the thread may not enter that namespace, the table keeps its present entries.
       (void)network_.run([&] { look_for(one); });
       const std::uint64_t again = one.due_ns == 0 ? kFirst : kSoon;
       one.due_ns = now_ns + (one.path.mac != 0 ? kLater : again);

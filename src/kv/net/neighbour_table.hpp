@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The MAC and the interface for each IPv4 address that a port sends to, if the port builds its own Ethernet frames.
+// MAC and interface of each IPv4 address that a port sends to. For ports that build their own Ethernet frames.
 #pragma once
 
 #include <array>
@@ -24,14 +24,14 @@ class NeighbourTable {
   explicit NeighbourTable(std::vector<std::string> interfaces) : interfaces_(std::move(interfaces)) {}
 
   wherry::Status add(std::uint32_t ip, const Path& path);
-  /// Keeps this neighbour's path up to date for as long as the table lives. Does not wait: refresh() asks the kernel,
-  /// and a later refresh() has the answer. A change of MAC or interface is found, too.
+  /// Keeps this neighbour's path up to date as long as the table lives. Does not wait: refresh() asks the kernel, and a
+  /// later refresh() gets the answer. It also detects a change of MAC or interface.
   wherry::Status keep(std::uint32_t ip);
-  /// Whether all kept neighbours are known. Costs some tens of microseconds when a look-up is due, else nothing. So
-  /// call it often.
+  /// Returns whether all kept neighbours are known. Costs some tens of microseconds if a look-up is due, otherwise
+  /// nothing, so call it often.
   bool refresh(std::uint64_t now_ns);
   [[nodiscard]] Path find(std::uint32_t ip) const noexcept;
-  /// A frame came from this address along this path. Learns the paths of kept neighbours only: any machine may send.
+  /// Learns from a frame that came from this address along this path. Only for kept neighbours: any machine may send.
   void learn(std::uint32_t ip, const Path& path) noexcept;
 
  private:
@@ -41,12 +41,12 @@ class NeighbourTable {
     bool kept = false;
     std::uint64_t due_ns = 0;  ///< to be looked for again
   };
-  /// A new entry if there is none. nullptr: no room.
+  /// Returns a neighbour's entry, new if there is none. nullptr: no room.
   [[nodiscard]] Neighbour* neighbour(std::uint32_t ip) noexcept;
   void look_for(Neighbour& one) const;
 
   std::vector<std::string> interfaces_;
-  /// The namespace of those interfaces: refresh() may be called from another one.
+  /// The network namespace of these interfaces, because refresh() may be called from another one.
   NetworkNamespace network_ = NetworkNamespace::current();
   std::array<Neighbour, 64> neighbours_{};
   std::size_t known_ = 0;         ///< of neighbours_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subnets of IPv4: the sources that a node answers.
+// IPv4 subnets: the sources that a node answers.
 #pragma once
 
 #include <arpa/inet.h>
@@ -18,7 +18,7 @@ struct Subnet {
   std::uint32_t mask = 0;  ///< host byte order
 
   [[nodiscard]] constexpr bool has(std::uint32_t address) const noexcept { return (address & mask) == ip; }
-  /// "10.0.0.0/24", or "10.0.0.7" for that one.
+  /// Parses "10.0.0.0/24", or "10.0.0.7" for a single address.
   static std::optional<Subnet> parse(const std::string& text) {
     const std::size_t slash = text.find('/');
     unsigned bits = 32;
@@ -35,14 +35,14 @@ struct Subnet {
   friend constexpr bool operator==(const Subnet&, const Subnet&) = default;
 };
 
-/// The fewest subnets with the same addresses. Precondition: each mask is a prefix.
+/// Returns the fewest subnets that contain the same addresses. Precondition: each mask is a prefix.
 inline std::vector<Subnet> merged(std::vector<Subnet> all) {
   std::ranges::sort(all, [](const Subnet& a, const Subnet& b) { return a.ip != b.ip ? a.ip < b.ip : a.mask < b.mask; });
   std::vector<Subnet> kept;
   for (const Subnet& subnet : all) {
     if (!kept.empty() && kept.back().mask <= subnet.mask && kept.back().has(subnet.ip)) continue;
     kept.push_back(subnet);
-    // Two halves of a larger one; that may be a half itself.
+    // Join two halves of a larger subnet, which may itself be a half.
     while (kept.size() > 1) {
       const Subnet low = kept[kept.size() - 2], high = kept.back();
       const std::uint32_t mask = high.mask << 1;
@@ -54,7 +54,7 @@ inline std::vector<Subnet> merged(std::vector<Subnet> all) {
   return kept;
 }
 
-/// A set of them. One thread at a time.
+/// A set of subnets. One thread at a time.
 class Subnets {
  public:
   void add(const Subnet& subnet) { all_.push_back(subnet); }

@@ -44,10 +44,10 @@ Result<UdpPort> UdpPort::open(const Endpoint& at, const Options& options) {
     return failed("cannot bind");
   socklen_t size = sizeof address;
   if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return failed("no name");
-  // Helps bursts. If the kernel grants less, more datagrams are lost, and the protocol survives that.
+  // Large buffers help with bursts. If the kernel grants less, more datagrams are lost, which the protocol tolerates.
   enable(socket.get(), SOL_SOCKET, SO_RCVBUF, options.buffer_bytes);
   enable(socket.get(), SOL_SOCKET, SO_SNDBUF, options.buffer_bytes);
-  // A reassembled datagram was no single frame: docs/design/kv-protocol.md, section 3.
+  // A reassembled datagram did not arrive as a single frame: docs/design/kv-protocol.md, section 3.
   if (!enable(socket.get(), IPPROTO_IP, IP_RECVFRAGSIZE, 1)) return failed("IP_RECVFRAGSIZE");
   enable(socket.get(), IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);  // never fragment what is sent
   const bool segments = options.segments && enable(socket.get(), IPPROTO_UDP, UDP_GRO, 1);
@@ -72,8 +72,8 @@ UdpPort::UdpPort(Fd socket, const Endpoint& local, bool segments)
 void UdpPort::send(const Endpoint& to, const Message& message) {
   const std::size_t size = Kv::kBytes + message.value.size();
   if (message.value.size() > kLongestValue) return (void)++counters_.send_failed;
-  // Behind what was sent there last: a destination gets its datagrams in their order. A leader writes to all followers
-  // in turn, a client to all leaders: each of them gets one super-packet.
+  // Append to the last super-packet for this destination, so that it gets its datagrams in order. A leader writes to
+  // all followers in turn, and a client to all leaders: each of them gets one super-packet.
   std::size_t at = used_;
   while (at != 0 && runs_[at - 1].to != to) --at;
   Run* run = at == 0 ? nullptr : &runs_[--at];
@@ -122,8 +122,8 @@ int UdpPort::receive() {
     header.msg_namelen = sizeof(sockaddr_in);
     header.msg_controllen = sizeof(Control);
   }
-  // After one packet, the kernel would look for another one, which delays a single packet by a quarter of a
-  // microsecond.
+  // A request for more than one packet makes the kernel look for a second one, which delays a single packet by a
+  // quarter of a microsecond.
   const int packets = std::max(0, recvmmsg(socket_.get(), in_->headers.data(), wanted_, 0, nullptr));
   wanted_ = packets == static_cast<int>(wanted_) ? kBatch : 1;
   return packets;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv messages on a UDP socket, many for one system call: nodes and clients alike.
+// kv messages on a UDP socket, many per system call, for nodes and clients.
 #pragma once
 
 #include <netinet/in.h>
@@ -17,14 +17,14 @@
 
 namespace wherry::kv {
 
-/// Non-blocking. One thread at a time. Datagrams are the 22-byte kv header and the value. The value may be longer than
-/// kMaxValueBytes, and a node answers such requests.
+/// Non-blocking. One thread at a time. A datagram is the 22-byte kv header and the value. The value may be longer than
+/// kMaxValueBytes; a node answers such requests, too.
 ///
-/// Path of an outgoing message: send() copies header and value to the end of a super-packet, a run of datagrams of one
-/// size to one address. flush() gives all super-packets to the kernel in one sendmmsg(2), which cuts them into
-/// datagrams (UDP_SEGMENT). Path of an incoming message: one recvmmsg(2) takes a super-packet (UDP_GRO), or up to
-/// kBatch if there was one the last time. poll() hands on their datagrams without a copy.
-/// If the kernel has no segmentation (before 5.0), each datagram goes alone.
+/// Outgoing messages: send() copies header and value to the end of a super-packet, a run of datagrams of one size to
+/// one address. flush() passes all super-packets to the kernel in one sendmmsg(2), which cuts them into datagrams
+/// (UDP_SEGMENT). Incoming messages: one recvmmsg(2) takes one super-packet (UDP_GRO), or up to kBatch if the last call
+/// got one. poll() passes on their datagrams without a copy. Without segmentation in the kernel (before 5.0), each
+/// datagram is sent alone.
 class UdpPort final : public Output {
  public:
   struct Options {
@@ -33,23 +33,23 @@ class UdpPort final : public Output {
   };
   using Counters = PortCounters;
 
-  /// `at`: IPv4 address and port in host byte order. Port 0: any. An error names the address.
+  /// `at`: IPv4 address and port in host byte order. Port 0: any port. An error names the address.
   static Result<UdpPort> open(const Endpoint& at, const Options& options);
   static Result<UdpPort> open(const Endpoint& at) { return open(at, Options{}); }
 
-  /// Its address, with the port that it got if port 0 was requested.
+  /// The port's address, with the number that the kernel chose if port 0 was requested.
   [[nodiscard]] const Endpoint& local() const noexcept { return local_; }
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
   [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
 
-  /// Never blocks. Sent at the next flush(), or when the batch is full. Datagrams that the kernel refuses are counted
-  /// and lost, as any datagram may be.
+  /// Never blocks. The message is sent at the next flush(), or when the batch is full. Datagrams that the kernel
+  /// refuses are counted and lost, as any datagram may be.
   void send(const Endpoint& to, const Message& message) override;
-  /// Returns how many the kernel took.
+  /// Returns the number of datagrams that the kernel took.
   std::size_t flush();
 
-  /// Hands over received datagrams: calls `take(const Endpoint& from, const Message&)` for each. The message is valid
-  /// until `take` returns, and `take` may call send(). At most about kBatch super-packets. Returns how many datagrams.
+  /// Passes received datagrams on: calls `take(const Endpoint& from, const Message&)` for each. The message is valid
+  /// until `take` returns; `take` may call send(). At most about kBatch super-packets. Returns the number of datagrams.
   template <typename Take>
   std::size_t poll(Take&& take) {
     const int packets = receive();

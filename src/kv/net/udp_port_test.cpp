@@ -54,7 +54,7 @@ TEST_P(UdpPortTest, MessagesOfAllSizes_ExpectEachOnceAndWhole) {
   std::mt19937 random(7);
   std::vector<Bytes> values;
   for (std::uint32_t i = 0; i < 600; ++i) {
-    // Runs of a size and single ones, to two addresses.
+    // Runs of datagrams with one size, and single ones, to two addresses.
     const std::size_t size = i < 200 ? 64 : i < 300 ? 1024 : i < 400 ? 0 : random() % 1025;
     Bytes value(size);
     for (std::byte& byte : value) byte = static_cast<std::byte>(random());
@@ -81,7 +81,7 @@ TEST_P(UdpPortTest, MessagesOfAllSizes_ExpectEachOnceAndWhole) {
   EXPECT_EQ(a.counters().send_failed, 0);
 }
 
-/// Datagrams that wait at a socket, and how many of ours each holds.
+/// Takes the packets waiting at a socket. Returns how many of our datagrams each contains.
 std::vector<std::size_t> packets_at(UdpPort& port) {
   std::vector<std::size_t> packets;
   std::vector<std::byte> bytes(65536);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests and measurements: network namespaces joined by veth pairs, for a process with one thread or with threads
-// that each enter one.
+// For tests and measurements: network namespaces joined by veth pairs. For a process with one thread, or whose threads
+// each enter one namespace.
 #pragma once
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 
 namespace wherry::kv {
 
-/// Namespaces as places to go to and to come back from. They vanish with the process.
+/// Network namespaces that a thread can enter and leave. They end with the process.
 class VethSpaces {
  public:
   VethSpaces(VethSpaces&&) = default;
@@ -35,7 +35,7 @@ class VethSpaces {
     if (home_) setns(home_.get(), CLONE_NEWNET);
   }
 
-  /// A shell command where the thread is. `said`: its output.
+  /// Runs a shell command in the thread's namespace. `said`: its output.
   static bool run(const std::string& command, std::string* said) {
     said->clear();
     FILE* const pipe = popen((command + " 2>&1").c_str(), "r");
@@ -49,7 +49,7 @@ class VethSpaces {
 
  protected:
   VethSpaces() = default;
-  /// Whether that is permitted. The thread is then in the last of them.
+  /// Makes namespaces, and returns whether that is permitted. Afterwards the thread is in the last one.
   bool make_spaces(int count, std::string* why) {
     home_ = Fd(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
     for (int i = 0; i < count; ++i) {
@@ -61,7 +61,7 @@ class VethSpaces {
     }
     return true;
   }
-  /// A veth pair between interfaces of two.
+  /// Joins interfaces of two namespaces by a veth pair.
   bool cable(int a, const std::string& at_a, int b, const std::string& at_b, std::string* why) const {
     enter(a);
     return run(fmt::format("ip link add {} type veth peer name {} netns /proc/{}/fd/{}", at_a, at_b, getpid(),
@@ -74,13 +74,13 @@ class VethSpaces {
   std::vector<Fd> spaces_;
 };
 
-/// Two, each with one interface.
+/// Two namespaces, each with one interface.
 class VethPair : public VethSpaces {
  public:
   static constexpr const char* kInterface = "veth0";  ///< in either
   static constexpr std::array kIps{0x0a4d0001U, 0x0a4d0002U};
 
-  /// Nothing, with the reason in `why`, if that is not permitted.
+  /// Returns no value, and the reason in `why`, if that is not permitted.
   static std::optional<VethPair> make(std::string* why) {
     VethPair pair;
     bool made = pair.make_spaces(2, why) && pair.cable(0, kInterface, 1, kInterface, why);
@@ -92,7 +92,7 @@ class VethPair : public VethSpaces {
     pair.leave();
     return made ? std::optional(std::move(pair)) : std::nullopt;
   }
-  /// The address of an end, with its MAC.
+  /// The address of one end, with its MAC.
   [[nodiscard]] Endpoint at(int i, std::uint16_t port) const {
     enter(i);
     return {.mac = find_interface(kInterface)->mac, .ip = kIps[i], .port = port};
@@ -126,7 +126,7 @@ class VethTriangle : public VethSpaces {
     mesh.leave();
     return made ? std::optional(std::move(mesh)) : std::nullopt;
   }
-  /// The interface of one of them on the way to another.
+  /// The interface of one namespace that leads to another.
   static std::string interface(int at, int to) { return fmt::format("veth{}", to < at ? to : to - 1); }
   static Endpoint at(int i, std::uint16_t port) { return {.ip = 0x0a4d0001U + i, .port = port}; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How users name the interfaces of AF_XDP: "eth0", or "eth0:3" for its queue 3; or several, "eth0,eth1:3".
+// The form in which users name interfaces for AF_XDP: "eth0", "eth0:3" for its queue 3, or several: "eth0,eth1:3".
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct XdpInterface {
   std::string name;
   std::uint32_t queue = 0;
 
-  /// Nothing if the text has another form. Whether the interface exists, XdpPort::open finds out.
+  /// No value if the text has another form. XdpPort::open checks whether the interface exists.
   static std::optional<XdpInterface> parse(std::string_view text) {
     constexpr std::size_t kLongestName = 15;  // IFNAMSIZ, less the 0
     constexpr std::uint32_t kQueues = 4096;
@@ -34,7 +34,7 @@ struct XdpInterface {
     parsed.name = text;
     return parsed;
   }
-  /// One or several, each of them once.
+  /// Parses one or more interfaces. Each may occur only once.
   static std::optional<std::vector<XdpInterface>> parse_all(std::string_view text) {
     constexpr std::size_t kMost = 8;
     std::vector<XdpInterface> all;

@@ -17,7 +17,7 @@
 namespace wherry::kv {
 namespace {
 
-/// A sender that leaves the checksum to its interface puts the pseudo header's sum there, and the interface completes
+/// A sender that leaves the checksum to its interface writes the pseudo header's sum there; the interface completes
 /// it.
 bool is_partial(ByteView frame) noexcept {
   const auto ip = Ipv4::unpack(frame.subspan<kIpv4Offset, Ipv4::kBytes>());
@@ -28,7 +28,7 @@ bool is_partial(ByteView frame) noexcept {
   return udp.checksum == sum;
 }
 
-/// Native before generic, as `attach` permits. Returns whether it is native.
+/// Attaches the program in native mode, or else in generic mode if allowed. Returns whether it is native.
 Result<bool> attach(XdpProgram& program, int interface, const XdpPort::Options& options) {
   using Attach = XdpPort::Attach;
   wherry::Status native;
@@ -43,9 +43,9 @@ Result<bool> attach(XdpProgram& program, int interface, const XdpPort::Options& 
   return false;
 }
 
-/// Zero-copy before copy, where that is possible. Returns whether it is zero-copy.
+/// Binds in zero-copy mode if possible, else in copy mode. Returns whether it is zero-copy.
 Result<bool> bind(XdpSocket& socket, int interface, const XdpPort::Options& options, bool native) {
-  // After a node died, the kernel frees its queue a moment later. Another live owner's program would have been found.
+  // If a node has died, the kernel frees its queue only after a moment. (A live owner's program was detected before.)
   const Deadline patience(std::chrono::seconds(1));
   for (;;) {
     if (options.zero_copy && native && socket.bind(interface, options.queue, true)) return true;
@@ -75,7 +75,7 @@ Result<XdpPort> XdpPort::open(Endpoint at, const Options& options) {
   if (!native) return failed(native.status());
   const auto zero_copy = bind(*socket, interface.index, options, *native);
   if (!zero_copy) return failed(zero_copy.status());
-  // This step comes last, because until now every frame went to the kernel.
+  // This is the last step: until now every frame went to the kernel.
   if (wherry::Status status = program->deliver(options.queue, socket->fd()); !status) return failed(status);
 
   XdpPort port(*std::move(socket), *std::move(program), at, options.interface);

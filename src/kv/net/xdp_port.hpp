@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv messages past the kernel, as whole frames on an AF_XDP socket: docs/guide/kv-xdp.md. It has the same interface as
-// UdpPort.
+// kv messages as whole frames on an AF_XDP socket, which bypasses the kernel: docs/guide/kv-xdp.md. It has the same
+// interface as UdpPort.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@
 
 namespace wherry::kv {
 
-/// It spins without a system call while nothing arrives. One thread at a time. Frames for another MAC, address or port,
-/// fragments, and frames with IP options stay with the kernel. It leaves the interface when it is destroyed, or when
-/// the process ends in any way.
+/// While nothing arrives, the port polls without system calls. One thread at a time. The kernel gets frames for another
+/// MAC, address or port, fragments, and frames with IP options. The port leaves the interface when it is destroyed, or
+/// when the process ends in any way.
 ///
-/// Path of an outgoing message: send() builds the frame where the kernel, or the interface, reads it. flush() hands
-/// over all frames, with one system call for each 32 in copy mode, and often none in zero-copy mode. Path of an
-/// incoming message: poll() hands on the content of the frames that the kernel wrote.
+/// Outgoing messages: send() builds the frame where the kernel or the interface reads it. flush() hands over all
+/// frames, with one system call per 32 frames in copy mode, and often none in zero-copy mode. Incoming messages: poll()
+/// passes on the content of the frames that the kernel wrote.
 class XdpPort final : public Output {
  public:
   enum class Attach {
@@ -37,8 +37,8 @@ class XdpPort final : public Output {
     Attach attach = Attach::automatic;
     bool zero_copy = true;        ///< if the driver can; otherwise the kernel copies
     std::uint32_t frames = 2048;  ///< each way, of 2 KiB; a power of two
-    /// kNone: sent frames have no UDP checksum, as IPv4 permits, so their receiver need not compute one either. Use it
-    /// only if the ends are joined by links with their own check (a cable), or by no link at all (a veth pair).
+    /// kNone: sent frames have no UDP checksum, as IPv4 permits, so their receiver need not compute it either. Use it
+    /// only between ends joined by links with their own check (a cable), or inside one machine (a veth pair).
     UdpChecksum checksum = UdpChecksum::kRight;
   };
   struct Counters : PortCounters {
@@ -47,7 +47,7 @@ class XdpPort final : public Output {
     std::uint64_t no_neighbour = 0;      ///< of send_failed: to an address without a MAC
   };
 
-  /// `at.mac` 0: the interface's. An error names the interface and the refused step.
+  /// `at.mac` 0: the interface's MAC. An error names the interface and the step that failed.
   static Result<XdpPort> open(Endpoint at, const Options& options);
 
   [[nodiscard]] const Endpoint& local() const noexcept { return local_; }
@@ -55,23 +55,23 @@ class XdpPort final : public Output {
   [[nodiscard]] const Counters& counters() const noexcept { return counters_; }
   [[nodiscard]] bool native() const noexcept { return native_; }
   [[nodiscard]] bool zero_copy() const noexcept { return zero_copy_; }
-  /// "eth0 queue 0, native, copy"
+  /// A description such as "eth0 queue 0, native, copy".
   [[nodiscard]] std::string describe() const;
-  /// Frames for us that the kernel lost, since poll() was not called often enough. A system call.
+  /// Number of our frames that the kernel lost because poll() was called too rarely. Makes a system call.
   [[nodiscard]] std::uint64_t lost() const noexcept { return socket_.dropped(); }
 
-  /// Lets send() find the MAC for an Endpoint that has none. Without `mac` it asks the network, and blocks meanwhile.
+  /// Lets send() find the MAC for an Endpoint without one. Without `mac` it asks the network, and blocks meanwhile.
   wherry::Status add_neighbour(std::uint32_t ip, std::uint64_t mac) { return neighbours_.add(ip, {.mac = mac}); }
   wherry::Status add_neighbour(std::uint32_t ip);
-  /// The same for as long as the port lives, without waiting: refresh() asks, and a later refresh() has the answer. A
-  /// changed MAC is also found.
+  /// As add_neighbour(), as long as the port lives and without waiting: refresh() asks, and a later refresh() gets the
+  /// answer. It also detects a changed MAC.
   wherry::Status keep_neighbour(std::uint32_t ip) { return neighbours_.keep(ip); }
-  /// Whether all of them are known. Costs some tens of microseconds when a look-up is due, else nothing. So call it
-  /// often.
+  /// Returns whether all neighbours are known. Costs some tens of microseconds if a look-up is due, otherwise nothing,
+  /// so call it often.
   bool refresh(std::uint64_t now_ns) { return neighbours_.refresh(now_ns); }
 
-  /// Never blocks. Sent at the next flush(), or when no frame is free. A message without a free frame is counted and
-  /// lost.
+  /// Never blocks. The message is sent at the next flush(), or when no frame is free. If no frame becomes free, the
+  /// message is counted and lost.
   void send(const Endpoint& to, const Message& message) override;
   std::size_t flush() {
     const std::uint32_t fresh = socket_.flush();
@@ -79,7 +79,7 @@ class XdpPort final : public Output {
     return fresh;
   }
 
-  /// As UdpPort's: `take(from, message)` for each correct frame, at most kBatch of them.
+  /// Like UdpPort::poll(): calls `take(from, message)` for each correct frame, at most kBatch frames.
   template <typename Take>
   std::size_t poll(Take&& take) {
     const std::uint32_t frames = socket_.arrived(kBatch);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two hosts, as network namespaces on a veth pair. One thread: a socket stays in the namespace where it was made.
+// Two hosts, as network namespaces on a veth pair. One thread: a socket stays in the namespace that made it.
 #include "kv/net/xdp_port.hpp"
 #include "base/testing.hpp"
 
@@ -46,7 +46,7 @@ Bytes value_of(std::uint32_t number, std::size_t size) {
   return value;
 }
 
-/// Whether `done` became true within some seconds.
+/// Returns whether `done` became true within some seconds.
 template <typename Done>
 bool soon(Done&& done) {
   const Deadline deadline(kPatience);
@@ -71,7 +71,7 @@ class XdpPortTest : public testing::TestWithParam<Attach> {
     std::string why;
     network_ = VethPair::make(&why);
     if (!network_) GTEST_SKIP() << why;
-    // A container may permit namespaces and neither BPF nor AF_XDP.
+    // A container may permit namespaces but neither BPF nor AF_XDP.
     const auto program = XdpProgram::load({}, 1);
     const auto socket = XdpSocket::open(64);
     for (const wherry::Status& status : {program.status(), socket.status()})
@@ -101,7 +101,7 @@ class XdpPortTest : public testing::TestWithParam<Attach> {
     EXPECT_TRUE(port) << port.status().message();
     return *std::move(port);
   }
-  /// An ordinary socket at the peer's end. Its checksums are computed, as a wire needs them.
+  /// Opens an ordinary socket at the peer's end. The kernel computes its checksums, as a wire requires.
   UdpPort ordinary() {
     return on(1, [&] {
       EXPECT_TRUE(leave_checksums_to_device(VethPair::kInterface, false));
@@ -115,7 +115,7 @@ class XdpPortTest : public testing::TestWithParam<Attach> {
       return said;
     });
   }
-  /// Whole frames, as they are, from the peer's end.
+  /// Sends whole frames unchanged from the peer's end.
   void send_raw(const std::vector<Bytes>& frames) {
     const Fd raw = on(1, [] { return Fd(socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL))); });
     sockaddr_ll to{};
@@ -132,7 +132,7 @@ class XdpPortTest : public testing::TestWithParam<Attach> {
     return frame;
   }
 
-  /// `count` messages of all sizes from one port to the other, in bursts. The other port answers each.
+  /// Sends `count` messages of all sizes from one port to the other, in bursts. The other port answers each.
   template <Port From, Port To>
   void exchange(From& from, const Endpoint& from_at, To& to, const Endpoint& to_at, std::uint32_t count,
                 std::uint32_t burst) {
@@ -211,7 +211,7 @@ TEST_P(XdpPortTest, WithoutChecksum_ExpectNoneInTheFrameAndItWhole) {
   Bytes got;
   EXPECT_TRUE(soon([&] {
     receiver->poll([&](const Endpoint&, const Message& m) {
-      // The checksum lies before the kv header, whose bytes lie before the value.
+      // The checksum is directly before the kv header, and the header is directly before the value.
       const std::byte* const checksum = m.value.data() - Kv::kBytes - 2;
       EXPECT_EQ(checksum[0], std::byte{0});
       EXPECT_EQ(checksum[1], std::byte{0});
@@ -338,7 +338,7 @@ TEST_P(XdpPortTest, ChecksumLeftToDevice_ExpectCountedAsThat) {
   EXPECT_EQ(node.counters().partial_checksum, 1U);
 }
 
-/// The packets that reach a socket of the kernel at the node's own port.
+/// Checks which packets reach a kernel socket at the node's own port.
 class XdpPortForeignTest : public XdpPortTest {
  protected:
   Fd datagrams(int end, std::uint16_t port) {
@@ -433,7 +433,7 @@ TEST_P(XdpPortForeignTest, VlanTagOrOtherMac_ExpectTheKernelToHaveThem) {
   EXPECT_EQ(node.poll([](const Endpoint&, const Message& m) { EXPECT_EQ(m.value.size(), 299U); }), 1U);
 }
 
-/// The programs in front of an end, as `ip` lists them.
+/// Lists the programs attached to an end, as `ip` shows them.
 class XdpPortLifeTest : public XdpPortTest {
  protected:
   bool has_program(int end) { return shell(end, "ip link show dev veth0").find("xdp") != std::string::npos; }

@@ -79,7 +79,7 @@ void XdpPorts::send(const Endpoint& to, const Message& message) {
 }
 
 std::size_t XdpPorts::flush() {
-  // All ports, because one may hold frames for which its kernel had no room.
+  // Flush all ports, because one may hold frames for which its kernel had no room.
   std::size_t sent = 0;
   std::size_t at = first_ == kNone ? 0 : first_;
   for (std::size_t i = 0; i < ports_.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One address and port on several interfaces, for machines that are cabled to each other without a switch:
-// docs/guide/kv-xdp.md. It has the same interface as XdpPort, and contains an XdpPort for each interface.
+// docs/guide/kv-xdp.md. It has the same interface as XdpPort, and contains one XdpPort per interface.
 #pragma once
 
 #include <span>
@@ -14,37 +14,37 @@
 
 namespace wherry::kv {
 
-/// A message is answered through the interface on which it came. The upper 16 bits of an Endpoint's MAC, which has 48,
-/// number that interface, counted from 1. If a neighbour has not been heard yet, it is looked for on each interface
-/// (keep_neighbour). MACs without those bits, as cluster files name them, belong to one unknown interface, so they are
+/// A message is answered through the interface on which it came. The interface's number, from 1, is in the upper 16
+/// bits of Endpoint::mac, above the 48 bits of the address. A neighbour that was not heard yet is looked for on each
+/// interface (keep_neighbour). A MAC without these bits, as in cluster files, belongs to an unknown interface, so it is
 /// not used.
 class XdpPorts final : public Output {
  public:
   using Counters = XdpPort::Counters;
 
-  /// `at.mac` is not used: each interface has its own. An error names the interface and the refused step.
+  /// `at.mac` is not used: each interface has its own MAC. An error names the interface and the step that failed.
   static Result<XdpPorts> open(const Endpoint& at, std::span<const XdpPort::Options> interfaces);
 
-  /// Without a MAC.
+  /// The address, without a MAC.
   [[nodiscard]] const Endpoint& local() const noexcept { return local_; }
-  /// Readable when one of them is.
+  /// Readable when any of the ports is.
   [[nodiscard]] int fd() noexcept;
-  /// Of all.
+  /// The sum of all ports' counters.
   [[nodiscard]] Counters counters() const noexcept;
   [[nodiscard]] std::string describe() const;
   [[nodiscard]] std::uint64_t lost() const noexcept;
 
-  /// As XdpPort's, through any of the interfaces. It also learns from the neighbour's frames, as a switch does.
+  /// As XdpPort's, for any of the interfaces. It also learns from the neighbour's frames, like a switch.
   wherry::Status keep_neighbour(std::uint32_t ip) { return neighbours_.keep(ip); }
   bool refresh(std::uint64_t now_ns) { return neighbours_.refresh(now_ns); }
 
   void send(const Endpoint& to, const Message& message) override;
-  /// Begins with the interface of the first send(), so an answer to a client does not wait for frames to other
+  /// Begins with the interface of the first send(), so that an answer to a client does not wait for frames to other
   /// interfaces.
   std::size_t flush();
 
-  /// As XdpPort's, but for one interface: the next one that has frames. All taken frames were there before the first
-  /// `take`, and no interface waits for another.
+  /// Like XdpPort::poll(), for one interface: the next one that has frames. All frames taken had arrived before the
+  /// first `take`, and no interface waits for another.
   template <typename Take>
   std::size_t poll(Take&& take) {
     for (std::size_t i = 0; i < ports_.size(); ++i) {

@@ -56,7 +56,7 @@ class XdpPortsTest : public testing::Test {
     EXPECT_TRUE(ports) << ports.status().message();
     return *std::move(ports);
   }
-  /// Whether it knows `who` when asked in its namespace.
+  /// Returns whether host `i` knows the neighbours `who`, asked in its namespace.
   bool finds(XdpPorts& ports, int i, std::initializer_list<int> who) {
     for (const int one : who)
       if (!ports.keep_neighbour(at(one).ip)) return false;
@@ -65,7 +65,7 @@ class XdpPortsTest : public testing::Test {
       return ports.refresh(now_ns());
     });
   }
-  /// Whether `who` gets a message with this number, from `from`.
+  /// Returns whether `who` gets a message with this number from `from`.
   static bool arrives(XdpPorts& who, std::uint32_t number, int from, Endpoint* source = nullptr) {
     bool got = false;
     return soon([&] {
@@ -171,7 +171,7 @@ TEST_F(XdpPortsTest, CablesSwapped_ExpectLearntFromFramesAndFromTheKernel) {
   ASSERT_TRUE(finds(one, 1, {0}));
   send(node, at(1), 1);
   ASSERT_TRUE(arrives(one, 1, 0));
-  // From now on the two reach each other only through the third. One frame is enough to find that out.
+  // From now on two of the hosts reach each other only through the third. One frame is enough to detect this.
   std::string said;
   network_->enter(2);
   ASSERT_TRUE(

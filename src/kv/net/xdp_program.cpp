@@ -14,7 +14,7 @@ namespace {
 
 using bpf::load, bpf::operation;
 
-/// Fields of a frame, as a little-endian load reads them.
+/// A field of a frame, as a little-endian load reads it.
 struct Check {
   unsigned size;
   std::size_t offset;
@@ -30,7 +30,7 @@ constexpr std::uint32_t swap32(std::uint32_t value) { return __builtin_bswap32(v
 std::vector<bpf_insn> xdp_instructions(const Endpoint& self, int map) {
   constexpr unsigned kResult = BPF_REG_0, kContext = BPF_REG_1, kData = BPF_REG_2, kEnd = BPF_REG_3,
                      kScratch = BPF_REG_4;
-  // As Parsed::kOurs in frame_io.cpp: docs/design/kv-protocol.md, section 3.
+  // The same checks as Parsed::kOurs in frame_io.cpp: docs/design/kv-protocol.md, section 3.
   const std::array checks{
       Check{BPF_W, kEthernetOffset, swap32(static_cast<std::uint32_t>(self.mac >> 16))},
       Check{BPF_H, kEthernetOffset + 4, swap16(static_cast<std::uint32_t>(self.mac & 0xffff))},
@@ -55,7 +55,7 @@ std::vector<bpf_insn> xdp_instructions(const Endpoint& self, int map) {
     to_pass.push_back(code.size());
     code.push_back(operation(BPF_JMP32 | BPF_JNE, kScratch, check.expected));
   }
-  // return bpf_redirect_map(map, queue, XDP_PASS). Its last argument is the answer if there is no socket.
+  // return bpf_redirect_map(map, queue, XDP_PASS). The last argument is the result if there is no socket.
   code.push_back(load(BPF_W, BPF_REG_2, kContext, offsetof(xdp_md, rx_queue_index)));
   // NOLINTNEXTLINE(misc-redundant-expression): two of the three are 0, and belong there
   code.push_back(operation(BPF_LD | BPF_DW | BPF_IMM, BPF_REG_1, BPF_PSEUDO_MAP_FD, map));

@@ -16,7 +16,7 @@
 namespace wherry::kv {
 namespace {
 
-// All of its bytes differ, and the highest bits are set, so a wrong byte order or a wrong extension would show.
+// All its bytes differ and have the highest bit set, so a wrong byte order or sign extension would be detected.
 constexpr Endpoint kSelf{.mac = 0x82b3c4d5e6f7, .ip = 0xf0e1d2c3, .port = 0xfedc};
 constexpr Endpoint kPeer{.mac = 0x020000000002, .ip = 0x0a000002, .port = 4242};
 
@@ -49,7 +49,7 @@ TEST_F(XdpProgramTest, NobodyListens_ExpectAllPassed) { EXPECT_EQ(*program_->try
 TEST_F(XdpProgramTest, RandomChangesOfHeaders_ExpectTakenWhatFrameIoCallsOurs) {
   auto socket = XdpSocket::open(64);
   ASSERT_TRUE(socket) << socket.status().message();
-  // Somewhere: the trial does not send the frames there.
+  // The interface does not matter, because the trial sends no frames to it.
   ASSERT_TRUE(socket->bind(find_interface(VethPair::kInterface)->index, 0, false));
   ASSERT_TRUE(program_->deliver(0, socket->fd()));
 

@@ -62,7 +62,7 @@ Result<XdpSocket> XdpSocket::open(std::uint32_t frames) {
 }
 
 wherry::Status XdpSocket::map_rings(std::uint32_t frames) {
-  // Each ring has room for every frame that can be in it, so producing never fails.
+  // Each ring has room for all frames that can be in it, so adding one never fails.
   for (const int ring : {XDP_RX_RING, XDP_TX_RING, XDP_UMEM_FILL_RING, XDP_UMEM_COMPLETION_RING})
     if (setsockopt(fd(), SOL_XDP, ring, &frames, sizeof frames) != 0) return socket_error("no ring");
   xdp_mmap_offsets offsets{};
@@ -137,7 +137,7 @@ std::uint32_t XdpSocket::flush() noexcept {
 }
 
 void XdpSocket::wake_sender() noexcept {
-  // A call sends some frames (32 in copy mode). If it sends none, the rest waits for the next flush().
+  // One call sends some frames (32 in copy mode). If it sends none, the rest waits for the next flush().
   for (std::uint32_t before = send_.consumed(); before != built_ && send_.needs_wakeup();) {
     sendto(fd(), nullptr, 0, MSG_DONTWAIT, nullptr, 0);
     const std::uint32_t after = send_.consumed();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An AF_XDP socket: memory shared with the kernel, cut into frames, and four rings that say who owns each frame.
+// An AF_XDP socket: memory shared with the kernel, divided into frames, and four rings that say who owns each frame.
 #pragma once
 
 #include <linux/if_xdp.h>
@@ -36,8 +36,8 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
-/// A ring with one producer and one consumer. The kernel is one of them, and this process is the other. Each side
-/// publishes its own counter and reads the other's. Both run freely modulo 2^32.
+/// A ring with one producer and one consumer: one of them is the kernel, the other is this process. Each side publishes
+/// its own counter and reads the other's. Both counters run freely modulo 2^32.
 template <typename Entry>
 class XdpRing {
  public:
@@ -71,34 +71,34 @@ class XdpRing {
   std::uint32_t mask_ = 0;
 };
 
-/// Half of the frames receive, half send. One thread at a time.
+/// Half of the frames receive, and half send. One thread at a time.
 class XdpSocket {
  public:
   static constexpr std::size_t kFrameBytes = 2048;  ///< the kernel keeps 256 of them on reception
 
-  /// `frames`: each way, a power of two.
+  /// `frames`: the number in each direction, a power of two.
   static Result<XdpSocket> open(std::uint32_t frames);
-  /// Binds to a queue of an interface. kUnsupported: not with `zero_copy`. kAlreadyExists: another socket has it, or a
-  /// closed socket still has it, for some milliseconds. May be called again after an error.
+  /// Binds to a queue of an interface. kUnsupported: not with `zero_copy`. kAlreadyExists: another socket has the
+  /// queue, or a closed one still has it for some milliseconds. May be called again after an error.
   wherry::Status bind(int interface, std::uint32_t queue, bool zero_copy);
 
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
 
-  /// The number of frames that have arrived, at most `most`. If there are none, wakes a driver that waits for that.
+  /// The number of frames that have arrived, at most `most`. If there are none, wakes a driver that needs it.
   std::uint32_t arrived(std::uint32_t most) noexcept;
-  /// The i-th of them.
+  /// The i-th of the frames that arrived().
   [[nodiscard]] ByteView frame(std::uint32_t i) const noexcept;
-  /// Gives the first `count` back to the kernel.
+  /// Returns the first `count` frames to the kernel.
   void recycle(std::uint32_t count) noexcept;
 
-  /// Memory in which to build a frame. Nothing if all frames are in flight.
+  /// Memory for building a frame; empty if all frames are in flight.
   [[nodiscard]] std::span<std::byte> sending() noexcept;
-  /// The frame is built. It leaves at the next flush().
+  /// Takes the built frame. It is sent at the next flush().
   void send(std::size_t bytes) noexcept;
-  /// Returns how many frames the kernel was given for the first time.
+  /// Returns the number of frames that were newly given to the kernel.
   std::uint32_t flush() noexcept;
 
-  /// Frames for us that the kernel lost, since all of ours were full. Zero-copy drivers count some elsewhere.
+  /// Number of our frames that the kernel lost because all buffers were full. Zero-copy drivers count some elsewhere.
   [[nodiscard]] std::uint64_t dropped() const noexcept;
 
  private:

@@ -15,11 +15,11 @@ namespace {
 
 using bpf::load, bpf::operation;
 
-// A map's key has 32 bits, a MAC 48. So the first two bytes are compared, and the others looked up.
+// A map's key has 32 bits, but a MAC 48. So the first two bytes are compared, and the other four looked up.
 std::uint16_t first_two(std::uint64_t mac) { return static_cast<std::uint16_t>(mac >> 32); }
 std::uint32_t last_four(std::uint64_t mac) { return static_cast<std::uint32_t>(mac); }
 
-/// `map` gives an interface for the last four bytes of a MAC.
+/// `map` gives the interface for the last four bytes of a MAC.
 auto instructions(std::uint64_t mac, int map) {
   constexpr unsigned kContext = BPF_REG_1, kKey = BPF_REG_2, kOtherwise = BPF_REG_3, kEnd = BPF_REG_4,
                      kData = BPF_REG_5, kScratch = BPF_REG_0;

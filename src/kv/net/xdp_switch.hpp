@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A switch on one machine: a frame that arrives at one of its interfaces leaves through the interface of its
-// destination, in the driver, past the kernel's own forwarding. docs/guide/kv-xdp.md.
+// A switch inside one machine. A frame that arrives at one of its interfaces leaves through the interface of its
+// destination. The frame is switched in the driver and bypasses the kernel's forwarding. docs/guide/kv-xdp.md.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace wherry::kv {
 
-/// Frames to other MACs, and broadcasts, go to the kernel. Put the interfaces in a bridge, which forwards these, and
-/// all frames once the switch has ended.
+/// Frames to other MACs, and broadcasts, go to the kernel. Put the interfaces in a bridge: it forwards these frames,
+/// and all frames after the switch has ended.
 class XdpSwitch {
  public:
   struct Station {
@@ -22,8 +22,8 @@ class XdpSwitch {
     std::uint64_t mac = 0;  ///< of the machine behind it; all MACs have the first two bytes in common
   };
 
-  /// The program stays in front of all interfaces until the switch is destroyed, or the process ends in any way. Native
-  /// mode: an error names the interface that has none.
+  /// The program stays attached to all interfaces until the switch is destroyed, or the process ends in any way. If an
+  /// interface does not support native mode, the error names it.
   static Result<XdpSwitch> open(std::span<const Station> stations);
 
  private:

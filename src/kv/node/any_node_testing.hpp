@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes for tests and simulations: the delivered class, or, if a test asks for faults, the same source compiled with
-// them (wherry_kv_faulty). This header names neither class, so a program may include it with both.
+// Nodes for tests and simulations: the delivered class or, if a test asks for faults, the same source compiled with
+// faults (wherry_kv_faulty). This header names neither class, so a program may use both.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace wherry::kv::testing {
 
-/// The functions of a Node that tests use. Each calls the Node's own.
+/// The functions of a Node that tests use. Each calls the Node's function of the same name.
 class AnyNode : public RegisterIo {
  public:
   AnyNode(const AnyNode&) = delete;
@@ -62,9 +62,9 @@ class AnyNodeOf final : public AnyNode {
   NodeClass node_;
 };
 
-/// The delivered node, or, with faults, the node that has them. `output` must outlive it.
+/// Makes the delivered node or, if faults are given, the node with faults. `output` must outlive it.
 std::unique_ptr<AnyNode> make_node(const NodeOptions& options, Output& output, const NodeFaults& faults = {});
-/// Of make_node().
+/// Used by make_node().
 std::unique_ptr<AnyNode> make_faulty_node(const NodeOptions& options, Output& output, const NodeFaults& faults);
 
 }  // namespace wherry::kv::testing

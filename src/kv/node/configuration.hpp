@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 A node's options, the content of its staged registers, and its counters.
+// SPDX-License-Identifier: Apache-2.0
+// A node's options, the content of its staged registers, and its counters.
 #pragma once
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -28,10 +28,10 @@ struct NodeConfiguration {
   std::array<Endpoint, kMaxNodes> peers{};
 };
 
-/// Why a frame for the node was dropped before the node saw it.
+/// The reason why a frame for the node was dropped before the node saw it.
 enum class NodeDrop : std::uint8_t { kChecksum, kLength, kSource };
 
-/// As the registers count. Every frame for the core is counted once as dropped, refused, answered or taken.
+/// Counters like those in registers. Each frame for the core counts once: as dropped, refused, answered or taken.
 struct NodeCounters {
   std::uint32_t frames_kv = 0;
   std::uint32_t dropped = 0;   ///< without effect: the dropped_* and what no node receives

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A new epoch: docs/design/kv-protocol.md, section 8.
+// How a node enters a new epoch: docs/design/kv-protocol.md, section 8.
 #include <algorithm>
 
 #include "kv/node/node.hpp"
@@ -32,7 +32,7 @@ void Node::enter(std::uint32_t epoch) {
   after_leftovers();
 }
 
-/// The node sends again the writes of slots that it still leads. Writes of other slots have no effect.
+/// Repeats the window's writes in slots that the node still leads. Writes in other slots have no effect.
 void Node::keep_or_drop_window() {
   window_.each([&](unsigned place) {
     Place& p = window_[place];
@@ -50,7 +50,7 @@ void Node::keep_or_drop_window() {
 void Node::leave_pending_over() {
   for (Notes::Index i = 0; i < Notes::kPending; ++i) {
     if (!notes_[i].used) continue;
-    // If one location has several notes, only the note with the stored version counts. The older ones were committed.
+    // If a location has several notes, only the note with the stored version counts. Older writes were committed.
     if (notes_[i].version != table_.way(notes_[i].location).version || faults_.has(NodeFault::keep_leftovers)) {
       drop_settled(i);
       continue;
@@ -66,7 +66,7 @@ void Node::leave_pending_over() {
   });
 }
 
-/// The leader's own leftovers may have been acknowledged to a client: it completes them.
+/// A leader completes its own leftovers, because they may have been acknowledged to a client.
 void Node::replay_leftovers() {
   if (!leads_any_) return;
   notes_.each_leftover([&](Notes::Index i) {
@@ -88,7 +88,7 @@ void Node::replay_leftovers() {
   });
 }
 
-/// For leftovers of other leaders' slots, the leader's state decides.
+/// Asks the other leaders about leftovers in their slots; the leader's state decides.
 void Node::fetch_leftovers() {
   notes_.each_leftover([&](Notes::Index i) {
     Note& note = notes_[i];
@@ -123,7 +123,7 @@ void Node::repeat_enter() {
   if (enter_tries_ < kMostDoublings) ++enter_tries_;
 }
 
-/// After anything that settled a leftover, or that a leader waits for.
+/// Call it when a leftover was settled, or something that a leader waits for has happened.
 void Node::after_leftovers() {
   while (leftovers_changed_) {
     leftovers_changed_ = false;
@@ -136,7 +136,7 @@ void Node::after_leftovers() {
   }
 }
 
-/// If it opened earlier, a key could be written at a second way while a leftover of it waits at the first.
+/// An earlier opening could put a key in a second way while a leftover of the key waits in the first.
 void Node::open_if_ready() {
   if (leads_any_ && notes_.leftovers() == 0 &&
       ((others() & ~unsigned{entered_}) == 0 || faults_.has(NodeFault::open_early)))
@@ -187,11 +187,11 @@ bool Node::on_entry(const Message& m) {
   return true;
 }
 
-/// A leftover location takes the leader's content, even if it is older.
+/// A location with a leftover takes the leader's content, even if that is older.
 void Node::adopt(Location at, const Message& m, bool present) {
   const Way& way = table_.way(at);
-  // The message does not name the write. Every member acknowledged committed writes, so the same version is the same
-  // write. If the content differs, it is certainly another one.
+  // The message does not name the write. Every member acknowledged committed writes, so an equal version means the same
+  // write. But if the content differs, it is certainly another write.
   const bool same = way.key == m.header.key && (way.present != 0) == present &&
                     (!present || std::ranges::equal(table_.value(at), m.value));
   notes_.at_bucket(bucket_at(at), [&](Notes::Index i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of the protocol that a node can be made to break, so that tests show whether the judges of histories notice.
-// The delivered node breaks none and has no code that asks, because the answer of NoFaults is a constant. Nodes with
-// faults are another class, only for tests: any_node_testing.hpp.
+// Rules of the protocol that a node can be made to break, so that tests show whether their checks notice it. The
+// delivered node breaks no rule and has no code for it, because NoFaults answers with a constant. Nodes with faults are
+// another class, only for tests: any_node_testing.hpp.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults of a node by choice.
+// Faults of a node, chosen by a test.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ class NodeFaults {
   std::uint32_t bits_ = 0;
 };
 
-/// Names, indexed by NodeFault.
+/// The faults' names, indexed by NodeFault.
 inline constexpr std::array<std::string_view, 14> kNodeFaultNames{
     "serve_pending_reads",   "skip_lane_check",      "commit_before_all",      "forget_fence",     "keep_leftovers",
     "ignore_lease",          "forget_refusals",      "keep_rolled_back_lanes", "forget_unsettled", "tell_leftovers",

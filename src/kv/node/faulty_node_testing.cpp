@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of wherry_kv_faulty, where Node is the class with faults.
+// Part of the library wherry_kv_faulty, in which Node is the class with faults.
 #include "kv/node/any_node_testing.hpp"
 #include "kv/node/node.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a returning node has come with fetching the table and the lanes.
+// The progress of a returning node in fetching the table and the lanes.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace wherry::kv {
 
-/// Tags of fetch and lane frames: an index, and a generation that tells its uses apart.
+/// Tags of fetch and lane frames: an index, and a generation that distinguishes its uses.
 class Tags {
  public:
   static constexpr std::uint32_t kSync = 1U << 12;  ///< marks fetches that are not for a leftover
@@ -21,7 +21,7 @@ class Tags {
   std::uint32_t generation_ = 0;
 };
 
-/// A run of buckets, eight at a time, with 32 locations.
+/// Fetches a range of buckets, eight buckets (32 locations) at a time.
 struct BucketSync {
   /// A bucket that is being fetched.
   struct Fetch {
@@ -37,9 +37,9 @@ struct BucketSync {
   std::uint32_t incomplete = 0;
 };
 
-/// Lanes from 0, 32 at a time, each from every serving node.
+/// Fetches the lanes from 0 on, 32 at a time, each from every serving node.
 struct LaneSync {
-  /// A lane whose record is being asked for.
+  /// A lane whose record was requested.
   struct Fetch {
     std::uint16_t lane = 0;
     std::uint32_t tag = 0;

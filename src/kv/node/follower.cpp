@@ -14,8 +14,8 @@ bool Node::on_replicate(const Message& m) {
   const Location at = location_of(bucket_of_candidate(hash, h.candidate, table_.bits()), detail.way);
   const bool removes = static_cast<Kind>(h.kind) == Kind::replicate_remove;
   if (version_newer(h.version, table_.way(at).version) || notes_.is_leftover(at)) {
-    // The leader reuses a place only after a commit. (Only in this case, and not for a stored version, whose frame may
-    // be an old repetition of a write that had this place before.)
+    // The leader reuses a place only after a commit, so the former write there is settled. The note is dropped only in
+    // this branch: for a stored version, the frame may be an old repetition of a write that had this place before.
     const Notes::Index index = Notes::pending_index(h.node, detail.place);
     if (notes_[index].used) drop_settled(index);
     notes_.at_bucket(bucket_at(at), [&](Notes::Index i) {
@@ -43,8 +43,8 @@ bool Node::on_replicate(const Message& m) {
   return true;
 }
 
-/// A noted write, when this version has come for its location: it was committed before, is the same, or was never
-/// acknowledged.
+/// Settles a noted write when `version` has arrived for its location. The write was committed before, is this version's
+/// write, or was never acknowledged.
 void Node::resolve(Notes::Index index, std::uint32_t version, bool same_write) {
   const Note& note = notes_[index];
   const bool stays = version_newer(version, note.version) || (version == note.version && same_write);
@@ -75,7 +75,7 @@ bool Node::on_commit(const Kv& h) {
   return true;
 }
 
-/// For a lost `commit`: acknowledges again the pending writes of a bucket that a client wants to read.
+/// If a `commit` was lost: acknowledges again the pending writes of a bucket that a client wants to read.
 void Node::ask_for_commit(std::uint32_t bucket) {
   notes_.at_bucket(bucket, [&](Notes::Index index) {
     Note& note = notes_[index];

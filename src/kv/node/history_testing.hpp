@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is a history of one key linearizable? The search of Wing and Gong with a memory of tried states (Lowe). It does not
-// know nodes, and knows versions only as names of values.
+// Tells whether a history of one key is linearizable: the search of Wing and Gong with a memory of tried states (Lowe).
+// The search does not use nodes, and treats versions only as names of values.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct Operation {
 
 using History = std::vector<Operation>;
 
-/// The state after the operation if it may happen in this one. 0: no key.
+/// The state after the operation, or no value if the operation cannot happen in this state. State 0: no key.
 inline std::optional<std::uint64_t> step(const Operation& op, std::uint64_t state,
                                          const std::map<std::uint32_t, std::uint64_t>& value_of, bool refreshed) {
   const bool writes = op.kind == Kind::write || op.kind == Kind::write_if;
@@ -53,7 +53,7 @@ inline std::optional<std::uint64_t> step(const Operation& op, std::uint64_t stat
   return state == 0 ? std::optional(state) : std::nullopt;  // no_such_key; table_full, since there was no such key
 }
 
-/// Which operations of a history have taken place.
+/// The set of operations of a history that have taken place.
 using Done = std::array<std::uint64_t, 8>;
 inline constexpr std::size_t kMostOperations = 64 * std::tuple_size_v<Done>;
 [[nodiscard]] inline bool has(const Done& done, std::size_t i) { return (done[i / 64] >> i % 64 & 1) != 0; }
@@ -62,7 +62,7 @@ inline constexpr std::size_t kMostOperations = 64 * std::tuple_size_v<Done>;
   return done;
 }
 
-/// At most kMostOperations operations. More end the process. refreshed: a value's version may have grown by itself.
+/// For up to kMostOperations operations; more end the process. refreshed: a value's version may have grown by itself.
 inline bool linearizable(const History& history, bool refreshed = false) {
   std::map<std::uint32_t, std::uint64_t> value_of;  // a version shows one value, and a value has one version
   std::map<std::uint64_t, std::uint32_t> version_of;

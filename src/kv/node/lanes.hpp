@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lane records: the last request of each lane, and its outcome.
+// The lane records: the last request of each lane and its outcome.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ struct LaneRecord {
   bool unsettled = false;  ///< pending or leftover at this node
   bool leftover = false;   ///< then: leftover
 
-  /// Never used, so any request is newer.
+  /// True if the lane was never used, so that any request is newer.
   [[nodiscard]] bool empty() const noexcept {
     return request == 0 && version == 0 && status == Status::ok && !in_flight;
   }
   [[nodiscard]] bool settled() const noexcept { return !in_flight && !unsettled; }
-  /// An `ok` always has a version: without one, all that is known is that this request is over.
+  /// An `ok` with an answer has a version. Without a version, it is only known that the request has ended.
   [[nodiscard]] bool has_answer() const noexcept { return settled() && (status != Status::ok || version != 0); }
 };
 
@@ -37,13 +37,13 @@ class Lanes {
     for (LaneRecord& r : records_) r = {};
   }
 
-  /// Records an `ok` write, unless the lane has a newer request already.
+  /// Records an `ok` write, unless the lane already has a newer request.
   void learn(std::uint16_t lane, std::uint32_t request, std::uint32_t version, bool settled) noexcept {
     LaneRecord& r = records_[lane];
     if (!r.empty() && newer(r.request, request)) return;
     r = {.request = request, .version = version, .unsettled = !settled};
   }
-  /// The request that the record is about took effect, on every live replica.
+  /// The recorded request took effect on every live replica.
   void finish(std::uint16_t lane, std::uint32_t request, std::uint32_t version) noexcept {
     LaneRecord& r = records_[lane];
     if (!r.empty() && r.request == request) r = {.request = request, .version = version};
@@ -51,11 +51,11 @@ class Lanes {
   void settle(std::uint16_t lane, std::uint32_t request) noexcept {
     if (records_[lane].request == request) records_[lane].unsettled = records_[lane].leftover = false;
   }
-  /// The write was pending when its epoch ended.
+  /// The recorded write was pending when its epoch ended.
   void leave_over(std::uint16_t lane, std::uint32_t request) noexcept {
     if (records_[lane].request == request) records_[lane].unsettled = records_[lane].leftover = true;
   }
-  /// The request had no effect: the client's next try is new.
+  /// The request had no effect, so the client's next try counts as new.
   void roll_back(std::uint16_t lane, std::uint32_t request) noexcept {
     if (records_[lane].request == request) records_[lane] = {.request = request - 1};
   }

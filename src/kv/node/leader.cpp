@@ -28,8 +28,8 @@ void Node::on_request(const Endpoint& from, const Message& m) {
   decide(from, m, hash, at, search);
 }
 
-/// The key is not in its first bucket. False: a write is in flight in a bucket on the search, so this very key may be
-/// part of it.
+/// Looks for a key that is not in its first bucket. False: a write is in flight in one of the searched buckets, and it
+/// may be a write of this key.
 bool Node::find_elsewhere(const Kv& h, std::uint32_t hash, Location& at) const noexcept {
   table_.prefetch_others(hash);
   for (std::uint32_t i = 1; i < candidates(table_.bits()); ++i) {
@@ -41,10 +41,10 @@ bool Node::find_elsewhere(const Kv& h, std::uint32_t hash, Location& at) const n
   return true;
 }
 
-/// Writes the location once more, unchanged, with the bucket's next version. It is handled like a leftover of this
-/// leader, so reads and writes of the bucket wait, and the next leader completes it or takes it back. It is noted for
-/// the request before this one, because no client waits for that. There is one at a time, so leftovers always have
-/// room.
+/// Writes the location again, unchanged, with the bucket's next version. The write is treated like a leftover of this
+/// leader: reads and writes of the bucket wait, and the next leader completes the write or takes it back. Its note
+/// names the request before this one, because no client waits for that request. Only one exists at a time, so there is
+/// always room for it.
 void Node::refresh(Location at, const Kv& h) {
   const std::uint32_t version = table_.next_version(bucket_at(at));
   const Note note{.location = at,
@@ -63,7 +63,7 @@ void Node::refresh(Location at, const Kv& h) {
   after_leftovers();
 }
 
-/// Compares with the lane's record. A request that is not new is answered from it, or dropped.
+/// Compares a request with the lane's record. A request that is not new is answered from the record, or dropped.
 bool Node::is_new(const Endpoint& from, const Kv& h, unsigned slot) {
   const LaneRecord& r = lanes_[h.client];
   if (r.empty() || newer(h.request, r.request)) return true;
@@ -75,7 +75,7 @@ bool Node::is_new(const Endpoint& from, const Kv& h, unsigned slot) {
   return false;
 }
 
-/// `at`: where the key is. `searched`: not only in its first bucket.
+/// `at`: location of the key. `searched`: the other candidate buckets were searched, too.
 void Node::decide(const Endpoint& from, const Message& m, std::uint32_t hash, Location at, bool searched) {
   const Kv& h = m.header;
   const auto kind = static_cast<Kind>(h.kind);
@@ -114,7 +114,7 @@ void Node::decide(const Endpoint& from, const Message& m, std::uint32_t hash, Lo
   commit_if_answered(place);
 }
 
-/// Refusals are recorded like an `ok`, because a later repetition must not succeed after the client got a refusal.
+/// Refusals are recorded like an `ok`: a repetition must not succeed after the client got a refusal.
 void Node::refuse(const Endpoint& from, const Kv& h, unsigned slot, Status status, std::uint32_t version) {
   if (!faults_.has(NodeFault::forget_refusals))
     lanes_[h.client] = {.request = h.request, .version = version, .status = status};
@@ -132,7 +132,7 @@ Kv Node::header(Kind kind, const Place& write, unsigned place) const noexcept {
   return h;
 }
 
-/// To all that have not answered.
+/// Sends a write to all members that have not answered.
 void Node::replicate(unsigned place) {
   Place& p = window_[place];
   const Kv h = header(p.removes ? Kind::replicate_remove : Kind::replicate, p, place);
@@ -204,8 +204,8 @@ void Node::retry_window() {
   });
 }
 
-/// Members from which this leader, while it waited for them, heard nothing for that long. Also members that it heard,
-/// if one answer is missing for four times as long.
+/// Members that this leader waits for and has not heard from for `time`. Also members that it heard, if one of their
+/// answers is missing for four times as long.
 std::uint8_t Node::silent_members(Cycles time) noexcept {
   if (fault_ || epoch16_ == 0) return 0;
   unsigned waits = 0, long_waits = 0;

@@ -1,10 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0 A node's checks of a frame's form, sender and epoch; reads, and replies.
+// SPDX-License-Identifier: Apache-2.0
+// A node's checks of a frame's form, sender and epoch; reads, and replies.
 #include "kv/node/node.hpp"
 
 namespace wherry::kv {
 namespace {
 
-/// The checks that depend on the client's frame alone.
+/// Checks only what depends on the client's frame alone.
 Status form_of(const Message& m) noexcept {
   const auto kind = static_cast<Kind>(m.header.kind);
   const bool writes = kind == Kind::write || kind == Kind::write_if;
@@ -64,7 +65,7 @@ void Node::receive(const Endpoint& from, const Message& message, Cycles now) {
 void Node::from_node(const Endpoint& from, const Message& m) {
   const unsigned sender = m.header.node % kMaxNodes;
   const bool any = faults_.has(NodeFault::forget_fence);
-  // Switches between nodes may rewrite MAC addresses, and sockets do not see them.
+  // Do not compare MAC addresses: switches between nodes may rewrite them, and sockets do not see them.
   const Endpoint& peer = config_.peers[sender];
   if (epoch16_ == 0 || (m.header.epoch != epoch16_ && !any) || (!has(config_.members, sender) && !any) ||
       !has(config_.members, self()) || sender == self() || peer.ip != from.ip || peer.port != from.port)
@@ -121,7 +122,7 @@ void Node::on_read(const Endpoint& from, const Kv& h) {
   answer(from, h, slot, Status::ok, table_.way(at).version, table_.value(at));
 }
 
-/// The key is not in its first bucket, and nothing is pending there.
+/// Reads a key that is not in its first bucket, where nothing is pending.
 void Node::read_elsewhere(const Endpoint& from, const Kv& h, std::uint32_t hash) {
   const unsigned slot = slot_of(hash), bits = table_.bits();
   const bool search = table_.may_be_elsewhere(bucket_of(hash, bits));
@@ -146,8 +147,8 @@ void Node::on_lane(const Endpoint& from, const Message& m) {
   if (!serving()) return tell(from, h, Status::not_serving);
   const LaneRecord& r = lanes_[h.client];
   if (r.settled()) return tell(from, h, r.status, r.version, r.request);
-  // It may yet be rolled back. A leftover may also have been committed in an earlier epoch, of which the asking node
-  // was not a member.
+  // The request may still be rolled back. A leftover may also have been committed in an earlier epoch in which the
+  // asking node was not a member.
   const bool leftover = r.leftover && !faults_.has(NodeFault::tell_leftovers);
   tell(from, h, leftover ? Status::busy : Status::ok, 0, r.request - 1);
 }

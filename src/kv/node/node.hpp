@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0 The software node: docs/design/kv-protocol.md without sockets, threads or clocks.
-// Its owner passes it messages and the time, sends its messages, and sets its registers like those of the hardware. One
-// thread at a time. receive() and tick() allocate nothing.
+// SPDX-License-Identifier: Apache-2.0
+// The software node: docs/design/kv-protocol.md without sockets, threads or clocks. Its owner passes it messages and
+// the time, sends its messages, and sets its registers like those of the hardware. One thread at a time. receive() and
+// tick() allocate nothing.
 #pragma once
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -38,34 +38,34 @@ class Node final : public RegisterIo {
   Node(const Options& options, Output& output, Faults faults = {});
 
   void receive(const Endpoint& from, const Message& message, Cycles now);
-  /// Sends again messages that were not answered. Returns the time of its next call, or kNever. A call to receive() or
-  /// write() may make that earlier, so ask again after these.
+  /// Repeats messages that were not answered. Returns the time of its next call, or kNever. After receive() or write(),
+  /// that time may be earlier, so ask again.
   Cycles tick(Cycles now);
-  /// The time that `cycles` returns and that a lease is compared with, if neither of the two functions above was
-  /// called.
+  /// Sets the node's time, which `cycles` returns and leases are compared with, when neither of the two functions above
+  /// is called.
   void set_now(Cycles now) noexcept { now_ = now; }
 
   std::uint32_t read(std::uint32_t offset) override;
   void write(std::uint32_t offset, std::uint32_t value) override;
 
-  /// Frames that were for this node and that the parser rejected, and frames that are the host's.
+  /// Counts frames for this node that the parser rejected, and frames that belong to the host.
   void count_dropped(Drop why) noexcept;
   void count_passed_rx(std::uint32_t frames = 1) noexcept { counters_.passed_rx += frames; }
   void count_passed_tx(std::uint32_t frames = 1) noexcept { counters_.passed_tx += frames; }
 
-  /// Asks memory for the data that receive() of this request will need. For a shell that has several requests ready.
+  /// Prefetches the data that receive() of this request will need. For a caller with several requests ready.
   void prefetch(const Kv& request) const noexcept;
 
-  /// A bit for each member that has not answered this leader for so long, though something waits for it.
+  /// A bit for each member that has not answered this leader for `time` although something waits for it.
   [[nodiscard]] std::uint8_t silent_members(Cycles time) noexcept;
 
-  /// For simulations: as if a key had been written in each location, and deleted with the version of its way. 0: no
+  /// For simulations: each location looks as if a key was written there and deleted with its way's version. 0: no
   /// version. Precondition: the table is empty.
   void preset_versions(const std::array<std::uint32_t, kWays>& versions);
 
   [[nodiscard]] const NodeCounters& counters() const noexcept { return counters_; }
   [[nodiscard]] const Table& table() const noexcept { return table_; }
-  /// No write is in flight here, and there is no leftover.
+  /// True if no write is in flight here and there is no leftover.
   [[nodiscard]] bool at_rest() const noexcept { return window_.in_flight() == 0 && notes_.leftovers() == 0; }
 
  private:
@@ -124,7 +124,7 @@ class Node final : public RegisterIo {
   [[nodiscard]] bool on_entry(const Message& m);
   void adopt(Location at, const Message& m, bool present);
 
-  // sync.cpp: a node returns.
+  // sync.cpp: a node that returns.
   void start_bucket_sync(std::uint32_t count);
   void start_lane_sync(std::uint32_t count);
   void restart_sync();
@@ -153,12 +153,12 @@ class Node final : public RegisterIo {
     return static_cast<std::uint8_t>(config_.members & ~(1U << self()));
   }
   [[nodiscard]] static unsigned slot_at(Location at) noexcept { return bucket_at(at) % kSlots; }
-  /// Header of a frame to other nodes.
+  /// The header of a frame to other nodes.
   [[nodiscard]] Kv header(Kind kind) const noexcept;
-  /// The same, about a write of this leader's window.
+  /// The header of a frame about a write in this leader's window.
   [[nodiscard]] Kv header(Kind kind, const Place& write, unsigned place) const noexcept;
-  /// The time to repeat a message that was sent `tries` times before. The interval doubles each time, by default up to
-  /// 64 times retry_cycles.
+  /// When to repeat a message that was sent `tries` times before. The interval doubles each time, by default up to 64
+  /// times retry_cycles.
   Cycles retry_at(unsigned tries = 0) noexcept {
     return schedule(now_ + (Cycles{retry_cycles_} << std::min(tries, options_.most_doublings)));
   }
@@ -198,7 +198,7 @@ class Node final : public RegisterIo {
   BucketSync bucket_sync_;
   LaneSync lane_sync_;
 
-  // Registers that have no meaning for software but can be read back.
+  // Registers without a meaning for software. They can be read back.
   std::uint32_t control_ = 0;
   std::uint32_t bucket_bits_ = registers::kBucketBitsReset;
   std::uint32_t lease_low_ = 0;

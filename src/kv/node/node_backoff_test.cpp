@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages that a node repeats because no node answers. The interval doubles each time. node_test.cpp tests this for
-// `replicate`.
+// Tests messages that a node repeats because other nodes do not answer. The interval doubles each time. node_test.cpp
+// tests this for `replicate`.
 #include <gtest/gtest.h>
 
 #include "kv/node/testing.hpp"
@@ -28,7 +28,7 @@ class KvBackOff : public ::testing::Test {
     const auto answer = cluster.call(node, h, bytes_of("x"));
     return answer ? answer->status() : Status::not_serving;
   }
-  /// From now on loses the frames that `which` selects, and notes when they were sent.
+  /// Drops the frames that `which` selects from now on, and notes when they were sent.
   void lose(const std::function<bool(const Frame&)>& which) {
     sent_at.clear();
     cluster.drop = [this, which](const Frame& f) {
@@ -37,7 +37,7 @@ class KvBackOff : public ::testing::Test {
       return true;
     };
   }
-  /// A thousand retry times long; then it is lost no more.
+  /// Drops them for a thousand retry times, and then no more.
   void expect_back_off() {
     cluster.run(cluster.now + 1000 * Cluster::kRetry);
     ASSERT_GT(sent_at.size(), 8U);
@@ -50,7 +50,7 @@ class KvBackOff : public ::testing::Test {
     cluster.drop = nullptr;
     cluster.run(cluster.now + 65 * Cluster::kRetry);
   }
-  /// Node 2 is empty and fetches all there is from node 0.
+  /// Node 2 is empty and fetches everything from node 0.
   void return_of_node_2() {
     cluster.restart(2);
     ++plan.epoch;

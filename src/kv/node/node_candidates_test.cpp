@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A key's several buckets: the fill of a table, the places of keys, their versions, and the effect of writes in flight,
-// deaths and returns. The test finds keys by every location, not by a look-up.
+// Tests a key's several buckets: how full a table gets, where keys go, their versions, and the effect of writes in
+// flight, deaths and returns. The tests find keys by reading every location, not by a look-up.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr unsigned kBits = 12;
 
-/// Nodes that all serve in epoch 1; node 0 leads.
+/// Nodes that all serve in epoch 1. Node 0 leads.
 class KvCandidates : public ::testing::Test {
  protected:
   void start(unsigned nodes, unsigned bits = kBits, NodeFaults faults = {}) {
@@ -61,7 +61,7 @@ class KvCandidates : public ::testing::Test {
     const auto all = all_keys(cluster->node(node).table());
     return all.contains(key) ? all.at(key) : Table::kNowhere;
   }
-  /// The number of a location's bucket in the order of looking.
+  /// The position of a location's bucket in the search order.
   unsigned index_of(std::uint64_t key, Location at, unsigned bits = kBits) {
     for (std::uint32_t i = 0; i < candidates(bits); ++i)
       if (bucket_at_index(hash_of(key), i, bits) == bucket_at(at)) return i;
@@ -82,7 +82,7 @@ class KvCandidates : public ::testing::Test {
     plan.lead_all(new_leader);
     cluster->enter_all(plan);
   }
-  /// Keys of one first bucket. The first two fill it so far that others must go elsewhere.
+  /// Keys with the same first bucket. The first two fill it enough that others must go to another bucket.
   std::vector<std::uint64_t> family(std::size_t count, std::uint32_t bucket = 0x123) {
     return keys_of_one_bucket(bucket, count, kBits);
   }
@@ -94,7 +94,7 @@ class KvCandidates : public ::testing::Test {
   std::vector<Frame> answers;
 };
 
-/// A node that leads alone, without a network. Values are empty, so the table costs 64 bytes a bucket.
+/// A node that leads alone, without a network. Values are empty, so the table costs 64 bytes per bucket.
 class Alone final : Output {
  public:
   explicit Alone(unsigned bits, NodeFaults faults = {})
@@ -105,7 +105,7 @@ class Alone final : Output {
     node_.write(registers::lease_offset(0), ~0U);
     node_.write(registers::lease_offset(1), ~0U);
   }
-  /// All locations have versions, like those of deleted keys.
+  /// Gives all locations versions, like those of deleted keys.
   void begin(const std::array<std::uint32_t, kWays>& versions = {}) {
     if (versions != std::array<std::uint32_t, kWays>{}) node_.preset_versions(versions);
     node_.write(registers::kEpochOffset, 1);
@@ -129,7 +129,7 @@ class Alone final : Output {
   std::uint32_t number_ = 0;
 };
 
-/// The share of the locations that random keys take before the first is refused.
+/// The share of locations that are full when the first random key is refused.
 double fill(Alone& store, unsigned bits, std::uint64_t seed, std::vector<std::uint64_t>& keys) {
   std::mt19937_64 random(seed);
   const double locations = static_cast<double>(kWays << bits);
@@ -166,7 +166,7 @@ TEST(KvCandidatesFill, RandomKeys_ExpectFourFifthsOfTheTableBeforeTheFirstRefusa
   }
 }
 
-/// The table of docs/guide/kv.md: the fill when the first key is refused, by size.
+/// Checks the table of docs/guide/kv.md: how full a table is when the first key is refused, by size.
 TEST(KvCandidatesFill, TablesOfAllSizes_ExpectTheSharesOfTheDocs) {
   struct Size {
     unsigned bits;
@@ -188,7 +188,7 @@ TEST(KvCandidatesFill, TablesOfAllSizes_ExpectTheSharesOfTheDocs) {
   }
 }
 
-/// Keys of one hash have all their buckets in common.
+/// Keys with the same hash have the same buckets.
 std::vector<std::uint64_t> keys_of_one_hash(std::size_t count) {
   std::vector<std::uint64_t> same{0};
   std::map<int, std::uint64_t> by_top;  // of a hash's difference: the key's difference
@@ -219,7 +219,7 @@ TEST(KvCandidatesFill, KeysOfOneHash_ExpectEveryWayOfTheirBucketsTaken) {
   }
 }
 
-/// Versions of keys that are added and removed, in buckets that they share. `versions`: the initial versions of all
+/// Adds and removes keys in buckets that they share, and checks their versions. `versions`: the initial versions of all
 /// locations.
 void expect_no_version_twice(const std::array<std::uint32_t, kWays>& versions, std::uint64_t seed, bool fault = false) {
   Alone store(11, fault ? NodeFaults{NodeFault::ignore_other_versions} : NodeFaults{});
@@ -264,8 +264,8 @@ TEST(KvCandidatesVersions, KeysThatComeAndGo_ExpectNoVersionTwice) {
   expect_no_version_twice({0, 0, 0, 0}, ++seed, true);  // that the test would notice
 }
 
-// The docs' promise for candidates that are far apart. Up to 2^28, the new version is beyond all of them. Beyond that,
-// the far candidate does not count, and a follower can still compare versions.
+// What the docs promise for candidates whose versions are far apart. If a candidate is at most 2^28 ahead, the new
+// version is higher than its version. Otherwise it does not count, and a follower can still compare versions.
 TEST(KvCandidatesVersions, JumpsOfUpTo2To28_ExpectThoseAndNoLonger) {
   constexpr std::uint32_t kReach = 1U << 28;
   struct Case {
@@ -288,7 +288,7 @@ TEST(KvCandidatesVersions, JumpsOfUpTo2To28_ExpectThoseAndNoLonger) {
       EXPECT_EQ(table.version_after_all(hash, bucket), c.expected) << c.base << " " << c.other;
     }
   }
-  // Never written, so the next version is 1, as in any other table.
+  // A location that was never written, so the next version is 1, as in any other table.
   Table table;
   ASSERT_TRUE(table.allocate(11));
   const std::uint32_t hash = hash_of(77), bucket = bucket_at_index(hash, 0, 11), other = bucket_at_index(hash, 1, 11);
@@ -311,7 +311,7 @@ TEST_F(KvCandidates, TheThirdKeyOfABucketGoesElsewhere_ExpectItOnAllNodes) {
   const auto keys = family(6);
   for (const std::uint64_t key : keys) (void)write(key, "v" + std::to_string(key));
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    // Two keys are in the first bucket. The others go to the other group, which is empty for each.
+    // Two keys are in the first bucket. The others go to the other group, where each finds an empty bucket.
     EXPECT_EQ(index_of(keys[i], where(keys[i])), i < 2 ? 0U : 4U) << i;
     for (unsigned node = 0; node < 3; ++node) EXPECT_EQ(read(node, keys[i]), "v" + std::to_string(keys[i]));
   }
@@ -364,7 +364,7 @@ TEST_F(KvCandidates, FewerThanTwoWaysEverWritten_ExpectNoOtherBucketLookedInto) 
   start(2);
   const auto keys = family(4);
   (void)write(keys[0], "a");
-  // A write to another candidate of keys[2] that stays in flight.
+  // Keep a write to another candidate of keys[2] in flight.
   const std::uint32_t hash = hash_of(keys[2]);
   const std::uint64_t there = keys_of_one_bucket(bucket_at_index(hash, 4, kBits), 1, kBits)[0];
   cluster->drop = [](const Frame& f) { return f.kind() == Kind::replicated; };
@@ -396,7 +396,7 @@ TEST_F(KvCandidates, TwoWritersOfANewKey_ExpectOneLocation) {
     send(0, Kind::write, keys[2], "one");  // goes to the second group
     cluster->run(cluster->now + 5000);
     answers.clear();
-    // Now the first bucket has room for it.
+    // Now the key's first bucket has room for it.
     remove(keys[0]);
     send(0, Kind::write, keys[2], "two");
     cluster->run(cluster->now + 5000);
@@ -436,8 +436,8 @@ TEST_F(KvCandidates, TheLeaderDiesWithALeftoverInAnotherBucket_ExpectItTakenBack
   }
 }
 
-// A leader that takes writes before all have entered puts a key in one place while a leftover of it is in another. The
-// next leader, which has both, replays that.
+// A leader that takes writes before all have entered puts a key in one place while its leftover is in another. The next
+// leader, which has both, replays the leftover.
 TEST_F(KvCandidates, ALeaderThatOpensEarly_ExpectAKeyTwice) {
   for (const bool fault : {false, true}) {
     leader = 0;

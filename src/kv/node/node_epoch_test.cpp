@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From one epoch to the next: fences, leftovers, leaders that die, nodes that return.
+// Tests the change from one epoch to the next: fences, leftovers, leaders that die, nodes that return.
 #include <gtest/gtest.h>
 
 #include "kv/node/testing.hpp"
@@ -11,7 +11,7 @@ using namespace registers;
 
 class KvEpoch : public ::testing::Test {
  protected:
-  /// Nodes 0 to 2 in epoch 1, which node 0 leads.
+  /// Nodes 0 to 2 in epoch 1; node 0 leads it.
   void start(unsigned nodes = 3, NodeOptions options = {.lane_bits = 8}, NodeFaults faults = {}) {
     cluster = std::make_unique<Cluster>(nodes, options, Weather{}, 1, Cluster::kBucketBits, faults);
     plan = {.epoch = 1};
@@ -47,7 +47,7 @@ class KvEpoch : public ::testing::Test {
     if (f.status() != Status::ok) return std::string(name_of(f.status()));
     return {reinterpret_cast<const char*>(f.value.data()), f.value.size()};
   }
-  /// A write whose replicate frames reach only these nodes. No later message of it arrives.
+  /// A write whose replicate frames reach only these nodes. No later message about it arrives.
   void write_that_reaches(unsigned leader, unsigned nodes, std::uint64_t key, std::string_view value,
                           std::uint32_t number, std::uint16_t lane = 1) {
     cluster->drop = [nodes](const Frame& f) {
@@ -344,7 +344,7 @@ class KvReturn : public KvEpoch {
   }
   static bool of(const Frame& f, Kind kind, unsigned from) { return f.kind() == kind && f.from == node_at(from); }
   /// Node 2 returns while a write of lane 1, which the leader has committed, is a leftover at node 1. Returns node 1's
-  /// answer about the lane.
+  /// answer about this lane.
   Frame lane_of_a_leftover(NodeFaults faults = {}) {
     start(3, {.lane_bits = 8}, faults);
     cluster->kill(2);
@@ -479,7 +479,7 @@ TEST_F(KvReturn, WriteInFlightWhenItAsksForTheLane_ExpectTheNumberBefore) {
   EXPECT_EQ(write(2, 5, "b", 41).header.version, 2U) << "41 is new to it";
 }
 
-/// Node 2 has the write from an entry of a leader that died, and only node 1 can tell whose it was.
+/// Node 2 got the write in an entry from a leader that died. Only node 1 knows which lane's write it was.
 TEST_F(KvReturn, CommittedWriteLeftOverWhenItAsksForTheLane_ExpectItsRecord) {
   const Frame record = lane_of_a_leftover();
   EXPECT_EQ(record.status(), Status::busy) << "it may be committed, or taken back";
@@ -525,7 +525,7 @@ TEST_F(KvReturn, LaneRecordOfAnotherEpoch_ExpectItIgnored) {
   const auto arrive = [&] {
     for (const Frame& f : records) cluster->node(2).receive(f.from, {f.header, f.value}, cluster->now);
   };
-  // Its sender had not entered this epoch, in which no write is committed without node 2.
+  // A record from a sender that had not entered this epoch, in which no write is committed without node 2.
   for (Frame& f : records) --f.header.epoch;
   arrive();
   EXPECT_EQ(cluster->node(2).read(kSyncLanesOffset), left);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thousands of operations over lossy networks, with nodes that die, are cut off from the keeper and return. Every
-// history is linearizable. With any of the deliberate faults, some history is not.
+// Thousands of operations over lossy networks, with nodes that die, lose the keeper and return. Every history must be
+// linearizable. With each deliberate fault, at least one history must fail this check.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace wherry::kv::testing {
 namespace {
 
-/// The number of seeds that run: with FEW_SEEDS a third (cmake/Tests.cmake, WHERRY_ALL_SEEDS).
+/// The number of seeds to run: a third if FEW_SEEDS is set (cmake/Tests.cmake, WHERRY_ALL_SEEDS).
 unsigned seeds_of(unsigned all) { return std::getenv("FEW_SEEDS") != nullptr ? all / 3 : all; }
 
 TEST(KvRandom, WhateverHappens_ExpectLinearizableHistories) {
@@ -28,7 +28,7 @@ TEST(KvRandom, WhateverHappens_ExpectLinearizableHistories) {
     all.returns += story.returns;
     all.takeovers += story.takeovers;
   }
-  // The stories were worth telling.
+  // Check that the stories contain enough of each situation.
   for (const Status s : {Status::ok, Status::no_such_key, Status::version_mismatch, Status::table_full}) {
     EXPECT_GT(all.statuses[s], seeds * 5 / 6) << name_of(s);
     RecordProperty(std::string(name_of(s)), static_cast<int>(all.statuses[s]));
@@ -40,8 +40,8 @@ TEST(KvRandom, WhateverHappens_ExpectLinearizableHistories) {
   RecordProperty("epochs", static_cast<int>(all.epochs));
 }
 
-/// One location is about to pass `turn`. One is nearly 2^31 older (it must still compare after a refresh or two). One
-/// lags a few writes later. One was never written.
+/// One location is about to pass `turn`. One is nearly 2^31 older, and must still compare after one or two refreshes.
+/// One begins to lag a few writes later. One was never written.
 using Versions = std::array<std::uint32_t, kWays>;
 Versions old_versions(std::uint64_t seed) {
   const std::uint32_t turn = seed % 3 == 0 ? 0U : seed % 3 == 1 ? 1U << 31 : 1U << 30;

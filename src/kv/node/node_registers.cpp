@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registers of docs/reference/kv-registers.md over the node's state.
+// Maps the registers of docs/reference/kv-registers.md to the node's state.
 #include "kv/node/node.hpp"
 
 namespace wherry::kv {
@@ -194,7 +194,7 @@ void Node::write_control(std::uint32_t value) {
   if (kControlClearTable.get(value) != 0 && epoch16_ == 0) clear_table();
 }
 
-/// Each location gets a key of its bucket, as if it had been deleted there, because frames name a location by its key.
+/// Gives each location a deleted key of its bucket, because frames name a location by its key.
 void Node::preset_versions(const std::array<std::uint32_t, kWays>& versions) {
   if (!table_.allocated() && !table_.allocate(bucket_bits_)) return fail();
   std::vector<bool> done(table_.buckets());
@@ -208,7 +208,7 @@ void Node::preset_versions(const std::array<std::uint32_t, kWays>& versions) {
   }
 }
 
-/// Like a node that never was in an epoch.
+/// Makes the table like that of a node that never was in an epoch.
 void Node::clear_table() noexcept {
   if (table_.allocated() && table_.bits() == bucket_bits_)
     table_.clear();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Within one epoch: statuses, versions, lanes, the window, loss and repetition of each frame, counters.
+// Tests within one epoch: statuses, versions, lanes, the window, loss and repetition of each frame, counters.
 #include "kv/node/node.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ Kv request(Kind kind, std::uint64_t key, std::uint32_t number, std::uint32_t ver
           .key = key};
 }
 
-/// Nodes in epoch 7 that node 0 leads.
+/// Nodes in epoch 7; node 0 leads it.
 class KvNode : public ::testing::Test {
  protected:
   explicit KvNode(unsigned nodes = 3) : cluster(nodes, {.lane_bits = 8}) {

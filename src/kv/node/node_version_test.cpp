@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Versions that are far apart within a bucket: a leader refreshes lagging locations before versions stop comparing.
+// Tests versions that are far apart in a bucket. A leader refreshes lagging locations while versions still compare:
 // docs/design/kv-protocol.md, section 5.
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ class KvVersion : public ::testing::Test {
     plan.lead_all(leader);
     cluster->enter_all(plan);
   }
-  /// Like a client: it repeats while the leader says `busy`.
+  /// Repeats a request, like a client, while the leader answers `busy`.
   Frame write(unsigned node, Kind kind, std::uint64_t key, std::string_view value = {}, std::uint32_t expected = 0) {
     const Kv h{.kind = static_cast<std::uint8_t>(kind),
                .epoch = static_cast<std::uint16_t>(plan.epoch),
@@ -64,7 +64,7 @@ class KvVersion : public ::testing::Test {
     const std::uint32_t hash = hash_of(key);
     return table.way(table.find(bucket_of(hash, Cluster::kBucketBits), first_way_of(hash), key));
   }
-  /// The followers get the leader's write of `key` number `version`, without the 2^31 before it.
+  /// Gives the followers the leader's write of `key` with `version`, without the 2^31 writes before it.
   void fast_forward(std::uint64_t key, std::uint32_t version, std::string_view value) {
     const std::uint32_t hash = hash_of(key), bucket = bucket_of(hash, Cluster::kBucketBits);
     const Location at = cluster->node(1).table().find(bucket, first_way_of(hash), key);
@@ -197,7 +197,7 @@ TEST_F(KvVersion, LeaderDiesDuringARefresh_ExpectItCompletedOrTakenBack) {
       next_epoch(0b110, leader);
       cluster->settle();
       cluster->restart(0);
-      // Node 0 returns and leads; its refresh reaches these nodes only.
+      // Node 0 returns and leads. Its refresh reaches only these nodes.
       ++plan.epoch;
       plan.members = 0b111;
       cluster->enter_all(plan);
@@ -255,7 +255,7 @@ TEST_F(KvVersion, LaggingLocationOfANodeAlone_ExpectItsWritesToGoOn) {
   }
 }
 
-/// This shows that the tests above can fail: without the refresh a follower acknowledges a write that it does not
+/// Shows that the tests above can fail: without the refresh, a follower acknowledges a write that it does not
 /// store.
 TEST_F(KvVersion, NoRefresh_ExpectAFollowerThatStaysBehind) {
   start(3, {NodeFault::keep_lagging_versions});

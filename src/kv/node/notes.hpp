@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 A follower's notes of stored writes whose commit it does not know: pending ones,
-// by leader and place, and leftovers of former epochs. Found by bucket through short chains, so that a read looks at
-// one number.
+// SPDX-License-Identifier: Apache-2.0
+// A follower's notes of stored writes whose commit it does not know: pending ones, by leader and place, and leftovers
+// of former epochs. Short chains lead from a bucket to its notes, so a read checks only one number.
 #pragma once
 
 #include <array>
@@ -49,13 +49,13 @@ class Notes {
 
   void put(Index index, const Note& note) noexcept;
   void drop(Index index) noexcept;
-  /// A leftover that was not pending before. False: there is no room.
+  /// Adds a leftover that was not pending before. False: there is no room.
   [[nodiscard]] bool put_leftover(const Note& note) noexcept;
-  /// Turns a pending note into a leftover one. False: there is no room.
+  /// Turns a pending note into a leftover. False: there is no room.
   [[nodiscard]] bool leave_over(Index index) noexcept;
   void clear() noexcept;
 
-  /// Calls f(index) for the notes of a bucket. f may drop the note that it gets.
+  /// Calls f(index) for each note of a bucket. f may drop that note.
   template <typename F>
   void at_bucket(std::uint32_t bucket, F&& f) {
     for (Index i = heads_[bucket % kHeads]; i != kNone;) {
@@ -64,7 +64,7 @@ class Notes {
       i = following;
     }
   }
-  /// Calls f(index) for the leftovers. f may drop the leftover that it gets.
+  /// Calls f(index) for each leftover. f may drop that leftover.
   template <typename F>
   void each_leftover(F&& f) {
     if (leftovers_ == 0) return;

@@ -26,7 +26,7 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-/// Section 9 of the protocol, with the nodes' drivers: membership, leases, and delays on the way to the nodes.
+/// Plays section 9 of the protocol with the nodes' drivers: membership, leases, and delays on the way to the nodes.
 class Fate {
  public:
   Fate(Cluster& cluster, Random& random, Story& story, unsigned bucket_bits)
@@ -168,7 +168,7 @@ class Fate {
   Cycles next_blow_ = 100'000;
 };
 
-/// Section 7 of the protocol, one operation at a time.
+/// Plays section 7 of the protocol, one operation at a time.
 class Client {
  public:
   Client(unsigned number, Cluster& cluster, Random& random, Story& story)
@@ -301,7 +301,7 @@ Kind some_kind(Random& random) {
   return n < 4 ? Kind::read : n < 7 ? Kind::write : n < 8 ? Kind::write_if : n < 9 ? Kind::remove : Kind::remove_if;
 }
 
-/// Nothing is in flight any more, so the members' tables must be equal.
+/// When nothing is in flight any more, the members' tables must be equal.
 void compare_tables(Cluster& cluster, const Plan& plan, unsigned bits, Story& story) {
   const auto under_way = [&](unsigned node) {
     const std::uint32_t state = cluster.node(node).read(registers::kStateOffset);
@@ -334,8 +334,8 @@ Story tell_story(std::uint64_t seed, unsigned nodes, unsigned operations, const 
   if (story.old_versions)
     for (unsigned i = 0; i < nodes; ++i) cluster.node(i).preset_versions(old_versions);
   Fate fate(cluster, random, story, bucket_bits);
-  // With several buckets for each key: six keys of one first bucket, and others whose first bucket is a candidate of
-  // those.
+  // If each key has several buckets: six keys with one first bucket, and others whose first bucket is a candidate of
+  // the six.
   const bool several = bucket_bits > Cluster::kBucketBits;
   std::vector<std::uint64_t> keys = keys_of_one_bucket(3, 6, bucket_bits);
   for (const std::uint32_t bucket :
@@ -365,7 +365,7 @@ Story tell_story(std::uint64_t seed, unsigned nodes, unsigned operations, const 
       client.begin(key, some_kind(random));
     }
   }
-  // Calm, and then every node is asked for everything once more.
+  // A calm phase; afterwards every key is read once more by every client.
   const auto rest = [&] {
     for (unsigned i = 0; i < 4000; ++i) {
       const bool busy = std::ranges::any_of(clients, [](const Client& c) { return c.busy(); });

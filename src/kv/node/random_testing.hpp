@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients, a keeper and random troubles around a Cluster, all from one seed. The result is a history for each key.
+// Clients, a keeper and random faults around a Cluster, all from one seed. The result is one history per key.
 #pragma once
 
 #include "kv/node/history_testing.hpp"
@@ -27,9 +27,9 @@ struct Story {
   }
 };
 
-/// `operations` of six clients on ten keys of three buckets, from and to `nodes` nodes. old_versions: the initial
-/// versions of a bucket's locations; one is 0. bucket_bits: with more than 8 a key has several buckets, and more keys
-/// share their first one, so many are elsewhere.
+/// Runs `operations` of six clients on ten keys of three buckets, with `nodes` nodes. old_versions: the initial
+/// versions of a bucket's locations; one is 0. bucket_bits: above 8, a key has several buckets, and more keys share a
+/// first bucket, so many are in another one.
 [[nodiscard]] Story tell_story(std::uint64_t seed, unsigned nodes, unsigned operations, const NodeFaults& faults = {},
                                const std::array<std::uint32_t, kWays>& old_versions = {}, unsigned bucket_bits = 8);
 

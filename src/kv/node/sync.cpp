@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node that returned fetches table and lanes: docs/design/kv-protocol.md, section 10.
+// How a returning node fetches table and lanes: docs/design/kv-protocol.md, section 10.
 #include <algorithm>
 
 #include "kv/node/node.hpp"
@@ -20,7 +20,7 @@ void Node::start_lane_sync(std::uint32_t count) {
   pump_lanes();
 }
 
-/// A new epoch has other leaders to ask. Data that have come were committed.
+/// In a new epoch, other leaders must be asked. Data that have already arrived stay: they were committed.
 void Node::restart_sync() {
   for (BucketSync::Fetch& fetch : bucket_sync_.fetches) {
     fetch.due = fetch.tag = fetch.tries = 0;
@@ -105,7 +105,7 @@ void Node::pump_lanes() {
       fetch.tag = tags_.make(i);
     else
       counters_.retries += static_cast<std::uint32_t>(std::popcount(fetch.missing));
-    // This is a client's request, so it does not name the sender.
+    // The frame has the form of a client's request, so it does not name the sender.
     const Kv h{
         .kind = static_cast<std::uint8_t>(Kind::lane), .epoch = epoch16_, .client = fetch.lane, .request = fetch.tag};
     for (unsigned node = 0; node < kMaxNodes; ++node)

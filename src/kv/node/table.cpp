@@ -36,7 +36,7 @@ bool Table::allocate(unsigned bits) noexcept {
     release();
     return false;
   }
-  // Lines only: of the values, a few scattered keys would take the memory of all.
+  // Huge pages only for lines. For values, a few scattered keys would use the memory of all keys.
   (void)madvise(lines_, line_bytes(), MADV_HUGEPAGE);
   return true;
 }
@@ -48,7 +48,7 @@ void Table::clear() noexcept {
 }
 
 Location Table::free_way(std::uint32_t bucket, std::uint32_t first_way) const noexcept {
-  // After the first, any way would do. This one is fixed, so that hardware and software choose the same.
+  // After the first way, any way would do. The order is fixed so that hardware and software choose the same way.
   if (lines_[bucket].ways[first_way].present == 0) return location_of(bucket, first_way);
   for (std::uint32_t w = 0; w < kWays; ++w)
     if (lines_[bucket].ways[w].present == 0) return location_of(bucket, w);

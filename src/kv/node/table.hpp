@@ -12,7 +12,7 @@
 
 namespace wherry::kv {
 
-/// A bucket and a way: 4 x bucket + way, in the form that `fetch` uses.
+/// A bucket and a way as 4 x bucket + way, the form that `fetch` uses.
 using Location = std::uint64_t;
 
 [[nodiscard]] constexpr Location location_of(std::uint32_t bucket, std::uint32_t way) noexcept {
@@ -21,7 +21,7 @@ using Location = std::uint64_t;
 [[nodiscard]] constexpr std::uint32_t bucket_at(Location at) noexcept { return static_cast<std::uint32_t>(at / kWays); }
 [[nodiscard]] constexpr std::uint32_t way_at(Location at) noexcept { return static_cast<std::uint32_t>(at % kWays); }
 
-/// WayHeader in the machine's own byte order. A deleted key stays: a leader that replays the deletion names it.
+/// WayHeader in the machine's byte order. It keeps a deleted key, which a leader needs to replay the deletion.
 struct Way {
   std::uint64_t key = 0;
   std::uint32_t version = 0;
@@ -42,8 +42,8 @@ class Table {
   Table& operator=(const Table&) = delete;
   ~Table();
 
-  /// Address space for 2^bits buckets, all empty. Memory is allocated at its first use. False: the system does not have
-  /// it.
+  /// Reserves address space for 2^bits empty buckets. Memory is allocated at its first use. False: there is not enough
+  /// address space.
   [[nodiscard]] bool allocate(unsigned bits) noexcept;
   void clear() noexcept;
 
@@ -57,7 +57,7 @@ class Table {
     const Way& w = way(at);
     return {values_ + at * kMaxValueBytes, w.present != 0 ? w.length : std::size_t{0}};
   }
-  /// The location of a key; kNowhere if the table lacks it.
+  /// The location of a key; kNowhere if the key is not in the table.
   static constexpr Location kNowhere = ~Location{0};
   [[nodiscard]] Location find(std::uint32_t bucket, std::uint32_t first_way, std::uint64_t key) const noexcept {
     const Line& l = lines_[bucket];
@@ -67,39 +67,39 @@ class Table {
     }
     return kNowhere;
   }
-  /// The location for a new key: the first way if it is free, else any free way; kNowhere if none is free.
+  /// The location for a new key: the first way if free, else any free way; kNowhere if there is none.
   [[nodiscard]] Location free_way(std::uint32_t bucket, std::uint32_t first_way) const noexcept;
-  /// The version for the next write in this bucket.
+  /// The version of the next write in this bucket.
   [[nodiscard]] std::uint32_t next_version(std::uint32_t bucket) const noexcept;
 
   // A key's buckets: docs/design/kv-protocol.md, sections 2 and 5.
 
-  /// A key that is not in its first bucket may be in another candidate, because the first one held enough keys for that
-  /// at some time.
+  /// Whether a key that is not in its first bucket may be in another candidate: only if the first bucket once held
+  /// enough keys.
   [[nodiscard]] bool may_be_elsewhere(std::uint32_t first_bucket) const noexcept {
     unsigned written = 0;
     for (const Way& w : lines_[first_bucket].ways) written += w.version != 0 ? 1U : 0U;
     return written >= kFirstBucketKeys;
   }
-  /// The location for a key that is absent; kNowhere if none of its buckets has a free way.
+  /// The location for a key that is not in the table; kNowhere if none of its buckets has a free way.
   [[nodiscard]] Location location_for(std::uint32_t hash) const noexcept;
-  /// The version for a key that goes into this one of its buckets, and may have been in another one before.
+  /// The version for a key that is put into `bucket`, although it may have been in another of its buckets before.
   [[nodiscard]] std::uint32_t version_after_all(std::uint32_t hash, std::uint32_t bucket) const noexcept;
-  /// The number that frames have for the bucket of this key's location.
+  /// The number of the bucket of this key's location, as used in frames.
   [[nodiscard]] std::uint8_t candidate_at(std::uint32_t hash, Location at) const noexcept {
     return candidate_of(hash, bucket_at(at), bits_);
   }
-  /// A location of the bucket whose version lags behind another's, so that versions would soon stop comparing. kNowhere
-  /// if there is none.
+  /// A location of the bucket whose version lags so far behind another that versions would soon stop comparing.
+  /// kNowhere if there is none.
   [[nodiscard]] Location lagging(std::uint32_t bucket) const noexcept;
 
   void store(Location at, std::uint64_t key, std::uint32_t version, bool present, ByteView value) noexcept;
-  /// The same key and value, or none, with another version.
+  /// Changes only the version; key and value stay.
   void set_version(Location at, std::uint32_t version) noexcept {
     lines_[at / kWays].ways[at % kWays].version = version;
   }
 
-  /// Asks for the lines of the buckets behind the first one.
+  /// Prefetches the lines of all candidate buckets except the first.
   void prefetch_others(std::uint32_t hash) const noexcept {
     for (std::uint32_t i = 1; i < candidates(bits_); ++i) __builtin_prefetch(lines_ + bucket_at_index(hash, i, bits_));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content of a table, read from every location and without look-ups.
+// The content of a table, read from every location, without look-ups.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace wherry::kv::testing {
 
-/// Where each key is. Throws std::logic_error if one is at two locations, or not in one of its buckets.
+/// The location of each key. Throws std::logic_error if a key is at two locations, or not in one of its buckets.
 inline std::map<std::uint64_t, Location> all_keys(const Table& table) {
   std::map<std::uint64_t, Location> found;
   for (std::uint32_t bucket = 0; bucket < table.buckets(); ++bucket)
@@ -28,7 +28,7 @@ inline std::map<std::uint64_t, Location> all_keys(const Table& table) {
     }
   return found;
 }
-/// The same locations hold the same, versions included.
+/// Returns whether both tables have the same content, with versions, in all locations.
 inline bool same_tables(const Table& a, const Table& b) {
   for (std::uint32_t bucket = 0; bucket < a.buckets(); ++bucket)
     for (std::uint32_t way = 0; way < kWays; ++way) {

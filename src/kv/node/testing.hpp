@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes and a network between them, in virtual time. For tests. Frames may be lost, repeated and delayed at random, or
-// dropped by a test's rule. Everything follows from the seed.
+// For tests: nodes and a network between them, in virtual time. Frames may be lost, repeated or delayed at random, or
+// dropped by a test's rule. The seed determines everything.
 #pragma once
 
 #include <algorithm>
@@ -78,7 +78,7 @@ class Cluster {
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
 
-  /// A new node, empty, in no epoch.
+  /// Starts node `i` again: empty, and in no epoch.
   void restart(unsigned i) {
     nodes_[i] = make_node(options_, ports_[i], faults_);
     AnyNode& n = *nodes_[i];
@@ -116,7 +116,7 @@ class Cluster {
     nodes_[i]->write(registers::lease_offset(0), static_cast<std::uint32_t>(end));
     nodes_[i]->write(registers::lease_offset(1), static_cast<std::uint32_t>(end >> 32));
   }
-  /// All that live enter it, with leases that never end.
+  /// All live nodes enter the epoch, with leases that never end.
   void enter_all(const Plan& plan) {
     for (unsigned i = 0; i < size(); ++i) {
       if (!alive(i)) continue;
@@ -125,7 +125,7 @@ class Cluster {
     }
   }
 
-  /// After a write to its registers, because it may have work at once.
+  /// Call it after a write to a node's registers, because the node may have work at once.
   void wake(unsigned i) { due_[i] = nodes_[i]->tick(now); }
 
   void send(const Endpoint& from, const Endpoint& to, const Message& message) {
@@ -141,13 +141,13 @@ class Cluster {
     }
   }
 
-  /// The time of the next event that happens by itself.
+  /// The time of the next event in the simulation.
   [[nodiscard]] Cycles next() const {
     Cycles at = queue_.empty() ? kNever : queue_.begin()->first.first;
     for (const Cycles due : due_) at = std::min(at, due);
     return at;
   }
-  /// Runs the events that are due until `until`. Frames to clients go to on_client.
+  /// Runs the events up to the time `until`. Frames to clients go to on_client.
   void run(Cycles until) {
     for (Cycles at = next(); at <= until; at = next()) {
       now = std::max(now, at);
@@ -162,7 +162,7 @@ class Cluster {
   }
   void settle() { run(now + 100 * kRetry); }
 
-  /// One client that waits: it sends once, and returns the answer if there is one within a few retries.
+  /// Sends one request and waits. Returns the answer, if one comes within a few retries.
   std::optional<Frame> call(unsigned node, const Kv& request, const std::vector<std::byte>& value = {},
                             unsigned client = 0) {
     std::optional<Frame> answer;
@@ -217,7 +217,7 @@ inline std::uint32_t bucket_of_key(std::uint64_t key, unsigned bits = Cluster::k
   return bucket_of(hash_of(key), bits);
 }
 
-/// `count` keys whose first bucket is this one, in a table of 2^bits buckets.
+/// `count` keys whose first bucket is `bucket`, in a table of 2^bits buckets.
 inline std::vector<std::uint64_t> keys_of_one_bucket(std::uint32_t bucket, std::size_t count,
                                                      unsigned bits = Cluster::kBucketBits) {
   std::vector<std::uint64_t> keys;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A leader's writes in flight: 64 places, at most one new write for each bucket.
+// A leader's writes in flight: 64 places, with at most one new write per bucket.
 #pragma once
 
 #include <array>
@@ -46,7 +46,7 @@ class Window {
     return false;
   }
 
-  /// Precondition: not full.
+  /// Precondition: the window is not full.
   unsigned take(const Place& what, ByteView value) noexcept {
     const auto place = static_cast<unsigned>(std::countr_zero(~busy_));
     busy_ |= std::uint64_t{1} << place;
@@ -68,7 +68,7 @@ class Window {
     in_filter_.fill(0);
   }
 
-  /// Calls f(place) for the used places. f may free the place that it gets.
+  /// Calls f(place) for each used place. f may free that place.
   template <typename F>
   void each(F&& f) {
     for (std::uint64_t left = busy_; left != 0; left &= left - 1) f(static_cast<unsigned>(std::countr_zero(left)));

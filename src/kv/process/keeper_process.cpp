@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A node tries the keepers in turn, and each one that hangs takes it as long as keeper_silence() says.
+/// A node tries the keepers in turn. Each keeper that hangs costs it the time of keeper_silence().
 Cycles find_time(const ClusterFile& cluster) {
   const std::size_t others = cluster.keepers.size() - std::min<std::size_t>(1, cluster.keepers.size());
   return others == 0 ? 0 : others * (keeper_silence(cluster) + 250 * kMillisecond);
@@ -44,7 +44,7 @@ KeeperOptions keeper_options(const ClusterFile& cluster) {
 
 Result<std::unique_ptr<KeeperServer>> start_server(const KeeperProcessOptions& options,
                                                    std::unique_ptr<ConfigurationStore> store) {
-  // A predecessor may still listen there, or another process may have connections to it.
+  // A predecessor may still listen at this address, or another process may still have connections from it.
   auto listener = patiently([&] { return listen_tcp(options.listen); });
   WHERRY_TRY(listener);
   return KeeperServer::start(*std::move(listener), keeper_options(options.cluster), std::move(store));
@@ -59,7 +59,7 @@ wherry::Status serve_alone(const KeeperProcessOptions& options, const std::atomi
   return {};
 }
 
-/// Runs until the election is over, or `stop`. This thread grants leases and sends no question to etcd.
+/// Runs until the election ends or `stop` is set. This thread grants leases and sends no request to etcd.
 wherry::Status serve_elected(const KeeperProcessOptions& options, EtcdElection& election,
                              const std::atomic<bool>& stop) {
   const std::int64_t term = election.elected();
@@ -95,7 +95,7 @@ wherry::Status run_keeper(const KeeperProcessOptions& options, const std::atomic
   while (status && !stop.load(std::memory_order_relaxed)) {
     if (election->elected() != 0) {
       status = serve_elected(options, *election, stop);
-      // Unavailable: for example, etcd does not answer. The election goes on, or ends.
+      // Unavailable: for example, etcd does not answer. Then the election either continues or ends.
       if (status.code() == StatusCode::kUnavailable) {
         spdlog::warn("kv keeper: {}", status.message());
         status = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keeper as a process: alone with a file, or one of several that elect each other through etcd.
+// The keeper as a process: either alone with a file, or one of several that elect one of them through etcd.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ struct KeeperProcessOptions {
   std::string state_file;  ///< of the last configuration, in mode keeper
 };
 
-/// Until `stop`.
+/// Runs until `stop` is set.
 wherry::Status run_keeper(const KeeperProcessOptions& options, const std::atomic<bool>& stop);
 
 }  // namespace wherry::kv

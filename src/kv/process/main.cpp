@@ -23,7 +23,7 @@ using Attach = wherry::kv::XdpPort::Attach;
 
 int fail(const wherry::Status& status) { return wherry::exit_status("wherry-kv", status); }
 
-/// The same as of `wherry kv`: 4 no node answered, 130 interrupted.
+/// Exit statuses as of `wherry kv`: 4 if no node answered, 130 if interrupted.
 int end_of_snapshot(const wherry::Status& status) {
   constexpr int kUnavailable = 4, kInterrupted = 130;
   if (status) return 0;

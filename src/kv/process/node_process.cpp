@@ -39,7 +39,7 @@ constexpr std::uint64_t kDriverTurnNs = 100'000;  // the keeper's messages are s
 constexpr Cycles kSleep = kMillisecond;
 constexpr Cycles kListingSleep = kMillisecond / 10;
 
-/// The table belongs to this thread, so each acknowledged write is in it.
+/// Lists keys in the thread that owns the table, so every acknowledged write is in the list.
 class NodeLister final : public TableLister {
  public:
   explicit NodeLister(const Node& node) : node_(node) {}
@@ -55,8 +55,8 @@ class NodeLister final : public TableLister {
   const Node& node_;
 };
 
-/// The other nodes. A MAC in the cluster file saves a question. If a node has several interfaces, the file does not say
-/// which leads to the node.
+/// Tells the port about the other nodes. A MAC in the cluster file saves a look-up. If a node has several interfaces,
+/// the file does not say which one leads to the node.
 template <typename P>
 wherry::Status keep_neighbours(P& port, const NodeProcessOptions& options) {
   for (std::uint32_t number = 0; number < kMaxNodes; ++number) {
@@ -88,7 +88,7 @@ wherry::Status serve(P& port, Node& node, MemberDriver& driver, std::optional<Ke
   Cycles due = 0;
   while (!stop.load(std::memory_order_relaxed)) {
     const std::size_t count = receive_all(port, node, allowed, lease_clock);
-    // The requests leave before any other work.
+    // Send the requests before any other work.
     if (port.flush() != 0)
       spinner.done();
     else if (count != 0)
@@ -121,7 +121,7 @@ wherry::Status serve(P& port, Node& node, MemberDriver& driver, std::optional<Ke
   return {};
 }
 
-/// Without it the node still serves.
+/// Opens the socket that lists the keys. The node also serves if this fails.
 std::optional<KeyWindow> open_keys(const NodeProcessOptions& options, Node& node, TableLister& lister) {
   if (options.keys.empty()) return std::nullopt;
   auto opened = KeyWindow::open(options.keys, options.number, SnapshotSource::software, node, lister);
@@ -183,7 +183,7 @@ wherry::Status run_on_xdp(const Endpoint& at, const std::string& text, const Nod
   return run_on_opened(patiently([&] { return XdpPorts::open(at, each); }), options, stop);
 }
 
-/// Address space for the buckets. Without it the node would never come to serve.
+/// Checks for address space for the buckets. Without it the node would never begin to serve.
 wherry::Status check_memory(const NodeProcessOptions& options) {
   const unsigned bits = options.cluster.bucket_bits;
   Table table;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A software node as a process: one thread that turns between its port, its clock and its keeper.
+// A software node as a process: one thread that serves its port, its clock and its keeper in turn.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ struct NodeProcessOptions : ServedNode {
   std::string keys;          ///< the socket where it lists its keys (KeyWindow); empty: nowhere
 };
 
-/// Runs until `stop`. An error: the address is in use, AF_XDP is impossible, or the keeper refused the node for good.
+/// Runs until `stop`. Errors: the address is in use, AF_XDP is not possible, or the keeper refused the node for good.
 wherry::Status run_node(const NodeProcessOptions& options, const std::atomic<bool>& stop);
 
 }  // namespace wherry::kv

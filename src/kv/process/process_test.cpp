@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keepers and nodes as their program runs them, each in a thread.
+// Runs keepers and nodes as their program does, each in a thread.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -23,7 +23,7 @@
 #include "kv/process/node_process.hpp"
 
 namespace {
-/// Once the kernel has refused an address or a lock, its present owner gives it up.
+/// Called when the kernel has refused an address or a lock: makes the present owner release it.
 std::function<void()> predecessor_goes;  // NOLINT(cert-err58-cpp)
 
 int noted(long result) {
@@ -46,13 +46,13 @@ using namespace std::chrono_literals;
 
 constexpr Endpoint kAny{.ip = INADDR_LOOPBACK};
 
-/// A process's work, in a thread until the end of the test.
+/// Runs a process's work in a thread until the end of the test.
 class Running {
  public:
   template <typename Run>
   explicit Running(const Run& run) : end_(std::async(std::launch::async, [this, run] { return run(stop_); })) {}
   ~Running() { stop_ = true; }
-  /// Until `done()`, or it has ended.
+  /// Waits until `done()` is true. Fails if the work ends before.
   bool until(const std::function<bool()>& done) {
     for (const Deadline deadline(2min); !deadline.passed();) {
       if (done()) return true;

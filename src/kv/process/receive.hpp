@@ -7,12 +7,12 @@
 
 namespace wherry::kv {
 
-/// Hands the received messages to the node. Returns their number.
+/// Passes the received messages to the node. Returns their number.
 ///
-/// The clock is read after the batch was taken from the port, never before. A process may pause between any two
-/// instructions, for longer than its lease. Assume that a read arrives in the pause. If an earlier clock reading
-/// answered it, the lease would seem to hold, and the table might be old, because the other nodes may have gone on
-/// without this one. `allowed`: the sources that the node answers. Frames from other sources are dropped and counted.
+/// The clock must be read after the batch was taken from the port. A process may pause between any two instructions for
+/// longer than its lease, and a read may arrive in the pause. With an earlier clock reading, the lease would seem to
+/// hold although the table may be old, because the other nodes may have continued without this one. `allowed`: the
+/// sources that the node answers. Frames from other sources are dropped and counted.
 template <Port P, typename Clock>
 std::size_t receive_all(P& port, Node& node, Subnets& allowed, const Clock& clock) {
   Cycles now = 0;
@@ -23,8 +23,8 @@ std::size_t receive_all(P& port, Node& node, Subnets& allowed, const Clock& cloc
   });
 }
 
-/// Adds the port's drops since the last call to the node's registers. `counted`: the drops that the registers already
-/// have.
+/// Adds the port's new drops to the node's registers. `counted`: the drops that the registers already
+/// include.
 inline void count_drops(Node& node, const PortCounters& port, PortCounters& counted) {
   for (; counted.bad_length < port.bad_length; ++counted.bad_length) node.count_dropped(Node::Drop::kLength);
   for (; counted.bad_checksum < port.bad_checksum; ++counted.bad_checksum) node.count_dropped(Node::Drop::kChecksum);

@@ -128,7 +128,7 @@ TEST(KvReceive, SourceNotAllowed_ExpectNoAnswerAndItIsCounted) {
   EXPECT_EQ(answers, std::vector<std::uint32_t>{2}) << "of the first there was none";
 }
 
-/// A node or keeper that was started again may find its predecessor's port in use.
+/// A restarted node or keeper may find that its predecessor still uses the port.
 TEST(Patiently, PredecessorGoes_ExpectOpenedThen) {
   std::optional<UdpPort> predecessor = *UdpPort::open(kAny);
   const Endpoint at = predecessor->local();
@@ -151,7 +151,7 @@ TEST(KvAllowed, Subnets_ExpectAddressesAndMasks) {
     EXPECT_FALSE(Subnet::parse(wrong)) << wrong;
 }
 
-/// Python's ipaddress.collapse_addresses() says the same of these.
+/// The expected results equal those of Python's ipaddress.collapse_addresses().
 TEST(KvAllowed, Merged_ExpectTheFewestSubnetsWithTheSameAddresses) {
   const auto merge = [](std::initializer_list<const char*> texts) {
     std::vector<Subnet> all;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `wherry-kv resp`: docs/guide/kv-resp.md.
+// The command `wherry-kv resp`: docs/guide/kv-resp.md.
 #pragma once
 
 #include <atomic>
@@ -23,8 +23,8 @@ struct RespProcessOptions {
   std::optional<std::uint16_t> first_lane;
 };
 
-/// Prints "listening on HOST:PORT" on standard output once clients can connect. Errors: those of Client::connect() and
-/// Gateway::open(); kPermissionDenied: others may read the password file.
+/// Prints "listening on HOST:PORT" on standard output when clients can connect. Errors: as Client::connect() and
+/// Gateway::open(); kPermissionDenied: other users may read the password file.
 wherry::Status run_resp(const RespProcessOptions& options, const std::atomic<bool>& stop);
 
 }  // namespace wherry::kv

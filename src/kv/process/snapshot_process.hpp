@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `wherry-kv dump` and `wherry-kv load`. Standard output is for programs: a line of JSON now and then, with the
-// progress so far, and a last one with "result". If the reader closes it, the process ends, and nothing remains of a
-// dump.
+// `wherry-kv dump` and `wherry-kv load`. Standard output is for programs: from time to time a line of JSON with the
+// progress, and a last line with "result". If the reader closes standard output, the process ends, and no file of a
+// dump remains.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ struct SnapshotProcessOptions {
 };
 
 wherry::Status run_dump(const SnapshotProcessOptions& options, const std::atomic<bool>& stop);
-/// kResourceExhausted, after the result was said: the table had no room for some of the keys.
+/// kResourceExhausted, reported after the result: the table had no room for some of the keys.
 wherry::Status run_load(const SnapshotProcessOptions& options, const std::atomic<bool>& stop);
 
 }  // namespace wherry::kv

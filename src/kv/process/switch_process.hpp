@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An XdpSwitch as a process: it switches for as long as it lives.
+// An XdpSwitch as a process: it switches frames until the process ends.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace wherry::kv {
 
-/// "eth0=02:00:00:00:00:01", each. Until `stop`.
+/// `stations`: texts like "eth0=02:00:00:00:00:01". Runs until `stop` is set.
 wherry::Status run_switch(const std::vector<std::string>& stations, const std::atomic<bool>& stop);
 
 }  // namespace wherry::kv

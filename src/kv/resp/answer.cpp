@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
 
-/// A line of the protocol ends at the first line end, even inside a quoted error.
+/// In the protocol, a line ends at the first line end, even inside a quoted error text.
 void write_line(char mark, std::string_view text, std::string& out) {
   out += mark;
   std::ranges::transform(text, std::back_inserter(out), [](char c) { return c == '\r' || c == '\n' ? ' ' : c; });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers to Redis clients, and how they are written in the protocol's versions 2 and 3.
+// Answers to Redis clients, and their form in versions 2 and 3 of the protocol.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct Answer {
   friend bool operator==(const Answer&, const Answer&) = default;
 };
 
-/// Appends it to `out`. `protocol`: 2 or 3. 2 has no maps, so they become lists.
+/// Appends `answer` to `out`. `protocol`: 2 or 3. Version 2 has no maps, so maps become lists.
 void write(const Answer& answer, int protocol, std::string& out);
 
 }  // namespace wherry::kv::resp

@@ -48,7 +48,7 @@ Edit change(std::string_view name, Decide decide) {
 
 Answer text_or_null(Text text) { return text ? Answer::text(*text) : Answer::null(); }
 
-/// The form that Redis accepts as a number: no blanks, no plus, no leading zeros, no "-0".
+/// Parses a number in the form that Redis accepts: no blanks, no plus, no leading zeros, no "-0".
 std::optional<std::int64_t> number_in(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -69,7 +69,7 @@ Plan strlen_of(Arguments a, const PlanOptions&) {
 Plan type(Arguments a, const PlanOptions&) {
   return one(read(a[1], [](Text text) { return Answer::simple(text ? "string" : "none"); }));
 }
-/// TTL, PTTL, EXPIRETIME, PEXPIRETIME: -1 never, -2 no such key.
+/// TTL, PTTL, EXPIRETIME, PEXPIRETIME. -1: the key never expires; -2: no such key.
 Plan time_to_live(Arguments a, const PlanOptions&) {
   return one(read(a[1], [](Text text) { return Answer::number(text ? -1 : -2); }));
 }
@@ -83,7 +83,7 @@ Plan exists(Arguments a, const PlanOptions&) {
   return plan;
 }
 
-/// The bytes from `first` to `last`, both included. Negative values count from the end. Clipped like Redis does.
+/// The bytes from `first` to `last`, both included. Negative positions count from the end. Clipped as in Redis.
 std::string_view range(std::string_view text, std::int64_t first, std::int64_t last) {
   const auto size = static_cast<std::int64_t>(text.size());
   if (first < 0 && last < 0 && first > last) return {};
@@ -248,7 +248,7 @@ Plan info(Arguments, const PlanOptions&) {
                   kVersion)));
 }
 
-/// redis-benchmark asks for these two, and clients for nothing else.
+/// redis-benchmark asks for these two settings. Clients do not ask for others.
 Plan config(Arguments a, const PlanOptions&) {
   if (!same_word(a[1], "GET")) return refused("ERR the gateway's settings are those of its command line");
   std::vector<Answer> known;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Redis commands as edits of the store. The code follows Redis' documentation of each command. If a command is
-// impossible in this store, it is refused by name, with the reason.
+// Translates Redis commands to edits of the store, following Redis' documentation of each command. A command that is
+// impossible in this store is refused by name, with the reason.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace wherry::kv::resp {
 
-/// The effect of a request: edits, whose answers are joined, or (without edits) an answer at once.
+/// The effect of a request: either edits, whose answers are joined, or an answer at once.
 struct Plan {
   enum class Join : std::uint8_t {
     one,   ///< the only edit's answer
@@ -27,18 +27,18 @@ struct Plan {
 };
 
 struct PlanOptions {
-  /// MGET and MSET are allowed. Each of their keys is read or written in one step, but not all of them together.
+  /// Allows MGET and MSET. Each of their keys is read or written in one step, but not all of them together.
   bool key_by_key = false;
 };
 
-/// For any request except those of the connection itself (AUTH, HELLO, QUIT, ...). An unknown command, or a wrong
-/// number of arguments: an error. Precondition: `arguments` is not empty.
+/// Plans any request except those of the connection itself (AUTH, HELLO, QUIT, ...). An unknown command or a wrong
+/// number of arguments gives an error answer. Precondition: `arguments` is not empty.
 Plan plan(std::span<const std::string_view> arguments, const PlanOptions& options);
 
-/// The answers of a plan's edits, in their order, as one. If there is an error among them, it is the whole answer.
+/// Joins the answers of a plan's edits, in their order. If one of them is an error, the result is that error.
 Answer join(Plan::Join how, std::vector<Answer> answers);
 
-/// A name of a command or an option, without regard to upper and lower case.
+/// Compares names of commands or options without regard to upper and lower case.
 [[nodiscard]] bool same_word(std::string_view a, std::string_view b) noexcept;
 
 }  // namespace wherry::kv::resp

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decisions without a store. python/tests/test_kv_resp.py compares whole conversations with Redis.
+// Tests the decisions without a store. python/tests/test_kv_resp.py compares whole conversations with Redis.
 #include "kv/resp/command.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One client of the gateway: its bytes in and out, and the command in progress.
+// One client of the gateway: its input, its output, and its command in progress.
 #pragma once
 
 #include <cstdint>
@@ -20,22 +20,22 @@ class Connection {
   [[nodiscard]] int fd() const noexcept { return socket_.get(); }
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
 
-  /// Takes received bytes, up to a limit. False: the peer has gone, or sends no more.
+  /// Takes received bytes, up to a limit. False: the peer has gone, or will send no more.
   bool receive();
-  /// Sends as much as the peer takes. False: the peer has gone.
+  /// Sends as many bytes as the peer takes. False: the peer has gone.
   bool transmit();
   [[nodiscard]] bool has_output() const noexcept { return sent_ < out_.size(); }
-  /// The peer has not taken so many bytes that it gets no more answers yet.
+  /// True if the peer has left so many bytes unread that it gets no more answers for now.
   [[nodiscard]] bool congested() const noexcept { return out_.size() - sent_ > kMostUnsent; }
   [[nodiscard]] bool full() const noexcept { return in_.size() - taken_ >= kMostUnread; }
 
-  /// The next request, if it is complete. kProtocol: as parse_request(). Its words are valid until the next receive().
+  /// Gets the next request, if complete. kProtocol: as parse_request(). `words` are valid until the next receive().
   Result<bool> next(std::vector<std::string_view>& words);
 
   void answer(const Answer& answer) { write(answer, protocol, out_); }
 
-  /// A command with that many edits begins. The answer of one of them has come. True: it was the last one, and the
-  /// command is answered.
+  /// begin(): a command with `edits` edits begins. done(): takes the answer of one edit, and returns true for the last
+  /// one, when the command has been answered.
   void begin(Plan::Join join, std::size_t edits);
   bool done(std::uint32_t part, Answer answer);
   [[nodiscard]] bool busy() const noexcept { return awaited_ != 0; }

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The effect of a command on one name.
+// SPDX-License-Identifier: Apache-2.0
+// The effect of a command on one name.
 #pragma once
-
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace wherry::kv::resp {
 
-/// The new state of a text, and the client's answer once that is stored.
+/// The new state of a text, and the client's answer after it is stored.
 struct Change {
   enum class What : std::uint8_t { leave, write, remove };
   What what = What::leave;
@@ -19,7 +19,7 @@ struct Change {
   Answer answer;
 };
 
-/// Called with the present text, or none. Called again if another client changes it meanwhile. Must not keep state.
+/// Decides on the present text, if any. Called again if another client changes the text, so it must be stateless.
 using Decide = std::function<Change(std::optional<std::string_view>)>;
 
 struct Edit {

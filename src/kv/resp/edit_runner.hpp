@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Edits of many names, carried out side by side by one client of the store.
+// Runs edits of many names concurrently, with one client of the store.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@
 
 namespace wherry::kv::resp {
 
-/// One thread. A write of a name that this runner has met is one request. The first write is "only if there is no such
-/// key", so that it never replaces another name's value. If there is a value, it is read and compared. Changes of one
-/// name wait for one another here, and retry if another gateway was faster.
+/// One thread. A write of a name that this runner has met needs one request. For other names, the first try is "only if
+/// there is no such key", so that it never replaces another name's value. If there is a value, it is read and compared.
+/// Changes of one name wait for each other here, and retry if another gateway was faster.
 class EditRunner {
  public:
-  /// `done(owner, part, answer)`: for an edit that was started with these values.
+  /// `done(owner, part, answer)` is called when the edit that was started with these values has ended.
   using Done = std::function<void(std::uint64_t owner, std::uint32_t part, Answer answer)>;
 
   EditRunner(Client& client, Done done);
 
-  /// An edit that cannot be stored may be done before this returns.
+  /// An edit that cannot be stored may be done before start() returns.
   void start(Edit edit, std::uint64_t owner, std::uint32_t part);
-  /// Sends, receives, and reports finished edits, which may start others. True: something was done.
+  /// Sends, receives, and reports finished edits; a report may start others. True: there was work.
   bool turn();
   [[nodiscard]] std::size_t running() const noexcept { return tasks_.size() - free_.size(); }
 
@@ -60,10 +60,10 @@ class EditRunner {
   std::vector<Task> tasks_;
   std::vector<std::uint32_t> free_;
   std::deque<std::uint32_t> waiting_;  ///< for room in the client
-  /// Names whose text was seen at their number, or written there. The index is the number itself, and other names
-  /// replace it.
+  /// Names whose text was read from their number or written to it. The index is derived from the number, so other
+  /// numbers may replace it.
   std::vector<std::uint64_t> met_;
-  /// Numbers with a change in progress, and the changes that wait behind it.
+  /// Numbers with a change in progress, and the changes that wait for it.
   std::unordered_map<std::uint64_t, std::deque<std::uint32_t>> changing_;
 };
 

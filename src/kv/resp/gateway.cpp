@@ -96,7 +96,7 @@ struct Gateway::Impl {
     }
   }
 
-  /// No descriptors are left. The connection stays in the kernel's queue, and epoll would return at once.
+  /// For when no descriptor is left: the connection stays in the kernel's queue, so epoll would return at once.
   void pause_listening() {
     spdlog::warn("kv resp: no connection can be accepted: {}", std::strerror(errno));
     ::epoll_ctl(poller.get(), EPOLL_CTL_DEL, listener.get(), nullptr);
@@ -114,7 +114,7 @@ struct Gateway::Impl {
     connections.erase(number);  // edits under way take effect; nobody is told
   }
 
-  /// Takes commands until one needs the store, or no more are there.
+  /// Takes commands until one of them needs the store, or there are no more.
   void serve(Connection& c) {
     while (!c.busy() && !c.ending && !c.congested() && !stopping) {
       const auto there = c.next(words);
@@ -138,7 +138,7 @@ struct Gateway::Impl {
 
   void take(Connection& c, Words a) {
     const auto is = [&](std::string_view name) { return same_word(a[0], name); };
-    // The lines of an HTTP request: a page in a browser of this machine sent it, and its body would be taken for
+    // These are lines of an HTTP request, sent by a page in a browser of this machine. Its body would be taken for
     // commands.
     if (is("POST") || is("Host:")) {
       c.ending = true;
@@ -236,7 +236,7 @@ struct Gateway::Impl {
     ready.push_back(owner);
   }
 
-  /// After all received bytes were handled: output is sent, and closed connections are forgotten.
+  /// After all received bytes were handled: sends output, and removes closed connections.
   void settle() {
     std::vector<std::uint64_t> now;
     now.swap(marked);
@@ -272,7 +272,7 @@ struct Gateway::Impl {
     serve(c);
   }
 
-  /// Milliseconds that epoll may wait.
+  /// The number of milliseconds that epoll may wait.
   [[nodiscard]] int patience() const {
     constexpr nanoseconds kLongest = std::chrono::milliseconds(100);  // a signal may come just before epoll waits
     const auto due = std::min(client.due(), kLongest);

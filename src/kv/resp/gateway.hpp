@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server that speaks Redis' protocol and keeps strings in a cluster: docs/guide/kv-resp.md.
+// A server that speaks Redis' protocol and stores strings in a cluster: docs/guide/kv-resp.md.
 #pragma once
 
 #include <atomic>
@@ -21,12 +21,12 @@ struct GatewayOptions {
   std::size_t clients = 1000;  ///< connections at once; one more is told so, and closed
 };
 
-/// One thread. A connection's commands take effect in their order. Each begins when the one before it has been
+/// One thread. The commands of a connection take effect in their order: each begins when the one before it has been
 /// answered.
 class Gateway {
  public:
-  /// kUnavailable: the address is in use, or does not belong to this machine. kInvalidArgument: other machines reach
-  /// it, and there is no password.
+  /// kUnavailable: the address is in use, or does not belong to this machine. kInvalidArgument: other machines can
+  /// reach it, but there is no password.
   static Result<Gateway> open(Client client, GatewayOptions options);
   Gateway(Gateway&& other) noexcept;
   Gateway& operator=(Gateway&& other) noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gateway on a network that loses, repeats and delays, with clients on sockets.
+// Tests the gateway on a network that loses, repeats and delays messages, with clients on sockets.
 #include "kv/resp/gateway.hpp"
 
 #include <fcntl.h>
@@ -56,7 +56,7 @@ class Running {
   std::thread thread_;
 };
 
-/// A client that knows nothing of answers but their bytes.
+/// A client that knows only the bytes of answers.
 class Peer {
  public:
   explicit Peer(const Running& gateway) : socket_(*connect_tcp(gateway.at(), Deadline(kPatience))) {
@@ -66,7 +66,7 @@ class Peer {
     ASSERT_EQ(::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
   }
   void end() const { ::shutdown(socket_.get(), SHUT_WR); }
-  /// So many bytes, or all until the gateway closes.
+  /// Receives `count` bytes, or all bytes until the gateway closes.
   [[nodiscard]] std::string receive(std::size_t count = std::string::npos) const {
     std::string all;
     char byte = 0;

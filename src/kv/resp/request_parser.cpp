@@ -14,7 +14,7 @@ constexpr std::size_t kMaxNumberBytes = 32;  // a longer line holds no number
 
 wherry::Status protocol_error(const char* what) { return {StatusCode::kProtocol, what}; }
 
-/// Takes one "<number>\r\n" off the front of `rest`. False: it is not there yet.
+/// Takes one "<number>\r\n" from the front of `rest`. False: it is not complete yet.
 Result<bool> take_number(std::string_view& rest, std::int64_t& number, const char* wrong) {
   const std::size_t end = rest.find(kEndOfLine);
   if (end == std::string_view::npos) {

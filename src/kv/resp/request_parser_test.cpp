@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests as in Redis' specification of its protocol, whole and in pieces, and invalid input.
+// Tests requests from Redis' protocol specification, whole and in pieces, and invalid input.
 #include "kv/resp/request_parser.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arbitrary bytes as a client's requests, whole and cut in two, and as a stored value. The functions that decide an
-// edit are called with texts as well. Every answer is one whole answer of the protocol.
+// Uses arbitrary bytes as a client's requests (whole and cut in two), as a stored value, and as texts for the functions
+// that decide an edit. Every answer must be one complete answer of the protocol.
 #include <algorithm>
 #include <cstdlib>
 #include <string>
@@ -18,7 +18,7 @@ void check(bool holds) {
   if (!holds) std::abort();
 }
 
-/// The end of the answer at the front of `out`.
+/// The end of the answer that begins at `at`.
 std::size_t end_of(const std::string& out, std::size_t at) {
   const std::size_t line = out.find("\r\n", at);
   check(line != std::string::npos);
@@ -78,7 +78,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto bytes = parse_request(rest, words);
     if (!bytes || *bytes == 0) break;
     check(*bytes <= rest.size());
-    // A request is whole or not. With one byte less it is incomplete, and the bytes behind it do not change it.
+    // With one byte less, a request is incomplete; the bytes after a request do not change it.
     const auto less = parse_request(rest.substr(0, *bytes - 1), again);
     check(!less || *less == 0);
     const auto exact = parse_request(rest.substr(0, *bytes), again);

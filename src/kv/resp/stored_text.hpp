@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How strings with names are kept in a store whose keys are 64-bit numbers. The number is computed from the name, and
-// the value begins with the name, so two names with one number can be told apart.
+// How strings with names are kept in a store whose keys are 64-bit numbers. The number is computed from the name. The
+// value begins with the name, which distinguishes two names with the same number.
 //
 //   byte 0    0x52, 'R'
 //   byte 1    1: this form
@@ -20,12 +20,12 @@
 namespace wherry::kv::resp {
 
 inline constexpr std::size_t kHeadBytes = 4;
-/// The room for a name and its text together: a value's 1024 bytes without the head.
+/// The room for a name and its text: the 1024 bytes of a value without the head.
 inline constexpr std::size_t kRoomBytes = 1020;
 
-/// The first eight bytes of a name's SHA-256 (FIPS 180-4), most significant byte first. Nobody can in practice find a
-/// name with the number of a given other name. Finding two names with the same number takes 2^32 attempts. One thread
-/// at a time.
+/// The first eight bytes of a name's SHA-256 (FIPS 180-4), most significant byte first. In practice it is not possible
+/// to find a name with the number of a given other name. Finding two names with the same number takes 2^32 attempts.
+/// One thread at a time.
 class KeyNumbers {
  public:
   KeyNumbers();
@@ -39,12 +39,12 @@ class KeyNumbers {
   std::unique_ptr<Digest> digest_;
 };
 
-/// The value that keeps `text` under `name`. Precondition: both together have at most kRoomBytes.
+/// The value that stores `text` under `name`. Precondition: together they have at most kRoomBytes.
 std::string stored_text(std::string_view name, std::string_view text);
 
 enum class Kept : std::uint8_t { text, of_another_name, not_ours };
 
-/// How a stored value relates to `name`. If it belongs to the name, `text` becomes a view into `value`.
+/// Compares a stored value with `name`. If the value belongs to the name, `text` becomes a view into `value`.
 Kept find_text(std::string_view value, std::string_view name, std::string_view& text) noexcept;
 
 inline std::string_view as_text(std::span<const std::byte> bytes) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one time at which a process wants to be woken.
+// The next time at which a process needs to be woken.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace wherry::kv::sim {
 
-/// The network cannot cancel a wake, so the receiver must recognise a wake that an earlier one replaced. A wake's tag
-/// is its time.
+/// The network cannot cancel a wake. So the receiver must recognise an old wake that a later request has replaced: the
+/// tag of a wake is its time.
 class Alarm {
  public:
   void ask(Network& network, Port port, Cycles when) {
@@ -18,13 +18,13 @@ class Alarm {
     at_ = when;
     network.wake_at(when, port, when);
   }
-  /// Whether this is the expected wake.
+  /// Returns whether this is the expected wake.
   bool rings(std::uint64_t tag) noexcept {
     if (tag != at_) return false;
     at_ = ~Cycles{0};
     return true;
   }
-  /// The process starts again, so earlier requests for wakes are forgotten.
+  /// Call it when the process restarts: earlier requests for wakes no longer count.
   void forget() noexcept { at_ = ~Cycles{0}; }
 
  private:

@@ -64,7 +64,7 @@ void BrokenReturn::see(Fate fate, const Packet& packet) {
   phase_ = Phase::kAway;
 }
 
-/// The holder's word on the write's lane, which the returning node believes.
+/// Whether this is the holder's record of the write's lane, as the returning node accepts it.
 bool BrokenReturn::tells(const Packet& packet) const {
   if (!(packet.from == Cluster::endpoint_of(holder_)) || !(packet.to == Cluster::endpoint_of(returning_)) ||
       !cluster_.keeper().alive())
@@ -85,9 +85,9 @@ Cycles BrokenReturn::delay_of(Port from, Port to, const Packet& packet) const {
   if (unheard_ && kind == Kind::fetch && from == Cluster::port_of(holder_) && to == Cluster::port_of(leader_))
     return Network::kLose;
   if (kind != Kind::lane || from != Cluster::port_of(returning_)) return 0;
-  // A node that has not received all lanes does not serve.
+  // A node does not serve until it has received all lanes.
   if (second_ && header.client == kLastLane && to == Cluster::port_of(holder_)) return 2 * removal_;
-  // Only for the write's lane, because a core asks for four lanes at a time, and would not end before the limit.
+  // Delay only the write's lane: a core asks for four lanes at a time, so it would not finish before the limit.
   return header.client == lane_ && to < kMaxNodes && has(slow_, to) ? late_ : 0;
 }
 
@@ -115,7 +115,7 @@ void BrokenReturn::step(Cycles now) {
       phase_ = Phase::kReturning;
       return;
     case Phase::kReturning:
-      // The node is in an epoch. The others also enter it, and the leader repeats its messages.
+      // The node is in the epoch. The others enter it too, and the leader repeats its messages.
       if (machine == nullptr || machine->driver().epoch() != c.epoch || !has(c.members, returning_)) return;
       if ((told_first_ && !told_) || !due(now, removal_ / (told_first_ ? 4 : 2))) return;
       phase_ = second_ ? Phase::kLed : Phase::kServing;
@@ -127,7 +127,7 @@ void BrokenReturn::step(Cycles now) {
         cluster_.network().pause(cluster_.client(i).port());
       return;
     case Phase::kLed:
-      // In most cases this leaves time to settle the leftovers.
+      // In most cases, this leaves time to settle the leftovers.
       if (has(c.members, leader_) || !due(now, removal_ / 2)) return;
       phase_ = Phase::kServing;
       if (serves || alive_and_serving() < 2) return;
@@ -151,7 +151,7 @@ void BrokenReturn::end(Cycles now) {
   const std::uint32_t slot = slot_of(hash_of(key_));
   phase_ = Phase::kEnding;
   cluster_.network().interfere({});
-  // A client that stood still may find that the node leads which returned.
+  // A client that was paused may find that the returned node leads.
   if (cluster_.keeper().alive() && mostly())
     (void)cluster_.keeper().command({.op = Op::move, .node = returning_, .first_slot = slot, .last_slot = slot});
   const Cycles later = now + 20 * cluster_.options().control_latency;
@@ -160,14 +160,14 @@ void BrokenReturn::end(Cycles now) {
     for (std::uint32_t node = 0; node < cluster_.options().nodes; ++node)
       if (node == returning_ || has(dead_, node)) cluster_.start_node(node);
   });
-  // Otherwise another client writes the key before its client has asked again, and nothing shows.
+  // Pause the others longer: if they wrote the key before this client repeats its request, the fault would stay hidden.
   cluster_.network().call_at(later + (still_ ? removal_ / 2 : 0), [this](Cycles) {
     for (std::uint32_t i = 0; i < cluster_.options().clients; ++i) cluster_.network().resume(cluster_.client(i).port());
     phase_ = Phase::kOver;
   });
 }
 
-/// Of the key's slot, once the returning node is away and then the leader has died.
+/// The leader of the key's slot after the returning node has left and then the leader has died.
 std::uint32_t BrokenReturn::next_leader() const {
   const Configuration& c = cluster_.keeper().keeper().configuration();
   Leaders leaders = c.leaders;
@@ -177,7 +177,7 @@ std::uint32_t BrokenReturn::next_leader() const {
   return leaders[slot_of(hash_of(key_))];
 }
 
-/// Nodes that answer clients, and that are there.
+/// The number of nodes that are alive and answer clients.
 std::uint32_t BrokenReturn::alive_and_serving() const {
   const Configuration& c = cluster_.keeper().keeper().configuration();
   std::uint32_t count = 0;

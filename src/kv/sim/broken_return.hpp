@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node returns while leaders die. When the epoch begins that has the returning node as a member, only one follower,
-// the holder, has a certain write of the leader. So the write is a leftover there. The leader writes it again before
-// the holder hears that it is not committed. The holder reports its lane to the returning node, sometimes late. Then
-// the leader dies and, if enough nodes remain, also the next one, before the node serves. The write is lost, and its
-// client asks again when the returning node leads. Now and then each part of that is left to chance.
+// A node returns while leaders die. When the node becomes a member again, only one follower, the holder, has a certain
+// write of the leader, as a leftover. The leader writes it again before the holder learns that it is not committed. The
+// holder reports its lane to the returning node, sometimes late. Then the leader dies and, if enough nodes remain, also
+// the next one, before the node serves. The write is lost, and its client repeats it when the returning node leads.
+// Sometimes one of these steps is left to chance.
 #pragma once
 
 #include "kv/sim/cluster.hpp"
@@ -12,22 +12,22 @@ namespace wherry::kv::sim {
 
 class BrokenReturn final {
  public:
-  /// All choices come from `random`. `removal`: a node is removed after that long without a message.
+  /// All choices come from `random`. `removal`: time without a message after which a node is removed.
   BrokenReturn(Cluster& cluster, Random& random, Cycles removal)
       : cluster_(cluster), random_(random), removal_(removal) {}
   BrokenReturn(const BrokenReturn&) = delete;  // the network has its address
   BrokenReturn& operator=(const BrokenReturn&) = delete;
   ~BrokenReturn() = default;
 
-  /// With this many nodes a serving one remains, for every choice.
+  /// With this many nodes, at least one serving node remains, whatever is chosen.
   static constexpr std::uint32_t kFewestNodes = 3;
 
-  /// Precondition: all nodes serve, and none is active.
+  /// Precondition: all nodes serve, and no BrokenReturn is active.
   void begin(std::uint64_t key, Cycles now);
   [[nodiscard]] bool active() const noexcept { return phase_ != Phase::kOver; }
   void see(Fate fate, const Packet& packet);
 
-  /// The number of times that a leader died while a node returned, and that the next one died too.
+  /// How often a leader died while a node returned, and how often the next leader died too.
   [[nodiscard]] std::uint64_t leaders_died() const noexcept { return died_[0]; }
   [[nodiscard]] std::uint64_t second_leaders_died() const noexcept { return died_[1]; }
 
@@ -46,7 +46,7 @@ class BrokenReturn final {
   void step(Cycles now);
   void end(Cycles now);
   void die(std::uint32_t node);
-  /// The first call chooses a time, a later one is true when it has come.
+  /// The first call chooses a time. Later calls return true when that time has come.
   [[nodiscard]] bool due(Cycles now, Cycles most);
   [[nodiscard]] Cycles delay_of(Port from, Port to, const Packet& packet) const;
   [[nodiscard]] bool goes_on() const noexcept { return active() && phase_ != Phase::kEnding; }

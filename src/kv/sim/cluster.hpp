@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole cluster in virtual time: nodes, their drivers, a keeper, clients and their workload, on a bad network, as one
-// seed says. The history is what clients saw. trouble.hpp has the other troubles.
+// A whole cluster in virtual time: nodes, their drivers, a keeper, clients and their workload, on a bad network. One
+// seed determines everything. The history is what the clients saw. trouble.hpp adds other faults.
 #pragma once
 
 #include <memory>
@@ -13,14 +13,14 @@
 
 namespace wherry::kv::sim {
 
-/// The owner of the clients' lanes.
+/// Who assigns the clients' lanes.
 enum class LanesOf : std::uint8_t {
   own,      ///< static ones, told apart by the configuration
   granted,  ///< by the keeper, as clients with default options have them
   shared    ///< static ones, and two clients each have the same, as nobody should
 };
 
-/// Which nodes break the protocol as ClusterOptions::node_faults says.
+/// Which nodes get the faults of ClusterOptions::node_faults.
 enum class FaultIn : std::uint8_t { all, cores, software };
 
 struct ClusterOptions {
@@ -28,7 +28,7 @@ struct ClusterOptions {
   std::uint32_t clients = 4;
   LanesOf lanes = LanesOf::own;
   WorkloadOptions workload{.operations = 250};
-  /// One frame in a hundred is lost, one arrives twice, one is late. A late one may come in another epoch.
+  /// One frame in a hundred is lost, one arrives twice, and one is late, perhaps so late that a new epoch has begun.
   Link link{.loss = 10'000, .duplicate = 10'000, .late = 10'000, .lateness = 200'000};
   Cycles ping_interval = 20'000;  ///< 80 us; a node that was silent for `misses` of them is removed
   std::uint32_t misses = 3;
@@ -48,14 +48,14 @@ struct ClusterOptions {
   DriverOptions driver{.cluster = "sim", .retry_cycles = 5000, .busy_interval = 2000, .idle_interval = 20'000};
   std::uint32_t hardware_nodes = 0;  ///< the first so many are made by `hardware`
   MachineFactory hardware;
-  /// The table of the cluster's first epoch: MachineOptions::versions.
+  /// The table's state before the cluster's first epoch: MachineOptions::versions.
   std::optional<Versions> versions;
   NodeFaults node_faults{};  ///< breaches of the protocol that the judge must find
   FaultIn fault_in = FaultIn::all;
   KeeperFault keeper_fault = KeeperFault::none;
 };
 
-/// Counts of events, summed over all lives of all nodes. They show whether a history means something.
+/// Counts of events, summed over all lives of all nodes. The counts show whether a history contains enough events.
 struct ClusterCounts {
   KeeperSeat::Counts keeper;
   std::uint64_t deaths = 0;
@@ -85,27 +85,27 @@ class Cluster final {
   [[nodiscard]] KeeperSeat& keeper() noexcept { return keeper_; }
   [[nodiscard]] Workload& workload() noexcept { return workload_; }
   [[nodiscard]] StoreClient& client(std::uint32_t index) { return *clients_[index]; }
-  /// A client that has the lane. The first client if none has it any more.
+  /// The client that has the lane, or the first client if no client has it any more.
   [[nodiscard]] StoreClient& client_of_lane(std::uint16_t lane);
   [[nodiscard]] static Endpoint endpoint_of(std::uint32_t index);
-  /// A node's port has its number.
+  /// A node's port has the same number as the node.
   [[nodiscard]] static Port port_of(std::uint32_t node) { return static_cast<Port>(node); }
-  /// Null while it is dead.
+  /// The node's machine; null while it is dead.
   [[nodiscard]] const Machine* machine(std::uint32_t node) const { return machines_[node].get(); }
 
   void start_node(std::uint32_t node);
-  /// Its system may close its connection. If the system died too, the connection stays silent.
+  /// Kills a node. If its system lives, it closes the node's connection; otherwise the connection stays silent.
   void kill_node(std::uint32_t node, bool keeper_notices);
-  /// All nodes serve, in an epoch that all have entered.
+  /// True if all nodes serve in an epoch that all have entered.
   [[nodiscard]] bool whole() const;
-  /// whole(), and nothing is in flight or left over in any software node.
+  /// True if whole(), and no software node has a write in flight or left over.
   [[nodiscard]] bool at_rest() const;
-  /// Compares the software nodes of a cluster at rest. Each must have every key at one location, in one of its buckets,
-  /// and all must have the same. Otherwise returns the difference.
+  /// Compares the software nodes of a cluster at rest. In each, every key must be at one location, in one of its
+  /// buckets, and all nodes must be equal. An error describes the difference.
   [[nodiscard]] wherry::Status compare_tables() const;
-  /// Keys that are not in their first bucket, in the first software node.
+  /// The number of keys in the first software node that are not in their first bucket.
   [[nodiscard]] std::uint64_t keys_elsewhere() const;
-  /// By the keeper's present word.
+  /// The key's leader according to the keeper.
   [[nodiscard]] std::uint32_t leader_of(std::uint64_t key) const;
 
   [[nodiscard]] ClusterCounts counts() const;

@@ -27,7 +27,7 @@ namespace {
 
 constexpr Cycles kLimit = 400'000'000;  ///< 1.6 s of virtual time: a cluster that is stuck ends here
 
-/// Faults that can also be put into a core (CoreFaults).
+/// Faults that a hardware core can have, too (CoreFaults).
 constexpr std::array kFaultsOfCores{NodeFault::serve_pending_reads,  NodeFault::commit_before_all,
                                     NodeFault::forget_unsettled,     NodeFault::keep_lagging_versions,
                                     NodeFault::ignore_other_flights, NodeFault::ignore_other_versions};
@@ -69,7 +69,7 @@ std::vector<std::string> trouble_names() {
   return names;
 }
 
-/// Precondition: it is one of fault_names().
+/// Precondition: `name` is one of fault_names().
 void set_fault(const std::string& name, sim::ClusterOptions& options) {
   if (const auto fault = wherry::kv::node_fault_named(name)) {
     options.node_faults = {*fault};
@@ -86,7 +86,7 @@ void set_fault(const std::string& name, sim::ClusterOptions& options) {
 
 constexpr std::array<std::string_view, 3> kFaultIn{"all", "cores", "software"};
 
-/// False: no node that is asked for can have that fault.
+/// False: no node of the requested kind can have this fault.
 bool set_fault_in(const std::string& where, const std::string& fault, sim::ClusterOptions& options) {
   options.fault_in = static_cast<sim::FaultIn>(std::ranges::find(kFaultIn, where) - kFaultIn.begin());
   if (options.fault_in == sim::FaultIn::all) return true;
@@ -145,8 +145,8 @@ void print(const Totals& t) {
       t.leaders_died, t.second_leaders_died, t.unlike, t.elsewhere, troubles);
 }
 
-/// Seeds differ in the number of nodes, in whether a lease outlasts the detection of silence by far, in whether late
-/// frames come after the next few requests or after the next epoch, and in the source of the clients' lanes.
+/// Seeds differ in the number of nodes; in whether a lease is much longer than the detection of silence; in whether
+/// late frames arrive after the next few requests or after the next epoch; and in the source of the clients' lanes.
 void vary(std::uint64_t seed, const Arguments& arguments, sim::ClusterOptions& options) {
   options.nodes = arguments.nodes != 0 ? arguments.nodes : 2 + static_cast<std::uint32_t>(seed % 4);
   options.hardware_nodes = static_cast<std::uint32_t>(arguments.rtl);
@@ -163,8 +163,8 @@ void vary(std::uint64_t seed, const Arguments& arguments, sim::ClusterOptions& o
     options.workload.bucket_keys = 7;
     options.workload.near_keys = 3;
   }
-  // While a node that hears no writes stays a member, the data that it misses can be lost with the nodes that have
-  // them.
+  // As long as a node that hears no writes stays a member, the writes that it misses can be lost with the nodes that
+  // have them.
   if (arguments.trouble == "broken_return") options.silence *= 20;
   if (arguments.old_versions) options.versions = sim::old_versions(seed);
 }

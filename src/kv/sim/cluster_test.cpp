@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clusters with troubles go on. python/tests/test_kv_cluster.py judges whether their answers are right.
+// Tests that clusters continue after troubles. python/tests/test_kv_cluster.py checks that their answers are right.
 #include "kv/sim/cluster.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ TEST_P(KvCluster, Troubles_ExpectItWholeAgainAndEveryClientAnswered) {
 }
 INSTANTIATE_TEST_SUITE_P(Nodes, KvCluster, ::testing::Values(2, 3, 5, 8));
 
-/// The keeper hears all nodes, but two of them do not hear each other.
+/// The keeper hears all nodes, but two of them cannot hear each other.
 TEST(KvCluster, TwoMembersCannotReachEachOther_ExpectOneRemovedAndWritesToGoOn) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     Cluster cluster(seed, {.nodes = 3, .workload = {.operations = 2000}, .link = {}});
@@ -43,7 +43,7 @@ TEST(KvCluster, TwoMembersCannotReachEachOther_ExpectOneRemovedAndWritesToGoOn) 
     if (seed % 2 == 0) network.set_link(Cluster::port_of(b), Cluster::port_of(a), nothing);
     while (!cluster.workload().done() && network.now() < 400'000'000) ASSERT_TRUE(network.step());
     EXPECT_TRUE(cluster.workload().done()) << "seed " << seed;
-    // Each client has at most a few, while the node was found and each time that it was tried again.
+    // Each client has a few at most: while the node is being detected, and each time that its path is tried again.
     EXPECT_LT(cluster.workload().history().count(Outcome::kUnknown), 60U) << "seed " << seed;
     EXPECT_GT(cluster.workload().history().count(Outcome::kOk), 4000U) << "seed " << seed;
     const NodeMask serving = cluster.keeper().keeper().configuration().serving;

@@ -7,7 +7,7 @@ namespace {
 constexpr Cycles kLimit = 10 * std::uint64_t{1'000'000'000} / kCycleNs;
 constexpr Cycles kThink = 2500;  ///< 10 us
 
-/// Writes one key, one write after the other.
+/// Writes one key repeatedly, one write after the other.
 class Writer final : public KvSink {
  public:
   Writer(Cluster& cluster, std::uint64_t key, std::uint64_t seed)
@@ -61,13 +61,13 @@ std::optional<FailoverTimes> measure_failover(std::uint64_t seed, ClusterOptions
 
   const Cycles death = network.now();
   cluster.kill_node(cluster.leader_of(key), false);
-  // The time for which its earlier answers may be in flight.
+  // Until this time, earlier answers of the dead leader may still arrive.
   const Cycles old = death + options.link.latency + options.link.jitter;
   while (writer.last() <= old && step()) {
   }
   const auto& failovers = cluster.keeper().keeper().failovers();
   if (writer.last() <= old || failovers.empty()) return std::nullopt;
-  // The first write may end before the keeper has heard of it.
+  // The first write may end before the keeper learns of it.
   while (failovers.back().confirmed == 0 && step()) {
   }
   return FailoverTimes{.published = failovers.back().published - death,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clients' requests and answers, for tools/linearizable: docs/project/kv-testing.md.
+// Records the clients' requests and answers for tools/linearizable: docs/project/kv-testing.md.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct Answer {
 
 class History {
  public:
-  /// Notes a call. Returns the argument for `end`. A call without an end has an unknown outcome.
+  /// Records a call. Returns the argument for `end`. A call without an end has an unknown outcome.
   std::size_t begin(std::uint32_t client, const Request& request, Cycles now);
   void end(std::size_t operation, const Answer& answer, Cycles now);
 
@@ -62,7 +62,7 @@ class History {
   std::vector<Operation> operations_;
 };
 
-/// A value as histories have it, in hexadecimal. For a long value, the beginning, the length and a hash of the whole.
+/// A value in a history's form: hexadecimal; if long, its beginning, its length and a hash of the whole.
 [[nodiscard]] std::string text_of(ByteView value);
 
 }  // namespace wherry::kv::sim

@@ -47,7 +47,7 @@ TEST(KvHistory, LongValues_DifferInLengthOrHash) {
   EXPECT_EQ(text_of({}), "");
 }
 
-/// Answers every request after a while.
+/// Answers every request with success after some time.
 struct Yes final : KvPort {
   Yes(Network& on, KvSink*& to) : network(on), sink(to) {}
   void submit(std::uint64_t ticket, const Request& request) override {

@@ -73,7 +73,7 @@ void KeeperSeat::to_keeper(std::uint32_t node, const ToKeeper& message) {
   });
 }
 
-/// It is stored some time before the keeper knows. A keeper that is killed in between has told no node.
+/// Stores a configuration some time before the keeper learns of it. If killed in between, it has told no node.
 void KeeperSeat::store(const Configuration& configuration) {
   const std::uint64_t life = counts_.starts;
   network_.call_at(network_.now() + latency_ / 2, [this, life, configuration](Cycles) {
@@ -97,7 +97,7 @@ kv::Answer KeeperSeat::command(const Command& command) {
   return answer;
 }
 
-/// Calls the keeper when it wants to be called.
+/// Calls the keeper at the times that it requests.
 void KeeperSeat::give_time(Cycles now) {
   keeper_->on_time(now);
   const Cycles next = std::max(keeper_->next_time(), now + 1);

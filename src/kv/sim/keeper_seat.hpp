@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keeper's surroundings: the state that it keeps across its own starts, and its connections to the nodes' drivers.
-// These are in order and without loss, but may stall and break.
+// The environment of the keeper: the state that survives its restarts, and its connections to the nodes' drivers. The
+// connections keep order and lose nothing, but may stall and break.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace wherry::kv::sim {
 
 class KeeperSeat final : KeeperOutput {
  public:
-  /// The present machine of a node; null while it is dead.
+  /// Returns the present machine of a node; null while it is dead.
   using FindMachine = std::function<Machine*(std::uint32_t node)>;
   struct Counts {
     std::uint64_t epochs = 0;
@@ -31,24 +31,24 @@ class KeeperSeat final : KeeperOutput {
 
   void start();
   void kill();
-  /// The stored state is lost, against the rules. The next keeper asks the nodes.
+  /// Loses the stored state, which the rules forbid. The next keeper asks the nodes.
   void forget() { kept_.reset(); }
 
-  /// The driver's connection is made, possibly anew. The old one breaks, and the keeper need not notice.
+  /// Connects a node's driver, perhaps again. The old connection breaks, and the keeper may not notice.
   void connect(std::uint32_t node);
   void disconnect(std::uint32_t node, bool keeper_notices);
-  /// Nothing arrives until then, in either direction. Nothing is lost.
+  /// Until that time no message arrives in either direction. No message is lost.
   void stall(std::uint32_t node, Cycles until) { lines_[node].stalled = until; }
-  /// From a driver, over its present connection.
+  /// A message from a driver over its present connection.
   void to_keeper(std::uint32_t node, const ToKeeper& message);
 
   [[nodiscard]] bool alive() const noexcept { return keeper_.has_value(); }
-  /// Precondition: alive.
+  /// Precondition: the keeper is alive.
   [[nodiscard]] const Keeper& keeper() const { return *keeper_; }
   kv::Answer command(const Command& command);
-  /// Which of its starts this is.
+  /// The number of the keeper's present life.
   [[nodiscard]] std::uint64_t life() const noexcept { return counts_.starts; }
-  /// Preconditions: alive. `holder`: a client's connection, of new_holder().
+  /// Preconditions: the keeper is alive, and `holder` is a client's connection from new_holder().
   FromKeeper open_lanes(std::uint64_t holder, const OpenLanes& open) {
     return keeper_->open_lanes(holder, open, network_.now());
   }

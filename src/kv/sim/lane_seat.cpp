@@ -14,7 +14,7 @@ LaneSeat::LaneSeat(Network& network, KeeperSeat& keeper, StoreClient& client, st
       ttl_(ttl),
       client_life_(client.life()) {}
 
-/// The process has another life. Only the keeper knows its lanes, and lets them rest.
+/// The client's process has restarted. Only the keeper knows its former lanes, and lets them rest.
 void LaneSeat::forget() {
   if (keeper_.alive() && holder_ != 0 && keeper_life_ == keeper_.life()) keeper_.close_lanes(holder_, false);
   client_life_ = client_.life();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The work of a client's LaneSession, in virtual time: lanes from the simulated keeper, held for a while when it has
-// gone, and asked for again.
+// Does the work of a client's LaneSession in virtual time: gets lanes from the simulated keeper, holds them for a while
+// when the keeper has gone, and asks again.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One life of a node and its driver on the simulated network, with its own clock. SoftwareMachine and others say what
-// the node is made of.
+// One life of a node and its driver on the simulated network, with its own clock. Derived classes, such as
+// SoftwareMachine, contain the node itself.
 #pragma once
 
 #include <deque>
@@ -17,7 +17,7 @@
 
 namespace wherry::kv::sim {
 
-/// The behaviour of the driver's connection to the keeper.
+/// What happened to the driver's connection to the keeper.
 struct Connected {};
 struct Disconnected {};
 using FromControl = std::variant<Connected, Disconnected, FromKeeper>;
@@ -29,14 +29,14 @@ struct MachineOptions {
   std::uint64_t seed = 1;
   std::int32_t drift = 0;  ///< how much faster its clock goes, in parts per million
   NodeFaults faults{};     ///< as far as the machine can have them
-  /// Node::preset_versions, before it enters the very first epoch. None: the table is empty.
+  /// For Node::preset_versions, before the node enters the very first epoch. No value: the table is empty.
   std::optional<Versions> versions;
 };
 
 class Machine : public Receiver, protected DriverOutput {
  public:
   using ToKeeperFunction = std::function<void(const ToKeeper&)>;
-  /// How the ends of epochs settled writes, where the machine tells.
+  /// How the ends of epochs settled writes, if the machine reports it.
   struct Settled {
     std::uint64_t rolled_back = 0;
     std::uint64_t completed = 0;
@@ -47,13 +47,13 @@ class Machine : public Receiver, protected DriverOutput {
   Machine& operator=(const Machine&) = delete;
   virtual ~Machine() = default;
 
-  /// Once it is attached.
+  /// Call it when the machine is attached.
   void begin() { work(); }
   /// Takes effect now, but a paused process sees it later.
   void control(const FromControl& event);
   [[nodiscard]] const Driver& driver() const noexcept { return *driver_; }
   [[nodiscard]] virtual Settled settled() const noexcept { return {}; }
-  /// A software node; null: hardware.
+  /// The software node; null for hardware.
   [[nodiscard]] virtual const testing::AnyNode* node() const noexcept { return nullptr; }
 
   void wake(Cycles, std::uint64_t tag) final;
@@ -61,8 +61,8 @@ class Machine : public Receiver, protected DriverOutput {
  protected:
   Machine(Network& network, Port port, const MachineOptions& options, ToKeeperFunction to_keeper);
 
-  /// Called at the end of the constructor of the class that has the core.
-  /// `silent`: members that do not answer, if the core reports them.
+  /// Call it at the end of the constructor of the class that contains the core. `silent`: returns members that do not
+  /// answer, if the core reports them.
   void drive(RegisterIo& core, std::function<NodeMask(Cycles)> silent = nullptr) {
     options_.driver.silent_members = std::move(silent);
     registers_.emplace(core, 1, [this] {
@@ -70,9 +70,9 @@ class Machine : public Receiver, protected DriverOutput {
     });
     driver_.emplace(options_.driver, static_cast<RegisterIo&>(*registers_), static_cast<DriverOutput&>(*this), local());
   }
-  /// Gives the table the state that it may have after many years.
+  /// Gives the table a state that it may have after many years.
   virtual void preset(const Versions& versions) = 0;
-  /// Its time has come to this.
+  /// Brings the core to the machine's present time.
   virtual void catch_up() = 0;
   /// Does the work that is due. Returns the time of its next call by its own clock, or never.
   virtual Cycles tick() = 0;

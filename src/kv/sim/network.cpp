@@ -55,7 +55,7 @@ void Network::transmit(Port from, Port to, const Packet& packet) {
   if (ports_[from].side != ports_[to].side) return note(Fate::kCut, packet);
   State& link = links_[from][to];
   const Link& options = link.options;
-  // Each copy has its own fate: a lost frame's duplicate may arrive.
+  // Each copy has its own fate: a duplicate may arrive although the frame is lost.
   const bool twice = options.duplicate != 0 && random_.chance(options.duplicate);
   for (int copy = 0; copy <= static_cast<int>(twice); ++copy) {
     const Cycles more = interference_ ? interference_(from, to, packet) : 0;

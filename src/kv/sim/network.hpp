@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network in virtual time, for tests of whole clusters. Frames are delayed, lost, repeated and reordered at will, and
-// processes stop and come back, all from one seed. The same calls with the same seed give the same events.
-// One thread.
+// A network in virtual time, for tests of whole clusters. It delays, loses, repeats and reorders frames, and
+// stops and restarts processes, all from one seed. The same calls with the same seed give the same events. One
+// thread.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ struct Packet {
   ByteView bytes;  ///< borrowed for the duration of the call
 };
 
-/// A process on the network. It may send and set wakes from within.
+/// A process on the network. Its functions may send and set wakes.
 class Receiver {
  public:
   virtual void receive(Cycles now, const Packet& packet) = 0;
@@ -40,7 +40,7 @@ class Receiver {
   ~Receiver() = default;
 };
 
-/// One direction between two ports. Frames keep their order, except those that are chosen to be late.
+/// One direction between two ports. Frames keep their order, except those chosen to be late.
 struct Link {
   Cycles latency = 250;         ///< at least; 1 us
   Cycles jitter = 250;          ///< more, evenly distributed
@@ -50,7 +50,7 @@ struct Link {
   Cycles lateness = 25000;      ///< up to so much; 100 us
 };
 
-/// The fate of a packet.
+/// What happens to a packet.
 enum class Fate : std::uint8_t {
   kSent,        ///< by a port, whatever comes then
   kDelivered,   ///< to a process
@@ -61,7 +61,7 @@ enum class Fate : std::uint8_t {
 };
 inline constexpr std::size_t kFates = 6;
 
-/// Watches everything, for traces.
+/// Sees every packet, for traces.
 class Tap {
  public:
   virtual void see(Cycles now, Fate fate, const Packet& packet) = 0;
@@ -79,36 +79,36 @@ class Network {
  public:
   explicit Network(std::uint64_t seed) : random_(seed) {}
 
-  /// A process at its own address. No other port has its (ip, port), nor its mac unless that is 0.
+  /// Attaches a process. Its (ip, port) must be unique, and so must its mac unless that is 0.
   Port attach(const Endpoint& at, Receiver& receiver);
   [[nodiscard]] const Endpoint& endpoint(Port port) const { return ports_[port].at; }
 
-  /// All links, present and future; or one direction of one link.
+  /// Sets all links, present and future; set_link() sets one direction of one link.
   void set_links(const Link& link);
   void set_link(Port from, Port to, const Link& link) { links_[from][to].options = link; }
 
-  /// The fate of a packet in addition to its link's: kLose, or a delay (0: none), out of order.
+  /// What happens to a packet in addition to its link: kLose, or a delay (0: none) that may change the order.
   using Interference = std::function<Cycles(Port from, Port to, const Packet& packet)>;
   static constexpr Cycles kLose = ~Cycles{0};
   void interfere(Interference interference) { interference_ = std::move(interference); }
 
-  /// Sends the payload of a datagram to the process with that ip and port, or a whole frame to the process with its
-  /// destination MAC address. Bytes are copied.
+  /// Sends a datagram's payload to the process with that ip and port, or a whole frame to the process with the frame's
+  /// destination MAC address. The bytes are copied.
   void send(Port from, const Endpoint& to, ByteView datagram);
   void send_frame(Port from, ByteView frame);
-  /// Calls the process's wake at that time (now, if that is in the past), unless it was killed before.
+  /// Wakes the process at that time (now, if it is in the past), unless the process is killed before.
   void wake_at(Cycles when, Port port, std::uint64_t tag) { push(when, What::kWake, port, tag); }
-  /// Calls a function: for schedules of faults, and for parts that are not processes.
+  /// Calls a function at a time: for schedules of faults, and for parts that are not processes.
   void call_at(Cycles when, std::function<void(Cycles now)> function);
 
-  /// Puts these ports on one side and all others on the other. Packets that were sent before still arrive. Each call
-  /// makes a new partition.
+  /// Separates these ports from all others. Packets that were sent before still arrive. Each call makes a new
+  /// partition.
   void split(const std::vector<Port>& side);
   void heal() { split({}); }
-  /// The process gets no time: packets and wakes wait for `resume`.
+  /// Stops the process: packets and wakes wait for resume().
   void pause(Port port) { ports_[port].paused = true; }
   void resume(Port port);
-  /// Its wakes are forgotten, and packets for it dropped until it is revived.
+  /// Forgets the process's wakes, and drops packets for it until revive().
   void kill(Port port);
   void revive(Port port, Receiver& receiver);
 
@@ -119,9 +119,9 @@ class Network {
   [[nodiscard]] std::uint64_t count(Fate fate) const { return counts_[static_cast<std::size_t>(fate)]; }
   [[nodiscard]] Random& random() noexcept { return random_; }
 
-  /// The next event, if there is one.
+  /// Runs the next event. False: there is none.
   bool step();
-  /// All events up to a time. That time is then the present.
+  /// Runs all events up to a time, which then is the present time.
   void run_until(Cycles when);
 
  private:
@@ -133,7 +133,7 @@ class Network {
     std::uint32_t generation;
     Port port;
     What what;
-    /// For a heap with the earliest on top.
+    /// The order for a heap with the earliest event on top.
     friend bool operator<(const Event& a, const Event& b) noexcept {
       return a.at != b.at ? a.at > b.at : a.sequence > b.sequence;
     }

@@ -12,7 +12,7 @@ Endpoint endpoint_of(std::uint32_t index) { return {.mac = 0x0200 + index, .ip =
 
 ByteView bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-/// Writes down its input.
+/// Records its input.
 struct Listener final : Receiver {
   void receive(Cycles now, const Packet& packet) override {
     log.emplace_back(reinterpret_cast<const char*>(packet.bytes.data()), packet.bytes.size());

@@ -9,8 +9,8 @@
 namespace wherry::kv::sim {
 namespace {
 
-// https://ietf-opsawg-wg.github.io/draft-ietf-opsawg-pcap/draft-ietf-opsawg-pcap.html, with nanoseconds, in the byte
-// order of the writing machine, as the format permits.
+// https://ietf-opsawg-wg.github.io/draft-ietf-opsawg-pcap/draft-ietf-opsawg-pcap.html, with nanoseconds and in the
+// writing machine's byte order, which the format permits.
 struct FileHeader {
   std::uint32_t magic = 0xa1b23c4d;
   std::uint16_t major = 2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The packets of the simulated network as a pcap file, for Wireshark.
+// Writes the simulated network's packets to a pcap file, for Wireshark.
 #pragma once
 
 #include <cstdio>
@@ -13,7 +13,7 @@ namespace wherry::kv::sim {
 
 class Pcap final : public Tap {
  public:
-  /// Writes packets at the moment of this fate: kDelivered shows what processes saw, kLost what they missed.
+  /// Writes each packet when it has this fate: kDelivered shows what processes received, kLost what they missed.
   static Result<std::unique_ptr<Pcap>> create(const std::string& path, Fate shown = Fate::kDelivered);
 
   void see(Cycles now, Fate fate, const Packet& packet) override;

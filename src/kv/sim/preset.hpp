@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registers of a core whose table gets the state of many years, right before an epoch is entered.
+// Registers of a core whose table is given the state of many years directly before the core enters an epoch.
 #pragma once
 
 #include <array>
@@ -13,11 +13,11 @@
 
 namespace wherry::kv::sim {
 
-/// Node::preset_versions, by way.
+/// The versions for Node::preset_versions, one per way.
 using Versions = std::array<std::uint32_t, kWays>;
 
-/// One way's version is about to pass a multiple of 2^30. One is nearly 2^31 older, so that it would no longer compare
-/// a few writes later. One lags once the first has passed. One is that of a location that was never written.
+/// One version is about to pass a multiple of 2^30. One is nearly 2^31 older, so it would not compare any more after a
+/// few writes. One lags when the first has passed. One belongs to a location that was never written.
 [[nodiscard]] constexpr Versions old_versions(std::uint64_t seed) noexcept {
   constexpr std::array<std::uint64_t, 4> kTurns{1ULL << 31, 1ULL << 32, 1ULL << 32, 1ULL << 30};
   Random random(~seed);
@@ -32,7 +32,7 @@ using Versions = std::array<std::uint32_t, kWays>;
 
 class PresetRegisters final : public RegisterIo {
  public:
-  /// `preset` is called before `epoch` is entered. `core` must outlive this.
+  /// Calls `preset` before `epoch` is entered. `core` must outlive this object.
   PresetRegisters(RegisterIo& core, std::uint32_t epoch, std::function<void()> preset)
       : core_(core), epoch_(epoch), preset_(std::move(preset)) {}
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers that are the same everywhere: integers only, without distributions of the standard library.
+// Random numbers that are equal on every machine: integers only, without the standard library's distributions.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace wherry::kv::sim {
 
-/// Chances are in parts per million.
+/// Chances are given in parts per million.
 inline constexpr std::uint32_t kAlways = 1'000'000;
 
 class Random {
@@ -16,7 +16,7 @@ class Random {
   explicit constexpr Random(std::uint64_t seed) noexcept : stream_(seed) {}
 
   constexpr std::uint64_t next() noexcept { return stream_(); }
-  /// From 0 to bound - 1; 0 if bound is 0.
+  /// A number from 0 to bound - 1; 0 if bound is 0.
   constexpr std::uint32_t below(std::uint32_t bound) noexcept { return stream_.below(bound); }
   constexpr bool chance(std::uint32_t parts_per_million) noexcept { return below(kAlways) < parts_per_million; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seeded runs are repeatable, and the reference store's runs reach their intended situations.
-// python/tests/test_kv_history.py judges whether histories are right.
+// Tests that seeded runs are repeatable, and that the reference store's runs reach their intended situations.
+// python/tests/test_kv_history.py checks the histories.
 #include <gtest/gtest.h>
 
 #include "kv/sim/reference_testing.hpp"
@@ -8,7 +8,7 @@
 namespace wherry::kv::sim {
 namespace {
 
-/// A hash of everything that happens.
+/// A hash of all events.
 struct Digest final : Tap {
   void see(Cycles now, Fate fate, const Packet& packet) override {
     add(now);

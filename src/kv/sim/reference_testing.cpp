@@ -128,7 +128,7 @@ ReferenceCluster::ReferenceCluster(Flaw flaw, std::uint64_t seed, const Workload
 }
 
 const History& ReferenceCluster::run() {
-  // Now and then the server pauses for longer than requests may take, or a client is cut off.
+  // Sometimes the server pauses for longer than requests may take, or a client is cut off.
   Cycles at = 0;
   for (int fault = 0; fault < 6; ++fault) {
     at += 10'000 + network_.random().below(80'000);

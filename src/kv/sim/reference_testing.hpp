@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trivially correct store (one server without replicas), and three incorrect ones. For tests of the simulated
-// network, the history and its judge. It is not a part of the store itself.
+// network, of the history and of its checker. Not a part of the store itself.
 #pragma once
 
 #include <map>
@@ -48,7 +48,7 @@ class ReferenceServer final : MessageSink {
   std::map<std::uint16_t, Record> lanes_;
 };
 
-/// One lane, one request at a time.
+/// Uses one lane, for one request at a time.
 class ReferenceClient final : public KvPort, MessageSink {
  public:
   ReferenceClient(Network& network, const Endpoint& at, const Endpoint& server, std::uint16_t lane, KvSink& sink)
@@ -75,13 +75,13 @@ class ReferenceClient final : public KvPort, MessageSink {
   Cycles timeout_ = 0;
 };
 
-/// A server, clients and their workload, with a bad network and a server that pauses.
+/// A server that pauses, clients and their workload, on a bad network.
 class ReferenceCluster {
  public:
   ReferenceCluster(Flaw flaw, std::uint64_t seed, const WorkloadOptions& options, std::uint32_t clients = 4);
 
   [[nodiscard]] Network& network() noexcept { return network_; }
-  /// Runs until the workload is done or no event is left.
+  /// Runs until the workload is done or there are no more events.
   const History& run();
 
  private:

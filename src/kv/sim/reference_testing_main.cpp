@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_sim_reference FLAW FIRST LAST FOLDER [pcap]: histories of the reference store for each seed from FIRST to LAST, as
-// FOLDER/FLAW-SEED.jsonl. With `pcap`, also the network's traffic. FLAW: none, stale, lost, duplicate.
+// kv_sim_reference FLAW FIRST LAST FOLDER [pcap]: writes the reference store's history for each seed from FIRST to LAST
+// to FOLDER/FLAW-SEED.jsonl. With `pcap`, also writes the network's traffic. FLAW: none, stale, lost, duplicate.
 #include <fmt/format.h>
 
 #include <chrono>

@@ -54,7 +54,7 @@ void StoreClient::submit(std::uint64_t ticket, const Request& request) {
                              .tag = ticket};
   if (random_.chance(impatience_)) wanted.deadline = network_.now() + kEarliest + random_.below(kEarly);
   open_.insert(ticket);
-  // Would block: nothing happened, which is an answer. But a call must not complete before it returns.
+  // If it would block, nothing happened, and that is the answer. But a call must not complete before it returns.
   if (!core_->submit(wanted, network_.now())) answer_soon(ticket, Outcome::kRefused);
   arm();
 }
@@ -70,7 +70,7 @@ void StoreClient::give_lanes(std::uint16_t first_lane) {
   arm();
 }
 
-/// Its operations in flight end in its own turn, not within the caller's.
+/// Operations in flight end in the client's own turn, not inside this call.
 void StoreClient::lose_lanes() {
   core_->lose_lanes();
   arm();
@@ -105,7 +105,7 @@ void StoreClient::on_wake(Cycles now, std::uint64_t tag) {
 }
 
 void StoreClient::on_complete(const Completion& completion) {
-  // A program with this answer ends, and is then started again.
+  // A program that gets this answer ends and is restarted.
   if (completion.outcome == kv::Outcome::kLaneTaken && core_->taken_lanes() == options_.lanes)
     network_.call_at(network_.now() + kEarliest, [this, life = life_](Cycles) {
       if (life == life_) restart();

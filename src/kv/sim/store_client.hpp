@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client core on the simulated network, for a workload to use.
+// A client core on the simulated network, used by a workload.
 #pragma once
 
 #include <optional>
@@ -14,22 +14,22 @@ namespace wherry::kv::sim {
 
 class StoreClient final : public KvPort, MessageSink, Completions {
  public:
-  /// `impatience`: chance that an operation is given up early, in parts per million.
+  /// `impatience`: the chance that an operation is given up early, in parts per million.
   StoreClient(Network& network, const Endpoint& at, const ClientCore::Options& options, std::uint32_t impatience,
               KvSink& sink);
 
   void start();
   void submit(std::uint64_t ticket, const Request& request) override;
-  /// Like a process that is killed and started again: its operations in flight are unknown, and its lanes continue.
+  /// Acts like a process that is killed and restarted: operations in flight are unknown, and its lanes continue.
   void restart();
-  /// For granted lanes: as those of the core, with its alarm.
+  /// For granted lanes: as in the core, and sets the alarm.
   void give_lanes(std::uint16_t first_lane);
   void lose_lanes();
   [[nodiscard]] ClientCore& core() noexcept { return *core_; }
-  /// How often it was started.
+  /// The number of times that the client was started.
   [[nodiscard]] std::uint64_t life() const noexcept { return life_; }
   [[nodiscard]] Port port() const noexcept { return port_.port(); }
-  /// Since the first start.
+  /// Counts since the first start.
   [[nodiscard]] ClientStatistics statistics() const;
 
  private:

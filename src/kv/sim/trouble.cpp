@@ -102,12 +102,12 @@ void Trouble::make(Kind kind, Cycles now) {
   }
 }
 
-/// In most cases the node that leads the bucket of many keys.
+/// In most cases, the leader of the bucket with many keys.
 std::uint32_t Trouble::some_node() {
   return random_.below(3) != 0 ? cluster_.leader_of(key()) : random_.below(cluster_.options().nodes);
 }
 
-/// A node and half of the clients.
+/// The ports of a node and of half of the clients.
 std::vector<Port> Trouble::side_of(std::uint32_t node) {
   std::vector<Port> side{Cluster::port_of(node)};
   for (std::uint32_t i = random_.below(2); i < cluster_.options().clients; i += 2)
@@ -126,7 +126,7 @@ void Trouble::die(std::uint32_t node, Cycles now) {
   at(now + away, [this, node](Cycles) { cluster_.start_node(node); });
 }
 
-/// It hears of its removal only after its frames reach the others again, in an epoch that does not have it as a member.
+/// The node learns of its removal only after its frames reach the others again, in an epoch without it.
 void Trouble::isolate(std::uint32_t node, Cycles now) {
   const Cycles heal = now + removal_ + up_to(4 * interval_);
   cluster_.network().split(side_of(node));
@@ -151,7 +151,7 @@ void Trouble::set_deaf(bool deaf) {
 void Trouble::set_trap(bool moves, Cycles now) {
   const std::uint32_t nodes = cluster_.options().nodes;
   trap_ = {.armed = true, .moves = moves, .leader = cluster_.leader_of(key()), .deaf = 0};
-  // One node hears, others hear by chance, at least one does not.
+  // One follower hears the leader; at least one does not; chance decides for the others.
   const std::uint32_t hears = (trap_.leader + 1 + random_.below(nodes - 1)) % nodes;
   for (std::uint32_t node = 0; node < nodes; ++node)
     if (node != trap_.leader && node != hears && (trap_.deaf == 0 || random_.below(2) == 0))
@@ -189,13 +189,13 @@ void Trouble::kill_or_cut(Cycles now) {
     set_deaf(false);
     return die(leader, now);
   }
-  // Its repeated messages arrive when the others have removed it, and before it knows.
+  // Its repeated messages arrive after the others have removed it, and before it learns of this.
   const Cycles heal = now + removal_ + up_to(2 * interval_);
   stall(leader, heal + interval_ / 2 + up_to(interval_));
   at(heal, [this](Cycles) { set_deaf(false); });
 }
 
-/// The write is rolled back. Its client, which was paused meanwhile, tries again at a node that had it.
+/// The write is rolled back. Its client, paused meanwhile, repeats it at a node that had the write.
 void Trouble::move_twice(std::uint32_t holder, std::uint16_t lane, Cycles now) {
   const Cycles epoch = 10 * cluster_.options().control_latency;
   const Port client = cluster_.client_of_lane(lane).port();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The troubles of a cluster, from a seed: one after the other, each once all nodes serve again, so that a replica
+// The troubles of a cluster, chosen by a seed. Each trouble begins only when all nodes serve again, so that a replica
 // always remains. The first is the death and return of a node.
 #pragma once
 
@@ -40,11 +40,11 @@ class Trouble final : public Tap {
   ~Trouble() = default;
 
   void start();
-  /// Nothing else happens.
+  /// Allows only this kind of trouble.
   void set_only(Kind kind) noexcept { only_ = kind; }
-  /// This tap also gets every frame.
+  /// Passes every frame on to this tap.
   void set_next(Tap* next) noexcept { next_ = next; }
-  /// Long after a trouble was over, some nodes did not serve again. There will be no further trouble.
+  /// True if some nodes did not serve again long after a trouble was over. No further trouble follows.
   [[nodiscard]] bool stuck() const noexcept { return stuck_; }
   [[nodiscard]] std::uint64_t count(Kind kind) const { return counts_[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] const BrokenReturn& broken_return() const noexcept { return broken_return_; }
@@ -52,7 +52,7 @@ class Trouble final : public Tap {
   void see(Cycles now, Fate fate, const Packet& packet) override;
 
  private:
-  /// Waits for a leader's write to arrive at a follower that is not deaf.
+  /// Waits until a leader's write arrives at a follower that is not deaf.
   struct Trap {
     bool armed = false;
     bool moves = false;

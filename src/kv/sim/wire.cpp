@@ -19,7 +19,7 @@ void MessagePort::send(const Endpoint& to, const Message& message) {
   network_.send(port_, to, ByteView(datagram).first(bytes));
 }
 
-/// Delivers what a socket would deliver of a frame: nothing if the kernel would drop it.
+/// Delivers what a socket would deliver for a frame: nothing if the kernel would drop it.
 void MessagePort::receive(Cycles now, const Packet& packet) {
   if (packet.form == Form::kFrame) {
     Received received;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts whole frames and datagrams into each other, so that processes of both kinds share one simulated network.
-// Also has both kinds of process.
+// Converts between whole frames and datagrams, so that processes of both kinds can share one simulated network. This
+// header also contains both kinds of process.
 #pragma once
 
 #include <array>
@@ -11,11 +11,11 @@ namespace wherry::kv::sim {
 
 using FrameBuffer = std::array<std::byte, kMaxFrame>;
 
-/// The frame that carries a datagram, with a right IPv4 checksum and no UDP checksum. It is a part of the buffer, and
-/// empty if the payload is not a message, or too long.
+/// Builds the frame for a datagram, with a right IPv4 checksum and no UDP checksum. The frame lies in `buffer`; it is
+/// empty if the payload is not a message or is too long.
 ByteView frame_of(const Endpoint& from, const Endpoint& to, ByteView datagram, FrameBuffer& buffer) noexcept;
 
-/// The network's view of a software node or a client core.
+/// How the network calls a software node or a client core.
 class MessageSink {
  public:
   virtual void on_message(Cycles now, const Endpoint& from, const Message& message) = 0;
@@ -50,7 +50,7 @@ class MessagePort final : public Output, public Receiver {
   MessageSink& sink_;
 };
 
-/// The network's view of a node in hardware.
+/// How the network calls a node in hardware.
 class FrameSink {
  public:
   virtual void on_frame(Cycles now, ByteView frame) = 0;

@@ -18,7 +18,7 @@ namespace {
 const Endpoint kNode{.mac = 0x020000000006, .ip = 0x0a000006, .port = 0x4b56};
 const Endpoint kCard{.mac = 0x020000000003, .ip = 0x0a000003, .port = 0x4b56};
 
-/// Messages and frames in their order of arrival.
+/// Records messages and frames in their order of arrival.
 struct Software final : MessageSink {
   void on_message(Cycles, const Endpoint& whose, const Message& message) override {
     from = whose;
@@ -77,7 +77,7 @@ TEST_F(KvWire, FrameToSoftware_IsTheMessageAgain) {
   for (const std::size_t size : {0, 1, 1024}) {
     node.send(kCard, message_of(ByteView(value).first(size)));
     run();
-    // Sent back as it is, with the addresses swapped: sums do not change.
+    // Sent back unchanged, with only the addresses swapped, so checksums stay right.
     Bytes back = hardware.frame;
     std::swap_ranges(back.begin(), back.begin() + 6, back.begin() + 6);
     std::swap_ranges(back.begin() + 26, back.begin() + 30, back.begin() + 30);
@@ -103,8 +103,8 @@ TEST_F(KvWire, FrameThatAKernelWouldDrop_DoesNotReachSoftware) {
   const ByteView packed = ByteView(datagram).first(pack_datagram(message_of({}), datagram));
   const ByteView right = frame_of(kCard, kNode, packed, buffer);
   ASSERT_TRUE(arrives(right));
-  // Every byte of the headers of Ethernet, IPv4 and UDP, except those that no side checks: the source addresses (in
-  // IPv4's case the checksum covers them), the UDP checksum and the source port.
+  // Every byte of the Ethernet, IPv4 and UDP headers except those that neither side checks: the source addresses (a
+  // changed IPv4 one is found by the checksum), the UDP checksum and the source port.
   for (std::size_t at = 0; at < kKvOffset; ++at) {
     if ((at >= 6 && at < 12) || at == 34 || at == 35 || at >= 40) continue;
     Bytes wrong(right.begin(), right.end());

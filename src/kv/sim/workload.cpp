@@ -50,7 +50,7 @@ Verb Workload::choose() {
 }
 
 ByteView Workload::make_value(std::uint32_t client, std::uint32_t number) {
-  // Mostly long enough to be unique; the shortest, the longest and a beat's neighbours often.
+  // Most values are long enough to be unique. The shortest, the longest and sizes around a beat are frequent.
   static constexpr std::array<std::uint32_t, 8> kSpecial{0, 8, 63, 64, 65, 128, 1023, 1024};
   const std::uint32_t size =
       random_.below(2) == 0 ? kSpecial[random_.below(kSpecial.size())] : 8 + random_.below(kMaxValueBytes - 7);
@@ -70,7 +70,7 @@ void Workload::next(Cycles now, std::uint32_t client) {
   Request request{.verb = choose(), .key = keys_[random_.below(static_cast<std::uint32_t>(keys_.size()))]};
   if (request.verb == Verb::kPut || request.verb == Verb::kPutIf) request.value = make_value(client, number);
   if (request.verb == Verb::kPutIf || request.verb == Verb::kRemoveIf) {
-    // The version that it saw last, which others have often changed; sometimes another version.
+    // The version that the client saw last, which others have often changed; sometimes another version.
     request.expected = who.versions[request.key];
     if (random_.below(8) == 0) request.expected = random_.below(4);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients that make random requests for few keys, and record the outcomes.
+// Clients that make random requests for a few keys, and record the outcomes.
 #pragma once
 
 #include <array>
@@ -11,10 +11,10 @@
 
 namespace wherry::kv::sim {
 
-/// A client of the store, whatever it is made of. Each ticket that was submitted is completed once, or never.
+/// A client of the store, of any kind. Each submitted ticket is completed once, or never.
 class KvPort {
  public:
-  /// The value is borrowed for the duration of the call. Must not complete from within.
+  /// The value is borrowed for the call. Must not complete the ticket within the call.
   virtual void submit(std::uint64_t ticket, const Request& request) = 0;
 
  protected:
@@ -24,7 +24,7 @@ class KvPort {
   ~KvPort() = default;
 };
 
-/// The receiver of a ticket's outcome from a KvPort. It may submit the next request from within the call.
+/// Receives the outcome of a ticket from a KvPort. It may submit the next request within the call.
 class KvSink {
  public:
   virtual void complete(Cycles now, std::uint64_t ticket, const Answer& answer) = 0;
@@ -47,7 +47,7 @@ struct WorkloadOptions {
   std::array<std::uint32_t, 5> weights{40, 25, 20, 8, 7};  ///< of Verb's values
 };
 
-/// Keys with one first bucket in a table of 2^bits buckets, distinct, the first at or after `from`.
+/// Different keys with the same first bucket in a table of 2^bits buckets. The first one is at or after `from`.
 [[nodiscard]] std::vector<std::uint64_t> keys_of_one_bucket(std::size_t count, unsigned bits, std::uint64_t from = 1);
 
 class Workload final : public KvSink {
@@ -57,16 +57,16 @@ class Workload final : public KvSink {
   Workload& operator=(const Workload&) = delete;
   ~Workload() = default;
 
-  /// One client more. The port must outlive the events of the network.
+  /// Adds one client. The port must outlive the network's events.
   void add_client(KvPort& port);
-  /// Begins; the network's events carry it on.
+  /// Starts the workload; the network's events continue it.
   void start();
-  /// Every operation was answered.
+  /// True if every operation was answered.
   [[nodiscard]] bool done() const noexcept { return answered_ == clients_.size() * options_.operations; }
   [[nodiscard]] const History& history() const noexcept { return history_; }
   [[nodiscard]] const std::vector<std::uint64_t>& keys() const noexcept { return keys_; }
 
-  /// Tickets are unique over all clients.
+  /// Tickets are unique among all clients.
   void complete(Cycles now, std::uint64_t ticket, const Answer& answer) override;
 
  private:
@@ -78,7 +78,7 @@ class Workload final : public KvSink {
   void think(std::uint32_t client);
   void next(Cycles now, std::uint32_t client);
   [[nodiscard]] Verb choose();
-  /// Unique to client and number, where its length allows.
+  /// A value that is unique to client and number if its length allows it.
   ByteView make_value(std::uint32_t client, std::uint32_t number);
 
   Network& network_;

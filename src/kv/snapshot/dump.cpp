@@ -48,8 +48,8 @@ wherry::Status write_all(int fd, ByteView bytes, const std::string& path) {
   return {};
 }
 
-/// The first node that lists its keys. Errors of the other nodes are not reported, except the last one's, which
-/// represents all.
+/// Returns the key list of the first node that gives one. Of the other nodes' errors, only the last one is
+/// reported.
 Result<KeyListing> list(const DumpOptions& options, const Progress& progress) {
   wherry::Status why(StatusCode::kUnavailable, "the cluster has no node");
   const Deadline deadline(options.patience);
@@ -65,7 +65,7 @@ Result<KeyListing> list(const DumpOptions& options, const Progress& progress) {
   return why;
 }
 
-/// Reads many keys at a time, and gives them to the writer in their order.
+/// Reads many keys at a time, and passes them to the writer in their order.
 class Reads {
  public:
   Reads(Client& client, const std::vector<std::uint64_t>& keys, SnapshotWriter& writer)
@@ -139,7 +139,7 @@ Result<DumpResult> dump(const DumpOptions& options, const Progress& progress) {
   const Fd directory(::open(place.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) return file_error(place, errno);
   struct stat there{};
-  // An early answer, so that the user need not wait. keep() makes the reliable check.
+  // An early check, so that the user need not wait for the error. keep() makes the reliable check.
   if (!options.replace && ::fstatat(directory.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0)
     return file_error(options.out, EEXIST);
   UnfinishedFile file(directory, Unfinished::kUnnamed, 0600);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A snapshot of a cluster that goes on serving: docs/guide/kv-snapshot.md. The file has for each key one state that was
-// acknowledged between the beginning and the end. It is not the state of all keys at one moment.
+// A snapshot of a cluster that continues to serve: docs/guide/kv-snapshot.md. For each key, the file has one state that
+// was acknowledged between begin and end of the dump. The file is not the state of all keys at one moment.
 #pragma once
 
 #include <chrono>
@@ -29,8 +29,8 @@ struct DumpResult {
   std::uint64_t gone = 0;    ///< of them deleted, before or meanwhile
 };
 
-/// Nothing remains of it unless it succeeds. kAlreadyExists: there is such a file; kUnavailable: no node lists its
-/// keys, or answers; kCancelled: `progress` said so; and the errors of list_keys().
+/// Leaves no file unless it succeeds. kAlreadyExists: the file exists; kUnavailable: no node lists its keys, or none
+/// answers; kCancelled: `progress` returned false; also the errors of list_keys().
 Result<DumpResult> dump(const DumpOptions& options, const Progress& progress);
 
 }  // namespace wherry::kv

@@ -24,8 +24,8 @@ namespace {
 constexpr int kTurnMs = 100;
 constexpr std::chrono::milliseconds kPause{20};
 
-/// Another user's socket could leave out keys. The node's user is this user, root, or the owner of the directory's
-/// files.
+/// Another user's process could leave out keys. The node's user must be this user, root, or the owner of the
+/// directory's files.
 wherry::Status check_owner(int socket, const std::string& path) {
   WHERRY_ASSIGN(const PeerCredentials who, peer_credentials(socket));
   if (who.uid == 0 || who.uid == ::geteuid() || ::geteuid() == 0) return {};
@@ -40,7 +40,7 @@ wherry::Status receive(int socket, KeyStreamParser& parser, const std::string& p
   return {StatusCode::kUnavailable, fmt::format("{}: the node ended before it had told its keys", path)};
 }
 
-/// One connection, to its end.
+/// Reads from one connection until its end.
 Result<KeyStreamParser> read_stream(const std::string& path, const Deadline& deadline, const Progress& progress) {
   WHERRY_ASSIGN(const Fd socket, connect_unix(path, deadline));
   WHERRY_TRY(check_owner(socket.get(), path));
@@ -73,7 +73,7 @@ Result<KeyListing> list_keys(const std::string& path, const Deadline& deadline, 
       listing.keys.erase(std::ranges::unique(listing.keys).begin(), listing.keys.end());
       return listing;
     }
-    // A node without a lease for a moment, or one that comes back.
+    // The node has no lease for a moment, or is just returning.
     if (parser) why = fmt::format("node {} does not serve: `wherry kv nodes` says why", parser->greeting().node);
     if (deadline.passed()) return wherry::Status(StatusCode::kFailedPrecondition, why);
     std::this_thread::sleep_for(kPause);

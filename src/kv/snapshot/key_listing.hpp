@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks a node of this machine for the keys of its table: the client side of key_window.hpp.
+// Asks a node of this machine for its table's keys: the client side of key_window.hpp.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace wherry::kv {
 
-/// How far something is: `done` of `all`. False: it is to end.
+/// Reports progress: `done` of `all`. Returns false to end the work.
 using Progress = std::function<bool(const char* what, std::uint64_t done, std::uint64_t all)>;
 
 struct KeyListing {
@@ -21,11 +21,11 @@ struct KeyListing {
   std::vector<std::uint64_t> keys;  ///< sorted, each once
 };
 
-/// The keys of the node that listens at `path`. If the cluster holds a key from before this call until it returns, the
-/// key is in the list. The list also has other keys: those that were added, removed or deleted meanwhile. kUnavailable:
-/// no process listens there, or the node ended; kFailedPrecondition: it does not serve before the deadline, or left the
-/// cluster meanwhile; kPermissionDenied: the socket belongs to another user, or this user may not connect; kCancelled:
-/// `progress` said so.
+/// The keys of the node that listens at `path`. A key that is in the cluster during the whole call is in the list. Keys
+/// added, removed or deleted during the call may be in it as well. kUnavailable: no process listens at `path`, or the
+/// node ended; kFailedPrecondition: the node does not serve before the deadline, or left the cluster meanwhile;
+/// kPermissionDenied: the socket belongs to another user, or this user may not connect; kCancelled: `progress` returned
+/// false.
 Result<KeyListing> list_keys(const std::string& path, const Deadline& deadline, const Progress& progress);
 
 }  // namespace wherry::kv

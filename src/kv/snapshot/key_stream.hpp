@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The keys of a node's table, on their way from the node to the process that makes
-// a snapshot, over a Unix socket of the node's machine. Only the node sends:
+// SPDX-License-Identifier: Apache-2.0
+// The keys of a node's table, on their way from the node to the process that makes a snapshot, over a Unix socket of
+// the node's machine. Only the node sends:
 //
 //   greeting   u32 'WKVL', u16 1, u8 node, u8 source, u32 bucket_bits, u32 epoch, u32 serves (0: nothing follows)
 //   pieces     u32 buckets (not 0), u32 keys, then the keys, u64 each
@@ -7,7 +8,6 @@
 //
 // Little-endian.
 #pragma once
-
 #include <cstdint>
 #include <vector>
 
@@ -33,7 +33,7 @@ struct KeyGreeting {
 [[nodiscard]] Bytes pack_keys(std::uint32_t buckets, const std::vector<std::uint64_t>& keys);
 [[nodiscard]] Bytes pack_key_end(bool complete);
 
-/// Takes the stream as it comes, in any pieces.
+/// Parses the stream, in pieces of any size.
 class KeyStreamParser {
  public:
   enum class State : std::uint8_t { greeting, listing, complete, not_serving, left };
@@ -43,7 +43,7 @@ class KeyStreamParser {
   [[nodiscard]] State state() const noexcept { return state_; }
   [[nodiscard]] const KeyGreeting& greeting() const noexcept { return greeting_; }
   [[nodiscard]] std::uint64_t buckets() const noexcept { return buckets_; }
-  /// In the order of arrival. Some keys occur several times.
+  /// The keys in the order of arrival. Some keys occur several times.
   [[nodiscard]] std::vector<std::uint64_t>& keys() noexcept { return keys_; }
 
  private:

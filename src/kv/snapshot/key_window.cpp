@@ -44,10 +44,10 @@ struct KeyWindow::Impl {
   std::vector<std::uint64_t> keys;
 
   void accept_one();
-  /// False: it is over.
+  /// False: the listing has ended.
   [[nodiscard]] bool go_on(Listing& listing);
   void fill(Listing& listing);
-  /// The table can be emptied only in epoch 0, and the node's driver takes several turns to come back from there.
+  /// Only in epoch 0 the table can be emptied, and the node's driver needs several turns to return from there.
   [[nodiscard]] bool has_table() { return core.read(registers::kEpochOffset) != 0; }
 };
 
@@ -74,7 +74,7 @@ void KeyWindow::turn() {
 void KeyWindow::Impl::accept_one() {
   Fd peer(::accept4(socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!peer || listings.size() >= kMostReaders) return;
-  // The file's mode says the same. This check holds even if the file changes.
+  // The file's mode has the same effect, but this check holds even if the mode changes.
   const auto who = peer_credentials(peer.get());
   if (!who || (who->uid != 0 && who->uid != ::geteuid())) return;
   Listing listing{std::move(peer), {}, 0, 0, false};

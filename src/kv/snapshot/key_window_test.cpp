@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::seconds;
 
-/// Registers and a table of one key in each bucket; as a node has them.
+/// Registers as a node has them, and a table with one key per bucket.
 struct FakeNode final : RegisterIo, TableLister {
   std::uint32_t bits = 11;
   std::atomic<std::uint32_t> epoch = 5;
@@ -108,7 +108,7 @@ TEST(KvKeyWindow, NodeNeverServes_ExpectItSaid) {
   EXPECT_EQ(node.listed, 0U);
 }
 
-/// Its table may then be emptied, so the keys so far are not a list.
+/// The node's table may then be emptied, so the keys sent so far are not a complete list.
 TEST(KvKeyWindow, NodeLeavesTheClusterMeanwhile_ExpectNoList) {
   FakeNode node;
   node.leaves_at = 1024;
@@ -141,7 +141,7 @@ TEST(KvKeyWindow, Socket_ExpectItsUsersAloneAndGoneAfterwards) {
             StatusCode::kUnavailable);
 }
 
-/// Only root can act as another user for a moment.
+/// Only root can become another user temporarily.
 TEST(KvKeyWindow, SocketOfAnotherUser_ExpectRefusal) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
   FakeNode node;

@@ -94,7 +94,7 @@ class Writes {
     (void)client_.wait(kLoadTurn);
     std::array<Completion, 64> ended;
     const std::size_t count = client_.poll(ended);
-    // Values of completions are not used, so that a read in between does no harm.
+    // The values of completions are not used, so end() may read in between.
     for (const Completion& one : std::span(ended).first(count)) WHERRY_TRY(end(one));
     return {};
   }
@@ -133,7 +133,7 @@ class Writes {
     return {};
   }
 
-  /// A key that should be absent is present, after a try with an unknown outcome. It is ours if it has our value.
+  /// A key that should be absent exists after a try with an unknown outcome. If it has our value, we wrote it.
   wherry::Status ask() {
     while (!questions_.empty()) {
       const std::uint32_t index = questions_.back();

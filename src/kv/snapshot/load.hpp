@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the keys of a snapshot to a cluster, as any client writes: docs/guide/kv-snapshot.md.
+// Writes a snapshot's keys to a cluster, in the same way as any client: docs/guide/kv-snapshot.md.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace wherry::kv {
 
-/// The content of a snapshot's file, after every byte was checked.
+/// The content of a snapshot file of which every byte was checked.
 struct SnapshotContent {
   SnapshotHead head;
   SnapshotTail tail;
@@ -42,8 +42,8 @@ struct LoadResult {
   wherry::Status end;                       ///< why it ended before all were asked for; what was loaded stays
 };
 
-/// The whole file is read twice. If it is damaged, or has more keys than the cluster can ever hold
-/// (kResourceExhausted), nothing is written.
+/// Reads the whole file twice. If it is damaged, or has more keys than the cluster can ever hold (kResourceExhausted),
+/// nothing is written.
 Result<LoadResult> load(const LoadOptions& options, const Progress& progress);
 
 }  // namespace wherry::kv

@@ -26,7 +26,7 @@ void append(Writer& to, ByteView bytes) {
   for (const std::byte byte : bytes) to.put(byte);
 }
 
-/// A block's sum also covers its counts, so that each byte of the file is in one sum.
+/// A block's checksum also covers its counts, so that a checksum covers every byte of the file.
 std::uint32_t block_sum(std::uint32_t records, ByteView payload) {
   Writer counts;
   counts.put(records);
@@ -128,7 +128,7 @@ wherry::Status SnapshotReader::parse_head(ByteView bytes) {
   Reader in(bytes.subspan(magic.size()));
   const auto schema = in.get<std::uint16_t>();
   const auto length = in.get<std::uint16_t>();
-  // Checked before the checksum, which another schema may have in another place.
+  // Checked before the checksum, because another schema may have its checksum in another place.
   if (schema != kSnapshotSchema)
     return {StatusCode::kInvalidArgument,
             fmt::format("a snapshot of schema {}: this program reads schema {}", schema, kSnapshotSchema)};

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 The file of a snapshot: docs/guide/kv-snapshot.md says what each byte is. Neither
-// end knows files: the caller provides the source and the destination of bytes.
+// SPDX-License-Identifier: Apache-2.0
+// The file of a snapshot: docs/guide/kv-snapshot.md says what each byte is. Neither end knows files: the caller
+// provides the source and the destination of bytes.
 #pragma once
-
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -19,10 +19,10 @@ inline constexpr std::size_t kSnapshotTailBytes = 40;
 inline constexpr std::size_t kSnapshotBlockHeadBytes = 16;
 inline constexpr std::size_t kSnapshotRecordHeadBytes = 14;
 inline constexpr std::size_t kMaxSnapshotName = 64;
-/// Of a block's records. A writer ends a block well before.
+/// The most bytes of records in a block. A writer ends a block well before.
 inline constexpr std::uint32_t kMaxSnapshotBlockBytes = 1U << 20;
 
-/// The source of the list of keys.
+/// Where the list of keys came from.
 enum class SnapshotSource : std::uint8_t { software = 0, hardware = 1 };
 
 struct SnapshotHead {
@@ -46,14 +46,14 @@ struct SnapshotTail {
   std::uint64_t ended_ns = 0;  ///< Unix time
 };
 
-/// Records in the order of their keys, then finish(). After an error, no more calls are allowed.
+/// Writes records in the order of their keys, then finish(). After an error, no more calls are allowed.
 class SnapshotWriter {
  public:
   using Sink = std::function<wherry::Status(ByteView)>;
   explicit SnapshotWriter(Sink sink) : sink_(std::move(sink)) {}
 
   wherry::Status begin(const SnapshotHead& head);
-  /// Precondition: the key is above the one before, and the value fits.
+  /// Precondition: the key is greater than the one before, and the value fits.
   wherry::Status add(const SnapshotRecord& record);
   wherry::Status finish(std::uint64_t ended_ns);
   [[nodiscard]] const SnapshotTail& tail() const noexcept { return tail_; }
@@ -68,21 +68,21 @@ class SnapshotWriter {
   SnapshotTail tail_;
 };
 
-/// Reads a file from any source. It trusts nothing, and holds one block at a time.
+/// Reads a file from any source. Checks everything, and holds one block at a time.
 class SnapshotReader {
  public:
-  /// Fills its argument as far as possible. 0 at the end, an error if reading fails.
+  /// Fills its argument as far as possible and returns the number of bytes: 0 at the end; an error if reading fails.
   using Source = std::function<Result<std::size_t>(std::span<std::byte>)>;
 
-  /// kInvalidArgument: these bytes are not a snapshot, or have another schema. kProtocol: the head is damaged.
+  /// kInvalidArgument: the bytes are not a snapshot, or have another schema. kProtocol: the head is damaged.
   static Result<SnapshotReader> open(Source source);
   [[nodiscard]] const SnapshotHead& head() const noexcept { return head_; }
-  /// The next records, valid until the next call. None: the end was reached, and the whole file was right. kProtocol
-  /// gives the place of an error.
+  /// The next records, valid until the next call. Returns no records at the end of a file that was complete and
+  /// correct. kProtocol: the message gives the place of the error.
   Result<std::span<const SnapshotRecord>> next();
-  /// Valid once next() has returned no more records.
+  /// Valid after next() has returned no more records.
   [[nodiscard]] const SnapshotTail& tail() const noexcept { return tail_; }
-  /// Bytes of the file that were read.
+  /// The number of bytes read from the file.
   [[nodiscard]] std::uint64_t at() const noexcept { return at_; }
 
  private:

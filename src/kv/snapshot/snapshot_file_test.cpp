@@ -30,7 +30,7 @@ Bytes written(const Records& records, const SnapshotHead& head = {.began_ns = 7,
   return out;
 }
 
-/// In pieces of at most `piece` bytes.
+/// A source that gives at most `piece` bytes at a time.
 SnapshotReader::Source source_of(ByteView bytes, std::size_t piece = 1000) {
   return [bytes, piece](std::span<std::byte> to) mutable -> Result<std::size_t> {
     const std::size_t count = std::min({to.size(), bytes.size(), piece});
@@ -64,7 +64,7 @@ Records some(std::size_t count, std::uint64_t seed) {
   return records;
 }
 
-/// The check value of CRC-32/ISO-HDLC in the catalogue of parametrised CRC algorithms (G. Cook).
+/// The check value of CRC-32/ISO-HDLC from the catalogue of parametrised CRC algorithms (G. Cook).
 TEST(Crc32, CheckValue_ExpectThatOfTheCatalogue) {
   const std::string text = "123456789";
   const ByteView bytes = std::as_bytes(std::span(text.data(), text.size()));
@@ -123,7 +123,7 @@ TEST(KvSnapshotFile, Truncated_ExpectNoticedAtAnyLength) {
   EXPECT_FALSE(read_back(longer));
 }
 
-/// A block from another file, a repeated block, a missing block: each block is right by itself.
+/// A block from another file, a repeated block or a missing block. Each block by itself is right.
 TEST(KvSnapshotFile, BlocksOfOtherFiles_ExpectNoticed) {
   const Bytes whole = written(some(1, 6)), other = written(some(1, 7));
   const auto block = [](const Bytes& file) {

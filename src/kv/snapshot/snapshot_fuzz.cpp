@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arbitrary bytes as a snapshot's file, and as a node's list of keys. A snapshot that can be read is written again, and
-// reads as the same.
+// Uses arbitrary bytes as a snapshot file and as a node's list of keys. A snapshot that can be read is written again,
+// and must then read as the same.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -27,7 +27,7 @@ SnapshotReader::Source source_of(wherry::ByteView bytes) {
   };
 }
 
-/// Empty: it is none.
+/// Reads a snapshot and writes it again. Empty: the bytes are not a snapshot.
 std::vector<std::byte> copied(wherry::ByteView bytes) {
   auto reader = SnapshotReader::open(source_of(bytes));
   if (!reader) return {};
@@ -58,7 +58,7 @@ std::vector<std::byte> copied(wherry::ByteView bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  // Memory of its own, so that AddressSanitizer sees the first byte beyond.
+  // A separate allocation, so that AddressSanitizer detects an access beyond its last byte.
   const auto copy = std::make_unique<std::byte[]>(size - 1);
   std::copy_n(reinterpret_cast<const std::byte*>(data) + 1, size - 1, copy.get());
   const wherry::ByteView bytes(copy.get(), size - 1);

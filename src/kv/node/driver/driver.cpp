@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Handles the keeper's messages and the leases; driver_core.cpp handles the core.
+// SPDX-License-Identifier: Apache-2.0
+// Handles the keeper's messages and the leases; driver_core.cpp handles the core.
 #include "kv/node/driver/driver.hpp"
 
 #include <algorithm>
@@ -9,7 +10,7 @@ namespace wherry::kv {
 Driver::Driver(DriverOptions options, RegisterIo& core, DriverOutput& output, Cycles now)
     : options_(std::move(options)), core_(core), output_(output) {
   options_.sources = merged(std::move(options_.sources));
-  // The core has no mask of 0.
+  // A core cannot hold a mask of 0, so two halves stand for all addresses.
   if (const std::vector<Subnet> all{Subnet{}}; options_.sources == all)
     options_.sources = {{.ip = 0, .mask = 1U << 31}, {.ip = 1U << 31, .mask = 1U << 31}};
   begin(0, now);
@@ -53,7 +54,7 @@ void Driver::hello() {
 
 void Driver::report(std::uint64_t ping) {
   if (!connected_ || !unfit_.empty()) return;
-  // Counters cost a read each: with every tenth report.
+  // Each counter costs a read of a register, so they are read only for every tenth report.
   if (reports_++ % 10 == 0 && !fault_) {
     counters_.frames = core_.read(registers::kFramesKvOffset);
     counters_.dropped = read_counter(registers::kDroppedChecksumOffset) +
@@ -89,7 +90,7 @@ void Driver::on_message(const FromKeeper& message, Cycles now) {
 }
 
 void Driver::on(const Ping& ping, Cycles now) {
-  // A word for the node's software alone would hide a core that is gone.
+  // First check the core: an answer from the software alone would hide that the core is gone.
   if (look(now)) report(ping.ping);
 }
 
@@ -115,7 +116,7 @@ void Driver::obey(const Configuration& c, Cycles now) {
     tell_entered();
     return;
   }
-  // The node is left out, whether it knows or not, and its data grow old from here on. It returns empty, under a new
+  // The node is left out, even if it does not know it, and its data become old. The node returns empty, with a new boot
   // number.
   const bool left_out = entered_ ? c.epoch > epoch() : c.boots[options_.node] == boot_;
   if (left_out) begin(boot_, now);
@@ -125,7 +126,7 @@ void Driver::on(const Stop& stop, Cycles) {
   stopped_ = true;
   asked_ = 0;  // an answer on its way must not undo this
   write_lease(0);
-  // A core that does not hear may still have its lease: then the keeper waits until that is over.
+  // A core that does not respond may still have its lease. Then the keeper waits for the lease's end.
   if (core_.read(registers::kIdOffset) == registers::kIdReset) output_.send(Stopped{boot_, stop.id});
 }
 
@@ -142,9 +143,9 @@ void Driver::on(const Settled& settled, Cycles now) {
 
 void Driver::on(const Answer& answer, Cycles) { refusal_ = answer.text; }
 
-/// The core's clock is read before the keeper is asked, so that the lease ends here first, at any delay. A sixth covers
-/// clocks of different speeds: a clock daemon may slew each of the two by up to 8.3 % (chrony's default), in opposite
-/// directions.
+/// The core's clock is read before the keeper is asked, so that the lease ends here first, whatever the delay. A sixth
+/// of the lease is left for clocks of different speeds: clock daemons may slew the two clocks by up to 8.3 % each
+/// (chrony's default), in opposite directions.
 void Driver::ask_lease(Cycles now) {
   asked_cycles_ = cycles();
   asked_at_ = now;
@@ -171,7 +172,7 @@ void Driver::on_time(Cycles now) {
   if (now >= next_look_) look(now);
   if (static_ && ready_ && !entered_ && !fault_) enter(*static_, now);
   if (!connected_ || !serves() || stopped_ || static_) return;
-  // An answer that takes longer than a lease was lost with its connection, or is worthless.
+  // An answer that takes longer than a lease was lost with its connection, or is useless.
   const bool overdue = asked_ != 0 && now > asked_at_ + std::max(lease_, options_.idle_interval);
   if ((asked_ == 0 && now >= next_ask_) || overdue) ask_lease(now);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The software side of a node. It obeys the keeper and drives the registers of docs/reference/kv-registers.md, of a
-// software node or of a card. It has no sockets and no clock. driver_client.hpp provides both. It reads a register over
-// a bus a few times a second, and a few hundred times while it catches up.
+// The software side of a node. The driver obeys the keeper and uses the registers of docs/reference/kv-registers.md, of
+// a software node or of a card. driver_client.hpp provides its sockets and its clock. The driver reads registers over a
+// bus a few times a second, and a few hundred times a second while it catches up.
 #pragma once
 
 #include <algorithm>
@@ -23,12 +23,12 @@ struct DriverOptions {
   std::uint32_t retry_cycles = registers::kRetryCyclesReset;
   bool accept = false;
   std::array<Endpoint, kMaxNodes> nodes{};  ///< as the cluster file has them, for the keeper to compare
-  /// Sources that the node answers, including the members. For a core in hardware: a software node's process has its
+  /// Sources that the node answers, members included. For a core in hardware; the process of a software node has its
   /// own list.
   std::vector<Subnet> sources;
-  /// Members that have not answered this node, as leader, for that long. Empty for a core in hardware, which does not
-  /// report them. Then the driver sees from counters that no member answers, and from `state.unanswered` which members
-  /// do not.
+  /// Returns members that have not answered this node, as leader, for that time. Empty for a core in hardware, which
+  /// does not report them. The driver then sees from counters that no member answers, and from `state.unanswered` which
+  /// members are silent.
   std::function<NodeMask(Cycles)> silent_members;
   Cycles silence = 75'000'000;                   ///< for how long (300 ms)
   Cycles keeper_silence = 250'000'000;           ///< after so long without a word a keeper is given up (1 s)
@@ -37,11 +37,11 @@ struct DriverOptions {
   Cycles idle_interval = 25'000'000;             ///< between looks for a fault otherwise (100 ms)
 };
 
-/// The driver's functions make these calls. They must not call back into it.
+/// Calls that the driver's functions make. They must not call back into the driver.
 class DriverOutput {
  public:
   virtual void send(const ToKeeper& message) = 0;
-  /// A random number, not 0, that no node of the cluster ever had.
+  /// A random number, not 0, that no node of the cluster has ever had.
   virtual std::uint64_t draw_boot() = 0;
 
  protected:
@@ -53,12 +53,12 @@ class DriverOutput {
 
 class Driver {
  public:
-  /// Takes the core out of its epoch, and begins to empty it.
+  /// The constructor takes the core out of its epoch, and begins to empty it.
   Driver(DriverOptions options, RegisterIo& core, DriverOutput& output, Cycles now);
 
-  /// Without a keeper: once the core is empty, it enters this configuration, with a lease that never ends.
+  /// For use without a keeper: when the core is empty, it enters this configuration, with a lease that never ends.
   void enter_static(const Configuration& configuration, Cycles now);
-  /// The core left that epoch since, and is empty: it never enters it again.
+  /// True if the core has left that epoch since, and is empty. The core never enters that epoch again.
   [[nodiscard]] bool left_static() const noexcept { return left_static_; }
 
   void connected(Cycles now);
@@ -66,9 +66,9 @@ class Driver {
   void on_message(const FromKeeper& message, Cycles now);
   void on_time(Cycles now);
   [[nodiscard]] Cycles next_time() const noexcept;
-  /// The keeper of this connection sent nothing, or left a question unanswered, for longer than
-  /// DriverOptions::keeper_silence. It hangs, or its machine is gone. The caller ends the connection and asks another
-  /// keeper. Call it after every received message was handed to on_message().
+  /// True if this connection's keeper sent nothing, or left a question unanswered, for longer than
+  /// DriverOptions::keeper_silence. The keeper hangs, or its machine is gone. The caller then closes the connection and
+  /// asks another keeper. Pass all received messages to on_message() before this call.
   [[nodiscard]] bool keeper_silent(Cycles now) const noexcept {
     return connected_ && now > silent_since() + options_.keeper_silence;
   }
@@ -77,10 +77,10 @@ class Driver {
   [[nodiscard]] std::uint64_t epoch() const noexcept { return entered_ ? entered_->epoch : 0; }
   [[nodiscard]] const std::optional<Configuration>& entered() const noexcept { return entered_; }
   [[nodiscard]] bool complete() const noexcept { return complete_; }
-  /// The requests of the options that the core cannot fulfil. Empty: it can fulfil all. An unfit node sends nothing to
+  /// The requests of the options that the core cannot fulfil; empty if there are none. An unfit node sends nothing to
   /// the keeper.
   [[nodiscard]] const std::string& unfit() const noexcept { return unfit_; }
-  /// Why the keeper turned this node away; empty if it did not.
+  /// The reason why the keeper refused this node; empty if it did not.
   [[nodiscard]] const std::string& refusal() const noexcept { return refusal_; }
 
  private:

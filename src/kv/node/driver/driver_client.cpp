@@ -59,7 +59,7 @@ struct DriverClient::Impl final : DriverOutput {
     }
     next_keeper();
   }
-  /// Never waits, because the node itself may have to carry the frames of this connection.
+  /// Never waits, because the node itself may have to carry this connection's frames.
   void connect() {
     if (lines || keepers.empty()) return;
     if (!connecting) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Driver on TCP. It keeps a connection to the keeper, or to another one of the named keepers. Thread: the node's own,
-// which calls turn() beside its other work.
+// A Driver on TCP. It keeps a connection to one of the named keepers. Thread: the node's own, which calls turn()
+// besides its other work.
 #pragma once
 
 #include <memory>
@@ -13,13 +13,13 @@ namespace wherry::kv {
 
 class DriverClient {
  public:
-  /// `core` stays the caller's, and must outlive this.
+  /// The caller keeps `core`, which must outlive this object.
   DriverClient(std::vector<HostPort> keepers, DriverOptions options, RegisterIo& core);
   ~DriverClient();
 
-  /// Does the work that is due. It blocks only to resolve a name (numeric addresses: not at all).
+  /// Does the work that is due. It blocks only to resolve a name, and never with numeric addresses.
   void turn();
-  /// Also waits for the first event, at most that long.
+  /// As turn(), but first waits for an event, at most `timeout_ms`.
   void turn(int timeout_ms);
   [[nodiscard]] Driver& driver() noexcept;
   [[nodiscard]] bool connected() const noexcept;

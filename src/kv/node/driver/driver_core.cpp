@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The driver's accesses to the registers.
+// SPDX-License-Identifier: Apache-2.0
+// The driver's accesses to the registers.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -33,8 +34,8 @@ void Driver::clear() {
   core_.write(kControlOffset, control);
 }
 
-/// The core must support the cluster file's values. If a register does not take its value, this node would differ from
-/// what the other nodes expect.
+/// Checks that the core supports the cluster file's values. If a register does not keep its value, this node would
+/// differ from what the other nodes expect.
 void Driver::check_core() {
   unfit_.clear();
   const std::uint32_t capability = core_.read(kCapabilityOffset);
@@ -64,7 +65,7 @@ void Driver::check_core() {
   }
 }
 
-/// A subnet is not in use while it changes, so the core never answers a source that is in neither the old nor the new
+/// A subnet is not in use while it changes. So the core never answers a source that is in neither the old nor the new
 /// list.
 void Driver::tell_sources() {
   const std::uint32_t room = kCapabilitySources.get(core_.read(kCapabilityOffset));
@@ -75,7 +76,7 @@ void Driver::tell_sources() {
   }
 }
 
-/// A new boot, which has no data and is in no epoch.
+/// Starts a new boot, which has no data and is in no epoch.
 void Driver::begin(std::uint64_t ended, Cycles now) {
   write_lease(0);
   core_.write(kEpochOffset, 0);
@@ -97,8 +98,8 @@ void Driver::begin(std::uint64_t ended, Cycles now) {
   hello();
 }
 
-/// Begins to empty the core once it has left its epoch. Before, it ignores commands that need a core without an epoch.
-/// True: it has left.
+/// Begins to empty the core after it has left its epoch. Before that, the core ignores the commands for it. True: it
+/// has left.
 bool Driver::leave() {
   if (left_) return true;
   if (entering()) return false;
@@ -109,7 +110,7 @@ bool Driver::leave() {
   core_.write(kBucketBitsOffset, options_.bucket_bits);
   check_core();
   if (unfit_.empty()) tell_sources();
-  // Values behind the lines: of 2^8 buckets and more those end at a multiple of 4096.
+  // Values follow the lines; with 2^8 or more buckets the lines end at a multiple of 4096.
   const std::uint64_t values = kLineBytes << options_.bucket_bits;
   for (std::uint32_t i = 0; i < 2; ++i) {
     core_.write(line_base_offset(i), 0);
@@ -125,20 +126,20 @@ bool Driver::leave() {
   return left_ = true;
 }
 
-/// While an epoch is being entered, the core gets no other one. That may last as long as the network takes no frames.
+/// A core that is entering an epoch gets no other one. Entering lasts until the network has taken its frames.
 bool Driver::entering() { return kStateEntering.get(core_.read(kStateOffset)) != 0; }
 
-/// Reports the epoch only once the core has entered. Before, the core may still commit in the epoch before, and the
-/// keeper would rely on the opposite.
+/// Reports the epoch only when the core has entered it. Until then the core may still commit in the epoch before, and
+/// the keeper would assume the opposite.
 void Driver::tell_entered() {
   entering_ = entering();
   if (!entering_ && entered_) output_.send(Entered{boot_, entered_->epoch});
 }
 
-/// Reads the state, and reacts to it. False: the core is faulty, and that was reported.
+/// Reads the state and reacts to it. False: the core is faulty, and this was reported.
 bool Driver::look(Cycles now) {
   state_ = core_.read(kStateOffset);
-  // A card that left its bus reads as ones.
+  // A card that has left its bus reads as all ones.
   const bool gone = state_ == ~std::uint32_t{0} && core_.read(kIdOffset) != kIdReset;
   if (gone || kStateFault.get(state_) != 0) {
     const bool known = fault_;
@@ -181,8 +182,8 @@ bool Driver::look(Cycles now) {
   return true;
 }
 
-/// A core in hardware repeats unanswered messages at one pace for ever. If its counters show that writes wait and that
-/// nothing was answered, it is told to repeat less often. The members to which it last repeated something are then
+/// A core in hardware repeats unanswered messages at one rate for ever. If its counters show that writes wait and
+/// nothing is answered, the driver sets a lower rate. The members to which the core last repeated something are then
 /// silent.
 void Driver::watch_answers(Cycles now) {
   constexpr std::array<Cycles, 3> kSteps{5'000'000, 25'000'000, 125'000'000};  // 20, 100, 500 ms: 4, 16, 64 times
@@ -206,8 +207,8 @@ void Driver::watch_answers(Cycles now) {
   silent_ = repeated_to & without(entered_->members, mask_of(options_.node));
 }
 
-/// The power of two by which a core that catches up must ask less often. If answers take longer than retry_cycles, it
-/// asks for each location again and again. The answers then delay the next ones, and it never ends.
+/// The power of two by which a core that catches up must slow its requests. If answers take longer than retry_cycles,
+/// it requests each location again and again. The answers then delay the next ones, and the core never finishes.
 std::uint32_t Driver::watch_fetching(Cycles now) {
   constexpr Cycles kLook = 12'500'000;  // 50 ms
   constexpr std::uint32_t kMost = 6;    // 64 times
@@ -272,9 +273,9 @@ void Driver::enter(const Configuration& c, Cycles now) {
   if (!complete_) next_look_ = now;
 }
 
-/// First buckets, a chunk at a time, then lanes. The lanes wait until all members have entered an epoch that has this
-/// node as a member. A node that is still in the epoch before also answers for its lanes, and could commit there,
-/// without this node, right after its answer.
+/// First requests buckets, one chunk at a time, then lanes. The lanes wait until all members have entered an epoch with
+/// this node as a member. A node still in the epoch before could answer for its lanes and then commit there without
+/// this node.
 void Driver::synchronise() {
   const std::uint64_t all = std::uint64_t{1} << options_.bucket_bits;
   if (fetching_ && core_.read(kSyncCountOffset) != 0) return;

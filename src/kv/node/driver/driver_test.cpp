@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of a node's driver to the keeper and the core.
+// Tests the messages of a node's driver to the keeper and its accesses to the core.
 #include "kv/node/driver/driver.hpp"
 
 #include <fmt/core.h>
@@ -44,7 +44,7 @@ class KvDriver : public testing::Test {
   Driver driver_{{.cluster = "c", .bucket_bits = 10, .lanes = 64, .retry_cycles = 1000}, core_, heard_, truth_};
 };
 
-/// Node 0 is the only member of the cluster.
+/// A configuration in which node 0 is the only member.
 Configuration alone(std::uint64_t epoch, NodeMask serving = 1) {
   Configuration c;
   c.epoch = epoch;
@@ -119,7 +119,7 @@ TEST_F(KvDriver, CoreWithoutRoom_ExpectNoHelloAndBothNumbersInTheReason) {
   EXPECT_TRUE(heard_.hellos[0].accept);
 }
 
-/// Registers of a core that holds a list of sources, looked at after each write.
+/// Registers of a core with a list of sources. The test checks the list after each write.
 class ListedCore final : public RegisterIo {
  public:
   explicit ListedCore(FakeCore& core) : core_(core) { core.sources = 14; }
@@ -157,7 +157,7 @@ TEST_F(KvDriver, CoreWithAList_ExpectTheMergedSourcesAndNoOthersInIt) {
     EXPECT_EQ(core_.read(registers::source_mask_offset(0)), both.mask);
     EXPECT_EQ(core_.read(registers::source_mask_offset(1)), 0U);
   }
-  // Another driver on the same core, with another list.
+  // Another driver takes over the same core, with another list.
   std::uint32_t looks = 0;
   listed.on_change = [&](std::uint32_t ip, bool allowed) {
     ++looks;
@@ -218,7 +218,7 @@ TEST_F(KvDriver, CoreOfAnotherMajorVersion_ExpectNoHelloAndBothVersionsInTheReas
   EXPECT_EQ(heard_.hellos.size(), 1U);
 }
 
-/// A core whose writes wait, in a cluster of some members.
+/// A core whose writes wait, in a cluster with several members.
 class KvDriverSilence : public KvDriver {
  protected:
   void enter(NodeMask members) { enter(members, members); }
@@ -242,7 +242,7 @@ class KvDriverSilence : public KvDriver {
     ASSERT_EQ(driver_.epoch(), 1U);
     ASSERT_EQ(driver_.complete(), serving == members);
   }
-  /// Its report after that time.
+  /// The driver's report after that time.
   NodeMask after(Cycles time) {
     for (const Cycles end = truth_ + time; truth_ < end;) driver_.on_message(Ping{.ping = 5}, truth_ += 10 * kMs);
     return heard_.reports.back().silent;
@@ -314,7 +314,7 @@ TEST_F(KvDriverSilence, NobodyAnswers_ExpectRepetitionsToBackOffAndTheOldPaceWit
   EXPECT_EQ(pace(), 1000U);
 }
 
-/// Answers that come after the next question: 32 locations are requested each millisecond, and no more are answered.
+/// Answers come after the next request: 32 locations are requested each millisecond, and no more are answered.
 TEST_F(KvDriverSilence, AnswersToWhatIsFetchedComeTooLate_ExpectQuestionsToBackOffUntilTheyDoNot) {
   enter(0b110, 0b111, 2'000'000'000);
   ASSERT_FALSE(driver_.complete());
@@ -340,7 +340,7 @@ TEST_F(KvDriverSilence, AnswersToWhatIsFetchedComeTooLate_ExpectQuestionsToBackO
   EXPECT_EQ(pace(), 1000U);
 }
 
-/// Two clocks, each slewed by 8.3 % (chrony's default) in opposite directions.
+/// Two clocks that are slewed by 8.3 % each (chrony's default) in opposite directions.
 TEST_F(KvDriver, ClocksSlewedApart_ExpectTheLeaseToEndHereFirst) {
   connect();
   configure(alone(1));
@@ -355,7 +355,7 @@ TEST_F(KvDriver, ClocksSlewedApart_ExpectTheLeaseToEndHereFirst) {
   EXPECT_LT(here, there);
 }
 
-/// A core in hardware enters an epoch when the network has taken its frames, and hears of no other one before.
+/// A core in hardware has entered an epoch when the network has taken its frames. Until then it gets no other epoch.
 TEST_F(KvDriver, NetworkStandsStill_ExpectEnteredOnlyOfWhatTheCoreEnteredAndNoWriteUnheard) {
   connect();
   configure(alone(1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver of a node that a process serves, with the node's link to the other members: a connection to the keeper,
-// or, in mode static, which has no keeper, the roll. Thread: the node's own, which calls turn() beside its other work.
+// The driver of a node that a process serves, with its link to the other members: either a connection to the keeper or,
+// in mode static, the roll. Thread: the node's own, which calls turn() besides its other work.
 #pragma once
 
 #include <memory>
@@ -14,12 +14,12 @@ namespace wherry::kv {
 
 class MemberDriver {
  public:
-  /// `core` must outlive it. kInvalidArgument: the core cannot do what the options request, or the address of mode
+  /// `core` must outlive the driver. kInvalidArgument: the core does not support the options, or the address for mode
   /// static is not available.
   static Result<MemberDriver> open(const ServedNode& node, DriverOptions options, RegisterIo& core);
 
-  /// Does the work that is due. It blocks only to resolve a name (numeric addresses: not at all). An error ends the
-  /// node.
+  /// Does the work that is due. It blocks only to resolve a name, and never with numeric addresses. After an error the
+  /// node ends.
   wherry::Status turn(Cycles now);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node that a process serves, in software or as the simulated core: its part of the cluster file.
+// A node that a process serves, in software or as the simulated core, with its part of the cluster file.
 #pragma once
 
 #include <string>
@@ -20,12 +20,12 @@ struct ServedNode {
                         ///< software node answers at once anyway
 };
 
-/// Sets `cluster`, and `keepers`: those of `at` (host:port), or the file's if `at` is empty. kInvalidArgument names the
-/// file, or the text that is not host:port.
+/// Sets `cluster` and `keepers`: the keepers of `at` (host:port) or, if `at` is empty, of the file. kInvalidArgument:
+/// names the file, or the text that is not host:port.
 wherry::Status load_cluster(ServedNode& node, const std::string& path, const std::vector<std::string>& at);
 /// kInvalidArgument: the cluster has no such node.
 wherry::Status check_number(const ServedNode& node);
-/// `sources` are allowed_sources(), from this process.
+/// Options for the node's driver. `sources` are this process's allowed_sources().
 DriverOptions driver_options(const ServedNode& node);
 
 }  // namespace wherry::kv

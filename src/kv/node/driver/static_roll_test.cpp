@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes in mode static with fake cores in one thread, which call the roll over loopback TCP.
+// Tests nodes in mode static with fake cores in one thread. They call the roll over loopback TCP.
 #include "kv/node/driver/static_roll.hpp"
 #include "base/testing.hpp"
 
@@ -75,7 +75,7 @@ class KvStaticRoll : public testing::Test {
       if (has(mask, node) != (nodes_[node] && nodes_[node]->serves())) return false;
     return true;
   }
-  /// A node's answer to a caller that introduces itself with this message.
+  /// A node's answer to a peer that introduces itself with this message.
   Answer ask(std::uint32_t node, const ToKeeper& message) {
     LineConnection lines(*connect_tcp({"127.0.0.1", cluster_.nodes[node].endpoint.port}, Deadline(kPatience)));
     EXPECT_TRUE(lines.send(encode(message)));
@@ -117,7 +117,7 @@ TEST_F(KvStaticRoll, NodeStartsAgainAfterAllServed_ExpectItRefusedByBothAndTheOt
         << answer.text;
     EXPECT_NE(answer.text.find("use a keeper"), std::string::npos) << answer.text;
   }
-  // All nodes stop, so the store is empty.
+  // All nodes have stopped, so the store is empty.
   for (auto& node : nodes_) node.reset();
   for (std::uint32_t node = 0; node < 3; ++node) start(node);
   EXPECT_TRUE(until([&] { return serve(0b111); }));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a core's registers without a core, in virtual time. It remembers all accesses.
+// For tests: the registers of a core without the core, in virtual time. All accesses are recorded.
 #pragma once
 
 #include <array>
@@ -13,14 +13,14 @@
 
 namespace wherry::kv {
 
-/// A clock with its own speed. Converts true time to local time and back.
+/// A clock that runs at its own speed. Converts true time to local time and back.
 struct DriftingClock {
   double rate = 1;
   Cycles origin = 0;
   [[nodiscard]] Cycles local(Cycles truth) const {
     return origin + static_cast<Cycles>(static_cast<double>(truth) * rate);
   }
-  /// The first moment at which the clock shows `local`.
+  /// The first true time at which the clock shows `local_time`.
   [[nodiscard]] Cycles truth(Cycles local_time) const {
     if (local_time <= origin) return 0;
     if (local_time - origin > Cycles{1} << 50) return ~Cycles{0};
@@ -51,13 +51,13 @@ class FakeCore final : public RegisterIo {
   std::uint32_t sources = 0;  ///< subnets that it holds; 0: software
   bool fault = false;
   bool gone = false;  ///< off its bus
-  /// The network takes none of its frames. So it does not finish entering an epoch, and ignores its contents and the
-  /// next one.
+  /// The network takes none of its frames. So it does not finish entering an epoch, and ignores that epoch's contents
+  /// and the next epoch.
   bool stuck = false;
   bool opened = true;
   std::uint32_t in_flight = 0;
   NodeMask unanswered = 0;
-  /// From now on each fetch takes this many cycles.
+  /// From now on, each fetch takes this many cycles.
   void take(std::uint32_t cycles) { slowness_ = cycles; }
 
   std::uint32_t read(std::uint32_t offset) override {
