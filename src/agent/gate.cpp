@@ -65,7 +65,7 @@ void Agent::Impl::turn_away(const Status& why) noexcept {
   }
 }
 
-/// The place of a connection that has proven itself.
+/// Hands an authenticated connection to its session or to the list of clients.
 void Agent::Impl::settle(fabric::Doorway::Proven proven) {
   if (proven.purpose == fabric::Purpose::kData) {  // its worker watches it
     for (const auto& client : clients) {

@@ -5,7 +5,7 @@
 
 namespace wherry {
 
-/// `count` bits of a 32-bit register, from bit `low` on.
+/// A field of `count` bits in a 32-bit register, starting at bit `low`.
 struct RegisterBits {
   std::uint32_t low;
   std::uint32_t count;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that listen, like processes of a job: each connects to the other over the loopback, with TLS and without.
+// Tests workers that listen, like processes of a job. Each connects to the other over loopback, with and without TLS.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -133,7 +133,7 @@ TEST_F(Workers, ChildOfForkEndsItsCopyOfAnEndpoint_ExpectNobodyToldThere) {
   munmap(memory, page);
 }
 
-/// The kernel's TCP option of each connection of this process that came in at `port`.
+/// The value of a TCP option for each connection of this process that was accepted at `port`.
 std::vector<int> of_connections_at(std::uint16_t port, int option) {
   std::vector<int> found;
   for (int fd = 0; fd < 1024; ++fd) {
@@ -280,7 +280,7 @@ TEST_F(StreamTls, FilesThatDoNotFit_ExpectWhich) {
   EXPECT_TRUE(Tls::client({{}, {}, good.ca}));
 }
 
-/// Gets under TLS read memory through a copy: a fault must not end the process.
+/// Gets under TLS read memory through a copy. A fault must not end the process.
 TEST_F(StreamTls, MemoryUnmappedUnderTheGet_ExpectTheGetToFail) {
   const TlsFiles tls = files("authority", "fault", "IP:127.0.0.1");
   const auto a = make(tls), b = make(tls);
