@@ -2,8 +2,8 @@
 // settings that follow from it by named rules (docs/guide/profile.md). Programs use such a setting if the user has not
 // set it.
 //
-// The writer (python/wherry/probe/profile.py) applies the rules, so each rule exists once. The file holds their results
-// beside the figures. Readers check that the profile is of their machine, and check each value like a person's.
+// Only the writer (python/wherry/probe/profile.py) applies the rules, so each rule exists once. The file holds results
+// and figures. Readers check that the profile is for their machine, and check each value like one that a user set.
 #pragma once
 
 #include <map>

@@ -2,12 +2,12 @@
 // The listeners of one thread, and their connections until these have proven that they know a secret.
 //
 // - A connection has 5 s for its handshake. Its messages may only be as large as the protocol needs.
-// - Unproven connections are at most a quarter of the process's file descriptors (RLIMIT_NOFILE) and 1024, for all
-//   Doorways of the process together. A Doorway may have 16 in any case. Beyond that, and when the process is out of
-//   descriptors, one is closed: of the source that has most of them (Crowd).
-// - TLS handshakes cost milliseconds of CPU time, also for strangers. So they get a tenth of the thread's time. Then
-//   that listener's door is shut until more is due. A door is also shut for 100 ms if no connection can be closed and
-//   none can be accepted.
+// - All Doorways of the process together may have 1024 unproven connections, but at most a quarter of the process's
+//   file descriptors (RLIMIT_NOFILE). Each may always have 16. Beyond that, or if the process has no free descriptor,
+//   it closes one from the source that has most of them (Crowd).
+// - TLS handshakes cost milliseconds of CPU time, also for strangers. So they may use a tenth of the thread's time.
+//   When that is used up, the listener's door is shut for a while. A door is also shut for 100 ms if no connection can
+//   be accepted or closed.
 // - It never waits. One call of step() accepts a bounded number of connections. Silent connections cost nothing.
 // - If there is no memory for a connection, it is closed. The other connections and the Doorway continue.
 #pragma once

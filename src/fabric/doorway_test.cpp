@@ -79,7 +79,7 @@ TEST_F(JobListener, NoDescriptorsLeft_ExpectItToRest) {
   const auto more = strangers(1);
   {
     const NoDescriptors none;
-    // The oldest connections are closed first.
+    // One of the accepted connections must be closed first, to make room for the new one.
     const auto stays = [&](const Fd& one) {
       pollfd p{one.get(), POLLRDHUP, 0};
       return ::poll(&p, 1, 0) == 0;

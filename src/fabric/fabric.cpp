@@ -103,7 +103,7 @@ ucs_status_t on_active_message(void* arg, const void* /*header*/, std::size_t /*
 /// UCX's shared-memory transports have no peer failure handler and cannot be selected with one.
 bool notices_failures(Transport transport) { return transport == Transport::kRdma; }
 
-/// Kept for Endpoint::status(): operations report their own failures, but not all peers are waited for by one.
+/// Kept for Endpoint::status(): an operation reports its own failure, but a peer may fail without one in flight.
 void on_endpoint_error(void* text, ucp_ep_h /*ep*/, ucs_status_t status) {
   auto& failure = *static_cast<std::string*>(text);
   if (failure.empty() && !attempt([&] { failure = ucs_status_string(status); })) failure = no_memory().message();
@@ -325,7 +325,7 @@ Result<std::unique_ptr<Worker>> Worker::create(std::shared_ptr<Context> context)
 }
 
 Worker::~Worker() {
-  // A child of fork() must not destroy it, because the parent uses the same epoll instance.
+  // A child of fork() must not destroy the stream worker either: the parent uses the same epoll instance.
   if (context_->inherited()) (void)stream_.release();
   if (worker_ != nullptr && !context_->inherited()) ucp_worker_destroy(worker_);
 }

@@ -58,7 +58,7 @@ class Region {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] ucp_mem* handle() const noexcept { return memory_; }
   explicit operator bool() const noexcept { return context_ != nullptr; }
-  /// Appends the key with which a peer accesses this memory. False if no transport of the context can make a key.
+  /// Appends the key with which a peer accesses this memory. Appends nothing on failure (no transport can make a key).
   Status pack_key(Bytes& out) const;
 
  private:
@@ -123,7 +123,7 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// The address with which a peer connects to this worker; over TCP empty before listen(). It holds a secret.
+  /// The address with which a peer connects to this worker. Contains a secret. Over TCP, empty before listen().
   [[nodiscard]] const Bytes& address() const noexcept { return address_; }
   /// Opens a listener for other workers (only TCP needs one).
   Status listen(const StreamOptions& options);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gets from the memory of a process on the same machine, many pieces a system call.
+// Reads memory of a process on the same machine, many pieces in one system call.
 //
-// UCX issues one process_vm_readv(2) for each get and each 512 KiB of it. An offload of many columns pays for each one
-// (0.5 to 1 us). The call itself takes lists on both sides. Like any CMA get it is one-sided: the owner of the memory
-// takes no part, and may be asleep.
+// UCX issues one process_vm_readv(2) for each 512 KiB of each get. An offload of many columns pays for each call (0.5
+// to 1 us). The call itself accepts lists on both sides. Like all CMA gets it is one-sided: the memory's owner runs no
+// code, and may be asleep.
 #pragma once
 
 #include <sys/types.h>

@@ -33,7 +33,7 @@ class SegmentDirectory {
   pid_t owner_ = 0;
 };
 
-/// Removes the directories in `parent` that no process holds, with the files in them. Returns how many went.
+/// Removes the directories in `parent` that no process has locked, with their files. Returns their number.
 std::size_t remove_abandoned_segments(const Fd& parent);
 
 }  // namespace wherry::fabric

@@ -34,7 +34,7 @@ Result<Mapping> mapping_at(pid_t pid, std::uint64_t address) {
     char rights[5] = {};
     char device[32] = {};
     char inode[32] = {};
-    // See proc(5): "7f30a0000000-7f30a0100000 rw-s 00000000 00:01 1027   /dev/shm/name (deleted)", in rising order.
+    // proc(5), in ascending order: "7f30a0000000-7f30a0100000 rw-s 00000000 00:01 1027 /dev/shm/name (deleted)".
     if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %31s %31s", &from, &to, rights, &offset,
                     device, inode) != 6)
       continue;

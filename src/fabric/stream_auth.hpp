@@ -48,7 +48,7 @@ class StreamHandshake {
 
   /// `key`: selects one of the server's secrets. `from`: identifies the client, if needed. Neither is secret.
   static StreamHandshake client(Purpose purpose, std::uint64_t key, Secret secret, std::uint64_t from = 0);
-  /// `find`: the secret for a purpose and a key. None: the client is refused at the end, as with a wrong secret.
+  /// `find` returns the secret for a purpose and a key. nullopt: the client is refused as for a wrong secret.
   using Find = std::function<std::optional<Secret>(Purpose, std::uint64_t)>;
   static StreamHandshake server(Find find);
 

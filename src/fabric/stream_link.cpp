@@ -78,7 +78,7 @@ StreamLink::Out& StreamLink::next_out(FrameType type, std::uint32_t number, std:
   return out;
 }
 
-/// Tries to send at once. Counts the operation in `done` if bytes are left.
+/// Counts the operation in `done`, and tries to send at once.
 Status StreamLink::finish_enqueue(Completion& done) {
   queue_.back().done = &done;
   done.op_started();

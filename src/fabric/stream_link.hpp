@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One proven connection of the stream transport: messages, gets and puts as frames, both ways.
+// One authenticated connection of the stream transport: messages, gets and puts as frames, in both directions.
 //
-// A get is a read frame. The other side checks that the memory is registered. It answers with a data frame, which is
-// written from there and received at its destination without a copy between, and with a done frame. A put is a frame
-// that the other side writes if it permits that. So both are emulated: they need the other side's progress.
+// A get sends a read frame. The other side checks that the memory is registered, and answers with a data frame and a
+// done frame. The data are sent from that memory and received at their destination without a copy between. A put is a
+// frame that the other side writes if it permits that. So both are emulated: they need the other side's progress.
 #pragma once
 
 #include <array>

@@ -223,7 +223,7 @@ bool StreamWorker::Impl::dial() {
         one.said += fmt::format("{}{}: {}", one.said.empty() ? "" : "; ", one.to.candidates[one.at].to_string(),
                                 done.status().message());
       });
-      // A process that is busy takes no connection, or ends one that it has not looked at for too long.
+      // A busy process may not accept a connection, or may close it unhandled after a while: retry.
       one.may_answer |= done.status().code() == StatusCode::kDeadlineExceeded ||
                         (one.stream && done.status().code() == StatusCode::kUnavailable);
       one.socket.reset();

@@ -53,7 +53,7 @@ class StreamWorker final : public StreamLink::Host {
   void drop(const std::shared_ptr<StreamLink>& link);
 
   unsigned progress();
-  /// Sleeps until a socket has news, wake(), or the time is over. Another thread may be in any other function.
+  /// Sleeps until a socket is ready, wake() is called, or the time is over. Other threads may call functions.
   void wait(std::chrono::milliseconds most);
   void wake();
 

@@ -90,7 +90,7 @@ TEST_F(Workers, EndpointGoesWithMessagesUnderWay_ExpectThemToldBeforeItHasGone) 
     if (met) {
       ASSERT_TRUE(arrives(*a, *b));
     }
-    // Freed with the endpoint that used them, like a bridge's. The other endpoint to the same peer stays.
+    // Completions that are freed with their endpoint, as by a bridge. A second endpoint to this peer remains.
     auto done = std::make_unique<std::array<Completion, 3>>();
     auto large = std::make_unique<Bytes>(16 << 20);
     for (Completion& one : *done) ASSERT_TRUE(second->send(1, *large, one));
@@ -153,7 +153,7 @@ TEST_F(Workers, ConnectionsThatCameIn_ExpectTheKernelToMissTheirSendersWithinThe
     connect(*a, *b, "b");
     ASSERT_TRUE(arrives(*a, *b)) << a->endpoint.status().message();
     const std::uint16_t port = decode_stream_address(b->worker->address())->candidates.front().port;
-    // The first question comes after this many seconds, then one each so many, until so many are unanswered.
+    // Keep-alive probes after `idle` s, then each `every` s, until `count` probes have no answer.
     const int most = static_cast<int>(StreamOptions().peer_timeout.count());
     const std::vector<int> idle = of_connections_at(port, TCP_KEEPIDLE), every = of_connections_at(port, TCP_KEEPINTVL),
                            count = of_connections_at(port, TCP_KEEPCNT);

@@ -175,8 +175,8 @@ class TlsStream final : public ByteStream, private ForkWatch {
            reason == SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED || reason == SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN ||
            reason == SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE || reason == SSL_R_TLSV1_ALERT_DECRYPT_ERROR;
   }
-  /// Sends the alert that OpenSSL omits if the peer does not speak TLS, and reads all bytes, because the kernel resets
-  /// a connection with unread bytes. Otherwise the other side could not learn the reason.
+  /// Lets the other side learn the reason. Sends the alert that OpenSSL omits if the peer does not speak TLS, and reads
+  /// the bytes that have arrived, because the kernel resets a connection with unread bytes.
   void part(int reason) noexcept {
     constexpr std::array<unsigned char, 7> kAlert{21, 3, 3, 0, 2, 2, 70};  // fatal, protocol_version
     if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One frame as one file. Knows formats and the file system; file_sink.hpp knows threads and queues.
+// Writes one frame as one file: formats and file system calls. file_sink.hpp has the threads and queues.
 #pragma once
 
 #include <cstdint>
