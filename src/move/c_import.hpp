@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 Client side: Arrow C data interface structs, as any Arrow library exports them,
-// become a Schema and Columns. No Arrow needed. The structs are trusted like any pointer of this process. The functions
-// check only that array and schema belong together.
+// become a Schema and Columns. This needs no Arrow library. The structs are trusted like any pointer of this process.
+// The functions check only that array and schema match.
 #pragma once
 
 #include <span>

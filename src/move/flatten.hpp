@@ -21,7 +21,7 @@ struct NodeRef {
   friend bool operator==(const NodeRef&, const NodeRef&) = default;
 };
 
-/// As sent: 32 bytes. One per buffer of the plan, in plan order, except the validity of nodes whose null_count is 0.
+/// A buffer in the message: 32 bytes. One per buffer of the plan, in order, without validity if null_count is 0.
 struct BufferRef {
   std::uint64_t address;  ///< in the client's address space; byte that holds the first row
   std::uint64_t bytes;    ///< from address; exactly what the agent gets

@@ -119,7 +119,7 @@ Status open_stream(wherry_session* session, const wherry_stream_options* options
   return ok_status();
 }
 
-/// Views of the caller's columns by the stream's schema. Only plain columns can be expressed; flatten refuses others.
+/// Converts the caller's structs to Columns by the stream's schema. Only for plain columns; flatten refuses others.
 Status plain_columns(wherry_stream& stream, std::span<const wherry_column> given) {
   const wherry::Schema& schema = stream.stream.schema();
   stream.columns.resize(given.size());

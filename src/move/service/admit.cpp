@@ -193,7 +193,7 @@ void OffloadEngine::forget_bindings(ClientState& client, const StreamState& stre
   });
 }
 
-/// Frees dropped regions that were dropped before all offloads in flight started.
+/// Frees regions that were dropped before the oldest offload in flight started.
 void OffloadEngine::free_regions(ClientState& client) {
   if (client.dropped.empty()) return;
   std::uint64_t oldest = client.starts + 1;

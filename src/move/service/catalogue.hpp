@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 The frames that the agent holds, by stream (of a stream in parts: steps, by their
-// first frame): published by the data thread, read by Flight, by processes on the same machine and by the file sink.
-// Thread-safe. One mutex, taken once per frame and by readers. No thread holds it while bytes move.
+// first frame). The data thread publishes them. Flight, local processes and the file sink read them. Thread-safe. One
+// mutex, locked once per frame and by readers, but never while bytes move.
 #pragma once
 
 #include <chrono>
@@ -98,9 +98,9 @@ class Catalogue {
     std::uint64_t generation = 0;  ///< of the stream that was asked; to be handed to the following call
     Status why;                    ///< kHeldTooMuch: what Loans::lend() said
   };
-  /// The first held frame whose sequence is >= `sequence`. Waits for it up to `timeout` while the stream is open. With
-  /// a generation other than 0: kEnd if the stream of that name is now another one. The frame's memory is lent until
-  /// the last copy of `frame` is destroyed, which calls the room hook. With `who`, it counts as held by that reader.
+  /// Returns the first held frame with a sequence >= `sequence`. While the stream is open, waits up to `timeout`. With
+  /// a generation other than 0: kEnd if the name is now another stream's. The frame's memory is lent until the last
+  /// copy of `frame` is destroyed; that calls the room hook. With `who`, that reader holds the frame.
   Next next(const std::string& name, std::uint64_t sequence, std::chrono::milliseconds timeout,
             std::uint64_t generation = 0, std::shared_ptr<Loans::Borrower> who = nullptr);
   /// The bytes that readers hold, and the limit.

@@ -4,8 +4,8 @@
 //
 // A step consists of what all parts post with one tag. A part's tags increase, and its frames arrive in that order. So
 // steps become complete in the order of their tags. A step can be discarded once a part that it lacks
-//   - has gone (its client died) or was closed: from then on, other parts' posts for such steps fail, until that part
-//     is opened again;
+//   - has gone (its client died) or was closed; then other parts' posts for such steps fail until that part is opened
+//     again;
 //   - has reached a later tag.
 #pragma once
 

@@ -11,7 +11,7 @@
 
 namespace wherry::move {
 
-/// The frame's file by its stream's Sink (whose format is not kNone), as a full path for messages.
+/// The full path of the frame's file, for messages. The format of the stream's Sink must not be kNone.
 std::string frame_file_path(const Frame& frame);
 
 /// Makes the frame's file in `directory`. When this returns its size, the file is complete and on disk. Otherwise it
