@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames in two posts (Stream::post_rest): columns that are final first move first, and the frame waits for the rest.
+// Frames in two posts (Stream::post_rest): columns that are final early move first, and the frame waits for the rest.
 #include <algorithm>
 #include <utility>
 

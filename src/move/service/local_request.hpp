@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 A request of a reader on the same machine: one line of JSON (local_reader.hpp has
-// the protocol).
+// describes the protocol).
 #pragma once
 
 #include <chrono>

@@ -144,7 +144,7 @@ class ProductTemplate {
     if (c_schema_.release != nullptr) c_schema_.release(&c_schema_);
   }
 
-  /// Arrow C++ checks the children of a map when it makes the array, and aborts (MapArray::SetData).
+  /// Checks maps first: Arrow C++ would abort on an invalid child when it makes the array (MapArray::SetData).
   [[nodiscard]] Status check(std::span<const NodeRef> nodes) const {
     for (const std::uint32_t node : never_null_) {
       if (nodes[node].null_count != 0) {

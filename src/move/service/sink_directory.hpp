@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 Where the agent writes a stream's files: a client names a directory of the
-// agent's file system. It is opened once, with the stream, and every file is made beneath that handle. A later
-// replacement of the directory cannot redirect the files.
+// agent's file system. It is opened once, with the stream, and all files are created relative to that handle. So a
+// later replacement of the directory cannot redirect the files.
 #pragma once
 
 #include <sys/types.h>

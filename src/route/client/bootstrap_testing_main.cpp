@@ -52,7 +52,7 @@ namespace {
   std::exit(3);
 }
 
-/// The contribution of `rank` in `round`: nothing, a little, or more than a frame of the protocol can hold for all
+/// The contribution of `rank` in `round`: empty, short, or so long that one frame cannot hold the contributions of all
 /// ranks.
 Bytes gift(Rank rank, std::uint32_t round) {
   const std::size_t size = round == 0 ? 0 : round == 1 ? 1 + rank : 400'000;
@@ -137,7 +137,7 @@ void twice() {
   std::printf("then: %s\n", then ? "ok" : then.status().to_string().c_str());
 }
 
-/// Tries each call of its parent's runtime in a child of fork(): 0, or the number of a call that was not refused.
+/// Tries each call of the parent's runtime in a child of fork(). Returns 0, or the number of a call that worked.
 int use_in_child(Result<Runtime>& runtime, Handler<std::uint64_t> add, Handler<ByteView> take,
                  Service<std::uint32_t, std::uint64_t> twice) {
   constexpr StatusCode kRefused = StatusCode::kFailedPrecondition;
@@ -201,7 +201,7 @@ void messages_beside_a_child() {
   std::printf("rank %u: %s\n", runtime->rank(), runtime->describe().c_str());
 }
 
-/// A handler forks, and the child returns from it into the library, which is reading its parent's buffers.
+/// A handler forks. The child returns from it into the library, which was reading the parent's buffers.
 void children_of_handlers() {
   auto runtime = Runtime::start(testing_support::patient());
   if (!runtime) fail(runtime.status().to_string());

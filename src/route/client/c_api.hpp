@@ -22,7 +22,7 @@ using wherry::c_abi::guarded;
 using wherry::c_abi::invalid;
 using wherry::c_abi::is_null;
 
-/// `body(route)`, which a handler may not call.
+/// Calls `body(route)`; an error inside a handler.
 template <typename Body>
 int outside(wherry_route* route, wherry_error* error, Body&& body) noexcept {
   return guarded(error, [&]() -> Status {

@@ -51,7 +51,7 @@ int go(const std::string& how) {
   return 0;
 }
 
-/// All ranks have finished, and one of them has left.
+/// Ends a job that all ranks have finished and that one rank has left.
 int end(Runtime& runtime, Rank who, const std::string& how) {
   if (runtime.rank() == who) return go(how);
   const auto has_left = [&] {
@@ -63,8 +63,8 @@ int end(Runtime& runtime, Rank who, const std::string& how) {
     if (deadline.passed()) return not_told();
     runtime.poll();
   }
-  // The end of the process and of its connections comes after its departure. Two seconds of polling without a pause
-  // would cost the suite's sixteen runs a core for half a minute.
+  // The process and its connections end after its departure. Poll with pauses: otherwise these two seconds in sixteen
+  // runs would cost the test suite a core for half a minute.
   for (const Deadline later(2s); runtime.status() && !later.passed(); std::this_thread::sleep_for(1ms)) runtime.poll();
   if (!runtime.status()) return told(runtime.status().message());
   std::puts("done");
@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
   auto runtime = Runtime::start(testing_support::patient());
   if (!runtime) return std::fprintf(stderr, "%s\n", runtime.status().message().c_str()), 3;
   const auto take = runtime->on<std::uint64_t>([](const std::uint64_t&) {});
-  // Rank 1 may be gone before this rank returns from the first call.
+  // Rank 1 may have ended before this rank returns from the first call.
   if (const Status s = runtime->quiesce(kPatience); !s)
     return s.code() == StatusCode::kDeadlineExceeded ? 4 : told(s.message());
   if (what == "end0" || what == "end1") return end(*runtime, what == "end0" ? 0 : 1, how);

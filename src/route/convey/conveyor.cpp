@@ -83,7 +83,7 @@ int Conveyor::reset() {
   arrived_ = 0;
   ++epoch_;
   state_ = State::kDormant;
-  // Packets of the next session must not reach a rank that is still in this one.
+  // Packets of the next session must not reach a rank that is still in this session.
   return barrier() ? static_cast<int>(convey_OK) : static_cast<int>(kComms);
 }
 

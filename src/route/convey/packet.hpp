@@ -20,10 +20,10 @@ struct PacketHead {
 };
 static_assert(sizeof(PacketHead) == 8);
 
-/// From the start of the message to its first item.
+/// Bytes from the start of the message to its first item.
 inline constexpr std::size_t kBeforeItems = 8 + sizeof(PacketHead);
 
-/// Acknowledges packets whose items have been pulled. The sender may send that many bytes more.
+/// Acknowledges packets whose items have been pulled. The sender may send that many further bytes.
 struct Credit {
   std::uint32_t epoch = 0;  ///< the session that they belong to
   Rank from = 0;
