@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 Bridges: lanes to processes whose memory cannot be mapped. The sender writes into
-// a ring in its own memory; the bridge sends its content over the network, and writes it into the ring of an input at
-// the receiver. The receiver returns a credit for each transfer that it has room for, so the bytes in flight never
-// exceed the buffers of one lane. Every transfer holds whole messages. The order of transfers does not matter.
+// a ring in its own memory. The bridge sends that content over the network into the ring of an input at the receiver.
+// The receiver returns a credit for each transfer that it has room for, so the bytes in flight never exceed the buffers
+// of one lane. Each transfer holds whole messages. The order of transfers does not matter.
 //
 //   sender                                        receiver
 //   Lane -> its own ring -> BridgeOut  -- bytes -> BridgeIn -> ring of the inbox -> Input

@@ -88,8 +88,8 @@ class Router {
     return static_cast<std::uint32_t>(&lane - lanes_.data());
   }
 
-  /// Space for `stride` bytes in the lane's open buffer; opens the next buffer if need be. Null: the reader is behind,
-  /// or has left. If it has left, the message for rank `to` is undeliverable(). Precondition: stride <= buffer_bytes().
+  /// Returns space for `stride` bytes in the lane's open buffer; opens the next buffer if needed. Null: the reader is
+  /// behind or has left. If it has left, the message to rank `to` is undeliverable(). Needs stride <= buffer_bytes().
   std::byte* room(Lane& lane, std::size_t stride, Rank to) noexcept;
   /// Starts a pack at the space that room() has just returned for a message with this header. False: append the message
   /// without a pack.

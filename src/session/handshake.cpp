@@ -157,8 +157,8 @@ Status Connection::handshake(const SessionOptions& options, Transport transport,
   if (info_.heap == Verdict::kEmulated || info_.allocated == Verdict::kEmulated) {
     start_progress_thread();
   }
-  // After a round trip, the agent has finished the probe, so its memory can be freed now. A refusal is
-  // enough.
+  // After a round trip the agent has finished the probe, so the probe's memory can be freed now. The answer may be a
+  // refusal.
   Status answered = guarded([&] { return ask({}, {}, {}).status(); });  // a progress thread serves the probes
   const FabricLock lock = lock_fabric();                                // a progress thread runs already
   heap_probe = fabric::Region();

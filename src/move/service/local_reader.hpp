@@ -4,15 +4,15 @@
 //
 // A Unix stream socket (mode 0600) carries newline-delimited JSON both ways, with one reply per request, in order. A
 // request is at most 64 KiB.
-//   {"token": "...", "version": 1}                  first, within 5 s -> {"ok":true,"arena_bytes":N}, with the arena's
-//   read-only
+//   {"token": "...", "version": 1}                  first, within 5 s
+//                                                   -> {"ok":true,"arena_bytes":N}, with the arena's read-only
 //                                                   descriptor in an SCM_RIGHTS message
 //   {"op":"list"[,"stream":"s"]}                    -> {"ok":true,"streams":[...]} (stream_json.hpp); of one or all
 //   {"op":"next","stream":s,"sequence":n,"timeout_ms":t}
-//       -> {"ok":true,"what":"frame","lease":id,"sequence","tag","rows","offset" (in the arena),"bytes" (of the IPC
-//       stream),"skipped",
-//           "transfer_ns","source_bytes","generation"}, or "what": "end" | "timeout" | "no_stream". With "generation"
-//           from an earlier frame in the request, "end" if the name belongs to another stream by now.
+//       -> {"ok":true,"what":"frame","lease":id,"sequence","tag","rows","offset" (in the arena),
+//           "bytes" (of the IPC stream),"skipped","transfer_ns","source_bytes","generation"},
+//           or "what": "end" | "timeout" | "no_stream". If the request has the "generation" of an earlier frame, and
+//           the name now belongs to another stream: "end".
 //   {"op":"release","lease":id}                     -> {"ok":true}; the frame counts as read
 // From the reply on, the connection holds the frame until the release or its own end (then the frame does not count as
 // read). Errors: {"ok":false,"error":"..."}, and "code":"resource_exhausted" if readers hold too much. A wrong token or

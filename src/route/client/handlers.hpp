@@ -18,8 +18,8 @@ class Handlers {
   /// this one on.
   static constexpr std::uint32_t kFirstNamed = 4096;
 
-  /// The number of the new handler. kResourceExhausted: too many without a name. kAlreadyExists: the name, or another
-  /// name with the same number, is registered; or a handler without a name that cannot be told apart from this one.
+  /// Returns the handler's number. kResourceExhausted: too many handlers without a name. kAlreadyExists: the name, or a
+  /// name with the same number, or an unnamed handler that is indistinguishable from this one, is registered.
   Result<std::uint32_t> add(std::unique_ptr<HandlerEntry> entry, HandlerInfo info);
   /// Null: no handler has this number.
   [[nodiscard]] HandlerEntry* find(std::uint32_t id) const noexcept {

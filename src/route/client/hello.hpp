@@ -30,7 +30,7 @@ struct Hello {
 /// Makes the hello from the options and from the environment, and checks the variables.
 Result<Hello> make_hello(const Options& options, const Bootstrap& bootstrap);
 Bytes encode(const Hello& hello);
-/// Decodes the hellos of all ranks. kFailedPrecondition: names the first rank whose settings differ from `mine`.
+/// Decodes the hellos of all ranks. kFailedPrecondition names the first rank whose settings differ from `mine`.
 ///
 /// Buffers: if a user has set them on any rank, all ranks must have equal values, and ranks without a setting have the
 /// defaults. Otherwise the ranks' profiles may differ or be missing: all ranks use the smallest values that any rank

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wiring of a rank that is a process. It has an agent or not.
+// The wiring of a rank that is a process, with or without an agent.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank notices that others have left, or that the job has failed, and how it tells them the same about itself.
+// How a rank detects that others have left or that the job has failed, and how it reports the same about itself.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 How one rank is connected to its job: its router with lanes and inputs, and the
-// objects that must live as long as they do.
+// objects that must live as long as the router.
 #pragma once
 
 #include <chrono>
