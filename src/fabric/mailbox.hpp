@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 Messages through memory that both sides map: one writer, one reader, a ring. The
-// ring through which a client on the agent's machine posts. Compared with a UCX active message, it avoids most of the
+// ring carries the posts of a client on the agent's machine. Compared with a UCX active message, it avoids most of the
 // sender's cold cache lines (measured: 1 us instead of 5 us for a call between two time steps). A full ring causes
 // back-pressure; a message does not wait inside a library.
 //

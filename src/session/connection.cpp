@@ -40,7 +40,7 @@ Status no_session(const AgentAddress& at, const std::string& token, const Status
 std::string why_gone(int connection, int pid, const std::string& address) {
   int error = 0;
   socklen_t length = sizeof error;
-  // A socket error means that the other machine did not answer for a while. If only the agent ended, there is none.
+  // TCP sets an error if the other machine did not answer for a while. If only the process ended, its kernel closes.
   if (::getsockopt(connection, SOL_SOCKET, SO_ERROR, &error, &length) != 0 || error == 0 || error == ECONNRESET ||
       error == EPIPE)
     return fmt::format("the agent (pid {}) is gone", pid);

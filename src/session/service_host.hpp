@@ -22,7 +22,7 @@ namespace wherry::session {
 struct GuardedPort {
   std::uint16_t port = 0;  ///< where the library listens already
   std::size_t limit = 64;
-  /// Gets the connected peers ("address:port") and returns those that have shown the token. Null: no peer can show it.
+  /// Given all connected peers ("address:port"), returns the ones that have shown the token. Null: no peer can show it.
   /// Called on the guard's thread until the service is stopped.
   std::function<std::set<std::string>(const std::set<std::string>&)> proven;
 };

@@ -66,8 +66,8 @@ class SessionCore final : public session::Connection, public InHotMemory {
   Result<std::uint32_t> register_memory(void* data, std::size_t bytes);
   /// kFailedPrecondition: the agent lives, and tickets that read the region are in flight.
   Status remove_region(std::uint32_t index);
-  /// Like remove_region(), but waits for those tickets. After `patience`, the session keeps the region until they are
-  /// done, and reports that on standard error. In both cases do not use `index` again.
+  /// Like remove_region(), but waits until these tickets are done. After `patience`, the session keeps the region until
+  /// then, and reports that on standard error. In both cases do not use `index` again.
   void remove_region_waiting(std::uint32_t index, std::chrono::nanoseconds patience = kRemovePatience);
   [[nodiscard]] std::byte* region_data(std::uint32_t index) const noexcept { return regions_[index].handle.data(); }
   /// The second half of allocate() and register_memory(), without their lock. For benchmarks, where sessions have no

@@ -48,8 +48,8 @@ class Catalogue {
   Catalogue();
 
   /// kAlreadyExists: a stream of that name is open. A closed stream is replaced with its frames, and its followers see
-  /// its end. Derived streams are opened in the same way, all or none. They replace those of an earlier stream of this
-  /// name. kUnavailable: after shut_down(). kResourceExhausted: more than kMaxOpenDerived.
+  /// its end. Derived streams are opened in the same way, all or none. They replace derived streams of an earlier
+  /// stream of this name. kUnavailable: after shut_down(). kResourceExhausted: more than kMaxOpenDerived.
   Status open(std::shared_ptr<const StreamInfo> info);
   /// Readers that follow the stream see its end. Frames remain. No effect for an unknown name.
   void close(const std::string& name);

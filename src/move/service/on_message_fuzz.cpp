@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// All messages that a client with a session can send to the move service, in any order: regions announced and dropped,
-// offloads that match their stream or do not, corrupted messages, gets that fail at once or later, new connections.
-// Each message that names a ticket must get one answer. Writes must stay inside the extent of their frame. All memory
-// must be freed.
+// Sends, in any order, all messages that a client with a session can send to the move service: announced and dropped
+// regions, offloads that match their stream or not, and corrupted messages. Gets fail at once or later, or clients
+// reconnect. Each message that names a ticket must get one answer. Writes must stay inside the extent of their frame.
+// All memory must be freed.
 //
 // A fake fabric replaces fabric.cpp, because UCX's handling of its own blobs is not under test here.
 #include <fuzzer/FuzzedDataProvider.h>

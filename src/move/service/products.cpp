@@ -63,7 +63,7 @@ std::shared_ptr<arrow::ArrayData> owning(const arrow::ArrayData& borrowed,
   return data;
 }
 
-/// The release callback of a lent struct. It frees nothing and does not release the children.
+/// The release callback of a lent struct. It does not free memory and does not release the children.
 void mark_released(ArrowArray* array) { array->release = nullptr; }
 
 }  // namespace

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job whose rank 1 ends with status 0 while the others still need it, for python/tests:
 //   route_leaving HOW WHAT
-// HOW:  return (its Runtime is destroyed), exit (std::exit: it is not), _exit (nothing runs)
+// HOW:  return (destroys its Runtime), exit (std::exit: does not destroy it), _exit (runs no code at exit)
 // WHAT: send (to all ranks, without end), quiesce or reduce (without end), convey (an open session),
 //       end0 or end1 (nothing: rank 0 or 1 leaves after all ranks have completed a quiesce, the others a little later)
-// That rank prints "leaves". The others print "told: why" and end with status 7, or "not told" and 11 after four
-// minutes. With end0 and end1 they print "done" and end with status 0, if the job is whole although they know that the
-// rank has left.
+// The leaving rank prints "leaves". The others print "told: why" and end with status 7, or print "not told" and end
+// with 11 after four minutes. With end0 and end1 they print "done" and end with status 0 if the job has not failed
+// although the rank has left.
 #include <unistd.h>
 
 #include <algorithm>

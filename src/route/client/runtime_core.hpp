@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of one rank. A file for each step:
 //   runtime_core.cpp      joins and leaves the job, and describes itself
-//   runtime_send.cpp      sends messages, keeps back those that find no room
+//   runtime_send.cpp      sends messages, and keeps messages without room in the backlog
 //   runtime_receive.cpp   polls: reads the inputs and calls the handlers
-//   runtime_pace.cpp      decides when buffers leave and when the core is yielded
+//   runtime_pace.cpp      decides when buffers are sent and when the core is yielded
 //   runtime_together.cpp  quiesce() and reduce()
-//   runtime_peers.cpp     notices that others have left or failed, and tells them that this rank has
+//   runtime_peers.cpp     detects that others have left or failed, and reports this rank's own departure or failure
 #pragma once
 
 #include <functional>

@@ -41,7 +41,7 @@ class Arrivals {
     --left_;
     taken_ = true;
   }
-  /// Undoes the last take(). False: the next packet has already been begun.
+  /// Undoes the last take(). False: the packet of that item was already left.
   bool put_back() noexcept {
     if (!taken_) return false;
     taken_ = false;

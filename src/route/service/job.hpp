@@ -51,7 +51,7 @@ class Job {
   void leave(std::uint64_t session, std::uint32_t rounds);
   /// Fails the job, because the session ended without leave(). Works even without memory. Precondition: has(session).
   void die(std::uint64_t session, const std::string& name, std::uint32_t pid) noexcept;
-  /// Fails the job, and informs all of its ranks as soon as lanes have room. Only the first failure counts.
+  /// Fails the job and informs all its ranks as lanes get room. Only the first failure counts.
   void fail(JobFailure failure);
 
   // ---- work, in the agent's data thread
