@@ -42,7 +42,7 @@ TEST_P(KilledClient, MidTransfer_ExpectItsMemoryBackAndOnlyWholeFrames) {
     const double failed = now("failed");
     {
       Child client(FAULT_CLIENT_PROGRAM, {agent.file(), "die", GetParam()});
-      // A frame of this round's client is complete, and the client has already posted the next ones.
+      // Wait until a frame of this round's client is complete; the client has then already posted the next ones.
       ASSERT_TRUE(eventually([&] { return now("offloads") > delivered; })) << agent.metrics();
       std::this_thread::sleep_for(std::chrono::milliseconds(2 + 3 * (round % 12)));
       client.kill(SIGKILL);

@@ -153,7 +153,7 @@ TEST_F(Workers, ConnectionsThatCameIn_ExpectTheKernelToMissTheirSendersWithinThe
     connect(*a, *b, "b");
     ASSERT_TRUE(arrives(*a, *b)) << a->endpoint.status().message();
     const std::uint16_t port = decode_stream_address(b->worker->address())->candidates.front().port;
-    // Keep-alive probes after `idle` s, then each `every` s, until `count` probes have no answer.
+    // Keep-alive sends a probe after `idle` s, then one every `every` s, until `count` have no answer.
     const int most = static_cast<int>(StreamOptions().peer_timeout.count());
     const std::vector<int> idle = of_connections_at(port, TCP_KEEPIDLE), every = of_connections_at(port, TCP_KEEPINTVL),
                            count = of_connections_at(port, TCP_KEEPCNT);

@@ -15,7 +15,7 @@ namespace wherry::move {
 std::string frame_file_path(const Frame& frame);
 
 /// Writes the frame's file into `directory` and returns its size when the file is complete and on disk. On an error the
-/// file does not exist. An existing file is never replaced; that is an error. Blocks on the disk. Errors name the path.
+/// file does not exist. An existing file is an error and is not replaced. Blocks on the disk. Errors name the path.
 Result<std::uint64_t> write_frame_file(FramePtr frame, const SinkDirectory& directory,
                                        Unfinished unfinished = Unfinished::kUnnamed);
 
