@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 New connections: a peer must prove that it knows the token (fabric/doorway.hpp)
-// before the agent treats it as a client.
+// SPDX-License-Identifier: Apache-2.0
+// New connections: a peer must prove that it knows the token (fabric/doorway.hpp) before the agent treats it as a
+// client.
 #include <fmt/core.h>
 #include <sys/epoll.h>
 

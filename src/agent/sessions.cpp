@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Sessions, from the connection to the end: admission, the steps of the handshake,
-// requests.
+// SPDX-License-Identifier: Apache-2.0
+// Sessions, from the connection to the end: admission, the steps of the handshake, requests.
 #include <fmt/core.h>
 #include <sys/epoll.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Helpers of the C ABI. Its functions return a number and a text, never an
-// exception, and its structs may grow.
+// SPDX-License-Identifier: Apache-2.0
+// Helpers of the C ABI. Its functions return a number and a text, never an exception, and its structs may grow.
 #pragma once
 
 #include <fmt/core.h>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 CRC-32 as in zlib, gzip and PNG (RFC 1952, section 8), so other programs can
-// check our files.
+// SPDX-License-Identifier: Apache-2.0
+// CRC-32 as in zlib, gzip and PNG (RFC 1952, section 8), so other programs can check our files.
 #pragma once
 
 #include <array>

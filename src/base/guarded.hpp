@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Catches exceptions at the boundaries of a process. An exception that a stranger
-// or a client causes must end that connection, not the process. The usual exception is std::bad_alloc, so this code
-// allocates nothing.
+// SPDX-License-Identifier: Apache-2.0
+// Catches exceptions at the boundaries of a process. An exception that a stranger or a client causes must end that
+// connection, not the process. The usual exception is std::bad_alloc, so this code allocates nothing.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Remembers a network namespace for sockets that are made later, perhaps by a
-// thread that has moved to another one.
+// SPDX-License-Identifier: Apache-2.0
+// Remembers a network namespace for sockets that are made later, perhaps by a thread that has moved to another one.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The path profile: what `wherry probe profile` measured on a machine, and the
-// settings that follow from it by named rules (docs/guide/profile.md). Programs use such a setting if the user has not
-// set it.
+// SPDX-License-Identifier: Apache-2.0
+// The path profile: what `wherry probe profile` measured on a machine, and the settings that follow from it by named
+// rules (docs/guide/profile.md). Programs use such a setting if the user has not set it.
 //
 // Only the writer (python/wherry/probe/profile.py) applies the rules, so each rule exists once. The file holds results
 // and figures. Readers check that the profile is for their machine, and check each value like one that a user set.

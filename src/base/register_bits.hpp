@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Bit fields of hardware registers. spec/ has the tables of registers.
+// SPDX-License-Identifier: Apache-2.0
+// Bit fields of hardware registers. spec/ has the tables of registers.
 #pragma once
-
 #include <cstdint>
 
 namespace wherry {

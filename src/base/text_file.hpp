@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Reads small files of settings as a whole.
+// SPDX-License-Identifier: Apache-2.0
+// Reads small files of settings as a whole.
 #pragma once
-
 #include <cstddef>
 #include <string>
 

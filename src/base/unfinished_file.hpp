@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 A file that appears complete and on disk, or not at all.
+// SPDX-License-Identifier: Apache-2.0
+// A file that appears complete and on disk, or not at all.
 #pragma once
-
 #include <sys/types.h>
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The user of this process, as the machine numbers it.
+// SPDX-License-Identifier: Apache-2.0
+// The user of this process, as the machine numbers it.
 #pragma once
-
 #include <sys/types.h>
 
 #include <string>

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 The directory in which UCX makes its segments of shared memory. Each has a name
-// for a moment, from its creation until UCX has mapped it. A process that is killed in that moment leaves the segment
-// and its memory behind. So each process has its own locked directory for segments, and each starting process removes
-// directories without a lock.
+// SPDX-License-Identifier: Apache-2.0
+// The directory in which UCX makes its segments of shared memory. Each has a name for a moment, from its creation until
+// UCX has mapped it. A process that is killed in that moment leaves the segment and its memory behind. So each process
+// has its own locked directory for segments, and each starting process removes directories without a lock.
 #pragma once
 
 #include <sys/types.h>

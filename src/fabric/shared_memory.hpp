@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Checks a peer's claims about its shared memory. UCX maps the memory of a packed
-// key, and trusts every address and size in it. The kernel kills a process that then reads past the mapping, or past
-// the end of the mapped file.
+// SPDX-License-Identifier: Apache-2.0
+// Checks a peer's claims about its shared memory. UCX maps the memory of a packed key, and trusts every address and
+// size in it. The kernel kills a process that then reads past the mapping, or past the end of the mapped file.
 #pragma once
 
 #include <sys/types.h>

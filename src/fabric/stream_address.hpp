@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The address of a worker's listener, and its secret. Processes of a job exchange
-// both.
+// SPDX-License-Identifier: Apache-2.0
+// The address of a worker's listener, and its secret. Processes of a job exchange both.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Authenticates a connection: both sides prove that they know a secret before
-// anything else is read.
+// SPDX-License-Identifier: Apache-2.0
+// Authenticates a connection: both sides prove that they know a secret before anything else is read.
 //
 //   client                                              server
 //     opening (purpose, which secret, who, nonce) ->

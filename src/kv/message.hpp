@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Messages between nodes and clients, without their transport:
-// docs/design/kv-protocol.md, section 3.
+// SPDX-License-Identifier: Apache-2.0
+// Messages between nodes and clients, without their transport: docs/design/kv-protocol.md, section 3.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The checks and corrections that need the bytes of a frame, after they have
-// arrived.
+// SPDX-License-Identifier: Apache-2.0
+// The checks and corrections that need the bytes of a frame, after they have arrived.
 #include <bit>
 #include <cstring>
 #include <string>

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 The parts of an IPC stream that are known before its first frame. The metadata of
-// A record batch or dictionary batch is a flatbuffer of fixed shape (Arrow format/Message.fbs). So this code lays it
-// out once, by hand, and keeps the positions of its few numbers.
+// SPDX-License-Identifier: Apache-2.0
+// The parts of an IPC stream that are known before its first frame. The metadata of a record batch or dictionary batch
+// is a flatbuffer of fixed shape (Arrow format/Message.fbs). So this code lays it out once, by hand, and keeps the
+// positions of its few numbers.
 #include <arrow/buffer.h>
 #include <arrow/io/memory.h>
 #include <arrow/ipc/dictionary.h>

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The state of a hop, which it publishes in its inbox for its writers: it takes
-// part, it has left, or the job has failed and why. Processes that map the inbox can read it even if the hop no longer
-// runs or no buffer has room.
+// SPDX-License-Identifier: Apache-2.0
+// The state of a hop, which it publishes in its inbox for its writers: it takes part, it has left, or the job has
+// failed and why. Processes that map the inbox can read it even if the hop no longer runs or no buffer has room.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Requests of ranks to their agent, over the control connection of their session:
-// service "route".
+// SPDX-License-Identifier: Apache-2.0
+// Requests of ranks to their agent, over the control connection of their session: service "route".
 //   method   payload                                       reply
 //   threads  nothing                                       the number of the agent's routing threads
 //   network  nothing                                       whether the agent has RDMA

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 The common core of ranks and routing agents: lanes to next hops, inputs from
-// previous hops, and the kernel that moves messages from inputs to lanes (paper 001 section 3, Algorithm 1). Its cost
-// depends on messages and bytes, not on the number of lanes, inputs or ranks. One thread; no locks, no allocation, no
-// system call.
+// SPDX-License-Identifier: Apache-2.0
+// The common core of ranks and routing agents: lanes to next hops, inputs from previous hops, and the kernel that moves
+// messages from inputs to lanes (paper 001 section 3, Algorithm 1). Its cost depends on messages and bytes, not on the
+// number of lanes, inputs or ranks. One thread; no locks, no allocation, no system call.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The common part of the C ABI's files: the session's handle, and the checks of
-// arguments.
+// SPDX-License-Identifier: Apache-2.0
+// The common part of the C ABI's files: the session's handle, and the checks of arguments.
 #pragma once
 
 #include <fmt/core.h>

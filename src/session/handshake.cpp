@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The handshake: authenticate, connect, and sleep while the agent proves that its
-// gets are one-sided.
+// SPDX-License-Identifier: Apache-2.0
+// The handshake: authenticate, connect, and sleep while the agent proves that its gets are one-sided.
 #include <fmt/core.h>
 #include <unistd.h>
 

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0 A capability as an agent hosts it. The agent has a list of services
-// (src/agent/services.cpp), and uses them only through this interface. The agent's data thread makes all calls, except
-// where a comment says otherwise. The defaults do nothing; a service overrides the functions that it needs.
+// SPDX-License-Identifier: Apache-2.0
+// A capability as an agent hosts it. The agent has a list of services (src/agent/services.cpp), and uses them only
+// through this interface. The agent's data thread makes all calls, except where a comment says otherwise. The defaults
+// do nothing; a service overrides the functions that it needs.
 #pragma once
-
 #include <chrono>
 #include <string_view>
 

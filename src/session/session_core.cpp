@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Opening a session; posting, waiting for tickets, and the holds of tickets in
-// flight.
+// SPDX-License-Identifier: Apache-2.0
+// Opening a session; posting, waiting for tickets, and the holds of tickets in flight.
 #include "session/session_core.hpp"
 
 #include <fmt/core.h>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The session's table of regions: allocated, registered and temporarily registered
-// memory, and the time at which each may be freed.
+// SPDX-License-Identifier: Apache-2.0
+// The session's table of regions: allocated, registered and temporarily registered memory, and the time at which each
+// may be freed.
 #include <fmt/core.h>
 
 #include <algorithm>

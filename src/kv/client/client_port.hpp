@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The transport of a client's messages: a UDP socket, or AF_XDP. Each is the same
-// few lines over a Port.
+// SPDX-License-Identifier: Apache-2.0
+// The transport of a client's messages: a UDP socket, or AF_XDP. Each is the same few lines over a Port.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The file that describes a kv cluster. Its nodes, keepers and clients all read the
-// same file.
+// SPDX-License-Identifier: Apache-2.0
+// The file that describes a kv cluster. Its nodes, keepers and clients all read the same file.
 //
 //   [cluster]
 //   name = "lab"              bucket_bits = 21          lanes = 4096               static_lanes = 1024

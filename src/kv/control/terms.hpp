@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The settings that all members of a cluster must share: docs/guide/kv.md, the
-// cluster file.
+// SPDX-License-Identifier: Apache-2.0
+// The settings that all members of a cluster must share: docs/guide/kv.md, the cluster file.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The interface of a node's transport: UdpPort, on a socket, and XdpPort, past the
-// kernel.
+// SPDX-License-Identifier: Apache-2.0
+// The interface of a node's transport: UdpPort, on a socket, and XdpPort, past the kernel.
 #pragma once
 
 #include <concepts>

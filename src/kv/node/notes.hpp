@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 A follower's notes of stored writes whose commit it does not know: pending ones,
-// by leader and place, and leftovers of former epochs. Found by bucket through short chains, so that a read looks at
-// one number.
+// SPDX-License-Identifier: Apache-2.0
+// A follower's notes of stored writes whose commit it does not know: pending ones, by leader and place, and leftovers
+// of former epochs. Found by bucket through short chains, so that a read looks at one number.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The C ABI of move.hpp: streams, posting, tickets. session/c_api.cpp says what the
-// C ABI adds to the C++ classes.
+// SPDX-License-Identifier: Apache-2.0
+// The C ABI of move.hpp: streams, posting, tickets. session/c_api.cpp says what the C ABI adds to the C++ classes.
 #include <fmt/core.h>
 
 #include <climits>

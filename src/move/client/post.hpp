@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The calls of a stream on its session: opening, and posting offloads.
+// SPDX-License-Identifier: Apache-2.0
+// The calls of a stream on its session: opening, and posting offloads.
 #pragma once
-
 #include <cstdint>
 
 #include "base/hot.hpp"

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The first step of an offload: its message arrives, waits for the engine's turn,
-// and is accepted or refused.
+// SPDX-License-Identifier: Apache-2.0
+// The first step of an offload: its message arrives, waits for the engine's turn, and is accepted or refused.
 #include <algorithm>
 #include <cstring>
 

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Estimates the size of a stream's frames from the announced sizes of its offloads
-// (StreamOptions::announced_bytes).
+// SPDX-License-Identifier: Apache-2.0
+// Estimates the size of a stream's frames from the announced sizes of its offloads (StreamOptions::announced_bytes).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 A request of a reader on the same machine: one line of JSON (local_reader.hpp has
-// describes the protocol).
+// SPDX-License-Identifier: Apache-2.0
+// A request of a reader on the same machine: one line of JSON (local_reader.hpp has describes the protocol).
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Bindings: the engine's checks of buffers that a client lists once and names
-// afterwards.
+// SPDX-License-Identifier: Apache-2.0
+// Bindings: the engine's checks of buffers that a client lists once and names afterwards.
 #include "move/service/engine_testing.hpp"
 
 namespace wherry::move {

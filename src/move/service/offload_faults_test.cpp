@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Offloads and regions with false descriptions: each fails alone.
+// SPDX-License-Identifier: Apache-2.0
+// Offloads and regions with false descriptions: each fails alone.
 #include "move/service/engine_testing.hpp"
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 A client's limits in the budget, the queues and the tables of regions, and their
-// release.
+// SPDX-License-Identifier: Apache-2.0
+// A client's limits in the budget, the queues and the tables of regions, and their release.
 #include "move/service/engine_testing.hpp"
 
 #include <chrono>

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Handles a failed get: finds the offload that caused it, and restarts the others.
+// SPDX-License-Identifier: Apache-2.0
+// Handles a failed get: finds the offload that caused it, and restarts the others.
 #include <fmt/core.h>
 
 #include <utility>

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0 Where the agent writes a stream's files: a client names a directory of the
-// agent's file system. It is opened once, with the stream, and all files are created relative to that handle. So a
-// later replacement of the directory cannot redirect the files.
+// SPDX-License-Identifier: Apache-2.0
+// Where the agent writes a stream's files: a client names a directory of the agent's file system. It is opened once,
+// with the stream, and all files are created relative to that handle. So a later replacement of the directory cannot
+// redirect the files.
 #pragma once
-
 #include <sys/types.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The second step of an offload: it gets memory for its frame. Old frames are
-// evicted for it, or it waits.
+// SPDX-License-Identifier: Apache-2.0
+// The second step of an offload: it gets memory for its frame. Old frames are evicted for it, or it waits.
 #include <algorithm>
 #include <utility>
 

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 route.h: a rank joins and leaves its job, and returns facts about itself.
+// SPDX-License-Identifier: Apache-2.0
+// route.h: a rank joins and leaves its job, and returns facts about itself.
 #include "route/client/c_api.hpp"
 
 #include <fmt/core.h>

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Makes exit() count as leaving the job for the ranks of a process.
+// SPDX-License-Identifier: Apache-2.0
+// Makes exit() count as leaving the job for the ranks of a process.
 #pragma once
-
 #include <pthread.h>
 
 #include <atomic>

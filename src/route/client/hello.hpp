@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The first message of each rank to all others: its place, and its settings, on
-// which all ranks must agree.
+// SPDX-License-Identifier: Apache-2.0
+// The first message of each rank to all others: its place, and its settings, on which all ranks must agree.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The agreement of ranks on the size of buffers, and on the transport between
-// machines.
+// SPDX-License-Identifier: Apache-2.0
+// The agreement of ranks on the size of buffers, and on the transport between machines.
 #include "route/client/hello.hpp"
 
 #include <fmt/core.h>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The promises of quiesce(), try_quiesce() and reduce() when ranks send, poll and
-// give up in any order.
+// SPDX-License-Identifier: Apache-2.0
+// The promises of quiesce(), try_quiesce() and reduce() when ranks send, poll and give up in any order.
 #include <gtest/gtest.h>
 
 #include <algorithm>

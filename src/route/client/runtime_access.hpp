@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Gives the library's own parts (the C interface, conveyors, benches, tests) access
-// to a Runtime's internals.
+// SPDX-License-Identifier: Apache-2.0
+// Gives the library's own parts (the C interface, conveyors, benches, tests) access to a Runtime's internals.
 #pragma once
 
 #include <memory>

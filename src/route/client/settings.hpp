@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The settings of a rank: from Options, else the environment, else defaults.
+// SPDX-License-Identifier: Apache-2.0
+// The settings of a rank: from Options, else the environment, else defaults.
 #pragma once
-
 #include <cstdint>
 #include <string>
 

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The common part of a process's conveyors: its Runtime, and slots with the
-// handlers of their messages.
+// SPDX-License-Identifier: Apache-2.0
+// The common part of a process's conveyors: its Runtime, and slots with the handlers of their messages.
 #pragma once
 
 #include <memory>

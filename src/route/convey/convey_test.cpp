@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Conveyors of ranks that are threads of one process, so ThreadSanitizer sees both
-// ends. histogram_test.c and the other programs in C use conveyors as processes.
+// SPDX-License-Identifier: Apache-2.0
+// Conveyors of ranks that are threads of one process, so ThreadSanitizer sees both ends. histogram_test.c and the other
+// programs in C use conveyors as processes.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 How items travel: in packets, which are messages of route (route_message.hpp)
-// with this head and then items, back to back. All items of a packet have the same size. Further items are appended to
-// a packet until it leaves.
+// SPDX-License-Identifier: Apache-2.0
+// How items travel: in packets, which are messages of route (route_message.hpp) with this head and then items, back to
+// back. All items of a packet have the same size. Further items are appended to a packet until it leaves.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The C interface of libwherry_mpi.so, which the library loads if an MPI launcher
-// has started the program. It uses no MPI names, so the library can be built and used without MPI. One thread at a
-// time.
+// SPDX-License-Identifier: Apache-2.0
+// The C interface of libwherry_mpi.so, which the library loads if an MPI launcher has started the program. It uses no
+// MPI names, so the library can be built and used without MPI. One thread at a time.
 #pragma once
 
 #include <cstdint>
