@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent from its first socket to its last.
+// Starts, runs and closes the agent.
 #include "agent/agent.hpp"
 
 #include <fmt/core.h>
@@ -68,9 +68,9 @@ Status Agent::Impl::start_services() {
   host.tls = config.tls;
   host.plane = [this](Transport transport) { return plane_for(transport); };
   host.guard = [this](session::GuardedPort port) { guarded_ports.push_back(std::move(port)); };
-  // If a transport was requested by name and is not available, that is an error now, not when the first client comes.
-  // Shared memory is prepared in any case. UCX starts a thread with its first transport. If no descriptor is free at
-  // that moment (strangers may hold them), UCX's second attempt ends the process.
+  // If a transport was requested by name and is not available, start-up fails here, before the first client connects.
+  // Shared memory is always prepared here: UCX starts a thread for its first transport. If that fails because strangers
+  // hold all descriptors, a second attempt inside UCX ends the process.
   const Transport first = config.transport == Transport::kAuto ? Transport::kShm : config.transport;
   if (const Status s = plane_for(first).status(); !s && config.transport != Transport::kAuto)
     return {s.code(), fmt::format("agent.transport: {}", s.message())};
@@ -99,8 +99,8 @@ Status Agent::Impl::start_guard() {
 
 void Agent::Impl::announce() {
   announced.pid = getpid();
-  // Only names, so that processes that see the directory at another path, such as in a container, find the sockets
-  // beside the file.
+  // Announce file names without a directory: a process in a container may see the directory at another path, and must
+  // still find the sockets beside the session file.
   announced.control = std::filesystem::path(control_socket_for(config.session_file)).filename().string();
   if (host.address) {
     announced.host = host.address->host;
@@ -122,7 +122,7 @@ Result<std::unique_ptr<Agent>> Agent::create(const AgentConfig& config, Services
   a.services = std::move(services);
   a.unwell.resize(a.services.size());
   if (a.config.session_file.empty()) a.config.session_file = default_session_file();
-  // The path becomes absolute: clients and readers with another current directory find its sockets by it.
+  // Make the path absolute, so that clients and readers with another current directory find the sockets.
   WHERRY_ASSIGN(const std::filesystem::path session_file, absolute_path(a.config.session_file));
   a.config.session_file = session_file.string();
   a.host.token = make_token();

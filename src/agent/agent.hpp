@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent: sessions, services, memory budget. One data thread does all the work of a message. The metrics page has
-// its own threads, and services may have some.
+// The agent: sessions, services, memory budget. One data thread handles all messages. The metrics page has its own
+// threads, and services may have threads as well.
 #pragma once
 
 #include <atomic>
@@ -23,16 +23,16 @@ class Agent {
   Agent& operator=(const Agent&) = delete;
 
   /// Serves on the calling thread until `stop` becomes true, then drains: accepted offloads finish (at most
-  /// agent.drain_ms), files are written, clients are told, and the session file is removed. `embedded`: also stops when
-  /// standard input closes (its owner ended).
+  /// agent.drain_ms), files are written, clients are informed, and the session file is removed. `embedded`: also stops
+  /// when standard input closes (its owner ended).
   Status run(const std::atomic<bool>& stop, bool embedded);
-  /// Ends sessions and everything else, as the destructor also does. kDeadlineExceeded: a service left a busy thread
-  /// running (Service::stop), so the process should end by _exit(). Idempotent: a second call returns ok.
+  /// Ends all sessions and frees all resources; the destructor calls it. kDeadlineExceeded: a service left a busy
+  /// thread running (Service::stop), so the process should end by _exit(). Idempotent: a second call returns ok.
   Status close();
 
-  /// host:port for clients of other machines. Empty: none can connect.
+  /// host:port for clients on other machines. Empty: they cannot connect.
   [[nodiscard]] std::string address() const;
-  /// The Unix socket for those of this machine.
+  /// Path of the Unix socket for clients on this machine.
   [[nodiscard]] std::string control_socket() const;
   [[nodiscard]] const std::string& token() const noexcept;
   [[nodiscard]] const std::string& session_file() const noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole path in one process: a session's offloads, the agent's frames, and Arrow's own Flight client reading them.
+// Tests the whole path in one process: a session offloads, the agent makes frames, Arrow's Flight client reads them.
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ using testing_support::kPatience;
 using testing_support::ThreadAgent;
 using namespace std::chrono_literals;
 
-/// All frames that a stream holds, through a stock Flight client.
+/// Reads all frames of a stream through a stock Flight client.
 std::vector<std::shared_ptr<arrow::RecordBatch>> read_all(Agent& agent, const std::string& stream) {
   std::vector<std::shared_ptr<arrow::RecordBatch>> batches;
   for (auto& frame : testing_support::read_frames(agent.announced().flight, agent.token(), stream))
@@ -217,7 +217,7 @@ TEST(Tickets, BackPressureIsWouldBlockAndNothingIsLost) {
   options.max_tickets = 4;
   auto session = Session::open(options);
   ASSERT_TRUE(session);
-  // There is no reader, and no frame may be lost: two frames, then offloads wait.
+  // Without a reader, the lossless stream takes two frames, and then offloads wait.
   auto stream =
       Stream::open(*session, {.name = "full", .retention = {.frames = 2, .when_full = Retention::WhenFull::kWait}},
                    {field<double>("x")});
@@ -271,7 +271,7 @@ TEST(Budget, TooLargeIsRefusedFullWaitsUntilTheDeadline) {
   ticket = stream->post({Column(half)}, {.deadline = 100ms});
   ASSERT_TRUE(ticket);
   EXPECT_EQ(ticket->wait(kPatience).code(), StatusCode::kCancelled);
-  // With the rule that lets old frames be removed, the same sequence never waits.
+  // With a retention rule that removes old frames, the same offloads never wait.
   auto evicting = Stream::open(session, {.name = "e", .retention = {.frames = 0}}, {field<double>("x")});
   ASSERT_TRUE(evicting);
   read_all(agent.agent(), "b");
@@ -348,12 +348,12 @@ TEST(Regions, UnregisterTooEarlyIsRefused) {
   ASSERT_TRUE(waiting->wait(kPatience));
   EXPECT_TRUE(region->unregister());
   EXPECT_EQ(region->unregister().code(), StatusCode::kFailedPrecondition);
-  // The memory is ordinary again: offloading it registers it for the time of the offload.
+  // The memory is unregistered again, so each offload of it registers it temporarily.
   read_all(agent.agent(), "r");
   EXPECT_TRUE(stream->post({Column(x)})->wait(kPatience));
 }
 
-/// Holds a thread of this process, which waits for work, in a signal handler.
+/// Blocks an idle thread of this process in a signal handler.
 class HungThread {
  public:
   explicit HungThread(const std::string& name) {
@@ -383,7 +383,7 @@ class HungThread {
 
  private:
   [[nodiscard]] std::string task() const { return "/proc/self/task/" + std::to_string(thread_); }
-  /// Whether a thread of that name sleeps in a system call on memory (a condition variable).
+  /// Whether a thread with that name sleeps in futex(2), as on a condition variable.
   bool waiting(const std::string& name) {
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
       std::string comm, call;
@@ -484,7 +484,7 @@ TEST(Sinks, AgentOfAGroupWithoutARoot_ExpectNoFiles) {
 
 TEST(Threads, AllButTheDataThread_ExpectLowerPriority) {
   ThreadAgent agent;
-  // A thread takes its name and its priority as its first steps, whenever it is let run.
+  // Each thread sets its own name and priority when it first runs, which may be later than this.
   const auto helpers = [](bool lowered) {
     int count = 0;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -523,11 +523,11 @@ TEST(Sinks, ASlowDiskHoldsPublishingBackAndLosesNothing) {
     return std::count_if(tickets.begin(), tickets.end(), [](const Ticket& t) { return t.ready(); });
   };
   EXPECT_TRUE(eventually([&] { return ready() >= kQueue; }));
-  // Streams that do not use the disk go on meanwhile.
+  // Streams that do not use the disk continue meanwhile.
   auto other = Stream::open(session, {.name = "other"}, {field<double>("x")});
   ASSERT_TRUE(other);
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(other->post({Column(x)})->wait(kPatience));
-  // Room is requested before an offload moves, so concurrent offloads exceed the limit, by fifteen at most.
+  // Room is checked before an offload's transfer, so concurrent offloads may exceed the limit by up to fifteen.
   EXPECT_LT(ready(), kQueue + 16) << "while the disk hung at the first file";
   disk.release();
   for (const Ticket& t : tickets) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps: columns that are bound once and posted again and again, against an agent.
+// Tests steps against an agent: columns that are bound once and posted repeatedly.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ bool mapped(const void* page) {
   return mincore(const_cast<void*>(page), 1, &in_core) == 0;
 }
 
-/// One over each transport that this machine has.
+/// Runs the tests over each transport of this machine.
 class Steps : public testing::TestWithParam<Transport> {
  protected:
   static AgentConfig config() {

@@ -57,7 +57,7 @@ Status AgentClient::attach(session::Attach message) {
 }
 
 AgentClient::~AgentClient() {
-  // Operations in flight report before their buffers are freed. An operation that never reports keeps its buffers.
+  // Wait until operations in flight have reported, then free their buffers. Buffers without a report are leaked.
   const auto in_flight = [this] {
     for (const auto& op : puts_) {
       if (op->done.pending() != 0) return true;
@@ -81,7 +81,7 @@ AgentClient::~AgentClient() {
 Status AgentClient::post_wireup() {
   if (wireup_posted_) return ok_status();
   wireup_posted_ = true;
-  // The last word of the first record is reserved, and never read.
+  // The last word of the first record is reserved; the client never reads it.
   const std::uint64_t at = completions_.base() + sizeof(CompletionRecord) - sizeof wireup_word_;
   WHERRY_TRY(
       endpoint_.put(reinterpret_cast<const std::byte*>(&wireup_word_), completions_, at, sizeof wireup_word_, wireup_));
@@ -93,7 +93,7 @@ Status AgentClient::post_probe() {
   WHERRY_ASSIGN(probe_->region, plane->context->register_memory(probe_->page.data(), probe_->page.size()));
   std::byte* const page = probe_->page.data();
   if (plane->context->transport() == Transport::kShm) {
-    // First without UCX, which would only say "input/output error" and close the connection.
+    // Read without UCX first: UCX would only report "input/output error" and close the connection.
     reader_.emplace(static_cast<pid_t>(hello.pid));
     (void)reader_->add(page, heap_probe_.base(), kProbeBytes);
     if (Status s = reader_->read(); !s) {
@@ -141,7 +141,7 @@ Result<bool> AgentClient::probe_done(bool late) {
 
 // ---------------------------------------------------------------- outcomes
 
-/// Without memory for an outcome, the client would wait for it for ever. So the session ends.
+/// If there is no memory for an outcome, the session ends; otherwise the client would wait for ever.
 void AgentClient::complete(std::uint64_t ticket, StatusCode code, const CompletionRecord& fields) noexcept {
   const std::uint64_t index = ticket % max_tickets_;
   const std::uint64_t word = ticket << 8 | static_cast<std::uint64_t>(code);
@@ -170,7 +170,7 @@ void AgentClient::complete(std::uint64_t ticket, StatusCode code, const Completi
   (void)push_puts();
 }
 
-/// Puts a part of the record, and asks UCX to report its arrival, because a put alone only reports that it has left.
+/// Puts a part of the record. A put reports only that the data has left, so a flush reports its arrival.
 Status AgentClient::put(PutOp& op, std::size_t from, std::size_t bytes) {
   const auto* record = reinterpret_cast<const std::byte*>(&op.record);
   Status s = endpoint_.put(record + from, completions_, op.at + from, bytes, op.done);
@@ -229,19 +229,19 @@ Status AgentClient::tend() {
 bool AgentClient::reconnect() {
   if (!broken_) return false;
   if (endpoint_.streams()) {
-    // A failed get did not harm the connection. A lost connection stays lost, because only clients connect.
+    // A failed get leaves the connection usable. A lost connection stays lost, because only clients connect.
     if (!endpoint_.failed()) return true;
     broken_ = Status(StatusCode::kUnavailable, fmt::format("its data connection: {}", endpoint_.status().message()));
     return false;
   }
-  // UCX may still use these while it closes the connection. No put is posted meanwhile, because there is no endpoint.
+  // Keep the old regions: UCX may use them while it closes the connection. Without an endpoint no put is posted.
   fabric::RemoteRegion old_completions;
   old_completions = std::move(completions_);
   heap_probe_ = {};
   alloc_probe_ = {};
   endpoint_ = fabric::Endpoint();
   ++epoch_;
-  // Every outcome that was not seen to arrive is sent again. Writing an outcome twice does no harm.
+  // Resend every outcome whose arrival was not confirmed. Writing an outcome twice does no harm.
   for (std::unique_ptr<PutOp>& op : puts_) {
     if (op->step == PutOp::Step::kQueued || op->step == PutOp::Step::kArrived) continue;
     if (op->attempts >= kPutAttempts) {

@@ -43,13 +43,13 @@ class AgentClient final : public session::Client {
 
   /// Connects to the client's worker and finds its completion records.
   Status attach(session::Attach message);
-  /// Puts one word, so that the client's side of the connection is up before anything is timed.
+  /// Puts one word, which sets up the client's side of the connection before the probe is timed.
   Status post_wireup();
   [[nodiscard]] bool wired() const noexcept { return wireup_posted_ && wireup_.pending() == 0; }
   [[nodiscard]] bool pinged() const noexcept { return pinged_; }
   void on_ping() noexcept { pinged_ = true; }
-  /// Gets from both kinds of the client's memory. kUnsupported, with cause and remedy, if this transport cannot read it
-  /// at all.
+  /// Posts one get from each kind of the client's memory. kUnsupported, with cause and remedy, if this transport cannot
+  /// read that memory.
   Status post_probe();
   /// Sets `verdict` when both gets are done or `late`. kUnsupported without a verdict if a get failed.
   Result<bool> probe_done(bool late);
@@ -58,11 +58,11 @@ class AgentClient final : public session::Client {
   }
   /// The session is ready: frees the probe's resources.
   void end_probe() noexcept { probe_.reset(); }
-  /// Forwards the client's messages to `deliver(kind, message)`, a few at a time. True if there was one. kProtocol: the
-  /// client's memory does not hold a mailbox any more.
+  /// Forwards the client's messages to `deliver(kind, message)`, a few in each call. True if there was a message.
+  /// kProtocol: the client's memory no longer holds a valid mailbox.
   template <typename Deliver>
   Result<bool> read_mailbox(Deliver deliver);
-  /// A message that came over the fabric from a client with a mailbox. Its turn comes with its record there.
+  /// Queues a fabric message of a client with a mailbox until the mailbox record for it is read.
   void defer(ByteView message) {
     if (deferred_bytes_ + message.size() > kMaxDeferredBytes) {
       fail({StatusCode::kResourceExhausted, "the client sends messages that its mailbox does not announce"});
@@ -71,19 +71,19 @@ class AgentClient final : public session::Client {
     deferred_bytes_ += message.size();
     deferred_.emplace_back(message.begin(), message.end());
   }
-  /// tend() says so.
+  /// The next tend() returns `why`.
   void fail(Status why) noexcept override {
     if (broken_) broken_ = std::move(why);
   }
   [[nodiscard]] bool has_mailbox() const noexcept { return static_cast<bool>(mailbox_); }
   /// Advances outcomes in flight by one step. True if one advanced.
   bool push_puts() noexcept;
-  /// Connects anew, and resends outcomes that did not arrive, if one was lost. An error: the client cannot be reached
-  /// any more. The session must end, because its tickets would wait for ever.
+  /// If an outcome was lost, reconnects and resends all that did not arrive. An error means that the client is
+  /// unreachable: the session must end, because its tickets would wait for ever.
   Status tend();
   [[nodiscard]] bool puts_pending() const noexcept { return !puts_.empty(); }
 
-  /// Labels that tell its metrics from others'.
+  /// Labels that distinguish this client's metrics.
   [[nodiscard]] std::string label() const {
     return session::MetricsWriter::label("session", std::to_string(number)) + "," +
            session::MetricsWriter::label("name", name());
@@ -107,11 +107,11 @@ class AgentClient final : public session::Client {
   std::uint64_t number = 0;   ///< counts sessions: what status and metrics call it, for `session` is a secret
 
  private:
-  /// An outcome in flight to a client whose records are not mapped. It is kept until it has arrived, even if the
-  /// connection fails meanwhile.
+  /// An outcome in flight to a client whose completion records are not mapped here. It is kept until it has arrived,
+  /// even if the connection fails meanwhile.
   struct PutOp {
-    /// The word follows when the fields have arrived. UCX's fence would also order two puts, but it waits for the
-    /// client.
+    /// The record's word is put after its fields have arrived. UCX's fence could also order the two puts, but it waits
+    /// for the client.
     enum class Step : std::uint8_t { kQueued, kFields, kWord, kArrived };
     Step step = Step::kQueued;
     session::CompletionRecord record;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outcomes in flight to a client whose memory is not mapped. Both ends live in one thread, so that the test decides
-// when either makes progress.
+// Tests outcomes in flight to a client whose memory is not mapped. Both ends run in one thread, so that the test
+// controls when each makes progress.
 #include "agent/client.hpp"
 #include "base/testing.hpp"
 
@@ -53,7 +53,7 @@ class Outcomes : public testing::Test {
     plane_.worker->progress();
     if (worker_) worker_->progress();
   }
-  /// Whether every outcome up to `last` has arrived, in the time that is allowed for it.
+  /// Whether every outcome up to `last` arrives within the time limit.
   bool all_arrive(std::uint64_t last) {
     const std::span records(reinterpret_cast<const CompletionRecord*>(memory_.data()), kTickets);
     const Deadline deadline(kPatience);

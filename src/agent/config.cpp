@@ -21,8 +21,8 @@ namespace {
 constexpr std::uint64_t kHourMs = 3'600'000;
 constexpr std::uint64_t kLeastBudget = std::uint64_t{1} << 20, kMostBudget = std::uint64_t{1} << 46;  // as Arena's
 
-// Variables of the client library and its tools. They are not settings of the agent, but no mistakes either. A rank of
-// a job may start an embedded agent, which then has the job's variables.
+// Variables of the client library and its tools. The agent accepts and ignores them: a rank of a job may start an
+// embedded agent, which inherits the job's variables.
 constexpr std::array<std::string_view, 16> kForeignVariables{"WHERRY_AGENT",         "WHERRY_SESSION",
                                                              "WHERRY_WHERRYD",       "WHERRY_BOOTSTRAP",
                                                              "WHERRY_JOB_KEY",       "WHERRY_RANK",
@@ -207,7 +207,7 @@ std::string dump_toml(const Settings& table) {
     toml::table& of_section = *root[section].as_table();
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    // TOML's whole numbers have 63 bits. A larger number is out of range, and the error shows it unchanged.
+    // TOML's integers have 63 bits. A larger number is written as text, so the range error shows it unchanged.
     if (!s.quoted && (value == "true" || value == "false"))
       of_section.insert(key.substr(dot + 1), value == "true");
     else if (s.quoted || error != std::errc() || end != value.data() + value.size())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wherryd's settings, its own and those of its services, from defaults, TOML, environment and flags, as one table
-// (base/settings.hpp).
+// Settings of wherryd and of its services, in one table (base/settings.hpp). Values come from defaults, TOML,
+// environment and flags.
 #pragma once
 
 #include <unistd.h>
@@ -19,7 +19,7 @@
 
 namespace wherry {
 
-/// Four for each core: one for a rank, the rest for readers. 64 at least.
+/// Four sessions for each core: one for a rank, three for readers. At least 64.
 std::uint64_t default_max_sessions(long cores = sysconf(_SC_NPROCESSORS_ONLN)) noexcept;
 
 struct AgentConfig {
@@ -49,36 +49,36 @@ struct AgentConfig {
   std::map<std::string, std::string> services;
 };
 
-/// The agent's own.
+/// The agent's own settings.
 Settings settings(AgentConfig& config);
-/// The whole table: the agent's settings and the services'. Refers to both.
+/// The whole table: settings of the agent and of its services. Refers to both arguments.
 Settings settings(AgentConfig& config, const Services& services);
 
 /// Gives the services the values in config.services. kInvalidArgument: no service has such a setting, or the value is
 /// not allowed.
 Status configure(const AgentConfig& config, const Services& services);
-/// Checks that values are allowed, whatever their source, and do not contradict each other.
+/// Checks that all values are allowed and do not contradict each other, whatever their source.
 Status check(const AgentConfig& config);
 Status check(const Services& services);
 
 // Each error names the setting, the value and the allowed values.
 Status load_toml(const std::string& path, const Settings& table);
 Status load_toml_text(const std::string& text, const std::string& origin, const Settings& table);
-/// Applies WHERRY_* variables. An unknown one is an error (those of the client library are known).
+/// Applies WHERRY_* variables. An unknown variable is an error; variables of the client library are known.
 Status load_environment(char** environment, const Settings& table);
-/// Applies the path profile to the settings. TOML, environment and flags come later and take priority. Lines for the
-/// log say what it applied, and why it did not apply the rest. `where`: a file, whose errors are errors. Empty: the
-/// default place, where a missing file is no error and a bad one is a line. Or "off".
+/// Applies the path profile to the settings. TOML, environment and flags are applied later and override it. Lines for
+/// the log name what was applied, and why the rest was not. `where`: a file, or "off", or empty for the default file.
+/// Errors in a named file are errors; a missing default file is ignored, and a bad one adds a warning line.
 struct FromProfile {
   std::string file, date;                           ///< empty: no profile was used
   std::map<std::string, Profile::Advice> settings;  ///< those of the table that it set
   std::vector<std::string> warnings;
 };
 Result<FromProfile> use_profile(const std::string& where, const Settings& table);
-/// For each setting in the profile: whether the setting has that value. Comments of TOML.
+/// TOML comments: for each setting in the profile, whether the setting has the profile's value.
 std::string profile_comments(const FromProfile& profile, const Settings& table);
 
-/// The settings as TOML that load_toml reads back to the same.
+/// The settings as TOML. load_toml reads the same values back.
 std::string dump_toml(const Settings& table);
 
 }  // namespace wherry

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A configuration file of arbitrary text: accepted settings must survive a dump and a second reading. A setting's range
-// must not depend on its source.
+// Loads a configuration file of arbitrary text. Accepted settings must survive a dump and a second load. A setting's
+// range must not depend on its source.
 #include <cstdlib>
 #include <string>
 

@@ -41,7 +41,7 @@ TEST(Config, DumpFeedsBackToTheSame) {
   EXPECT_EQ(dump_toml(again.table), text);
 }
 
-/// A file of `wherry probe profile` that is of this machine.
+/// Writes profiles of this machine, as `wherry probe profile` does.
 class ConfigProfile : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -78,7 +78,7 @@ TEST_F(ConfigProfile, ThatKnowsSettings_ExpectThemAndTheirOrigin) {
   ASSERT_TRUE(config.at("poll.spin_us").set("78"));
   EXPECT_NE(profile_comments(*used, config.table).find("# poll.spin_us: set by a person; the profile says 77"),
             std::string::npos);
-  // It is still text that load_toml_text reads.
+  // load_toml_text can still read the dump with these comments.
   const Configuration again;
   const std::string text = dump_toml(config.table) + profile_comments(*used, config.table);
   ASSERT_TRUE(load_toml_text(text, "dump", again.table));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session without a particular service against an agent: the basis of every service's client half.
+// Tests a session that uses no service, against an agent. Every service's client half is built on such a session.
 #include "session/connection.hpp"
 
 #include <cstring>
@@ -57,7 +57,7 @@ TEST_P(Connections, AskAServiceThatTheAgentLacks_ExpectItsNameAndTheSessionToGoO
   EXPECT_TRUE(session->request("move", "status", {}));
 }
 
-/// Over TCP the session's own thread makes progress meanwhile.
+/// Over TCP, the session's own thread makes progress at the same time.
 TEST_P(Connections, FabricUsedUnderItsLock_ExpectMemoryRegisteredAndMessagesSent) {
   ThreadAgent agent;
   SessionOptions options = agent.options();
@@ -101,7 +101,7 @@ TEST(ConnectionRequests, OneTimesOut_ExpectLaterAnswersToBelongToTheirRequests) 
   EXPECT_TRUE(session->health());
 }
 
-/// More than the connection holds while the other end does not read.
+/// The request is larger than the connection can buffer while the other end does not read.
 TEST(ConnectionRequests, LargeOneTimesOutHalfSent_ExpectTheSessionToGoOn) {
   AgentProcess agent;
   const auto session = open(agent.options());

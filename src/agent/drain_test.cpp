@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGTERM: accepted work is finished, later work is refused, and no client waits for the agent in vain.
+// Tests SIGTERM: the agent finishes accepted work and refuses later work, and no client waits in vain.
 #include "agent/process_testing.hpp"
 #include "agent/testing.hpp"
 #include "base/testing.hpp"
@@ -27,7 +27,7 @@ TEST(Drain, TransfersInFlight_ExpectThemFinishedAndWrittenToFiles) {
   const std::vector<double> x((16 << 20) / 8, 1.0);
   std::vector<Ticket> tickets;
   for (int i = 0; i < 4; ++i) tickets.push_back(*stream->post({Column(x)}));
-  // All four are accepted, because one that is still in flight when SIGTERM comes would be refused, and rightly so.
+  // Wait until all four are accepted: an offload whose message is still in flight at SIGTERM is rightly refused.
   ASSERT_TRUE(eventually([&] {
     const double done = agent.metric("wherry_move_offloads_total");  // first: one that ends in between counts once
     return done + agent.metric("wherry_move_queued") >= 4;
@@ -51,7 +51,7 @@ TEST(Drain, ClientThatGoesOnOffloading_ExpectItToBeToldAndTheAgentToEnd) {
   const std::vector<double> x((1 << 20) / 8, 1.0);
   ASSERT_TRUE(stream->post({Column(x)})->wait(kPatience));
   agent.child().kill(SIGTERM);
-  // Four in flight at any time, so that the agent never runs out of work by itself.
+  // Four offloads are always in flight, so the agent never runs out of work.
   std::vector<Ticket> tickets;
   Status refused;
   const Deadline deadline(kPatience);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients for fault_test and process_test, most of them ill-behaved: fault_client SESSION_FILE SCENARIO [ARGUMENT]
+// Clients, mostly ill-behaved, for fault_test and process_test: fault_client SESSION_FILE SCENARIO [ARGUMENT]
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ int fail(const char* where, const Status& s) {
   return 3;
 }
 
-/// Posts for ever, two frames ahead of the agent. Frame n comes from source n % 3, which has its own value everywhere.
+/// Posts for ever, two frames ahead of the agent. Frame n is read from source n % 3, which is filled with one value.
 int die(Session& session) {
   auto stream = Stream::open(session, {.name = "doomed", .retention = {.frames = 2}}, {field<double>("x")});
   if (!stream) return fail("open_stream", stream.status());
@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
   if (!stream) return fail("open_stream", stream.status());
 
   if (scenario == "tcp") {
-    // This process was denied CMA, so the session works over TCP, and says why.
+    // CMA is denied to this process, so the session works over TCP and reports the reason.
     const std::string& used = session->info().transports;
     if (!used.starts_with("stream/") || used.find("instead: ") == used.npos) {
       std::fprintf(stderr, "fault_client: transports '%s'\n", used.c_str());
@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
   }
   if (scenario == "wait") {
     // The second offload waits for a reader that never comes, and the agent is killed meanwhile. Status 0: the client
-    // was told within seconds.
+    // got an error within seconds.
     const std::vector<double> x(1000, 1.0);
     auto first = stream->post({Column(x)});
     if (!first || !first->wait(10s)) return 3;
@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
     return s.code() == StatusCode::kUnavailable ? 0 : fail("wait", s);
   }
   if (scenario == "unmap") {
-    // Memory disappears while an offload reads it: that ticket fails, and the next one works.
+    // The memory is unmapped while an offload reads it: that ticket fails, and the next one works.
     const std::size_t bytes = 8 << 20;
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     std::memset(memory, 1, bytes);

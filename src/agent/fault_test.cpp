@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failures with real processes: each ends in a clear error or a clean state, and the agent goes on.
+// Tests failures of real processes: each ends in a clear error or a clean state, and the agent continues.
 #include <fmt/core.h>
 #include <sys/socket.h>
 
@@ -30,7 +30,7 @@ using testing_support::kPatience;
 class KilledClient : public testing::TestWithParam<const char*> {};
 
 TEST_P(KilledClient, MidTransfer_ExpectItsMemoryBackAndOnlyWholeFrames) {
-  // fault_client's frames have 32 MiB, so each takes many gets.
+  // A frame of fault_client has 32 MiB, so each frame needs many gets.
   constexpr double kGetsAFrame = 32;
   constexpr std::int64_t kRows = (32 << 20) / 8;
   AgentProcess agent({"--flight", "127.0.0.1:0", "--transfer-unit", "1MiB"});
@@ -42,14 +42,14 @@ TEST_P(KilledClient, MidTransfer_ExpectItsMemoryBackAndOnlyWholeFrames) {
     const double failed = now("failed");
     {
       Child client(FAULT_CLIENT_PROGRAM, {agent.file(), "die", GetParam()});
-      // Frames of this round's client, which has the next ones posted already.
+      // Wait until a frame of this round's client is complete; the client has then already posted the next ones.
       ASSERT_TRUE(eventually([&] { return now("offloads") > delivered; })) << agent.metrics();
       std::this_thread::sleep_for(std::chrono::milliseconds(2 + 3 * (round % 12)));
       client.kill(SIGKILL);
       EXPECT_EQ(client.wait(), 128 + SIGKILL);
     }
     ASSERT_TRUE(eventually([&] { return agent.metric("wherry_agent_sessions") == 0; }));
-    // More gets than the delivered frames needed, plus one for each failed frame: so at least one frame was half
+    // If more gets were made than the delivered frames need plus one for each failed frame, at least one frame was half
     // complete.
     const double lost = now("gets") - gets - kGetsAFrame * (now("offloads") - delivered);
     if (lost > now("failed") - failed) ++cut_short;
@@ -57,7 +57,7 @@ TEST_P(KilledClient, MidTransfer_ExpectItsMemoryBackAndOnlyWholeFrames) {
       EXPECT_GT(now("failed"), failed) << "an offload was begun and neither delivered nor failed";
     }
     EXPECT_EQ(agent.metric("wherry_move_queued"), 0);
-    // Two kept frames and the probe's page, no more.
+    // The agent holds only two kept frames and the probe's page.
     EXPECT_LT(agent.metric("wherry_agent_used_bytes"), 3 * (32 << 20));
 
     const auto frames = testing_support::read_frames(agent.flight(), agent.token(), "doomed");
@@ -82,7 +82,7 @@ TEST_P(KilledClient, WithOffloadsWaiting_ExpectOneLineInTheLogWithTheirNumber) {
   TemporaryDirectory directory = *TemporaryDirectory::create("test");
   std::string log, pid;
   int failed = 0;
-  // The number that a client leaves behind depends on its speed, so another client gets more time.
+  // How many offloads a killed client leaves waiting depends on its speed. Each retry gives the client more time.
   for (int patience = 50; failed < 2 && patience < 5000; patience *= 2) {
     log = directory.file(fmt::format("log.{}", patience));
     AgentProcess agent({"--log-level", "warn", "--log-file", log});
@@ -182,7 +182,7 @@ TEST(Faults, TransportByName_ExpectItOrAnError) {
   ASSERT_TRUE(tcp) << tcp.status().message();
   EXPECT_NE(tcp->info().transports.find("stream/"), std::string::npos);
   EXPECT_EQ(tcp->info().heap, Verdict::kEmulated);
-  // Emulated gets need the client's progress thread. The result is the same.
+  // Emulated gets need the client's progress thread, but the result is the same.
   auto stream = Stream::open(*tcp, {.name = "tcp"}, {field<double>("x")});
   ASSERT_TRUE(stream);
   const std::vector<double> x(1 << 20, 3.0);
@@ -218,14 +218,14 @@ TEST(Faults, RandomBytesOnTheSocket_ExpectTheAgentToServeOn) {
     std::string bytes(1 + random() % 3000, 0);
     for (char& b : bytes) b = static_cast<char>(random());
     if (round % 2 == 0) {
-      // A plausible frame around nonsense gets past the first check.
+      // Random bytes in a plausible frame pass the first check.
       const auto length = static_cast<std::uint32_t>(bytes.size() - 4 < 2 || bytes.size() < 8 ? 2 : bytes.size() - 4);
       std::memcpy(bytes.data(), &length, std::min<std::size_t>(4, bytes.size()));
       if (bytes.size() > 5) bytes[4] = static_cast<char>(1 + random() % 8), bytes[5] = 0;
     }
     (void)::send(socket->get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
-  // Until the agent has noticed that these clients are gone, they may be the maximum number.
+  // These clients may use all sessions until the agent notices that they are gone.
   ASSERT_TRUE(eventually([&] { return Session::open(agent.options()).ok(); }));
   expect_alive(agent.options());
 }
@@ -242,7 +242,7 @@ TEST(Faults, MessagesOnTheFabricThatLie_ExpectRefusalsAndNoCrash) {
   const std::string text(100, 't');
   ASSERT_TRUE(stream->post({Column(x), Column::utf8(offsets, text.data())})->wait(kPatience));
 
-  // The client half refuses wrong input. A hostile one would not. SessionCore sends any list of nodes and buffers.
+  // The client half refuses wrong input. A hostile client would not: SessionCore sends any list of nodes and buffers.
   struct Lie {
     const char* what;
     std::uint64_t rows;

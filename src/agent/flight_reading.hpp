@@ -17,13 +17,13 @@ struct ReadFrame {
   std::shared_ptr<arrow::RecordBatch> batch;  ///< validated in full
 };
 
-/// All frames that a stream holds. None if there is no such stream.
+/// Reads all frames of a stream. Empty if the stream does not exist.
 inline std::vector<ReadFrame> read_frames(const std::string& uri, const std::string& token, const std::string& stream) {
   namespace flight = arrow::flight;
   const auto client = flight::FlightClient::Connect(flight::Location::Parse(uri).ValueOrDie()).ValueOrDie();
   flight::FlightCallOptions options;
   options.headers.emplace_back("authorization", "Bearer " + token);
-  // gRPC's buffers begin anywhere, and UBSan insists.
+  // gRPC's buffers may be unaligned, which UBSan reports.
   options.read_options.ensure_alignment = arrow::ipc::Alignment::kDataTypeSpecificAlignment;
   auto reader = client->DoGet(options, flight::Ticket{stream});
   if (!reader.ok()) return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions and children of fork(): the child's calls fail, its end does not harm the parent, and the parent's death is
-// noticed although the child lives.
+// Tests sessions after fork(): the child's calls fail, its exit does not harm the parent, and the agent notices the
+// parent's death although the child lives.
 #include <fcntl.h>
 #include <sys/wait.h>
 
@@ -34,7 +34,7 @@ int in_child(Body body) {
   return WIFEXITED(how) ? WEXITSTATUS(how) : -1;
 }
 
-/// Counts failures in children, where EXPECT would have no reporter.
+/// Counts failures in child processes, where EXPECT cannot report them.
 class Failures {
  public:
   void expect_refused(const Status& s, const char* what) { expect(refused(s), what, s); }
@@ -182,7 +182,7 @@ TEST(EmbeddedForks, ChildEndsItsCopy_ExpectAgentAndDirectoryToStay) {
   EXPECT_TRUE(stream->post({Column(x)})->wait(kPatience));
 }
 
-/// The owner's end must not wait for a child that it forked, nor must its death go unnoticed.
+/// The owner's exit must not wait for its forked child, and its death must be noticed although the child lives.
 void expect_agent_to_end_before_the_childs_child(bool killed) {
   int report[2];  // the owner tells the pids; the write end also stays with its child, until that ends
   ASSERT_EQ(pipe2(report, O_CLOEXEC), 0);

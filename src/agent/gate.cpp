@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 New connections: a peer must prove that it knows the token (fabric/doorway.hpp)
-// before the agent treats it as a client.
+// SPDX-License-Identifier: Apache-2.0
+// New connections: a peer must prove that it knows the token (fabric/doorway.hpp) before the agent treats it as a
+// client.
 #include <fmt/core.h>
 #include <sys/epoll.h>
 
@@ -65,7 +66,7 @@ void Agent::Impl::turn_away(const Status& why) noexcept {
   }
 }
 
-/// The place of a connection that has proven itself.
+/// Hands an authenticated connection to its session or to the list of clients.
 void Agent::Impl::settle(fabric::Doorway::Proven proven) {
   if (proven.purpose == fabric::Purpose::kData) {  // its worker watches it
     for (const auto& client : clients) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream::post_rest against an agent: when the application may overwrite which columns, and the errors of calls out of
-// order.
+// Tests Stream::post_rest against an agent: when the application may overwrite each column, and the errors of calls in
+// the wrong order.
 #include "agent/flight_reading.hpp"
 #include "agent/testing.hpp"
 #include "base/testing.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How sessions open: unavailable transports, UCX's listening sockets, clients that stop half-way.
+// Tests how sessions open: unavailable transports, UCX's listening sockets, clients that stop half-way.
 #include <arpa/inet.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -26,7 +26,7 @@ using testing_support::kPatience;
 using testing_support::ThreadAgent;
 using namespace std::chrono_literals;
 
-/// Acts like a container that forbids CMA: the calls fail with EPERM, for this process and its successors.
+/// Acts like a container that forbids CMA: in this process and its children, the calls fail with EPERM.
 void forbid(std::initializer_list<unsigned> calls) {
   std::vector<sock_filter> program{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
   for (const unsigned call : calls) {
@@ -115,7 +115,7 @@ TEST(Transports, AgentStartedForShmOnly_ExpectBothReasons) {
 }
 
 TEST(Transports, SessionsOverStreams_ExpectNoListenerButTheAgentsOwn) {
-  // What a user may set for other programs' UCX must not open a listener in ours.
+  // UCX variables that a user sets for other programs must not make the agent's UCX open a listener.
   setenv("UCX_TLS", "all", 1);
   setenv("UCX_NET_DEVICES", "all", 1);
   ThreadAgent agent({.listen = "127.0.0.1:0", .metrics = "off", .services = {{"flight.listen", "off"}}});
@@ -150,7 +150,7 @@ TEST(Transports, RdmaByNameWithoutRdma_ExpectTheAgentNotToStart) {
 
 // ---------------------------------------------------------------- clients that stop, agents that nap
 
-/// A client that completed the handshake until the agent waits for it to fall asleep, and stopped there. It may lie
+/// A client that stops half-way through the handshake, where the agent waits for the client to fall asleep. It may lie
 /// about its memory.
 class HalfClient {
  public:
@@ -236,7 +236,7 @@ TEST(Handshake, ClientClaimsMoreMemoryThanItHas_ExpectRefusalWithBothNumbersAndT
 TEST(Handshake, ClientClaimsToBeAnotherProcess_ExpectTheAgentToKnowWhoItIs) {
   ThreadAgent agent;
   const HalfClient liar(agent.agent(), nullptr, getppid());
-  // If the agent believed the claim, it would look for this process's memory in the other's.
+  // If the agent believed the claim, it would read this client's addresses in the other process.
   EXPECT_TRUE(liar.attached()) << liar.refusal().message();
 }
 
@@ -290,8 +290,8 @@ TEST(Polling, GetsInFlight_ExpectNoNapBetweenThem) {
   ASSERT_TRUE(session) << session.status().message();
   auto stream = Stream::open(*session, {.name = "naps"}, {field<double>("x")});
   ASSERT_TRUE(stream);
-  // Emulated gets: the agent waits for each of 128 pieces. It may nap once before the first. A nap before each would
-  // take more than two minutes, and without naps the offload takes well under a second.
+  // With emulated gets, the agent waits for each of 128 pieces. It may nap once, before the first piece. Naps before
+  // all pieces would take over two minutes; without naps the offload takes well under a second.
   const std::vector<double> x((128 << 20) / 8, 1.0);
   const Status s = stream->post({Column(x)})->wait(kPatience);
   EXPECT_TRUE(s) << s.message();

@@ -67,7 +67,7 @@ class Connection final : public httplib::Stream {
   std::size_t at_ = 0, have_ = 0;
 };
 
-/// httplib's server lets exceptions through to its threads, where they end the process, and it leaves the socket open.
+/// Catches exceptions and closes the socket. In httplib's server, an exception would end the process.
 class Server final : public httplib::Server {
   bool process_and_close_socket(socket_t socket) override {
     const Fd closes(socket);
@@ -79,7 +79,7 @@ class Server final : public httplib::Server {
   }
 };
 
-/// Like httplib::ThreadPool, but its queue takes no memory. When it is full, connections wait in the kernel's queue.
+/// Like httplib::ThreadPool, but with a fixed queue. When the queue is full, connections wait in the kernel.
 class Workers final : public httplib::TaskQueue {
  public:
   Workers() {
@@ -156,7 +156,7 @@ struct HttpMetrics::Impl {
     const std::string shown = request.get_header_value("Authorization");
     return equal_secrets(shown, "Bearer " + options.token) || equal_secrets(shown, basic);
   }
-  /// Numbers that are newer than the request.
+  /// Answers with numbers that are newer than the request.
   void answer(httplib::Response& response) {
     std::unique_lock lock(mutex);
     published.wait_until(lock, published_at + kBetweenPages, [&] { return stopped; });
@@ -215,12 +215,12 @@ Result<std::unique_ptr<HttpMetrics>> HttpMetrics::start(Options options) {
   }
   h.thread = std::thread([&h] {
     name_thread("wherry-metrics");
-    // Repeats if an exception was thrown. The socket stays in the listening state meanwhile.
+    // Try again after an exception. The socket keeps listening meanwhile.
     while (!h.is_stopped() && !attempt([&] { h.server.listen_after_bind(); }))
       std::this_thread::sleep_for(kBetweenPages);
     h.ended.store(true);
   });
-  // httplib's stop() before its accept loop runs is forgotten: wait until it runs.
+  // httplib ignores a stop() that comes before its accept loop runs, so wait until the loop runs.
   while (!h.server.is_running() && !h.ended.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return std::unique_ptr<HttpMetrics>(new HttpMetrics(std::move(impl)));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET /metrics, and a page for browsers that shows it, answered by their own threads. The data thread publishes its own
-// numbers on request, at most ten times a second. So counters stay plain integers of one thread.
+// Serves GET /metrics, and a page for browsers that shows it, on separate threads. On request, the data thread
+// publishes its numbers, at most ten times a second. So counters stay plain integers of one thread.
 #pragma once
 
 #include <functional>
@@ -16,15 +16,15 @@ class HttpMetrics {
  public:
   struct Options {
     HostPort at;
-    /// A request must carry it ("Authorization: Bearer ...", or as the password of user "wherry"). Empty: everyone may
-    /// read the page.
+    /// A request must carry this token ("Authorization: Bearer ...", or as the password of user "wherry"). If it is
+    /// empty, everyone may read the page.
     std::string token;
     std::function<std::string()> more;  ///< the rest of the page; called on any thread
   };
   static Result<std::unique_ptr<HttpMetrics>> start(Options options);
   ~HttpMetrics();
   void stop();
-  /// A client waits for newer numbers, so publish() soon. Cheap.
+  /// Whether a client waits for newer numbers; if so, call publish() soon. Cheap.
   [[nodiscard]] bool wanted() const noexcept;
   void publish(std::string text);
   [[nodiscard]] std::string url() const;

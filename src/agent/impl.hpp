@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 The state that the parts of the agent share. All of it belongs to the data
-// thread. The exception is the metrics page, which has its own threads. Services may have threads as well.
+// SPDX-License-Identifier: Apache-2.0
+// The state that the parts of the agent share. All of it belongs to the data thread. The exception is the metrics page,
+// which has its own threads. Services may have threads as well.
 #pragma once
-
 #include <list>
 #include <map>
 #include <memory>
@@ -40,7 +40,7 @@ struct Agent::Impl {
   std::map<Transport, Status> no_planes;  ///< those that cannot be had, and why
   Services services;
   std::vector<bool> unwell;  ///< of each service: the log says that it cannot do its work
-  // Their threads ask the services.
+  // The threads of the HTTP server and of the port guard call the services.
   std::unique_ptr<HttpMetrics> http;
   std::vector<session::GuardedPort> guarded_ports;
   std::unique_ptr<PortGuard> guard;
@@ -65,7 +65,7 @@ struct Agent::Impl {
   // agent.cpp: sockets for clients
   Status listen();
   Status start_guard();
-  // agent.cpp: prepares the resources for clients; none is accepted yet
+  // agent.cpp: prepares the resources for clients, before any client is accepted
   Status start_services();
   Status start_metrics();
   void announce();

@@ -41,7 +41,7 @@ void Agent::Impl::note_failed(std::string_view part, const Status& why) noexcept
     attempt([&] { spdlog::error("{}: {} ({} times more before)", part, why.message(), more); });
 }
 
-/// One round of everything that the data thread does.
+/// One round of all work of the data thread.
 bool Agent::Impl::turn(bool may_idle) {
   bool worked = step();
   const std::uint64_t now = now_ns();
@@ -59,7 +59,7 @@ bool Agent::Impl::turn(bool may_idle) {
   return worked;
 }
 
-/// Whether an operation is in flight whose end only progress calls notice.
+/// Whether an operation is in flight whose completion only a progress call can notice.
 bool Agent::Impl::moving() const {
   for (const auto& service : services) {
     if (service->moving()) return true;
@@ -76,15 +76,15 @@ void Agent::Impl::idle(std::uint64_t since_work_ns) {
   } else if (config.nap_us == 0) {
     sched_yield();
   } else {
-    // The nap watches the control connections, so a request ends it. Data messages do not end it, which is the price of
-    // napping.
+    // The nap waits on the control connections, so a request ends it. A data message does not end it: it waits until
+    // the nap is over.
     timespec nap{static_cast<time_t>(config.nap_us / 1'000'000), static_cast<long>(config.nap_us % 1'000'000) * 1000};
     epoll_event event{};
     epoll_pwait2(epoll.get(), &event, 1, &nap, nullptr);
   }
 }
 
-/// The numbers that only this thread may look at.
+/// Publishes the numbers that only this thread may read.
 void Agent::Impl::publish_metrics() {
   session::MetricsWriter out;
   out.gauge("wherry_agent_sessions", "Clients connected.", static_cast<double>(by_session.size()));
@@ -123,8 +123,8 @@ void Agent::Impl::metrics_of_services(session::MetricsWriter& out) {
   for (const auto& service : services) service->metrics(out);
 }
 
-/// Accepted work is finished, on this thread and on others. Meanwhile clients may close streams, and a client that
-/// offloads more is told that the agent ends.
+/// Waits until accepted work is done, on this and other threads. Meanwhile clients may close streams. A new offload
+/// gets an error that the agent is ending.
 void Agent::Impl::drain() {
   for (int i = 0; i < 64; ++i) step();  // what was posted before the signal may still lie in UCX's queues
   draining = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failed allocations: for each allocation of the agent that fails, only the connection or session that needed it ends,
-// and the agent serves the next one. Allocations of C++ fail in operator new, OpenSSL's in its own functions.
+// Tests failed allocations: only the connection or session that needed the memory ends, and the agent serves the next
+// one. C++ allocations fail in operator new, those of OpenSSL in its own functions.
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -28,7 +28,7 @@ std::atomic<Whose> whose{Whose::kNobodys};
 std::atomic<long> until{0};     ///< allocations before one fails
 std::atomic<long> failures{0};  ///< that many fail then
 
-/// Arrow allocates in functions that must not throw, so failed allocations there end the process, for any caller.
+/// Whether Arrow is on the stack. It allocates in noexcept functions, where a failed allocation ends the process.
 bool in_arrow() noexcept {
   thread_local bool asking = false;
   if (std::exchange(asking, true)) return true;  // the stack's own allocations
@@ -61,7 +61,7 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
 
 bool openssl_fails_too = false;
 
-/// Called before any library is initialised, because OpenSSL accepts other functions only before its first allocation.
+/// Runs before any library is initialised: OpenSSL accepts other allocators only before its first allocation.
 void make_openssl_fail() {
   openssl_fails_too =
       CRYPTO_set_mem_functions(
@@ -95,7 +95,7 @@ using namespace std::chrono_literals;
 
 constexpr long kAll = 1'000'000'000;
 
-/// While it lives, allocations fail from the `n`th on, and `count` of them fail.
+/// While it lives, `count` allocations fail, beginning with the `n`th.
 class NoMemory {
  public:
   NoMemory(Whose who, long n, long count) {
@@ -106,7 +106,7 @@ class NoMemory {
   ~NoMemory() { whose = Whose::kNobodys; }
   NoMemory(const NoMemory&) = delete;
   NoMemory& operator=(const NoMemory&) = delete;
-  /// Whether any has failed.
+  /// Whether any allocation has failed.
   [[nodiscard]] static bool struck() { return until.load() < 0; }
 };
 
@@ -147,8 +147,8 @@ class Memory : public testing::Test {
     return o;
   }
 
-  /// A session from its first byte to its end, with an offload. Each failure is an error at once, so a client never
-  /// waits for something that does not come.
+  /// Opens a session, offloads, and closes it. Each failure returns an error at once, so the client never waits in
+  /// vain.
   Status use(Transport transport) const {
     auto session = Session::open(options(transport));
     if (!session) return session.status();
@@ -170,7 +170,7 @@ class Memory : public testing::Test {
     }
   }
 
-  /// Runs `work` again and again. Each time another allocation is the first that fails, until none is left.
+  /// Runs `work` repeatedly. In each run a later allocation is the first to fail, until all allocations succeed.
   template <typename Work>
   void sweep(long count, long step, const Work& work) {
     long n = 0;
@@ -195,7 +195,7 @@ class Memory : public testing::Test {
     sweep(kAll, 5, session);
   }
 
-  /// Acts as a stranger without the token: it sends nothing, something else, or the beginning of a handshake.
+  /// Acts as a stranger without the token: sends nothing, other bytes, or the beginning of a handshake.
   void be_a_stranger() const {
     const auto at = *parse_host_port(agent_->address());
     for (const std::string_view words :
@@ -250,7 +250,7 @@ TEST_F(Memory, AnyAllocationForAStrangerFails_Tls_ExpectItsConnectionToEndAndOth
   sweep(kAll, 11, [&] { be_a_stranger(); });
 }
 
-/// The metrics page, and the readers of this machine, which have their own threads.
+/// Tests the metrics page and the local readers, which have their own threads.
 TEST_F(Memory, AnyAllocationOfAnotherThreadFails_ExpectThePageAndReadersToBeServedAgain) {
   start(false);
   const auto ask = [&](bool local, const std::string& words, int patience_ms = 50'000) {
@@ -286,7 +286,7 @@ TEST_F(Memory, AnyAllocationOfAnotherThreadFails_ExpectThePageAndReadersToBeServ
   expect_served();
 }
 
-/// HMAC() returns only null when it has no memory. Then there are zeros in the place of the proof.
+/// Without memory, HMAC() returns null and writes no result, so the proof would be all zeros.
 TEST(Proof, NoMemoryForIt_ExpectNobodyToGetIn) {
   ASSERT_TRUE(openssl_fails_too);
   is_test = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transports, and the messages that come over them.
+// Transports, and the messages that arrive over them.
 #include <cstring>
 #include <utility>
 
@@ -38,7 +38,7 @@ void Agent::Impl::on_fabric_message(void* context, ByteView data) {
   const auto it = route.agent->by_session.find(session);
   if (it == route.agent->by_session.end()) return;
   AgentClient& client = *it->second;
-  // UCX called this: no exception may pass.
+  // UCX calls this function, so no exception may leave it.
   Status s = guarded([&]() -> Status {
     if (route.service == nullptr) {
       client.on_ping();
@@ -54,7 +54,7 @@ void Agent::Impl::on_fabric_message(void* context, ByteView data) {
   if (!s) client.fail(std::move(s));
 }
 
-/// Takes the messages that clients on this machine have posted.
+/// Handles messages in the mailboxes of clients on this machine.
 bool Agent::Impl::mailboxes() {
   bool worked = false;
   for (auto it = clients.begin(); it != clients.end();) {

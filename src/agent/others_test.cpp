@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The effect of one connection on the others: strangers without the token, clients that lie or do not read, and
-// services that fail for one of them.
+// Tests how one connection affects the others: strangers without the token, clients that lie or do not read, and
+// services that fail for one client.
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -101,11 +101,11 @@ TEST(Strangers, ManyThatAreTurnedAway_ExpectFewLinesInTheLog) {
   expect_alive(agent.options());
 }
 
-/// UBSan checks an object's type through a pipe, once for each type. If it has no descriptor for a pipe, it reports
-/// every object, and that must not end the process.
+/// UBSan opens a pipe to check the type of an object, once for each type. Without a descriptor for the pipe it reports
+/// every object; these reports must not end the process.
 void survive_ubsan() { (void)::setenv("UBSAN_OPTIONS", "halt_on_error=0", 1); }
 
-/// Room for `Limit` descriptors in the new process, which it cannot raise.
+/// Limits the new process to `Limit` descriptors. It cannot raise the limit.
 template <rlim_t Limit>
 void few_descriptors() {
   survive_ubsan();
@@ -113,7 +113,7 @@ void few_descriptors() {
   (void)setrlimit(RLIMIT_NOFILE, &few);
 }
 
-/// Connections that say nothing.
+/// Opens connections that send nothing.
 std::vector<Fd> idle_connections(const HostPort& to, int count) {
   std::vector<Fd> all;
   for (int i = 0; i < count; ++i) {
@@ -124,7 +124,7 @@ std::vector<Fd> idle_connections(const HostPort& to, int count) {
   return all;
 }
 
-/// How many the other side has not ended. Those in its backlog count.
+/// How many connections the other side has not closed, including those in its backlog.
 std::ptrdiff_t still_open(const std::vector<Fd>& connections) {
   return std::ranges::count_if(connections, [](const Fd& one) {
     pollfd p{one.get(), POLLRDHUP, 0};
@@ -174,8 +174,8 @@ TEST(Strangers, IdleConnectionsToMetrics_ExpectThePageAndSessionsAllTheSame) {
   EXPECT_TRUE(eventually([&] { return agent.page("").find(" 401 ") != std::string::npos; }));
 }
 
-/// UCX starts its thread with the first transport. Its second attempt ends the process if the first one found no
-/// descriptor. So strangers must not be there yet.
+/// UCX starts a thread with its first transport. If that finds no descriptor, UCX's second attempt ends the process. So
+/// UCX must start its thread before strangers can connect.
 TEST(Strangers, AgentThatNobodyHasUsed_ExpectTheThreadOfUcxToRun) {
   AgentProcess agent({"--flight", "127.0.0.1:0"});
   std::multiset<std::string> names;
@@ -187,7 +187,7 @@ TEST(Strangers, AgentThatNobodyHasUsed_ExpectTheThreadOfUcxToRun) {
   EXPECT_EQ(names.count("async"), 1U) << ::testing::PrintToString(names);
 }
 
-/// Lets a running process open `more` descriptors, and no further one.
+/// Lets a running process open only `more` further descriptors.
 void leave_descriptors(int pid, int more) {
   std::set<std::string> open;
   for (const auto& one : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd"))
@@ -226,8 +226,8 @@ TEST(Strangers, NoDescriptorsLeft_ExpectTheAgentToRestAndToServeAfterwards) {
   EXPECT_TRUE(eventually([&] { return Session::open(agent.options()).ok(); }));
 }
 
-/// Strangers of one address that hold `count` silent connections, a few ms after each other, and replace those that
-/// end.
+/// Strangers from one address that open `count` silent connections, a few ms apart, and replace each connection that
+/// ends.
 class SilentCrowd {
  public:
   SilentCrowd(const HostPort& at, std::size_t count) : thread_([this, at, count] { run(at, count); }) {}
@@ -379,7 +379,7 @@ TEST(Metrics, DeclaredPublic_ExpectThePageWithoutTheToken) {
   EXPECT_NE(agent.page("").find("wherry_agent_sessions 0"), std::string::npos);
 }
 
-/// A client that asks and does not read.
+/// A client that sends requests and does not read the answers.
 class Silent : public session::Connection {
  public:
   static std::unique_ptr<Silent> open(const SessionOptions& options) {
@@ -417,7 +417,7 @@ TEST(Clients, OneDoesNotReadItsAnswers_ExpectOthersToBeServedAndItselfLater) {
   EXPECT_TRUE(answer) << answer.status().message();
 }
 
-/// Fails for every client that asks it to.
+/// A service that fails for each client that asks it to fail.
 class Failing final : public session::Service {
  public:
   [[nodiscard]] std::string_view name() const noexcept override { return "failing"; }

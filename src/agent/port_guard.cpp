@@ -54,7 +54,7 @@ Address address_of(const sockaddr_storage& from) {
   return {text, ntohs(in.sin6_port)};
 }
 
-/// Of a TCP socket.
+/// The local address of a TCP socket.
 std::optional<Address> here_of(int fd) {
   sockaddr_storage here{};
   socklen_t size = sizeof here;
@@ -68,7 +68,7 @@ struct Ends {
   std::string there;
 };
 
-/// The ends of a connected TCP socket.
+/// Both addresses of a connected TCP socket.
 std::optional<Ends> ends_of(int fd) {
   auto here = here_of(fd);
   sockaddr_storage there{};
@@ -83,7 +83,7 @@ bool listens(int fd) {
   return ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &size) == 0 && on != 0;
 }
 
-/// The number of an entry of /proc/self/fd. None for "." and "..", and for the standard streams.
+/// The number of an entry of /proc/self/fd; nullopt for ".", ".." and the standard streams.
 std::optional<int> descriptor_of(const dirent& entry) {
   const int fd = std::atoi(entry.d_name);
   return fd > STDERR_FILENO ? std::optional(fd) : std::nullopt;
@@ -116,7 +116,7 @@ struct PortGuard::Impl {
   Status find_listeners(const std::vector<int>& others);
 };
 
-/// A listener at all addresses shares its port with none at a single one.
+/// If a listener binds a port on all addresses, no other listener can bind the port on a single address.
 bool PortGuard::Impl::comes_to(std::size_t port, const Address& here) const {
   if (ports[port].port != here.port) return false;
   const std::set<std::string>& at = hosts[port];
@@ -189,8 +189,8 @@ void PortGuard::Impl::look() {
   }
 }
 
-/// The library that owns the descriptor may close it at any time. So the connection is inspected, and shut down,
-/// through a duplicate.
+/// The library that owns the descriptor may close it at any time. So this function inspects the connection, and shuts
+/// it down, through a duplicate.
 void PortGuard::Impl::end(std::size_t port, const Seen& one) const {
   if (::dup3(one.fd, spare.get(), O_CLOEXEC) < 0) return;
   const auto ends = ends_of(spare.get());

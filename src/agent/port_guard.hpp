@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A limit on the connections to ports that libraries serve and do not limit themselves. Any user of the machine may
-// hold connections to them, and so all of the agent's descriptors.
+// Limits the connections to ports that libraries serve without a limit of their own. Otherwise any user of the machine
+// could take all of the agent's descriptors with connections to them.
 //
 // - A thread looks at the process's sockets every 100 ms. If a port has too many unproven connections, the oldest
 //   beyond its limit are shut down, and the library closes them.
-// - Needs no free descriptor. If a socket is closed meanwhile and its number is reused, the new one is left alone.
+// - Needs no free descriptor. If a socket is closed meanwhile and its number is reused, the new socket stays open.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ namespace wherry {
 class PortGuard {
  public:
   using Port = session::GuardedPort;
-  /// Only connections to addresses on which this process listens at the port now, except `others`, are limited, because
-  /// an application may have the same port elsewhere. `others`: listeners that have their own limits. kUnavailable:
-  /// there is no /proc, no thread or descriptor, or no listener at one of the ports.
+  /// Limits only connections to addresses on which this process now listens at the port: an application may use the
+  /// same port at another address. `others`: listeners that are excluded because they have their own limits.
+  /// kUnavailable: /proc, a thread, a descriptor, or a listener at one of the ports is missing.
   static Result<std::unique_ptr<PortGuard>> start(std::vector<Port> ports, const std::vector<int>& others = {});
   ~PortGuard();
   PortGuard(const PortGuard&) = delete;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent as its own process: its core, its log, its memory under load, and messages that wait while it is stopped.
+// Tests the agent as a process: its core, its log, its memory under load, and messages that wait while it is stopped.
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -31,7 +31,7 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-/// The value of a line "VmRSS:  1234 kB" of a process' status. Empty if there is none.
+/// The value of a line such as "VmRSS: 1234 kB" in the status of a process; empty if the line is missing.
 std::string status_of(pid_t pid, const std::string& key) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/status");
   for (std::string line; std::getline(file, line);) {
@@ -40,7 +40,7 @@ std::string status_of(pid_t pid, const std::string& key) {
   return {};
 }
 
-/// Pieces of memory that a process shares with others.
+/// The number of writable shared mappings of a process.
 std::ptrdiff_t shared_mappings(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/maps");
   std::ptrdiff_t count = 0;
@@ -57,7 +57,7 @@ SessionOptions embedded_options() {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need address space themselves
-/// So much address space that the agent's memory fits, but not the stacks of its threads.
+/// Leaves enough address space for the agent's memory, but not for the stacks of its threads.
 void little_address_space() {
   const rlimit little{200 << 20, 200 << 20};
   (void)setrlimit(RLIMIT_AS, &little);
@@ -112,7 +112,7 @@ TEST(Embedded, ApplicationHasAnOpenPipe_ExpectTheAgentNotToHoldIt) {
 TEST(Embedded, AgentHasACoreOfItsOwn) {
   const std::vector<int> before = allowed_cores();
   if (sysconf(_SC_NPROCESSORS_ONLN) < 2) GTEST_SKIP() << "this machine has one core";
-  // A caller that is pinned, as applications are, to each core in turn that it may use.
+  // The caller is pinned to each allowed core in turn, as applications are pinned.
   for (const int mine : before) {
     ASSERT_TRUE(pin_thread({mine}));
     auto session = Session::open(embedded_options());
@@ -122,7 +122,7 @@ TEST(Embedded, AgentHasACoreOfItsOwn) {
     EXPECT_EQ(allowed.find_first_not_of("0123456789"), std::string::npos) << "not pinned to one core: " << allowed;
     EXPECT_NE(allowed, std::to_string(mine)) << "the agent shares the core of its caller";
   }
-  // One that is asked for by number.
+  // Now request a core by its number.
   SessionOptions options = embedded_options();
   options.embedded.core = before.front();
   auto session = Session::open(options);
@@ -142,7 +142,7 @@ TEST(Log, GoesToTheFileThatTheSettingNamesAndStaysThere) {
     const std::string text = text_of(file);
     EXPECT_NE(text.find("draining"), std::string::npos) << text;
     EXPECT_EQ(text.find('\x1b'), std::string::npos) << "no colours in a file";
-    // One line for each start, because a restart appends.
+    // The file has one such line for each start, because a restart appends.
     int starts = 0;
     for (std::size_t at = 0; (at = text.find(" agent on ", at)) != std::string::npos; ++at) ++starts;
     EXPECT_EQ(starts, start) << text;
@@ -188,7 +188,7 @@ TEST(Load, TenThousandOffloadsFromFourProcessesLeaveTheAgentAsItWas) {
   EXPECT_EQ(agent.metric("wherry_move_offloads_total"), 10'000);
   EXPECT_EQ(agent.metric("wherry_agent_used_bytes"), used) << "eight kept frames of the same sizes each";
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  // 128 bytes for each offload would be 1 MiB. The rest is the arena, whose pages stay once touched.
+  // A leak of 128 bytes for each offload would add 1 MiB. Touched pages of the arena stay resident.
   EXPECT_LT(kib("RssAnon") - own, 1024) << "KiB more after 10,000 offloads than after 2,000";
   EXPECT_LT(kib("VmRSS") - resident, 4096);
 #else
@@ -226,7 +226,7 @@ TEST_P(Burst, OffloadsPostedWhileTheAgentStandsStill_ExpectReadyAloneToBringThem
   if (last) last = post();
   const bool early = std::any_of(tickets.begin(), tickets.end(), [](const Ticket& t) { return t.ready(); });
   agent.child().kill(SIGCONT);
-  // Messages wait in the mailbox or in UCX. A full mailbox is back-pressure, like a lack of tickets.
+  // Messages wait in the mailbox or in UCX. A full mailbox causes back-pressure, as a lack of tickets does.
   EXPECT_GE(while_stopped, 1000U);
   EXPECT_TRUE(last.is_would_block()) << last.to_string();
   EXPECT_FALSE(early);
@@ -247,7 +247,7 @@ TEST_P(Burst, OffloadsPostedWhileTheAgentStandsStill_ExpectReadyAloneToBringThem
   EXPECT_EQ(agent.metric("wherry_move_offloads_total"), kTickets);
 }
 
-/// A session with a stopped agent, with more messages than UCX has room for.
+/// A session that has posted more messages to a stopped agent than UCX has room for.
 class Stalled {
  public:
   explicit Stalled(Transport transport) {

@@ -12,7 +12,7 @@
 
 namespace wherry::testing_support {
 
-/// wherryd with its own session file, without Flight unless `more` arguments ask for it.
+/// wherryd with its own session file, and without Flight unless `more` contains arguments for it.
 class AgentProcess {
  public:
   /// `before` runs in the new process before wherryd does.
@@ -35,7 +35,7 @@ class AgentProcess {
   [[nodiscard]] std::string flight() const { return read_session_file(file_)->flight; }
   [[nodiscard]] std::string token() const { return read_session_file(file_)->token; }
   [[nodiscard]] std::string metrics() const { return page("Authorization: Bearer " + token() + "\r\n"); }
-  /// GET /metrics with these header lines: status line, headers and page.
+  /// Sends GET /metrics with these header lines. Returns the status line, headers and page.
   [[nodiscard]] std::string page(const std::string& headers) const {
     auto file = read_session_file(file_);
     if (!file) return {};
@@ -57,7 +57,7 @@ class AgentProcess {
     }
     return text;
   }
-  /// A metric without labels. -1: there is none of that name.
+  /// The value of a metric without labels. -1: there is no metric of that name.
   [[nodiscard]] double metric(const std::string& name) const {
     std::istringstream lines(metrics());
     for (std::string line; std::getline(lines, line);) {
@@ -72,7 +72,7 @@ class AgentProcess {
   std::unique_ptr<Child> child_;
 };
 
-/// The agent still does its work.
+/// Checks that the agent still works.
 inline void expect_alive(const SessionOptions& options, const char* stream_name = "alive") {
   auto session = Session::open(options);
   ASSERT_TRUE(session) << session.status().message();

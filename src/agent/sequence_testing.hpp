@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plays a sequence of control messages, right and wrong, in any order, against a running agent, as a holder of the
-// token can do. For the fuzz target and for tests. The packed keys and worker addresses are real or empty: UCX, which
-// parses them, trusts them (docs/guide/security.md).
+// For the fuzz target and for tests. Sends correct and incorrect control messages in any order to a running agent, as a
+// client with the token can. The packed keys and worker addresses are real or empty, because UCX trusts them when it
+// parses them (docs/guide/security.md).
 #pragma once
 
 #include <unistd.h>
@@ -23,7 +23,7 @@
 
 namespace wherry::testing_support {
 
-/// The bytes that decide; zeros when they are used up.
+/// Draws choices from the input bytes, then zeros when these are used up.
 class Choices {
  public:
   explicit Choices(ByteView bytes) : bytes_(bytes) {}
@@ -200,7 +200,7 @@ class SequencePlayer {
     send(session::ControlType::kRequest, encode(m));
   }
 
-  /// Words of any kind where the agent reads offloads.
+  /// Writes arbitrary words into the mailbox from which the agent reads offloads.
   void write_mailbox(Choices& choices) {
     const ByteView bytes = choices.some();
     const std::uint64_t word = std::uint64_t{move::kOffloadMessage} << 32 | bytes.size();
@@ -215,7 +215,7 @@ class SequencePlayer {
       channel_ = FrameChannel();
   }
 
-  /// Messages that have come, or come within a few milliseconds. Meanwhile UCX's side makes progress.
+  /// Receives messages for a few milliseconds, and lets UCX make progress meanwhile.
   void receive() {
     for (const Deadline deadline(std::chrono::milliseconds(5)); !deadline.passed();) {
       worker_->progress();

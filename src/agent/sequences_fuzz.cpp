@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences of control messages against an agent in this process. It must survive each, and then serve a correct
-// client.
+// Sends sequences of control messages to an agent in this process. The agent must survive each sequence, and then serve
+// a correct client.
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -41,7 +41,7 @@ struct Running {
 
 }  // namespace
 
-/// UCX leaks memory of connections that ended half-way.
+/// UCX leaks memory of connections that end half-way.
 extern "C" const char* __lsan_default_suppressions() {  // NOLINT(bugprone-reserved-identifier)
   return "leak:libucs.so\nleak:libucp.so\nleak:libuct.so\n";
 }

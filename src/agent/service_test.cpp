@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A service that the agent does not know: the minimum for being hosted.
+// Tests what the agent needs from a service, with services that only this test knows.
 #include "session/service.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ using testing_support::eventually;
 using testing_support::kPatience;
 using testing_support::ThreadAgent;
 
-/// All that a service needs.
+/// A service with only the functions that it must have.
 struct Echo final : session::Service {
   std::string_view name() const noexcept override { return "echo"; }
   Result<Bytes> on_request(Client&, std::string_view, ByteView payload) override {
@@ -36,7 +36,7 @@ struct Echo final : session::Service {
   }
 };
 
-/// Events of a Dummy, which the agent owns.
+/// Events that a Dummy records. The agent owns the Dummy, so they are kept here.
 struct Seen {
   std::atomic<int> polls{0}, messages{0}, starts{0}, ends{0}, stops{0};
   std::string greeting;

@@ -10,7 +10,7 @@ namespace wherry {
 
 using Services = std::vector<std::unique_ptr<session::Service>>;
 
-/// One of each that an agent hosts.
+/// Makes one instance of each service of the agent.
 Services make_services();
 
 }  // namespace wherry

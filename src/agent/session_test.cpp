@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client half against an agent: the state of a session when calls fail, and the texts of its errors.
+// Tests the client half against an agent: the state of a session after failed calls, and its error texts.
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -43,7 +43,7 @@ void expect(const Status& s, StatusCode code, const std::vector<std::string>& wo
 
 // ---------------------------------------------------------------- requests without an answer
 
-/// An agent that stood still while streams were opened, and goes on.
+/// The agent is stopped while streams are opened, and then continues.
 class UnansweredOpens : public testing::Test {
  protected:
   void open_in_vain(const std::string& name, const Schema& schema) {
@@ -189,7 +189,7 @@ TEST(Tickets, MoreFailuresThanAreKept_ExpectTheForgottenOnesToSaySo) {
   auto stream = Stream::open(session, {.name = "n"}, {field<double>("x")});
   const std::vector<double> x(10);
   EXPECT_TRUE(stream->post({Column(x)})->wait(kPatience));
-  // Whoever waits first is told, however many failed meanwhile.
+  // The first wait for a ticket returns its error, however many others failed before.
   auto late = move::post(core, 999, 0, none, hints, {});
   ASSERT_TRUE(late);
   EXPECT_EQ(core.wait(*late, kPatience).code(), StatusCode::kNotFound);
@@ -218,7 +218,7 @@ TEST(Memories, GivenUpWhileAnOffloadReadsThem_ExpectThemKeptUntilItIsDone) {
             std::string::npos);
   EXPECT_TRUE(mapped(data)) << "freed under an offload's feet";
   EXPECT_FALSE(waiting->ready());
-  // The region no longer exists, so new offloads from there do not use it.
+  // The region no longer exists, so a new offload from that memory does not use it.
   auto stranger = stream->post({Column(rows)}, {.deadline = 300ms});
   ASSERT_TRUE(stranger);
   ASSERT_EQ(testing_support::read_frames(agent.agent().announced().flight, agent.agent().token(), "g").size(), 1U);
@@ -244,7 +244,7 @@ TEST(Memories, GivenUpWithTheAgentGone_ExpectNoWait) {
 
 // ---------------------------------------------------------------- the progress thread
 
-/// Run under ThreadSanitizer: registering, unregistering and posting take turns with the progress thread.
+/// For ThreadSanitizer: memory is registered, unregistered and posted while the progress thread runs.
 TEST(EmulatedGets, MemoryComesAndGoesWhileTheProgressThreadWorks) {
   AgentConfig config;
   config.transport = Transport::kTcp;
@@ -270,7 +270,7 @@ TEST(EmulatedGets, MemoryComesAndGoesWhileTheProgressThreadWorks) {
     if (i % 3 != 0) region = session->register_memory(x.data(), rows * sizeof(double));
     auto ticket = stream->post({Column(x), Column(memory->as<double>())}, {.wait_for_ticket = kPatience});
     ASSERT_TRUE(ticket) << ticket.status().message();
-    // Now and then the destructors wait for the offload.
+    // In every second round the destructors wait for the offload.
     if (i % 2 == 0) {
       const Status s = ticket->wait(kPatience);
       ASSERT_TRUE(s) << s.message();
@@ -337,7 +337,7 @@ TEST_F(Opening, NamesThatAreNone_ExpectWhatTheyMayBe) {
   expect(open(), StatusCode::kUnavailable, {"/bin/false ended at once (exit status 1)"});
 }
 
-/// A peer that listens and is not an agent, or dies.
+/// Opens a session against a peer that is not an agent, or that dies.
 Status open_against(const std::function<void(FrameChannel&)>& answer) {
   auto listener = listen_tcp({"127.0.0.1", 0});
   EXPECT_TRUE(listener);

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Sessions, from the connection to the end: admission, the steps of the handshake,
-// requests.
+// SPDX-License-Identifier: Apache-2.0
+// Sessions, from the connection to the end: admission, the steps of the handshake, requests.
 #include <fmt/core.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -48,14 +48,14 @@ bool Agent::Impl::control() {
   return n > 0;
 }
 
-/// Takes the client's requests. A client that does not read its answers must wait.
+/// Handles the client's requests. While a client does not read its answers, its further requests wait.
 void Agent::Impl::serve(AgentClient& client) {
   const Status s = guarded([&]() -> Status {
     for (;;) {
       WHERRY_TRY(client.channel.flush());
       if (client.channel.unsent() != 0) return ok_status();
       if (client.state == AgentClient::State::kProbing) {
-        // Bytes after the verdict wait in the socket until the session is ready.
+        // Bytes that follow the verdict stay in the socket until the session is ready.
         if (client.channel.peer_gone()) return {StatusCode::kUnavailable, "the client left during the handshake"};
         return ok_status();
       }
@@ -73,7 +73,7 @@ void Agent::Impl::serve(AgentClient& client) {
     end(client, s);
 }
 
-/// The events that epoll must report: room for unread output of the client, else its input.
+/// Selects the events that epoll reports: writable while output is unsent, else readable.
 void Agent::Impl::watch(AgentClient& client) {
   const std::uint32_t wanted = EPOLLRDHUP | (client.channel.unsent() != 0 ? EPOLLOUT : EPOLLIN);
   if (client.watched == wanted) return;
@@ -116,7 +116,7 @@ Status Agent::Impl::greet(AgentClient& client, const ControlFrame& frame) {
             "the client speaks protocol {}, this agent (wherry {}) speaks {}: install the same version on both sides",
             hello.version, kVersion, session::kProtocolVersion)};
   }
-  // The refusal comes after all the client's bytes were read. Otherwise it could be lost with the connection.
+  // Refuse only after all of the client's bytes were read; otherwise the refusal could be lost with the connection.
   if (draining) return {StatusCode::kUnavailable, "the agent is shutting down"};
   const auto sessions =
       std::ranges::count_if(clients, [](const auto& one) { return one->state != AgentClient::State::kConnected; });
@@ -192,7 +192,7 @@ Status Agent::Impl::respond(AgentClient& client, const ControlFrame& frame) {
   return client.channel.post(static_cast<std::uint16_t>(ControlType::kResponse), encode(response));
 }
 
-/// Advances half-made sessions: wire-up, then the probe. Also resends the outcomes for which ready sessions wait.
+/// Advances sessions in the handshake: wire-up, then the probe. Also resends lost outcomes of ready sessions.
 bool Agent::Impl::handshakes() {
   bool worked = false;
   for (auto it = clients.begin(); it != clients.end();) {
@@ -209,7 +209,7 @@ Status Agent::Impl::advance(AgentClient& client, bool& worked) {
   using State = AgentClient::State;
   const std::uint64_t waited = now_ns() - client.state_since;
   if (client.state == State::kReady) return client.tend();
-  // No more messages come over it, so the client must not wait for the end of the limit below.
+  // The data connection failed, so end the session now and do not wait for the time limit below.
   if (client.endpoint().streams() && client.endpoint().failed()) return client.endpoint().status();
   if (client.state == State::kAttached && client.pinged()) {
     WHERRY_TRY(client.post_wireup());
@@ -223,8 +223,8 @@ Status Agent::Impl::advance(AgentClient& client, bool& worked) {
     if (!client.verdict_sent) {
       WHERRY_TRY(judge(client, waited > kProbePatienceNs || client.endpoint().streams()));
     }
-    // An emulated get still writes into the probe's page. The session is ready when it has ended (the client makes
-    // progress now).
+    // An emulated get may still write into the probe's page. The session becomes ready when the get has ended; the
+    // client makes progress now.
     if (client.verdict_sent && !client.probe_pending()) {
       client.end_probe();
       client.state = State::kReady;
@@ -241,7 +241,7 @@ Status Agent::Impl::advance(AgentClient& client, bool& worked) {
   return ok_status();
 }
 
-/// Tells the client the verdict of its probe, once it is known.
+/// Sends the client the verdict of its probe as soon as it is known.
 Status Agent::Impl::judge(AgentClient& client, bool late) {
   WHERRY_ASSIGN(auto known, client.probe_done(late));
   if (!known) return ok_status();
@@ -252,7 +252,7 @@ Status Agent::Impl::judge(AgentClient& client, bool late) {
   return client.channel.post(static_cast<std::uint16_t>(ControlType::kVerdict), encode(client.verdict));
 }
 
-/// Without memory for the message, the client notices the end of its connection.
+/// If there is no memory for the message, the client only sees its connection close.
 void Agent::Impl::tell(AgentClient& client, const Status& why) noexcept {
   attempt([&] {
     const session::Failure failure{why.code(), why.message()};

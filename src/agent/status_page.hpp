@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent's page for browsers: files of src/agent/page, in the program.
+// The agent's page for browsers: files of src/agent/page, built into the program.
 #pragma once
 
 #include <array>

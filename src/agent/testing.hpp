@@ -41,7 +41,7 @@ bool eventually(Condition condition) {
   return true;
 }
 
-/// A control connection to an agent that knows the token, before its Hello.
+/// An authenticated control connection to an agent. No Hello has been sent yet.
 inline FrameChannel control_channel(Agent& agent) {
   auto stream = plain_stream(*connect_unix(agent.control_socket(), Deadline(kPatience)));
   const Status s = fabric::prove(*stream, fabric::Purpose::kControl, 0, agent.token(), Deadline(kPatience));
@@ -90,10 +90,10 @@ class ThreadAgent {
   std::thread thread_;
 };
 
-/// A program of ours as a child process.
+/// Runs a Wherry program as a child process.
 class Child {
  public:
-  /// `before`: runs in the child, before it becomes the program.
+  /// `before`: runs in the child before exec.
   Child(const std::string& program, const std::vector<std::string>& arguments, void (*before)() = nullptr) {
     std::vector<std::string> all{program};
     all.insert(all.end(), arguments.begin(), arguments.end());
@@ -117,7 +117,7 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
   void kill(int signal) const { ::kill(pid_, signal); }
-  /// Returns when the agent is stopped, because kill() alone does not wait for that. SIGCONT lets it go on.
+  /// Stops the program with SIGSTOP and waits until it is stopped. SIGCONT resumes it.
   void stop() const {
     siginfo_t info{};
     kill(SIGSTOP);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost of strangers for an agent that speaks TLS: strangers that send their handshake slowly, and strangers that
-// make it work.
+// Tests the cost of strangers for an agent that uses TLS: some send their handshake slowly, others make the agent
+// compute.
 #include <sys/socket.h>
 
 #include <atomic>
@@ -40,7 +40,7 @@ TEST_F(TlsStrangers, HandshakeTrickles_ExpectItEndedAndOthersServedMeanwhile) {
   const std::vector<char> hello = client_hello();
   const auto slow = connect_tcp(at_, Deadline(kPatience));
   ASSERT_TRUE(slow) << slow.status().message();
-  // One byte each 300 ms, so the hello alone takes a minute.
+  // At one byte each 300 ms, the hello alone takes more than a minute.
   ASSERT_GT(hello.size() * 300ms, 60s);
   bool ended = false;
   for (std::size_t i = 0; i < hello.size() && !ended; ++i) {

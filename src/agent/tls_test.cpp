@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients that reach their agent over TLS, and pairs where only one side has it.
+// Tests clients that connect to their agent over TLS, and pairs where only one side uses TLS.
 #include "agent/testing.hpp"
 #include "base/testing.hpp"
 #include "fabric/tls_testing.hpp"
@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 class SessionTls : public testing::Test {
  protected:
-  /// A certificate of `authority` for `subject`, and the authority's.
+  /// A certificate that `authority` issued for `subject`, and the authority's own certificate.
   static TlsFiles files(const std::string& authority, const std::string& subject = "IP:127.0.0.1") {
     static testing_support::Certificates made;
     static int count = 0;

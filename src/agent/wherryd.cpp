@@ -30,8 +30,8 @@
 
 namespace {
 
-/// The original standard error, from before it became the log. The process that started the agent reads there why it
-/// did not start.
+/// The original standard error, saved before it becomes the log. The process that starts the agent reads there why the
+/// start failed.
 wherry::Fd first_stderr;
 
 int fail(const wherry::Status& status) {
@@ -39,7 +39,7 @@ int fail(const wherry::Status& status) {
   return wherry::exit_status("wherryd", status);
 }
 
-/// The budget is a limit, and memory is taken as frames need it. So a budget that is too large does harm only later.
+/// The budget is a limit: memory is allocated when frames need it. So a budget that is too large fails only later.
 void check_budget(std::uint64_t budget) {
   const wherry::FreeMemory free = wherry::free_memory("");
   if (budget <= free.bytes) return;
@@ -51,7 +51,7 @@ void check_budget(std::uint64_t budget) {
   if (first_stderr) dprintf(first_stderr.get(), "wherryd: warning: %s\n", text.c_str());
 }
 
-/// Names the settings that come from the profile, for the log.
+/// Logs the settings that come from the profile.
 void say(const wherry::FromProfile& profile, const wherry::Settings& table) {
   for (const std::string& warning : profile.warnings) spdlog::warn("{}", warning);
   if (profile.file.empty()) return;
@@ -60,7 +60,7 @@ void say(const wherry::FromProfile& profile, const wherry::Settings& table) {
   spdlog::info("{}", lines);
 }
 
-/// The agent's own threads and those of its libraries. Some libraries end or hang the process if they get none.
+/// Checks that the agent and its libraries can start threads. Without a thread, some libraries end or hang the process.
 wherry::Status check_threads() {
   constexpr int kNeeded = 32;
   std::vector<std::thread> threads;
@@ -121,7 +121,7 @@ int main(int argc, char** argv) {
     return 0;
   }
 
-  // Read twice: the person's settings name the profile, and also win over it.
+  // The user's settings are read twice: they name the profile, and they also override it.
   const auto persons = [&]() -> wherry::Status {
     if (!config_file.empty()) WHERRY_TRY(wherry::load_toml(config_file, table));
     WHERRY_TRY(wherry::load_environment(environ, table));
@@ -151,7 +151,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (config.session_file.empty()) config.session_file = wherry::default_session_file();
-  // The log may belong into the directory of the session file, which is made here.
+  // Create the directory of the session file now, because the log may lie in it.
   if (auto s = wherry::session_directory(config.session_file, config.group); !s) return fail(s.status());
   if (config.log_file.empty()) config.log_file = log_file;
   if (!config.log_file.empty()) first_stderr = wherry::Fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
@@ -166,7 +166,7 @@ int main(int argc, char** argv) {
     (void)setrlimit(RLIMIT_NOFILE, &descriptors);
   }
 
-  // An agent without clients has up to 40. If its libraries cannot get a descriptor at start, they end the process.
+  // An agent without clients uses up to 40 descriptors. Its libraries end the process if they cannot get one at start.
   constexpr std::size_t kDescriptors = 64;
   if (auto s = wherry::check_descriptors("the agent", kDescriptors); !s) return fail(s);
   if (auto s = check_threads(); !s) return fail(s);

@@ -8,8 +8,8 @@
 
 namespace wherry {
 
-/// The path from the root. kInvalidArgument: it is empty, or it is relative and the current directory is gone.
-/// (std::filesystem::absolute throws.)
+/// Returns the path from the root. kInvalidArgument: `path` is empty, or it is relative and the current directory was
+/// removed. (std::filesystem::absolute would throw.)
 Result<std::filesystem::path> absolute_path(const std::string& path);
 
 }  // namespace wherry

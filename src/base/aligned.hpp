@@ -15,11 +15,11 @@ struct AlignedDelete {
 };
 using AlignedBytes = std::unique_ptr<std::byte[], AlignedDelete>;
 
-/// `alignment`: a power of two. Not initialised.
+/// `alignment`: a power of two. The bytes are not initialised.
 inline AlignedBytes aligned_bytes(std::size_t bytes, std::size_t alignment) {
   return {static_cast<std::byte*>(::operator new(bytes, std::align_val_t(alignment))), AlignedDelete{alignment}};
 }
-/// The same, all zero.
+/// Like aligned_bytes(), but all bytes are zero.
 inline AlignedBytes zeroed_bytes(std::size_t bytes, std::size_t alignment) {
   AlignedBytes memory = aligned_bytes(bytes, alignment);
   std::memset(memory.get(), 0, bytes);

@@ -63,8 +63,8 @@ TEST(CopyStreaming, EqualsMemcpyAtEveryAlignmentAndSize) {
   }
 }
 
-/// Copies 4 MiB in `pieces`, `transfers` times. cold, warm: ns for each MiB, by kind, while memory is new and later.
-/// Returns the kind that is chosen then.
+/// Copies 4 MiB in `pieces` pieces, `transfers` times. cold, warm: the time of each kind of copy in ns per MiB, while
+/// the memory is new and afterwards. Returns the kind that is chosen at the end.
 bool streams_in_the_end(std::size_t pieces, std::array<std::uint64_t, 2> cold, std::array<std::uint64_t, 2> warm) {
   constexpr std::size_t kWhole = std::size_t{4} << 20;
   CopyChooser chooser;

@@ -47,7 +47,7 @@ class PlainStream final : public ByteStream, private ForkWatch {
   }
 
  private:
-  /// Otherwise the other side would not notice the parent's end.
+  /// Closes the child's copy of the socket, so that the other side notices when the parent ends.
   void in_child() noexcept override { detach_descriptor(socket_.get()); }
   Moved outcome(ssize_t n) noexcept {
     if (n > 0) return {Outcome::kMoved, static_cast<std::size_t>(n)};

@@ -30,19 +30,19 @@ class ByteStream {
   virtual ~ByteStream() = default;
   virtual Moved read(std::span<const iovec> to) noexcept = 0;
   virtual Moved write(std::span<const iovec> from) noexcept = 0;
-  /// Becomes readable when read() should be called. -1: there is no descriptor.
+  /// A descriptor that becomes readable when read() should be called. -1: there is none.
   [[nodiscard]] virtual int fd() const noexcept = 0;
-  /// read() cannot go on before the descriptor is writable (TLS).
+  /// Whether read() must wait until the descriptor is writable, as TLS may require.
   [[nodiscard]] virtual bool read_needs_room() const noexcept { return false; }
   /// "tcp", "unix", "tcp+tls".
   [[nodiscard]] virtual std::string kind() const = 0;
-  /// A secret that only the two ends of the TLS connection share; empty without TLS.
+  /// A secret that only the two ends of the TLS connection know; empty without TLS.
   [[nodiscard]] virtual Bytes binding() { return {}; }
-  /// Why it is closed.
+  /// The reason why the stream is closed.
   [[nodiscard]] virtual std::string why() const = 0;
 };
 
-/// A connected socket; made non-blocking. Network sockets get TCP_NODELAY and keep-alive.
+/// Wraps a connected socket and makes it non-blocking. Network sockets get TCP_NODELAY and keep-alive.
 std::unique_ptr<ByteStream> plain_stream(Fd socket);
 
 }  // namespace wherry

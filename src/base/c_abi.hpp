@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Helpers of the C ABI. Its functions return a number and a text, never an
-// exception, and its structs may grow.
+// SPDX-License-Identifier: Apache-2.0
+// Helpers of the C ABI. Its functions return a number and a text, never an exception, and its structs may grow.
 #pragma once
 
 #include <fmt/core.h>
@@ -36,7 +36,7 @@ inline int write_error(StatusCode code, std::string_view message, wherry_error* 
   return static_cast<int>(code);
 }
 
-/// Runs `body`, which returns a Status. Turns the Status, or any exception, into a number and a text.
+/// Runs `body`, which returns a Status. Converts that Status, or any exception, to a number and a text.
 template <typename Body>
 int guarded(wherry_error* error, Body&& body) noexcept {
   try {
@@ -62,8 +62,8 @@ int give_defaults(T* options, std::size_t size, std::size_t first, const T& defa
   return WHERRY_OK;
 }
 
-/// `out` holds the defaults. Fields that the caller's older struct lacks keep the defaults. Fields that a newer struct
-/// adds must be zero.
+/// `out` holds the defaults. If the caller's struct is older, missing fields keep the defaults. If it is newer, its
+/// additional fields must be zero.
 template <typename T>
 Status take_options(const T* given, std::size_t first, const char* name, T& out) {
   if (given == nullptr) return ok_status();

@@ -13,8 +13,8 @@ namespace wherry {
 
 inline constexpr int kWrongCommandLine = 2;
 
-/// Parses, or ends the process: with 0 after --help and --version, with kWrongCommandLine and a message on standard
-/// error if the command line is wrong. CLI11's own exit statuses lie between 100 and 120.
+/// Parses the command line. Ends the process with 0 after --help or --version, and with kWrongCommandLine and a message
+/// on standard error if the command line is wrong. CLI11's own exit statuses lie between 100 and 120.
 inline void parse_command_line(CLI::App& app, int count, const char* const* values) {
   try {
     app.parse(count, values);
@@ -23,8 +23,8 @@ inline void parse_command_line(CLI::App& app, int count, const char* const* valu
   }
 }
 
-/// Checks words that the user gave as beginnings of `names`. If a word begins no name, it prints the names and ends the
-/// process with kWrongCommandLine. `option`: "--only", for the message.
+/// Checks that each word of the user is the beginning of one of `names`. Otherwise it prints the names and ends the
+/// process with kWrongCommandLine. `option`: for the message, such as "--only".
 inline void refuse_unknown(const CLI::App& app, const std::string& option, const std::vector<std::string>& words,
                            const std::vector<std::string>& names) {
   for (const std::string& word : words) {

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 CRC-32 as in zlib, gzip and PNG (RFC 1952, section 8), so other programs can
-// check our files.
+// SPDX-License-Identifier: Apache-2.0
+// CRC-32 as in zlib, gzip and PNG (RFC 1952, section 8), so other programs can check our files.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 namespace wherry {
 namespace detail {
 
-/// Row k: the change of the sum by a byte that k bytes follow ("slicing by 8": M. Kounavis, F. Berry, "A systematic
+/// Row k: how a byte that is followed by k bytes changes the sum ("slicing by 8": M. Kounavis, F. Berry, "A systematic
 /// approach to building high performance software-based CRC generators", ISCC 2005).
 constexpr std::array<std::array<std::uint32_t, 256>, 8> make_crc32_table() noexcept {
   constexpr std::uint32_t kPolynomial = 0xedb88320;  // 0x04c11db7 of IEEE 802.3, reflected
@@ -29,7 +29,7 @@ inline constexpr auto kCrc32Table = make_crc32_table();
 
 }  // namespace detail
 
-/// `before`: the sum of the bytes before these.
+/// `before`: the sum of the preceding bytes.
 [[nodiscard]] inline std::uint32_t crc32(ByteView bytes, std::uint32_t before = 0) noexcept {
   const auto& table = detail::kCrc32Table;
   std::uint32_t sum = ~before;

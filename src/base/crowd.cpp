@@ -21,7 +21,7 @@ std::string source_of(int socket) {
     sockaddr_in6 in{};
     std::memcpy(&in, &address, sizeof in);
     const char* const bytes = reinterpret_cast<const char*>(&in.sin6_addr);
-    // One host has a whole /64 to itself.
+    // A single IPv6 host may use all addresses of its /64 network.
     return IN6_IS_ADDR_V4MAPPED(&in.sin6_addr) ? std::string(bytes + 12, 4) : std::string(bytes, 8);
   }
   ucred user{};

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 Chooses the connection to close when too many are not authenticated yet: one of
-// the source with the most such connections. A flood thus closes its own connections. One thread.
+// SPDX-License-Identifier: Apache-2.0
+// Chooses the connection to close when too many are not authenticated yet: one of the source with the most such
+// connections. So a flood of connections closes its own ones. One thread.
 #pragma once
-
 #include <memory>
 #include <random>
 #include <string>
@@ -10,12 +10,12 @@
 namespace wherry {
 
 /// Identifies the peer of a connected socket: an IPv4 address, an IPv6 /64 network, or a user of this machine. Empty if
-/// the kernel does not say.
+/// the kernel does not report the peer.
 std::string source_of(int socket);
 
 class Crowd {
  public:
-  /// Held by each connection; its use count is the number of connections of its source.
+  /// Each connection holds one. Its use count is the number of connections from that source.
   using Source = std::shared_ptr<const std::string>;
 
   Source enter(std::string source) {
@@ -25,8 +25,8 @@ class Crowd {
     if (held == nullptr) known = held = std::make_shared<const std::string>(std::move(source));
     return held;
   }
-  /// A random one of those in [first, last) whose source has the most. The age is not used, since it does not tell
-  /// honest clients from others. The range must not be empty.
+  /// Returns a random element of [first, last) from the source with the most connections. The age is ignored: it does
+  /// not distinguish honest clients from others. The range must not be empty.
   template <typename Iterator, typename SourceOf>
   Iterator makes_way(Iterator first, Iterator last, SourceOf source) {
     Iterator chosen = first;

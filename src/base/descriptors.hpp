@@ -7,8 +7,8 @@
 
 namespace wherry {
 
-/// Whether this process can open `count` more file descriptors. If not: kResourceExhausted, which names `who` ("the
-/// agent"), the limit and what to do. Thread-safe; takes microseconds.
+/// Whether this process can open `count` more file descriptors. kResourceExhausted if it cannot: the message names
+/// `who` ("the agent"), the limit and the remedy. Thread-safe; takes microseconds.
 Status check_descriptors(const char* who, std::size_t count);
 
 }  // namespace wherry

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096, kLine = 64;
 
-/// Touches `pages` pages for the first time, each of which is a page fault.
+/// Touches `pages` new pages; each causes a page fault.
 void fault(std::size_t pages) {
   const std::size_t bytes = pages * kPage;
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -27,7 +27,7 @@ void fault(std::size_t pages) {
   munmap(memory, bytes);
 }
 
-/// A walk of `steps` through `lines` cache lines in a random order. Each step waits for the one before.
+/// Walks `steps` steps through `lines` cache lines in random order. Each step depends on the step before.
 std::uint64_t walk(std::size_t lines, std::size_t steps, EventCounter* counter) {
   struct alignas(kLine) Line {
     std::uint64_t next;
@@ -67,7 +67,7 @@ TEST(EventCounter, CacheMisses_ExpectThoseOfARandomWalkThroughMemory) {
   constexpr std::size_t kSteps = 2'000'000;
   const std::uint64_t resident = walk(256, kSteps, &misses);                 // 16 KiB
   const std::uint64_t memory = walk(std::size_t{1} << 23, kSteps, &misses);  // 512 MiB
-  // A last-level cache may hold a good part of it. Neighbouring lines and page tables also miss.
+  // A last-level cache may hold a large part of this memory. Adjacent lines and page tables also miss.
   EXPECT_GT(memory, kSteps / 4);
   EXPECT_LT(memory, kSteps * 4);
   EXPECT_LT(resident, memory / 20);

@@ -11,7 +11,7 @@
 
 namespace wherry {
 
-/// The list. Its lock is held while the process forks, so that a child finds it whole.
+/// The list of watches. fork() holds its lock, so that the child finds the list consistent.
 struct ForkWatches {
   std::mutex mutex;
   ForkWatch* first = nullptr;

@@ -1,12 +1,12 @@
-// SPDX-License-Identifier: Apache-2.0 Keeps children of fork() from using inherited sessions, and objects of sessions.
-// The child shares the parent's sockets and shared memory. A message from the child would look like the parent's, and a
-// destructor would close connections that the parent still uses. So in a child every call fails, and destructors only
-// close descriptors.
+// SPDX-License-Identifier: Apache-2.0
+// Keeps children of fork() from using inherited sessions, and objects of sessions. The child shares the parent's
+// sockets and shared memory. A message from the child would look like one from the parent. A destructor in the child
+// would close connections that the parent still uses. So in a child every call fails, and destructors only close
+// descriptors.
 //
-// Children of the C library's fork() are noticed (pthread_atfork). _Fork() and raw clone(2) are not; vfork() and
-// posix_spawn() need not be.
+// Children of the C library's fork() are detected (pthread_atfork); those of _Fork() and raw clone(2) are not. vfork()
+// and posix_spawn() need no detection.
 #pragma once
-
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -21,19 +21,19 @@ inline std::atomic<std::uint32_t> forks{0};  ///< between the process in which t
 void notice_forks() noexcept;
 }  // namespace detail
 
-/// Remembers the process in which it was made; copies and moves remember the same one. For cold paths: one load.
+/// Remembers the process in which it was created; copies keep that process. A check is one load, for cold paths.
 class ProcessMark {
  public:
   ProcessMark() noexcept : forks_((detail::notice_forks(), detail::forks.load(std::memory_order_relaxed))) {}
-  /// Whether this process is a child of that one.
+  /// Whether this process is a forked child of that process.
   [[nodiscard]] bool inherited() const noexcept { return forks_ != detail::forks.load(std::memory_order_relaxed); }
 
  private:
   std::uint32_t forks_;
 };
 
-/// A base for objects that must change in a child before fork() returns there. They close connections that must end
-/// with the parent, and set a flag that their hot paths read anyway. Thread-safe.
+/// A base class for objects that must change in a child before fork() returns there. Such an object closes connections
+/// that must end with the parent, and sets a flag that its hot path reads anyway. Thread-safe.
 class ForkWatch {
  public:
   ForkWatch(const ForkWatch&) = delete;
@@ -49,19 +49,19 @@ class ForkWatch {
 
  private:
   friend struct ForkWatches;
-  /// Runs in the child, in a handler of pthread_atfork: must not allocate, lock or log. Another thread of the parent
-  /// may have been in any call of the object at that time.
+  /// Runs in the child, in a handler of pthread_atfork: must not allocate, lock or log. At the fork, another thread of
+  /// the parent may have been inside any call of the object.
   virtual void in_child() noexcept = 0;
   ForkWatch* next_ = nullptr;
   ForkWatch* before_ = nullptr;
   bool watching_ = false;
 };
 
-/// Disconnects `fd` from its file in this process. The number stays in use until it is closed. For in_child().
+/// Disconnects `fd` from its file in this process. Its number stays in use until close(). For in_child().
 void detach_descriptor(int fd) noexcept;
 
 /// The Status that calls return in children of this process, made before fork(). kFailedPrecondition: "this session was
-/// opened by process 12, of which this process is a fork: ..." `what`: "session". `remedy`: what a child can do
+/// opened by process 12, of which this process is a fork: ..." `what`: "session". `remedy`: what the child can do
 /// instead.
 Status inherited_by_fork(std::string_view what, std::string_view remedy = "open one here");
 

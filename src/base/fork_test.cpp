@@ -10,7 +10,7 @@ namespace {
 
 bool told = false;
 
-/// Whether a child that is created here and now is told.
+/// Whether a child that is forked now gets the call of in_child().
 bool child_is_told() {
   const pid_t child = fork();
   if (child == 0) _exit(told ? 1 : 0);

@@ -92,7 +92,7 @@ Status FrameChannel::send(std::uint16_t type, ByteView payload, const Deadline& 
       pollfd p{fd(), POLLOUT | POLLIN, 0};
       ::poll(&p, 1, deadline.left_ms(100));
       if ((p.revents & POLLIN) == 0) continue;
-      // A peer may stop reading until its own bytes are read. Both ends would then wait for each other for ever.
+      // Read while sending: a peer may not read before its own bytes are read, so both ends could wait for ever.
       std::array<std::byte, 16384> chunk;
       const iovec part{chunk.data(), chunk.size()};
       const ByteStream::Moved moved = stream_->read({&part, 1});

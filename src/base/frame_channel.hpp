@@ -14,7 +14,7 @@
 
 namespace wherry {
 
-/// The largest control frame that either side accepts: a schema of kMaxNodes fields fits.
+/// The largest control frame that either side accepts. A schema of kMaxNodes fields fits in it.
 inline constexpr std::size_t kMaxFrameBytes = std::size_t{1} << 20;
 
 /// The most bytes that a channel keeps for a peer that does not read.
@@ -26,7 +26,7 @@ struct ControlFrame {
   Bytes payload;
 };
 
-/// Takes the first frame from the received bytes; nullopt: it is incomplete. kProtocol: the bytes are not frames.
+/// Removes the first frame from the received bytes. nullopt: incomplete. kProtocol: the bytes are not frames.
 Result<std::optional<ControlFrame>> take_frame(Bytes& arrived, std::size_t most = kMaxFrameBytes);
 
 class FrameChannel {
@@ -39,21 +39,21 @@ class FrameChannel {
   ~FrameChannel();
 
   /// Blocks (bounded by the deadline) until all is handed to the kernel. kUnavailable: the peer is gone.
-  /// kDeadlineExceeded: the peer does not read. If a frame was sent in part, its rest is kept and sent first next time,
-  /// so the peer never sees half of one.
+  /// kDeadlineExceeded: the peer does not read. If only a part of a frame was sent, the rest is kept and sent first
+  /// next time, so the peer never sees half a frame.
   Status send(std::uint16_t type, ByteView payload, const Deadline& deadline);
-  /// Never blocks. It keeps bytes that the kernel does not accept, and flush() sends them. kUnavailable: the peer is
-  /// gone. kResourceExhausted: more than kMaxUnsentBytes would be kept, and the frame was dropped.
+  /// Never blocks: keeps bytes that the kernel does not accept for flush(). kUnavailable: the peer is gone.
+  /// kResourceExhausted: the frame was dropped, because more than kMaxUnsentBytes would be kept.
   Status post(std::uint16_t type, ByteView payload);
-  /// Sends bytes that post() and send() kept, as many as the kernel accepts. Never blocks. kUnavailable: the peer is
-  /// gone.
+  /// Sends as many of the bytes that post() and send() kept as the kernel accepts. Never blocks. kUnavailable: the peer
+  /// is gone.
   Status flush();
   [[nodiscard]] std::size_t unsent() const noexcept { return out_.size(); }
-  /// Frames of more than `most` bytes are not received (kProtocol), and no room is made for them.
+  /// Refuses received frames of more than `most` bytes (kProtocol), without allocating memory for them.
   void limit_received(std::size_t most) noexcept { most_ = most; }
   /// Blocks until a whole frame has arrived. kUnavailable: the peer is gone; kProtocol: not frames; kDeadlineExceeded.
   Result<ControlFrame> receive(const Deadline& deadline);
-  /// A whole frame if one has arrived; nullopt if not yet. Never blocks.
+  /// Returns a whole frame, or nullopt if none has arrived yet. Never blocks.
   Result<std::optional<ControlFrame>> try_receive();
   /// Whether the peer has closed its side or the connection is broken. Never blocks.
   [[nodiscard]] bool peer_gone() const noexcept;

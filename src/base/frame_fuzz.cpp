@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream of bytes on the control connection, in pieces of any size. The frames do not depend on the pieces, they
-// equal the sent frames, and only frames are taken.
+// Feeds a control channel with bytes in pieces of any size. The received frames must equal the sent ones, whatever the
+// pieces are, and other bytes must be refused.
 #include <cstdlib>
 #include <cstring>
 #include <vector>

@@ -13,15 +13,15 @@
 namespace wherry {
 namespace {
 
-/// The names of a control group's files, which differ between the versions (the kernel's admin-guide, cgroup-v2.rst and
-/// cgroup-v1/memory.rst).
+/// The names of a control group's files. They differ between versions 1 and 2 (the kernel's admin-guide, cgroup-v2.rst
+/// and cgroup-v1/memory.rst).
 struct Version {
   std::string_view limit, used, inactive, active;
 };
 constexpr Version kV1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "total_active_file"};
 constexpr Version kV2{"memory.max", "memory.current", "inactive_file", "active_file"};
 
-/// The number in the file. None if it says "max", or if there is no such file.
+/// The number in the file. nullopt if the file contains "max" or does not exist.
 std::optional<std::uint64_t> number_in(const std::string& file) {
   std::ifstream from(file);
   std::uint64_t number = 0;
@@ -29,8 +29,8 @@ std::optional<std::uint64_t> number_in(const std::string& file) {
   return std::nullopt;
 }
 
-/// The group's resident pages of files. The kernel takes them back before it kills a process. Active pages count by
-/// half, as in MemAvailable.
+/// The group's resident file pages, which the kernel reclaims before it kills a process. Half of the active pages
+/// count, as in MemAvailable.
 std::uint64_t reclaimable(const std::string& group, const Version& version) {
   std::ifstream stat(group + "/memory.stat");
   std::uint64_t sum = 0, value = 0;
@@ -41,8 +41,8 @@ std::uint64_t reclaimable(const std::string& group, const Version& version) {
   return sum;
 }
 
-/// Checks the group at `root` + `path` and the groups above it, up to `root`. In a container only `root` exists: its
-/// own group may be mounted there while `path` is the host's.
+/// Checks the group at `root` + `path` and all groups above it, up to `root`. In a container, `path` may be the host's
+/// path while the container's group is mounted at `root`; then only `root` exists.
 void look_at_groups(const std::string& root, std::string path, const Version& version, FreeMemory& least) {
   if (path.find("/..") != std::string::npos) path.clear();  // outside of this cgroup namespace
   for (;;) {

@@ -11,7 +11,7 @@
 namespace wherry {
 namespace {
 
-/// A tree in the place of /sys/fs/cgroup, in the form that the kernel's admin-guide gives.
+/// A directory tree that replaces /sys/fs/cgroup, in the format of the kernel's admin-guide.
 class FreeMemories : public testing::Test {
  protected:
   void write(const std::string& file, const std::string& text) const {

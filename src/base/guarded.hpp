@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Catches exceptions at the boundaries of a process. An exception that a stranger
-// or a client causes must end that connection, not the process. The usual exception is std::bad_alloc, so this code
-// allocates nothing.
+// SPDX-License-Identifier: Apache-2.0
+// Catches exceptions at the boundaries of a process. An exception that a stranger or a client causes must end that
+// connection, not the process. The usual exception is std::bad_alloc, so this code allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace wherry {
 /// kResourceExhausted. The text is short enough for std::string to hold without an allocation.
 inline Status no_memory() noexcept { return {StatusCode::kResourceExhausted, "out of memory"}; }
 
-/// Runs `work` and returns its result, or, if it throws, a Status with the text of the exception.
+/// Runs `work` and returns its result. If it throws, returns a Status with the text of the exception.
 template <typename Work>
 auto guarded(Work work) noexcept -> decltype(work()) {
   try {
@@ -30,8 +30,8 @@ auto guarded(Work work) noexcept -> decltype(work()) {
   }
 }
 
-/// Runs `work`. If it throws, the rest of `work` is skipped. For lines of the log and messages to a peer: they need
-/// memory, which may be exhausted. False: it threw.
+/// Runs `work` and returns false if it throws. For log lines and messages to a peer, which need memory that may be
+/// exhausted.
 template <typename Work>
 bool attempt(Work work) noexcept {
   try {
@@ -42,9 +42,9 @@ bool attempt(Work work) noexcept {
   }
 }
 
-/// Throws std::bad_alloc unless this many bytes can be allocated now. Call it before libraries that end the process if
-/// they cannot allocate (Arrow, whose destructors and noexcept functions allocate; nlohmann's json): this exception can
-/// be caught. Another thread may still take the memory in between.
+/// Throws std::bad_alloc if `bytes` bytes cannot be allocated now. Call it before a library that would end the process
+/// if it cannot allocate (nlohmann's json; Arrow, whose destructors and noexcept functions allocate). This exception
+/// can be caught. Another thread may still take the memory in between.
 inline void require_memory(std::size_t bytes) { ::operator delete(::operator new(bytes)); }
 
 }  // namespace wherry

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-/// Allocates small pieces one after the other from whole huge pages, which are kept. Large pieces get their own huge
-/// pages, which are returned. Not thread-safe.
+/// Allocates small pieces in sequence from huge pages that are never returned. Large pieces get their own huge pages,
+/// which are returned. Not thread-safe.
 class HugePages final : public std::pmr::memory_resource {
   static constexpr std::size_t kLarge = kHugePage / 2;
 
@@ -52,9 +52,9 @@ class HugePages final : public std::pmr::memory_resource {
   std::size_t left_ = 0;
 };
 
-/// One set of pools for all threads. std::pmr::synchronized_pool_resource has a set for each thread. It takes new
-/// chunks for each new thread, and returns them when the thread ends, where they are never reused. A server that runs
-/// each call in a new thread would grow with every call.
+/// One set of pools for all threads. std::pmr::synchronized_pool_resource has one set for each thread. A new thread
+/// takes new chunks and returns them at its end, but HugePages never reuses them. A server that runs each call in a new
+/// thread would grow with each call.
 class SharedPools final : public std::pmr::memory_resource {
   void* do_allocate(std::size_t bytes, std::size_t alignment) override {
     const std::lock_guard lock(mutex_);

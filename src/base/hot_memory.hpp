@@ -1,15 +1,15 @@
-// SPDX-License-Identifier: Apache-2.0 Memory for objects of hot paths, all in one huge page where the kernel grants
-// one. After the application has swept the caches, a call then takes one TLB miss, not one for each object. On a
-// virtual machine each miss costs a walk through two page tables.
+// SPDX-License-Identifier: Apache-2.0
+// Memory for objects of hot paths, all in one huge page where the kernel grants one. If the application has evicted the
+// caches, a call then has one TLB miss instead of one for each object. On a virtual machine, each miss walks two page
+// tables.
 #pragma once
-
 #include <cstddef>
 #include <memory_resource>
 #include <vector>
 
 namespace wherry {
 
-/// Thread-safe, with one lock: not for paths that allocate often. Freed memory is reused by any thread; only pieces of
+/// Thread-safe, with one lock: not for paths that allocate often. Any thread may reuse freed memory. Only pieces of
 /// more than 4 MiB return to the system. It reserves at least 2 MiB of address space at a time, and touches pages on
 /// first use.
 std::pmr::memory_resource& hot_memory() noexcept;
@@ -34,7 +34,7 @@ struct HotAllocator {
 template <typename T>
 using HotVector = std::vector<T, HotAllocator<T>>;
 
-/// A base for classes whose objects live there.
+/// A base for classes whose objects are allocated in hot_memory().
 struct InHotMemory {
   static void* operator new(std::size_t bytes) { return hot_memory().allocate(bytes, 64); }
   static void operator delete(void* memory, std::size_t bytes) noexcept { hot_memory().deallocate(memory, bytes, 64); }

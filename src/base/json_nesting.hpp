@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How deep JSON text is nested, before it is parsed. nlohmann's writer and copies recurse, so unlimited nesting in text
-// from outside would overflow the stack.
+// Measures the nesting depth of JSON text before it is parsed. nlohmann's writer and copies recurse, so unlimited
+// nesting in untrusted text would overflow the stack.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace wherry {
 
-/// The largest number of brackets and braces that are open at once, except those inside strings. Takes any bytes. If
-/// they are not JSON, the number is at least the depth that a parser reaches before it stops.
+/// The largest number of brackets and braces that are open at once, except those inside strings. Accepts any bytes. For
+/// bytes that are not JSON, the result is at least the depth that a parser reaches before it stops.
 constexpr std::size_t json_nesting(std::string_view text) noexcept {
   std::size_t open = 0, most = 0;
   bool in_string = false;

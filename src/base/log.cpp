@@ -23,8 +23,8 @@ namespace {
 
 constexpr const char* kLogger = "wherry";
 
-/// A line's text without control characters, which could end the line or steer a terminal: "\\n" for a newline, "\\x1b"
-/// for others. Names that clients choose, and reasons that name files, get into the log.
+/// Writes a line's control characters as text, such as "\\n" and "\\x1b", because they could end the line or control a
+/// terminal. The log contains names that clients choose, and reasons that name files.
 class OneLine final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm& /*time*/, spdlog::memory_buf_t& to) override {
@@ -58,7 +58,7 @@ Status init_log(const std::string& level, const std::string& file) {
   }
   if (!file.empty()) {
     WHERRY_ASSIGN(auto log, open_log_file(file));
-    // The log also takes the standard error of libraries, and the last message of a process that aborts.
+    // Standard error goes to the log too, with lines of libraries and the last message of an aborting process.
     if (dup2(log.get(), STDERR_FILENO) < 0)
       return {StatusCode::kInternal, fmt::format("cannot log to '{}': {}", file, std::strerror(errno))};
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logging rules: an error is logged once, where it is decided; callers pass it up silently. Nothing is logged on a path
-// that runs per offload. Would-block is never logged.
+// Logging rules: the code that handles an error logs it once; other code returns it without logging. Code that runs for
+// each offload does not log. Would-block is never logged.
 #pragma once
 
 #include <spdlog/spdlog.h>
@@ -17,13 +17,13 @@ namespace wherry {
 /// in a line are written as text, such as "\n" and "\x1b", so a chosen name cannot forge a line.
 Status init_log(const std::string& level, const std::string& file);
 
-/// A line of level warn; on standard error in a program that has not called init_log(), an application say.
+/// Logs a line of level warn, on standard error in a program without init_log(), such as an application.
 void warn_line(const std::string& text);
 
-/// Limits lines that strangers can cause to ten in ten seconds. One thread.
+/// Limits log lines that strangers can cause to ten lines in ten seconds. One thread.
 class LogLimit {
  public:
-  /// True: write the line. `held_back`: lines that were not written since the last one that was.
+  /// True: write the line. `held_back`: lines that were suppressed since the last written line.
   bool admit(std::uint64_t now_ns, std::uint64_t& held_back) noexcept {
     constexpr std::uint64_t kPeriodNs = 10'000'000'000ULL;
     constexpr std::uint64_t kLines = 10;

@@ -29,7 +29,7 @@ Status NetworkNamespace::run(const std::function<void()>& function) const {
     function();
     return ok_status();
   }
-  // A thread that enters need not be able to come back.
+  // A thread that enters the namespace may be unable to return, so a new thread enters it.
   int error = 0;
   std::thread([&] {
     if (::setns(space_.get(), CLONE_NEWNET) == 0) {

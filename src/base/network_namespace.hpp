@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Remembers a network namespace for sockets that are made later, perhaps by a
-// thread that has moved to another one.
+// SPDX-License-Identifier: Apache-2.0
+// Remembers a network namespace for sockets that are made later, perhaps by a thread that has moved to another one.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@ namespace wherry {
 
 class NetworkNamespace {
  public:
-  /// The namespace of the calling thread. If the kernel does not name it, run() stays in the caller's namespace.
+  /// The namespace of the calling thread. If the kernel does not report it, run() does not change the namespace.
   static NetworkNamespace current() noexcept;
-  /// Calls `function` in the namespace: directly if the thread is there, else in a new thread, and waits for it.
-  /// kPermissionDenied: the process may not enter the namespace (this takes CAP_SYS_ADMIN), and `function` was not
-  /// called.
+  /// Calls `function` in the namespace, and waits for it: directly if the calling thread is in it, else in a new
+  /// thread. kPermissionDenied: `function` was not called, because the process may not enter the namespace (this needs
+  /// CAP_SYS_ADMIN).
   Status run(const std::function<void()>& function) const;
 
  private:

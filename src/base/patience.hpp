@@ -12,8 +12,8 @@
 
 namespace wherry {
 
-/// Waiting in three steps: spin while an answer may come any moment, then let others run, then sleep (a wake-up costs
-/// some 60 us).
+/// Waits in three steps: it spins while an answer is likely soon, then yields the core, then sleeps (a wake-up costs
+/// about 60 us).
 class Patience {
  public:
   void pause() noexcept {

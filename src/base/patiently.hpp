@@ -8,8 +8,8 @@
 
 namespace wherry {
 
-/// Repeats `open()` for up to a second until it succeeds. After a restart, the port, queue or lock of the process
-/// before may still be in use.
+/// Repeats `open()` for up to a second until it succeeds. After a restart, the port, queue or lock of the previous
+/// process may still be in use.
 template <typename Open>
 auto patiently(const Open& open) {
   const Deadline deadline(std::chrono::seconds(1));

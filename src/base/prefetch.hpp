@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0 Asks for cache lines before they are needed. An application that streams through
-// its data between two offloads evicts our lines from the caches. Fetched one after the other, the lines of a call cost
-// several microseconds; requested together, about one.
+// SPDX-License-Identifier: Apache-2.0
+// Asks for cache lines before they are needed. An application that streams through its data between two offloads evicts
+// our lines from the caches. Serial fetches of the lines of a call cost several microseconds. If all are requested
+// together, they cost about one.
 #pragma once
-
 #include <cstddef>
 #include <span>
 
@@ -19,7 +19,7 @@ void prefetch(std::span<T> items) noexcept {
   prefetch(items.data(), items.size_bytes());
 }
 
-/// For memory that is about to be written.
+/// Prefetches memory that will be written.
 inline void prefetch_for_writing(const void* data, std::size_t bytes) noexcept {
   constexpr std::size_t kLine = 64;
   const auto* at = static_cast<const char*>(data);

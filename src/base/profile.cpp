@@ -29,7 +29,7 @@ constexpr int kMaxDepth = 64;  // of lists and objects in each other
 
 Status wrong(const std::string& what) { return {StatusCode::kInvalidArgument, "it is not a path profile: " + what}; }
 
-/// A text of limited length, without control characters, because it is shown and logged.
+/// Reads a text of limited length without control characters, because programs display and log it.
 Result<std::string> text_of(const Json& object, const char* key) {
   const auto it = object.find(key);
   if (it == object.end() || !it->is_string()) return wrong(fmt::format("\"{}\" is not a text", key));
@@ -37,7 +37,7 @@ Result<std::string> text_of(const Json& object, const char* key) {
   if (text.size() > kMaxText) return wrong(fmt::format("\"{}\" is longer than {} bytes", key, kMaxText));
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    // U+0080 to U+009F, which terminals may take for escapes, are C2 80 to C2 9F.
+    // C2 80 to C2 9F encode U+0080 to U+009F, which terminals may interpret as escapes.
     const bool c1 = byte == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
     if (byte < ' ' || byte == 0x7F || c1) return wrong(fmt::format("\"{}\" has control characters", key));
   }
@@ -69,7 +69,7 @@ Result<Profile::Advice> advice_of(const std::string& key, const Json& json) {
   return advice;
 }
 
-/// Whether only this user and root can have written it.
+/// Checks that only this user and root can have written the file.
 Status check_owner(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info{};
@@ -85,7 +85,7 @@ Status check_owner(const std::string& path) {
 
 Result<Profile> parse_profile(std::string_view text) {
   if (text.size() > kMaxProfileBytes) return wrong(fmt::format("it has more than {} bytes", kMaxProfileBytes));
-  // The parser takes a byte of 0 for the end of the text, even if text follows.
+  // The parser stops at a zero byte, even if text follows.
   if (text.find('\0') != std::string_view::npos) return wrong("it has a byte of 0");
   bool deep = false;
   const auto limit = [&](int depth, Json::parse_event_t, Json&) {

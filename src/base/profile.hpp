@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0 The path profile: what `wherry probe profile` measured on a machine, and the
-// settings that follow from it by named rules (docs/guide/profile.md). Programs take such a setting from here unless a
-// person set it.
+// SPDX-License-Identifier: Apache-2.0
+// The path profile: what `wherry probe profile` measured on a machine, and the settings that follow from it by named
+// rules (docs/guide/profile.md). Programs use such a setting if the user has not set it.
 //
-// The writer (python/wherry/probe/profile.py) applies the rules, so each rule exists once. The file holds their results
-// beside the figures. Readers check that the profile is of their machine, and check each value like a person's.
+// Only the writer (python/wherry/probe/profile.py) applies the rules, so each rule exists once. The file holds results
+// and figures. Readers check that the profile is for their machine, and check each value like one that a user set.
 #pragma once
 
 #include <map>
@@ -26,10 +26,10 @@ struct Profile {
   std::map<std::string, Advice> settings;  ///< by key: "move.transfer_unit"
 };
 
-/// Bytes of the largest profile.
+/// The largest profile in bytes.
 inline constexpr std::size_t kMaxProfileBytes = std::size_t{4} << 20;
 
-/// Parses the text of a profile; `text` may hold any bytes. kInvalidArgument says what is wrong.
+/// Parses the text of a profile; `text` may hold any bytes. kInvalidArgument: the message names the fault.
 [[nodiscard]] Result<Profile> parse_profile(std::string_view text);
 
 /// The default file of the profile: $XDG_CACHE_HOME/wherry/profile.json, or below ~/.cache; empty if there is no home.
@@ -37,7 +37,7 @@ inline constexpr std::size_t kMaxProfileBytes = std::size_t{4} << 20;
 
 /// Reads the profile of this machine. kNotFound: there is no such file. kPermissionDenied: others could have written it
 /// (it must belong to this user or root, and others must not be able to write to it). kInvalidArgument: it is not a
-/// profile, or it is of another machine.
+/// profile, or it belongs to another machine.
 [[nodiscard]] Result<Profile> load_profile(const std::string& path, const MachineKey& machine = this_machine());
 
 }  // namespace wherry

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A profile of arbitrary bytes. An accepted one keeps the limits that readers rely on, and may be shown in a terminal
-// and in a comment of TOML.
+// Parses a profile of arbitrary bytes. An accepted profile must respect the limits that readers rely on, and must be
+// safe to show in a terminal and in a TOML comment.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 How Wherry's programs end: signals, errors and exit statuses.
+// SPDX-License-Identifier: Apache-2.0
+// How Wherry's programs end: signals, errors and exit statuses.
 #pragma once
-
 #include <atomic>
 #include <string_view>
 
@@ -8,13 +8,13 @@
 
 namespace wherry {
 
-/// A flag that SIGTERM and SIGINT set, from this call on. SIGPIPE is ignored: a write to a closed connection reports
-/// the error.
+/// Returns a flag that SIGTERM and SIGINT set from now on. SIGPIPE is ignored, so a write to a closed connection
+/// returns an error.
 const std::atomic<bool>& stop_on_signals();
-/// Sets the umask so that files stay accessible to their owner. Call it before other threads exist.
+/// Sets the umask so that new files are accessible to their owner. Call it before other threads exist.
 void keep_owners_rights();
-/// Prints "program: why" on standard error, if it is writable. Returns the exit status: 2 if the input was wrong, else
-/// 1.
+/// Prints "program: why" on standard error, if that is writable. Returns the exit status: 2 if the input was wrong,
+/// else 1.
 int exit_status(std::string_view program, const Status& why);
 
 }  // namespace wherry

@@ -9,7 +9,7 @@
 namespace wherry {
 namespace {
 
-/// What the algorithm's public reference (S. Vigna, splitmix64.c) prints for this seed.
+/// The output of the public reference implementation (S. Vigna, splitmix64.c) for this seed.
 constexpr std::uint64_t kSeed = 1234567;
 constexpr std::array<std::uint64_t, 5> kReference{6457827717110365317U, 3203168211198807973U, 9817491932198370423U,
                                                   4593380528125082431U, 16408922859458223821U};

@@ -1,11 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0 Bit fields of hardware registers. spec/ has the tables of registers.
+// SPDX-License-Identifier: Apache-2.0
+// Bit fields of hardware registers. spec/ has the tables of registers.
 #pragma once
-
 #include <cstdint>
 
 namespace wherry {
 
-/// `count` bits of a 32-bit register, from bit `low` on.
+/// A field of `count` bits in a 32-bit register, starting at bit `low`.
 struct RegisterBits {
   std::uint32_t low;
   std::uint32_t count;

@@ -28,7 +28,7 @@ bool equal_secrets(std::string_view a, std::string_view b) noexcept {
 
 bool equal_secrets(ByteView a, ByteView b) noexcept {
   if (a.size() != b.size()) return false;
-  // Volatile: the compiler must not end the loop at the first difference.
+  // `volatile` stops the compiler from ending the loop at the first difference.
   const volatile std::byte* const x = a.data();
   const volatile std::byte* const y = b.data();
   std::byte difference{0};

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Secrets: made from the kernel's random numbers, and compared in constant time.
+// SPDX-License-Identifier: Apache-2.0
+// Secrets: made from the kernel's random numbers, and compared in constant time.
 #pragma once
-
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -16,7 +16,7 @@ Bytes random_bytes(std::size_t count);
 /// 128 bits from the kernel, in hexadecimal.
 std::string make_token();
 
-/// Whether two secrets are the same. The time depends on their lengths only, not on where they differ.
+/// Whether two secrets are the same. The time depends only on their lengths, not on where they differ.
 bool equal_secrets(std::string_view a, std::string_view b) noexcept;
 bool equal_secrets(ByteView a, ByteView b) noexcept;
 

@@ -43,8 +43,8 @@ Status cannot_open(const std::string& path, int error) {
   return {code, fmt::format("cannot open the directory {}: {}", path, std::strerror(error))};
 }
 
-/// The umask of the process may have removed bits that its owner needs. The link leads to the open directory, even if
-/// its name now belongs to another one. fchmod(2) does not take this kind of descriptor.
+/// Restores mode bits that the umask may have removed and the owner needs. The /proc link leads to the open directory,
+/// even if its name now denotes another one. fchmod(2) does not accept an O_PATH descriptor.
 void undo_umask(const Fd& directory, mode_t mode) {
   struct stat info{};
   if (::fstat(directory.get(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
@@ -140,7 +140,7 @@ Result<Fd> open_log_file(const std::string& path) {
     const StatusCode code = directory.status().code();
     return refused(code == StatusCode::kNotFound ? StatusCode::kInvalidArgument : code, directory.status().message());
   }
-  // Without O_NONBLOCK a fifo would block this process until another one reads it.
+  // Without O_NONBLOCK, opening a FIFO would block until another process reads it.
   Fd file(::openat(directory->get(), whole->filename().c_str(),
                    O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   if (!file && errno == ELOOP) return refused(StatusCode::kPermissionDenied, "it is a symbolic link");
@@ -161,7 +161,7 @@ bool rename_to_free_name(const Fd& directory, const std::string& from, const std
   const int at = directory.get();
   if (::renameat2(at, from.c_str(), at, to.c_str(), RENAME_NOREPLACE) == 0) return true;
   if (errno != EINVAL && errno != ENOSYS) return false;
-  // Some file systems, such as NFS, do not have this rename.
+  // Some file systems, such as NFS, do not support this rename.
   return ::linkat(at, from.c_str(), at, to.c_str(), 0) == 0 && ::unlinkat(at, from.c_str(), 0) == 0;
 }
 

@@ -94,7 +94,7 @@ TEST_F(SecureDirectory, OfAnotherUser_ExpectRefusal) {
   fs::create_directory(at("theirs"));
   ASSERT_EQ(chown(at("theirs").c_str(), kStranger, kStranger), 0);
   expect_refusal(at("theirs"), "belongs to user 12345");
-  // The directories beneath it may still belong to this user.
+  // A directory of this user may lie beneath another user's directory.
   fs::create_directory(at("theirs/ours"));
   EXPECT_TRUE(secured(at("theirs/ours")));
 }

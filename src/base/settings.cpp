@@ -65,7 +65,7 @@ Result<std::uint64_t> parse_number(const std::string& text, std::uint64_t min, s
 
 namespace {
 
-/// A row whose field is a number that `parse` understands.
+/// A row for a number field whose text `parse` reads.
 template <typename Parse>
 Setting numeric(std::string key, std::string name, std::uint64_t& field, std::string help, Parse parse) {
   auto set = [key, &field, parse](const std::string& text) -> Status {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings: one row has a setting's TOML key, environment variable, flag, help, default and range. Reading, dumping and
-// checking follow from it. The agent has a table of rows, and so has each service that it hosts.
+// checking use these rows. The agent and each of its services have a table of rows.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace wherry {
 
-/// Refers to the field that it sets. The field must outlive it.
+/// Sets a field by reference. The field must outlive the Setting.
 struct Setting {
   std::string key;   ///< section and name in TOML: "move.window"
   std::string name;  ///< of the flag and the variable: "window" is --window and WHERRY_WINDOW
   std::string help;
   std::function<std::string()> get;
-  /// The error names the setting, the value and the allowed values; the field is then unchanged.
+  /// An error names the setting, the value and the allowed values, and leaves the field unchanged.
   std::function<Status(const std::string&)> set;
   bool quoted = true;  ///< a string in TOML, else a number, true or false
 
@@ -40,7 +40,7 @@ Setting switch_setting(std::string key, std::string name, bool& field, std::stri
 
 /// "64MiB", "1GiB", "4096", "10MB" to bytes.
 Result<std::uint64_t> parse_bytes(const std::string& text);
-/// kInvalidArgument: want a whole number from min to max.
+/// kInvalidArgument: it is not a whole number from min to max.
 Result<std::uint64_t> parse_number(const std::string& text, std::uint64_t min, std::uint64_t max);
 
 }  // namespace wherry

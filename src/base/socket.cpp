@@ -47,7 +47,7 @@ Status no_agent(const HostPort& to, int error) {
 void tune_socket(int fd) noexcept {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  // A peer machine that vanished without a word is noticed within about half a minute.
+  // Keep-alive detects within about half a minute that a peer machine has vanished.
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   const int idle = 10;
   const int interval = 5;

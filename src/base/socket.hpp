@@ -19,13 +19,13 @@ struct HostPort {
 };
 Result<HostPort> parse_host_port(const std::string& text);
 
-/// TCP_NODELAY and keep-alive. Does nothing to a Unix socket.
+/// Sets TCP_NODELAY and keep-alive. No effect on a Unix socket.
 void tune_socket(int fd) noexcept;
 Result<Fd> listen_tcp(const HostPort& at);
 Result<std::uint16_t> local_port(const Fd& socket);
 Result<Fd> connect_tcp(const HostPort& to, const Deadline& deadline);
-/// The same in two steps that do not wait for a peer (the first one resolves the name): a connecting socket, and a
-/// check whether it is connected. It becomes writable when the answer is known.
+/// Connects in two steps that do not wait for the peer. This first step resolves the name and starts to connect; the
+/// second checks whether the socket is connected. The socket becomes writable when the result is known.
 Result<Fd> start_connect_tcp(const HostPort& to);
 Result<bool> try_finish_connect_tcp(const Fd& socket, const HostPort& to);
 

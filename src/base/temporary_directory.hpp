@@ -11,12 +11,12 @@
 
 namespace wherry {
 
-/// A new directory, in the system's directory for temporary files, that only its user may read. The destructor removes
-/// it with its contents, except in a child of fork(). Move-only.
+/// Creates a directory, in the system's directory for temporary files, that only this user may read. The destructor
+/// removes it with its contents, except in a child of fork(). Move-only.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() noexcept = default;
-  /// Its name starts with "wherry-" and `what`. kInternal says why it could not be made.
+  /// Its name starts with "wherry-" and `what`. kInternal: it could not be made; the message has the reason.
   static Result<TemporaryDirectory> create(std::string_view what);
   TemporaryDirectory(TemporaryDirectory&& other) noexcept : path_(std::exchange(other.path_, {})), mark_(other.mark_) {}
   TemporaryDirectory& operator=(TemporaryDirectory&& other) noexcept {

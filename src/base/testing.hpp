@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests.
+// Helpers for tests.
 #pragma once
 
 #include <chrono>
@@ -12,10 +12,10 @@
 
 namespace wherry::testing_support {
 
-/// The time limit of conditions that never fail to come true: a busy machine must not make a test fail.
+/// The time limit for conditions that must become true. It is long, so a busy machine does not fail a test.
 constexpr std::chrono::minutes kPatience{5};
 
-/// Calls `condition`, which makes the progress itself, until it is true or the patience is over. Returns whether it
+/// Calls `condition`, which itself makes progress, until it is true or the time limit is over. Returns whether it
 /// became true.
 template <typename Condition>
 bool turn_until(Condition condition) {
@@ -25,8 +25,8 @@ bool turn_until(Condition condition) {
   return true;
 }
 
-/// A free port of 127.0.0.1, for a program that is told its port before it runs. The port is outside of the range that
-/// the kernel gives to connections; otherwise another program could take it first.
+/// Returns a free port of 127.0.0.1, for a program that needs its port number before it starts. The port lies outside
+/// the kernel's ephemeral range, so another program is unlikely to take it first.
 inline std::uint16_t free_port() {
   constexpr std::uint32_t kFirst = 10'000;
   std::uint32_t limit = 0;

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Reads small files of settings as a whole.
+// SPDX-License-Identifier: Apache-2.0
+// Reads small files of settings as a whole.
 #pragma once
-
 #include <cstddef>
 #include <string>
 
@@ -8,8 +8,8 @@
 
 namespace wherry {
 
-/// The whole of a file of `limit` bytes at most. `what` is for the message: "the configuration file". kNotFound: there
-/// is none. kPermissionDenied. kInvalidArgument: it is a directory, it cannot be read, or it is larger.
+/// Returns the content of a file of at most `limit` bytes. `what` is for the message: "the configuration file".
+/// kNotFound: no such file. kPermissionDenied. kInvalidArgument: it is a directory, it cannot be read, or it is larger.
 [[nodiscard]] Result<std::string> read_text_file(const std::string& path, const std::string& what,
                                                  std::size_t limit = std::size_t{1} << 20);
 

@@ -6,11 +6,11 @@
 
 namespace wherry {
 
-/// Limits work to a share of the time of the thread that does it: a tenth, and bursts of 5 ms. One thread.
+/// Limits work to a tenth of its thread's time, with bursts of 5 ms. One thread.
 class TimeShare {
  public:
   /// Records that the work took `spent` nanoseconds of thread_cpu_ns(), which does not count time in which the process
-  /// is stopped. `now`: now_ns(). Returns 0 if more work may follow at once, else the time at which it may.
+  /// is stopped. `now`: now_ns(). Returns 0 if more work may follow at once, else the earliest time for it.
   std::uint64_t charge(std::uint64_t spent, std::uint64_t now) noexcept {
     const auto earned = static_cast<std::int64_t>(now - charged_at_) / kParts;
     left_ns_ = std::min(kBurstNs, left_ns_ + earned) - static_cast<std::int64_t>(spent);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint64_t kMs = 1'000'000, kSecond = 1'000 * kMs;
 
-/// Works for `each` as soon as it may, for ten seconds; the time that was worked.
+/// For ten seconds, works for `each` ns as soon as it is allowed. Returns the total working time.
 std::uint64_t worked(std::uint64_t each) {
   TimeShare share;
   std::uint64_t now = kSecond, sum = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passing a failure up: the caller returns a Status or a Result, the callee's status becomes its own.
+// Macros that return a failed status to the caller, in functions that return a Status or a Result.
 #pragma once
 
 #include <utility>
@@ -19,7 +19,7 @@ const Status& status_of(const Result<T>& result) noexcept {
 }
 }  // namespace wherry::detail
 
-/// WHERRY_TRY(expression): returns from the calling function with the status of a Status or Result that is not ok.
+/// WHERRY_TRY(expression): if the Status or Result is not ok, returns its status from the enclosing function.
 /// Would-block is not ok.
 #define WHERRY_TRY(...)                                                                   \
   do {                                                                                    \
@@ -27,8 +27,8 @@ const Status& status_of(const Result<T>& result) noexcept {
       return ::wherry::detail::status_of(std::forward<decltype(wherry_try)>(wherry_try)); \
   } while (false)
 
-/// WHERRY_ASSIGN(auto x, expression): as WHERRY_TRY for a Result, whose value becomes x. Declares a variable: not for
-/// the body of an if without braces.
+/// WHERRY_ASSIGN(auto x, expression): like WHERRY_TRY for a Result, and assigns its value to x. It declares a variable,
+/// so it cannot be the body of an if without braces.
 #define WHERRY_ASSIGN(target, ...) WHERRY_ASSIGN_AT(__COUNTER__, target, __VA_ARGS__)
 #define WHERRY_ASSIGN_AT(number, ...) WHERRY_ASSIGN_AS(number, __VA_ARGS__)
 #define WHERRY_ASSIGN_AS(number, target, ...)                                     \

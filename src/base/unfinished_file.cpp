@@ -16,7 +16,7 @@ UnfinishedFile::UnfinishedFile(const Fd& directory, Unfinished unfinished, mode_
   constexpr int kFlags = O_WRONLY | O_CLOEXEC;
   if (unfinished == Unfinished::kUnnamed) fd_ = Fd(::openat(directory.get(), ".", O_TMPFILE | kFlags, mode));
   if (fd_) return;
-  // Some file systems, such as NFS, lack O_TMPFILE. The name is unique: 64 random bits, and O_EXCL.
+  // Some file systems, such as NFS, lack O_TMPFILE. The name has 64 random bits, and O_EXCL keeps it unique.
   draw_name();
   fd_ = Fd(::openat(directory.get(), name_.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | kFlags, mode));
   if (!fd_) name_.clear();

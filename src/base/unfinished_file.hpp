@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 A file that appears complete and on disk, or not at all.
+// SPDX-License-Identifier: Apache-2.0
+// A file that appears complete and on disk, or not at all.
 #pragma once
-
 #include <sys/types.h>
 
 #include <cstdint>
@@ -10,23 +10,23 @@
 
 namespace wherry {
 
-/// How a file is written before it has its name. kUnnamed (O_TMPFILE) leaves nothing behind even if the process is
-/// killed. If the file system does not support that, kNamed is used instead: ".wherry-<random>.part".
+/// How a file exists until it gets its name. kUnnamed (O_TMPFILE) leaves nothing behind, even if the process is killed.
+/// If the file system does not support it, kNamed is used: ".wherry-<random>.part".
 enum class Unfinished : std::uint8_t { kUnnamed, kNamed };
 
-/// A file without a name, or with a temporary one, until keep() or replace(). Without either call it is removed.
+/// A file with no name or a temporary name until keep() or replace(). Without such a call it is removed.
 class UnfinishedFile {
  public:
-  /// `directory` must outlive it. If it cannot be made, fd() is -1 and errno is set. `mode`: less the umask.
+  /// `directory` must outlive it. On failure fd() is -1 and errno is set. The umask reduces `mode`.
   UnfinishedFile(const Fd& directory, Unfinished unfinished, mode_t mode);
   ~UnfinishedFile();
   UnfinishedFile(const UnfinishedFile&) = delete;
   UnfinishedFile& operator=(const UnfinishedFile&) = delete;
 
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-  /// Gives it this name, on disk. False, with errno, if the disk or the directory refuses, or the name is taken.
+  /// Syncs the file and gives it this name. False with errno: a disk or directory error, or the name exists.
   [[nodiscard]] bool keep(const std::string& name);
-  /// The same, but replaces a file of that name, atomically.
+  /// Like keep(), but atomically replaces a file of that name.
   [[nodiscard]] bool replace(const std::string& name);
 
  private:

@@ -17,7 +17,7 @@
 namespace wherry {
 namespace {
 
-/// A path as an address. A path that is too long goes through a descriptor of its directory, which stays open.
+/// A path as a socket address. A path that is too long is reached through an open descriptor of its directory.
 class Address {
  public:
   static Result<Address> of(const std::string& path) {
@@ -55,7 +55,7 @@ class Address {
 
 Fd new_socket() { return Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
 
-/// A socket file outlives a process that crashed. It is removed if no process answers there.
+/// A socket file outlives a crashed process. Removes it if no process listens there.
 Status clear_path(const std::string& path, const Address& address) {
   struct stat info{};
   if (::lstat(path.c_str(), &info) != 0) return ok_status();
@@ -85,7 +85,7 @@ Result<Fd> listen_unix(const std::string& path) {
                   fmt::format("cannot listen on {}: {}: {}", path, what, std::strerror(errno)));
   };
   Fd listener = new_socket();
-  // Linux gives the file that bind() makes the mode of the socket, so it is 0600 from the start.
+  // On Linux, the file that bind() creates gets the mode of the socket, so it is 0600 from the start.
   if (!listener || ::fchmod(listener.get(), 0600) != 0) return failed("socket");
   if (::bind(listener.get(), address.get(), Address::kSize) != 0) return failed("bind");
   if (::chmod(path.c_str(), 0600) != 0 || ::listen(listener.get(), 64) != 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream sockets with a file as address. Only processes of this machine reach them, the file's mode says which users
-// may, and the kernel tells who connected.
+// Stream sockets with a file as address. Only processes on this machine can connect. The file's mode determines which
+// users may, and the kernel reports the peer's process and user.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 
 namespace wherry {
 
-/// The process and user that connected to a Unix socket, as the kernel recorded them at that time.
+/// The process and user that connected to a Unix socket, as the kernel recorded them at the connection.
 struct PeerCredentials {
   pid_t pid = 0;  ///< in this process's PID namespace; 0: the peer is not visible there
   uid_t uid = 0;
@@ -25,11 +25,11 @@ Result<PeerCredentials> peer_credentials(int socket);
 /// through their directory.
 inline constexpr std::size_t kMaxSocketName = 80;
 
-/// Listens, non-blocking, at a new file of mode 0600. Replaces the file of a socket without a listener. kAlreadyExists:
-/// it has a listener, or the file is not a socket; kInvalidArgument: the name is too long; kUnavailable.
+/// Listens, non-blocking, at a new file of mode 0600. Replaces a socket file without a listener. kAlreadyExists: a
+/// process listens there, or the file is not a socket; kInvalidArgument: the name is too long; kUnavailable.
 Result<Fd> listen_unix(const std::string& path);
-/// A non-blocking socket. Waits, at most until the deadline, only while more processes connect than the listener
-/// accepts. kUnavailable: no process listens there; kPermissionDenied: the file's mode does not admit this user.
+/// Returns a non-blocking socket. Waits only while the listener's queue is full, at most until the deadline.
+/// kUnavailable: no process listens there; kPermissionDenied: the file's mode does not admit this user.
 Result<Fd> connect_unix(const std::string& path, const Deadline& deadline);
 
 }  // namespace wherry

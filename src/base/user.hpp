@@ -1,16 +1,16 @@
-// SPDX-License-Identifier: Apache-2.0 The user of this process, as the machine numbers it.
+// SPDX-License-Identifier: Apache-2.0
+// The user of this process, as the machine numbers it.
 #pragma once
-
 #include <sys/types.h>
 
 #include <string>
 
 namespace wherry {
 
-/// This process's user, by its number outside of the user namespace. The same as getuid(2) if there is no namespace.
-/// For paths that contain the user's number: inside a user namespace, any user may have the number 0.
+/// Returns the number of this process's user outside of its user namespace. Equal to getuid(2) without a namespace. For
+/// paths that contain the user's number: inside a user namespace, any user may have the number 0.
 [[nodiscard]] uid_t user_outside();
-/// The same by the text of /proc/self/uid_map (user_namespaces(7)): lines "inside outside count".
+/// Like user_outside(), from the text of /proc/self/uid_map (user_namespaces(7)): lines "inside outside count".
 [[nodiscard]] uid_t user_outside(const std::string& map, uid_t inside);
 
 }  // namespace wherry

@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-// Linux 5.1 and 5.14; older C libraries do not name them.
+// Added in Linux 5.1 and 5.14; older C libraries do not define them.
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
@@ -90,7 +90,7 @@ std::size_t Arena::class_size(std::size_t bytes) noexcept {
     return std::numeric_limits<std::size_t>::max() / kPage * kPage;
   const std::size_t pages = std::max<std::size_t>(1, (bytes + kPage - 1) / kPage);
   if (pages <= 4) return pages * kPage;
-  // (2^k, 2^(k+1)] is cut in four.
+  // The interval (2^k, 2^(k+1)] has four size classes.
   const std::size_t step = std::max<std::size_t>(1, std::bit_floor(pages - 1) / 4);
   return (pages + step - 1) / step * step * kPage;
 }
@@ -116,7 +116,7 @@ Result<Extent> Arena::try_allocate(std::size_t bytes) {
   return extent;
 }
 
-/// `size`: in, the wanted size; out, the found size.
+/// `size`: on entry the wanted size, on return the size that was found.
 std::optional<Arena::Free> Arena::take(std::size_t& size) {
   if (size > capacity_ - in_use_) return std::nullopt;  // so that a full arena is not coalesced again and again
   for (auto warm = free_by_class_.lower_bound(size); warm != free_by_class_.end() && warm->first <= size + size / 2;
@@ -148,7 +148,7 @@ std::optional<std::uint64_t> Arena::take_best_fit(std::size_t size) {
     if (found > size) free_extents_.emplace(offset + size, found - size);
     return offset;
   }
-  // The last extent and the fresh space behind it are one piece.
+  // Merges the last free extent with the fresh space behind it.
   if (free_extents_.empty()) return std::nullopt;
   const auto last = std::prev(free_extents_.end());
   const std::uint64_t offset = last->first;

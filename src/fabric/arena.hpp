@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent's destination memory: one page-aligned shared-memory arena of the size of the budget, registered once,
-// handed out in extents by size class (paper 004 section II-B, before step 1, and section IV-B).
+// The agent's destination memory: one page-aligned shared-memory arena whose size is the budget. It is registered once,
+// and allocated in extents by size class (paper 004 section II-B, before step 1, and section IV-B).
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ namespace wherry {
 
 class Arena;
 
-/// A page-aligned piece of an Arena; returns itself on destruction, from any thread. Move-only. Keeps the arena alive.
+/// A page-aligned piece of an Arena. Its destructor returns it, on any thread. Move-only. Keeps the arena alive.
 class Extent {
  public:
   Extent() noexcept = default;
@@ -30,7 +30,7 @@ class Extent {
   ~Extent();
 
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return {data_, size_}; }
-  /// A note from the last owner of exactly this memory to the next one, to identify the old content. 0: none.
+  /// A value that the last owner of exactly this memory left, to identify the old content. 0: none.
   [[nodiscard]] std::uint64_t stamp() const noexcept { return stamp_; }
   void set_stamp(std::uint64_t stamp) noexcept { stamp_ = stamp; }
   [[nodiscard]] std::uint64_t offset() const noexcept {
@@ -56,13 +56,13 @@ class Arena : public std::enable_shared_from_this<Arena> {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// kWouldBlock if it does not fit now, kResourceExhausted if it never will. Sizes are rounded up to a class (four per
-  /// doubling, whole pages) or, above the last class that fits, to the capacity. bytes() of the extent has that size.
-  /// If no extent of the class is free, one that is up to half as large again is preferred to untouched memory, because
-  /// its pages are resident. Contents are undefined.
+  /// kWouldBlock if it does not fit now, kResourceExhausted if it can never fit. bytes() of the extent is rounded up to
+  /// a class (four per doubling, whole pages) or, above the last class that fits, to the capacity. If no extent of the
+  /// class is free, a free extent of up to 1.5 times the size is preferred to untouched memory, because its pages are
+  /// resident. Contents are undefined.
   Result<Extent> try_allocate(std::size_t bytes);
-  /// Makes pages of an extent resident, so its next owner has no page faults. Does not overwrite resident pages. Takes
-  /// some 100 us a MiB.
+  /// Makes pages of an extent resident, so that its next owner has no page faults. Does not overwrite resident pages.
+  /// Takes about 100 us per MiB.
   static void touch(std::span<std::byte> bytes) noexcept;
 
   [[nodiscard]] std::span<std::byte> memory() const noexcept { return {base_, capacity_}; }

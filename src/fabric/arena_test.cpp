@@ -158,7 +158,7 @@ TEST(Arena, TheReadOnlyDescriptorReadsAndDoesNotWrite) {
   ::munmap(view, arena->capacity());
   EXPECT_EQ(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, arena->read_only_fd(), 0), MAP_FAILED);
   EXPECT_EQ(::ftruncate(arena->read_only_fd(), 0), -1);
-  // Not even through /proc, if the kernel has F_SEAL_FUTURE_WRITE.
+  // If the kernel has F_SEAL_FUTURE_WRITE, the file cannot be opened for writing even through /proc.
   const int again = ::open(("/proc/self/fd/" + std::to_string(arena->read_only_fd())).c_str(), O_RDWR | O_CLOEXEC);
   if (again >= 0) {
     if ((::fcntl(again, F_GET_SEALS) & 0x10) != 0) {

@@ -5,11 +5,11 @@
 
 namespace wherry::fabric {
 
-/// Counts a group of operations down. Must outlive them and must not move while pending() > 0.
+/// Counts the pending operations of a group. Must outlive them, and must not move while pending() > 0.
 class Completion {
  public:
   [[nodiscard]] std::uint32_t pending() const noexcept { return pending_; }
-  /// UCX's text for the first failure. Null if none failed.
+  /// UCX's text for the first failure; null if no operation failed.
   [[nodiscard]] const char* error() const noexcept { return error_; }
   void reset() noexcept { pending_ = 0, error_ = nullptr; }
 

@@ -77,7 +77,7 @@ Status Doorway::add(const Fd& listener, std::shared_ptr<const Tls> tls) {
   return ok_status();
 }
 
-/// Connections at this door wait until then. They are neither accepted nor read.
+/// Connections at this door wait until `until`; they are neither accepted nor read.
 void Doorway::shut(Door& door, std::uint64_t until) noexcept {
   if (door.open) {
     if (!watch(open_.get(), EPOLL_CTL_MOD, door.events.get(), 0)) return;
@@ -116,7 +116,7 @@ void Doorway::step() noexcept {
   }
 }
 
-/// Returns false if the time for TLS handshakes is used up. Without TLS a handshake is a few microseconds of HMAC.
+/// Returns false if the time for TLS handshakes is used up. Without TLS, a handshake costs a few microseconds for HMAC.
 bool Doorway::charge(Door& door, std::uint64_t since) noexcept {
   if (!door.tls) return true;
   const std::uint64_t next = handshake_time_.charge(thread_cpu_ns() - since, now_ns());
@@ -163,7 +163,7 @@ void Doorway::accept_some(Door& door) noexcept {
   }
 }
 
-/// Whatever it throws, the connection is closed and forgotten.
+/// If it throws, the connection is closed and removed.
 Status Doorway::enter(Door& door, Fd socket) {
   std::optional<PeerCredentials> credentials;
   if (door.local) {
@@ -211,7 +211,7 @@ void Doorway::forget(Where arrival) noexcept {
   unproven_in_process.fetch_sub(1);
 }
 
-/// The next steps of a connection's handshake, and its outcome when it is over.
+/// Continues the handshake of a connection, and handles its outcome when it ends.
 void Doorway::advance(Where arrival) noexcept {
   const auto done = guarded([&] { return arrival->handshake.advance(*arrival->stream); });
   if (!done) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The listeners of one thread, and their connections until they have proven that they know a secret.
+// The listeners of one thread, and their connections until these have proven that they know a secret.
 //
-// - A connection has 5 s for its handshake, and no message of it is larger than the protocol needs.
-// - Unproven connections are at most a quarter of the process's file descriptors (RLIMIT_NOFILE) and 1024, for all
-//   Doorways of the process together. A Doorway may have 16 in any case. Beyond that, and when the process is out of
-//   descriptors, one is closed: of the source that has most of them (Crowd).
-// - TLS handshakes cost milliseconds of CPU time, also for strangers. So they get a tenth of the thread's time. Then
-//   that listener's door is shut until more is due. A door is also shut for 100 ms if no connection can be closed and
-//   none can be accepted.
-// - It never waits. A turn takes a bounded number of connections, and silent ones cost nothing.
-// - A connection without memory for it is closed. The others, and the Doorway, go on.
+// - A connection has 5 s for its handshake. Its messages may only be as large as the protocol needs.
+// - All Doorways of the process together may have 1024 unproven connections, but at most a quarter of the process's
+//   file descriptors (RLIMIT_NOFILE). Each may always have 16. Beyond that, or if the process has no free descriptor,
+//   it closes one from the source that has most of them (Crowd).
+// - TLS handshakes cost milliseconds of CPU time, also for strangers. So they may use a tenth of the thread's time.
+//   When that is used up, the listener's door is shut for a while. A door is also shut for 100 ms if no connection can
+//   be accepted or closed.
+// - It never waits. One call of step() accepts a bounded number of connections. Silent connections cost nothing.
+// - If there is no memory for a connection, it is closed. The other connections and the Doorway continue.
 #pragma once
 
 #include <cstdint>
@@ -33,15 +33,15 @@ namespace wherry::fabric {
 /// One thread at a time.
 class Doorway {
  public:
-  /// A connection that may come in.
+  /// A connection that has proven that it knows the secret.
   struct Proven {
     std::unique_ptr<ByteStream> stream;
     std::optional<PeerCredentials> credentials;  ///< of a Unix socket
     Purpose purpose = Purpose::kControl;
     std::uint64_t key = 0, from = 0;  ///< StreamHandshake
   };
-  /// Called in step(), tend() and make_way(), in which they must not be called again. An exception ends only the
-  /// connection concerned.
+  /// These functions are called inside step(), tend() and make_way(), and must not call those again. An exception ends
+  /// only the connection concerned.
   struct Host {
     StreamHandshake::Find secret;
     std::function<void(Proven)> proven;
@@ -56,21 +56,21 @@ class Doorway {
 
   /// The listener must outlive the Doorway.
   Status add(const Fd& listener, std::shared_ptr<const Tls> tls = nullptr);
-  /// Readable when step() has something to do.
+  /// A descriptor that is readable when step() has something to do.
   [[nodiscard]] int fd() const noexcept { return open_.get(); }
   /// Accepts connections, and advances the handshakes of connections that have sent something.
   void step() noexcept;
-  /// Ends handshakes that take too long, and opens doors whose time has come. `now`: now_ns().
+  /// Ends handshakes that take too long, and reopens doors that were shut long enough. `now`: now_ns().
   void tend(std::uint64_t now) noexcept;
-  /// Whether tend() has anything to wait for.
+  /// Whether tend() must be called again.
   [[nodiscard]] bool busy() const noexcept { return !arrivals_.empty() || shut_ != 0; }
-  /// Closes one unproven connection, if there is any, because the process needs its descriptor.
+  /// Closes one unproven connection, if any, because the process needs its descriptor.
   bool make_way(const char* why) noexcept;
   [[nodiscard]] std::size_t unproven() const noexcept { return arrivals_.size(); }
 
  private:
-  /// Its epoll instance holds the listener and its unproven connections, and is in open_. So one call shuts the door
-  /// for all of them.
+  /// A door has an epoll instance with its listener and its unproven connections, and that instance is in open_. So one
+  /// epoll call shuts the door for all of them.
   struct Door {
     Fd events;
     const Fd* listener = nullptr;

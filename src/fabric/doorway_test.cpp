@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strangers at the listeners of a thread: their cost, and which of them are closed when descriptors run out.
+// Tests strangers at the listeners of a thread: their cost, and which of them are closed when descriptors run out.
 #include "fabric/doorway.hpp"
 #include "base/socket.hpp"
 #include "base/testing.hpp"
@@ -30,7 +30,7 @@ std::size_t open_descriptors() {
   return static_cast<std::size_t>(std::distance(begin(all), end(all))) - 1;  // its own
 }
 
-/// While it lives, the process can open no further descriptor.
+/// While it lives, the process cannot open another descriptor.
 class NoDescriptors {
  public:
   NoDescriptors() {
@@ -79,7 +79,7 @@ TEST_F(JobListener, NoDescriptorsLeft_ExpectItToRest) {
   const auto more = strangers(1);
   {
     const NoDescriptors none;
-    // Those that are in make way at first.
+    // One of the accepted connections must be closed first, to make room for the new one.
     const auto stays = [&](const Fd& one) {
       pollfd p{one.get(), POLLRDHUP, 0};
       return ::poll(&p, 1, 0) == 0;
@@ -159,7 +159,7 @@ class Doorways : public testing::Test {
 TEST_F(Doorways, ProcessStopsDuringAHandshake_ExpectTheDoorToStayOpen) {
   testing_support::Certificates made;
   const auto tls = *Tls::server(made.files("authority", "agent", "IP:127.0.0.1"));
-  // Takes time, but no CPU time, as a stop of the process does.
+  // Takes wall time but no CPU time, as if the process were stopped.
   const auto doorway = make([](int) { std::this_thread::sleep_for(500ms); });
   ASSERT_TRUE(doorway->add(listener, tls));
   const Fd first = connect();

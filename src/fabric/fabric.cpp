@@ -22,8 +22,8 @@
 namespace wherry::fabric {
 namespace {
 
-/// The UCX transports for a Wherry transport. None of them opens a listening socket. `self` lets one process talk to
-/// itself (tests).
+/// The UCX transports for a Wherry transport. They do not open a listening socket. `self` connects a process to itself
+/// (tests).
 const char* ucx_transports(Transport transport) {
   switch (transport) {
     case Transport::kShm:
@@ -37,7 +37,7 @@ const char* ucx_transports(Transport transport) {
   return "self";
 }
 
-/// A UCX transport that must be among the context's resources if the Wherry transport is to be available.
+/// Whether the context's resources include a UCX transport that this Wherry transport needs.
 bool has_resource(ucp_context_h context, Transport transport) {
   char* text = nullptr;
   std::size_t size = 0;
@@ -83,7 +83,7 @@ ucp_request_param_t params_for(Completion& done) {
   return params;
 }
 
-/// Turns the return value of a UCX operation into a Status, and counts the operation if it goes on.
+/// Converts the return value of a UCX operation to a Status. Counts the operation in `done` if it is still in progress.
 Status started(const char* what, ucs_status_ptr_t result, Completion& done) {
   if (result == nullptr) return ok_status();
   if (UCS_PTR_IS_ERR(result)) return failed(what, UCS_PTR_STATUS(result));
@@ -93,7 +93,7 @@ Status started(const char* what, ucs_status_ptr_t result, Completion& done) {
 
 ucs_status_t on_active_message(void* arg, const void* /*header*/, std::size_t /*header_length*/, void* data,
                                std::size_t length, const ucp_am_recv_param_t* param) {
-  // Senders force the eager protocol, so a rendezvous descriptor is not ours.
+  // Wherry's senders force the eager protocol, so a rendezvous descriptor comes from another sender.
   if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;
   const auto* handler = static_cast<const Worker::Handler*>(arg);
   handler->function(handler->context, ByteView(static_cast<const std::byte*>(data), length));
@@ -103,7 +103,7 @@ ucs_status_t on_active_message(void* arg, const void* /*header*/, std::size_t /*
 /// UCX's shared-memory transports have no peer failure handler and cannot be selected with one.
 bool notices_failures(Transport transport) { return transport == Transport::kRdma; }
 
-/// Kept for Endpoint::status(): operations report their own failures, but not all peers are waited for by one.
+/// Kept for Endpoint::status(): an operation reports its own failure, but a peer may fail without one in flight.
 void on_endpoint_error(void* text, ucp_ep_h /*ep*/, ucs_status_t status) {
   auto& failure = *static_cast<std::string*>(text);
   if (failure.empty() && !attempt([&] { failure = ucs_status_string(status); })) failure = no_memory().message();
@@ -180,12 +180,12 @@ Result<std::shared_ptr<Context>> Context::create_ucx(Transport transport) {
   ucs_status_t status = ucp_config_read("WHERRY", nullptr, &config);
   if (status != UCS_OK) return failed("UCX configuration", status);
   ucp_config_modify(config, "TLS", ucx_transports(transport));
-  // A named transport must be used or be an error. There is no silent fallback, so no warning about it either.
+  // A named transport is used, or it is an error: there is no fallback, so UCX need not warn about one.
   ucp_config_modify(config, "WARN_UNUSED_ENV_VARS", "n");
-  // Pieces of one call that CMA processes before other work, so an offload of many columns is done in one go.
+  // The number of pieces that CMA processes before other work, so an offload of many columns needs one pass.
   (void)ucp_config_modify(config, "CMA_TX_QUOTA", "32");
-  // mt_workers_shared stays off: it is for several workers in several threads at once (ucp.h). One of our contexts has
-  // one worker, and threads that share it take turns under a lock that also covers registration (FabricLock).
+  // mt_workers_shared stays off: it is for several workers in several concurrent threads (ucp.h). Each Wherry context
+  // has one worker. Threads that share it take turns under a lock that also covers registration (FabricLock).
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
   params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM;
@@ -240,11 +240,11 @@ Result<Region> Context::register_memory(void* data, std::size_t bytes) {
   return region;
 }
 
-/// Without this check UCX fills /dev/shm, then takes ordinary memory, until the kernel kills a process.
+/// Without this check, UCX fills /dev/shm and then ordinary memory, until the kernel kills a process.
 Status Context::has_room(std::size_t bytes) const {
   const bool shared = context_ != nullptr;
   const FreeMemory least = free_memory(!shared ? "" : segments_ ? segments_->path() : "/dev/shm");
-  // Slack for page tables and UCX's rounding.
+  // Additional space for page tables and UCX's rounding.
   const std::uint64_t slack = bytes / 256 + (std::uint64_t{1} << 20);
   if (bytes <= least.bytes && least.bytes - bytes >= slack) return ok_status();
   return {StatusCode::kResourceExhausted,
@@ -325,7 +325,7 @@ Result<std::unique_ptr<Worker>> Worker::create(std::shared_ptr<Context> context)
 }
 
 Worker::~Worker() {
-  // Not in a child of fork() either, because the parent uses the same epoll instance.
+  // A child of fork() must not destroy the stream worker either: the parent uses the same epoll instance.
   if (context_->inherited()) (void)stream_.release();
   if (worker_ != nullptr && !context_->inherited()) ucp_worker_destroy(worker_);
 }
@@ -410,8 +410,8 @@ Result<Endpoint> Endpoint::connect(Worker& worker, ByteView peer_address, const 
   const ucs_status_t status = ucp_ep_create(worker.handle(), &params, &endpoint.ep_);
   if (status != UCS_OK) {
     endpoint.ep_ = nullptr;
-    // With shared memory this does not mean that the peer is absent: its memory cannot be reached (it may belong to
-    // another user).
+    // With shared memory this does not mean that the peer is absent, but that its memory cannot be reached (it may
+    // belong to another user).
     return Status(
         transport == Transport::kShm ? StatusCode::kUnsupported : StatusCode::kUnavailable,
         fmt::format(
@@ -459,14 +459,14 @@ Endpoint::~Endpoint() {
   if (ep_ == nullptr) return;
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-  // Closes by force if UCX offers it, because that asks nothing of the peer. Without a failure handler UCX refuses
-  // that, and keeps the endpoint and its mappings of the peer. There a close flushes. Gets and puts through shared
-  // memory end by themselves, whether the peer lives or not.
+  // Force the close if UCX allows it, because that needs nothing from the peer. Without a failure handler UCX refuses a
+  // forced close, and would keep the endpoint and its mappings of the peer. So there, close with a flush. Gets and puts
+  // through shared memory complete even if the peer is dead.
   params.flags = notices_failures(worker_->context()->transport()) ? UCP_EP_CLOSE_FLAG_FORCE : 0;
   ucs_status_ptr_t request = ucp_ep_close_nbx(counted(), &params);
   if (UCS_PTR_IS_PTR(request)) {
-    // Ends within a few progress calls. Only messages for which a dead process left no room wait longer. They stay with
-    // the worker.
+    // This ends within a few progress calls. Only messages to a dead process whose queue is full wait longer; they
+    // remain with the worker.
     const Deadline deadline(std::chrono::seconds(2));
     while (ucp_request_check_status(request) == UCS_INPROGRESS && !deadline.passed())
       ucp_worker_progress(worker_->handle());
@@ -526,7 +526,7 @@ Result<RemoteRegion> Endpoint::unpack(ByteView key, std::uint64_t base, std::uin
   }
   if (ep_ == nullptr) return Status(StatusCode::kUnavailable, "remote key: there is no connection any more");
   if (key.empty()) return Status(StatusCode::kProtocol, "remote key: it is empty");
-  // UCX does not know where the key ends, and reads as far as the key says. So it must read zeros behind the key.
+  // UCX gets no length of the key, and reads as far as the key's content says. So zeros must follow the key.
   constexpr std::size_t kSlack = 1024;
   Bytes padded(key.size() + kSlack);
   std::ranges::copy(key, padded.begin());
@@ -541,7 +541,7 @@ Result<RemoteRegion> Endpoint::unpack(ByteView key, std::uint64_t base, std::uin
   region.size_ = size;
   void* local = nullptr;
   if (ucp_rkey_ptr(region.key_, base, &local) != UCS_OK) return region;
-  // UCX's own gets and puts also load and store there. So memory that is smaller than claimed is useless.
+  // UCX's own gets and puts also load and store in this mapping, so a region that is smaller than claimed is refused.
   region.mapped_ = static_cast<std::byte*>(local);
   const auto there = shared_bytes(owner, base, region.mapped_);
   if (!there || *there < size) {

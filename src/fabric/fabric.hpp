@@ -1,11 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0 The wire behind a few verbs: register, connect, send, get, put, progress. Through
-// shared memory and RDMA it is UCX (fabric.cpp is the only file that includes <ucp/...>). For TCP it is the stream
-// transport (stream_link.hpp). UCX's TCP listens, and does not ask a peer for a secret, so no UCX context uses it.
+// SPDX-License-Identifier: Apache-2.0
+// The wire behind a few verbs: register, connect, send, get, put, progress. Through shared memory and RDMA it is UCX
+// (fabric.cpp is the only file that includes <ucp/...>). For TCP it is the stream transport (stream_link.hpp). UCX's
+// TCP listens, and does not ask a peer for a secret, so no UCX context uses it.
 //
-// Threads: a Context and everything made from it belong to one thread at a time, also when a Region ends. Threads that
-// take turns need their own lock around every call.
+// Threads: a Context and all objects made from it belong to one thread at a time, also while a Region is destroyed.
+// Threads that take turns need their own lock around every call.
 #pragma once
-
 #include <sys/types.h>
 
 #include <cstddef>
@@ -58,7 +58,7 @@ class Region {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] ucp_mem* handle() const noexcept { return memory_; }
   explicit operator bool() const noexcept { return context_ != nullptr; }
-  /// Appends the key with which a peer reaches this memory. Empty on failure (no transport of the context can).
+  /// Appends the key with which a peer accesses this memory. Appends nothing on failure (no transport can make a key).
   Status pack_key(Bytes& out) const;
 
  private:
@@ -71,12 +71,12 @@ class Region {
   std::size_t size_ = 0;
 };
 
-/// UCX's objects that a child of fork() inherits stay as they are: their ends would reach into the parent.
+/// A child of fork() does not destroy inherited UCX objects, because that would affect the parent.
 class Context : public std::enable_shared_from_this<Context> {
  public:
   /// kUnsupported, with the available transports, if this machine or this UCX does not have the transport.
-  /// kAuto: rdma if there is a device, else tcp. Opens no socket. UCX gets the transports named here, whatever $UCX_TLS
-  /// says.
+  /// kAuto: rdma if there is a device, else tcp. Does not open a socket. UCX uses the transports of `transport`,
+  /// regardless of $UCX_TLS.
   static Result<std::shared_ptr<Context>> create(Transport transport);
   ~Context();
   Context(const Context&) = delete;
@@ -85,16 +85,16 @@ class Context : public std::enable_shared_from_this<Context> {
   /// Registers memory that the caller owns and keeps mapped until the Region is gone.
   Result<Region> register_memory(void* data, std::size_t bytes);
   /// Allocates page-aligned shared memory that a peer on the same machine can map. Touches every page.
-  /// kResourceExhausted, with nothing taken, if less is free. The message says how much, and where.
+  /// kResourceExhausted if less is free; then nothing is allocated, and the message says how much is free, and where.
   Result<Region> allocate(std::size_t bytes);
 
   [[nodiscard]] Transport transport() const noexcept { return transport_; }
-  /// The content of live Regions. Only for Transport::kTcp.
+  /// The memory of all live Regions. Only for Transport::kTcp.
   [[nodiscard]] const RegisteredMemory& registered() const noexcept { return registered_; }
   [[nodiscard]] ucp_context* handle() const noexcept { return context_; }
   [[nodiscard]] bool inherited() const noexcept { return mark_.inherited(); }
-  /// Every call into UCX counts itself here. ThreadSanitizer does not look into UCX. But two calls at once, by threads
-  /// without a common lock, are a race on this number, and it detects that.
+  /// Counts each call into UCX, for ThreadSanitizer, which does not see into UCX. If two threads call UCX at once
+  /// without a common lock, their race on this counter is detected.
   void count_call() noexcept { ++calls_; }
 
  private:
@@ -113,7 +113,7 @@ class Context : public std::enable_shared_from_this<Context> {
 /// Whether Transport::kRdma is available here. The first call asks UCX, which takes tens of milliseconds.
 [[nodiscard]] bool rdma_is_here();
 
-/// A message handler. Do not trust `from`. `data` is valid only during the call.
+/// A message handler. `data` is valid only during the call.
 using MessageHandler = void (*)(void* context, ByteView data);
 
 class Worker {
@@ -123,15 +123,15 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// The address with which a peer connects to this worker; over TCP empty before listen(). It holds a secret.
+  /// The address with which a peer connects to this worker. Contains a secret. Over TCP, empty before listen().
   [[nodiscard]] const Bytes& address() const noexcept { return address_; }
   /// Opens a listener for other workers (only TCP needs one).
   Status listen(const StreamOptions& options);
   /// Null except for Transport::kTcp.
   [[nodiscard]] StreamWorker* stream() const noexcept { return stream_.get(); }
-  /// Number of events handled; handlers and completions run inside.
+  /// Returns the number of handled events. Handlers and completions run during the call.
   unsigned progress() noexcept;
-  /// One handler for each id, for the life of the worker.
+  /// Sets the only handler for `id`, for the life of the worker.
   Status on_message(unsigned id, MessageHandler handler, void* context);
   [[nodiscard]] const std::shared_ptr<Context>& context() const noexcept { return context_; }
   [[nodiscard]] ucp_worker* handle() const noexcept { return worker_; }
@@ -153,14 +153,14 @@ class Worker {
 
 class Endpoint;
 
-/// A peer's description of one of its regions: its address, and the key to reach it.
+/// A peer's description of one of its regions: the address, and the key for access.
 struct RemoteKey {
   std::uint64_t base = 0;
   std::uint64_t size = 0;
   Bytes key;
 };
 
-/// A peer's region as seen through one endpoint. Move-only; must not outlive the endpoint.
+/// A peer's region, accessed through one endpoint. Move-only. Must not outlive the endpoint.
 class RemoteRegion {
  public:
   RemoteRegion() noexcept = default;
@@ -179,7 +179,7 @@ class RemoteRegion {
   [[nodiscard]] bool contains(std::uint64_t address, std::uint64_t bytes) const noexcept {
     return address >= base_ && bytes <= size_ && address - base_ <= size_ - bytes;
   }
-  /// The place of the peer's `address` in this process. Null if the region cannot be mapped (then get and put it).
+  /// Where the peer's `address` is mapped in this process. Null if the region cannot be mapped: then use get and put.
   [[nodiscard]] std::byte* mapped(std::uint64_t address) const noexcept {
     return mapped_ == nullptr ? nullptr : mapped_ + (address - base_);
   }
@@ -199,13 +199,13 @@ class RemoteRegion {
 };
 
 /// One connection of a worker to a peer's worker. Move-only. Closes without waiting for the peer. Operations in flight
-/// then fail, and their Completions are told before the destructor returns. Over TCP the endpoints of a worker to one
-/// peer share their connection. If one of them closes while any operation is in flight, the others fail as well.
+/// then fail, and their Completions are updated before the destructor returns. Over TCP the endpoints of a worker to
+/// one peer share their connection. If one of them closes while any operation is in flight, the others fail as well.
 class Endpoint {
  public:
   /// `who`: names the peer in errors.
   static Result<Endpoint> connect(Worker& worker, ByteView peer_address, const std::string& who = "the peer");
-  /// Over a connection that has been proven (TCP).
+  /// Makes an endpoint on an authenticated connection (TCP).
   static Endpoint over(Worker& worker, std::unique_ptr<ByteStream> stream);
   Endpoint() noexcept;
   Endpoint(Endpoint&& other) noexcept : Endpoint() { swap(other); }
@@ -215,37 +215,37 @@ class Endpoint {
   ~Endpoint();
 
   /// Sends `data` to the peer's handler `id`. The bytes must stay unchanged until `done` has no pending operation.
-  /// Usually they are copied before the call returns, and `done` is not touched.
+  /// Usually the call copies them before it returns, and does not change `done`.
   Status send(unsigned id, ByteView data, Completion& done);
   /// Gets remote bytes into registered local memory.
   Status get(std::byte* to, const Region& local, const RemoteRegion& from, std::uint64_t address, std::size_t bytes,
              Completion& done);
   /// Puts local bytes (which must stay unchanged until done) into remote memory.
   Status put(const std::byte* from, const RemoteRegion& to, std::uint64_t address, std::size_t bytes, Completion& done);
-  /// Completes once all puts posted before it are visible to the peer.
+  /// Completes when all earlier puts are visible to the peer.
   Status flush(Completion& done);
 
-  /// `key`: as made by the peer's Region::pack_key. It must come from an authenticated peer, because UCX trusts it.
-  /// `base` and `size`: the peer's claims about its region. If memory of the peer can be mapped, the peer must be
-  /// process `owner` of this machine, and its claims are checked: kInvalidArgument if there is less memory, or other
-  /// memory.
+  /// `key`: from the peer's Region::pack_key. It must come from an authenticated peer, because UCX trusts it. `base`
+  /// and `size`: the peer's claims about its region. If the peer's memory can be mapped, the peer must be process
+  /// `owner` on this machine, and the claims are checked. kInvalidArgument: there is less memory than claimed, or
+  /// different memory.
   Result<RemoteRegion> unpack(ByteView key, std::uint64_t base, std::uint64_t size, pid_t owner) const;
   /// Transports in use, as UCX names them: "posix/memory cma/memory".
   [[nodiscard]] std::string transports() const;
   explicit operator bool() const noexcept { return ep_ != nullptr || link_ != nullptr; }
-  /// Ok, or the known reason why no more data go to or come from the peer.
+  /// Ok, or the reason why data no longer flow to or from the peer, if it is known.
   [[nodiscard]] Status status() const;
   [[nodiscard]] bool failed() const noexcept;
-  /// The peer writes, and answers reads, by itself when it makes progress. So gets and puts need its progress, puts
-  /// arrive in the order of their posting, and a failed get does not harm the others.
+  /// Whether the peer's own code writes puts and answers gets when it makes progress. Then gets and puts need the
+  /// peer's progress, puts arrive in order, and a failed get does not affect the others.
   [[nodiscard]] bool streams() const noexcept { return link_ != nullptr; }
-  /// This side sends nothing more by itself. Without this call, the peer takes the end for a failure. TCP only. False:
-  /// the message has not left yet, ask again.
+  /// Announces that this side will send nothing more. Without this call, the peer treats the end of the connection as a
+  /// failure. TCP only. False: the message has not left yet, so call again.
   bool say_bye();
 
  private:
   void swap(Endpoint& other) noexcept;
-  /// The endpoint as an argument of a UCX call, which is counted.
+  /// Returns the endpoint for a UCX call, and counts that call.
   [[nodiscard]] ucp_ep* counted() const noexcept {
     worker_->context()->count_call();
     return ep_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The owner of the memory is another process that sleeps in read(2) and makes no progress call. So an operation that
+// The memory belongs to another process, which sleeps in read(2) and makes no progress calls. So an operation that
 // completes is one-sided.
 #include "fabric/fabric.hpp"
 
@@ -45,7 +45,7 @@ Bytes read_bytes(int fd) {
   return read_all(fd, b.data(), n) ? b : Bytes();
 }
 
-/// A process that owns memory, reports how to reach it, and sleeps until it is told to continue.
+/// A process that owns memory, reports its address and key, and sleeps until the test lets it continue.
 class Owner {
  public:
   Owner(Transport transport, bool progress) {
@@ -120,7 +120,7 @@ class Owner {
     for (;;) {
       char command = 0;
       if (progress) {
-        // The emulated case: the owner helps, and looks at its pipe now and then.
+        // With emulated gets, the owner makes progress, and reads its pipe from time to time.
         for (int i = 0; i < 1000; ++i) (*worker)->progress();
         fd_set set;
         FD_ZERO(&set);
@@ -139,7 +139,7 @@ class Owner {
         write_all(from_[1], "d", 1);
       }
     }
-    // Mapped memory and registrations end with the process. The test has made its checks by then.
+    // The memory and its registrations end with the process, after the test has made its checks.
     _exit(0);
   }
 
@@ -148,7 +148,7 @@ class Owner {
   int from_[2] = {-1, -1};
 };
 
-/// Progress on this side only, for at most `ms`.
+/// Makes progress on this side only, for at most `ms`. Returns whether `done` completed.
 bool finishes(Worker& worker, Completion& done, int ms) {
   const Deadline deadline{std::chrono::milliseconds(ms)};
   while (done.pending() != 0 && !deadline.passed()) worker.progress();
@@ -256,7 +256,7 @@ TEST(Endpoints, KeyUnpackedWhereThereIsNone_ExpectAnError) {
   EXPECT_EQ(Endpoint().unpack(Bytes(8), 0, 8, getpid()).status().code(), StatusCode::kUnavailable);
 }
 
-/// More memory than any machine has: an address space of 8 EiB.
+/// Requests more memory than any machine has: 8 EiB.
 TEST(Allocation, MoreThanIsFree_ExpectARefusalThatSaysHowMuchThereIs) {
   for (const Transport transport : {Transport::kShm, Transport::kTcp}) {
     const auto context = *Context::create(transport);

@@ -39,7 +39,7 @@ MailboxReader::Outcome MailboxReader::try_read(MailboxRecord& record) {
     const std::uint64_t to_end = capacity() - (read_ & mask_);
     if (kind != kSkip && bytes > capacity() / 4) return Outcome::kMalformed;
     if (word >> 40 != 0 || kind == 0 || kWord + padded(bytes) > to_end) return Outcome::kMalformed;
-    // The writer skips to the end and never from the start, so one call meets at most one skip.
+    // A skip always ends at the end of the ring and never starts at its start, so one call reads at most one skip.
     if (kind == kSkip && (kWord + bytes != to_end || to_end == capacity())) return Outcome::kMalformed;
     const std::uint64_t at = read_;
     if (kind != kSkip) {

@@ -1,16 +1,16 @@
-// SPDX-License-Identifier: Apache-2.0 Messages through memory that both sides map: one writer, one reader, a ring. The
-// ring through which a client on the agent's machine posts. Compared with an active message of UCX it saves most of the
-// sender's cold cache lines (measured: 1 us instead of 5 for a call between two time steps). A full ring is
-// back-pressure, not a message that waits inside a library.
+// SPDX-License-Identifier: Apache-2.0
+// Messages through memory that both sides map: one writer, one reader, a ring. The ring carries the posts of a client
+// on the agent's machine. Compared with a UCX active message, it avoids most of the sender's cold cache lines
+// (measured: 1 us instead of 5 us for a call between two time steps). A full ring causes back-pressure; a message does
+// not wait inside a library.
 //
 // Layout (all little-endian, offsets from the start of the memory):
 //   0     u64   bytes that the reader has consumed, ever (written by the reader)
 //   64    the ring, a power of two of bytes: records, each at a multiple of 8
-//   record: u64 word = kind << 32 | payload bytes; 0: nothing here yet. Then the payload, padded to 8.
-// A record never wraps. A record of kind kSkip fills the rest of the ring. The writer clears the word behind a record
-// before it publishes the record's own word. So the reader stops at the right place, whatever the ring held a lap ago.
+//   record: u64 word = kind << 32 | payload bytes; 0: nothing here yet. Then the payload, padded to 8. A record never
+// wraps. A record of kind kSkip fills the rest of the ring. The writer clears the word behind a record before it
+// publishes the record's own word. So the reader stops at the right place, whatever an earlier lap left in the ring.
 #pragma once
-
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -31,11 +31,11 @@ struct MailboxRecord {
 class Mailbox {
  public:
   static constexpr std::uint8_t kSkip = 0xff;
-  /// The reader copies one record at a time, at most a quarter of the ring, so the ring's size limits its memory.
+  /// The largest ring. The reader copies records of up to a quarter of the ring, so this limits its memory.
   static constexpr std::size_t kMostRingBytes = std::size_t{1} << 20;
-  /// Memory for a ring of `ring_bytes`, a power of two from 4096 to kMostRingBytes.
+  /// Bytes of memory for a ring of `ring_bytes`, which is a power of two from 4096 to kMostRingBytes.
   static constexpr std::size_t bytes_for(std::size_t ring_bytes) noexcept { return kHead + ring_bytes; }
-  /// Whether bytes_for() of some ring returns `bytes`.
+  /// Whether `bytes` is the result of bytes_for() for an allowed ring.
   static constexpr bool valid_size(std::uint64_t bytes) noexcept {
     return bytes >= bytes_for(4096) && bytes <= bytes_for(kMostRingBytes) &&
            ((bytes - kHead) & (bytes - kHead - 1)) == 0;
@@ -70,15 +70,15 @@ class MailboxWriter : public Mailbox {
 
   /// The largest payload that a ring takes: a quarter of it.
   [[nodiscard]] std::size_t largest() const noexcept { return static_cast<std::size_t>(capacity() / 4); }
-  /// The place for a payload of `bytes` (aligned to 8). Null: not now, because the reader is behind. Publish it, or
-  /// reserve again, which forgets it. Precondition: bytes <= largest().
+  /// Reserves space for a payload of `bytes` (aligned to 8). Null: the reader is behind, so there is no space now. Then
+  /// publish it; another reserve discards it. Precondition: bytes <= largest().
   WHERRY_HOT std::byte* try_reserve(std::size_t bytes) noexcept;
-  /// Starts to fetch the memory that a payload of `bytes` would go to.
+  /// Prefetches the memory for the next payload of `bytes`.
   void prefetch(std::size_t bytes) const noexcept {
     const std::uint64_t room = capacity() - (written_ & mask_);
     prefetch_for_writing(word_at(written_), static_cast<std::size_t>(std::min<std::uint64_t>(room, bytes + 2 * kWord)));
   }
-  /// Publishes the payload reserved last. `kind`: 1 to 254.
+  /// Publishes the payload that was reserved last. `kind`: 1 to 254.
   WHERRY_HOT void publish(std::uint8_t kind) noexcept;
 
  private:
@@ -88,7 +88,7 @@ class MailboxWriter : public Mailbox {
   std::uint64_t bytes_ = 0;
 };
 
-/// The reading end. One thread at a time. It trusts nothing, because the memory belongs to the writer.
+/// The reading end. One thread at a time. It trusts no content, because the memory belongs to the writer.
 class MailboxReader : public Mailbox {
  public:
   MailboxReader() = default;
@@ -96,9 +96,9 @@ class MailboxReader : public Mailbox {
   explicit operator bool() const noexcept { return ring_ != nullptr; }
 
   enum class Outcome : std::uint8_t { kEmpty, kRecord, kMalformed };
-  /// Takes the next record. Its payload is a copy (the writer could change its own during parsing), valid until the
-  /// next call and aligned to 8. kMalformed: the writer broke the rules, or another process wrote into its memory. The
-  /// ring cannot be used any more.
+  /// Reads the next record. Its payload is a copy, because the writer could change the original during parsing. The
+  /// copy is aligned to 8 and valid until the next call. kMalformed: the ring is unusable, because the writer broke the
+  /// rules or another process wrote into its memory.
   Outcome try_read(MailboxRecord& record);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader of a mailbox with arbitrary memory: it never reads or writes outside the memory, and it ends.
+// Reads a mailbox in arbitrary memory. The reader must stay inside the memory and must terminate.
 #include <cstdlib>
 #include <cstring>
 
@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   MailboxReader reader({memory, kBytes});
   MailboxRecord record;
   std::uint64_t sum = 0;
-  // Read records are not cleared here, so a lap may find the same records again. Two laps show everything.
+  // Records that were read are not cleared, so a lap may read the same records again. Two laps cover all cases.
   for (int i = 0; i < 2048; ++i) {
     if (reader.try_read(record) != MailboxReader::Outcome::kRecord) break;
     if (record.payload.size() > 4096 || record.kind == 0 || record.kind == Mailbox::kSkip) std::abort();

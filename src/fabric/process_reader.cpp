@@ -21,7 +21,7 @@ Status ProcessReader::read() {
                                              : StatusCode::kSourceFault;
       return {code, "process_vm_readv of pid " + std::to_string(pid_) + ": " + std::strerror(why)};
     }
-    // A short read ends where the memory ends. The rest is tried once more, to get the reason.
+    // A short read stops where the memory ends. Read the rest once more to get the reason.
     auto left = static_cast<std::size_t>(got);
     while (first < count && left >= local_[first].iov_len) left -= local_[first++].iov_len;
     if (left == 0) continue;

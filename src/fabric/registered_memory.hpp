@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that a process has registered, if the transport does not record that itself (TCP). A peer may read only
-// this memory.
+// The memory that a process has registered, for a transport that does not record that itself (TCP). A peer may read
+// only this memory.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace wherry::fabric {
 class RegisteredMemory {
  public:
   void add(std::uint64_t address, std::uint64_t bytes) { regions_.emplace(address, bytes); }
-  /// One registration of exactly this memory.
+  /// Removes one registration of exactly this memory.
   void remove(std::uint64_t address, std::uint64_t bytes) noexcept {
     for (auto [it, end] = regions_.equal_range(address); it != end; ++it) {
       if (it->second != bytes) continue;
@@ -19,7 +19,7 @@ class RegisteredMemory {
       return;
     }
   }
-  /// Whether all of it lies in one registration.
+  /// Whether all of this memory lies in one registration.
   [[nodiscard]] bool holds(std::uint64_t address, std::uint64_t bytes) const noexcept {
     if (address + bytes < address) return false;
     for (auto it = regions_.upper_bound(address); it != regions_.begin();) {

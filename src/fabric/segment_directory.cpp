@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "p-";
 
-/// Names in an open directory, without "." and "..".
+/// The names in an open directory, without "." and "..".
 std::vector<std::string> names_in(const Fd& directory) {
   std::vector<std::string> names;
   DIR* const list = fdopendir(::openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -34,7 +34,7 @@ std::vector<std::string> names_in(const Fd& directory) {
   return names;
 }
 
-/// Whether the name still belongs to the open directory.
+/// Whether the name still denotes the open directory.
 bool is_named(const Fd& parent, const std::string& name, const Fd& directory) {
   struct stat named{};
   struct stat opened{};
@@ -73,7 +73,7 @@ std::shared_ptr<const SegmentDirectory> SegmentDirectory::make(const std::string
   made->parent_ = *std::move(parent);
   made->owner_ = getpid();
   std::random_device random;
-  // Another process may look before the lock exists, and take the directory for an abandoned one.
+  // Before this process locks the directory, another process may treat it as abandoned.
   for (int tries = 0; tries < 100; ++tries) {
     made->name_ = fmt::format("{}{:08x}{:08x}", kPrefix, random(), random());
     if (::mkdirat(made->parent_.get(), made->name_.c_str(), 0700) != 0) {

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 The directory in which UCX makes its segments of shared memory. Each has a name
-// for a moment, from its creation until UCX has mapped it. A process that is killed then leaves the segment, and its
-// memory, behind. So every process has its own locked directory for segments, and every starting process removes
-// directories without a lock.
+// SPDX-License-Identifier: Apache-2.0
+// The directory in which UCX makes its segments of shared memory. Each has a name for a moment, from its creation until
+// UCX has mapped it. A process that is killed in that moment leaves the segment and its memory behind. So each process
+// has its own locked directory for segments, and each starting process removes directories without a lock.
 #pragma once
 
 #include <sys/types.h>
@@ -14,9 +14,9 @@ namespace wherry::fabric {
 
 class SegmentDirectory {
  public:
-  /// This process's directory, /dev/shm/wherry-<uid>/<random>. The first call makes it, after removing the directories
-  /// of dead processes of this user. It is removed with the last reference. Null if it cannot be made (no /dev/shm, or
-  /// another user made wherry-<uid> first). Then UCX's default place is used. Thread-safe.
+  /// This process's directory, /dev/shm/wherry-<uid>/<random>. The first call creates it, after removing the
+  /// directories of dead processes of this user. It is removed with the last reference. Null if it cannot be created
+  /// (no /dev/shm, or another user created wherry-<uid> first); then UCX's default directory is used. Thread-safe.
   static std::shared_ptr<const SegmentDirectory> get(const std::string& shared_memory = "/dev/shm");
   ~SegmentDirectory();
   SegmentDirectory(const SegmentDirectory&) = delete;
@@ -33,7 +33,7 @@ class SegmentDirectory {
   pid_t owner_ = 0;
 };
 
-/// Removes the directories in `parent` that no process holds, with the files in them. Returns how many went.
+/// Removes the directories in `parent` that no process has locked, with their files. Returns their number.
 std::size_t remove_abandoned_segments(const Fd& parent);
 
 }  // namespace wherry::fabric

@@ -30,7 +30,7 @@ class Segments : public testing::Test {
     }
     return count;
   }
-  /// A process that holds a directory with a segment in it, as if it were about to map it. The caller kills it.
+  /// Starts a process that locks a directory with a segment in it, as if it were about to map it. The caller kills it.
   pid_t holder() {
     std::array<int, 2> ready{};
     EXPECT_EQ(pipe(ready.data()), 0);

@@ -16,7 +16,7 @@
 namespace wherry::fabric {
 namespace {
 
-/// The file at an address: its part, and its end.
+/// The file that is mapped at an address, the offset in it, and the mapping's length.
 struct Mapping {
   std::uint64_t bytes = 0;  ///< from the address on; 0: no shared mapping is there
   std::uint64_t offset = 0;
@@ -34,7 +34,7 @@ Result<Mapping> mapping_at(pid_t pid, std::uint64_t address) {
     char rights[5] = {};
     char device[32] = {};
     char inode[32] = {};
-    // See proc(5): "7f30a0000000-7f30a0100000 rw-s 00000000 00:01 1027   /dev/shm/name (deleted)", in rising order.
+    // proc(5), in ascending order: "7f30a0000000-7f30a0100000 rw-s 00000000 00:01 1027 /dev/shm/name (deleted)".
     if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %31s %31s", &from, &to, rights, &offset,
                     device, inode) != 6)
       continue;
@@ -45,12 +45,12 @@ Result<Mapping> mapping_at(pid_t pid, std::uint64_t address) {
   return Mapping{};
 }
 
-/// Uses a system call, which fails where a load would end the process.
+/// Tests by a system call, which fails where a load would kill the process.
 bool readable(const std::byte* at) {
   std::byte byte{};
   ProcessReader self(getpid());
   (void)self.add(&byte, reinterpret_cast<std::uint64_t>(at), 1);
-  // If the call is forbidden the answer is unknown, and shared memory is not used (AgentClient::post_probe).
+  // If the call is forbidden, the result does not matter: shared memory is not used then (AgentClient::post_probe).
   return self.read().code() != StatusCode::kSourceFault;
 }
 
@@ -63,7 +63,7 @@ Result<std::size_t> shared_bytes(pid_t owner, std::uint64_t base, const std::byt
     return Status(StatusCode::kInvalidArgument, fmt::format("process {} has other memory there", owner));
   const std::size_t both = std::min(theirs.bytes, ours.bytes);
   if (readable(here + both - 1)) return both;
-  // A file has one end, so the readable part is the beginning.
+  // Only the file's end can limit the mapping, so its readable part is a prefix.
   std::size_t some = 0;
   std::size_t too_many = both;
   while (too_many - some > 1) {

@@ -15,7 +15,7 @@ namespace {
 
 const std::size_t kPage = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 
-/// A file in memory, mapped twice, as by its owner and by a peer, but both are this process.
+/// A file in memory that this process maps twice: as its owner and as a peer.
 class File {
  public:
   File(std::size_t pages, std::size_t owners, std::size_t mine)
@@ -87,7 +87,7 @@ TEST(SharedBytes, NoSuchProcess_ExpectWhichFileIsMissing) {
   EXPECT_NE(s.message().find("/proc/-1/maps"), std::string::npos) << s.message();
 }
 
-/// A peer's memory, and this process as it sees it.
+/// A peer's memory, and this process that maps it.
 class Announced : public testing::Test {
  protected:
   void SetUp() override {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMaxCandidates = 64;
 
-/// An address of this machine, with its network.
+/// An address of this machine with its network prefix.
 struct Local {
   std::string interface, host;
   bool loopback = false;
@@ -80,7 +80,7 @@ Result<StreamAddress> decode_stream_address(ByteView bytes) {
     std::string host = in.get_string();
     address.candidates.push_back({std::move(host), in.get<std::uint16_t>()});
   }
-  // Numeric addresses only: looking a name up would block.
+  // Accept only numeric addresses, because a name lookup would block.
   const auto numeric = [](const HostPort& candidate) {
     std::array<std::uint8_t, sizeof(in6_addr)> ignored;
     return inet_pton(AF_INET, candidate.host.c_str(), ignored.data()) == 1 ||
@@ -119,7 +119,7 @@ Result<Fd> listen_on(const std::vector<std::string>& hosts) {
   if (hosts.size() == 1) return listen_tcp({hosts.front(), 0});
   const bool only_v6 = std::ranges::none_of(hosts, [](const std::string& host) { return host.find('.') != host.npos; });
   const bool any_v6 = std::ranges::any_of(hosts, [](const std::string& host) { return host.find(':') != host.npos; });
-  // "::" accepts both kinds, unless the machine is configured otherwise.
+  // "::" accepts IPv4 and IPv6, unless the machine is configured otherwise.
   if (any_v6) {
     if (auto both = listen_tcp({"::", 0}); both || only_v6) return both;
   }

@@ -20,7 +20,7 @@ namespace {
 Bytes hmac(const Secret& secret, ByteView message) {
   Bytes out(StreamHandshake::kProof);
   unsigned length = 0;
-  // Without memory there is no proof, and the zeros in `out` must not pass for one.
+  // Without memory HMAC() fails. Then `out` holds zeros, which must not be accepted as a proof.
   if (HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
            reinterpret_cast<const unsigned char*>(message.data()), message.size(),
            reinterpret_cast<unsigned char*>(out.data()), &length) == nullptr ||
@@ -33,7 +33,7 @@ ByteView view(std::string_view text) { return std::as_bytes(std::span(text)); }
 void append(Bytes& to, ByteView more) { to.insert(to.end(), more.begin(), more.end()); }
 
 Status not_the_handshake(ByteView got) {
-  // TLS records begin with 20 to 23, then a version 3.x.
+  // A TLS record begins with a byte from 20 to 23, and then a version 3.x.
   if (got.size() >= 2 && got[0] >= std::byte{20} && got[0] <= std::byte{23} && got[1] == std::byte{3}) {
     return {StatusCode::kProtocol,
             "the other side speaks TLS, this one does not: give both a certificate authority (tls.ca, WHERRY_TLS_CA)"};
@@ -157,7 +157,7 @@ Result<bool> StreamHandshake::take(ByteView bytes, const Bytes& binding) {
   append(in_, bytes);
   if (in_.size() > wanted_) return Status(StatusCode::kProtocol, "more than a step of the handshake takes");
   if (step_ == Step::kDone) return true;
-  // A peer that sends something else is refused at once.
+  // Refuse at once a peer that does not send the expected magic number.
   std::uint32_t magic = 0;
   if ((step_ == Step::kOpening || step_ == Step::kAnswer) && in_.size() >= sizeof magic) {
     std::memcpy(&magic, in_.data(), sizeof magic);
@@ -211,7 +211,7 @@ Result<bool> StreamHandshake::advance(ByteStream& stream) {
       }
       return Status(StatusCode::kUnavailable, stream.why());
     }
-    // The exporter exists once TLS has shaken hands, which it has when bytes have come.
+    // Bytes have arrived, so the TLS handshake is complete and the exporter exists.
     auto took = take(ByteView(buffer).first(moved.bytes), stream.binding());
     if (!took) failure_ = took.status();
   }

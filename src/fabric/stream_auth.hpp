@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Authenticates a connection: both sides prove that they know a secret before
-// anything else is read.
+// SPDX-License-Identifier: Apache-2.0
+// Authenticates a connection: both sides prove that they know a secret before anything else is read.
 //
 //   client                                              server
 //     opening (purpose, which secret, who, nonce) ->
@@ -25,7 +25,7 @@ namespace wherry::fabric {
 
 using Secret = std::string;
 
-/// A secret for one use, made from another.
+/// Derives a secret for one use from another secret.
 Secret derive(const Secret& secret, std::string_view use, std::uint64_t number);
 
 /// The purpose of a connection.
@@ -35,7 +35,7 @@ enum class Purpose : std::uint16_t {
   kPeer,         ///< of one process of a job to another
 };
 
-/// One side of the handshake. No I/O but in advance(). One thread.
+/// One side of the handshake. Only advance() does I/O. One thread.
 class StreamHandshake {
  public:
   static constexpr std::uint32_t kMagic = 0x48535257;  // "WRSH"
@@ -48,17 +48,17 @@ class StreamHandshake {
 
   /// `key`: selects one of the server's secrets. `from`: identifies the client, if needed. Neither is secret.
   static StreamHandshake client(Purpose purpose, std::uint64_t key, Secret secret, std::uint64_t from = 0);
-  /// `find`: the secret for a purpose and a key. None: the client is refused at the end, as with a wrong secret.
+  /// `find` returns the secret for a purpose and a key. nullopt: the client is refused as for a wrong secret.
   using Find = std::function<std::optional<Secret>(Purpose, std::uint64_t)>;
   static StreamHandshake server(Find find);
 
-  /// Advances the handshake as far as possible without waiting. True: it is done, and no byte beyond it was read. An
-  /// error ends the connection. kUnavailable: closed; kProtocol: this is not the handshake; kVersionMismatch;
-  /// kPermissionDenied.
+  /// Advances the handshake as far as possible without waiting. True: it is done, and no byte after it was read. After
+  /// an error, close the connection. kUnavailable: it is closed; kProtocol: the bytes are not a handshake;
+  /// kVersionMismatch; kPermissionDenied.
   Result<bool> advance(ByteStream& stream);
 
-  /// The parts of advance(), for tests: the number of bytes that the other side must send next, their meaning, and the
-  /// bytes to send.
+  /// The parts of advance(), for tests: how many bytes the other side must send next, what they mean, and which bytes
+  /// to send.
   [[nodiscard]] std::size_t wanted() const noexcept { return wanted_ - in_.size(); }
   Result<bool> take(ByteView bytes, const Bytes& binding);
   [[nodiscard]] Bytes& out() noexcept { return out_; }
@@ -85,7 +85,7 @@ class StreamHandshake {
   Status failure_;    ///< known, but the other side has not been told all of it yet
 };
 
-/// The client's side. It waits for the server's, at most until the deadline.
+/// Runs the client's side. Waits for the server at most until the deadline.
 Status prove(ByteStream& stream, Purpose purpose, std::uint64_t key, const Secret& secret, const Deadline& deadline);
 
 }  // namespace wherry::fabric

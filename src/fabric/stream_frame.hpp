@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of the stream transport, and a parser that splits them without copying their bodies. Code that reads from the
-// connection reads directly into a body's destination.
+// Frames of the stream transport, and a parser that does not copy their bodies: the connection is read directly into
+// the destination of a body.
 #pragma once
 
 #include <array>
@@ -34,29 +34,29 @@ struct FrameHead {
 };
 static_assert(sizeof(FrameHead) == 16);
 
-/// Takes a stream of bytes apart into frames. Believes nothing; allocates nothing. One thread.
+/// Splits a stream of bytes into frames. Checks all input and allocates nothing. One thread.
 class FrameReader {
  public:
   class Sink {
    public:
     virtual ~Sink() = default;
-    /// A head has come. Returns the destination of its body: head.bytes, or a first part of that. An error ends the
-    /// stream. So the sink decides which frames exist, and how long they may be, before memory is allocated for them.
+    /// A head has arrived. Returns the destination for its body of head.bytes, or for a first part of it. An error ends
+    /// the stream. So the sink checks the type and length of a frame before memory is allocated for it.
     virtual Result<std::span<std::byte>> on_head(const FrameHead& head) = 0;
-    /// The first `have` bytes of the body have arrived. Returns the destination of the next ones: at least one byte,
-    /// and at most the missing ones.
+    /// The first `have` bytes of the body have arrived. Returns the destination of the next bytes: at least one, and at
+    /// most all that are missing.
     virtual Result<std::span<std::byte>> on_part(const FrameHead& /*head*/, std::uint64_t /*have*/) {
       return Status(StatusCode::kInternal, "no room for the body of a frame");
     }
-    /// The body is where it belongs.
+    /// The whole body has arrived at its destination.
     virtual Status on_frame(const FrameHead& head) = 0;
   };
   explicit FrameReader(Sink& sink) noexcept : sink_(sink) {}
-  /// The destination of the next bytes of the stream. Never empty.
+  /// The destination of the stream's next bytes. Never empty.
   [[nodiscard]] std::span<std::byte> wanted() noexcept { return in_body_ ? rest_ : std::span(head_).subspan(have_); }
-  /// The first `bytes` of wanted() have been filled. After an error the reader cannot be used any more.
+  /// Call it when the first `bytes` of wanted() are filled. After an error the reader is unusable.
   Status filled(std::size_t bytes);
-  /// The same with a copy, for any number of bytes.
+  /// Like filled(), but copies `bytes`, which may have any length.
   Status feed(ByteView bytes);
   [[nodiscard]] bool in_body() const noexcept { return in_body_; }
 

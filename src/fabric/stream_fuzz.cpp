@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arbitrary bytes as frames. For any division into pieces the same frames result, no body is longer than its limit, and
-// no byte goes to an unrequested place.
+// Parses arbitrary bytes as frames. However the bytes are divided into pieces, the frames must be the same. A body must
+// not exceed its limit, and bytes must go only to the requested places.
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::size_t at = 0; at < bytes.size() && t; at += step)
     t = other.feed(bytes.subspan(at, std::min(step, bytes.size() - at)));
   if (s.code() != t.code() || whole.log != pieces.log) std::abort();
-  // Frames equal the sent ones, without a missing byte between them.
+  // The frames must equal the sent ones, with no byte missing between them.
   if (whole.log.size() > bytes.size() ||
       (!whole.log.empty() && std::memcmp(whole.log.data(), bytes.data(), whole.log.size()) != 0))
     std::abort();

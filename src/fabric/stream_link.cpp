@@ -78,7 +78,7 @@ StreamLink::Out& StreamLink::next_out(FrameType type, std::uint32_t number, std:
   return out;
 }
 
-/// Tries to send at once; unsent bytes are counted.
+/// Counts the operation in `done`, and tries to send at once.
 Status StreamLink::finish_enqueue(Completion& done) {
   queue_.back().done = &done;
   done.op_started();
@@ -102,7 +102,7 @@ Status StreamLink::get(std::byte* to, std::uint64_t address, std::size_t bytes, 
   return ok_status();
 }
 
-/// Sends as many reads as the other side lets wait.
+/// Sends reads up to the number that the other side allows to wait.
 void StreamLink::ask() {
   for (; asked_ < gets_.size() && asked_ < kMaxReads; ++asked_) {
     const Get& get = gets_[asked_];
@@ -168,7 +168,7 @@ void StreamLink::wrote(std::size_t bytes) {
   }
 }
 
-/// An exception ends the connection: half a frame may have been sent, and waiting callers must get an error.
+/// An exception ends the connection, because half a frame may have been sent. Waiting callers get an error.
 bool StreamLink::pump_out(std::size_t budget) noexcept {
   if (stream_ == nullptr || !status_) return false;
   bool worked = false;
@@ -210,7 +210,7 @@ bool StreamLink::write_out(std::size_t budget) {
       if (!out.unreadable) {
         add(out.body.data(), out.body.size(), true);
       } else if (skip < out.body.size()) {
-        // The sent part cannot be taken back. Zeros replace the rest, a page at a time.
+        // A part of the body has already been sent. So send zeros for the rest, a page at a time.
         const std::size_t rest = out.body.size() - skip;
         skip = 0;
         add(kZeros.data(), std::min(rest, kZeros.size()), false);
@@ -280,7 +280,7 @@ Result<std::span<std::byte>> StreamLink::on_head(const FrameHead& head) {
   return malformed("a frame of no known type");
 }
 
-/// For a message, memory grows with the received bytes, not with the length that the head claims.
+/// The memory for a message grows with the received bytes, not with the length that the head claims.
 Result<std::span<std::byte>> StreamLink::on_part(const FrameHead& head, std::uint64_t have) {
   const std::uint64_t part = std::min(head.bytes - have, std::max<std::uint64_t>(kFirstPart, have));
   if (message_.size() < have + part) message_.resize(have + part);
@@ -336,7 +336,7 @@ Status StreamLink::on_put(ByteView body) {
   const ByteView data = body.subspan(sizeof address);
   if (address % 8 != 0 || !host_.may_write(address, data.size()))
     return malformed("data for memory that it may not write");
-  // Writes from the last word to the first, so a reader that sees the first word sees all of them.
+  // Write from the last word to the first, so that a reader that sees the first word sees all words.
   auto* const words = reinterpret_cast<std::uint64_t*>(address);
   for (std::size_t i = data.size() / 8; i-- > 0;) {
     std::uint64_t word = 0;

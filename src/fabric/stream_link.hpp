@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One proven connection of the stream transport: messages, gets and puts as frames, both ways.
+// One authenticated connection of the stream transport: messages, gets and puts as frames, in both directions.
 //
-// A get is a read frame. The other side checks that the memory is registered. It answers with a data frame, which is
-// written from there and received at its destination without a copy between, and with a done frame. A put is a frame
-// that the other side writes if it permits that. So both are emulated: they need the other side's progress.
+// A get sends a read frame. The other side checks that the memory is registered, and answers with a data frame and a
+// done frame. The data are sent from that memory and received at their destination without a copy between. A put is a
+// frame that the other side writes if it permits that. So both are emulated: they need the other side's progress.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ namespace wherry::fabric {
 /// Not thread-safe. Neither pump() nor functions that call it block.
 class StreamLink final : private FrameReader::Sink {
  public:
-  /// The rights of the other side. Asked for each frame.
+  /// Decides what the other side may do. Called for each frame.
   class Host {
    public:
     virtual ~Host() = default;
@@ -33,11 +33,11 @@ class StreamLink final : private FrameReader::Sink {
     [[nodiscard]] virtual std::size_t largest_message() const = 0;
     virtual void on_message(std::uint32_t id, ByteView message) = 0;
   };
-  /// Reads that may wait for an answer. get() holds back those beyond the limit, and a peer that sends more is
+  /// The number of reads that may wait for an answer. get() delays reads beyond the limit. A peer that sends more is
   /// disconnected.
   static constexpr std::size_t kMaxReads = 4096;
 
-  /// Without a stream, messages wait until there is one. `host` outlives the link.
+  /// Messages wait until the link has a stream. `host` must outlive the link.
   explicit StreamLink(Host& host);
   ~StreamLink() override;
   StreamLink(const StreamLink&) = delete;
@@ -45,43 +45,43 @@ class StreamLink final : private FrameReader::Sink {
   void attach(std::unique_ptr<ByteStream> stream);
   [[nodiscard]] ByteStream* stream() noexcept { return stream_.get(); }
 
-  // As Endpoint's. An operation that is not done when the call returns is counted in `done`.
+  // Like the functions of Endpoint. `done` counts an operation that is not complete when the call returns.
   Status send(std::uint32_t id, ByteView message, Completion& done);
   Status get(std::byte* to, std::uint64_t address, std::size_t bytes, Completion& done);
   Status put(const std::byte* from, std::uint64_t address, std::size_t bytes, Completion& done);
   Status flush(Completion& done);
-  /// Tells the other side, once, that this side leaves. Nothing more may be sent. Returns whether the kernel has
+  /// Announces, once, that this side leaves. Nothing more may be sent afterwards. Returns whether the kernel has
   /// accepted all sent bytes.
   bool say_bye();
 
-  /// Reads and writes as far as possible without waiting, about `budget` bytes each way. True if any moved.
+  /// Reads and writes without waiting, up to about `budget` bytes in each direction. True if any bytes moved.
   bool pump(std::size_t budget) noexcept;
-  /// The last pump() stopped because of its budget, not because there was nothing more.
+  /// Whether the last pump() stopped because of its budget and not for lack of bytes.
   [[nodiscard]] bool unfinished() const noexcept { return unfinished_; }
-  /// Something waits for the stream to take more.
+  /// Whether bytes wait until the stream accepts more.
   [[nodiscard]] bool blocked() const noexcept {
     return stream_ != nullptr && status_.ok() &&
            (first_ < queue_.size() || !replies_.empty() || stream_->read_needs_room());
   }
   /// Ok while the connection lives.
   [[nodiscard]] const Status& status() const noexcept { return status_; }
-  /// An operation has not told its Completion yet.
+  /// Whether an operation has not yet reported to its Completion.
   [[nodiscard]] bool under_way() const noexcept;
   /// Ends the connection; unfinished operations fail.
   void close(Status why) noexcept;
-  /// One of two connections with another process. Its end alone does not tell whether the other side was lost or has
-  /// left.
+  /// Marks this as one of two connections with another process. Then its end alone does not show whether the other side
+  /// was lost or has left.
   void set_paired() noexcept { paired_ = true; }
-  /// The other side cannot be reached, whatever the connection's own state.
+  /// Records that the other side is unreachable, even if this connection is intact.
   void lose(Status why) noexcept;
-  /// Ok, or why the other side is lost: lose(), or the end of a connection that is not one of two.
+  /// Ok, or why the other side is lost: by lose(), or by the end of an unpaired connection.
   [[nodiscard]] const Status& lost() const noexcept { return paired_ ? lost_ : status_; }
-  /// The other side said that it leaves.
+  /// Whether the other side has announced that it leaves.
   [[nodiscard]] bool other_left() const noexcept { return other_left_; }
   [[nodiscard]] std::string kind() const { return "stream/" + (stream_ ? stream_->kind() : std::string("none")); }
 
  private:
-  /// An outgoing frame: head and small body, body elsewhere, and, for an answer to a read, the done frame.
+  /// An outgoing frame: the head with a small body, or a body elsewhere. An answer to a read also has the done frame.
   struct Out {
     std::array<std::byte, sizeof(FrameHead) + 8 + kMaxPutBytes> head;
     std::size_t head_bytes = 0;

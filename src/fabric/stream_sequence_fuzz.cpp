@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences against a link and a handshake. The other side sends any frames, in any pieces, while this side sends, gets
-// and flushes. Memory may be unreadable. For any input, each operation reports once, writes go only where a get or a
-// put may write, and reads touch only offered memory.
+// Sends sequences to a link and to a handshake. The other side sends any frames, in any pieces, while this side sends,
+// gets and flushes. Memory may be unreadable. For any input, each operation must report once, writes must go only to
+// memory of a get or of an allowed put, and reads must touch only offered memory.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -23,7 +23,7 @@ struct Script {
   [[nodiscard]] bool over() const { return at == end; }
 };
 
-/// A connection whose other end is the script.
+/// A connection whose other end is the fuzzer's input.
 class ScriptStream final : public ByteStream {
  public:
   std::vector<std::byte> in;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stream transport between two ends in one process: which peers are admitted, which requests are allowed, and what
-// happens to the others.
+// Tests the stream transport between two ends in one process: which peers are admitted, which requests are allowed, and
+// what happens to all others.
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <openssl/evp.h>
@@ -33,7 +33,7 @@ void write_all(ByteStream& stream, ByteView bytes) {
 
 // ---------------------------------------------------------------- the handshake
 
-/// Takes two sides to their ends; every byte that the client sent.
+/// Runs both sides of a handshake to their ends, and records every byte that the client sent.
 struct Played {
   Status client, server;
   Bytes sent;
@@ -72,7 +72,7 @@ TEST(StreamHandshakes, OtherSecretOrPurpose_ExpectBothToRefuse) {
   }
 }
 
-/// The HMAC by its definition (RFC 2104), not by the code under test.
+/// Computes the HMAC by its definition (RFC 2104), not by the code under test.
 TEST(StreamHandshakes, ProofComputedByHand_ExpectItAccepted) {
   auto server = StreamHandshake::server([](Purpose, std::uint64_t) { return "secret"; });
   Writer out;
@@ -278,7 +278,7 @@ TEST_F(Links, PutsWhereTheyMayGo_ExpectThemThereAndNowhereElse) {
   EXPECT_TRUE(far_.failed()) << "who writes where it may not is not heard any more";
 }
 
-/// A stranger's end of a link to a worker like the agent's, which offers no memory.
+/// A hostile peer with a link to a worker that offers no memory, like the agent's worker.
 class ClaimsOfHolders : public testing::Test {
  protected:
   std::shared_ptr<Context> context_ = *Context::create(Transport::kTcp);
@@ -354,7 +354,7 @@ TEST_F(Links, OtherSideGone_ExpectWhatIsUnderWayToFail) {
   EXPECT_FALSE(near_.send(5, to, done));
 }
 
-/// Frames that no honest side sends.
+/// Tests frames that a correct peer never sends.
 TEST(StreamFrames, Wrong_ExpectTheConnectionToEndAndNothingElse) {
   const auto frame = [](std::uint64_t bytes, std::uint32_t type, std::uint32_t number, std::size_t body) {
     Writer out;

@@ -35,11 +35,11 @@ constexpr std::uint64_t kCandidatePatienceNs = 3'000'000'000;  // for one addres
 constexpr unsigned kRounds = 4;                                // of all addresses, while some may yet answer
 constexpr std::uint64_t kTellEveryNs = 10'000'000'000;         // refusals share lines in the log
 
-/// Asks for word when a socket has news.
+/// Asks to be called when a socket becomes ready.
 struct Watch : std::enable_shared_from_this<Watch> {
   Watch(asio::io_context& io, std::atomic<unsigned>& news_, int fd) : descriptor(io, fd), news(news_) {}
   ~Watch() { stop(); }
-  /// Called before the stream closes its socket. Handlers in progress may hold the watch for longer.
+  /// Called before the stream closes its socket. A handler in progress may keep the watch alive for longer.
   void stop() {
     if (descriptor.is_open()) (void)descriptor.release();
   }
@@ -78,7 +78,7 @@ void keep_alive(int fd, std::chrono::seconds timeout) {
 }  // namespace
 
 struct StreamWorker::Impl {
-  /// A link with its socket, or without one while it is being connected.
+  /// A link and its socket. There is no socket while the link is being connected.
   struct Entry {
     std::shared_ptr<StreamLink> link;
     std::shared_ptr<Watch> watch;
@@ -181,7 +181,7 @@ Status StreamWorker::Impl::open_door() {
   return ok_status();
 }
 
-/// Any process may connect. It must complete a handshake of fixed size within a few seconds, or it is disconnected.
+/// Any process may connect. It is disconnected if it does not complete the fixed-size handshake within a few seconds.
 bool StreamWorker::Impl::accept() {
   if (!listening || !listening->ready.exchange(false)) return false;
   doorway->step();
@@ -189,7 +189,7 @@ bool StreamWorker::Impl::accept() {
   return true;
 }
 
-/// True: connected. An error: this address does not work, or not now.
+/// True: connected. An error: this address does not work, at least for now.
 Result<bool> StreamWorker::Impl::dial(Dial& one) {
   const HostPort& to = one.to.candidates[one.at];
   if (now_ns() - one.since > kCandidatePatienceNs << one.round)
@@ -223,7 +223,7 @@ bool StreamWorker::Impl::dial() {
         one.said += fmt::format("{}{}: {}", one.said.empty() ? "" : "; ", one.to.candidates[one.at].to_string(),
                                 done.status().message());
       });
-      // A process that is busy takes no connection, or ends one that it has not looked at for too long.
+      // A busy process may not accept a connection, or may close it unhandled after a while: retry.
       one.may_answer |= done.status().code() == StatusCode::kDeadlineExceeded ||
                         (one.stream && done.status().code() == StatusCode::kUnavailable);
       one.socket.reset();
@@ -253,8 +253,8 @@ bool StreamWorker::Impl::dial() {
   return worked;
 }
 
-/// A connection has ended. Connections of a job come in pairs. If the peer's one ends without a farewell, or does not
-/// exist when ours ends, the peer cannot be reached.
+/// A connection has ended. Connections of a job come in pairs. The peer is unreachable if its connection ends without a
+/// goodbye, or if it does not exist when ours ends.
 void StreamWorker::Impl::end(Entry& entry) {
   if (entry.ended || entry.peer == 0) return;
   entry.ended = true;
@@ -370,7 +370,7 @@ unsigned StreamWorker::progress() {
   if (!attempt([&] { (void)i.io.poll(); })) i.unfinished = true;
   bool worked = !i.dials.empty() && i.dial();
   if (i.doorway && i.doorway->busy()) i.doorway->tend(now_ns());
-  // A session's own thread, while it waits, must not need another thread that sleeps until its sockets have news.
+  // While a session's own thread waits, it must not depend on another thread that sleeps until its sockets are ready.
   if (offers_) {
     for (Impl::Entry& entry : i.entries) {
       if (entry.watch) entry.watch->ready.store(true);
@@ -381,13 +381,13 @@ unsigned StreamWorker::progress() {
   i.news.store(0);
   i.unfinished = false;
   worked |= i.accept();
-  // Loops by index, because handlers may make links.
+  // Loop by index, because handlers may add links.
   for (std::size_t at = 0; at < i.entries.size(); ++at) worked |= i.serve(i.entries[at]);
   for (Impl::Entry& entry : i.entries) {
     if (!entry.link->status() && !attempt([&] { i.end(entry); })) entry.link->lose(no_memory());
   }
-  // A connection from a peer belongs to this worker alone. A connection that we made also belongs to an endpoint, until
-  // that is destroyed.
+  // Only this worker owns a connection that a peer made. A connection that this side made is also owned by an endpoint,
+  // until that is destroyed.
   std::erase_if(i.entries, [](Impl::Entry& entry) {
     if (entry.link->status() || entry.link.use_count() > 1) return false;
     entry.unwatch();

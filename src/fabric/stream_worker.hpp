@@ -2,10 +2,10 @@
 // The stream transport's side of a Worker: its links, a listener if one was requested, and the readiness of all their
 // sockets (Asio).
 //
-// Processes of a job connect to each other: each to the listener of every process that it sends to. On such a
-// connection only the process that made it sends. So at the other end the kernel's keep-alive (which TCP uses only
-// while no data are in flight outwards) tells within `peer_timeout` that the sender cannot be reached any more, even if
-// both processes are busy.
+// In a job, each process connects to the listener of every process that it sends to. Only the process that made a
+// connection sends on it. So at the receiving end the kernel's keep-alive detects within `peer_timeout` that the
+// sender is unreachable, even if both processes are busy. (TCP uses keep-alive only while no outgoing data are in
+// flight.)
 #pragma once
 
 #include <chrono>
@@ -32,40 +32,40 @@ struct StreamOptions {
 class StreamWorker final : public StreamLink::Host {
  public:
   using Deliver = std::function<void(std::uint32_t id, ByteView message)>;
-  /// `registered`: the memory for offer_memory(). It outlives this.
+  /// `registered`: the memory for offer_memory(). It must outlive the StreamWorker.
   StreamWorker(const RegisteredMemory& registered, Deliver deliver);
   ~StreamWorker() override;
 
-  /// Opens a listener. Its address() then says where it is and which secret it needs.
+  /// Opens a listener. address() then contains its address and its secret.
   Status listen(const StreamOptions& options);
   [[nodiscard]] const Bytes& address() const noexcept;
-  /// A link over a connection that has been proven.
+  /// Makes a link on an authenticated connection.
   std::shared_ptr<StreamLink> adopt(std::unique_ptr<ByteStream> stream);
-  /// A link to another worker's listener. Returns at once. Messages wait until the connection exists. `who`: names the
-  /// other side in errors. kProtocol: that is not an address.
+  /// Makes a link to another worker's listener. Returns at once; messages wait until the connection exists. `who`: the
+  /// other side's name in errors. kProtocol: `address` is not an address.
   Result<std::shared_ptr<StreamLink>> connect(ByteView address, std::string who);
-  /// Names the peers that connect() has not reached yet, or that have not reached us. None once all links are up both
-  /// ways, or have failed.
+  /// The names of peers without a connection in both directions yet. Empty when all links are connected in both
+  /// directions, or have failed.
   [[nodiscard]] std::vector<std::string> awaited() const;
-  /// The caller used a link outside of progress(), so messages that wait for room are not forgotten.
+  /// Call it after using a link outside of progress(), so that messages that wait for room are sent later.
   void touch(StreamLink& link);
-  /// The caller needs the link no more. Unlike the end of its last owner, this says goodbye.
+  /// Ends a link that the caller no longer needs. Sends a goodbye, which destroying the last owner does not.
   void drop(const std::shared_ptr<StreamLink>& link);
 
   unsigned progress();
-  /// Sleeps until a socket has news, wake(), or the time is over. Another thread may be in any other function.
+  /// Sleeps until a socket is ready, wake() is called, or the time is over. Other threads may call functions.
   void wait(std::chrono::milliseconds most);
   void wake();
 
-  /// The other side of a link may read all registered memory, if `offer`.
+  /// If `offer`, the other side of a link may read all registered memory.
   void offer_memory(bool offer) noexcept { offers_ = offer; }
-  /// ... and put data here, and nowhere else.
+  /// The other side of a link may put data into this memory only.
   void accept_puts(std::uint64_t address, std::uint64_t bytes) noexcept {
     puts_at_ = address;
     puts_bytes_ = bytes;
   }
 
-  // StreamLink::Host
+  // Functions of StreamLink::Host.
   [[nodiscard]] bool may_read(std::uint64_t address, std::uint64_t bytes) const override;
   [[nodiscard]] bool may_write(std::uint64_t address, std::uint64_t bytes) const override;
   [[nodiscard]] std::size_t largest_message() const override;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that listen, like processes of a job: each connects to the other over the loopback, with TLS and without.
+// Tests workers that listen, like processes of a job. Each connects to the other over loopback, with and without TLS.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -90,7 +90,7 @@ TEST_F(Workers, EndpointGoesWithMessagesUnderWay_ExpectThemToldBeforeItHasGone) 
     if (met) {
       ASSERT_TRUE(arrives(*a, *b));
     }
-    // Freed with the endpoint that used them, like a bridge's. The other endpoint to the same peer stays.
+    // Completions that are freed with their endpoint, as by a bridge. A second endpoint to this peer remains.
     auto done = std::make_unique<std::array<Completion, 3>>();
     auto large = std::make_unique<Bytes>(16 << 20);
     for (Completion& one : *done) ASSERT_TRUE(second->send(1, *large, one));
@@ -133,7 +133,7 @@ TEST_F(Workers, ChildOfForkEndsItsCopyOfAnEndpoint_ExpectNobodyToldThere) {
   munmap(memory, page);
 }
 
-/// The kernel's TCP option of each connection of this process that came in at `port`.
+/// The value of a TCP option for each connection of this process that was accepted at `port`.
 std::vector<int> of_connections_at(std::uint16_t port, int option) {
   std::vector<int> found;
   for (int fd = 0; fd < 1024; ++fd) {
@@ -153,7 +153,7 @@ TEST_F(Workers, ConnectionsThatCameIn_ExpectTheKernelToMissTheirSendersWithinThe
     connect(*a, *b, "b");
     ASSERT_TRUE(arrives(*a, *b)) << a->endpoint.status().message();
     const std::uint16_t port = decode_stream_address(b->worker->address())->candidates.front().port;
-    // The first question comes after this many seconds, then one each so many, until so many are unanswered.
+    // Keep-alive sends a probe after `idle` s, then one every `every` s, until `count` have no answer.
     const int most = static_cast<int>(StreamOptions().peer_timeout.count());
     const std::vector<int> idle = of_connections_at(port, TCP_KEEPIDLE), every = of_connections_at(port, TCP_KEEPINTVL),
                            count = of_connections_at(port, TCP_KEEPCNT);
@@ -280,7 +280,7 @@ TEST_F(StreamTls, FilesThatDoNotFit_ExpectWhich) {
   EXPECT_TRUE(Tls::client({{}, {}, good.ca}));
 }
 
-/// Gets under TLS read memory through a copy: a fault must not end the process.
+/// Gets under TLS read memory through a copy. A fault must not end the process.
 TEST_F(StreamTls, MemoryUnmappedUnderTheGet_ExpectTheGetToFail) {
   const TlsFiles tls = files("authority", "fault", "IP:127.0.0.1");
   const auto a = make(tls), b = make(tls);

@@ -34,7 +34,7 @@ std::string last_error() {
   return text.data();
 }
 
-// OpenSSL's own socket BIO writes with write(2), which raises SIGPIPE if the peer has gone.
+// Replaces OpenSSL's own socket BIO: its write(2) raises SIGPIPE if the peer has gone.
 int bio_write(BIO* bio, const char* data, int size) {
   BIO_clear_retry_flags(bio);
   const auto fd = static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio)));
@@ -62,7 +62,7 @@ BIO_METHOD* socket_method() {
   return method;
 }
 
-/// Copies memory that another thread may unmap; fails where a load would end the process.
+/// Copies memory that another thread may unmap. Returns false where a load would kill the process.
 bool copy_readable(std::byte* to, const void* from, std::size_t bytes) {
   const iovec local{to, bytes}, remote{const_cast<void*>(from), bytes};
   const ssize_t n = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
@@ -100,7 +100,7 @@ class TlsStream final : public ByteStream, private ForkWatch {
     return {Outcome::kMoved, sum};
   }
   Moved write(std::span<const iovec> from) noexcept override {
-    // One record at a time, through a copy, because OpenSSL must see the same bytes again if the socket is full.
+    // Writes one record at a time from a copy, because OpenSSL needs the same bytes again if the socket was full.
     if (staged_ == 0) {
       std::size_t n = 0;
       for (const iovec& part : from) {
@@ -141,7 +141,7 @@ class TlsStream final : public ByteStream, private ForkWatch {
     int what = SSL_get_error(ssl_, result);
     if (what == SSL_ERROR_WANT_READ || what == SSL_ERROR_WANT_WRITE) return {};
     if (what == SSL_ERROR_SYSCALL && error != 0 && ERR_peek_error() == 0) {
-      // The other side has gone. An alert with the reason may be unread.
+      // The other side has closed. Its alert with the reason may be unread.
       std::size_t n = 0;
       char one = 0;
       const int read = SSL_read_ex(ssl_, &one, 1, &n);
@@ -152,7 +152,7 @@ class TlsStream final : public ByteStream, private ForkWatch {
     ERR_clear_error();
     return {Outcome::kClosed};
   }
-  /// Why the connection broke. If the connection was never established, it ends with a message to the other side.
+  /// Returns why the connection broke. If it was never established, sends the other side an alert.
   std::string reason(int what, int error) {
     const unsigned long code = ERR_peek_error();
     const bool begun = SSL_is_init_finished(ssl_) != 0;
@@ -169,14 +169,14 @@ class TlsStream final : public ByteStream, private ForkWatch {
         "TLS cannot be agreed on ({}): does the other side use TLS, with certificates of the same authority?",
         error != 0 && code == 0 ? std::strerror(error) : last_error());
   }
-  /// Under TLS 1.3 a client has begun when the server refuses its certificate.
+  /// Under TLS 1.3, a client may already send data when the server refuses its certificate.
   static bool is_certificate_alert(int reason) noexcept {
     return reason == SSL_R_TLSV1_ALERT_UNKNOWN_CA || reason == SSL_R_SSLV3_ALERT_BAD_CERTIFICATE ||
            reason == SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED || reason == SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN ||
            reason == SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE || reason == SSL_R_TLSV1_ALERT_DECRYPT_ERROR;
   }
-  /// OpenSSL ends a connection that does not speak TLS without an alert, and the kernel resets one with unread bytes.
-  /// So the other side could not learn the reason.
+  /// Lets the other side learn the reason. Sends the alert that OpenSSL omits if the peer does not speak TLS, and reads
+  /// the bytes that have arrived, because the kernel resets a connection with unread bytes.
   void part(int reason) noexcept {
     constexpr std::array<unsigned char, 7> kAlert{21, 3, 3, 0, 2, 2, 70};  // fatal, protocol_version
     if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST)
@@ -245,7 +245,7 @@ Tls::~Tls() { SSL_CTX_free(context_); }
 namespace {
 
 Result<std::unique_ptr<ByteStream>> wrap(ssl_ctx_st* context, Fd socket, const std::string* host) {
-  // Does the same as plain_stream does to a socket.
+  // Configures the socket as plain_stream() does.
   fcntl(socket.get(), F_SETFL, fcntl(socket.get(), F_GETFL) | O_NONBLOCK);
   tune_socket(socket.get());
   std::unique_ptr<SSL, decltype([](SSL* one) { SSL_free(one); })> owned(SSL_new(context));

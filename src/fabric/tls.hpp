@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TLS 1.3 for connections between machines: certificates from files, both sides checked.
+// TLS 1.3 for connections between machines. Certificates come from files, and both sides are checked.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@ struct ssl_ctx_st;
 
 namespace wherry::fabric {
 
-/// PEM files. A server needs certificate and key; a client needs the authority that signed the server's. With an
-/// authority, a server also asks clients for a certificate of it.
+/// PEM files. A server needs a certificate and a key. A client needs the authority that signed the server's
+/// certificate. A server with an authority also requires a certificate of that authority from its clients.
 struct TlsFiles {
   std::string certificate, key, ca;
   [[nodiscard]] bool any() const noexcept { return !certificate.empty() || !key.empty() || !ca.empty(); }
@@ -22,18 +22,18 @@ struct TlsFiles {
 /// $WHERRY_TLS_CERTIFICATE, $WHERRY_TLS_KEY, $WHERRY_TLS_CA.
 TlsFiles tls_from_environment();
 
-/// Immutable; any thread.
+/// Immutable, so any thread may use it.
 class Tls {
  public:
-  /// Null if no file is named. kInvalidArgument: a file is missing, or does not fit the others.
+  /// Null if no file is named. kInvalidArgument: a file is missing or does not match the others.
   static Result<std::shared_ptr<const Tls>> server(const TlsFiles& files);
   static Result<std::shared_ptr<const Tls>> client(const TlsFiles& files);
   ~Tls();
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
 
-  /// The connection under TLS; it shakes hands as it is used. A client refuses a server whose certificate is not for
-  /// `host`, a name or an address.
+  /// Wraps a connection in TLS. Its first reads and writes do the handshake. A client refuses a server whose
+  /// certificate is not for `host` (a name or an address).
   [[nodiscard]] Result<std::unique_ptr<ByteStream>> accept(Fd socket) const;
   [[nodiscard]] Result<std::unique_ptr<ByteStream>> connect(Fd socket, const std::string& host) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: authorities and their certificates, made by the openssl program; and the first bytes of a client.
+// For tests: authorities and their certificates from the openssl program, and the first bytes of a TLS client.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace wherry::testing_support {
 
 class Certificates {
  public:
-  /// The files of `name`: a certificate for `subject` ("IP:127.0.0.1"), its key, and the authority that signed it.
+  /// Files of `name`: a certificate for `subject` ("IP:127.0.0.1"), its key, and the authority that signed it.
   fabric::TlsFiles files(const std::string& authority, const std::string& name, const std::string& subject) {
     if (!std::filesystem::exists(at(authority + ".pem")))
       run("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=" + authority +

@@ -19,8 +19,8 @@
 namespace wherry::move {
 namespace {
 
-/// ArrowSchema structs that borrow the strings of a Schema. Arrow reads them within one call, so nothing has to be
-/// released.
+/// ArrowSchema structs that borrow the strings of a Schema. Arrow reads them within one call, so they need no release
+/// callback.
 class BorrowedTree {
  public:
   BorrowedTree(const Schema& schema, const std::string& metadata) {
@@ -68,7 +68,7 @@ class BorrowedTree {
 }  // namespace
 
 Result<std::shared_ptr<arrow::Schema>> to_arrow(const Schema& schema, const std::string& metadata) {
-  // Arrow trusts the C data interface: metadata without an end, or text with zero bytes, must not reach Arrow.
+  // Arrow trusts the C data interface, so metadata without an end and text with zero bytes must not reach it.
   if (Result<Plan> plan = make_plan(schema); !plan) return plan.status();
   WHERRY_TRY(check_schema_metadata(metadata));
   BorrowedTree tree(schema, metadata);

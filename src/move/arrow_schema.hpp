@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Agent side: converts a Schema to Arrow C++'s, and back.
+// SPDX-License-Identifier: Apache-2.0
+// Agent side: converts a Schema to Arrow C++'s, and back.
 #pragma once
-
 #include <memory>
 #include <string>
 
@@ -13,10 +13,10 @@ class Schema;
 
 namespace wherry::move {
 
-/// kInvalidArgument or kUnsupported as make_plan, or when Arrow refuses the types (malformed metadata of an extension
-/// type, say).
+/// kInvalidArgument or kUnsupported as from make_plan, or if Arrow refuses the types (for example malformed metadata of
+/// an extension type).
 Result<std::shared_ptr<arrow::Schema>> to_arrow(const Schema& schema, const std::string& metadata = {});
-/// The reverse. `metadata` gets that of the schema itself. kUnsupported for a type that streams cannot have.
+/// The reverse. `metadata` gets the metadata of the schema. kUnsupported for a type that streams cannot have.
 Result<Schema> from_arrow_schema(const arrow::Schema& schema, std::string& metadata);
 
 }  // namespace wherry::move

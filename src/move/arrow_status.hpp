@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Converts Arrow's errors to Wherry's.
+// SPDX-License-Identifier: Apache-2.0
+// Converts Arrow's errors to Wherry's.
 #pragma once
-
 #include <string>
 #include <string_view>
 
@@ -12,9 +12,9 @@ class Status;
 
 namespace wherry::move {
 
-/// Arrow's message, with the system's reason if there is one: Arrow stores that separately.
+/// Arrow's message, with the system's reason, if any, which Arrow stores separately.
 std::string with_cause(const arrow::Status& status);
-/// "what: <with_cause()>", where what is the argument, with the nearest of Wherry's codes.
+/// Makes a Status with the nearest of Wherry's codes and the text "<what>: <with_cause()>".
 Status from_arrow(const arrow::Status& status, std::string_view what);
 
 }  // namespace wherry::move

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Arrow C data interface: two structs that every Arrow implementation agrees on, copied into each on purpose
-// (https://arrow.apache.org/docs/format/CDataInterface.html#structure-definitions). The guard is the specification's
-// own.
+// The two structs of the Arrow C data interface. By design, each implementation has its own copy of them
+// (https://arrow.apache.org/docs/format/CDataInterface.html#structure-definitions). The include guard is the one of the
+// specification.
 #pragma once
 
 #include <cstdint>

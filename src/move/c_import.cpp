@@ -15,8 +15,8 @@ namespace {
 
 Status invalid(std::string what) { return {StatusCode::kInvalidArgument, std::move(what)}; }
 
-/// Computes the length of the binary key/value encoding, which does not store its length. False if a count in it is
-/// negative.
+/// Copies binary key/value metadata. The encoding does not store its total length, so this computes it. False if a
+/// count in it is negative.
 bool copy_metadata(const char* from, std::string& to) {
   std::size_t at = 0;
   const auto take_count = [&] {
@@ -72,7 +72,7 @@ std::size_t count_fields(const std::vector<Field>& fields) {
   return count;
 }
 
-/// Null rows of a record batch; its bitmap is almost always absent.
+/// Whether rows of the record batch itself are null. Its bitmap is almost always absent.
 bool has_null_rows(const ArrowArray& batch) {
   if (batch.null_count == 0 || batch.n_buffers == 0 || batch.buffers == nullptr || batch.buffers[0] == nullptr)
     return batch.null_count > 0;
@@ -130,7 +130,7 @@ class TreeBuilder {
     return {};
   }
 
-  /// The part of a column that the batch's offset and length select.
+  /// Restricts a column to the rows that the batch's offset and length select.
   static void select(const ArrowArray& batch, Column& column) noexcept {
     if (batch.length != column.length && column.null_count > 0) column.null_count = -1;
     column.offset += batch.offset;

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0 Client side: Arrow C data interface structs, as any Arrow library exports them,
-// become a Schema and Columns. No Arrow needed. The structs are trusted like any pointer of this process. The functions
-// check only that array and schema belong together.
+// SPDX-License-Identifier: Apache-2.0
+// Client side: Arrow C data interface structs, as any Arrow library exports them, become a Schema and Columns. This
+// needs no Arrow library. The structs are trusted like any pointer of this process. The functions check only that array
+// and schema match.
 #pragma once
-
 #include <span>
 #include <vector>
 
@@ -13,8 +13,8 @@
 
 namespace wherry::move {
 
-/// Owns the Column objects of one whole tree, dictionaries and children included (not the memory they point to).
-/// Reusable: a warm columns_from_c_array does not allocate. Move-only, because the columns point at each other.
+/// Owns the Column objects of a whole tree, with dictionaries and children, but not the memory that they point to.
+/// Reusable: a later columns_from_c_array does not allocate. Move-only, because the columns point at each other.
 class ColumnTree {
  public:
   ColumnTree() = default;
@@ -23,8 +23,8 @@ class ColumnTree {
   ColumnTree(const ColumnTree&) = delete;
   ColumnTree& operator=(const ColumnTree&) = delete;
 
-  /// The elements are one per field of the schema, as flatten and Stream::post take them. Valid until the tree is
-  /// filled again or destroyed.
+  /// One element per field of the schema, as flatten and Stream::post need them. Valid until the tree is filled again
+  /// or destroyed.
   [[nodiscard]] std::span<const Column> columns() const noexcept { return std::span(nodes_).first(width_); }
 
  private:
@@ -34,18 +34,18 @@ class ColumnTree {
   std::size_t width_ = 0;
 };
 
-/// `schema` is that of a record batch, a struct (format "+s"); its members are the fields. It is not released; the
-/// caller keeps it. kInvalidArgument if it is not a struct or breaks the interface's rules. make_plan checks whether
-/// Wherry moves the types. If `metadata` is not null, it gets the metadata of the schema itself.
+/// `schema` describes a record batch: a struct (format "+s") whose members are the fields. The caller keeps it; it is
+/// not released. kInvalidArgument if it is not a struct or breaks the interface's rules. make_plan checks whether
+/// Wherry supports the types. If `metadata` is not null, it gets the metadata of the schema.
 Result<Schema> from_c_schema(const ArrowSchema& schema, std::string* metadata = nullptr);
 
-/// One field, of any type.
+/// Converts one field of any type.
 Result<Field> from_c_field(const ArrowSchema& schema);
 
-/// `array` is a struct array: a record batch, sliced or not. It is not released. It and all that it points to belong to
-/// the caller and must outlive the offload. kInvalidArgument, with the path of the field, if the counts of buffers or
-/// children differ from those of the schema's types, or if rows of the batch itself are null. `out` is empty after an
-/// error.
+/// `array` is a struct array, which is a record batch, sliced or not. It is not released. The array and all its memory
+/// belong to the caller and must outlive the offload. kInvalidArgument, with the path of the field, if the counts of
+/// buffers or children differ from those of the schema's types, or if rows of the batch itself are null. `out` is empty
+/// after an error.
 Status columns_from_c_array(const Schema& schema, const ArrowArray& array, ColumnTree& out);
 
 }  // namespace wherry::move

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The checks and corrections that need the bytes of a frame, after they have
-// arrived.
+// SPDX-License-Identifier: Apache-2.0
+// The checks and corrections that need the bytes of a frame, after they have arrived.
 #include <bit>
 #include <cstring>
 #include <string>
@@ -21,7 +21,7 @@ void store(std::byte* at, T value) {
   std::memcpy(at, &value, sizeof value);
 }
 
-/// Moves all bits `by` (1 to 7) places towards the first; zeros follow at the end.
+/// Shifts all bits by `by` (1 to 7) places towards the first bit. Zeros fill the end.
 void shift_bits(std::span<std::byte> bits, unsigned by) {
   std::size_t i = 0;
   for (; i + 9 <= bits.size(); i += 8) {
@@ -35,7 +35,7 @@ void shift_bits(std::span<std::byte> bits, unsigned by) {
   }
 }
 
-/// Stores only where a stray bit is set, so that clean pages stay clean.
+/// Clears the bits beyond `rows`. Stores only where such a bit is set, so that clean pages stay clean.
 void clear_beyond(std::span<std::byte> bits, std::uint64_t rows) {
   std::size_t i = rows / 8;
   if (i < bits.size() && rows % 8 != 0) {
@@ -61,8 +61,8 @@ void finish_bits(std::span<std::byte> bits, std::int64_t rebase, std::int64_t ro
   clear_beyond(bits, static_cast<std::uint64_t>(rows));
 }
 
-/// False if the first or the last offset differs from the offload's. `Unsigned`: wrong inner offsets must not overflow
-/// here.
+/// Rebases the offsets. False if the first or last offset differs from the offload's. `Unsigned` prevents overflow by
+/// wrong inner offsets.
 template <typename Signed, typename Unsigned>
 bool finish_offsets(std::span<std::byte> offsets, std::int64_t rebase, std::int64_t selected) {
   const std::int64_t first = load<Signed>(offsets.data());
@@ -103,7 +103,7 @@ Status finish_buffers(const Plan& plan, std::span<NodeRef> nodes, std::span<cons
         break;
       case BufferKind::kValidity:
         finish_bits(bytes, rebase, node.length);
-        // The buffers of a node follow one another, and its validity is the first. So the -1 is no longer needed.
+        // A node's validity is its first buffer, so no later buffer needs the value -1.
         if (node.null_count < 0) node.null_count = node.length - count_set(bytes);
         if (node.null_count > 0 && !spec.nullable) {
           return fault(StatusCode::kInvalidArgument, buffer.node,

@@ -30,7 +30,7 @@ enum class Fault : std::uint8_t {
   kLater,
 };
 
-/// Walks columns and plan side by side. It neither allocates nor builds text: a fault is stored as numbers.
+/// Walks the columns and the plan in parallel. It does not allocate or build text: it stores an error as numbers.
 class Flattener {
  public:
   Flattener(const Plan& plan, FlatOffload& out) : plan_(plan), out_(out) {}
@@ -70,8 +70,8 @@ class Flattener {
     return false;
   }
 
-  /// Selects `rows` rows of the column from its row `start` on: the rows that a sliced or nested parent uses. Both are
-  /// within [0, kMaxExtent].
+  /// Visits `rows` rows of the column, from its row `start` on. These are the rows that a sliced or nested parent uses.
+  /// Both numbers are within [0, kMaxExtent].
   WHERRY_HOT bool visit(const Column& column, std::int64_t start, std::int64_t rows) {
     const std::uint32_t node = node_++;
     const NodeSpec& spec = plan_.nodes[node];
@@ -188,8 +188,8 @@ class Flattener {
     std::int64_t count = 0;
   };
 
-  /// Sends the offsets and returns the range that they select. Without rows it reads nothing, since Arrow then allows a
-  /// null pointer.
+  /// Adds the offsets, and returns the range that they select. Without rows it does not read memory, because Arrow then
+  /// allows a null pointer.
   bool offsets(std::uint32_t node, const NodeSpec& spec, const Column& column, std::int64_t first, std::int64_t rows,
                Range& range) {
     if (rows == 0) {
@@ -315,7 +315,7 @@ Status Flattener::status(const Schema& schema) const {
   return {StatusCode::kInvalidArgument, "column '" + node_path(schema, plan_, fault_node_) + "': " + what};
 }
 
-/// The sections were written as if no buffer were absent. Closes the gaps between them, and returns the end.
+/// The sections were written with space for all buffers. Closes the gaps of absent buffers, and returns the end.
 BufferRef* close_gaps(const Plan& plan, FlatOffload& out) {
   BufferRef* to = out.buffers.data();
   for (const Section& section : plan.sections) {
@@ -341,7 +341,7 @@ Status flatten(const Schema& schema, const Plan& plan, std::span<const Column> c
     out.clear();
     return wrong_column_count(columns.size(), schema.size());
   }
-  // The memory is not cleared: overwriting the old content is cheaper than writing zeros first.
+  // Do not clear the memory first: overwriting the old content is cheaper.
   out.nodes.resize(plan.nodes.size());
   out.buffers.resize(plan.buffers.size());
   out.roots.resize(plan.sections.size());
@@ -350,7 +350,7 @@ Status flatten(const Schema& schema, const Plan& plan, std::span<const Column> c
   bool ok = walk.columns(columns);
   BufferRef* end = walk.buffers_end();
   if (plan.sections.size() > 1) {
-    // Backwards, because a dictionary is found by walking the section that refers to it, and that section comes later.
+    // Go backwards: a dictionary is found in the section that refers to it, and that section comes after it.
     for (std::size_t section = plan.sections.size() - 1; ok && section-- > 0;) {
       ok = walk.dictionary(static_cast<std::uint32_t>(section), *out.roots[section]);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Client side: a tree of Columns becomes the node and buffer list of one offload. Reads at most two offsets per
-// variable-length node from the application's memory and no values, so its cost does not depend on the number of rows.
+// Client side: converts a tree of Columns to the node and buffer lists of one offload. From the application's memory it
+// reads at most two offsets per variable-length node, and no values. So its cost does not depend on the number of rows.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace wherry::move {
 
-/// As sent: 16 bytes.
+/// A node in the message: 16 bytes.
 struct NodeRef {
   std::int64_t length;      ///< rows
   std::int64_t null_count;  ///< 0: no validity buffer follows; > 0: exact; -1: unknown, the agent counts
   friend bool operator==(const NodeRef&, const NodeRef&) = default;
 };
 
-/// As sent: 32 bytes. One per buffer of the plan, in plan order, except the validity of nodes whose null_count is 0.
+/// A buffer in the message: 32 bytes. One per buffer of the plan, in order, without validity if null_count is 0.
 struct BufferRef {
   std::uint64_t address;  ///< in the client's address space; byte that holds the first row
   std::uint64_t bytes;    ///< from address; exactly what the agent gets
@@ -48,10 +48,10 @@ struct FlatOffload {
 
 /// Fills `out` (cleared first; its capacity is reused, so a warm call does not allocate). Slices (Column::offset, of
 /// parents too) become adjusted addresses. A node without validity whose null_count is -1 is sent as 0. Dictionaries
-/// are sent with every offload. kInvalidArgument, naming the field by path ("x.item"), when columns do not match the
-/// schema: count, negative length or offset, children shorter than their parent needs, a null pointer where bytes are
-/// needed, lengths that overflow, columns of unequal rows, falling offsets, a missing dictionary. `schema` is what
-/// `plan` was made from (used for names only).
+/// are sent with every offload. kInvalidArgument, with the field's path ("x.item"), if columns do not match the schema:
+/// count, negative length or offset, children shorter than their parent needs, a null pointer where bytes are needed,
+/// overflowing lengths, columns with different numbers of rows, decreasing offsets, a missing dictionary. `plan` was
+/// made from `schema`, which is used only for names.
 WHERRY_HOT Status flatten(const Schema& schema, const Plan& plan, std::span<const Column> columns, FlatOffload& out);
 
 }  // namespace wherry::move

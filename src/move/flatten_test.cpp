@@ -25,7 +25,7 @@ Status flatten_one(const Field& field, const Column& column, FlatOffload& out) {
   return flatten(schema, *plan, std::span(&column, 1), out);
 }
 
-/// Expect a refusal of that column, with these words in its message.
+/// Expects that flatten refuses the column, with `words` in its message.
 void expect_refused(const Field& field, const Column& column, const char* words) {
   FlatOffload out;
   out.nodes.resize(3);
@@ -36,7 +36,7 @@ void expect_refused(const Field& field, const Column& column, const char* words)
   EXPECT_TRUE(out.buffers.empty());
 }
 
-// The source of the columns must outlive the call; otherwise it does not compile.
+// A temporary source of a Column must not compile, because the source must outlive the call.
 static_assert(std::is_constructible_v<Column, std::vector<double>&>);
 static_assert(std::is_constructible_v<Column, const std::vector<float>&>);
 static_assert(std::is_constructible_v<Column, std::array<int, 3>&>);
@@ -280,7 +280,7 @@ TEST(Flatten, RefusesNullsWhereTheFieldHasNone) {
   column.null_count = -1;
   ASSERT_TRUE(flatten_one(field<double>("x"), column, out));
   EXPECT_EQ(out.nodes[0], (NodeRef{20, -1}));
-  // Arrow has no flag for the values of a dictionary, even if their Field has one.
+  // Arrow has no nullable flag for dictionary values, even if their Field has one.
   const std::int32_t offsets[] = {0, 1, 3};
   const Column words = Column::utf8(offsets, "abc").with_validity(bits, 2);
   const std::vector<std::int8_t> indices(4);
@@ -307,7 +307,7 @@ TEST(Flatten, RefusesBadOffsetsNullCountsAndChildCounts) {
   expect_refused(fixed_size_list("l", 1, field<double>("")), childless, "has 0 children");
 }
 
-/// A record batch as C structs, free to be spoilt.
+/// A record batch as C structs, which a test may corrupt.
 class FromC : public testing::Test {
  protected:
   void SetUp() override {

@@ -16,7 +16,7 @@ constexpr Format known(Kind kind, std::uint32_t width = 0, std::uint32_t list_si
 }
 constexpr Format unsupported(const char* type) { return {.verdict = Format::Verdict::kUnsupported, .type = type}; }
 
-/// Takes a decimal number off the front of `text`.
+/// Parses a decimal number at the front of `text` and removes it.
 bool take_number(std::string_view& text, std::int32_t& value) noexcept {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc()) return false;
@@ -24,7 +24,7 @@ bool take_number(std::string_view& text, std::int32_t& value) noexcept {
   return true;
 }
 
-/// A size that must be the whole of `text`.
+/// Parses a size, which must be the whole `text`.
 bool parse_size(std::string_view text, std::uint32_t& size) noexcept {
   std::int32_t value = 0;
   if (!take_number(text, value) || !text.empty() || value < 0) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One Arrow C data interface format string, understood
+// Parses a format string of the Arrow C data interface
 // (https://arrow.apache.org/docs/format/CDataInterface.html#data-type-description-format-strings).
 #pragma once
 
@@ -30,7 +30,7 @@ struct Format {
 /// Allocates nothing.
 Format parse_format(std::string_view format) noexcept;
 
-/// The number of buffers of an ArrowArray of that kind, which is also the most that a message may carry.
+/// The number of buffers of an ArrowArray of this kind, and so the maximum in a message.
 constexpr std::uint32_t buffer_count(Kind kind) noexcept {
   switch (kind) {
     case Kind::kNull:
@@ -53,11 +53,11 @@ constexpr bool is_index_format(std::string_view format) noexcept {
   return format.size() == 1 && std::string_view("cCsSiIlL").find(format.front()) != std::string_view::npos;
 }
 
-/// Without embedded zeros: the C data interface ends strings at the first one.
+/// False also for embedded zeros, because the C data interface ends a string at the first zero.
 bool is_utf8_text(std::string_view text) noexcept;
 
 /// Length in bytes of the C data interface's binary key/value encoding at the start of `bytes`; -1 if it does not end
-/// in time. Readers of an ArrowSchema trust that encoding blindly, so ours must be right before it reaches one.
+/// in time. Readers of an ArrowSchema do not check that encoding, so check it here before it reaches them.
 std::int64_t metadata_bytes(std::string_view bytes) noexcept;
 
 }  // namespace wherry::move

@@ -11,7 +11,7 @@
 
 namespace wherry::move {
 
-/// A number that is right, nearly right, or wild.
+/// A number that is correct, almost correct, or arbitrary.
 template <typename T>
 T bend(FuzzedDataProvider& fuzz, T right, std::uint8_t sanity) {
   if (fuzz.ConsumeIntegral<std::uint8_t>() <= sanity) return right;

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 The parts of an IPC stream that are known before its first frame. The metadata of
-// A record batch or dictionary batch is a flatbuffer of fixed shape (Arrow format/Message.fbs). So it is laid out here
-// once, by hand, and the places of its few numbers are kept.
+// SPDX-License-Identifier: Apache-2.0
+// The parts of an IPC stream that are known before its first frame. The metadata of a record batch or dictionary batch
+// is a flatbuffer of fixed shape (Arrow format/Message.fbs). So this code lays it out once, by hand, and keeps the
+// positions of its few numbers.
 #include <arrow/buffer.h>
 #include <arrow/io/memory.h>
 #include <arrow/ipc/dictionary.h>
@@ -21,14 +22,14 @@
 namespace wherry::move {
 namespace {
 
-/// Message.fbs and Schema.fbs.
+/// Values from Message.fbs and Schema.fbs.
 enum : std::uint16_t { kMetadataVersion5 = 4 };
 enum : std::uint8_t { kHeaderDictionaryBatch = 2, kHeaderRecordBatch = 3 };
 
 constexpr std::uint32_t kEntryBytes = 16;  ///< of a FieldNode, and of a Buffer
 
-/// A flatbuffer written front to back: an offset is patched once its target is known. All positions are from the start
-/// of the encapsulated message, whose prefix of 8 bytes keeps the flatbuffer's own alignment.
+/// Writes a flatbuffer from front to back, and patches each offset when its target is known. Positions count from the
+/// start of the encapsulated message, whose prefix of 8 bytes preserves the flatbuffer's alignment.
 class FlatWriter {
  public:
   FlatWriter() {
@@ -44,8 +45,8 @@ class FlatWriter {
     return at;
   }
 
-  /// Starts a table whose field i lies `fields[i]` bytes from its start (0: absent, the default holds), `size` bytes in
-  /// all; its first int64 starts at byte `aligned`. Returns the position of the table. The caller writes the fields.
+  /// Starts a table of `size` bytes and returns its position; the caller writes the fields. Field i lies `fields[i]`
+  /// bytes from the table's start (0: absent, so its default is valid). The first int64 starts at byte `aligned`.
   std::uint32_t table(std::initializer_list<std::uint16_t> fields, std::uint16_t size, std::uint32_t aligned) {
     align(2, 0);
     const std::uint32_t vtable = put(static_cast<std::uint16_t>(2 * (fields.size() + 2)));
@@ -57,7 +58,7 @@ class FlatWriter {
     return at;
   }
 
-  /// A vector of `count` structs of 16 zero bytes; returns the position of the first.
+  /// Writes a vector of `count` structs of 16 zero bytes. Returns the position of the first one.
   std::uint32_t entries(std::uint32_t offset_at, std::uint32_t count) {
     align(8, sizeof(std::uint32_t));
     point(offset_at, put(count));
@@ -66,7 +67,7 @@ class FlatWriter {
     return first;
   }
 
-  /// The offset at `offset_at` leads to `target`, which lies behind it.
+  /// Sets the offset at `offset_at` to `target`, which must lie behind it.
   void point(std::uint32_t offset_at, std::uint32_t target) {
     const std::uint32_t distance = target - offset_at;
     std::memcpy(bytes_.data() + offset_at, &distance, sizeof distance);
@@ -79,7 +80,7 @@ class FlatWriter {
 
  private:
   [[nodiscard]] std::uint32_t position() const noexcept { return static_cast<std::uint32_t>(bytes_.size()); }
-  /// Zeros until position + lead is a multiple of `alignment`.
+  /// Writes zeros until position + lead is a multiple of `alignment`.
   void align(std::size_t alignment, std::size_t lead) {
     while ((bytes_.size() + lead) % alignment != 0) bytes_.push_back(std::byte{0});
   }
@@ -124,8 +125,8 @@ Status refused(const arrow::Status& status) {
   return {StatusCode::kInvalidArgument, "Arrow cannot write the schema: " + status.message()};
 }
 
-/// The schema as an encapsulated message, with dictionaries numbered as in the plan. A stock reader has read it as a
-/// check.
+/// The schema as an encapsulated message, with dictionaries numbered as in the plan. Checks it with Arrow's
+/// reader.
 Result<std::vector<std::byte>> write_schema(const Schema& schema, const Plan& plan, const std::string& metadata) {
   WHERRY_ASSIGN(const std::shared_ptr<arrow::Schema> types, to_arrow(schema, metadata));
   arrow::Result<std::shared_ptr<arrow::Buffer>> message = arrow::ipc::SerializeSchema(*types);

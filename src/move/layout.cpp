@@ -52,7 +52,7 @@ class OffloadCheck {
  private:
   static Status invalid(const std::string& what) { return {StatusCode::kInvalidArgument, "the offload " + what}; }
 
-  /// The fault of node i, or null.
+  /// Returns the fault of node i, or null.
   const char* node(std::uint32_t i) {
     const NodeSpec& spec = plan_.nodes[i];
     const NodeRef& ref = nodes_[i];
@@ -110,8 +110,8 @@ class OffloadCheck {
     }
   }
 
-  /// Takes the next buffer, which must have exactly that many bytes. Fewer would let readers run past its end; more
-  /// would publish memory that belongs to no column.
+  /// Takes the next buffer, which must have exactly that many bytes. With fewer bytes, readers would run past its end.
+  /// More bytes would publish memory that is not part of a column.
   const char* exactly(std::uint64_t bytes, std::int64_t rebase = 0) {
     if (next_ >= buffers_.size()) return "a buffer is missing";
     const BufferRef& buffer = buffers_[next_];
@@ -138,7 +138,7 @@ class OffloadCheck {
     if (selected > static_cast<std::uint64_t>(kMaxExtent)) return "the offsets select more than 2^48";
     if (ref.length == 0) {
       if (selected != 0) return "no rows, and yet they select something";
-      // Nothing at all, or the lone offset of an array without rows.
+      // An array without rows may have no offset or a single offset.
       if (buffer.bytes == 0) return exactly(0);
     }
     const std::int64_t most = spec.width == sizeof(std::int32_t) ? std::numeric_limits<std::int32_t>::max()
@@ -173,7 +173,7 @@ void IpcTemplate::place(std::span<const NodeRef> nodes, std::span<const BufferRe
       const BufferSpec& spec = plan_.buffers[i];
       const bool absent = spec.kind == BufferKind::kValidity && nodes[spec.node].null_count == 0;
       std::uint64_t bytes = absent ? 0 : (next++)->bytes;
-      // Arrow's format requires length + 1 offsets. A sender without rows may leave the single offset out:
+      // Arrow's format requires length + 1 offsets. A sender without rows may omit the single offset; then
       // finish_buffers writes the zero.
       if (spec.kind == BufferKind::kOffsets && bytes == 0) bytes = plan_.nodes[spec.node].width;
       out.buffers[i] = {at, bytes};

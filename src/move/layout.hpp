@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent's side: the place of every byte of a frame, known before the first one arrives (in-transit data placement,
-// paper 004 sections II-C and V-F), and the Arrow IPC metadata around it.
+// The agent's side: computes the place of every byte of a frame before the first byte arrives (in-transit data
+// placement, paper 004 sections II-C and V-F), and writes the Arrow IPC metadata around it.
 //
 // A frame is one self-contained Arrow IPC stream:
 //   schema message | per dictionary: metadata, body | record batch: metadata, body | end-of-stream marker (8 bytes)
-// Every body starts, and every buffer in it starts, at a multiple of `alignment` from the start of the frame (frames
-// are page-aligned in memory). Padding of the message's metadata makes the gap before a body, as Arrow allows (its
-// length prefix counts the padding).
+// Every body and every buffer starts at a multiple of `alignment` from the start of the frame (frames are page-aligned
+// in memory). Padding of the message's metadata makes the gap before a body, as Arrow allows (its length prefix counts
+// the padding).
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ struct FrameLayout {
   std::uint64_t total_bytes = 0;           ///< of the whole IPC stream, the end-of-stream marker included
 };
 
-/// Everything about a stream's IPC encoding that does not change from frame to frame. Immutable, shared between
-/// threads.
+/// The parts of a stream's IPC encoding that are the same for all frames. Immutable, so threads can share
+/// it.
 class IpcTemplate {
  public:
   /// Encodes the schema message once (with Arrow C++), and builds one metadata template per section (record batch and
@@ -43,12 +43,12 @@ class IpcTemplate {
                                                          std::uint32_t alignment,
                                                          const std::string& schema_metadata = {});
 
-  /// Places a checked offload. Precondition: check_offload said ok. Reuses the vectors in `out`.
+  /// Places an offload. Precondition: check_offload returned ok. Reuses the vectors in `out`.
   void place(std::span<const NodeRef> nodes, std::span<const BufferRef> buffers, FrameLayout& out) const;
 
-  /// Writes schema message, metadata and end-of-stream marker around the bodies into `frame` (total_bytes long). Also
-  /// zeroes the padding after each buffer, so that old bytes do not leak. `nodes` carries the final null counts (none
-  /// is -1). Costs a memcpy and a few stores per section.
+  /// Writes the schema message, the metadata and the end-of-stream marker around the bodies in `frame` (total_bytes
+  /// long). Also zeroes the padding after each buffer, so that old bytes do not leak. `nodes` has the final null counts
+  /// (never -1). Costs a memcpy and a few stores per section.
   void write_metadata(const FrameLayout& layout, std::span<const NodeRef> nodes, std::span<std::byte> frame) const;
 
   [[nodiscard]] std::span<const std::byte> schema_message() const noexcept { return schema_message_; }
@@ -66,18 +66,18 @@ class IpcTemplate {
   std::vector<SectionTemplate> sections_;
 };
 
-/// Checks an offload from a client that is not trusted: counts match the plan, lengths are >= 0 and agree between
-/// parents and children, every buffer holds what its node needs and no more than 2^48 bytes, nothing overflows, rebase
-/// is in range, null counts <= lengths. kInvalidArgument names the fault.
+/// Checks an offload from an untrusted client. Counts must match the plan. Lengths must be >= 0 and agree between
+/// parents and children. Each buffer must have the size that its node needs, at most 2^48 bytes, without overflow.
+/// rebase must be in range, and null counts <= lengths. kInvalidArgument: the message names the fault.
 Status check_offload(const Plan& plan, std::uint64_t rows, std::span<const NodeRef> nodes,
                      std::span<const BufferRef> buffers);
 
-/// Called after all gets of a frame completed. Shifts bitmaps whose rebase is not 0 and subtracts the first offset
-/// where it is not 0 (in place; unsliced columns are not touched). Counts unknown nulls into `nodes`, clears bits
-/// beyond the last row, and writes the offset that a sender of no rows left out. Checks first and last offset of every
-/// variable-length node against the bytes of its data or the rows of its child (else kSourceFault), and that columns
-/// that are not nullable have no nulls (else kInvalidArgument). On failure `at_fault`, if given, is the index into
-/// `buffers`.
+/// Called after all gets of a frame have completed. Shifts bitmaps whose rebase is not 0, and subtracts a first
+/// offset that is not 0 (in place; unsliced columns are not touched). Counts unknown nulls into `nodes`, clears
+/// bits beyond the last row, and writes the offset that a sender without rows omitted. kSourceFault: the first
+/// or last offset of a variable-length node does not match its data's bytes or its child's rows.
+/// kInvalidArgument: a column that is not nullable has nulls. On failure `at_fault`, if given, gets the index
+/// into `buffers`.
 Status finish_buffers(const Plan& plan, std::span<NodeRef> nodes, std::span<const BufferRef> buffers,
                       const FrameLayout& layout, std::span<std::byte> frame, std::uint64_t* at_fault = nullptr);
 

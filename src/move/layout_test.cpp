@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames against Arrow's own reader.
+// Checks frames with Arrow's own reader.
 #include "move/layout.hpp"
 
 #include <arrow/api.h>
@@ -231,7 +231,7 @@ TEST(Frame, RefusesAnAlignmentThatIsNone) {
   }
 }
 
-/// A list of strings next to a struct with a bool: one of nearly everything.
+/// A list of strings and a struct with a bool: this covers almost all kinds of node.
 class Check : public testing::Test {
  protected:
   void SetUp() override {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// move's messages: the offload (on the fabric, the one hot message) and the requests on the control connection.
+// Messages of move: the offload (on the fabric, the only hot message) and requests on the control connection.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace wherry::move {
 inline constexpr unsigned kOffloadMessage = 1;  ///< active message id of the move service
 inline constexpr std::string_view kServiceName = "move";
 
-/// Which part of its frame a message brings.
+/// Which part of its frame a message has.
 enum class Half : std::uint8_t {
   kWhole = 0,  ///< all buffers
   kFirst = 1,  ///< those of columns that are final early; a message of kRest follows (Stream::post with later columns)
@@ -26,7 +26,7 @@ enum class Half : std::uint8_t {
 };
 
 /// On the wire: this header, then nodes, buffers, dropped region ids (u32 each, padded to 8 bytes), new regions. One
-/// cache line, little-endian. docs/design/life-of-a-buffer.md draws it.
+/// cache line, little-endian. docs/design/life-of-a-buffer.md has a figure.
 struct OffloadHeader {
   std::uint64_t session = 0;  ///< first in every fabric message: says and proves whose it is
   std::uint64_t ticket = 0;   ///< 1, 2, 3, ...
@@ -34,23 +34,23 @@ struct OffloadHeader {
   std::uint64_t rows = 0;
   std::uint64_t deadline_ns = 0;  ///< from its arrival; 0: none
   std::uint32_t stream = 0;
-  /// 0, or the client's number of a binding: a remembered list of nodes and buffers. It shares its number range with
-  /// regions. A message that lists nodes and buffers defines the binding anew. A message that lists none uses the
-  /// binding, rows included. The agent forgets a binding when its number is among the dropped regions, or when its
-  /// stream ends. Whole frames only.
+  /// 0, or the client's number of a binding, which is a stored list of nodes and buffers. Bindings and regions share
+  /// one number range. A message with nodes and buffers defines the binding again. A message without them uses the
+  /// binding and its rows. The agent drops a binding when its number is among the dropped regions, or when its stream
+  /// ends. Only for whole frames.
   std::uint32_t binding = 0;
   std::uint32_t buffer_count = 0;
   std::uint32_t dropped_count = 0;
   std::uint32_t region_count = 0;
   std::uint16_t node_count = 0;
-  /// Both halves of a frame list all of its nodes and buffers, in the same lengths. A buffer that the message does not
-  /// carry has address and region 0.
+  /// Both halves of a frame list all of its nodes and buffers with equal lengths. A buffer that belongs to the other
+  /// half has address 0 and region 0.
   Half half = Half::kWhole;
   std::uint8_t zero = 0;  ///< free; anything else is refused
 };
 static_assert(sizeof(OffloadHeader) == 64 && std::has_unique_object_representations_v<OffloadHeader>);
 
-/// A region that the agent has not seen yet: this, then key_bytes bytes of packed key, padded to 8.
+/// A region that is new to the agent: this header, then key_bytes bytes of packed key, padded to 8.
 struct RegionHeader {
   std::uint32_t id = 0;
   std::uint32_t key_bytes = 0;
@@ -76,61 +76,61 @@ inline constexpr std::uint32_t kMaxOffloadBuffers = 1U << 17;
 
 inline constexpr std::uint32_t kMaxKeyBytes = 1U << 16;  ///< of one packed key; UCX's have some ten a transport
 
-/// Parses untrusted bytes; kProtocol if they are not exactly one offload. `message` must be aligned to 8 bytes (UCX
-/// does; the caller copies otherwise). Leaves `out.regions` with its capacity. `out.header` is set whenever the message
-/// is as long as a header, also on failure, so the caller knows the ticket.
+/// Parses untrusted bytes. kProtocol: they are not exactly one offload. `message` must be aligned to 8 bytes (UCX
+/// aligns it; otherwise the caller makes a copy). Keeps the capacity of `out.regions`. Sets `out.header` even on
+/// failure if the message is long enough, so that the caller knows the ticket.
 Status parse_offload(ByteView message, OffloadView& out);
 
-/// Size of the message that write_offload makes of these.
+/// The size of the message that write_offload writes for these arguments.
 WHERRY_HOT std::size_t offload_bytes(const FlatOffload& flat, std::span<const std::uint32_t> dropped,
                                      std::span<const NewRegion> regions) noexcept;
-/// Writes offload_bytes() bytes.
+/// Writes a message of offload_bytes() bytes.
 WHERRY_HOT void write_offload(const OffloadHeader& header, const FlatOffload& flat,
                               std::span<const std::uint32_t> dropped, std::span<const NewRegion> regions,
                               std::byte* to) noexcept;
-/// The same into `out`, which is cleared first (its capacity is kept).
+/// Like write_offload(), into `out`, which is cleared first (it keeps its capacity).
 void build_offload(const OffloadHeader& header, const FlatOffload& flat, std::span<const std::uint32_t> dropped,
                    std::span<const NewRegion> regions, Bytes& out);
 
-/// The limit that an offload exceeded if it ended with kResourceExhausted.
+/// The limit that an offload with kResourceExhausted has exceeded.
 enum class Limit : std::uint8_t {
   kBudget,       ///< bytes of the agent's memory for frames
   kOffloads,     ///< offloads of one session that wait at the agent
   kQueuedBytes,  ///< bytes that their lists of buffers take there
   kRegionBytes,  ///< bytes of one session's table of regions
 };
-/// The form of a limit in CompletionRecord::detail. `allowed` (below 2^56) is the value of the limit.
+/// Encodes a limit for CompletionRecord::detail. `allowed` (below 2^56): the value of the limit.
 constexpr std::uint64_t limit_detail(Limit limit, std::uint64_t allowed) noexcept {
   return static_cast<std::uint64_t>(limit) << 56 | (allowed & ((std::uint64_t{1} << 56) - 1));
 }
-/// The limit in words, and what to do.
+/// The limit in words, with the remedy.
 std::string limit_text(std::uint64_t detail);
 
 /// CompletionRecord::detail of a part's offload that failed because of its step: the number of the part at fault, plus
-/// one. kUnavailable: the part's client has died, or the part was closed. kFailedPrecondition: the part has posted a
-/// later tag, or (kStepIsOver) the step is complete or older than the latest complete step.
+/// one. With kUnavailable, that part's client has died, or the part was closed. With kFailedPrecondition, that part has
+/// posted a later tag, or (kStepIsOver) the step is complete or older than the latest complete step.
 inline constexpr std::uint64_t kStepIsOver = ~std::uint64_t{0};
-/// CompletionRecord::detail with kFailedPrecondition: the rest of a frame whose first half failed, or never came.
+/// CompletionRecord::detail of a frame's rest with kFailedPrecondition: the first half failed or is missing.
 inline constexpr std::uint64_t kNoFirstHalf = ~std::uint64_t{0} - 1;
 
-/// Request "open": answered with the stream's id (u32).
+/// Request "open". The answer is the stream's id (u32).
 struct OpenRequest {
   StreamOptions options;
   Schema schema;
-  /// An earlier request of this session for this stream got no answer in time. If it opened a stream to which nothing
-  /// was posted, the agent returns that stream (same options and schema), or closes it first (others).
+  /// An earlier request of this session for this stream got no answer in time. It may have opened a stream without
+  /// posts. If options and schema are equal, the agent returns that stream; otherwise it closes it first.
   bool again = false;
 };
-/// `again` is the first byte, so requests can be compared without it.
+/// `again` is the first byte, so that requests can be compared without it.
 Bytes encode(const OpenRequest& m);
-/// kProtocol for garbage, kInvalidArgument for a bad name or absurd announcements.
+/// kProtocol: the bytes are not a request. kInvalidArgument: a bad name or impossible announced sizes.
 Result<OpenRequest> decode_open(ByteView in);
 
 inline constexpr std::uint32_t kMaxParts = 4096;                          ///< of one stream
 inline constexpr std::size_t kMaxOperatorsBytes = std::size_t{64} << 10;  ///< of StreamOptions::operators
-/// kInvalidArgument if they are longer.
+/// kInvalidArgument if the operators are longer than kMaxOperatorsBytes.
 Status check_operators(const StreamOptions& options);
-/// kInvalidArgument for a part that is not one of `parts`.
+/// kInvalidArgument if the part's number is not below `parts`.
 Status check_parts(const StreamOptions& options);
 /// kInvalidArgument if the bytes are not key/value pairs in the encoding of the C data interface.
 Status check_schema_metadata(std::string_view metadata);

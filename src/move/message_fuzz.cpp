@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two messages of move on arbitrary bytes. Messages that parse must build to the same bytes again (offload), or to
-// bytes that decode to the same (open).
+// Parses arbitrary bytes as the two messages of move. An accepted offload must build to the same bytes again, and an
+// accepted open must encode to bytes that decode to the same request.
 #include <algorithm>
 #include <cstdlib>
 #include <vector>

@@ -70,7 +70,7 @@ TEST(Offload, ReceiveAnythingAsLongAsAHeader_ExpectItsTicketToBeKnown) {
 }
 
 TEST(Offload, EveryFieldOfTheHeader_ExpectItsPlaceOnTheWire) {
-  // docs/design/life-of-a-buffer.md draws this layout. A change of it is a change of session::kProtocolVersion.
+  // docs/design/life-of-a-buffer.md has a figure of this layout. If it changes, increment session::kProtocolVersion.
   OffloadHeader header;
   header.session = 0x0807060504030201;
   header.ticket = 0x100f0e0d0c0b0a09;

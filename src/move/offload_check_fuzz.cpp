@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any offload against any schema: check_offload refuses it, or its frame has one place for every buffer. Small frames
-// then run the whole path, with arbitrary bytes.
+// Checks arbitrary offloads with arbitrary schemas. Either check_offload refuses the offload, or its frame has a place
+// for each buffer. Small frames then run the whole path with arbitrary bytes.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <cstdlib>

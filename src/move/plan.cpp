@@ -9,7 +9,7 @@
 namespace wherry::move {
 namespace {
 
-/// The path from a column down to a node, kept on the stack. It becomes text only for an error.
+/// The path from a column to a node, kept on the stack. It is converted to text only for an error.
 struct Path {
   const Path* up = nullptr;
   std::string_view name;
@@ -37,7 +37,7 @@ class Planner {
   }
 
  private:
-  /// A section while its nodes are being collected; indices are relative to it.
+  /// A section whose nodes are being collected. Indices are relative to the section.
   struct Draft {
     std::vector<NodeSpec> nodes;
     std::vector<BufferSpec> buffers;
@@ -108,7 +108,7 @@ class Planner {
   }
 
   static Status check_texts(const Field& field, const Path& path) {
-    // A name that is not valid text cannot be printed unchanged.
+    // A name that is not valid UTF-8 cannot be printed in the error.
     if (!is_utf8_text(field.name))
       return {StatusCode::kInvalidArgument, "a field's name is not UTF-8 text without zero bytes"};
     if (!field.metadata.empty() && metadata_bytes(field.metadata) != static_cast<std::int64_t>(field.metadata.size())) {
@@ -189,7 +189,7 @@ class Planner {
   std::int64_t next_dictionary_id_ = 0;
 };
 
-/// The number of a node among the children of its parent (or columns of the batch).
+/// The index of a node among its parent's children (or among the batch's columns).
 std::size_t ordinal(const Plan& plan, std::uint32_t node) {
   const std::int32_t parent = plan.nodes[node].parent;
   std::size_t count = 0;
@@ -226,7 +226,7 @@ enum FieldFlags : std::uint8_t {
   kAllFlags = 15
 };
 
-/// Empty name, format and metadata, flags, no children.
+/// The smallest field: empty name, format and metadata, flags, no children.
 constexpr std::size_t kSmallestField = 3 * sizeof(std::uint32_t) + sizeof(std::uint8_t) + sizeof(std::uint32_t);
 
 void encode_field(const Field& field, Writer& out) {
@@ -250,7 +250,7 @@ class SchemaDecoder {
 
   bool fields(std::size_t depth, std::vector<Field>& out) {
     const auto count = in_.get<std::uint32_t>();
-    // Reserves memory only for as many items as the bytes can hold.
+    // Do not allocate for more items than the remaining bytes can hold.
     if (!in_.ok() || count > kMaxNodes - seen_ || count > in_.remaining() / kSmallestField) return false;
     out.resize(count);
     for (Field& field : out) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A schema turned into the flat list of nodes and buffers that an offload fills in. Client and agent build the same
-// plan from the same schema, so that an offload message needs to carry only lengths and addresses.
+// Converts a schema to the flat list of nodes and buffers that an offload fills in. Client and agent build the same
+// plan from the same schema, so an offload message needs only lengths and addresses.
 //
 // Order (Arrow columnar format, "Recordbatch message", and C data interface): sections first to last; in a section the
 // nodes in pre-order, depth first; in a node validity, then offsets, then values/data. The last section is the record
-// batch; those before it are dictionaries, an inner dictionary before the one that refers to it, in the order in which
-// an IPC stream must hold them.
+// batch. The earlier sections are dictionaries, in the order of an IPC stream: an inner dictionary comes before the one
+// that refers to it.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct NodeSpec {
   std::uint32_t first_buffer = 0;  ///< index into Plan::buffers
   std::uint32_t buffer_count = 0;
   std::uint32_t section = 0;
-  /// Index into Plan::sections: the section with the values of these indices; -1: these are not indices.
+  /// Index into Plan::sections: the section with this node's dictionary values. -1: the node has no dictionary.
   std::int32_t dictionary_section = -1;
   bool nullable = true;  ///< of the field; the root of a dictionary: true
 };
@@ -54,23 +54,23 @@ struct Plan {
   HotVector<Section> sections;  ///< at least one
 };
 
-/// Limit of the rows of a node and of the end of a buffer: beyond any address space, and so small that their sums do
+/// The limit of a node's rows and of a buffer's end. It is larger than any address space, and small enough that sums do
 /// not overflow.
 inline constexpr std::int64_t kMaxExtent = std::int64_t{1} << 48;
 
-/// Limits that a schema must keep, checked on both sides.
+/// Limits of a schema, which both sides check.
 inline constexpr std::size_t kMaxDepth = 32;
 inline constexpr std::size_t kMaxNodes = 4096;
 
-/// kUnsupported, naming field and type, for unions, views (utf8, binary, list) and run-end encoded fields;
-/// kInvalidArgument for an unknown format string, a wrong number of children, an empty schema, or one over the limits.
+/// kUnsupported, with field and type: unions, views (utf8, binary, list) and run-end encoded fields. kInvalidArgument:
+/// an unknown format string, a wrong number of children, an empty schema, or a schema over the limits.
 Result<Plan> make_plan(const Schema& schema);
 
-/// "x.item": the names from the column down to plan.nodes[node], for messages. `schema` is the one from which `plan`
-/// was made.
+/// "x.item": the names from the column to plan.nodes[node], for messages. `plan` was made from
+/// `schema`.
 std::string node_path(const Schema& schema, const Plan& plan, std::uint32_t node);
 
-/// Schema to and from bytes. decode_schema parses untrusted bytes: kProtocol if they are not a schema.
+/// Converts a Schema to bytes and back. decode_schema parses untrusted bytes; kProtocol: not a schema.
 void encode_schema(const Schema& schema, Writer& out);
 Result<Schema> decode_schema(Reader& in);
 

@@ -92,7 +92,7 @@ std::shared_ptr<arrow::Buffer> RandomArrow::bytes(std::int64_t size) {
 std::shared_ptr<arrow::Buffer> RandomArrow::values(const arrow::DataType& type, std::int64_t rows) {
   const int width = type.byte_width();
   auto buffer = allocate(rows * width);
-  // Some types do not take any bits: ValidateFull knows which.
+  // Some types do not allow all bit patterns: ValidateFull checks them.
   switch (type.id()) {
     case Type::HALF_FLOAT:
       fill<std::uint16_t>(*buffer, [&] { return below(0x7C00); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: Arrow arrays of any supported type, valid in full but awkward on purpose (children longer than needed,
-// slices of slices, first offsets that are not 0, unknown null counts), and one trip of a batch from C structs to a
+// For tests: makes Arrow arrays of any supported type, which are valid but deliberately unusual (children longer than
+// needed, slices of slices, first offsets that are not 0, unknown null counts). Also runs a batch from C structs to a
 // frame.
 #pragma once
 
@@ -25,7 +25,7 @@ class RandomArrow {
   std::int64_t below(std::int64_t bound) { return std::uniform_int_distribution<std::int64_t>(0, bound - 1)(engine_); }
   bool chance(double probability) { return std::uniform_real_distribution<>(0, 1)(engine_) < probability; }
 
-  /// `rows` rows, sliced out of something longer now and then.
+  /// An array of `rows` rows, which is sometimes a slice of a longer array.
   std::shared_ptr<arrow::ArrayData> array(const arrow::Field& field, std::int64_t rows);
   std::shared_ptr<arrow::RecordBatch> batch(const std::shared_ptr<arrow::Schema>& schema, std::int64_t rows);
 
@@ -46,10 +46,10 @@ class RandomArrow {
 
 /// Every type without children that Wherry moves.
 std::vector<std::shared_ptr<arrow::DataType>> plain_types();
-/// And one or more of each way to nest.
+/// At least one type for each way of nesting.
 std::vector<std::shared_ptr<arrow::DataType>> nested_types();
 
-/// A delivered frame. `memory` is page-aligned and was filled with 0xA5 before.
+/// A delivered frame. `memory` is page-aligned, and was filled with 0xA5 before the delivery.
 struct Delivered {
   Schema schema;
   Plan plan;
@@ -62,19 +62,19 @@ struct Delivered {
   [[nodiscard]] std::span<std::byte> frame() const { return {memory.get(), layout.total_bytes}; }
 };
 
-/// Export to C structs, columns_from_c_array, flatten, check_offload, place, copy (the gets), finish_buffers,
-/// write_metadata. forget_nulls: null counts of the C structs are made unknown first.
+/// Runs the whole path: export to C structs, columns_from_c_array, flatten, check_offload, place, copy (the gets),
+/// finish_buffers, write_metadata. forget_nulls: first sets the null counts of the C structs to unknown.
 Result<Delivered> deliver(const arrow::RecordBatch& batch, std::uint32_t alignment, bool forget_nulls = false);
-/// The same for a struct array, which may be sliced as a whole.
+/// Like deliver() for a record batch, for a struct array, which may be a slice.
 Result<Delivered> deliver(const arrow::StructArray& batch, std::uint32_t alignment, bool forget_nulls = false);
 
-/// The gets of an offload, simulated, with sources in this process.
+/// Simulates the gets of an offload whose sources lie in this process.
 void get_all(const Plan& plan, std::span<const NodeRef> nodes, std::span<const BufferRef> buffers,
              const FrameLayout& layout, std::span<std::byte> frame);
 std::shared_ptr<std::byte> page_aligned(std::size_t bytes);
 
-/// Reads the frame with Arrow's own reader, validates it fully, and compares. Also checks alignment, zero-copy and
-/// clean padding.
+/// Reads the frame with Arrow's own reader, validates it fully, and compares it. Also checks alignment, zero-copy and
+/// zeroed padding.
 void expect_delivered(const Delivered& delivered, const arrow::RecordBatch& wanted);
 
 }  // namespace wherry::move::test

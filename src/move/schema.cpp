@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Fields and columns that applications build by hand.
+// SPDX-License-Identifier: Apache-2.0
+// Fields and columns that applications build by hand.
 #include "wherry/schema.hpp"
 
 #include "wherry/column.hpp"

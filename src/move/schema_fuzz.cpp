@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arbitrary bytes as a schema: decoded or refused, planned or refused. An accepted schema encodes to itself.
+// Decodes and plans arbitrary bytes as a schema, which may be refused. An accepted schema encodes to itself.
 #include <cstdint>
 #include <cstdlib>
 #include <span>

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The address of a hop, which it gives to the hops that send to it.
+// SPDX-License-Identifier: Apache-2.0
+// The address of a hop, which it gives to the hops that send to it.
 #pragma once
-
 #include <string>
 
 #include "base/bytes.hpp"
@@ -21,7 +21,7 @@ struct Address {
 };
 
 void encode(const Address& address, Writer& out);
-/// kProtocol: it cannot be decoded, or its fields contradict each other.
+/// kProtocol: the bytes cannot be decoded, or fields contradict each other.
 Result<Address> decode_address(Reader& in);
 
 }  // namespace wherry::route

@@ -12,7 +12,7 @@ namespace wherry::route {
 
 namespace {
 
-/// Why the other end cannot be reached. Ok: no failure is known.
+/// The reason why the other end is unreachable. Ok: no failure is known.
 Status lost(const fabric::Endpoint& endpoint, const std::string& who) noexcept {
   return guarded([&]() -> Status {
     if (!endpoint.failed()) return {};
@@ -81,7 +81,7 @@ bool BridgeOut::has_sent(std::uint64_t bytes) const noexcept {
   return taken_ >= bytes && std::ranges::none_of(transfers_, under_way);
 }
 
-/// Reads and drops messages. Otherwise a lane that is not closed yet would fill up and block an input.
+/// Reads and drops messages; otherwise a lane that is not closed yet would fill up and block an input.
 bool BridgeOut::drop() noexcept {
   bool worked = false;
   for (;;) {

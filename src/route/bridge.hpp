@@ -1,14 +1,14 @@
-// SPDX-License-Identifier: Apache-2.0 Bridges: lanes to processes whose memory cannot be mapped. The sender writes into
-// a ring in its own memory; the bridge sends its content over the network, and writes it into the ring of an input at
-// the receiver. The receiver returns a credit for each transfer that it has room for, so the bytes in flight never
-// exceed the buffers of one lane. Every transfer holds whole messages. The order of transfers does not matter.
+// SPDX-License-Identifier: Apache-2.0
+// Bridges: lanes to processes whose memory cannot be mapped. The sender writes into a ring in its own memory. The
+// bridge sends that content over the network into the ring of an input at the receiver. The receiver returns a credit
+// for each transfer that it has room for, so the bytes in flight never exceed the buffers of one lane. Each transfer
+// holds whole messages. The order of transfers does not matter.
 //
 //   sender                                        receiver
 //   Lane -> its own ring -> BridgeOut  -- bytes -> BridgeIn -> ring of the inbox -> Input
 //                                      <- credits --
 //                                      <- left --      when the receiver leaves the job
 #pragma once
-
 #include <array>
 #include <deque>
 #include <memory>
@@ -23,7 +23,7 @@
 
 namespace wherry::route {
 
-/// Comes first in everything that crosses a bridge.
+/// The head of every transfer over a bridge.
 struct BridgeHead {
   std::uint64_t secret = 0;  ///< the receiver's, from its address
   enum class Kind : std::uint32_t { kBytes, kCredits, kLeft } kind = Kind::kBytes;
@@ -32,7 +32,7 @@ struct BridgeHead {
   std::uint32_t reserved = 0;
 };
 static_assert(sizeof(BridgeHead) == 24);
-/// The number of the active message that carries it.
+/// The active-message id of bridge transfers.
 inline constexpr unsigned kBridgeMessage = 31;
 
 /// The sender's end.
@@ -40,26 +40,26 @@ class BridgeOut {
  public:
   /// `secret` and `input` are the receiver's. `who` names it in errors.
   BridgeOut(RingShape shape, fabric::Endpoint endpoint, std::uint64_t secret, std::uint32_t input, std::string who);
-  /// An inbox with one input: the ring to write into.
+  /// The inbox whose only input is the ring to write into.
   [[nodiscard]] std::byte* inbox() noexcept { return memory_.get(); }
   void add_credits(std::uint32_t credits) noexcept { credits_ += credits; }
-  /// Sends written messages, as far as credits allow, and checks that the receiver can be reached. True: something was
+  /// Sends written messages as far as credits allow, and checks that the receiver is reachable. True: something was
   /// sent.
   bool progress() noexcept;
   bool say_bye() { return endpoint_.say_bye(); }
-  /// The receiver has left the job: from now on nothing is sent.
+  /// Call it when the receiver has left the job: from now on nothing is sent.
   void reader_left() noexcept { left_ = true; }
   [[nodiscard]] bool left() const noexcept { return left_; }
-  /// The destination of a message of the application that was dropped because the receiver has left, if there is one.
+  /// The destination of an application message that was dropped because the receiver has left; else nullopt.
   [[nodiscard]] std::optional<Rank> undelivered() const noexcept { return undelivered_; }
   [[nodiscard]] const std::string& who() const noexcept { return who_; }
-  /// Whether all that was written has been sent and received, or never will be. Precondition: the lane was flushed.
+  /// Whether all written messages have been received, or can never be received. Precondition: the lane was flushed.
   [[nodiscard]] bool settled() noexcept {
     if (!status_ || left_) return true;
     const RingReader::Part part = ring_.peek();
     return part.malformed || (part.empty() && credits_ == ring_.shape().buffers);
   }
-  /// Whether the first `bytes` of all that was ever written have been sent, or never will be.
+  /// Whether the first `bytes` bytes ever written have been sent, or can never be sent.
   [[nodiscard]] bool has_sent(std::uint64_t bytes) const noexcept;
   [[nodiscard]] const Status& status() const noexcept { return status_; }
 
@@ -89,11 +89,11 @@ class BridgeIn {
   /// `inbox`: of this process. `secret` and `lane` are the sender's. `who` names it in errors.
   BridgeIn(InboxShape shape, std::byte* inbox, std::uint32_t input, fabric::Endpoint endpoint, std::uint64_t secret,
            std::uint32_t lane, std::string who);
-  /// Tells the sender that this process has left. True: that has been sent, or never will be. False: call again.
+  /// Tells the sender that this process has left. True: the message was sent or cannot be sent. False: call again.
   bool say_left();
   [[nodiscard]] bool streams() const noexcept { return endpoint_.streams(); }
   bool say_bye() { return endpoint_.say_bye(); }
-  /// A transfer has arrived. False: it exceeds the credits, or does not fit a buffer.
+  /// Takes a transfer that has arrived. False: it exceeds the credits, or does not fit into a buffer.
   [[nodiscard]] bool receive(ByteView bytes);
   /// Moves waiting transfers into the ring and returns credits. True: something was moved or sent.
   bool progress() noexcept;

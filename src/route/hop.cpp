@@ -37,7 +37,7 @@ Result<std::unique_ptr<Hop>> Hop::create(const Options& options) {
     WHERRY_ASSIGN(hop->net_worker_, fabric::Worker::create(hop->net_));
     if (hop->net_worker_->stream() != nullptr) {
       fabric::StreamOptions stream = options.stream;
-      // A message holds a buffer of a ring; all rings of a job have one shape.
+      // A message holds one buffer of a ring. All rings of a job have the same shape.
       stream.largest_message = sizeof(BridgeHead) + options.inbox.ring.buffer_bytes;
       WHERRY_TRY(hop->net_worker_->listen(stream));
     }
@@ -57,9 +57,9 @@ Result<std::unique_ptr<Hop>> Hop::create(const Options& options) {
 
 void Hop::leave() noexcept {
   if (std::exchange(left_, true) || (net_ && net_->inherited())) return;
-  // A connection that ends without these messages counts as a process that died.
+  // If a connection ends without these messages, its process counts as dead.
   const Deadline patience(std::chrono::seconds(1));
-  // Bridges share links, and no message can follow the last one of a link. So everything else is sent before.
+  // Bridges share links, and no message can follow a link's last message, so send all other messages first.
   const auto until_sent = [&](auto try_send_all) {
     if (!health()) return;
     while (!try_send_all() && !patience.passed()) (void)net_worker_->progress();

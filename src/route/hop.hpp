@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hop of a job: an inbox, a router, and the links to next hops. A rank that is a process has one, and so has each
+// A hop of a job: an inbox, a router, and the links to next hops. Each rank that is a process has one, and so does each
 // routing thread of an agent. One thread.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace wherry::route {
 
-/// Its next hops are mapped (this process writes into their inboxes) or bridged (reached over a network).
+/// Next hops are mapped (this process writes into their inboxes) or bridged (reached over a network).
 class Hop {
  public:
   /// The time that a leaving process waits for others to take its messages.
@@ -39,37 +39,37 @@ class Hop {
   [[nodiscard]] Router& router() noexcept { return *router_; }
   /// Whether this process and `other` can write into each other's inboxes without a network.
   [[nodiscard]] bool shares_memory(const Address& other) const noexcept { return other.host == address_.host; }
-  /// Lane `lane` leads to input `input` of `next`, which is mapped or bridged. `who` names it in errors.
+  /// Connects lane `lane` to input `input` of `next`, which is mapped or bridged. `who`: its name in errors.
   Status connect(std::size_t lane, const Address& next, std::uint32_t input, bool mapped, const std::string& who);
-  /// Input `input` receives over a bridge from lane `lane` of `previous`. `who` names it in errors.
+  /// Prepares input `input` to receive over a bridge from lane `lane` of `previous`. `who`: its name in errors.
   Status expect(std::uint32_t input, const Address& previous, std::uint32_t lane, const std::string& who);
-  /// Waits until all TCP connections of this hop are up, in both directions. kDeadlineExceeded: not in time.
-  /// kUnavailable: another hop cannot be reached.
+  /// Waits until all TCP connections of this hop are established in both directions. kDeadlineExceeded: not in time.
+  /// kUnavailable: another hop is unreachable.
   Status open(const Deadline& deadline);
-  /// This hop's own.
+  /// The presence of this hop.
   [[nodiscard]] Presence presence() const noexcept { return presence_; }
-  /// The presence of a lane's reader. None if the lane is bridged.
+  /// The presence of a lane's reader; empty if the lane is bridged.
   [[nodiscard]] Presence presence_of(std::size_t lane) const noexcept { return presences_[lane]; }
-  /// Closes the lanes whose readers have left or failed. Returns the first failure that one of them reports, if any.
+  /// Closes the lanes whose readers have left or failed. Returns the first failure that a reader reports, if any.
   [[nodiscard]] JobFailure close_left() noexcept;
-  /// Moves the bridges on. True: something happened.
+  /// Makes progress on the bridges. True: something happened.
   bool progress() noexcept;
-  /// Whether the first `written` bytes of a lane have been handed to the network, or never will be. Mapped: always.
+  /// Whether the network has accepted the first `written` bytes of a lane, or never will. Mapped lanes: always true.
   [[nodiscard]] bool has_sent(std::size_t lane, std::uint64_t written) const noexcept {
     return !out_[lane] || out_[lane]->has_sent(written);
   }
-  /// Whether the reader of a bridged lane has said that it has left.
+  /// Whether the reader of a bridged lane has announced its departure.
   [[nodiscard]] bool has_left(std::size_t lane) const noexcept { return out_[lane] && out_[lane]->left(); }
-  /// Whether all messages for bridges have arrived, or never will, or `patience` has passed since the first call.
+  /// Whether all bridged messages have arrived or never can, or `patience` has passed since the first call.
   [[nodiscard]] bool settled(std::chrono::nanoseconds patience) noexcept;
-  /// Names the bridged hops that have not taken all their messages; empty if there are none.
+  /// The names of bridged hops that have not taken all their messages; empty if there are none.
   [[nodiscard]] std::string unsettled();
-  /// Tells bridged hops that this one has left, and neither reads nor sends any more. Blocks for a second at most. The
-  /// destructor calls it if it was not called.
+  /// Tells bridged hops that this hop has left and no longer reads or sends. Blocks for at most a second. If it was not
+  /// called, the destructor calls it.
   void leave() noexcept;
   /// Ok, or the first failure of a bridge.
   [[nodiscard]] Status health() const;
-  /// "posix/memory", "tcp/eth0"
+  /// The transports: "posix/memory", "tcp/eth0".
   [[nodiscard]] std::string transport() const;
 
  private:
@@ -77,7 +77,7 @@ class Hop {
   static void on_bridge(void* self, ByteView data);
   void receive(ByteView data);
 
-  // In the order of creation: endpoints are destroyed before their workers.
+  // Declared in the order of creation, so that endpoints are destroyed before their workers.
   std::shared_ptr<fabric::Context> shm_, net_;
   std::unique_ptr<fabric::Worker> shm_worker_, net_worker_;
   fabric::Region inbox_memory_;

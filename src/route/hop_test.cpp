@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two hops in one process, mapped and bridged: each message of one arrives at the other once.
+// Tests two hops in one process, mapped and bridged: each message of one must arrive at the other exactly once.
 #include "route/hop.hpp"
 #include "base/testing.hpp"
 
@@ -35,7 +35,7 @@ class Hops : public testing::TestWithParam<Way> {
     EXPECT_TRUE(hop) << hop.status().message();
     return hop ? *std::move(hop) : nullptr;
   }
-  /// a sends to b, and b to a.
+  /// Connects a to b, and b to a.
   void SetUp() override {
     a = make(0), b = make(1);
     ASSERT_TRUE(a && b);
@@ -108,8 +108,8 @@ TEST_P(Hops, Send_ReaderNeverReads_ExpectTheWriterToStopWithinItsBuffers) {
     a->progress();
     b->progress();
   }
-  // The lane's ring, plus the buffers that credits allow over the bridge: the ring there, and the one that waits before
-  // it.
+  // The lane's ring, plus the buffers that credits allow over the bridge: the receiver's ring, and as many that wait
+  // before it.
   const std::uint64_t buffers = GetParam().mapped ? kShape.buffers : 3 * kShape.buffers;
   EXPECT_LE(sent, buffers * (kShape.buffer_bytes / 1008));
   EXPECT_GE(sent, kShape.buffers * (kShape.buffer_bytes / 1008));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a thread that polls waits when it has found nothing to do.
+// How a polling thread waits when it finds no work.
 #pragma once
 
 #include <sched.h>
@@ -10,15 +10,15 @@
 
 namespace wherry::route {
 
-/// Counts idle turns in a row. The first ones spin, since an answer may be on its way. From then on each yields the
-/// core: the thread that has to produce the answer may share it.
+/// Counts consecutive idle turns. The first turns spin, because an answer may arrive soon. Later turns yield the core,
+/// because the thread that must produce the answer may share it.
 class IdleTurns {
  public:
   static constexpr std::uint64_t kSpins = 16;
 
-  /// A turn has found something.
+  /// Call it after a turn that found work.
   void reset() noexcept { turns_ = 0; }
-  /// A turn has found nothing.
+  /// Call it after a turn without work.
   void wait() noexcept {
     if (++turns_ < kSpins) return cpu_relax();
     sched_yield();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that a hop receives in: doorbells, its presence, then a ring for each previous hop.
+// The memory in which a hop receives: doorbells, its presence, then a ring for each previous hop.
 #pragma once
 
 #include "route/presence.hpp"

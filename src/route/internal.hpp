@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library's own handlers. Their messages do not count as the application's. Replies, and pieces and packs of the
-// application's own messages, do.
+// The library's own handlers. Their messages are not counted as application messages, except replies, and fragments and
+// packs of application messages.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +20,20 @@ enum Internal : std::uint32_t {
 };
 static_assert(kAbortHandler < kPackHandler && kPackHandler < kLeftHandler && kLeftHandler < kFirstUserHandler);
 
-/// A rank has left the job.
+/// The message that a rank has left the job.
 struct Departure {
   Rank rank = 0;
   std::uint32_t rounds = 0;  ///< collective rounds that it has concluded
 };
 
-/// A message of the library's own that waits for room.
+/// A message of the library that waits for room.
 struct Notice {
   Rank to = 0;
   std::uint32_t handler = 0;
   Bytes message;
 };
 
-/// Whether a message for a rank that has left can be dropped. It can if it is the library's own and asks for nothing.
+/// Whether a message to a departed rank can be dropped: only a message of the library that needs no answer.
 [[nodiscard]] constexpr bool may_be_dropped(std::uint32_t handler) noexcept {
   return handler == kReportHandler || handler == kOutcomeHandler || handler == kAbortHandler || handler == kLeftHandler;
 }

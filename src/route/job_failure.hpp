@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a job has failed, as ranks and agents report it to each other: the reason, its code, and the rank that caused it.
+// Why a job has failed, as ranks and agents report it: the reason, its code, and the rank that caused it.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace wherry::route {
 
 struct JobFailure {
-  /// No rank is known to have caused it: an agent or a connection was lost, say.
+  /// No rank is known as the cause: for example, an agent or a connection was lost.
   static constexpr Rank kNobody = ~Rank{0};
 
   Status why;  ///< ok: the job has not failed
@@ -24,9 +24,9 @@ struct JobFailure {
 /// so the whole takes at most `max_bytes` (8 or more).
 Bytes encode(const JobFailure& failure, std::size_t max_bytes = ~std::size_t{0});
 Result<JobFailure> decode_failure(ByteView bytes);
-/// The code of an error that another process has sent. A number that is not such a code: kUnavailable.
+/// The error code that another process has sent; kUnavailable if the number is not an error code.
 StatusCode error_code_of(std::uint32_t number) noexcept;
-/// Text that another process has sent, on one line: control characters become blanks.
+/// Text from another process, as one line: control characters become blanks.
 std::string printable(std::string text);
 
 }  // namespace wherry::route

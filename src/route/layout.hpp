@@ -1,11 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0 The lanes and inputs of a job whose agents route: the destination of each lane,
-// and the input at its end. Ranks and agents compute it in the same way.
+// SPDX-License-Identifier: Apache-2.0
+// The lanes and inputs of a job whose agents route: the destination of each lane, and the input at its end. Ranks and
+// agents compute the same layout.
 //
-// An agent has `threads` routing threads, each with an inbox and a router of its own. A rank sends to one of them, by
-// its local rank. Each of them sends to every rank of its node, and to the routing thread of the same number on every
-// other node.
+// An agent has `threads` routing threads, each with its own inbox and router. A rank sends to one of them, selected by
+// its local rank. Each routing thread sends to every rank of its node, and to the routing thread with the same number
+// on every other node.
 #pragma once
-
 #include <cstdint>
 
 #include "route/topology.hpp"
@@ -37,11 +37,11 @@ struct AgentLayout {
   [[nodiscard]] std::uint32_t lane_to_node(std::uint32_t other) const noexcept {
     return local_ranks() + skipping(other);
   }
-  /// A rank has an input for each thread of its agent.
+  /// A rank has one input for each thread of its agent.
   [[nodiscard]] std::uint32_t rank_inputs() const noexcept { return threads; }
 
  private:
-  /// The number of another node among the other nodes.
+  /// The index of node `other` among all nodes except this one.
   [[nodiscard]] std::uint32_t skipping(std::uint32_t other) const noexcept { return other < node ? other : other - 1; }
 };
 

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The state of a hop, which it publishes in its inbox for its writers: it takes
-// part, it has left, or the job has failed and why. Processes that map the inbox can read it when the hop no longer
-// runs, and when no buffer has room.
+// SPDX-License-Identifier: Apache-2.0
+// The state of a hop, which it publishes in its inbox for its writers: it takes part, it has left, or the job has
+// failed and why. Processes that map the inbox can read it even if the hop no longer runs or no buffer has room.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class Presence {
   };
 
   Presence() noexcept = default;
-  /// `memory`: zeroed, shared, kBytes long, aligned to 64; outlives this.
+  /// `memory`: zeroed, shared, kBytes long, aligned to 64. Must outlive the Presence.
   explicit Presence(std::byte* memory) noexcept : memory_(memory) {}
   explicit operator bool() const noexcept { return memory_ != nullptr; }
   friend bool operator==(const Presence&, const Presence&) noexcept = default;
@@ -36,7 +36,7 @@ class Presence {
     const std::uint64_t was = word().load(std::memory_order_relaxed);
     word().store(std::uint64_t{rounds} << 32 | (was & 0xff), std::memory_order_release);
   }
-  /// Callable from any thread: it changes one word.
+  /// May be called from any thread, because it changes one word.
   void leave() const noexcept {
     std::uint64_t was = word().load(std::memory_order_relaxed);
     while ((was & 0xff) == 0 && !word().compare_exchange_weak(was, was | static_cast<std::uint64_t>(State::kLeft),

@@ -52,7 +52,7 @@ Result<JoinRequest> decode_join(ByteView bytes) {
   request.rank = in.get<Rank>();
   const auto ranks = in.get<std::uint32_t>();
   if (!in.ok() || ranks > in.remaining() / 4 || request.rank >= ranks) return malformed("join");
-  // Nodes must be numbered without gaps: tables are indexed by them.
+  // Nodes must be numbered without gaps, because tables are indexed by node.
   std::vector<bool> seen(ranks);
   std::uint32_t nodes = 0, distinct = 0;
   for (std::uint32_t i = 0; i < ranks; ++i) {

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Requests of ranks to their agent, over the control connection of their session:
-// service "route".
+// SPDX-License-Identifier: Apache-2.0
+// Requests of ranks to their agent, over the control connection of their session: service "route".
 //   method   payload                                       reply
 //   threads  nothing                                       the number of the agent's routing threads
 //   network  nothing                                       whether the agent has RDMA
@@ -37,7 +37,7 @@ struct ConnectRequest {
 Bytes encode(const JoinRequest& request);
 Bytes encode(const ConnectRequest& request);
 Bytes encode(const std::vector<Address>& addresses);
-/// kProtocol: it cannot be decoded, or its fields contradict each other.
+/// kProtocol: the bytes cannot be decoded, or fields contradict each other.
 Result<JoinRequest> decode_join(ByteView in);
 Result<ConnectRequest> decode_connect(ByteView in);
 Result<std::vector<Address>> decode_addresses(ByteView in);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: requests of ranks to their agent. The first byte selects the request. A request that was decoded must
-// encode to one that can be decoded.
+// Fuzz target: requests of ranks to their agent. The first byte selects the request. A decoded request must encode to
+// bytes that can be decoded again.
 #include <cstdint>
 
 #include "route/request.hpp"

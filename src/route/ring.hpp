@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ring of buffers, through which messages travel from one writer to one reader in memory that both map. Neither side
-// waits, locks or calls the system. A full buffer costs each side two cache lines besides its bytes.
+// A ring of buffers in shared memory, which passes messages from one writer to one reader. Neither side waits, locks or
+// makes system calls. Besides its bytes, a full buffer costs each side two cache lines.
 //
 // Layout (little-endian, offsets from the start, which is aligned to 64):
 //   0     u64   published (by the writer): sequence << 32 | bytes. Buffers before `sequence` are closed. Of that buffer
@@ -41,7 +41,7 @@ struct RingShape {
 class Ring {
  public:
   Ring() noexcept = default;
-  /// `memory`: zeroed, shared, shape.bytes() long, aligned to 64; outlives the ring.
+  /// `memory`: zeroed, shared, shape.bytes() long, aligned to 64. Must outlive the ring.
   Ring(std::byte* memory, RingShape shape) noexcept : memory_(memory), shape_(shape) {}
   explicit operator bool() const noexcept { return memory_ != nullptr; }
   [[nodiscard]] RingShape shape() const noexcept { return shape_; }
@@ -68,7 +68,7 @@ class Ring {
 class RingWriter : public Ring {
  public:
   using Ring::Ring;
-  /// Opens the next buffer. Null: the reader has not returned one. Precondition: no buffer is open.
+  /// Opens the next buffer. Null: the reader has not returned a buffer yet. Precondition: no buffer is open.
   std::byte* try_open() noexcept {
     if (sequence_ - seen_ == shape_.buffers) {
       seen_ = consumed().load(std::memory_order_acquire);
@@ -76,11 +76,11 @@ class RingWriter : public Ring {
     }
     return buffer(sequence_);
   }
-  /// Lets the reader see the first `bytes` of the open buffer, which stays open.
+  /// Publishes the first `bytes` bytes of the open buffer to the reader. The buffer stays open.
   void publish(std::uint32_t bytes) noexcept {
     published().store(std::uint64_t{sequence_} << 32 | bytes, std::memory_order_release);
   }
-  /// Closes the open buffer with `bytes` in it.
+  /// Closes the open buffer, which holds `bytes` bytes.
   void close(std::uint32_t bytes) noexcept {
     length(sequence_).store(bytes, std::memory_order_relaxed);
     ++sequence_;
@@ -94,7 +94,7 @@ class RingWriter : public Ring {
   std::uint32_t seen_ = 0;  ///< consumed(), as it was last read; at most `buffers` behind sequence_
 };
 
-/// The reading end. One thread at a time. The memory belongs to the writer: it is checked before it is used.
+/// The reading end. One thread at a time. It checks all words before use, because the writer owns the memory.
 class RingReader : public Ring {
  public:
   using Ring::Ring;
@@ -104,8 +104,8 @@ class RingReader : public Ring {
     bool malformed = false;  ///< the writer broke the rules: nothing more can be read
     [[nodiscard]] bool empty() const noexcept { return from == to; }
   };
-  /// The readable part of the current buffer. Empty if there is none now. Returns buffers that have been read to their
-  /// end.
+  /// The readable part of the current buffer; empty if there is none now. Also gives buffers that were read to their
+  /// end back to the writer.
   Part peek() noexcept {
     for (;;) {
       const std::uint64_t word = published().load(std::memory_order_acquire);
@@ -122,7 +122,7 @@ class RingReader : public Ring {
       consumed().store(sequence_, std::memory_order_release);
     }
   }
-  /// The first `bytes` of what peek() returned have been read.
+  /// Marks the first `bytes` bytes of the last peek() as read.
   void advance(std::size_t bytes) noexcept { offset_ += static_cast<std::uint32_t>(bytes); }
   /// The sequence number of the current buffer.
   [[nodiscard]] std::uint32_t sequence() const noexcept { return sequence_; }
@@ -132,20 +132,20 @@ class RingReader : public Ring {
   std::uint32_t offset_ = 0;  ///< bytes of the current buffer that have been read; a multiple of 8
 };
 
-/// A bit for each of many rings, in the reader's memory: writers set it when their ring has something new. Reading them
-/// costs one word for each 64 rings.
+/// One bit for each of many rings, in the reader's memory. A writer sets its bit when its ring has new content. The
+/// reader reads one word for every 64 rings.
 class Doorbells {
  public:
   Doorbells() noexcept = default;
   /// `words`: zeroed, shared, aligned to 64.
   explicit Doorbells(std::uint64_t* words) noexcept : words_(words) {}
   static constexpr std::size_t bytes_for(std::size_t rings) noexcept { return (rings + 511) / 512 * 64; }
-  /// Ring `index` has something new.
+  /// Announces that ring `index` has new content.
   void set(std::size_t index) const noexcept {
     const std::uint64_t bit = std::uint64_t{1} << index % 64;
     const std::atomic_ref word(words_[index / 64]);
-    // A reader that finds the bit set must see everything that was published before. A writer must not skip the
-    // fetch_or because the bit is already set, since the reader may be about to clear it.
+    // A reader that finds the bit set must see all content that was published before. So a writer must do the fetch_or
+    // even if the bit is already set: the reader may be about to clear it.
     word.fetch_or(bit, std::memory_order_acq_rel);
   }
   /// Returns word `index` and clears it.

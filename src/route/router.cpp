@@ -11,7 +11,7 @@
 namespace wherry::route {
 namespace {
 
-/// Payloads are padded to multiples of 8 bytes. Most are short: memcpy would spend more on finding that out.
+/// Payloads are padded to multiples of 8 bytes. Most are short, and memcpy would be slower for them.
 inline void copy_payload(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   if (bytes > detail::kLongCopy) return copy_to_other_core(to, from, bytes);
   if (bytes > 128) {
@@ -201,7 +201,7 @@ Router::Stop Router::forward(const std::byte* from, const std::byte* to) noexcep
     }
     auto& lane = *static_cast<Lane*>(table_[rank]);
     const std::size_t step = stride - sizeof(Header);
-    // The length comes from the header as it was read once, because another process may change the bytes meanwhile.
+    // Use the length from the header that was read once, because another process may change the bytes meanwhile.
     const auto copy = [=](std::byte* out) noexcept { copy_payload(out, from + sizeof(Header), step); };
     if (lane.pack_takes(header, step)) {
       lane.append_packed(step, copy);

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 The common core of ranks and routing agents: lanes to next hops, inputs from
-// previous hops, and the kernel that moves messages from inputs to lanes (paper 001 section 3, Algorithm 1). Its cost
-// depends on messages and bytes, not on the number of lanes, inputs or ranks. One thread; no locks, no allocation, no
-// system call.
+// SPDX-License-Identifier: Apache-2.0
+// The common core of ranks and routing agents: lanes to next hops, inputs from previous hops, and the kernel that moves
+// messages from inputs to lanes (paper 001 section 3, Algorithm 1). Its cost depends on messages and bytes, not on the
+// number of lanes, inputs or ranks. One thread; no locks, no allocation, no system call.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace wherry::route {
 
-/// Why a buffer, or a part of one, was handed on.
+/// Why a buffer, or a part of it, was published to its reader.
 enum class Flush : std::uint8_t { kFull, kIdle, kTimeout, kExplicit };
 
 /// The writing end of a ring towards one next hop. Its buffer is in one of these states:
@@ -39,7 +39,7 @@ struct Lane : detail::LaneFront {
   bool closed = false;              ///< its reader has left: see Router::close()
 };
 
-/// Connects a lane to input `input` of an inbox that this process can write.
+/// Connects a lane to input `input` of an inbox that this process can write to.
 void connect(Lane& lane, InboxShape shape, std::byte* inbox, std::size_t input);
 
 /// The reading end of a ring from one previous hop.
@@ -68,17 +68,17 @@ struct RouterCounts {
 class Router {
  public:
   static constexpr Rank kNobody = ~Rank{0};
-  /// Lanes and inputs never move. `buffer_bytes`: of the buffers of all lanes. `mine`: the rank whose messages are not
-  /// forwarded. kNobody: there is none.
+  /// Lanes and inputs never move in memory. `buffer_bytes`: the size of a buffer in all lanes. `mine`: the rank whose
+  /// messages are not forwarded; kNobody: there is none.
   Router(std::size_t lanes, std::size_t inputs, std::size_t buffer_bytes, Rank mine);
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
 
   [[nodiscard]] std::span<Lane> lanes() noexcept { return lanes_; }
   [[nodiscard]] std::span<Input> inputs() noexcept { return inputs_; }
-  /// The inputs are the rings of this inbox, which outlives the router. Precondition: as many as inputs().
+  /// Uses the rings of this inbox as inputs. It must outlive the router. Precondition: it has inputs() rings.
   void read_from(InboxShape shape, std::byte* inbox) noexcept;
-  /// The lane to each rank, and whether each lane ends at a rank or at an agent (empty: all end at agents).
+  /// Sets the lane to each rank, and whether each lane ends at a rank or at an agent (empty: all at agents).
   void set_table(const std::vector<std::uint32_t>& lane_of_rank, const std::vector<bool>& ends_at_rank = {});
   [[nodiscard]] detail::LaneFront* const* table() const noexcept { return table_.data(); }
   [[nodiscard]] Rank ranks() const noexcept { return static_cast<Rank>(table_.size()); }
@@ -88,13 +88,13 @@ class Router {
     return static_cast<std::uint32_t>(&lane - lanes_.data());
   }
 
-  /// Space for `stride` bytes in the lane's open buffer; opens the next buffer if need be. Null: the reader is behind,
-  /// or has left. If it has left, the message for rank `to` is undeliverable(). Precondition: stride <= buffer_bytes().
+  /// Returns space for `stride` bytes in the lane's open buffer; opens the next buffer if needed. Null: the reader is
+  /// behind or has left. If it has left, the message to rank `to` is undeliverable(). Needs stride <= buffer_bytes().
   std::byte* room(Lane& lane, std::size_t stride, Rank to) noexcept;
-  /// Starts a pack at the space that room() has just returned for a message with this header. False: the message is to
-  /// be appended by itself.
+  /// Starts a pack at the space that room() has just returned for a message with this header. False: append the message
+  /// without a pack.
   bool begin_pack(Lane& lane, Header header) noexcept;
-  /// Appends a message to a lane. `copy(to)` writes its payload. False: there is no room().
+  /// Appends a message to a lane. `copy(to)` writes its payload. False: no room.
   template <typename Copy>
   [[nodiscard]] bool try_append(Lane& lane, Header header, Copy copy) noexcept {
     const std::size_t stride = header.stride();
@@ -102,29 +102,29 @@ class Router {
     lane.append(header, stride, copy);
     return true;
   }
-  /// Appends a message to a lane, as the start of a pack if that pays. False: there is no room().
+  /// Appends a message to a lane, as the start of a pack if that saves bytes. False: no room.
   [[nodiscard]] bool try_put(Lane& lane, Header header, std::span<const std::byte> payload) noexcept;
-  /// The reader of the lane has left the job. From now on room() returns null, and forward() drops its messages.
+  /// Call it when the lane's reader has left: from now on room() returns null, and forward() drops its messages.
   void close(Lane& lane) noexcept;
-  /// From now on nothing is written or read, because this process has left, or is a child of fork(), which does not own
-  /// the lanes and inputs. Can be called in the middle of any other call.
+  /// Stops all writing and reading: this process has left, or it is a child of fork(), which does not own the lanes and
+  /// inputs. May be called inside any other call.
   void abandon() noexcept;
   [[nodiscard]] bool abandoned() const noexcept { return abandoned_; }
-  /// A message of the application for `rank` will not arrive, because a hop on its way has left.
+  /// Records that an application message to `rank` will not arrive, because a hop on its way has left.
   void lose(Rank rank) noexcept {
     undeliverable_ = true;
     undeliverable_to_ = rank;
   }
-  /// Whether a message of the application will not arrive.
+  /// Whether any application message will not arrive.
   [[nodiscard]] bool undeliverable() const noexcept { return undeliverable_; }
-  /// Its destination. kNobody: not known.
+  /// The destination of that message. kNobody: unknown.
   [[nodiscard]] Rank undeliverable_to() const noexcept { return undeliverable_to_; }
-  /// Of each lane.
+  /// The size of each lane's buffers.
   [[nodiscard]] std::size_t buffer_bytes() const noexcept { return buffer_bytes_; }
-  /// Lets the readers see all that was written. True: there was something.
+  /// Publishes all written messages to the readers. True: there were any.
   bool flush(Flush why) noexcept;
   void flush(Lane& lane, Flush why) noexcept;
-  /// The same, once `after_ns` have passed since the first call after the last flush of all lanes.
+  /// Like flush(), but only when `after_ns` have passed since the first call after the last flush of all lanes.
   void flush_late(std::uint64_t after_ns) noexcept {
     const std::uint64_t now = now_ns();
     if (flush_at_ == 0) flush_at_ = now + after_ns;
@@ -138,13 +138,13 @@ class Router {
     enum class Why : std::uint8_t { kEnd, kMine, kBlocked, kMalformed } why;
     const std::byte* at;
   };
-  /// Copies the messages from `from` on into their lanes, up to the first that finds no room or is for rank `mine`.
+  /// Copies messages from `from` on into their lanes, up to the first one without room or for rank `mine`.
   Stop forward(const std::byte* from, const std::byte* to) noexcept;
 
-  /// Reads an input, at most one ring's content, so that other inputs and the caller do not wait for long.
-  /// `mine(from, to)` takes the messages for rank `mine` at `from` and returns where they end, or null if they are
-  /// malformed. The other messages are forwarded. Sets input.waiting if some messages remain, and input.malformed if
-  /// the writer wrote anything but messages. True: it has read something.
+  /// Reads an input, at most one ring's content, so that other inputs and the caller do not wait for long. `mine(from,
+  /// to)` takes the messages for rank `mine` at `from`, and returns where they end, or null if they are malformed.
+  /// Other messages are forwarded. Sets input.waiting if messages remain, and input.malformed if the content is
+  /// invalid. True: it has read something.
   template <typename Mine>
   bool drain(Input& input, Mine mine) {
     using Why = Stop::Why;
@@ -178,7 +178,7 @@ class Router {
     input.waiting = true;
     return worked;
   }
-  /// Calls `drain(Input&)` for each input whose doorbell has rung or that is waiting.
+  /// Calls `drain(Input&)` for each input that is waiting or whose doorbell is set.
   template <typename Drain>
   void each_input(Drain drain) {
     for (std::size_t word = 0; word < waiting_.size(); ++word) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: a router reads an inbox of arbitrary bytes: the ring's words, its length table, its buffers.
+// Fuzz target: a router reads an inbox of arbitrary bytes (the ring's words, its length table, its buffers).
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -12,11 +12,11 @@ using namespace wherry::route;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr RingShape kShape{2, 1024};
   constexpr InboxShape kInbox{1, kShape};
-  // Exactly as large as needed, so that AddressSanitizer notices the first byte beyond.
+  // Exactly as large as needed, so that AddressSanitizer detects an access to the first byte after it.
   const auto inbox = wherry::zeroed_bytes(kInbox.bytes(), 64), next = wherry::zeroed_bytes(kInbox.bytes(), 64);
   Router router(2, 1, kShape.buffer_bytes, 3);
   router.read_from(kInbox, inbox.get());
-  // The second lane ends at rank 2, so that messages to it travel packed.
+  // The second lane ends at rank 2, so that messages to it can be packed.
   const auto end = wherry::zeroed_bytes(kInbox.bytes(), 64);
   connect(router.lanes()[0], kInbox, next.get(), 0);
   connect(router.lanes()[1], kInbox, end.get(), 0);
@@ -24,11 +24,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   RingReader readers[] = {RingReader(next.get() + kInbox.ring_at(0), kShape),
                           RingReader(end.get() + kInbox.ring_at(0), kShape)};
 
-  // The writer changes its memory between rounds: each round lays the next piece of the input over the ring.
+  // The writer may change its memory between rounds, so each round copies the next piece of the input over the ring.
   const std::size_t piece = kInbox.bytes() - kInbox.ring_at(0);
   for (int round = 0; round < 8 && size != 0; ++round) {
     const std::size_t bytes = std::min(size, piece);
-    // All words but the one that belongs to the reader.
+    // Write all words except the one that belongs to the reader.
     for (std::size_t i = 0; i < bytes; ++i) {
       if (i < 64 || i >= 68) inbox.get()[kInbox.ring_at(0) + i] = static_cast<std::byte>(data[i]);
     }

@@ -60,7 +60,7 @@ std::vector<Rank> Topology::previous_hops(Rank rank) const {
   return previous;
 }
 
-/// The first ranks of the nodes form a tree. The other ranks of each node form one below its first rank.
+/// The first ranks of all nodes form a tree. The other ranks of each node form a tree below their node's first rank.
 TreeLinks Topology::tree_links(Rank rank) const {
   constexpr std::uint32_t kFanOut = 8;
   const std::uint32_t node = node_of_[rank], local = local_rank_[rank];

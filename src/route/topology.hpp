@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rank hands a message to which. Computed once, the same on every rank.
+// The next hop of each message. Computed once, and equal on every rank.
 //
 // Without agents a message takes one hop within a node, and two between nodes. The first hop is the rank of the other
 // node with the sender's local rank. So a rank needs only as many next hops as its node has ranks and the job has
-// nodes. That is less than the number of the job's ranks. With agents it takes three hops: the sender's agent, the
-// receiver's agent, the receiver (two within a node). A hop that waits for room waits only for hops further on the same
-// way, and the last hop always takes its messages. So no cycle of waiting hops can form.
+// nodes. These are fewer than the job's ranks. With agents a message takes three hops: to the sender's agent, the
+// receiver's agent and the receiver (two within a node). A hop waits for room only at later hops of the same route, and
+// the last hop always accepts messages. So no cycle of waiting hops can form.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct NextHops {
   std::vector<std::uint32_t> lane_of_rank;  ///< by destination
 };
 
-/// A rank's links in a tree of all ranks. Each link joins next hops, so that no third rank forwards for them.
+/// A rank's links in a tree of all ranks. Each link joins two next hops, so that no third rank forwards their messages.
 struct TreeLinks {
   std::optional<Rank> parent;  ///< none: the root
   std::vector<Rank> children;
@@ -41,7 +41,7 @@ class Topology {
   [[nodiscard]] const std::vector<std::uint32_t>& node_of_rank() const noexcept { return node_of_; }
   /// A rank's number among the ranks of its node.
   [[nodiscard]] std::uint32_t local_rank(Rank rank) const noexcept { return local_rank_[rank]; }
-  /// In ascending order: by local rank.
+  /// The ranks of a node in ascending order, which is the order of local ranks.
   [[nodiscard]] const std::vector<Rank>& on_node(std::uint32_t node) const noexcept { return on_node_[node]; }
   /// For errors: "the agent of node 1 (ranks 4 to 7)".
   [[nodiscard]] std::string agent_name(std::uint32_t node) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public classes of session.hpp: thin handles on SessionCore.
+// The public classes of session.hpp. They are thin handles to SessionCore.
 #include <utility>
 
 #include "base/try.hpp"

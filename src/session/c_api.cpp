@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI of session.hpp: thin functions on the C++ classes. They add three things: no exception passes, structs have
-// sizes, and a session counts its objects, so that closing in the wrong order is an error instead of a crash.
+// The C ABI of session.hpp: thin functions over the C++ classes. They add three things. They throw no exceptions.
+// Structs have sizes. A session counts its objects, so closing in the wrong order is an error instead of a crash.
 #include <fmt/core.h>
 
 #include <cstddef>
@@ -39,7 +39,7 @@ static_assert(WHERRY_INTERNAL == static_cast<int>(StatusCode::kInternal));
 static_assert(WHERRY_SOURCE_FAULT == static_cast<int>(StatusCode::kSourceFault));
 static_assert(WHERRY_TRANSPORT_RDMA == static_cast<int>(wherry::Transport::kRdma));
 
-// Size of each struct in its first version: smaller ones were never initialised. When a field is appended, these stay.
+// The size of each struct in its first version. A smaller size is not valid. Do not change them when a field is added.
 constexpr std::size_t kSessionOptionsFirst = 80;
 constexpr std::size_t kSessionInfoFirst = 64;
 static_assert(sizeof(wherry_session_options) == 80 && sizeof(wherry_session_info) == 64);

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The common part of the C ABI's files: the session's handle, and the checks of
-// arguments.
+// SPDX-License-Identifier: Apache-2.0
+// The common part of the C ABI's files: the session's handle, and the checks of arguments.
 #pragma once
 
 #include <fmt/core.h>
@@ -22,12 +22,12 @@ struct wherry_session {
 
 namespace wherry::c_abi {
 
-/// Negative ones count as 0.
+/// Converts nanoseconds; a negative time counts as 0.
 inline std::chrono::nanoseconds time(std::int64_t ns) noexcept {
   return std::chrono::nanoseconds(std::max<std::int64_t>(ns, 0));
 }
 
-/// An enum of the C++ API, if `value` is one of 0 .. last.
+/// Converts `value` to an enum of the C++ API if it is in 0 .. last.
 template <typename Enum>
 Status take_enum(std::int32_t value, Enum last, const char* name, Enum& out) {
   if (value < 0 || value > static_cast<std::int32_t>(last))

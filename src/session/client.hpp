@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connected client, as the services of an agent see it.
+// The interface of a connected client for an agent's services.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace wherry::session {
 
-/// All calls come from the agent's data thread. Lives until every service returned from on_session_end.
+/// All calls come from the agent's data thread. Lives until every service has returned from on_session_end.
 class Client {
  public:
   virtual ~Client() = default;
@@ -22,22 +22,22 @@ class Client {
   [[nodiscard]] virtual fabric::Worker& worker() noexcept = 0;
   /// The agent's arena as registered with this client's transport. It is the destination of gets.
   [[nodiscard]] virtual const fabric::Region& arena_region() const noexcept = 0;
-  /// Gets from the client's ordinary memory, many pieces in each call, if client and agent share a machine and the
+  /// Reads the client's ordinary memory, many pieces in each call, if client and agent are on one machine and the
   /// self-test succeeded. Null: use endpoint().
   [[nodiscard]] virtual fabric::ProcessReader* reader() noexcept = 0;
-  /// Writes a ticket's outcome into the client's completion record. Never blocks. The outcome is kept and sent again
-  /// until it has arrived, or the session ends.
+  /// Writes a ticket's outcome into the client's completion record. Never blocks. The outcome is kept and resent until
+  /// it has arrived or the session ends.
   virtual void complete(std::uint64_t ticket, StatusCode code, const CompletionRecord& fields) noexcept = 0;
   [[nodiscard]] virtual std::uint32_t max_tickets() const noexcept = 0;
-  /// A get or put on the endpoint failed: UCX has closed it. Connects anew; every RemoteRegion made from it is void.
-  /// False: the session will end.
+  /// Call it after a get or put on the endpoint failed and UCX closed the endpoint. Reconnects; all RemoteRegions of
+  /// the old endpoint are invalid. False: the session will end.
   virtual bool reconnect() = 0;
   /// Ends the session soon, after a failure that cannot be repaired. Needs no memory.
   virtual void fail(Status why) noexcept = 0;
-  /// Raised by reconnect(): services compare it to know that their RemoteRegions are void.
+  /// reconnect() increments it. A service that sees a new value knows that its RemoteRegions are invalid.
   [[nodiscard]] virtual std::uint32_t epoch() const noexcept = 0;
 
-  /// The bytes that services moved for this client, for status and metrics.
+  /// Counts bytes that services moved for this client, for status and metrics.
   void count_moved(std::uint64_t bytes) noexcept { moved_ += bytes; }
   [[nodiscard]] std::uint64_t moved() const noexcept { return moved_; }
 

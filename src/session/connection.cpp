@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening a session over the transport that works, requests, and the end.
+// Opens a session over a working transport, sends requests, and closes the session.
 #include "session/connection.hpp"
 
 #include <fmt/core.h>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t kDescriptors = 16;  // what a session opens, at least
 
-/// Why the handshake failed, with which agent, and the remedy.
+/// The error of a failed handshake: the agent, the reason and the remedy.
 Status no_session(const AgentAddress& at, const std::string& token, const Status& why) {
   const char* remedy = "";
   if (why.code() == StatusCode::kPermissionDenied && token.empty())
@@ -36,11 +36,11 @@ Status no_session(const AgentAddress& at, const std::string& token, const Status
   return {why.code(), fmt::format("no session with the agent at {}: {}{}", at.to_string(), why.message(), remedy)};
 }
 
-/// The reason why the connection to an agent is over. One on another machine may well live.
+/// The reason why the connection to an agent ended. An agent on another machine may still be alive.
 std::string why_gone(int connection, int pid, const std::string& address) {
   int error = 0;
   socklen_t length = sizeof error;
-  // TCP reports this once the other side has not answered for a while. If its process has ended, the kernel reports it.
+  // TCP sets an error if the other machine did not answer for a while. If only the process ended, its kernel closes.
   if (::getsockopt(connection, SOL_SOCKET, SO_ERROR, &error, &length) != 0 || error == 0 || error == ECONNRESET ||
       error == EPIPE)
     return fmt::format("the agent (pid {}) is gone", pid);
@@ -52,7 +52,7 @@ std::string why_gone(int connection, int pid, const std::string& address) {
 
 }  // namespace
 
-/// A connection to the agent on which both sides have proven that they know the secret.
+/// Connects to the agent. Both sides prove that they know the secret.
 Result<std::unique_ptr<ByteStream>> Connection::connect(const Ends& ends, fabric::Purpose purpose, std::uint64_t key,
                                                         const fabric::Secret& secret, const Deadline& deadline) {
   const AgentAddress& at = ends.at;
@@ -62,7 +62,7 @@ Result<std::unique_ptr<ByteStream>> Connection::connect(const Ends& ends, fabric
   if (!at.socket.empty() && socket) {
     stream = plain_stream(*std::move(socket));
   } else {
-    // A session file may be on a file system that several machines share, and the socket answers on only one of them.
+    // Several machines may share the session file's file system, but the socket works only on the agent's machine.
     if (at.tcp) socket = connect_tcp(*at.tcp, deadline);
     if (!socket) return socket.status();
     if (ends.tls) {
@@ -142,7 +142,7 @@ Status Connection::find_agent(const SessionOptions& options, const Deadline& dea
     } else {
       where = default_session_file();
       const Status running = read_session_file(where).status();
-      // An agent is started only if none runs, because readers look for data at a running one.
+      // Start an agent only if none runs, because readers look for data at the running agent.
       if (running.code() == StatusCode::kNotFound || running.code() == StatusCode::kUnavailable) {
         where = "embedded";
         why_embedded = running.message();
@@ -221,7 +221,7 @@ Result<std::uint64_t> Connection::tell(std::string_view service, std::string_vie
   return last_request();
 }
 
-/// Answers come in the order of the requests. Answers to requests that have timed out come first.
+/// Waits for the answer. Answers arrive in the order of the requests, so answers to timed-out requests come first.
 Result<Response> Connection::answer_to(std::uint64_t id, const Deadline& deadline) {
   for (;;) {
     WHERRY_ASSIGN(auto frame, channel_.receive(deadline));
@@ -261,7 +261,7 @@ bool Connection::agent_gone() {
   if (!broken_.ok()) return true;
   if (!channel_.peer_gone()) return false;
   broken_ = Status(StatusCode::kUnavailable, why_gone(channel_.fd(), info_.agent_pid, address_));
-  // It may have said why before it left.
+  // The agent may have sent the reason before it closed.
   for (;;) {
     auto frame = channel_.try_receive();
     if (!frame || !frame->has_value()) break;
@@ -287,7 +287,7 @@ void Connection::start_progress_thread() {
         if (unsent_.load(std::memory_order_relaxed) != 0) note_unsent();
       }
       if (events != 0) {
-        // The application may want the lock. Without this it would get it only when no work is left.
+        // Give the application a chance to take the lock; otherwise it would wait until no work is left.
         std::this_thread::yield();
       } else if (stream != nullptr) {
         stream->wait(std::chrono::milliseconds(100));
@@ -298,7 +298,7 @@ void Connection::start_progress_thread() {
   });
 }
 
-/// The hot paths check broken_, and take locks only if threads compete. Here there are none.
+/// Hot paths check broken_, and lock only if threads compete. A forked child has no other threads.
 void Connection::in_child() noexcept {
   inherited_ = true;
   std::swap(broken_, *in_child_);
@@ -311,7 +311,7 @@ void Connection::in_child() noexcept {
 void Connection::close() noexcept {
   stop_watching();
   if (inherited_) {
-    // Threads stay with the parent, so this handle can be neither joined nor detached.
+    // The thread exists only in the parent, so the child can neither join nor detach this handle.
     // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): a child without memory may end
     static auto& left_behind = *new std::list<std::thread>;
     if (progress_thread_.joinable()) left_behind.push_back(std::move(progress_thread_));
@@ -320,7 +320,7 @@ void Connection::close() noexcept {
   stop_.store(true);
   if (worker_ && worker_->stream() != nullptr) worker_->stream()->wake();
   if (progress_thread_.joinable()) progress_thread_.join();
-  // Sends that a dead agent never took report when the worker goes. Other threads may help them along until then.
+  // Sends that a dead agent did not accept report when the worker is destroyed; until then nudge() may run.
   const std::lock_guard lock(fabric_mutex_);
   unsent_.store(0, std::memory_order_release);
   endpoint_ = fabric::Endpoint();

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 The client half of a session, for any service: finds an agent, authenticates,
-// connects, and carries requests. Services derive from it, or use it as it is. One thread at a time.
+// SPDX-License-Identifier: Apache-2.0
+// The client half of a session, for any service: finds an agent, authenticates, connects, and carries requests. A
+// service derives from it or uses it directly. One thread at a time.
 #pragma once
-
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -26,7 +26,7 @@
 
 namespace wherry::session {
 
-/// Takes the fabric lock if another thread competes for it.
+/// Locks the fabric mutex if another thread may compete for it.
 class FabricLock {
  public:
   FabricLock(std::mutex& mutex, bool needed) : lock_(mutex, std::defer_lock) {
@@ -47,67 +47,67 @@ struct AgentAddress {
 /// In a child of fork() every call fails (kFailedPrecondition) and the destructor only closes descriptors.
 class Connection : private ForkWatch {
  public:
-  /// Blocks until the agent answered and the self-test is done, at most options.connect_timeout. A client without
-  /// offloads should ask for few tickets: each is a completion record in registered memory.
+  /// Blocks until the agent has answered and the self-test is done, at most options.connect_timeout. A client without
+  /// offloads should request few tickets: each has a completion record in registered memory.
   static Result<std::unique_ptr<Connection>> open(const SessionOptions& options);
-  /// Leaves; an embedded agent drains and exits. Every send with a Completion must be done, or the Completion must
-  /// outlive the session.
+  /// Ends the session; an embedded agent drains and exits. A Completion must outlive the session if its send is still
+  /// pending.
   ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Sends a request to a service of the agent. Blocks for the answer, request_patience at most. kUnsupported: the
-  /// agent has no such service. kDeadlineExceeded: no answer in time. The agent may still execute the request, and the
-  /// session goes on.
+  /// Sends a request to a service of the agent. Blocks until the answer arrives, at most request_patience.
+  /// kUnsupported: the agent has no such service. kDeadlineExceeded: no answer in time. Then the agent may still
+  /// execute the request, and the session continues.
   Result<Bytes> request(std::string_view service, std::string_view method, ByteView payload);
   std::chrono::nanoseconds request_patience = std::chrono::seconds(30);
-  /// The same, but a refusal of the service is also an answer. An error means that there is no answer.
+  /// Like request(), but a refusal by the service is also returned as an answer. An error: there is no answer.
   Result<Response> ask(std::string_view service, std::string_view method, ByteView payload);
-  /// Sends a request without waiting for the answer, which is ignored unless abandon() says who gets it. Returns the
-  /// request's number.
+  /// Sends a request without waiting for the answer. The answer is ignored, except if abandon() sets a receiver.
+  /// Returns the request's number.
   Result<std::uint64_t> tell(std::string_view service, std::string_view method, ByteView payload);
   /// The number of the latest request. Each number is one more than the one before.
   [[nodiscard]] std::uint64_t last_request() const noexcept { return next_request_ - 1; }
   using LateAnswer = std::function<void(const Response&)>;
-  /// Stops waiting for the answer to this request. If the answer still comes, while another request waits for its own,
-  /// `then` gets it. It may tell(), not ask(). `name`: for recall().
+  /// Stops waiting for the answer to this request. If it arrives later, while another request waits for its answer,
+  /// `then` gets it. `then` may call tell(), but not ask(). `name`: for recall().
   void abandon(std::string name, std::uint64_t request, LateAnswer then);
-  /// Whether a request was abandoned by that name and its answer has not come. It will be ignored.
+  /// Whether a request abandoned as `name` has no answer yet. That answer will then be ignored.
   bool recall(const std::string& name);
-  /// Whether the agent was reached through its Unix socket, which means that it runs on this machine.
+  /// Whether the session uses the agent's Unix socket, which means that the agent runs on this machine.
   [[nodiscard]] bool agent_is_local() const noexcept;
   /// Ok while the agent lives. Otherwise the reason why the session is over: the agent's reason when it ended the
   /// session, or kUnavailable. One system call. Never blocks.
   [[nodiscard]] Status health() noexcept { return agent_gone() ? broken_ : ok_status(); }
   [[nodiscard]] const SessionInfo& info() const noexcept { return info_; }
-  /// Secret: messages on the fabric start with it.
+  /// The secret session id, with which every message on the fabric starts.
   [[nodiscard]] std::uint64_t id() const noexcept { return session_; }
 
-  /// For as long as it lives, the caller may use context(), worker() and endpoint(), and objects made from them. Needed
-  /// around every such call, also when a Region ends, because a thread of the session makes progress if the agent's
-  /// gets are emulated. Costs nothing if there is no such thread. Do not call any other function of the session under
-  /// it.
+  /// While the returned lock lives, the caller may use context(), worker(), endpoint() and objects made from them.
+  /// Every such call needs it, also the destructor of a Region: if the agent's gets are emulated, a thread of the
+  /// session makes progress. Without such a thread it costs nothing. Call no other function of the session while you
+  /// hold it.
   [[nodiscard]] FabricLock lock_fabric() { return {fabric_mutex_, shared()}; }
   [[nodiscard]] fabric::Context& context() noexcept { return *context_; }
   [[nodiscard]] fabric::Worker& worker() noexcept { return *worker_; }
   [[nodiscard]] fabric::Endpoint& endpoint() noexcept { return endpoint_; }  ///< to the agent
-  /// True if the agent reads it. Then services get their messages from there. A message over endpoint() waits at the
-  /// agent for an empty record here with its service's message id. This record keeps its place among the others.
+  /// The mailbox is true if the agent reads it; then services get their messages from it. A message over endpoint()
+  /// waits at the agent for an empty mailbox record with its service's message id, which keeps the order of messages.
   [[nodiscard]] fabric::MailboxWriter& mailbox() noexcept { return mailbox_; }
 
  protected:
   using Maker = std::unique_ptr<Connection> (*)();
-  /// Opens a session of the derived class that `make` makes.
+  /// Opens a session; `make` creates the object of a derived class.
   static Result<std::unique_ptr<Connection>> open(const SessionOptions& options, Maker make);
   Connection() { start_watching(); }
-  /// Ends the progress thread, then everything that could still report into a derived class: first in its destructor.
+  /// Ends the progress thread and all that may still call a derived class. Call it first in that class's destructor.
   void close() noexcept;
-  /// Leaves the agent before the destructor does: every later call fails with `why`. Memory, context() included, stays.
+  /// Leaves the agent before the destructor runs. Later calls fail with `why`. All memory, and context(), remain valid.
   /// An embedded agent drains and exits when the returned object is destroyed.
   [[nodiscard]] EmbeddedProcess leave(Status why) noexcept;
 
-  /// Counts unsent messages anew. Called under the lock, after progress, as long as unsent_ is not 0. Also called by
-  /// the progress thread.
+  /// Recounts the unsent messages. Called under the lock after progress, also by the progress thread, while unsent_ is
+  /// not 0.
   virtual void note_unsent() {}
   [[nodiscard]] bool shared() const noexcept { return threaded_ || unsent_.load(std::memory_order_acquire) != 0; }
   bool agent_gone();
@@ -138,10 +138,10 @@ class Connection : private ForkWatch {
   std::thread progress_thread_;
 
  protected:
-  // Protects calls into the fabric, also registering and unregistering memory. The session's thread needs no lock as
-  // long as there is no progress thread and every message has left. If some have not left (the agent's queue is full),
-  // a derived class may help them along from any thread, so all threads take the lock. `unsent_` rises on the session's
-  // thread after its last call into the fabric, and falls under the lock.
+  // Protects all calls into the fabric, also registering and unregistering memory. The session's thread needs no lock
+  // while there is no progress thread and no unsent message. If messages are unsent (the agent's queue is full), a
+  // derived class may make progress from any thread, so all threads lock. `unsent_` increases on the session's thread
+  // after its last call into the fabric, and decreases under the lock.
   std::mutex fabric_mutex_;
   bool threaded_ = false;
   std::atomic<std::uint32_t> unsent_{0};
@@ -167,7 +167,7 @@ class Connection : private ForkWatch {
   bool inherited_ = false;  ///< this process is a fork of the session's
 
  private:
-  /// The value that broken_ gets in a child. Apart: an offload fetches all of the session, and does not need this.
+  /// The value of broken_ in a forked child. Allocated separately: an offload prefetches the session but not this.
   std::unique_ptr<Status> in_child_ = std::make_unique<Status>(inherited_by_fork("session"));
   std::uint64_t next_request_ = 1;
   struct Abandoned {

@@ -16,7 +16,7 @@ constexpr std::size_t kMaxKey = 4096;       // a packed remote key
 
 Status malformed(const char* what) { return {StatusCode::kProtocol, fmt::format("malformed {} message", what)}; }
 
-/// Reads a length-prefixed field and fails the reader when it is longer than any honest one.
+/// Reads a length-prefixed field. Fails the reader if the field is longer than any valid one.
 Bytes bounded_bytes(Reader& in, std::size_t limit, bool& ok) {
   const ByteView raw = in.get_bytes();
   ok = ok && raw.size() <= limit;
@@ -69,7 +69,7 @@ Result<Hello> decode_hello(ByteView bytes) {
   m.magic = in.get<std::uint32_t>();
   m.version = in.get<std::uint32_t>();
   if (!in.ok() || m.magic != kMagic) return Status(StatusCode::kProtocol, "this is not a Wherry client");
-  // Other versions may say more or less after this point: the caller answers by version alone.
+  // Other versions may have different fields after this point, so the caller checks only the version.
   if (m.version != kProtocolVersion) return m;
   m.host = bounded_string(in, ok);
   m.name = bounded_string(in, ok);

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 The control protocol: what client and agent say over a Unix socket, or between
-// machines over TCP, before and beside the fabric. Rare by design: nothing here is on the path of an offload. Every
-// decoder parses untrusted bytes: it returns kProtocol if they do not parse, and never crashes.
+// SPDX-License-Identifier: Apache-2.0
+// The control protocol: what client and agent say over a Unix socket, or between machines over TCP, before and beside
+// the fabric. Rare by design: these messages are not on the path of an offload. Every decoder parses untrusted bytes:
+// it returns kProtocol if they do not parse, and never crashes.
 //
 //   client                                  agent
 //     (each proves that it knows the token: stream_auth.hpp)
@@ -17,7 +18,6 @@
 //                                     <-    Response (id, status, bytes)     any number of times
 //                                     <-    Failure: the session is over, and why
 #pragma once
-
 #include <cstdint>
 #include <string>
 
@@ -28,7 +28,7 @@
 namespace wherry::session {
 
 inline constexpr std::uint32_t kMagic = 0x59524857;  // "WHRY"
-/// Raised with every change of a control or data message. Client and agent must be of one version.
+/// Incremented with every change of a control or data message. Client and agent must have the same version.
 inline constexpr std::uint32_t kProtocolVersion = 8;
 inline constexpr unsigned kPingMessage = 0;  ///< active message ids: 0 is the fabric's, services take 1 and up
 
@@ -64,7 +64,7 @@ struct Greeting {
   Bytes worker_address;
 };
 
-/// One ticket's outcome, in the client's memory. The agent writes it: the fields first, `word` last.
+/// One ticket's outcome, in the client's memory. The agent writes the other fields first and `word` last.
 struct alignas(64) CompletionRecord {
   std::uint64_t word = 0;  ///< ticket << 8 | StatusCode; ticket ids start at 1
   std::uint64_t transfer_ns = 0;
@@ -81,7 +81,7 @@ struct Attach {
   fabric::RemoteKey alloc_probe;  ///< memory that Wherry allocated
   fabric::RemoteKey mailbox;  ///< a Mailbox ring that the client writes, in memory that Wherry allocated; size 0: none
 };
-/// The probes hold this pattern, so a get without data is noticed.
+/// Words in a probe. The probes hold a pattern, so that a get without data is detected.
 inline constexpr std::uint64_t kProbeWords = 512;
 constexpr std::uint64_t probe_word(std::uint64_t session, std::uint64_t index) {
   return session * 0x9E3779B97F4A7C15U + index;

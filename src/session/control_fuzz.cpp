@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every decoder of the control protocol on arbitrary bytes. The first byte picks the decoder. Accepted input must
-// encode to bytes that decode to the same again.
+// Runs each decoder of the control protocol on arbitrary bytes. The first byte selects the decoder. Accepted input must
+// encode to bytes that decode to the same message.
 #include <cstdlib>
 
 #include "session/control.hpp"

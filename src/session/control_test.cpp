@@ -17,7 +17,7 @@ Hello some_hello() {
   return m;
 }
 
-/// Every proper prefix and every single-byte truncation of a message must be refused, not misread.
+/// Each proper prefix of a message, and a message with a byte too many, must be refused.
 template <typename Decode>
 void expect_no_prefix_parses(const Bytes& whole, Decode decode) {
   for (std::size_t n = 0; n < whole.size(); ++n) EXPECT_FALSE(decode(ByteView(whole).first(n))) << n;

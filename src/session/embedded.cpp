@@ -25,8 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The path of wherryd: the given one, beside the library or program that contains this code, one of the places beside
-/// that, or on PATH.
+/// Finds wherryd: the given path, else beside the library or program that contains this code, else in related
+/// directories, else on PATH.
 Result<std::string> find_program(const std::string& named) {
   const char* from_environment = std::getenv("WHERRY_WHERRYD");
   const std::string wanted = !named.empty() ? named : from_environment != nullptr ? from_environment : "";
@@ -99,12 +99,12 @@ Result<EmbeddedProcess> EmbeddedProcess::start(const EmbeddedAgent& options, Tra
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, child_end.get(), STDIN_FILENO);
 #if __GLIBC_PREREQ(2, 34)
-  // Otherwise a process that reads a pipe of the application, or waits for its lock, would also wait for the agent.
+  // Close inherited descriptors. Otherwise a process that waits for the application's pipe or lock waits for the agent.
   posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
 #endif
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  // Its own process group: Ctrl-C in the terminal reaches only the application, which ends its agent when it is done.
+  // With a separate process group, Ctrl-C reaches only the application, which ends its agent at its own exit.
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   posix_spawnattr_setpgroup(&attributes, 0);
   const int error = posix_spawn(&process.pid_, program.c_str(), &actions, &attributes, argv.data(), environ);
@@ -124,7 +124,7 @@ Result<EmbeddedProcess> EmbeddedProcess::start(const EmbeddedAgent& options, Tra
                                                           program, WIFSIGNALED(how) ? "signal" : "exit status",
                                                           WIFSIGNALED(how) ? WTERMSIG(how) : WEXITSTATUS(how)));
     }
-    // The file appears complete, so a faulty file will not get better.
+    // The file appears only when it is complete, so do not wait for a faulty file to change.
     if (ready.code() != StatusCode::kNotFound && ready.code() != StatusCode::kUnavailable)
       return Status(ready.code(), fmt::format("{} is of no use to this client: {}", program, ready.message()));
     if (deadline.passed()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An agent of one's own: wherryd as a child process on another core, ended when its owner ends.
+// An embedded agent: wherryd as a child process on another core, which ends with its owner.
 #pragma once
 
 #include <sys/types.h>
@@ -26,9 +26,9 @@ class EmbeddedProcess {
   EmbeddedProcess& operator=(EmbeddedProcess&& other) noexcept;
   EmbeddedProcess(const EmbeddedProcess&) = delete;
   EmbeddedProcess& operator=(const EmbeddedProcess&) = delete;
-  /// Closes its standard input, waits for it to drain and exit (10 s, then kills it). Nothing in a child of fork().
+  /// Closes wherryd's standard input, and waits until it exits (kills it after 10 s). No effect in a child of fork().
   ~EmbeddedProcess();
-  /// In a child of fork(): the agent must end with this process's parent, whatever the child does.
+  /// Call it in a child of fork(), so that the agent ends with this process's parent, whatever the child does.
   void in_child() noexcept { detach_descriptor(leash_.get()); }
 
   [[nodiscard]] const std::string& session_file() const noexcept { return session_file_; }
@@ -42,8 +42,8 @@ class EmbeddedProcess {
   std::string session_file_;
 };
 
-/// The core for an embedded agent: the highest core that this process may use (or that is online, if it is confined to
-/// one), other than the calling thread's. -1 if there is no other.
+/// The core for an embedded agent: the highest allowed core other than that of the calling thread. If the process is
+/// confined to one core, the highest online core. -1 if there is no other core.
 int spare_core();
 
 }  // namespace wherry::session

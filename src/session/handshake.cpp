@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The handshake: authenticate, connect, and sleep while the agent proves that its
-// gets are one-sided.
+// SPDX-License-Identifier: Apache-2.0
+// The handshake: authenticate, connect, and sleep while the agent proves that its gets are one-sided.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ namespace wherry::session {
 
 namespace {
 
-/// Some hundred messages of ordinary size: offloads of 16 columns, say.
+/// Room for a few hundred messages of ordinary size, such as offloads of 16 columns.
 constexpr std::size_t kMailboxBytes = std::size_t{256} << 10;
 
 std::string program_name() {
@@ -57,7 +57,7 @@ Status Connection::expect(ControlFrame& frame, ControlType type) {
   return {StatusCode::kProtocol, "the agent answered out of turn"};
 }
 
-/// Context, worker and endpoint over the transport that the agent chose.
+/// Creates context, worker and endpoint for the transport that the agent chose.
 Status Connection::wire_up(const Greeting& greeting, const Ends& ends, const Deadline& deadline) {
   WHERRY_ASSIGN(context_, fabric::Context::create(chosen_));
   WHERRY_ASSIGN(worker_, fabric::Worker::create(context_));
@@ -68,7 +68,7 @@ Status Connection::wire_up(const Greeting& greeting, const Ends& ends, const Dea
   auto stream =
       connect(ends, fabric::Purpose::kData, greeting.link, fabric::derive(ends.token, "data", session_), deadline);
   if (!stream) return {stream.status().code(), fmt::format("the data connection: {}", stream.status().message())};
-  // The agent may read only memory that this session registers, and may write only completion records (below).
+  // The agent may read only memory that this session registers, and write only the completion records (below).
   worker_->stream()->offer_memory(true);
   endpoint_ = fabric::Endpoint::over(*worker_, *std::move(stream));
   return ok_status();
@@ -103,7 +103,7 @@ Status Connection::handshake(const SessionOptions& options, Transport transport,
   if (worker_->stream() != nullptr)
     worker_->stream()->accept_puts(reinterpret_cast<std::uint64_t>(records_), completions_.size());
 
-  // The two kinds of users' memory. The heap probe must be ordinary memory, because it tests exactly that.
+  // One probe for each kind of user memory. The heap probe must be ordinary memory, because it tests such memory.
   constexpr std::size_t kProbeBytes = kProbeWords * sizeof(std::uint64_t);
   std::vector<std::uint64_t> heap(kProbeWords);
   WHERRY_ASSIGN(fabric::Region heap_probe, context_->register_memory(heap.data(), kProbeBytes));
@@ -121,7 +121,7 @@ Status Connection::handshake(const SessionOptions& options, Transport transport,
   }
   WHERRY_TRY(channel_.send(static_cast<std::uint16_t>(ControlType::kAttach), encode(attach), deadline));
 
-  // Sets up both directions: our ping, then the agent's put. Makes progress on both sides until the agent confirms.
+  // Sets up both directions: this side's ping, then the agent's put. Make progress until the agent confirms.
   const ByteView ping = std::as_bytes(std::span(&session_, 1));
   WHERRY_TRY(endpoint_.send(kPingMessage, ping, wired_));
   for (;;) {
@@ -134,8 +134,8 @@ Status Connection::handshake(const SessionOptions& options, Transport transport,
     if (deadline.passed()) return no_fabric(greeting.transport);
     cpu_relax();
   }
-  // Until UCX has finished wiring up, a message waits for progress calls. An application that only calls ready() never
-  // makes them. So flush, and the first offload leaves at once.
+  // Until UCX has finished its wire-up, a message waits for progress calls, which an application that only calls
+  // ready() never makes. So flush here: then the first offload leaves at once.
   WHERRY_TRY(endpoint_.flush(wired_));
   while (wired_.pending() != 0) {
     worker_->progress();
@@ -157,8 +157,8 @@ Status Connection::handshake(const SessionOptions& options, Transport transport,
   if (info_.heap == Verdict::kEmulated || info_.allocated == Verdict::kEmulated) {
     start_progress_thread();
   }
-  // A round trip through the agent shows that it has finished the probe, whose memory is freed now. No service need
-  // answer.
+  // After a round trip the agent has finished the probe, so the probe's memory can be freed now. The answer may be a
+  // refusal.
   Status answered = guarded([&] { return ask({}, {}, {}).status(); });  // a progress thread serves the probes
   const FabricLock lock = lock_fabric();                                // a progress thread runs already
   heap_probe = fabric::Region();

@@ -5,7 +5,7 @@
 
 namespace wherry::session {
 
-/// Once for all lines of a name.
+/// Writes HELP and TYPE once for all lines of a name.
 void MetricsWriter::header(std::string_view name, std::string_view help, std::string_view type) {
   if (name == last_name_) return;
   text_ += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n", name, help, type);

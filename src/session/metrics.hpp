@@ -15,9 +15,9 @@ class MetricsWriter {
  public:
   void counter(std::string_view name, std::string_view help, std::uint64_t value, std::string_view labels = {});
   void gauge(std::string_view name, std::string_view help, double value, std::string_view labels = {});
-  /// `name` ends in "_seconds", which is the unit of the written values.
+  /// `name` must end in "_seconds": the values are written in seconds.
   void histogram(std::string_view name, std::string_view help, const TimeHistogram& times);
-  /// name="value", for `labels`. From an outside value, only characters that are harmless in a text page are kept.
+  /// Returns name="value", for `labels`. Replaces or escapes characters that are unsafe in a text page.
   [[nodiscard]] static std::string label(std::string_view name, std::string_view value);
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
 

@@ -9,7 +9,7 @@
 namespace wherry::session {
 namespace {
 
-/// The value of a line, or an empty text.
+/// The value in a line of the page, or an empty text.
 std::string value_of(const std::string& page, const std::string& sample) {
   const std::size_t at = page.find("\n" + sample + " ");
   if (at == std::string::npos) return "";

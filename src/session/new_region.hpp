@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A region of the client's memory that the agent has not heard of yet: services carry it in their messages.
+// A region of the client's memory that the agent does not know yet. Services send it in their messages.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 
 namespace wherry::session {
 
-/// A transport of an agent, which all of its clients that use it share. The agent makes it when it is first needed.
+/// A transport of an agent. All clients that use it share it. The agent creates it when it is first needed.
 struct Plane {
   std::shared_ptr<fabric::Context> context;
   std::unique_ptr<fabric::Worker> worker;

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0 A capability as an agent hosts it. The agent has a list of services
-// (src/agent/services.cpp), and knows no more of them than this. All calls come from the agent's data thread, unless a
-// function says otherwise. The defaults below do nothing; a service overrides the functions that it needs.
+// SPDX-License-Identifier: Apache-2.0
+// A capability as an agent hosts it. The agent has a list of services (src/agent/services.cpp), and uses them only
+// through this interface. The agent's data thread makes all calls, except where a comment says otherwise. The defaults
+// do nothing; a service overrides the functions that it needs.
 #pragma once
-
 #include <chrono>
 #include <string_view>
 
@@ -20,11 +20,11 @@ class Service {
   virtual ~Service() = default;
   /// Names the service in requests and metrics.
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
-  /// The active message id of messages for on_message(), unique to the service (>= 1). 0: it takes no messages.
+  /// The active-message id for on_message(), unique to the service (>= 1). 0: the service has no messages.
   [[nodiscard]] virtual unsigned message_id() const noexcept { return 0; }
 
-  // ---- beginning
-  /// Its settings, with their defaults; set before start(). They refer to this object. Keys: "<name()>.<setting>".
+  // ---- beginning The service's settings with their defaults. They refer to this object and are set before start().
+  /// Keys: "<name()>.<setting>".
   virtual Settings settings() { return {}; }
   /// Checks that the settings do not contradict each other. kInvalidArgument.
   [[nodiscard]] virtual Status check_settings() const { return ok_status(); }
@@ -35,40 +35,40 @@ class Service {
 
   // ---- clients
   virtual void on_session_start(Client& /*client*/) {}
-  /// The client is gone: forget it and free its resources. The agent does not wait for operations on its endpoint, so
-  /// call `flush` for those that must end. The service must forget it even without memory, because `client` is
-  /// destroyed after the call, whatever that throws.
+  /// The client is gone: remove it and free its resources. The agent does not wait for operations on its endpoint, so
+  /// call `flush` for those that must complete. Remove it even if there is no memory: `client` is destroyed after this
+  /// call, even if the call throws.
   virtual void on_session_end(Client& /*client*/) {}
-  /// A request on the control connection; may take milliseconds.
+  /// Handles a request on the control connection; may take milliseconds.
   virtual Result<Bytes> on_request(Client& client, std::string_view method, ByteView payload);
-  /// A message on the fabric from a client that knows its session id; `message` lives during the call. May come inside
-  /// any call into the fabric: only queue it.
+  /// A fabric message from a client that knows its session id. `message` is valid only during the call. The call may
+  /// come inside any call into the fabric, so only queue the message.
   virtual void on_message(Client& /*client*/, ByteView /*message*/) {}
 
   // ---- work
-  /// Makes progress; true if there was work. An exception in one client's work should end that client only:
+  /// Makes progress; true if there was work. If the work of one client throws, end only that client with
   /// Client::fail().
   virtual bool poll() { return false; }
-  /// Gets or puts are in flight, and only poll() and progress notice their end. So the agent must not nap.
+  /// Whether gets or puts are in flight. Only poll() and progress notice their end, so the agent must not nap then.
   [[nodiscard]] virtual bool moving() const { return false; }
 
   // ---- the service's reports about itself
   virtual void metrics(MetricsWriter& /*out*/) const {}
-  /// The same for numbers that any thread may read. Called on the metrics page's thread, to keep work off the data
-  /// thread.
+  /// Like metrics(), for numbers that any thread may read. Called on the metrics page's thread, which saves time of the
+  /// data thread.
   virtual void shared_metrics(MetricsWriter& /*out*/) const {}
-  /// Ok while the service can do its work. Otherwise the reason and the remedy.
+  /// Ok while the service can work. Otherwise the reason and the remedy.
   [[nodiscard]] virtual Status health() const { return ok_status(); }
 
   // ---- the end
-  /// The agent is about to end. From here on new work is refused (kUnavailable), and accepted work continues.
+  /// The agent will end. From now on the service refuses new work (kUnavailable) and continues accepted work.
   virtual void start_draining() {}
   /// True once all accepted work of this thread is done.
   virtual bool drained() { return true; }
-  /// Waits, `patience` at most, for work that other threads still do. kDeadlineExceeded names the rest.
+  /// Waits at most `patience` for work of other threads. kDeadlineExceeded: the message names the unfinished work.
   virtual Status flush(std::chrono::milliseconds /*patience*/) { return ok_status(); }
-  /// After the last client is gone: ends threads and sockets. kDeadlineExceeded: a thread is busy with something that
-  /// does not end within `patience` and was left running. The process should then end by _exit(). Idempotent.
+  /// Called after the last client is gone: ends threads and sockets. kDeadlineExceeded: a thread did not end within
+  /// `patience` and was left running, so the process should end by _exit(). Idempotent.
   virtual Status stop(std::chrono::milliseconds /*patience*/) { return ok_status(); }
 };
 

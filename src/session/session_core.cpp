@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Opening a session; posting, waiting for tickets, and the holds of tickets in
-// flight.
+// SPDX-License-Identifier: Apache-2.0
+// Opening a session; posting, waiting for tickets, and the holds of tickets in flight.
 #include "session/session_core.hpp"
 
 #include <fmt/core.h>
@@ -52,7 +52,7 @@ session::EmbeddedProcess SessionCore::leave() {
   return agent;
 }
 
-/// Calls `done` until it returns true. The reason of kOver is in broken_.
+/// Calls `done` until it returns true. If it returns kOver, broken_ has the reason.
 template <typename Done>
 SessionCore::Waited SessionCore::wait_until(const Deadline& deadline, Done done) {
   Patience pause;
@@ -101,7 +101,7 @@ Status SessionCore::send_over_fabric(Slot& slot, unsigned kind) {
   const FabricLock lock(fabric_mutex_, shared());
   slot.sent.reset();
   WHERRY_TRY(endpoint_.send(kind, message_, slot.sent));
-  // In the usual case the message has left. One that waits for the agent to take others needs its bytes, and progress.
+  // Usually the message has left. If it waits behind others, it needs its bytes and progress calls.
   if (slot.sent.pending() == 0) return ok_status();
   std::swap(slot.message, message_);
   const std::uint64_t start = now_ns();
@@ -117,7 +117,7 @@ Status SessionCore::free_slot(Slot& slot, std::chrono::nanoseconds patience) {
   if (!ready(slot.ticket)) {
     progress();
     if (patience.count() <= 0) return agent_gone() ? broken_ : Status::would_block();
-    // The next ticket needs this slot, so it is this ticket that must become ready.
+    // The next ticket needs this slot, so wait for the ticket that holds it.
     const Waited waited = wait_until(Deadline(patience), [&] {
       if (ready(slot.ticket)) return true;
       progress();
@@ -138,7 +138,7 @@ void SessionCore::undo(Slot& slot) {
   slot.ticket = 0;
 }
 
-/// The ticket is complete: releases its holds. Its outcome.
+/// The ticket is complete: releases its resources and returns its outcome.
 Status SessionCore::release(Slot& slot) {
   const std::uint64_t ticket = std::exchange(slot.ticket, 0);
   let_go(slot);  // with the fabric lock, so what a progress thread wrote into the record before its word is seen, too
@@ -167,7 +167,7 @@ void SessionCore::reap() {
 
 // ---------------------------------------------------------------- waiting
 
-/// Whether UCX has read the message that was last sent from the slot. Its offload can be done before UCX says so.
+/// Whether UCX has read the slot's last message. The offload may be done before UCX reports that.
 bool SessionCore::message_left(Slot& slot) {
   const FabricLock lock(fabric_mutex_, shared());
   if (slot.sent.pending() == 0) return true;
@@ -183,16 +183,16 @@ void SessionCore::progress() {
   if (unsent_.load(std::memory_order_relaxed) != 0) note_unsent();
 }
 
-/// Called from any thread: makes progress for messages that have not left yet, unless another thread already does.
+/// Makes progress for unsent messages, if no other thread is doing so. May be called from any thread.
 void SessionCore::nudge() noexcept {
   const std::unique_lock lock(fabric_mutex_, std::try_to_lock);
-  // Acquire, because the session's thread worked without the lock before unsent_ rose.
+  // Acquire: the session's thread worked without the lock before it increased unsent_.
   if (!lock.owns_lock() || unsent_.load(std::memory_order_acquire) == 0) return;
   worker_->progress();
   note_unsent();
 }
 
-/// Under the lock, after progress.
+/// Called under the lock, after progress.
 void SessionCore::note_unsent() {
   std::erase_if(unsent_slots_, [this](std::uint32_t slot) { return slots_[slot].sent.pending() == 0; });
   unsent_.store(static_cast<std::uint32_t>(unsent_slots_.size()), std::memory_order_release);

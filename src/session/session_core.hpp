@@ -1,11 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0 The state behind a Session handle: the connection to the agent, the memory that
-// the agent may read, and the tickets of posted operations. It knows no service. One thread at a time, except ready().
+// SPDX-License-Identifier: Apache-2.0
+// The state behind a Session handle: the connection to the agent, the memory that the agent may read, and the tickets
+// of posted operations. Knows no service. One thread at a time, except ready().
 //
 // A service's client half posts in these steps (move/client/post.cpp). begin() gives the next ticket its slot. For each
-// buffer, reads() returns the region id by which the agent knows its memory. send() hands over the message, which tells
-// the agent of announcements() and dropped(). Then comes posted(). If a step fails, undo().
+// buffer, reads() returns the agent's region id of its memory. send() sends the message, which must contain
+// announcements() and dropped(). Then call posted(). If a step fails, call undo().
 #pragma once
-
 #include <algorithm>
 #include <atomic>
 #include <deque>
@@ -38,8 +38,8 @@ class SessionCore final : public session::Connection, public InHotMemory {
  public:
   static Result<std::unique_ptr<SessionCore>> open(const SessionOptions& options);
   ~SessionCore() override;
-  /// Leaves the agent at once: offloads in flight are cancelled, later calls fail. Memory that was allocated stays
-  /// until it is removed. An embedded agent drains and exits when the returned object is destroyed. Idempotent.
+  /// Leaves the agent at once: offloads in flight are cancelled, and later calls fail. Allocated memory remains until
+  /// it is removed. An embedded agent drains and exits when the returned object is destroyed. Idempotent.
   [[nodiscard]] session::EmbeddedProcess leave();
   [[nodiscard]] bool closed() const noexcept { return worker_ == nullptr; }
 
@@ -55,30 +55,30 @@ class SessionCore final : public session::Connection, public InHotMemory {
     std::uint64_t announced = 0;  ///< the ticket whose message told the agent its key; 0: none
     Bytes key;
     fabric::Region handle;  ///< automatic entries: none, tickets hold theirs
-    /// Whether offloads of that memory may use it.
+    /// Whether offloads of that memory may use this region.
     [[nodiscard]] bool offers(std::uint64_t address, std::uint64_t bytes) const noexcept {
       return used && !automatic && !orphaned && address >= base && bytes <= size && address - base <= size - bytes;
     }
   };
-  /// The default of remove_region_waiting.
+  /// The default patience of remove_region_waiting().
   static constexpr std::chrono::seconds kRemovePatience{10};
   Result<std::uint32_t> allocate(std::size_t bytes);
   Result<std::uint32_t> register_memory(void* data, std::size_t bytes);
-  /// kFailedPrecondition while the agent lives and tickets that read it are in flight.
+  /// kFailedPrecondition: the agent lives, and tickets that read the region are in flight.
   Status remove_region(std::uint32_t index);
-  /// Waits for those tickets. If `patience` runs out, the session keeps the region until they are done, and says so on
-  /// standard error. In both cases `index` must not be used again.
+  /// Like remove_region(), but waits until these tickets are done. After `patience`, the session keeps the region until
+  /// then, and reports that on standard error. In both cases do not use `index` again.
   void remove_region_waiting(std::uint32_t index, std::chrono::nanoseconds patience = kRemovePatience);
   [[nodiscard]] std::byte* region_data(std::uint32_t index) const noexcept { return regions_[index].handle.data(); }
-  /// The second half of allocate() and register_memory(), without their lock. For benchmarks, whose sessions have no
+  /// The second half of allocate() and register_memory(), without their lock. For benchmarks, where sessions have no
   /// progress thread.
   Result<std::uint32_t> add_region(Result<fabric::Region> made);
 
   struct Slot;
 
   // ---- memory that is posted again and again
-  /// Buffers whose regions stay registered from add_hold() to drop_hold(), and which any number of tickets read. A
-  /// ticket counts the hold as one, however many buffers it has.
+  /// A hold: buffers whose regions stay registered from add_hold() to drop_hold(). Any number of tickets may read them.
+  /// A ticket counts a hold once, however many buffers it has.
   struct Hold {
     std::uint32_t id = 0;         ///< of the numbers of regions; for the service's message, never used again
     std::uint32_t in_flight = 0;  ///< tickets
@@ -87,22 +87,22 @@ class SessionCore final : public session::Connection, public InHotMemory {
     HotVector<std::uint32_t> regions;  ///< indices, one a buffer that is not empty
     std::vector<std::uint32_t> own;    ///< of these, those that add_hold() registered
   };
-  /// `hints`: one for each buffer; set to the buffer's region, unless it is empty. Returns the index of the hold.
-  /// kUnavailable, or why memory cannot be registered.
+  /// Returns the index of the hold. `hints`: one for each buffer; set to the region of each buffer that is not empty.
+  /// kUnavailable, or the reason why memory cannot be registered.
   Result<std::uint32_t> add_hold(std::span<const std::pair<std::uint64_t, std::uint64_t>> buffers,
                                  HotVector<std::uint32_t>& hints);
-  /// No ticket is posted with it any more. Does not wait: operations in flight keep the regions.
+  /// No further ticket may use the hold. Does not wait: operations in flight keep the regions.
   void drop_hold(std::uint32_t index);
   [[nodiscard]] std::uint32_t hold_id(std::uint32_t index) const noexcept { return holds_[index].id; }
-  /// The operation reads the buffers of the hold. One hold a ticket.
+  /// Declares that the operation reads the buffers of a hold; at most one hold per ticket.
   void reads_hold(Slot& slot, std::uint32_t index) noexcept;
   [[nodiscard]] std::uint32_t hold_in_flight(std::uint32_t index);
 
   // ---- posting
-  /// The meaning of a ticket's failure, in the words of the service that posted it. `code` and `detail`: as in its
+  /// Describes a ticket's failure in terms of the service that posted it. `code` and `detail`: as in its
   /// CompletionRecord.
   using Describe = Status (*)(std::uint64_t ticket, StatusCode code, std::uint64_t detail);
-  /// The holds of a ticket until its operation is done.
+  /// The resources that a ticket holds until its operation is done.
   struct alignas(64) Slot {
     std::uint64_t ticket = 0;  ///< 0: free
     fabric::Completion sent;
@@ -112,7 +112,7 @@ class SessionCore final : public session::Connection, public InHotMemory {
     Describe describe = nullptr;
     std::uint32_t hold = kNoHold;
   };
-  /// Starts to fetch the data that a post needs for these buffers.
+  /// Prefetches the data that a post needs for these buffers.
   void prefetch_for(std::span<const std::uint32_t> hints, std::size_t message_bytes) noexcept {
     for (const std::uint32_t hint : hints) {
       if (hint < regions_.size()) __builtin_prefetch(&regions_[hint], 1);
@@ -123,33 +123,33 @@ class SessionCore final : public session::Connection, public InHotMemory {
     __builtin_prefetch(&record(next_ticket_));
     if (mailbox_) mailbox_.prefetch(message_bytes);
   }
-  /// The slot of the next ticket, Slot::ticket. kWouldBlock: the session's maximum is in flight, and none was done
-  /// within `patience`.
+  /// Returns the slot of the next ticket, Slot::ticket. kWouldBlock: the maximum number of tickets is in flight, and no
+  /// slot became free within `patience`.
   WHERRY_HOT Result<Slot*> begin(std::chrono::nanoseconds patience, Describe describe);
-  /// The operation reads [address, address + bytes), which may not be empty. Returns the id by which the agent knows
-  /// the memory. Memory outside every region is registered until the operation is done. `hint`: the region of the last
-  /// time (kNoRegion: none). It is set to the present one.
+  /// Declares that the operation reads [address, address + bytes), which must not be empty. Returns the agent's id of
+  /// the memory. Memory outside all regions is registered until the operation is done. `hint`: the region of the last
+  /// call (kNoRegion: none); set to the region of this call.
   [[gnu::always_inline]] Result<std::uint32_t> reads(Slot& slot, std::uint64_t address, std::uint64_t bytes,
                                                      std::uint32_t& hint);
-  /// The same where the region is known: of a hold, by its hints.
+  /// Like reads(), for a known region, such as a hint of a hold.
   std::uint32_t reads_region(Slot& slot, std::uint32_t index);
   /// Regions that the message must announce, because the agent does not know them yet.
   [[nodiscard]] std::span<const session::NewRegion> announcements() const noexcept { return announcements_; }
-  /// Ids that the agent may forget, `most` at most. Tell posted() how many of them the message named.
+  /// At most `most` ids that the agent may drop. Pass to posted() how many of them the message named.
   [[nodiscard]] std::span<const std::uint32_t> dropped(std::size_t most) const noexcept {
     return std::span(dropped_).first(std::min(dropped_.size(), most));
   }
-  /// Sends a message of `bytes` bytes to the service that takes messages `kind`. `write(std::byte* to)` writes it, at
-  /// once. kWouldBlock: there was no room for it within `patience`.
+  /// Sends a message of `bytes` bytes to the service with message id `kind`. `write(std::byte* to)` writes it during
+  /// the call. kWouldBlock: there was no room for it within `patience`.
   template <typename Write>
   [[gnu::always_inline]] Status send(Slot& slot, unsigned kind, std::size_t bytes, std::chrono::nanoseconds patience,
                                      const Write& write);
-  /// The ticket is in flight.
+  /// Completes the post: the ticket is in flight.
   void posted(std::size_t told_dropped) noexcept {
     dropped_.erase(dropped_.begin(), dropped_.begin() + static_cast<std::ptrdiff_t>(told_dropped));
     ++next_ticket_;
   }
-  /// Undoes a post that was not sent. The slot, its regions and the agent's knowledge of them are as before.
+  /// Undoes a post that was not sent: restores the slot, its regions, and what the agent is known to have.
   void undo(Slot& slot);
 
   // ---- tickets
@@ -178,7 +178,7 @@ class SessionCore final : public session::Connection, public InHotMemory {
   WHERRY_HOT void let_go(Slot& slot);
   WHERRY_HOT Status release(Slot& slot);
   void remember_failure(std::uint64_t ticket, Status why);
-  /// Waits for room in the mailbox, and returns it. Null: there was none within `patience`.
+  /// Waits for space in the mailbox and returns it. Null: no space within `patience`.
   WHERRY_HOT std::byte* reserve(std::size_t bytes, std::chrono::nanoseconds patience);
   Status send_over_fabric(Slot& slot, unsigned kind);
   void reap();
@@ -234,8 +234,8 @@ inline void SessionCore::reads_hold(Slot& slot, std::uint32_t index) noexcept {
   ++holds_[index].in_flight;
 }
 
-/// Writes into the mailbox if there is one. A message that is too large for it goes over the fabric. An empty record in
-/// the mailbox then keeps its place among the others.
+/// Writes into the mailbox if there is one. A message that is too large for it goes over the fabric; an empty record in
+/// the mailbox then keeps the order of messages.
 template <typename Write>
 inline Status SessionCore::send(Slot& slot, unsigned kind, std::size_t bytes, std::chrono::nanoseconds patience,
                                 const Write& write) {

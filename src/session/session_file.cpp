@@ -39,15 +39,15 @@ constexpr std::size_t kMaxFileBytes = std::size_t{1} << 16;
 constexpr int kMaxLinks = 8;
 constexpr auto kTakeOver = std::chrono::seconds(2);  // for a stale file that somebody else looks at, too
 
-/// Whether an agent holds the session file that is open as `fd`. On file systems without locks, only a connection can
-/// tell.
+/// Whether an agent has locked the session file that is open as `fd`. On file systems without locks, only a connection
+/// shows whether the agent lives.
 bool held(int fd) {
   if (flock(fd, LOCK_SH | LOCK_NB) != 0) return true;
   flock(fd, LOCK_UN);
   return false;
 }
 
-/// Whether only this machine reaches an agent that listens there, so that its pid has a meaning.
+/// Whether `host` is reachable only from this machine, so that the agent's pid is valid here.
 bool loopback(const std::string& host) {
   return host.empty() || host.starts_with("127.") || host.starts_with("::1") || host.starts_with("localhost");
 }
@@ -63,7 +63,7 @@ std::string unnamed_session_file() {
   return fmt::format("/tmp/wherry-{}/agent.json", user_outside());
 }
 
-/// Whether the file says that it is meant for the group that it belongs to.
+/// Whether the file's content names the group `gid`.
 bool names_group(const std::string& text, gid_t gid) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("group") || !json["group"].is_string()) return false;
@@ -76,9 +76,9 @@ struct Opened {
   std::string text;
 };
 
-/// A file that only its owner can have written, and that belongs to this user or root. If it was named, it may also
-/// belong to a user that shares it with a group. In the default places of /tmp this is not allowed, because any user
-/// can make them. `links`: how many symbolic links of this user or root may lead to the file.
+/// Opens a file that belongs to this user or root, and that only its owner can have written. A file that the user named
+/// may also belong to another user who shares it with a group. This is not allowed for default paths in /tmp, because
+/// any user can create them. `links`: how many symbolic links of this user or root may lead to the file.
 Result<Opened> open_private(const std::string& path, int links) {
   const auto complete = absolute_path(path);
   if (!complete) {
@@ -192,7 +192,7 @@ Result<SessionFileClaim> SessionFileClaim::make(const std::string& path, const s
                 fmt::format("{} belongs to a running agent{}: stop it, or choose another --session-file", path, pid));
 }
 
-/// Writes where there is no file, or over a file without a holder, if this process could lock it.
+/// Writes the file if none exists, or over a file that no agent holds and this process can lock.
 Status SessionFileClaim::put_in_place(const std::string& temporary) {
   const int at = directory_.get();
   Status taken(StatusCode::kAlreadyExists,
@@ -210,7 +210,7 @@ Status SessionFileClaim::put_in_place(const std::string& temporary) {
     if (held(old.get())) return taken;
     struct stat locked{};
     struct stat named{};
-    // Readers that look whether the agent lives hold the lock for a moment, too.
+    // A reader that checks whether the agent lives also holds the lock for a moment.
     if (flock(old.get(), LOCK_EX | LOCK_NB) == 0 && fstat(old.get(), &locked) == 0 &&
         fstatat(at, name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 && locked.st_ino == named.st_ino &&
         locked.st_dev == named.st_dev) {
@@ -283,7 +283,7 @@ Result<SessionFile> parse_session(std::string_view text, const std::string& path
   const Status foreign(StatusCode::kProtocol,
                        fmt::format("{} is not a session file of an agent: remove it, or name the right one", path));
   if (!json.is_object()) return foreign;
-  // The library would convert: 70000 to a port of 4464, true to 1.
+  // The library would convert silently: 70000 to port 4464, true to 1.
   const auto number = [&](const char* key, std::uint64_t largest) -> std::optional<std::uint64_t> {
     const auto it = json.find(key);
     if (it == json.end() || !it->is_number_unsigned() || it->get<std::uint64_t>() > largest) return std::nullopt;

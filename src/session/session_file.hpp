@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file by which clients and readers find an agent and prove that they may talk to it. It is JSON, and only its
-// owner can read it.
+// The session file: clients and readers find an agent by it, and get the token that they must show. It is JSON, and
+// only its owner can read it.
 #pragma once
 
 #include <cstdint>
@@ -26,19 +26,19 @@ struct SessionFile {
   friend bool operator==(const SessionFile&, const SessionFile&) = default;
 };
 
-/// An agent's claim to its session file. The agent keeps the file open and locked (flock) as long as it lives, however
-/// it ends. A session file without a lock belongs to an agent that has gone. The directory is held open as well, so it
-/// cannot be replaced in between.
+/// An agent's claim to its session file. The agent keeps the file open and locked (flock) while it lives, however it
+/// ends. So a session file without a lock belongs to an agent that has ended. The directory is kept open as well, so
+/// that it cannot be replaced in between.
 class SessionFileClaim {
  public:
   SessionFileClaim() noexcept = default;
-  /// Makes the directory (mode 0700; with a group 0750). kPermissionDenied: another user could put files there;
-  /// kAlreadyExists: the file of a live agent; kInvalidArgument: something else has that name.
+  /// Creates the directory (mode 0700; with a group 0750). kPermissionDenied: another user could put files there;
+  /// kAlreadyExists: a live agent has this session file; kInvalidArgument: the name belongs to something else.
   static Result<SessionFileClaim> make(const std::string& path, const std::string& group = {});
-  /// The file appears complete or not at all, mode 0600, or 0640 with a group. kAlreadyExists: another agent was
-  /// quicker.
+  /// Writes the file with mode 0600, or 0640 with a group; it appears complete or not at all. kAlreadyExists: another
+  /// agent was first.
   Status publish(const SessionFile& file);
-  /// Removes the file, if it is still this one.
+  /// Removes the file if it is still the one that publish() wrote.
   void withdraw() noexcept;
 
  private:
@@ -47,24 +47,24 @@ class SessionFileClaim {
   Fd directory_, file_;
 };
 
-/// The directory of a session file, as SessionFileClaim makes it. Other files of the agent there (its log) are safe
-/// after this.
+/// Creates and opens the directory of a session file, as SessionFileClaim does. Afterwards other files of the agent in
+/// it (its log) are safe.
 Result<Fd> session_directory(const std::string& path, const std::string& group = {});
-/// Gives a file, directory or socket to a group, with `mode`. kInvalidArgument: no such group, or not one of ours.
+/// Gives a file, directory or socket to a group, with `mode`. kInvalidArgument: no such group, or no member of it.
 Status share_with_group(const std::string& path, const std::string& group, unsigned mode);
-/// The text of such a file, and the reverse, without a search. `path` names it in errors: kProtocol if it is not a
-/// session file, kVersionMismatch if it has another version.
+/// Converts a SessionFile to text and back, without reading a file. `path` is for errors: kProtocol if the text is not
+/// a session file, kVersionMismatch if it has another version.
 std::string session_text(const SessionFile& file);
 Result<SessionFile> parse_session(std::string_view text, const std::string& path);
-/// kNotFound: no such file; kUnavailable: its agent, on this machine, is dead (for an agent on another machine only a
-/// connection can tell); kPermissionDenied: the file or its directory belongs to another user, others may read it or
-/// write to the directory, or a link of another user leads there; kVersionMismatch; kProtocol: not a session file.
-/// Paths of sockets are absolute. The rules are those of python/wherry/session/sessionfile.py.
+/// kNotFound: no such file; kUnavailable: its agent on this machine is dead (for an agent on another machine only a
+/// connection shows that); kPermissionDenied: the file or its directory belongs to another user, others may read the
+/// file or write to the directory, or a link of another user leads to it; kVersionMismatch; kProtocol: not a session
+/// file. Socket paths are absolute. python/wherry/session/sessionfile.py has the same rules.
 Result<SessionFile> read_session_file(const std::string& path);
-/// Removes the private directory that an embedded agent's owner made for it, if the owner died before it could remove
-/// it. Removes nothing else.
+/// Removes the private directory that the owner of an embedded agent created, if the owner died before removing it.
+/// Does not remove anything else.
 void remove_embedded_directory(const std::string& session_file) noexcept;
-/// Unix sockets beside a session file: for local readers, and for clients.
+/// Paths of the Unix sockets beside a session file: one for local readers, one for clients.
 std::string local_socket_for(const std::string& session_file);
 std::string control_socket_for(const std::string& session_file);
 /// $WHERRY_SESSION, else $XDG_RUNTIME_DIR/wherry/agent.json, else /tmp/wherry-<uid>/agent.json.

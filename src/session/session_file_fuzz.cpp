@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arbitrary bytes as a session file: refused, or unchanged in meaning when written out again.
+// Reads arbitrary bytes as a session file. They must be refused, or keep their meaning when written again.
 #include <cstdlib>
 
 #include "session/session_file.hpp"

@@ -31,7 +31,7 @@ class SessionFiles : public testing::Test {
     file_.token = "secret";
   }
 
-  /// As an agent that runs.
+  /// Writes the file as a running agent does.
   void write() {
     claim_ = {};
     auto claim = SessionFileClaim::make(path_, file_.group);
@@ -40,7 +40,7 @@ class SessionFiles : public testing::Test {
     const Status s = claim_.publish(file_);
     ASSERT_TRUE(s) << s.message();
   }
-  /// Like an agent that was killed: the file stays, its lock does not.
+  /// Writes the file like an agent that was killed: the file remains without its lock.
   void write_and_die() {
     write();
     claim_ = {};
@@ -145,7 +145,7 @@ TEST_F(SessionFiles, OfAnotherUserForAGroup_ExpectItUsableWhereItWasNamed) {
   for (const fs::path& p : {path, path.parent_path()}) ASSERT_EQ(chown(p.c_str(), 12345, getgid()), 0);
   const Status named = read_session_file(path).status();
   EXPECT_TRUE(named) << named.message();
-  // In the default places another user could have created the directory first.
+  // At the default paths, another user could have created the directory first.
   setenv("XDG_RUNTIME_DIR", directory_.c_str(), 1);
   EXPECT_EQ(read_session_file(path).status().code(), StatusCode::kPermissionDenied);
   unsetenv("XDG_RUNTIME_DIR");
@@ -182,7 +182,7 @@ TEST_F(SessionFiles, NumbersThatDoNotFit_ExpectThemRefusedNotBent) {
   }
   EXPECT_EQ(parse_session(with("port", "70000"), "a file").status().code(), StatusCode::kProtocol);
   EXPECT_EQ(parse_session(with("pid", "4294967297"), "a file").status().code(), StatusCode::kProtocol);
-  // A path need not be UTF-8; JSON must be.
+  // A path may contain bytes that are not UTF-8, but JSON must be UTF-8.
   file_.local_socket = "/tmp/\xff";
   EXPECT_TRUE(parse_session(session_text(file_), "a file"));
 }

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The session's table of regions: allocated, registered and temporarily registered
-// memory, and the time at which each may be freed.
+// SPDX-License-Identifier: Apache-2.0
+// The session's table of regions: allocated, registered and temporarily registered memory, and the time at which each
+// may be freed.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -33,7 +34,7 @@ std::uint32_t SessionCore::free_entry() {
   return static_cast<std::uint32_t>(regions_.size() - 1);
 }
 
-/// Under the fabric lock, like everything that ends in free_region, because UCX's context takes one call at a time.
+/// Called under the fabric lock, like all callers of free_region: UCX's context allows one call at a time.
 Result<std::uint32_t> SessionCore::add_region(Result<fabric::Region> made) {
   WHERRY_ASSIGN(fabric::Region handle, std::move(made));
   Bytes key;
@@ -88,7 +89,7 @@ void SessionCore::remove_region_waiting(std::uint32_t index, std::chrono::nanose
     }
     if (deadline.passed()) {
       region.orphaned = true;
-      // Not fmt::print, because it throws if standard error is closed, and this runs in destructors.
+      // Do not use fmt::print here: it throws if standard error is closed, and destructors call this.
       std::fputs(
           fmt::format("wherry: warning: offloads in flight still read {} buffers in the {} bytes at {:#x}, which "
                       "were given up: these stay registered until those are done\n",
@@ -102,7 +103,7 @@ void SessionCore::remove_region_waiting(std::uint32_t index, std::chrono::nanose
   }
 }
 
-/// Releases the memory that an offload held, which is not read any more.
+/// Releases the memory of an offload that has been read.
 void SessionCore::let_go(Slot& slot) {
   const FabricLock lock(fabric_mutex_, shared());
   for (const std::uint32_t index : slot.regions) {
@@ -170,7 +171,7 @@ std::uint32_t SessionCore::hold_in_flight(std::uint32_t index) {
   return holds_[index].in_flight;
 }
 
-/// Under the fabric lock.
+/// Called under the fabric lock.
 void SessionCore::free_hold(std::uint32_t index) {
   const Hold hold = std::exchange(holds_[index], Hold());
   dropped_.push_back(hold.id);
@@ -190,10 +191,10 @@ Result<std::uint32_t> SessionCore::resolve(std::uint64_t address, std::uint64_t 
   return register_temporarily(address, bytes, slot);
 }
 
-/// Unregistered memory is registered until the ticket completes. UCX's own cache makes that cheap for memory seen
-/// before, and notices memory that was released and mapped again. The agent is told only if the key differs from the
-/// last one. Keeping the registration longer would save packing the key, but hold on to pinned memory (RDMA) that the
-/// application has released.
+/// Registers unregistered memory until the ticket completes. UCX's own cache makes that cheap for known memory, and
+/// detects memory that was released and mapped again. The agent gets the key only if it differs from the last one. A
+/// longer registration would save packing the key, but would keep memory pinned (RDMA) that the application has
+/// released.
 Result<std::uint32_t> SessionCore::register_temporarily(std::uint64_t address, std::uint64_t bytes, Slot& slot) {
   const FabricLock lock(fabric_mutex_, shared());
   WHERRY_ASSIGN(auto handle, context_->register_memory(reinterpret_cast<void*>(address), bytes));
@@ -219,8 +220,8 @@ Result<std::uint32_t> SessionCore::register_temporarily(std::uint64_t address, s
   return index;
 }
 
-/// Forgets the automatic entries that are not in use, once there are many. It visits all of them, so it does not run
-/// again before their number has doubled.
+/// Removes unused automatic entries when there are many. It visits all entries, so it next runs when their number has
+/// doubled.
 void SessionCore::limit_automatic() {
   if (automatic_.size() < automatic_limit_) return;
   reap();

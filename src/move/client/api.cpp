@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public classes of move.hpp: thin handles on StreamCore and SessionCore.
+// The public classes of move.hpp. They are thin handles to StreamCore and SessionCore.
 #include <fmt/core.h>
 
 #include <filesystem>
@@ -14,7 +14,7 @@ namespace wherry {
 
 namespace {
 
-/// Makes a relative directory absolute. The agent's current directory is another one, so only this process can do that.
+/// Makes a relative directory absolute. The agent cannot do that, because its current directory is different.
 Status complete(Sink& sink, const detail::SessionCore& core) {
   if (sink.format == Sink::Format::kNone || sink.directory.starts_with('/')) return ok_status();
   if (!core.agent_is_local()) {
@@ -38,14 +38,14 @@ Status closed(const detail::StreamCore& stream) {
   return {StatusCode::kFailedPrecondition, fmt::format("stream '{}' is closed", stream.options.name)};
 }
 
-/// Between the two posts of a frame, nothing else may be posted.
+/// Refuses other posts between the two posts of a frame.
 Status may_begin(const detail::StreamCore& stream) {
   if (stream.rest.empty()) return ok_status();
   return {StatusCode::kFailedPrecondition,
           fmt::format("stream '{}': the frame before was posted in part: post_rest comes first", stream.options.name)};
 }
 
-/// A part whose tags fell would wait for steps that are complete already.
+/// Refuses decreasing tags of a part, because it would wait for steps that are already complete.
 Status check_tag(const detail::StreamCore& stream, std::uint64_t tag) {
   if (stream.options.parts == 0 || stream.posted == 0 || tag > stream.last_tag) return ok_status();
   return {StatusCode::kInvalidArgument,
@@ -70,7 +70,7 @@ void fill(move::FlatOffload& flat, std::span<const std::span<const std::byte>> b
     flat.buffers.push_back({reinterpret_cast<std::uint64_t>(buffer.data()), buffer.size(), 0, 0, 0});
 }
 
-/// Whether `flat`, of post_rest(), describes the frame whose first half post() gave.
+/// Checks that `flat` of post_rest() describes the frame whose first half post() sent.
 Status check_rest(const detail::StreamCore& s) {
   bool same = s.flat.buffers.size() == s.rest.size();
   for (std::size_t i = 0; same && i < s.rest.size(); ++i) {

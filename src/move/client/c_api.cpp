@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The C ABI of move.hpp: streams, posting, tickets. session/c_api.cpp says what the
-// C ABI adds to the C++ classes.
+// SPDX-License-Identifier: Apache-2.0
+// The C ABI of move.hpp: streams, posting, tickets. session/c_api.cpp says what the C ABI adds to the C++ classes.
 #include <fmt/core.h>
 
 #include <climits>
@@ -49,11 +49,11 @@ static_assert(WHERRY_STRATEGY_C_ABI == static_cast<int>(wherry::Strategy::kCAbi)
 static_assert(WHERRY_WAIT_FOR_READER == static_cast<int>(wherry::Retention::WhenFull::kWait));
 static_assert(WHERRY_SINK_PARQUET == static_cast<int>(wherry::Sink::Format::kParquet));
 
-// Size of each struct in its first version: smaller ones were never initialised. When a field is appended, these stay.
+// The size of each struct in its first version. A smaller size is not valid. Do not change them when a field is added.
 constexpr std::size_t kStreamOptionsFirst = 72;
 constexpr std::size_t kPostOptionsFirst = 32;
 static_assert(sizeof(wherry_stream_options) == 88 && sizeof(wherry_post_options) == 32);
-// These cannot grow within one WHERRY_ABI_VERSION.
+// These structs cannot grow within one WHERRY_ABI_VERSION.
 static_assert(sizeof(wherry_field) == 24 && sizeof(wherry_column) == 32);
 static_assert(sizeof(wherry_ticket) == 16 && sizeof(wherry_buffer) == 16);
 
@@ -119,7 +119,7 @@ Status open_stream(wherry_session* session, const wherry_stream_options* options
   return ok_status();
 }
 
-/// Views of the caller's columns by the stream's schema. Only plain columns can be expressed; flatten refuses others.
+/// Converts the caller's structs to Columns by the stream's schema. Only for plain columns; flatten refuses others.
 Status plain_columns(wherry_stream& stream, std::span<const wherry_column> given) {
   const wherry::Schema& schema = stream.stream.schema();
   stream.columns.resize(given.size());
@@ -143,7 +143,7 @@ Status plain_columns(wherry_stream& stream, std::span<const wherry_column> given
   return ok_status();
 }
 
-/// `columns` of plain_columns() and post.
+/// Checks the argument `columns` of plain_columns() and post.
 Status check_columns(const wherry_column* columns, std::size_t count) {
   return columns == nullptr && count != 0 ? is_null("columns") : ok_status();
 }
@@ -160,7 +160,7 @@ Status raw_buffers(wherry_stream& stream, const wherry_buffer* buffers, std::siz
   return ok_status();
 }
 
-/// The three kinds of bind. `body` makes the step.
+/// The common part of the three kinds of bind. `body` makes the step.
 template <typename Body>
 int bind(wherry_stream* stream, wherry_step** step, wherry_error* error, Body&& body) noexcept {
   return guarded(error, [&]() -> Status {
@@ -173,7 +173,7 @@ int bind(wherry_stream* stream, wherry_step** step, wherry_error* error, Body&& 
   });
 }
 
-/// The common part of all kinds of post, of a stream or a step. `body` posts with the options that it gets.
+/// The common part of all posts of a stream or a step. `body` posts with the options that it gets.
 template <typename Poster, typename Body>
 int post(Poster* stream, const wherry_post_options* options, wherry_ticket* ticket, wherry_error* error,
          Body&& body) noexcept {
@@ -193,7 +193,7 @@ Result<wherry::detail::SessionCore*> core_of(const wherry_ticket& ticket) {
   return static_cast<wherry_session*>(ticket.opaque)->session.core();
 }
 
-/// The record of an offload that succeeded.
+/// The completion record of a successful offload.
 Result<const wherry::session::CompletionRecord*> record_of(const wherry_ticket& ticket) {
   WHERRY_ASSIGN(auto core, core_of(ticket));
   if (!core->ready(ticket.id))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI used from C99. Each function tests one thing and returns NULL, or the place and the failure. c_api_test.cpp
-// in src/agent declares them, runs them against an agent and checks what arrived there.
+// The C ABI used from C99. Each function tests one thing, and returns NULL or a text with the place and the failure.
+// c_api_test.cpp in src/agent declares them, runs them against an agent and checks what arrived there.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define SECONDS INT64_C(1000000000)
 
-// As every Arrow library defines them (https://arrow.apache.org/docs/format/CDataInterface.html#structure-definitions).
+// The structs of every Arrow library (https://arrow.apache.org/docs/format/CDataInterface.html#structure-definitions).
 struct ArrowSchema {
   const char* format;
   const char* name;
@@ -47,7 +47,7 @@ static const char* failed(int line, const char* what) {
   do {                                                     \
     if (!(condition)) return failed(__LINE__, #condition); \
   } while (0)
-/// Expects a status and, of its text, a part.
+/// Expects a status whose text contains `part`.
 #define REFUSED(call, expected, part)                                                                    \
   do {                                                                                                   \
     memset(&why, 0, sizeof why);                                                                         \
@@ -178,7 +178,7 @@ const char* c_plain(const char* session_file) {
 static void never(struct ArrowArray* array) { array->private_data = array; }
 static void schema_never(struct ArrowSchema* schema) { schema->private_data = schema; }
 
-/// Stream "arrow": s of utf8, v of int32; rows "a", "bc" and then their slice "bc". Wherry releases nothing.
+/// Stream "arrow": s of utf8, v of int32; rows "a", "bc" and then their slice "bc". Wherry must not release them.
 const char* c_arrow(const char* session_file) {
   static const int32_t offsets[] = {0, 1, 3};
   static const int32_t values[] = {7, -8};
@@ -341,7 +341,7 @@ const char* c_session_errors(const char* session_file) {
   options.embedded_arguments = arguments;
   REFUSED(wherry_session_open(&options, &session, &why), WHERRY_NOT_FOUND, "/nowhere/wherryd");
 
-  // A text that is longer than its buffer is cut between two characters and terminated.
+  // An error text that is longer than its buffer is cut between two characters and terminated.
   static char endless[4000];
   for (size_t i = 0; i + 2 < sizeof endless; i += 2) memcpy(endless + i, "\xc3\xa9", 2);
   endless[0] = '/';
@@ -517,7 +517,7 @@ const char* c_ticket_errors(const char* session_file, void (*read)(void)) {
   CHECK(count == 1);
   REFUSED(wherry_region_unregister(region, &why), WHERRY_FAILED_PRECONDITION, "in flight");
 
-  // The third one gives up, so there is no ticket for a fourth.
+  // The third post times out, so no ticket is free for a fourth post.
   OK(wherry_post_options_init(&post, sizeof post));
   post.deadline_ns = SECONDS / 50;
   OK(wherry_stream_post(stream, &column, 1, &post, &third, &why));
@@ -538,7 +538,7 @@ const char* c_ticket_errors(const char* session_file, void (*read)(void)) {
 
   OK(wherry_stream_close(stream, &why));
 
-  // A failure that no wait has shown.
+  // This offload fails, and no wait reports it before drain.
   double* const large = calloc(kTooMany, sizeof *large);
   CHECK(large != NULL);
   const wherry_stream_options too_large = named("too_large");
@@ -583,7 +583,7 @@ const char* c_agent_dies(const char* session_file, void (*stop)(void)) {
 
 // ---------------------------------------------------------------- programs of other versions
 
-/// As a later version may have it: fields at the end that this library does not know.
+/// A struct of a later version, with fields at the end that this library does not know.
 struct later_session_options {
   wherry_session_options now;
   uint64_t more[2];
@@ -605,7 +605,7 @@ const char* c_struct_sizes(const char* session_file) {
   const double value = 1;
   const wherry_column column = {.values = &value, .rows = 1};
 
-  // Too small: the struct was not initialised.
+  // A size that is too small: the struct was not initialised.
   CHECK(wherry_session_options_init(NULL, sizeof options) == WHERRY_INVALID_ARGUMENT);
   CHECK(wherry_session_options_init(&options, sizeof options - 1) == WHERRY_INVALID_ARGUMENT);
   CHECK(wherry_stream_options_init(&stream_options, 71) == WHERRY_INVALID_ARGUMENT);
@@ -613,7 +613,7 @@ const char* c_struct_sizes(const char* session_file) {
   memset(&options, 0, sizeof options);
   REFUSED(wherry_session_open(&options, &session, &why), WHERRY_INVALID_ARGUMENT, "wherry_session_options_init");
 
-  // Larger: the unknown end is zero after init, and must be.
+  // A larger size: init sets the unknown end to zero, and it must remain zero.
   memset(&later, 0xff, sizeof later);
   OK(wherry_session_options_init(&later.now, sizeof later));
   CHECK(later.now.size == sizeof later && later.more[0] == 0 && later.more[1] == 0);

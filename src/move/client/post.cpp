@@ -12,7 +12,7 @@
 namespace wherry::move {
 namespace {
 
-/// The Status of an offload that failed.
+/// The Status of a failed offload.
 Status describe(std::uint64_t ticket, StatusCode code, std::uint64_t detail) {
   switch (code) {
     case StatusCode::kOk:
@@ -55,7 +55,7 @@ Status describe(std::uint64_t ticket, StatusCode code, std::uint64_t detail) {
   return {code, fmt::format("offload {} failed: {}", ticket, wherry::to_string(code))};
 }
 
-/// Handles a stream that the agent opened after the caller had stopped waiting for it.
+/// Closes a stream that the agent opened after the caller had stopped waiting for the answer.
 void close_again(detail::SessionCore& session, const session::Response& opened) {
   if (opened.code != StatusCode::kOk) return;
   Writer out;
@@ -69,7 +69,7 @@ void close_again(detail::SessionCore& session, const session::Response& opened) 
 Result<std::uint32_t> open_stream(detail::SessionCore& session, OpenRequest request) {
   std::string name = fmt::format("move open {} {}", request.options.name, request.options.part);
   request.again = session.recall(name);
-  // Late answers that arrive in this loop make further requests.
+  // Recompute the number each time: late answers in this loop may send further requests.
   const std::uint64_t number = session.last_request() + 1;
   const auto answer = session.ask(kServiceName, "open", encode(request));
   if (!answer) {
@@ -88,7 +88,7 @@ Result<std::uint32_t> open_stream(detail::SessionCore& session, OpenRequest requ
 
 namespace {
 
-/// The last step of posting: fills the rest of the header. If it fails, the ticket's slot is free again.
+/// The last step of posting: fills in the rest of the header and sends. On failure the ticket's slot is free again.
 [[gnu::always_inline]] inline Status send(detail::SessionCore& session, detail::SessionCore::Slot& slot,
                                           OffloadHeader& header, const FlatOffload& flat,
                                           const OffloadOptions& options) {

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The state behind a Stream handle.
+// SPDX-License-Identifier: Apache-2.0
+// The state behind a Stream handle.
 #pragma once
-
 #include <cstdint>
 #include <memory>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the agent's budget for Arrow's compute functions. Results of queries and operators lie in the arena, as
-// frames do, so the agent never grows past its budget.
+// Memory of the agent's budget for Arrow's compute functions. Results of queries and operators lie in the arena, like
+// frames, so the agent never exceeds its budget.
 #pragma once
 
 #include <arrow/memory_pool.h>
@@ -15,13 +15,13 @@
 
 namespace wherry::move {
 
-/// Thread-safe. Each allocation is its own extent of whole pages, so the pool is for large arrays. A pool lives until
-/// its last allocation is freed, by any owner, because Arrow's buffers know the pool by its address.
+/// Thread-safe. Each allocation is a separate extent of whole pages, so use the pool for large arrays. A pool lives
+/// until its last allocation is freed, whoever owns that, because Arrow's buffers hold the pool's address.
 class ArenaPool final : public arrow::MemoryPool, public std::enable_shared_from_this<ArenaPool> {
  public:
-  /// The rules for the pool's allocations. All are called without a lock of the pool, on the thread that allocates.
+  /// Functions for the pool's allocations. They are called on the allocating thread, without the pool's lock.
   struct Rules {
-    /// Counts bytes of the arena. False: there would be too many.
+    /// Counts bytes of the arena. False: the number would exceed a limit.
     std::function<bool(std::uint64_t bytes)> take = [](std::uint64_t) { return true; };
     std::function<void(std::uint64_t bytes)> give_back = [](std::uint64_t) {};
     /// The arena is full. True: memory was freed, try again.
@@ -32,13 +32,13 @@ class ArenaPool final : public arrow::MemoryPool, public std::enable_shared_from
   using arrow::MemoryPool::Allocate;
   using arrow::MemoryPool::Free;
   using arrow::MemoryPool::Reallocate;
-  /// OutOfMemory when the arena is full, or the rules refuse: the caller may try again later. CapacityError: more than
+  /// OutOfMemory: the arena is full or the rules refuse; the caller may try again later. CapacityError: `size` exceeds
   /// the whole arena.
   arrow::Status Allocate(std::int64_t size, std::int64_t alignment, std::uint8_t** out) override;
   arrow::Status Reallocate(std::int64_t old_size, std::int64_t new_size, std::int64_t alignment,
                            std::uint8_t** ptr) override;
   void Free(std::uint8_t* buffer, std::int64_t size, std::int64_t alignment) override;
-  /// Bytes of the arena, which are more than requested.
+  /// Allocated bytes of the arena, which are more than the requested bytes.
   [[nodiscard]] std::int64_t bytes_allocated() const override { return stats_.bytes_allocated(); }
   [[nodiscard]] std::int64_t max_memory() const override { return stats_.max_memory(); }
   [[nodiscard]] std::int64_t total_bytes_allocated() const override { return stats_.total_bytes_allocated(); }

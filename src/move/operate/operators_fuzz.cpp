@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any text as a stream's operators: refused with a cause in one line, or pipelines that can be run on a step of two
-// parts.
+// Parses any text as a stream's operators. It must be refused with a cause in one line, or give pipelines that run on a
+// step of two parts.
 #include <arrow/api.h>
 
 #include <algorithm>

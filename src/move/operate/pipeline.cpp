@@ -46,7 +46,7 @@ Status wrong(std::string what) {
   return {StatusCode::kInvalidArgument, std::move(what)};
 }
 
-/// As it stands in an error.
+/// The JSON text for an error.
 std::string shown(const Json& json) {
   std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
   if (text.size() > 100) text = text.substr(0, 100) + "...";
@@ -99,7 +99,7 @@ std::shared_ptr<arrow::DataType> values_of(const std::shared_ptr<arrow::DataType
   return type->id() == arrow::Type::DICTIONARY ? static_cast<const arrow::DictionaryType&>(*type).value_type() : type;
 }
 
-/// The column, decoded if it is of a dictionary type: kernels that sort and group know few of those.
+/// The column, decoded if it has a dictionary type, because sort and group kernels support few such types.
 Expression decoded(const arrow::Schema& schema, int column) {
   const auto& type = schema.field(column)->type();
   if (type->id() != arrow::Type::DICTIONARY) return reference(column);
@@ -119,7 +119,7 @@ arrow::Result<std::shared_ptr<arrow::Table>> run(const std::shared_ptr<arrow::Ta
 
 }  // namespace
 
-/// Builds a Pipeline over the columns `read` of the source, or, without them, finds out which it would need.
+/// Builds a Pipeline over the columns `read` of the source. Without `read`, finds the columns that it needs.
 class PipelineBuilder {
  public:
   explicit PipelineBuilder(std::shared_ptr<arrow::Schema> source) : now_(std::move(source)) {
@@ -137,7 +137,7 @@ class PipelineBuilder {
     return wrong("unknown operator " + shown(step) + ": want filter, project, sort, aggregate or partition");
   }
 
-  /// Of the source: what the steps look at or hand on.
+  /// Columns of the source that the steps read or pass on.
   [[nodiscard]] std::vector<int> needed() const {
     std::set<int> all = needed_;
     all.insert(origin_.begin(), origin_.end());
@@ -163,7 +163,7 @@ class PipelineBuilder {
     arrow::FieldVector results;
     for (int i = 0; i < now_->num_fields(); ++i) {
       const auto& type = (*ran)->schema()->field(i)->type();
-      // A column that was handed on keeps its metadata, and whether it can be null.
+      // A column that is passed on keeps its metadata and its nullable flag.
       results.push_back(origin_[static_cast<std::size_t>(i)] >= 0 ? now_->field(i)->WithType(type)
                                                                   : arrow::field(now_->field(i)->name(), type));
     }
@@ -194,7 +194,7 @@ class PipelineBuilder {
 
   [[nodiscard]] std::vector<std::string> names() const { return now_->field_names(); }
 
-  /// Goes on with these columns of the present ones.
+  /// Continues with only these of the current columns.
   void take(const std::vector<int>& columns) {
     arrow::FieldVector fields;
     std::vector<int> origin;
@@ -347,8 +347,8 @@ class PipelineBuilder {
     return ok_status();
   }
 
-  /// Part i holds the rows with the i-th value, or below the i-th bound and not below those before; the last one all
-  /// others. A row is in one part by construction: case_when takes the first that is true.
+  /// Part i holds the rows with the i-th value, or the rows that are below the i-th bound but not below earlier bounds.
+  /// The last part holds all others. Each row is in one part, because case_when takes the first true condition.
   Status partition(const Json& step) {
     WHERRY_TRY(check_keys(step, {"partition", "values", "bounds"}));
     if (step.contains("values") == step.contains("bounds"))
@@ -397,7 +397,7 @@ Result<std::shared_ptr<const Pipeline>> parse_steps(const Json& steps, Pipeline:
                                                     const std::shared_ptr<arrow::Schema>& schema) {
   std::vector<int> read;
   std::shared_ptr<arrow::Schema> source = schema;
-  // Twice: first to know the columns, so that nothing touches others, then over those alone.
+  // Build twice: the first pass finds the needed columns, the second uses only those.
   for (const bool last : {false, true}) {
     PipelineBuilder builder(source);
     for (std::size_t i = 0; i < steps.size(); ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of a stream: what the agent makes of each step, for readers of a stream that is derived from it.
+// Operators of a stream: the computation that makes a derived stream from each step of its source.
 #pragma once
 
 #include <arrow/acero/exec_plan.h>
@@ -22,21 +22,21 @@ inline constexpr std::size_t kMaxSteps = 16;            ///< of one of them
 inline constexpr std::size_t kMaxOperatorColumns = 64;  ///< that one step sorts or groups by, or computes
 inline constexpr std::size_t kMaxPartitions = 64;       ///< values or bounds of a partition
 
-/// The steps of one derived stream. Immutable; any thread, several at a time.
+/// The steps of one derived stream. Immutable; several threads may use it at once.
 class Pipeline {
  public:
   enum class Compression : std::uint8_t { kNone, kLz4, kZstd };
 
-  /// Of the results. The type of a column that is computed follows from its function.
+  /// The schema of the results. The type of a computed column follows from its function.
   [[nodiscard]] const std::shared_ptr<arrow::Schema>& schema() const noexcept { return schema_; }
   /// The number of batches that apply() returns, if the last step partitions; otherwise 0, and apply() returns one.
   [[nodiscard]] std::uint32_t parts() const noexcept { return parts_; }
   [[nodiscard]] Compression compression() const noexcept { return compression_; }
 
-  /// The results for a step of the source stream: one batch, or one a part. Offsets and indices of the columns that are
-  /// used are checked before anything follows them (they are the host's). Results and everything in between lie in
-  /// `pool`, or in the batches themselves. OutOfMemory: the pool has no room. Other errors: the batch is broken, or a
-  /// value cannot be computed.
+  /// Returns the results for a step of the source stream: one batch, or one per part. Offsets and indices of used
+  /// columns come from the host, so they are checked before they are followed. Results and intermediate values lie in
+  /// `pool` or in the batches. OutOfMemory: the pool has no room. Other errors: the batch is invalid, or a value cannot
+  /// be computed.
   [[nodiscard]] arrow::Result<arrow::RecordBatchVector> apply(const arrow::RecordBatchVector& step,
                                                               arrow::MemoryPool* pool) const;
 
@@ -60,9 +60,9 @@ struct Derived {
   std::shared_ptr<const Pipeline> pipeline;
 };
 
-/// Parses StreamOptions::operators for a stream of that schema. docs/guide/move-operators.md has the form.
-/// kInvalidArgument, naming the derived stream and the step: not of this form; too long; an unknown column or function;
-/// types that do not fit. Takes anything.
+/// Parses StreamOptions::operators for a stream of that schema. docs/guide/move-operators.md describes the format.
+/// kInvalidArgument, with the derived stream and the step: wrong format; too long; an unknown column or function; types
+/// that do not match. Accepts any input.
 Result<std::vector<Derived>> parse_operators(std::string_view json, const std::shared_ptr<arrow::Schema>& schema);
 
 }  // namespace wherry::move

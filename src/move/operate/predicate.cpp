@@ -34,7 +34,7 @@ Status wrong(std::string what) {
   return {StatusCode::kInvalidArgument, "filter: " + what};
 }
 
-/// The form that an error shows.
+/// The JSON text for an error.
 std::string shown(const Json& json) {
   std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
   if (text.size() > 100) text = text.substr(0, 100) + "...";
@@ -47,7 +47,7 @@ struct Named {
 constexpr std::array kCompare = {Named{"==", "equal"},  Named{"!=", "not_equal"},  Named{"<", "less"},
                                  Named{">", "greater"}, Named{"<=", "less_equal"}, Named{">=", "greater_equal"}};
 constexpr std::array kUnary = {Named{"is_null", "is_null"}, Named{"is_valid", "is_valid"}, Named{"is_nan", "is_nan"}};
-/// Functions that a Substrait expression may call: those whose results are not larger than their arguments.
+/// Functions that a Substrait expression may call. Their results are not larger than their arguments.
 constexpr std::array<std::string_view, 35> kAllowed = {"abs",
                                                        "abs_checked",
                                                        "add",
@@ -95,7 +95,7 @@ const arrow::DataType& value_type(const arrow::DataType& type) {
   return type.id() == arrow::Type::DICTIONARY ? *static_cast<const arrow::DictionaryType&>(type).value_type() : type;
 }
 
-/// Builds the expression of one tree. Field references are names, all of which are columns.
+/// Builds the expression of one tree. Each field reference is the name of an existing column.
 class Tree {
  public:
   explicit Tree(const arrow::Schema& schema) : schema_(schema) {}
@@ -143,7 +143,7 @@ class Tree {
       WHERRY_ASSIGN(Expression one, condition(json[i], depth + 1));
       all.push_back(std::move(one));
     }
-    // A balanced tree, because functions that walk it recurse.
+    // Make a balanced tree, because functions that walk it recurse.
     while (all.size() > 1) {
       std::vector<Expression> pairs;
       for (std::size_t i = 0; i + 1 < all.size(); i += 2)
@@ -216,7 +216,7 @@ class Tree {
     return translated(parsed->named_expressions.front().expression, *parsed->schema, 0);
   }
 
-  /// The expression over the stream's own columns; its columns are those of `base`.
+  /// Translates an expression over the columns of `base` to one over the stream's own columns.
   Result<Expression> translated(const Expression& from, const arrow::Schema& base, int depth) {
     if (depth > kMaxPredicateDepth) return wrong(fmt::format("it is nested deeper than {}", kMaxPredicateDepth));
     if (++nodes_ > kMaxPredicateNodes) return wrong(fmt::format("it has more than {} parts", kMaxPredicateNodes));

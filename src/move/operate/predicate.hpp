@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions on rows, as readers and streams state them: a tree in JSON, or a Substrait ExtendedExpression in one.
+// Conditions on rows, from readers and streams: a JSON tree, which may contain a Substrait ExtendedExpression.
 #pragma once
 
 #include <arrow/compute/expression.h>
@@ -28,12 +28,12 @@ inline constexpr int kMaxPredicateNodes = 1024;  ///< calls, columns and literal
 /// Values of temporal and decimal columns may also be texts, as Arrow writes them ("2026-11-26 12:00:00").
 /// A comparison with a null is null, and a row is kept if the condition is true (the rule of SQL and of Arrow).
 ///
-/// The result is bound to `schema` and is a boolean. kInvalidArgument, with the wrong part and the reason: not of this
-/// form; too large; an unknown column, or a name that several columns have; a comparison that Arrow does not know for
-/// these types; a function that is not on the list (docs/guide/move-operators.md). Accepts any input.
+/// The result is bound to `schema` and is a boolean. kInvalidArgument, with the wrong part and the reason: wrong
+/// format; too large; an unknown or ambiguous column name; a comparison that Arrow does not support for these types; a
+/// function that is not in the list (docs/guide/move-operators.md). Accepts any input.
 Result<arrow::compute::Expression> parse_predicate(const nlohmann::json& json, const arrow::Schema& schema);
 
-/// The only column of that name. kInvalidArgument: there is none, or there are several.
+/// The only column of that name. kInvalidArgument: no column or several columns have that name.
 Result<int> column_of(const arrow::Schema& schema, const std::string& name);
 
 }  // namespace wherry::move

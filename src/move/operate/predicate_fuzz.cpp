@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any JSON as a reader's filter: refused with a cause, or a condition that can be computed on a batch.
+// Parses any JSON as a reader's filter. It must be refused with a cause, or give a condition that a batch can use.
 #include <arrow/api.h>
 
 #include <cstdlib>

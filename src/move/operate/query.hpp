@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reader's selection from each frame: some columns, and the rows for which a condition holds.
+// A reader's selection from each frame: some columns, and the rows that meet a condition.
 #pragma once
 
 #include <arrow/compute/expression.h>
@@ -15,22 +15,22 @@
 
 namespace wherry::move {
 
-/// Immutable. Any thread; one thread at a time for each call of apply() is not required.
+/// Immutable, so several threads may call apply() at once.
 class Query {
  public:
-  /// `columns`: the wanted ones, in this order; absent: all. `filter`: see parse_predicate(); null: all rows.
-  /// kInvalidArgument: an unknown column, a column that is named twice, or an error of parse_predicate().
+  /// `columns`: the wanted columns in this order; absent: all. `filter`: see parse_predicate(); null: all rows.
+  /// kInvalidArgument: an unknown column, a column named twice, or an error of parse_predicate().
   static Result<Query> make(const std::shared_ptr<arrow::Schema>& schema,
                             const std::optional<std::vector<std::string>>& columns, const nlohmann::json& filter);
 
   /// The schema of the answers. It keeps the metadata of fields and schema.
   [[nodiscard]] const std::shared_ptr<arrow::Schema>& schema() const noexcept { return schema_; }
 
-  /// The answer for a batch of the stream's schema. Columns without a condition are the batch's own. With a condition,
-  /// offsets and indices are checked before any code follows them, because they come from the host. The answer lies in
-  /// `pool`, which the caller keeps for as long as the answer lives. If all rows remain, the columns are the batch's
-  /// own again. Dictionaries of columns are cut to the values that remain. OutOfMemory: the pool has no room; Invalid:
-  /// the batch is broken, or a value cannot be computed (for example a checked overflow).
+  /// Returns the answer for a batch of the stream's schema. Without a condition, its columns are the batch's own. With
+  /// a condition, offsets and indices are checked before they are followed, because they come from the host. The answer
+  /// then lies in `pool`, which must outlive it. If all rows remain, its columns are also the batch's own. Dictionaries
+  /// keep only values that are still used. OutOfMemory: the pool has no room; Invalid: the batch is invalid, or a value
+  /// cannot be computed (for example a checked overflow).
   arrow::Result<std::shared_ptr<arrow::RecordBatch>> apply(const std::shared_ptr<arrow::RecordBatch>& batch,
                                                            arrow::MemoryPool* pool) const;
 
@@ -42,8 +42,8 @@ class Query {
   std::optional<arrow::compute::Expression> where_;  ///< bound to the stream's schema
 };
 
-/// The batch with smaller dictionaries, which hold only values that its columns refer to. This is done for dictionary
-/// types whose order has no meaning and whose values Arrow's dictionary_encode can compare.
+/// Returns the batch with smaller dictionaries, which hold only values that its columns use. Applies to unordered
+/// dictionary types whose values Arrow's dictionary_encode can compare.
 arrow::Result<std::shared_ptr<arrow::RecordBatch>> cut_dictionaries(const std::shared_ptr<arrow::RecordBatch>& batch,
                                                                     arrow::MemoryPool* pool);
 

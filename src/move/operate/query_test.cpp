@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// python/tests/test_pushdown.py compares the meaning of conditions with pyarrow's and Polars'. These tests cover
-// refusals, broken batches and full memory.
+// Tests refusals, invalid batches and full memory. python/tests/test_pushdown.py compares the results of conditions
+// with those of pyarrow and Polars.
 #include "move/operate/query.hpp"
 
 #include <arrow/api.h>

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The first step of an offload: its message arrives, waits for the engine's turn,
-// and is accepted or refused.
+// SPDX-License-Identifier: Apache-2.0
+// The first step of an offload: its message arrives, waits for the engine's turn, and is accepted or refused.
 #include <algorithm>
 #include <cstring>
 
@@ -20,10 +20,10 @@ std::uint64_t sum_bytes(std::span<const BufferRef> buffers) {
 
 }  // namespace
 
-/// Only queues: UCX may run this inside any call into the fabric, complete() included.
+/// Only queues the message: UCX may call this inside any call into the fabric, even inside complete().
 void OffloadEngine::on_message(session::Client& handle, ByteView message) {
   ClientState& client = *clients_.at(handle.id());
-  // A client reuses a ticket's slot only after the ticket before is done.
+  // A client reuses a ticket's slot only after the slot's previous ticket is done.
   if (client.arrived == handle.max_tickets() ||
       (client.arrived != 0 && client.arrived_bytes + message.size() > options_.max_arrived_bytes_per_session)) {
     handle.fail({StatusCode::kResourceExhausted, "the client sends more messages than its tickets allow"});
@@ -34,7 +34,7 @@ void OffloadEngine::on_message(session::Client& handle, ByteView message) {
   client.arrived_bytes += message.size();
 }
 
-/// Takes the messages that have arrived, in their order.
+/// Handles the messages that have arrived, in order.
 bool OffloadEngine::take_messages() {
   if (inbox_.empty()) return false;
   inbox_.read([this](ClientState& client, ByteView message) {
@@ -46,7 +46,7 @@ bool OffloadEngine::take_messages() {
   return true;
 }
 
-/// Refuses the message, or puts it into its stream's queue.
+/// Refuses the message or adds it to its stream's queue.
 void OffloadEngine::take(ClientState& client, ByteView message) {
   const Status parsed = parse_offload(message, view_);
   if (!parsed) spdlog::warn("{} (pid {}): {}", client.handle->name(), client.handle->pid(), parsed.message());
@@ -117,7 +117,7 @@ void OffloadEngine::activate(StreamState& stream) {
 }
 
 Status OffloadEngine::learn_regions(ClientState& client) {
-  // Gets in flight may still use the key of a region that is dropped or announced again.
+  // A region may be dropped or announced again while gets in flight still use its key.
   const auto drop = [&](ClientState::RegionState& region) {
     client.dropped.push_back({std::move(region), client.starts});
   };
@@ -145,8 +145,8 @@ Status OffloadEngine::learn_regions(ClientState& client) {
   return ok_status();
 }
 
-/// Resolves the binding of a message: the message defines it, or takes its lists from it. The message is not checked
-/// yet.
+/// Resolves the binding of a message that is not checked yet: the message defines the binding or uses its
+/// lists.
 Status OffloadEngine::use_binding(ClientState& client, const StreamState& stream) {
   OffloadHeader& header = view_.header;
   if (header.node_count != 0 || header.buffer_count != 0) {
@@ -193,7 +193,7 @@ void OffloadEngine::forget_bindings(ClientState& client, const StreamState& stre
   });
 }
 
-/// Forgets dropped regions that no offload in flight was started with.
+/// Frees regions that were dropped before the oldest offload in flight started.
 void OffloadEngine::free_regions(ClientState& client) {
   if (client.dropped.empty()) return;
   std::uint64_t oldest = client.starts + 1;
@@ -243,7 +243,7 @@ std::uint64_t OffloadEngine::StreamState::shape_of(std::span<const NodeRef> node
   return std::uint64_t{id} << 32 | shape;
 }
 
-/// Checks the message against its stream, and copies the parts that must outlive it.
+/// Checks the message against its stream, and copies the parts that are needed after the message is gone.
 Status OffloadEngine::admit(ClientState& client, StreamState& stream, Offload& o) {
   const StreamInfo& info = *stream.info;
   const OffloadHeader& header = view_.header;
@@ -266,7 +266,7 @@ Status OffloadEngine::admit(ClientState& client, StreamState& stream, Offload& o
   o.buffers.assign(view_.buffers.begin(), view_.buffers.end());
   o.rewind();
   if (info.strategy == Strategy::kRaw) {
-    // The message lists any number of buffers; the frame holds them as the rows of one large_binary column.
+    // The message may list any number of buffers. The frame holds them as rows of one large_binary column.
     for (const BufferRef& buffer : o.buffers) {
       if (buffer.bytes <= arena_->capacity()) continue;
       o.detail = limit_detail(Limit::kBudget, arena_->capacity());

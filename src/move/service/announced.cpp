@@ -11,7 +11,7 @@ namespace {
 constexpr double kItemsPerList = 4;   // what nobody can know
 constexpr double kBytesPerText = 16;  //
 
-/// How many rows of each node there are for one row of the batch.
+/// The number of rows of each node per row of the batch.
 std::vector<double> rows_per_row(const Plan& plan) {
   std::vector<double> rows(plan.nodes.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -59,7 +59,7 @@ std::uint64_t announced_frame_bytes(const StreamInfo& info, std::uint64_t bytes,
     if (spec.kind == BufferKind::kValidity && nodes[spec.node].null_count == 0) continue;
     const std::uint32_t width = plan.nodes[spec.node].width;
     bits.push_back(rows[spec.node] * bits_per_row(spec.kind, width));
-    // A few bytes of each dictionary, and the last offset of a column, always exist.
+    // Each dictionary always has a few bytes, and each column with offsets has a last offset.
     buffers.push_back({0, spec.kind == BufferKind::kOffsets ? width : std::uint64_t{rows[spec.node] == 0}, 0, 0, 0});
   }
   const double all = std::accumulate(bits.begin(), bits.end(), 0.0);

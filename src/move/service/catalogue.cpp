@@ -41,12 +41,12 @@ Catalogue::Entry* Catalogue::entry_of(const StreamInfo& stream) {
   return it == streams_.end() || it->second.info.get() != &stream ? nullptr : &it->second;
 }
 
-/// Whether a frame of a WhenFull::kWait stream has been read, and waits for no operator.
+/// Whether a frame of a WhenFull::kWait stream has been read and no operator still needs it.
 bool Catalogue::may_go(const Entry& entry, const Held& held) {
   return held.read && held.frame->sequence < entry.operated;
 }
 
-/// Whether as many bytes wait for the operators as may.
+/// Whether the bytes that wait for the operators have reached their limit.
 bool Catalogue::lags(const Entry& entry) const {
   std::uint64_t bytes = 0;
   for (auto it = entry.frames.rbegin(); it != entry.frames.rend() && it->frame->sequence >= entry.operated; ++it)
@@ -54,7 +54,7 @@ bool Catalogue::lags(const Entry& entry) const {
   return bytes > lag_limit_;
 }
 
-/// The oldest frame that may be evicted. `idle`: only of those that no reader holds.
+/// The oldest frame that may be evicted. `idle`: only frames that no reader holds.
 Catalogue::Frames::iterator Catalogue::oldest(Entry& entry, May which, bool idle) {
   const bool any = which == May::kUnread || entry.info->retention.when_full == Retention::WhenFull::kEvict;
   return std::find_if(entry.frames.begin(), entry.frames.end(), [&](const Held& held) {
@@ -62,7 +62,7 @@ Catalogue::Frames::iterator Catalogue::oldest(Entry& entry, May which, bool idle
   });
 }
 
-/// Moves a frame to `gone`, so that its memory is freed after the lock.
+/// Moves a frame to `gone`, so that its memory is freed after the lock is released.
 void Catalogue::take_out(Entry& entry, Frames::iterator it, std::vector<FramePtr>& gone) {
   gone.push_back(it->frame);  // first: it may throw
   entry.rows -= it->frame->step_rows();
@@ -78,7 +78,7 @@ bool Catalogue::evict(Entry& entry, std::vector<FramePtr>& gone) {
   return true;
 }
 
-/// The stream that loses a frame when `stream` needs memory; null if there is none.
+/// The stream that must give up a frame if `stream` needs memory; null if there is none.
 Catalogue::Entry* Catalogue::yields_to(const StreamInfo& stream, May& which) {
   which = May::kByRule;
   Entry* const own = entry_of(stream);
@@ -101,8 +101,8 @@ Catalogue::Entry* Catalogue::yields_to(const StreamInfo& stream, May& which) {
   return best;
 }
 
-/// Limits the memory that the status of closed streams takes outside of the budget. It runs now and then only, since it
-/// visits all of them.
+/// Limits the memory outside of the budget for the status of closed streams. It runs rarely, because it visits all
+/// closed streams.
 void Catalogue::forget_closed(std::vector<FramePtr>& gone) {
   if (generations_ < forgotten_at_ + kRememberedStreams) return;
   forgotten_at_ = generations_;
@@ -115,8 +115,8 @@ void Catalogue::forget_closed(std::vector<FramePtr>& gone) {
   }
 }
 
-/// Wraps the frame in a reference with its own count. When the last copy of the result is destroyed, the frame's memory
-/// may be freed. `who`: the reader for which loans_ has counted the frame.
+/// Wraps the frame in a reference with a separate count. When the last copy of the result is destroyed, the frame's
+/// memory may be freed. `who`: the reader for which loans_ counts the frame.
 FramePtr Catalogue::lend(FramePtr frame, std::shared_ptr<Loans::Borrower> who) const {
   const Frame* const raw = frame.get();
   return {raw,
@@ -148,7 +148,7 @@ Status Catalogue::check_names(const StreamInfo& stream) const {
   return ok_status();
 }
 
-/// The entry of `info->name` is another stream from now on; the one before is returned.
+/// Replaces the entry of `info->name` with a new stream, and returns the old entry.
 Catalogue::Entry Catalogue::replace(const std::shared_ptr<const StreamInfo>& info) {
   Entry& entry = streams_[info->name];
   Entry old = std::exchange(entry, Entry{});
@@ -395,7 +395,7 @@ Catalogue::Next Catalogue::next(const std::string& name, std::uint64_t sequence,
   }
 }
 
-/// Applies `mark` to the step, if it is still held.
+/// Applies `mark` to the step if the catalogue still holds it.
 template <typename Mark>
 void Catalogue::mark(const Frame& step, Mark mark) {
   {

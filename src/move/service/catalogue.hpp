@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0 The frames that the agent holds, by stream (of a stream in parts: steps, by their
-// first frame): published by the data thread, read by Flight, by processes on the same machine and by the file sink.
-// Thread-safe. One mutex, taken once per frame and by readers. No thread holds it while bytes move.
+// SPDX-License-Identifier: Apache-2.0
+// The frames that the agent holds, by stream (of a stream in parts: steps, by their first frame). The data thread
+// publishes them. Flight, local processes and the file sink read them. Thread-safe. One mutex, locked once per frame
+// and by readers, but never while bytes move.
 #pragma once
-
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -27,61 +27,61 @@ struct StreamStatus {
   std::uint64_t next = 0;   ///< sequence of the next frame to come
   std::uint64_t generation =
       0;  ///< which opening this is, of all that the catalogue saw (from 1): a name may be opened again
-  /// Bytes are those of the frames' IPC streams, here and in Retention::bytes.
+  /// Here and in Retention::bytes, bytes are those of the frames' IPC streams.
   std::uint64_t held_frames = 0, held_rows = 0, held_bytes = 0, total_frames = 0, total_bytes = 0, evicted_unread = 0;
   std::uint64_t sink_errors = 0;  ///< frames that did not become a file
   std::string sink_error;         ///< the first one's cause, which names the file
   PartsStatus parts;
-  /// Of a stream from which others are derived (StreamInfo::derived), in frames: that wait for its operators; for which
-  /// an operator failed; that went before the operators came to them.
+  /// For a stream with derived streams (StreamInfo::derived), numbers of frames: that wait for its operators; for which
+  /// an operator failed; that were removed before the operators reached them.
   std::uint64_t operator_lag = 0, operator_errors = 0, operator_skipped = 0;
   std::string operator_error;  ///< the first one's cause, which names the derived stream
 };
 
 inline constexpr std::size_t kSinkQueue = 64;        ///< frames of one stream that may wait for its sink
 inline constexpr std::size_t kMaxOpenDerived = 256;  ///< derived streams of one agent that are open at a time
-/// The number of closed streams that are remembered: without frames (their status only), and with frames.
+/// How many closed streams are kept: without frames (only their status), and with frames.
 inline constexpr std::uint64_t kRememberedStreams = 256, kClosedStreams = 16384;
 
 class Catalogue {
  public:
   Catalogue();
 
-  /// kAlreadyExists while a stream of that name is open. A closed one (and its frames) is replaced, and its followers
-  /// see its end. The same holds for the streams that are derived from it: all are opened, or none. Those of an earlier
-  /// stream of its name are replaced. kUnavailable after shut_down(). kResourceExhausted: kMaxOpenDerived.
+  /// kAlreadyExists: a stream of that name is open. A closed stream is replaced with its frames, and its followers see
+  /// its end. Derived streams are opened in the same way, all or none. They replace derived streams of an earlier
+  /// stream of this name. kUnavailable: after shut_down(). kResourceExhausted: more than kMaxOpenDerived.
   Status open(std::shared_ptr<const StreamInfo> info);
-  /// Readers that follow the stream see its end. Frames stay. No-op for an unknown name.
+  /// Readers that follow the stream see its end. Frames remain. No effect for an unknown name.
   void close(const std::string& name);
-  /// Like close, unless another stream has taken its name.
+  /// Like close(name), but has no effect if another stream has taken the name.
   void close(const StreamInfo& stream);
-  /// Closes all streams. Wakes readers that wait. No stream can be opened afterwards.
+  /// Closes all streams and wakes waiting readers. Afterwards no stream can be opened.
   void shut_down();
 
-  /// Whether the stream can take another frame now. False for WhenFull::kWait streams that are full of unread frames
-  /// or whose operators are too far behind (limit_lag), and for those with a sink that is kSinkQueue frames behind.
-  /// Evicts frames that may go. Reserves nothing: with n offloads in flight a stream can hold (and its sink be behind
-  /// by) up to n - 1 frames more than its limit.
+  /// Whether the stream can take another frame now. Evicts frames if allowed. False for a WhenFull::kWait stream that
+  /// is full of unread frames or whose operators are too far behind (limit_lag), and for a stream whose sink is
+  /// kSinkQueue frames behind. Does not reserve space: with n offloads in flight, a stream may hold (and its sink may
+  /// lag by) up to n - 1 frames more than its limit.
   bool make_room(const StreamInfo& stream);
-  /// For a full budget: removes one frame, so that `stream` can have its memory. False if there is no such frame. It
-  /// takes the first of: the stream's own oldest frame that may go by its rule; the oldest of closed streams that may
-  /// go; the oldest of all that may go; the oldest unread frame of a closed WhenFull::kWait stream, which perhaps no
-  /// reader will ever read. Frames that are being read or written to a file stay: evicting them would not free their
+  /// For a full budget: removes one frame, so that `stream` can use its memory. False if no frame can be removed.
+  /// Takes the first of: the stream's own oldest frame that its rule lets go; the oldest evictable frame of closed
+  /// streams; the oldest evictable frame of all; the oldest unread frame of a closed WhenFull::kWait stream, which
+  /// may never be read. Frames that are being read or written to a file remain: evicting them would not free their
   /// memory.
   bool evict_one(const StreamInfo& stream);
-  /// For a full budget: removes one frame, so that a result for a reader can have its memory. False if there is no such
-  /// frame. It takes the first of: the oldest frame that a reader has read; the oldest of an open WhenFull::kEvict
-  /// stream, whose next frame would take its place anyway. A frame that is unread and will not be replaced stays,
-  /// because reading must not lose it.
+  /// For a full budget: removes one frame, so that a result for a reader can use its memory. False if no frame can be
+  /// removed. Takes the first of: the oldest frame that was read; the oldest frame of an open WhenFull::kEvict stream,
+  /// whose next frame would replace it anyway. An unread frame that would not be replaced remains, because reading must
+  /// not lose frames.
   bool evict_for_reader();
-  /// insert() returns this for announce(): frames that retention has removed, and the sink that gets the frame.
+  /// The result of insert() for announce(): frames that retention has removed, and the sink that gets the frame.
   struct Published {
     std::vector<FramePtr> gone;
     std::shared_ptr<const std::function<Status(const FramePtr&)>> sink;
     FramePtr frame;
   };
-  /// Adds a finished frame (its sequence must be `next`) and applies retention; the newest frame always stays. From now
-  /// on a reader that asks finds it. A frame of a stream that has been replaced in the meantime is dropped.
+  /// Adds a finished frame (its sequence must be `next`) and applies retention; the newest frame always remains.
+  /// Readers can find it from now on. Drops a frame whose stream has been replaced.
   [[nodiscard]] Published insert(FramePtr frame);
   /// The slower half: wakes followers, frees memory, calls the sink hook.
   void announce(Published published);
@@ -98,45 +98,45 @@ class Catalogue {
     std::uint64_t generation = 0;  ///< of the stream that was asked; to be handed to the following call
     Status why;                    ///< kHeldTooMuch: what Loans::lend() said
   };
-  /// The first held frame whose sequence is >= `sequence`. Waits for it up to `timeout` while the stream is open. With
-  /// a generation other than 0: kEnd if the stream of that name is now another one. The frame's memory is lent until
-  /// the last copy of `frame` is destroyed, which calls the room hook. With `who`, it counts as held by that reader.
+  /// Returns the first held frame with a sequence >= `sequence`. While the stream is open, waits up to `timeout`. With
+  /// a generation other than 0: kEnd if the name is now another stream's. The frame's memory is lent until the last
+  /// copy of `frame` is destroyed; that calls the room hook. With `who`, that reader holds the frame.
   Next next(const std::string& name, std::uint64_t sequence, std::chrono::milliseconds timeout,
             std::uint64_t generation = 0, std::shared_ptr<Loans::Borrower> who = nullptr);
   /// The bytes that readers hold, and the limit.
   [[nodiscard]] Loans& loans() const noexcept { return *loans_; }
   [[nodiscard]] std::shared_ptr<Loans> shared_loans() const noexcept { return loans_; }
-  /// A reader has read the whole frame (of a stream in parts: the whole step). Under WhenFull::kWait it may now be
-  /// evicted.
+  /// Records that a reader has read the whole frame (in a stream in parts: the whole step). Under WhenFull::kWait it
+  /// may now be evicted.
   void mark_read(const Frame& frame);
-  /// A reader has read one part of the step. The step counts as read when each part has been read, by any readers.
+  /// Records that a reader has read one part of the step. The step is read when all parts are, by any readers.
   void mark_read(const Frame& step, std::uint32_t part);
-  /// For the status of the stream.
+  /// Sets the parts' status in the stream's status.
   void note_parts(const StreamInfo& stream, const PartsStatus& parts);
-  /// The sink has finished with a frame: it was written, which counts as read, or it failed with this Status. The first
-  /// failure of a stream is logged and kept in its status.
+  /// Records that the sink has finished a frame: it was written, which counts as read, or it failed with this Status.
+  /// The first failure of a stream is logged and kept in its status.
   void sunk(const Frame& frame, const Status& outcome);
 
-  /// The operators of the frame's stream have finished with it: all results are published, which counts as read, or
-  /// one failed with this Status. `skipped` frames before it had gone. The first failure of a stream is logged and kept
-  /// in its status. Under WhenFull::kWait the frame may go only from now on.
+  /// Records that the operators of the frame's stream have finished it: all results are published, which counts as
+  /// read, or one failed with this Status. `skipped`: earlier frames that were already removed. The first failure of a
+  /// stream is logged and kept in its status. Under WhenFull::kWait the frame may be evicted only from now on.
   void operated(const Frame& frame, const Status& outcome, std::uint64_t skipped);
-  /// No operator will come to any frame of the stream, for this reason; ok: it has ended.
+  /// Records that no operator will process further frames of the stream. `why`: the reason; ok: the stream has ended.
   void end_operators(const StreamInfo& stream, const Status& why, std::uint64_t skipped);
-  /// Bytes of frames that may wait for the operators of one WhenFull::kWait stream (one frame may always). More would
-  /// leave no memory for results, and so none would ever go.
+  /// Limits the bytes of frames that may wait for the operators of one WhenFull::kWait stream (one frame may always
+  /// wait). More would leave no memory for results, so that no frame could ever go.
   void limit_lag(std::uint64_t bytes);
-  /// Called (without the lock) for each stream that is opened and has derived ones. The hook answers with operated()
-  /// and end_operators().
+  /// The hook is called (without the lock) for each opened stream with derived streams. It must call operated() and
+  /// end_operators().
   void set_operate_hook(std::function<void(std::shared_ptr<const StreamInfo>)> hook);
 
-  /// Called (without the lock) for each frame of a stream with a sink. Ok: the sink took the frame, and calls sunk() at
-  /// the end. Another Status: the sink refused the frame, which counts as one that did not become a file. A call that
-  /// had begun before the hook was replaced may still be running afterwards.
+  /// The hook is called (without the lock) for each frame of a stream with a sink. Ok: the sink accepted the frame, and
+  /// calls sunk() at the end. Another Status: the sink refused the frame, which counts as a sink error. A call may
+  /// still run after the hook is replaced.
   void set_sink_hook(std::function<Status(const FramePtr&)> hook);
-  /// Called (without the lock, from any thread, also from readers' threads) whenever frames were freed or may be freed,
-  /// so that the service retries waiting offloads. The hook should only wake the service. A call that had begun before
-  /// the hook was replaced may still be running afterwards.
+  /// The hook is called (without the lock, on any thread, also on readers' threads) when frames were freed or may be
+  /// freed, so that the service retries waiting offloads. It should only wake the service. A call may still run after
+  /// the hook is replaced.
   void set_room_hook(std::function<void()> hook);
 
  private:

@@ -26,7 +26,7 @@ std::shared_ptr<const StreamInfo> stream(std::string name, Retention retention =
   return info;
 }
 
-/// A frame of `bytes` that says its own sequence number in every word.
+/// A frame of `bytes` bytes, in which every word is its sequence number.
 FramePtr frame(const std::shared_ptr<Arena>& arena, std::shared_ptr<const StreamInfo> info, std::uint64_t sequence,
                std::size_t bytes = 64) {
   auto extent = arena->try_allocate(bytes);
@@ -42,7 +42,7 @@ FramePtr frame(const std::shared_ptr<Arena>& arena, std::shared_ptr<const Stream
   return made;
 }
 
-/// A stream, and the stream "NAME.made" that is derived from it. What makes it does not matter to the catalogue.
+/// A stream, and its derived stream "NAME.made". The catalogue ignores how that is computed.
 std::shared_ptr<StreamInfo> with_derived(const std::string& name, Retention retention = {}) {
   auto source = std::make_shared<StreamInfo>();
   source->name = name;
@@ -142,7 +142,7 @@ TEST_F(CatalogueTest, AWaitingStreamLetsOnlyReadFramesGo) {
   EXPECT_EQ(second.frame->sequence, 2u);
   EXPECT_EQ(second.skipped, 1u);
   EXPECT_EQ(catalogue.find("s")->evicted_unread, 0u);
-  // Offloads that were already in flight are still kept: nothing is lost.
+  // Frames of offloads that were already in flight are kept, so no frame is lost.
   publish(info, 3, 5);
   EXPECT_EQ(catalogue.find("s")->held_frames, 4u);
   catalogue.mark_read(*first.frame);
@@ -267,7 +267,7 @@ TEST_F(CatalogueTest, ANameIsOpenOnceAndReplacedWhenClosed) {
   EXPECT_EQ(catalogue.next("s", 0, 0ms).frame->stream, again);
 }
 
-/// Whether a thread of this process falls asleep within ten seconds after it has told its id.
+/// Whether a thread of this process sleeps within ten seconds after it has stored its id in `thread`.
 bool eventually_sleeps(const std::atomic<pid_t>& thread) {
   const auto deadline = std::chrono::steady_clock::now() + 10s;
   while (std::chrono::steady_clock::now() < deadline) {
@@ -340,7 +340,7 @@ TEST_F(CatalogueTest, HooksAreCalledWithoutTheLock) {
   EXPECT_EQ(rooms, before + 1);
   EXPECT_TRUE(catalogue.make_room(*kept));
   EXPECT_EQ(rooms, before + 2);
-  // The memory of a lent frame comes back with its reader, and waiting offloads are told then.
+  // A lent frame's memory is freed when its reader ends, and the room hook is called then.
   EXPECT_EQ(arena->in_use(), 2u * 4096);
   lent.reset();
   EXPECT_EQ(rooms, before + 3);
@@ -488,7 +488,7 @@ TEST_F(CatalogueTest, OpenAStreamWithDerivedOnes_ExpectAllOrNone) {
   const auto first = with_derived("a");
   ASSERT_TRUE(catalogue.open(first));
   EXPECT_EQ(catalogue.open(stream("a.made")).code(), StatusCode::kAlreadyExists);
-  // Opened anew: the derived stream of the one before makes way, although it is open.
+  // When "a" is opened again, the old derived stream is replaced, although it is open.
   catalogue.close("a");
   const auto second = with_derived("a");
   ASSERT_TRUE(catalogue.open(second));

@@ -114,7 +114,7 @@ Dataset::Blame Dataset::blame(std::uint32_t part, std::uint64_t tag) const noexc
     const std::uint64_t detail = other + std::uint64_t{1};
     if (p.state == State::kGone || p.state == State::kClosed) {
       if (!p.reached || *p.reached < tag) return {StatusCode::kUnavailable, detail};
-      // The part delivered its frame, but another part ended the step, unless this part's client has died.
+      // This part delivered its frame, so another part ended the step, except if this part's client has died.
       if (p.state == State::kGone) other_cause = {StatusCode::kUnavailable, detail};
     }
     if (other_cause.code == StatusCode::kOk && p.reached && *p.reached > tag)
@@ -140,7 +140,7 @@ Dataset::Added Dataset::add(std::uint32_t part, std::shared_ptr<Frame> frame) {
   step.frames[part] = std::move(frame);
   if (step.there < parts_.size()) return {};
 
-  // Every part has reached this tag: an older step that lacks a part will never get it.
+  // All parts have reached this tag, so an older step with a missing part will never become complete.
   discard(std::string(), [&](std::uint64_t older, const Step&) { return older < tag; });
   std::shared_ptr<Frame> first = step.frames[0];
   for (const std::shared_ptr<Frame>& one : step.frames) {

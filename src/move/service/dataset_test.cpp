@@ -38,7 +38,7 @@ class DatasetTest : public testing::Test {
     frame->extent = *arena_->try_allocate(4096);
     return dataset_->add(part, std::move(frame));
   }
-  /// 0: the frame was taken. Otherwise the detail of its failure.
+  /// Returns 0 if the frame was accepted, otherwise the detail of its failure.
   std::uint64_t blamed(std::uint32_t part, std::uint64_t tag, StatusCode code) {
     const Dataset::Added added = add(part, tag);
     EXPECT_EQ(added.blame.code, code);
@@ -205,7 +205,7 @@ TEST_F(DatasetTest, RequestsThatDiffer_ExpectTheDifferenceNamed) {
   expect("metadata of the schema", [](OpenRequest& r) { r.options.schema_metadata = std::string(4, '\0'); });
 }
 
-/// The test compares with a model that does not know how the dataset works: a step is complete if all parts gave its
+/// Compares the dataset with a simple model: a step is complete if all parts have posted its
 /// tag.
 TEST_F(DatasetTest, RandomPartsThatComeAndGo_ExpectEveryPublishedStepWholeAndNoMemoryLeft) {
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
@@ -248,7 +248,7 @@ TEST_F(DatasetTest, RandomPartsThatComeAndGo_ExpectEveryPublishedStepWholeAndNoM
     expect_counts(0, dataset_->status().discarded);
     dataset_.reset();
     ASSERT_EQ(arena_->in_use(), 0U) << seed;
-    // While no part leaves or skips a tag, no step is lost. This is checked if all parts posted the same tags.
+    // If no part leaves or skips a tag, no step is lost. Check this if all parts posted the same tags.
     ASSERT_LE(published, *std::max_element(next.begin(), next.end()));
   }
 }

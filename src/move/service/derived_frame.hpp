@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A record batch that the agent computed, as a frame of a derived stream.
+// Makes a frame of a derived stream from a record batch that the agent computed.
 #pragma once
 
 #include <arrow/type_fwd.h>
@@ -12,10 +12,10 @@
 
 namespace wherry::move {
 
-/// The frame holds the batch as a complete Arrow IPC stream, whose bodies are compressed if the pipeline of `stream`
-/// says so. Its stream, rows and memory are set. `make_room`: the arena is full; true: something went. OutOfMemory:
-/// there is no room now, in the arena or in `pool`, where compressed bodies lie meanwhile. CapacityError: the frame is
-/// larger than the arena.
+/// The frame holds the batch as a complete Arrow IPC stream. Its bodies are compressed if the pipeline of `stream`
+/// requires that. Its stream, rows and memory are set. `make_room`: called if the arena is full; true: memory was
+/// freed. OutOfMemory: no room now, in the arena or in `pool`, which temporarily holds compressed bodies.
+/// CapacityError: the frame is larger than the arena.
 arrow::Result<std::shared_ptr<Frame>> make_derived_frame(const std::shared_ptr<const StreamInfo>& stream,
                                                          const arrow::RecordBatch& batch, Arena& arena,
                                                          arrow::MemoryPool* pool,

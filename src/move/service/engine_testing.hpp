@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixture for tests of OffloadEngine: messages like a client's, real one-sided gets from this process's own memory, by
-// both methods of one machine (UCX's gets, and vectored reads), and completions for the test to check.
+// Fixture for tests of OffloadEngine. It posts messages as a client does, records completions for the test, and makes
+// real one-sided gets from this process's memory by both local methods (UCX's gets and vectored reads).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ class Source {
   ~Source() { munmap(base_, bytes_); }
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
-  /// Makes it inaccessible like unmapped memory, but keeps the addresses reserved.
+  /// Makes the memory inaccessible like unmapped memory, but keeps its addresses reserved.
   void forbid() { EXPECT_EQ(mprotect(base_, bytes_, PROT_NONE), 0); }
   void fill(int value) { std::memset(base_, value, bytes_); }
   [[nodiscard]] std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(region_.data()); }
@@ -165,7 +165,7 @@ class OffloadEngineTest : public testing::Test {
     build_offload(header, flat, dropped, regions, message);
     service_->on_message(client, message);
   }
-  /// One column of doubles.
+  /// Posts one column of doubles.
   void post(TestClient& client, std::uint32_t stream, std::uint64_t ticket, const Source& source, std::size_t bytes) {
     const NewRegion news = source.news();
     post(client, stream, ticket, {{{static_cast<std::int64_t>(bytes / 8), 0}}, {source.ref(0, bytes)}}, {&news, 1});

@@ -28,7 +28,7 @@ struct FileSink::Impl : std::enable_shared_from_this<FileSink::Impl> {
     std::shared_ptr<const SinkDirectory> directory;  ///< its own: the stream may be closed before it is written
   };
 
-  /// The files of one file system, in the order of publication.
+  /// The queue of files for one file system, in the order of publication.
   struct Disk {
     std::list<Job> queue;
     std::thread thread;
@@ -88,7 +88,7 @@ Status FileSink::Impl::push(const FramePtr& frame) {
   return taken;
 }
 
-/// Call it under the lock. Beyond kMaxDisks threads, or if no thread can be started, file systems share one.
+/// Call it under the lock. Beyond kMaxDisks threads, or if no thread can be started, file systems share a thread.
 FileSink::Impl::Disk* FileSink::Impl::disk_for(dev_t device) {
   if (const auto known = disks.find(device); known != disks.end()) return &known->second;
   if (disks.size() >= kMaxDisks) return &disks.begin()->second;
@@ -171,7 +171,7 @@ void FileSink::Impl::run(Disk& disk) {
   changed.notify_all();
 }
 
-/// These files will not be written.
+/// Fails all queued jobs: their files will not be written.
 void FileSink::Impl::give_up(std::list<Job>& queue) {
   std::list<Job> left;
   {
@@ -230,7 +230,7 @@ Status FileSink::stop(std::chrono::milliseconds patience) {
       i.changed.wait_for(lock, std::chrono::milliseconds(deadline.left_ms(1000)));
   }
   {
-    // The order matters: this waits for a thread that is reporting, after which it does not write any more.
+    // The lock order matters: wait for a thread that is reporting; after that it does not report again.
     const std::lock_guard one_report(i.reporting);
     const std::lock_guard lock(i.mutex);
     for (auto& [device, disk] : i.disks) {

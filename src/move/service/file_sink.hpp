@@ -24,33 +24,33 @@ struct FileSinkStatus {
   bool failing = false;      ///< the latest frame did not become a file
 };
 
-/// Each file system has a thread (up to 16; further ones share). It writes the files there, in the order of
+/// Each file system has a thread (up to 16; further file systems share them), which writes files in the order of
 /// publication. So a slow or hanging disk does not delay streams on other disks. Each file goes into the directory that
 /// was opened with its stream (StreamInfo::files). It has no name at first. After fsync it gets its name, and the
-/// directory gets an fsync. No file is ever replaced. A written file counts its frame as read. If a file failed, its
-/// frame stays unread, so a WhenFull::kWait stream holds it until a reader has read it.
+/// directory gets an fsync. No file is ever replaced. A written file counts its frame as read. If a file fails, its
+/// frame remains unread, so a WhenFull::kWait stream keeps it until a reader has read it.
 ///
-/// The sink neither drops frames nor waits. A stream that is kSinkQueue frames ahead of its disk gets no room for more
-/// (Catalogue::make_room), so its host waits, and other streams go on. "arrow" is the Arrow IPC file format, written
-/// from the frame's memory without a copy. "parquet" (Snappy) is encoded and compressed here. Its frames are fully
-/// checked first, since encoding follows every offset and index that the host sent.
+/// The sink does not drop frames and does not wait. A stream that is kSinkQueue frames ahead of its disk gets no room
+/// for more (Catalogue::make_room). So its host waits, and other streams continue. "arrow" is the Arrow IPC file
+/// format, written from the frame's memory without a copy. "parquet" (Snappy) is encoded and compressed here. Its
+/// frames are fully checked first, because encoding follows all offsets and indices that the host sent.
 class FileSink {
  public:
   using Writer = std::function<Result<std::uint64_t>(FramePtr, const SinkDirectory&)>;
 
-  /// Takes the catalogue's sink hook. The catalogue must outlive the sink. `write`: for tests, a function that writes a
-  /// file instead of write_frame_file.
+  /// Sets the catalogue's sink hook. The catalogue must outlive the sink. `write`: for tests, replaces
+  /// write_frame_file.
   explicit FileSink(Catalogue& catalogue, Writer write = {});
   ~FileSink();
   FileSink(const FileSink&) = delete;
   FileSink& operator=(const FileSink&) = delete;
 
-  /// Waits until nothing is queued. kDeadlineExceeded says how many frames are left.
+  /// Waits until the queue is empty. kDeadlineExceeded: the message has the number of remaining frames.
   Status drain(std::chrono::milliseconds timeout);
-  /// Removes the hook, and ends after the files that are being written. Queued frames become errors (call drain first).
-  /// Files that are being written get `patience` (negative: no limit). After that their frames become errors as well,
-  /// their threads keep the memory that they use, and kDeadlineExceeded names one of them. Idempotent. Two threads must
-  /// not call it at once. The status stays readable.
+  /// Removes the hook, and ends when the current files are written. Queued frames become errors, so call drain first.
+  /// Files in progress get `patience` (negative: no limit). After that their frames become errors as well, their
+  /// threads keep their memory, and kDeadlineExceeded names one file. Idempotent. Two threads must not call it at once.
+  /// The status remains readable.
   Status stop(std::chrono::milliseconds patience = std::chrono::milliseconds(-1));
   [[nodiscard]] FileSinkStatus status() const;
 

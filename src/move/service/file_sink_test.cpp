@@ -224,7 +224,7 @@ TEST_F(FileSinkTest, StreamClosedBeforeItsFramesAreWritten_ExpectTheFilesAllTheS
   may_write.set_value();
   ASSERT_TRUE(sink.drain(kPatience));
   EXPECT_EQ(files().size(), 3u);
-  // The stream is remembered for long; its descriptor is not kept.
+  // The catalogue remembers the stream for long, but does not keep its descriptor.
   for (int i = 0; i < 20000 && !handle.expired(); ++i) std::this_thread::sleep_for(1ms);
   EXPECT_TRUE(handle.expired());
   EXPECT_TRUE(catalogue.find("s"));
@@ -284,7 +284,7 @@ TEST_F(FileSinkTest, NumbersOfMoreThanEightDigits_ExpectTheLongestAllowedNameToF
 TEST_F(FileSinkTest, OffsetsThatLieAreAnErrorNotACrash) {
   const auto info = opened(Sink::Format::kParquet);
   const FramePtr made = testing::frame(arena, info, 0, *particles(100, 0));
-  // As a host can make them: inner offsets of "label" point far outside of its data.
+  // A host can send such data: inner offsets of "label" point far outside of its data.
   auto bytes = made->extent.bytes();
   const auto labels = particles(100, 0)->column_data(2)->buffers[1];
   std::size_t at = 0;
@@ -376,7 +376,7 @@ TEST_F(FileSinkTest, DrainHasADeadline) {
   const Status late = sink.drain(50ms);
   EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded);
   EXPECT_EQ(sink.status().queued, 1u);
-  // A publisher does not wait for it. make_room() says that there is no room.
+  // A publisher does not wait for the disk: make_room() returns false.
   const auto other = opened(Sink::Format::kNone, {}, "other");
   std::uint64_t sequence = 1;
   for (; catalogue.make_room(*info) && sequence < 1000; ++sequence) publish(info, sequence, 1);

@@ -34,10 +34,10 @@ arrow::Status not_found(const std::string& name) {
   return arrow::Status::KeyError("no stream \"", name, "\" on this agent: list the flights to see what there is");
 }
 
-/// Connections whose calls carried the token.
+/// Remembers the connections whose calls carried the token.
 class Proven {
  public:
-  /// The form of gRPC: "ipv4:127.0.0.1:4711" or "ipv6:%5B::1%5D:4711".
+  /// `peer` is in gRPC's format: "ipv4:127.0.0.1:4711" or "ipv6:%5B::1%5D:4711".
   void add(const std::string& peer) {
     std::string name = peer.substr(peer.find(':') + 1);
     for (const std::string_view bracket : {"%5B", "%5D", "[", "]"}) {
@@ -46,7 +46,7 @@ class Proven {
     const std::lock_guard lock(mutex_);
     peers_[std::move(name)] = false;
   }
-  /// A peer that connected after `connected` was collected must not be forgotten.
+  /// Do not remove a peer that connected after `connected` was collected.
   std::set<std::string> keep(const std::set<std::string>& connected) {
     const std::lock_guard lock(mutex_);
     std::erase_if(peers_, [&](const auto& one) { return one.second && !connected.contains(one.first); });
@@ -202,7 +202,7 @@ class Server final : public flight::FlightServerBase {
                                     /*ordered=*/parts == 0, nlohmann::json{{"generation", stream.generation}}.dump());
   }
 
-  /// Results may outlive the catalogue, but are made while it exists.
+  /// Results may outlive the catalogue, but are allocated while it exists.
   static std::shared_ptr<arrow::MemoryPool> pool_for(Catalogue& catalogue, std::shared_ptr<Arena> arena) {
     const std::shared_ptr<Loans> loans = catalogue.shared_loans();
     return ArenaPool::make(std::move(arena), {.take = [loans](std::uint64_t bytes) { return loans->take_bytes(bytes); },
@@ -216,7 +216,7 @@ class Server final : public flight::FlightServerBase {
   std::atomic<bool> stopping_{false};
 };
 
-/// Threads inherit the affinity of the one that starts them.
+/// Pins the calling thread meanwhile: threads that it starts inherit its affinity.
 class OnCores {
  public:
   explicit OnCores(const std::vector<int>& cores) {

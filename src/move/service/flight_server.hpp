@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrow Flight over the catalogue: any stock Flight client lists and reads streams. Columns go from the frames to gRPC
-// uncopied.
+// Serves the catalogue over Arrow Flight: any stock Flight client can list and read streams. Columns go from frames to
+// gRPC without a copy.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,17 @@ namespace wherry::move {
 /// <token>".
 ///
 /// DoGet sends one batch for each frame with app_metadata {"sequence", "tag", "rows", "skipped", "transfer_ns",
-/// "source_bytes"}. gRPC carries no message of 2 GiB, so a frame of more than max_message_bytes goes out as several
-/// batches. Each then has a further key "first_row", the batch's first row in its frame. A frame that went out in full
-/// is marked as read.
-/// A ticket may name columns and a condition. Then batches hold the selected rows and columns. They are computed on the
-/// call's own thread, in memory of the arena that counts as held by readers. "rows" stays the frame's, and a frame
-/// without selected rows comes as a batch without rows.
+/// "source_bytes"}. gRPC cannot send a message of 2 GiB, so a frame of more than max_message_bytes is sent as
+/// several batches. Each batch then also has the key "first_row", its first row in the frame. A frame that
+/// was sent in full is marked as read. A ticket may name columns and a condition. Then batches hold the
+/// selected rows and columns. They are computed on the call's own thread, in arena memory that counts as
+/// held by readers. "rows" is still the frame's number. A frame without selected rows gives a batch without
+/// rows.
 class FlightService {
  public:
-  /// Serves until stop(). `cores`: where gRPC's threads may run (best effort); empty: anywhere. Port 0: any that is
-  /// free. The catalogue must outlive the service. kInvalidArgument for an empty token or a host that cannot be parsed,
-  /// kUnavailable if the port is in use.
+  /// Serves until stop(). `cores`: where gRPC's threads may run (best effort); empty: anywhere. Port 0: any free port.
+  /// The catalogue must outlive the service. kInvalidArgument: an empty token or an invalid host. kUnavailable: the
+  /// port is in use.
   static Result<std::unique_ptr<FlightService>> start(Catalogue& catalogue, std::shared_ptr<Arena> arena,
                                                       const std::string& host, int port, const std::string& token,
                                                       std::vector<int> cores = {},
@@ -39,10 +39,10 @@ class FlightService {
   FlightService& operator=(const FlightService&) = delete;
 
   [[nodiscard]] int port() const noexcept;
-  /// The peers ("address:port") that have shown the token in a call. Peers that are not in `connected` are forgotten,
-  /// unless they are newer than the last call of this function: `connected` may be older than they are. Thread-safe.
+  /// Returns the peers ("address:port") that have shown the token in a call. Removes peers that are not in `connected`,
+  /// but not those that were added after the last call, because `connected` may be older than they are. Thread-safe.
   std::set<std::string> proven(const std::set<std::string>& connected);
-  /// Ends all calls within about a second, also those of waiting followers. Idempotent.
+  /// Ends all calls within about a second, including those of waiting followers. Idempotent.
   void stop();
 
  private:

@@ -22,8 +22,8 @@ namespace {
 
 namespace flight = arrow::flight;
 
-/// A follower notices only by polling that its client has gone, and keeps its thread until then. The interval grows
-/// with the wait. So short-lived clients leave few threads behind, and a long wait costs little.
+/// A follower detects only by polling that its client has gone, and keeps its thread until then. The interval grows
+/// with the wait: so short-lived clients leave few threads behind, and a long wait costs little.
 constexpr std::chrono::milliseconds kFirstSlice{1};
 constexpr std::chrono::milliseconds kLastSlice{64};
 constexpr const char* kResourceExhausted = "resource_exhausted";  ///< in an error, for which Flight has no code
@@ -35,7 +35,7 @@ arrow::ipc::IpcWriteOptions options_for(const FlightTicket& ticket, arrow::Memor
   options.use_threads = false;  // the call's own thread compresses
   if (ticket.compression == Compression::kNone) return options;
   options.memory_pool = pool;
-  // Both codecs are built into every Arrow that has Flight, so Create does not fail for them.
+  // Every Arrow build with Flight has both codecs, so Create does not fail for them.
   const auto which = ticket.compression == Compression::kLz4 ? arrow::Compression::LZ4_FRAME : arrow::Compression::ZSTD;
   options.codec = arrow::util::Codec::Create(which).ValueOr(nullptr);
   return options;
@@ -70,10 +70,10 @@ arrow::Result<flight::FlightPayload> FrameStream::GetSchemaPayload() {
 
 arrow::Result<flight::FlightPayload> FrameStream::Next() {
   if (payloads_.empty()) {
-    // Asking for more means that everything before has been written.
+    // gRPC asks for more only after it has written all earlier payloads.
     if (current_ != nullptr) {
       if (ticket_.columns && ticket_.columns->empty()) {
-        // No reader has read its columns.
+        // The columns were not sent, so do not mark the frame as read.
       } else if (ticket_.part) {
         catalogue_.mark_read(*current_, static_cast<std::uint32_t>(*ticket_.part));
       } else {
@@ -89,7 +89,7 @@ arrow::Result<flight::FlightPayload> FrameStream::Next() {
   return payload;
 }
 
-/// Leaves payloads_ empty at the end.
+/// Fetches the next frame. At the end of the stream, payloads_ remains empty.
 arrow::Status FrameStream::fetch() {
   using What = Catalogue::Next::What;
   std::chrono::milliseconds slice = kFirstSlice;
@@ -128,7 +128,7 @@ arrow::Status FrameStream::fetch() {
   return arrow::Status::OK();
 }
 
-/// Adds the payloads of one frame. While a computation has no room, other frames may be freed.
+/// Adds the payloads of one frame. If a computation has no room, frees other frames.
 arrow::Status FrameStream::prepare(const FramePtr& frame, std::uint64_t skipped) {
   const std::size_t before = payloads_.size();
   std::chrono::milliseconds slice = kFirstSlice;
@@ -170,7 +170,7 @@ arrow::Status FrameStream::add_frame(const FramePtr& frame, std::uint64_t skippe
   return add_batch(*frame, skipped, **batch, (*batch)->num_rows(), 0);
 }
 
-/// The messages of a derived frame as they are stored: compressed ones stay compressed.
+/// Adds the messages of a derived frame as they are stored, without decompression.
 arrow::Status FrameStream::add_stored(const FramePtr& frame, std::uint64_t skipped) {
   arrow::io::BufferReader bytes(frame_buffer(frame));
   const auto messages = arrow::ipc::MessageReader::Open(&bytes);
@@ -204,7 +204,7 @@ nlohmann::json FrameStream::about(const Frame& frame, std::uint64_t skipped) con
   return about;
 }
 
-/// Splits the batch in halves until each fits into a message.
+/// Splits the batch in halves until each piece fits into a message.
 arrow::Status FrameStream::add_batch(const Frame& frame, std::uint64_t skipped, const arrow::RecordBatch& part,
                                      std::int64_t rows, std::int64_t first_row) {
   flight::FlightPayload payload;

@@ -18,8 +18,8 @@ namespace wherry::move {
 
 class FrameStream final : public arrow::flight::FlightDataStream {
  public:
-  /// `schema`: the stream's. `query`: null for unchanged frames. Its answers lie in `pool`. `context` lives as long as
-  /// the call, and so as long as this object. `stopping` lives as long as the server.
+  /// `schema`: the stream's. `query`: null for unchanged frames; its answers lie in `pool`. `context` lives as long as
+  /// the call, and so longer than this object. `stopping` lives as long as the server.
   FrameStream(Catalogue& catalogue, const arrow::flight::ServerCallContext& context, const std::atomic<bool>& stopping,
               FlightTicket ticket, const StreamStatus& status, std::shared_ptr<arrow::Schema> schema,
               std::shared_ptr<const Query> query, std::shared_ptr<arrow::MemoryPool> pool,
@@ -27,7 +27,7 @@ class FrameStream final : public arrow::flight::FlightDataStream {
 
   std::shared_ptr<arrow::Schema> schema() override { return schema_; }
   arrow::Result<arrow::flight::FlightPayload> GetSchemaPayload() override;
-  /// Blocks while a follower waits, until the client disconnects or the server stops.
+  /// Returns the next payload. A follower blocks until one exists, the client disconnects or the server stops.
   arrow::Result<arrow::flight::FlightPayload> Next() override;
 
  private:

@@ -17,8 +17,8 @@ inline constexpr std::uint64_t kTicketVersion = 1;
 inline constexpr std::size_t kMaxTicketColumns = 4096;
 
 /// The bytes of a Flight ticket, as JSON: {"version": 1, "stream": name, "from": sequence, "until": sequence, "count":
-/// n, "follow": bool, "part": k, "tag": t, "columns": [name, ...], "filter": condition, "compression": codec}; all but
-/// "stream" may be absent. A plain stream name means {"stream": name}.
+/// n, "follow": bool, "part": k, "tag": t, "columns": [name, ...], "filter": condition, "compression": codec}; only
+/// "stream" is required. A plain stream name means {"stream": name}.
 struct FlightTicket {
   std::string stream;
   std::uint64_t from = 0;              ///< 0: the oldest frame held
@@ -31,7 +31,7 @@ struct FlightTicket {
   std::string filter;  ///< JSON, for parse_predicate() (move/operate/predicate.hpp); empty: all rows
   enum class Compression : std::uint8_t { kNone, kLz4, kZstd } compression = Compression::kNone;  ///< of IPC bodies
 };
-/// Parses untrusted bytes; kInvalidArgument names the key if they are not a ticket.
+/// Parses untrusted bytes. kInvalidArgument: they are not a ticket; the message names the key.
 Result<FlightTicket> parse_ticket(std::string_view bytes);
 
 }  // namespace wherry::move

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arbitrary bytes as a Flight ticket: refused by name, or unchanged in meaning when it is written out again.
+// Parses arbitrary bytes as a Flight ticket. They must be refused by name, or keep their meaning when written again.
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One delivered offload in the agent's memory, and the stream that it belongs to.
+// A delivered offload in the agent's memory, and its stream.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ class Products;         // products.hpp
 class ProductTemplate;  //
 class SinkDirectory;    // sink_directory.hpp
 
-/// The properties that all frames of a stream share. Immutable after the stream was opened.
+/// Properties that all frames of a stream share. Immutable after the stream is opened.
 struct StreamInfo {
   std::string name;
   Strategy strategy = Strategy::kIpc;
@@ -36,15 +36,15 @@ struct StreamInfo {
   std::vector<std::shared_ptr<const StreamInfo>> derived;  ///< streams that operators.hpp makes of this one
   std::string source;                                      ///< the stream that this one is derived from; or empty
   std::shared_ptr<const Pipeline> pipeline;                ///< how; null: it is not derived
-  /// The common part of its frames' products. Only make_products (products.hpp), on the data thread, uses it.
+  /// The common part of the frames' products. Used only by make_products (products.hpp), on the data thread.
   mutable std::shared_ptr<ProductTemplate> products;
-  /// The directory of its files. Null without a sink, and after the stream was closed, because closed streams are
-  /// remembered for long and the handle takes a descriptor. Data thread only; FileSink takes its own reference for each
-  /// frame.
+  /// The directory of the stream's files. Null without a sink. Also null after the stream is closed, because closed
+  /// streams are kept for long and the handle needs a descriptor. Data thread only; FileSink takes its own reference
+  /// for each frame.
   mutable std::shared_ptr<const SinkDirectory> files;
 };
 
-/// How far the parts of a stream are.
+/// The progress of a stream's parts.
 struct PartsStatus {
   std::uint32_t parts = 0;                      ///< 0: the stream has none
   std::uint32_t open = 0;                       ///< that are open for writing
@@ -64,7 +64,7 @@ class Frame {
   FrameLayout layout;
   std::vector<NodeRef> nodes;
   std::shared_ptr<const Products> products;  ///< null unless the strategy is arrays, record_batch or c_abi
-  /// In a stream in parts, the first part's frame represents the step, and holds the frames of parts 1, 2, ...
+  /// In a stream in parts, the frame of part 0 represents the step, and holds the frames of parts 1, 2, ...
   std::uint32_t part = 0;
   std::vector<std::shared_ptr<const Frame>> others;
 
@@ -80,7 +80,7 @@ class Frame {
   [[nodiscard]] std::uint64_t step_rows() const noexcept {
     return sum([](const Frame& f) { return f.rows; });
   }
-  /// The bytes of their IPC streams. The bytes of the arena are more.
+  /// The total bytes of the step's IPC streams. It uses more bytes of the arena.
   [[nodiscard]] std::uint64_t step_bytes() const noexcept {
     return sum([](const Frame& f) { return f.layout.total_bytes; });
   }
@@ -88,10 +88,10 @@ class Frame {
     return sum([](const Frame& f) { return f.extent.bytes().size(); });
   }
 
-  /// The frame as a complete Arrow IPC stream, valid while the frame lives. Streams whose strategy does not write the
-  /// metadata in transit (arrays, record_batch, c_abi, raw) get it here, once, on first call. Thread-safe.
+  /// The frame as a complete Arrow IPC stream, valid while the frame lives. If the stream's strategy does not write the
+  /// metadata in transit (arrays, record_batch, c_abi, raw), the first call writes it. Thread-safe.
   [[nodiscard]] std::span<const std::byte> ipc() const;
-  /// For the service: the metadata is in place already.
+  /// For the service: records that the metadata is already written.
   void set_ipc_written() noexcept { ipc_written_.store(true, std::memory_order_release); }
 
  private:

@@ -14,14 +14,14 @@ class RecordBatch;
 
 namespace wherry::move {
 
-/// The frame's IPC stream. The buffer, and everything that Arrow slices from it, keeps the frame (and so its memory)
+/// The frame's IPC stream. The buffer and all Arrow slices of it keep the frame and its memory
 /// alive.
 std::shared_ptr<arrow::Buffer> frame_buffer(FramePtr frame);
 
-/// The frame's batch: columns point into the frame's memory and keep it alive. Offsets and indices between the first
-/// and the last come unchecked from the host, so call ValidateFull() before code that follows them. kInternal if Arrow
-/// cannot read the frame. A derived frame may be compressed: its columns then lie in `pool` (null: Arrow's own), and
-/// kResourceExhausted says that the pool has no room.
+/// The frame's batch. Its columns point into the frame's memory and keep it alive. Only the first and last offset of a
+/// column are checked; other offsets and indices come unchecked from the host, so call ValidateFull() before code that
+/// follows them. kInternal: Arrow cannot read the frame. The columns of a compressed derived frame lie in `pool` (null:
+/// Arrow's own pool). kResourceExhausted: the pool has no room.
 Result<std::shared_ptr<arrow::RecordBatch>> read_frame(FramePtr frame, arrow::MemoryPool* pool = nullptr);
 
 }  // namespace wherry::move

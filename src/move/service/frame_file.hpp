@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One frame as one file. Knows formats and the file system; file_sink.hpp knows threads and queues.
+// Writes one frame as one file: formats and file system calls. file_sink.hpp has the threads and queues.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace wherry::move {
 
-/// The frame's file by its stream's Sink (whose format is not kNone), as a full path for messages.
+/// The full path of the frame's file, for messages. The format of the stream's Sink must not be kNone.
 std::string frame_file_path(const Frame& frame);
 
-/// Makes the frame's file in `directory`. When this returns its size, the file is complete and on disk. Otherwise it
-/// does not exist. No file is ever replaced: an existing name is an error. Blocks on the disk. Errors name the path.
+/// Writes the frame's file into `directory` and returns its size when the file is complete and on disk. On an error the
+/// file does not exist. An existing file is an error and is not replaced. Blocks on the disk. Errors name the path.
 Result<std::uint64_t> write_frame_file(FramePtr frame, const SinkDirectory& directory,
                                        Unfinished unfinished = Unfinished::kUnnamed);
 

@@ -13,8 +13,8 @@
 namespace wherry::move {
 namespace {
 
-/// A frame as the data thread leaves it if the strategy does not write the metadata in transit: only the bodies are in
-/// place.
+/// A frame as the data thread leaves it if the strategy does not write the metadata in transit: it has only the
+/// bodies.
 std::shared_ptr<Frame> unwritten(const std::shared_ptr<Arena>& arena, const Schema& schema, Strategy strategy,
                                  const std::vector<NodeRef>& nodes, const std::vector<std::vector<std::byte>>& values) {
   auto info = std::make_shared<StreamInfo>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames in two posts (Stream::post_rest): columns that are final first move first, and the frame waits for the rest.
+// Frames in two posts (Stream::post_rest): columns that are final early move first, and the frame waits for the rest.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,7 @@
 
 namespace wherry::move {
 
-/// A message that gives the rest of a frame. It belongs to the stream's only frame that waits for one.
+/// Takes the message with the rest of a frame. Only one frame of a stream can wait for its rest.
 void OffloadEngine::take_rest(ClientState& client, StreamState& stream) {
   const OffloadHeader& header = view_.header;
   const auto it =
@@ -20,7 +20,7 @@ void OffloadEngine::take_rest(ClientState& client, StreamState& stream) {
     return;
   }
   Offload& o = **it;
-  // Each buffer comes with one of the halves, because a frame must not show its memory's old content.
+  // Exactly one half must have each buffer; otherwise the frame would show old content of its memory.
   const auto same = [](const BufferRef& a, const BufferRef& b) {
     return a.bytes == b.bytes && a.rebase == b.rebase && (a.bytes == 0 || (a.region == 0) != (b.region == 0));
   };
@@ -32,7 +32,7 @@ void OffloadEngine::take_rest(ClientState& client, StreamState& stream) {
   o.rest_ticket = header.ticket;
 }
 
-/// Its buffers may be overwritten, so the client is told. The ticket of the other half stands for the frame.
+/// The client may overwrite the first half's buffers, so complete its ticket. The other half's ticket is the frame's.
 void OffloadEngine::finish_first_half(StreamState& stream, Offload& o) {
   stop_moving(stream, o);
   o.state = Offload::State::kHalf;
@@ -40,7 +40,7 @@ void OffloadEngine::finish_first_half(StreamState& stream, Offload& o) {
   stream.client->handle->complete(std::exchange(o.ticket, 0), StatusCode::kOk, {.transfer_ns = o.moved_ns});
 }
 
-/// Starts the second half when it has come, or ends a frame that will never get one. True if it did.
+/// Starts the second half if it has arrived, or fails a frame that will never get it. True if it did either.
 bool OffloadEngine::go_on(StreamState& stream, Offload& o) {
   ClientState& client = *stream.client;
   if (client.lost || (o.rest_ticket == 0 && (draining_ || (stream.closing && stream.received >= stream.close_after)))) {

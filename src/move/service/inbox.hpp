@@ -1,10 +1,10 @@
-// SPDX-License-Identifier: Apache-2.0 Messages between their arrival and the engine's next turn. UCX delivers a message
-// inside any call of the engine into the fabric, so the engine cannot process it there.
+// SPDX-License-Identifier: Apache-2.0
+// Messages between their arrival and the engine's next turn. UCX delivers a message inside any call of the engine into
+// the fabric, so the engine cannot process it there.
 //
-// Two buffers: one is filled while the other is read, so a new message never moves the ones being read. Both keep their
-// memory, so a warm engine does not allocate. Memory beyond kKept, which large messages needed, is freed.
+// It has two buffers: one is filled while the other is read, so a new message never moves messages that are being read.
+// Both keep their memory, so the engine need not allocate again. Memory beyond kKept, for large messages, is freed.
 #pragma once
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -32,14 +32,14 @@ class Inbox {
     const Head head{&from, message.size()};
     const auto* bytes = reinterpret_cast<const std::byte*>(&head);
     const std::size_t whole = filling_.size() + sizeof head + padded(message.size());
-    // Reserves before any change, because it may throw.
+    // Reserve before any change, because this may throw.
     if (whole > filling_.capacity()) filling_.reserve(std::max(kKept, 2 * whole));
     filling_.insert(filling_.end(), bytes, bytes + sizeof head);
     filling_.insert(filling_.end(), message.begin(), message.end());
     filling_.resize(whole);
   }
-  /// Hands over all messages so far to `take(From&, ByteView)`, in the order in which they came. Messages lie at
-  /// multiples of 16 bytes, and stay during the call. `take` must not throw.
+  /// Passes all messages so far to `take(From&, ByteView)`, in the order of their arrival. Messages are aligned to 16
+  /// bytes and remain valid during the call. `take` must not throw.
   template <typename Take>
   void read(Take take) {
     std::swap(filling_, reading_);
@@ -53,7 +53,7 @@ class Inbox {
     reading_.clear();
     if (reading_.capacity() > kKept) Bytes().swap(reading_);
   }
-  /// Drops the messages of this sender. Not inside read().
+  /// Drops the messages of this sender. Do not call it inside read().
   void forget(const From& from) noexcept {
     for (std::size_t at = 0; at < filling_.size();) {
       Head head;

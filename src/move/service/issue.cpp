@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The third step of an offload: one-sided gets of its buffers, in turns with the other offloads.
+// The third step of an offload: one-sided gets of its buffers. Offloads take turns.
 #include <algorithm>
 #include <cstring>
 
@@ -10,7 +10,7 @@
 
 namespace wherry::move {
 
-/// One step of a moving offload. True if it made progress.
+/// Makes one step of a moving offload. True if it made progress.
 bool OffloadEngine::advance(StreamState& stream, Offload& o) {
   ClientState& client = *stream.client;
   if (client.reconnect) return false;  // recover() decides when nothing is in flight
@@ -29,7 +29,7 @@ bool OffloadEngine::advance(StreamState& stream, Offload& o) {
       on_trial ? 1 : static_cast<std::uint32_t>(std::max<std::size_t>(1, options_.window / options_.transfer_unit));
   if (!o.all_issued() && (o.done.pending() < in_flight_limit)) {
     worked = true;
-    // Copies that run in this thread use smaller slices, so other offloads get their turn sooner.
+    // Copies run in this thread, so use smaller slices for them; other offloads then get their turn sooner.
     const std::size_t turn = client.handle->reader() != nullptr ? options_.transfer_unit : options_.window;
     if (Status s = issue(client, o, turn, on_trial); !s) {
       if (client.handle->reader() != nullptr && s.code() == StatusCode::kUnavailable) {
@@ -55,7 +55,7 @@ bool OffloadEngine::advance(StreamState& stream, Offload& o) {
   return worked;
 }
 
-/// Issues gets (or copies) for about `bytes` more bytes. `one_get`: stops after the first that is not done at once.
+/// Issues gets (or copies) for about `bytes` more bytes. `one_get`: stops after the first get that stays in flight.
 Status OffloadEngine::issue(ClientState& client, Offload& o, std::size_t bytes, bool one_get) {
   std::byte* frame = o.frame->extent.bytes().data();
   fabric::ProcessReader* const reader = client.handle->reader();
@@ -67,7 +67,7 @@ Status OffloadEngine::issue(ClientState& client, Offload& o, std::size_t bytes, 
     if (n > 0 && !(o.halves && buffer.region == 0)) {
       const fabric::RemoteRegion* region = region_of(client, buffer.region);
       o.last_get = o.at_buffer;
-      // The client may have announced another region by this id since the message was admitted.
+      // Since the message was admitted, the client may have announced another region with this id.
       if (region == nullptr || !region->contains(buffer.address, buffer.bytes))
         return {StatusCode::kSourceFault, "the region is gone"};
       std::byte* to = frame + o.destination[o.at_buffer] + o.at_offset;
@@ -100,7 +100,7 @@ Status OffloadEngine::issue(ClientState& client, Offload& o, std::size_t bytes, 
   return reader == nullptr ? ok_status() : read_pieces(*reader, o);
 }
 
-/// Reads the pieces that issue() collected. After a failure, the offload's position is the buffer at fault.
+/// Reads the pieces that issue() collected. On failure, sets the offload's position to the buffer at fault.
 Status OffloadEngine::read_pieces(fabric::ProcessReader& reader, Offload& o) {
   if (piece_buffers_.empty()) return ok_status();
   Status s = reader.read();
@@ -109,7 +109,7 @@ Status OffloadEngine::read_pieces(fabric::ProcessReader& reader, Offload& o) {
   return s;
 }
 
-/// It has no get in flight.
+/// Ends the moving state of an offload without gets in flight.
 void OffloadEngine::stop_moving(StreamState& stream, Offload& o) {
   ClientState& client = *stream.client;
   --stream.moving;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint64_t kSpareShare = 8;  ///< of the limit: results that no frames in readers' hands keep out
 
-/// The bytes of the arena that the frame occupies: extents are larger than requested (Arena::try_allocate).
+/// The arena bytes that the frame occupies. Extents are larger than the requested size (Arena::try_allocate).
 std::uint64_t taken_by(const Frame& frame) { return frame.step_memory(); }
 
 }  // namespace

@@ -1,11 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0 Counts the agent's memory that readers occupy by holding frames. Thread-safe.
+// SPDX-License-Identifier: Apache-2.0
+// Counts the agent's memory that readers occupy by holding frames. Thread-safe.
 //
-// A frame counts with the bytes that it takes of the arena, which are more than its content. All readers together may
-// hold `limit` bytes. A frame that several readers hold counts once. A reader that holds at most one frame may take
-// another one beyond that, as a loop over frames does, if one more of its size still fits into the budget, or if no
-// other reader holds any. So readers that never release frames still leave room for new ones.
+// A frame counts with its arena bytes, which are more than its content. All readers together may hold `limit` bytes. A
+// frame that several readers hold counts once. Beyond the limit, a reader that holds at most one frame may still take
+// another one, as a loop over frames does. The condition is that one more frame of that size fits into the budget, or
+// that no other reader holds a frame. So readers that never release frames leave room for new ones.
 #pragma once
-
 #include <cstdint>
 #include <limits>
 #include <mutex>
@@ -22,18 +22,18 @@ class Loans {
     std::uint64_t frames = 0, bytes = 0;
   };
 
-  /// Both in bytes. Without a call there is no limit.
+  /// Sets both values, in bytes. Without this call there is no limit.
   void limit(std::uint64_t limit, std::uint64_t budget);
-  /// Counts the frame as held by `who` until give_back(). kResourceExhausted: readers hold too much. The message says
+  /// Counts the frame as held by `who` until give_back(). kResourceExhausted: readers hold too much; the message says
   /// how much, and what to do.
   Status lend(const Frame& frame, Borrower& who);
   void give_back(const Frame& frame, Borrower& who);
-  /// Memory of the arena for readers' results. It counts like frames, until return_bytes(). False: readers would hold
-  /// too much. Results may exceed the readers' limit by an eighth of it, so a reader can still get a few rows of a
-  /// frame that is as large as the limit.
+  /// Counts arena memory for readers' results, like frames, until return_bytes(). False: readers would hold too much.
+  /// Results may exceed the readers' limit by an eighth, so a reader can still get a few rows of a frame that is as
+  /// large as the limit.
   bool take_bytes(std::uint64_t bytes);
   void return_bytes(std::uint64_t bytes);
-  /// Bytes of the arena in frames that readers hold, and in results for them.
+  /// Arena bytes of frames that readers hold, and of results for readers.
   [[nodiscard]] std::uint64_t bytes() const;
 
  private:

@@ -14,7 +14,7 @@ constexpr std::uint64_t kPage = 4096;
 class LoansTest : public ::testing::Test {
  protected:
   LoansTest() { loans.limit(50 * kPage, 100 * kPage); }
-  /// A frame with that much content, in the agent's memory. Numbers of pages here are sizes of an extent's class.
+  /// A frame with `pages` pages of content, in the agent's memory. All page numbers here are class sizes.
   const Frame& frame(std::uint64_t pages) { return frame_of_bytes(pages * kPage); }
   const Frame& frame_of_bytes(std::uint64_t bytes) {
     auto extent = arena->try_allocate(bytes);

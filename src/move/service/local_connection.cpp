@@ -49,8 +49,8 @@ LocalConnection::Event LocalConnection::wait_for(short events, std::chrono::mill
   return count == 0 ? Event::kTimeout : Event::kReady;
 }
 
-/// The next line without its newline. None if the connection is over or the line never comes. Logs a line that is too
-/// long.
+/// The next line without its newline; nullopt if the connection ends or no line arrives in time. Logs a line that is
+/// too long.
 std::optional<std::string> LocalConnection::read_line(std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   for (std::size_t scanned = 0;;) {
@@ -108,7 +108,7 @@ bool LocalConnection::send(const std::string& line, int with_fd) {
   return true;
 }
 
-/// Only the text is a Json: the destructor of an nlohmann object allocates, and ends the process if it cannot.
+/// Only the text is a Json value: the destructor of an nlohmann object allocates, and may end the process.
 bool LocalConnection::send_error(const std::string& what) {
   return send(R"({"ok":false,"error":)" + Json(what).dump() + "}");
 }

@@ -21,8 +21,8 @@ inline constexpr std::size_t kMaxLeases = 1024;  ///< frames that one connection
 
 class LocalConnection {
  public:
-  /// `stop_fd` becomes readable, and stays so, when the server ends. `admit` is called after the reader has shown the
-  /// token. If it fails, the reader gets the error and the connection ends.
+  /// `stop_fd` becomes and remains readable when the server ends. `admit` is called after the reader has shown the
+  /// token. If `admit` fails, the reader gets the error and the connection ends.
   LocalConnection(Catalogue& catalogue, const Arena& arena, const std::string& token, Fd socket, int stop_fd,
                   std::function<Status()> admit)
       : catalogue_(catalogue),
@@ -32,7 +32,7 @@ class LocalConnection {
         stop_fd_(stop_fd),
         admit_(std::move(admit)) {}
 
-  /// Returns when the connection is over; the frames that it held are free then.
+  /// Returns when the connection has ended and its frames are released.
   void serve();
 
  private:

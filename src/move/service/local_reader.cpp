@@ -52,7 +52,7 @@ struct LocalReaderService::Impl {
   Crowd crowd;  ///< of the acceptor
 };
 
-/// Under the lock.
+/// Call it under the lock.
 std::size_t LocalReaderService::Impl::count(Served::State state) const {
   return static_cast<std::size_t>(std::ranges::count(served, state, &Served::state));
 }
@@ -67,7 +67,7 @@ Status LocalReaderService::Impl::admit(Served& one) {
   return ok_status();
 }
 
-/// Called under the lock: too many connections have not shown the token, so one of them is closed.
+/// Called under the lock when too many connections have not shown the token: closes one of them.
 void LocalReaderService::Impl::make_way() {
   std::vector<Served*> silent;
   for (Served& one : served) {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames for processes on the same machine, without a copy: the processes map the arena read-only and learn the place
+// Frames for processes on the same machine, without a copy: the processes map the arena read-only, and get the offset
 // of each frame.
 //
 // A Unix stream socket (mode 0600) carries newline-delimited JSON both ways, with one reply per request, in order. A
 // request is at most 64 KiB.
-//   {"token": "...", "version": 1}                  first, within 5 s -> {"ok":true,"arena_bytes":N}, with the arena's
-//   read-only
+//   {"token": "...", "version": 1}                  first, within 5 s
+//                                                   -> {"ok":true,"arena_bytes":N}, with the arena's read-only
 //                                                   descriptor in an SCM_RIGHTS message
 //   {"op":"list"[,"stream":"s"]}                    -> {"ok":true,"streams":[...]} (stream_json.hpp); of one or all
 //   {"op":"next","stream":s,"sequence":n,"timeout_ms":t}
-//       -> {"ok":true,"what":"frame","lease":id,"sequence","tag","rows","offset" (in the arena),"bytes" (of the IPC
-//       stream),"skipped",
-//           "transfer_ns","source_bytes","generation"}, or "what": "end" | "timeout" | "no_stream". With "generation"
-//           from an earlier frame in the request, "end" if the name belongs to another stream by now.
+//       -> {"ok":true,"what":"frame","lease":id,"sequence","tag","rows","offset" (in the arena),
+//           "bytes" (of the IPC stream),"skipped","transfer_ns","source_bytes","generation"},
+//           or "what": "end" | "timeout" | "no_stream". If the request has the "generation" of an earlier frame, and
+//           the name now belongs to another stream: "end".
 //   {"op":"release","lease":id}                     -> {"ok":true}; the frame counts as read
-// The connection keeps a frame in place from its reply until the release, or until it ends (which marks nothing as
+// From the reply on, the connection holds the frame until the release or its own end (then the frame does not count as
 // read). Errors: {"ok":false,"error":"..."}, and "code":"resource_exhausted" if readers hold too much. A wrong token or
-// version, an over-long line, or a silent connection without a token ends the connection. Other errors do not.
+// version, a line that is too long, or silence before the token ends the connection. Other errors do not.
 #pragma once
 
 #include <memory>
@@ -32,9 +32,9 @@ inline constexpr std::size_t kMaxSilentReaders = 64;  ///< connections that have
 
 class LocalReaderService {
  public:
-  /// Serves until stop(). Replaces a socket file on which no process listens. The catalogue must outlive the service.
-  /// kInvalidArgument: empty token, or a name that is too long (kMaxSocketName); kAlreadyExists: the path is a live
-  /// socket, or not a socket; kUnavailable.
+  /// Serves until stop(). Replaces a socket file without a listener. The catalogue must outlive the service.
+  /// kInvalidArgument: an empty token, or a name that is too long (kMaxSocketName); kAlreadyExists: a process listens
+  /// there, or the file is not a socket; kUnavailable.
   static Result<std::unique_ptr<LocalReaderService>> start(Catalogue& catalogue, std::shared_ptr<Arena> arena,
                                                            const std::string& socket_path, const std::string& token);
   ~LocalReaderService();

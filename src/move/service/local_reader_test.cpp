@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 using testing::particles;
 using Json = nlohmann::json;
 
-/// A reader of another process, in plain system calls.
+/// A reader as in another process, with plain system calls.
 class Reader {
  public:
   explicit Reader(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -49,7 +49,7 @@ class Reader {
   bool send(const std::string& text) const {
     return ::send(socket_.get(), text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
   }
-  /// A reply, or nothing when the agent has hung up.
+  /// The next reply; nullopt if the agent has closed the connection.
   std::optional<Json> receive() {
     for (;;) {
       if (const auto end = in_.find('\n'); end != std::string::npos) {
@@ -202,7 +202,7 @@ TEST_F(LocalReaderTest, AskForOneStream_ExpectThatOneOrNone) {
   EXPECT_EQ(reader.must({{"op", "list"}, {"stream", "u"}})["streams"].size(), 0u);
 }
 
-/// Paths of files need not be.
+/// A file path in the error need not be UTF-8.
 TEST_F(LocalReaderTest, AnErrorIsNotUtf8_ExpectTheListAllTheSame) {
   const auto info = opened("s", {.frames = 1});
   publish(info, 0);

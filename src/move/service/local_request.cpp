@@ -9,7 +9,7 @@ namespace {
 using Json = nlohmann::json;
 using Op = LocalRequest::Op;
 
-/// Reads the keys of an object. After the first wrong key, error() names it.
+/// Reads the keys of an object. error() names the first wrong key.
 class Keys {
  public:
   explicit Keys(const Json& json) : json_(json) {}

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 A request of a reader on the same machine: one line of JSON (local_reader.hpp has
-// the protocol).
+// SPDX-License-Identifier: Apache-2.0
+// A request of a reader on the same machine: one line of JSON (local_reader.hpp has describes the protocol).
 #pragma once
 
 #include <chrono>
@@ -29,8 +29,8 @@ struct LocalRequest {
   std::uint64_t lease = 0;               ///< kRelease
 };
 
-/// Parses untrusted bytes. kInvalidArgument names the key if the line is not a request. Unknown keys are ignored, so
-/// newer clients can talk to older agents.
+/// Parses untrusted bytes. kInvalidArgument: the line is not a request; the message names the key. Unknown keys are
+/// ignored, so that newer clients work with older agents.
 Result<LocalRequest> parse_request(std::string_view line);
 
 }  // namespace wherry::move

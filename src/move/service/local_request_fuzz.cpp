@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target: for any line of a local process, parse_request returns a request in range or an error.
+// libFuzzer target: for any line, parse_request must return a request with values in range, or an error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

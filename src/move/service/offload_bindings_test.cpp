@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Bindings: the engine's checks of buffers that a client lists once and names
-// afterwards.
+// SPDX-License-Identifier: Apache-2.0
+// Bindings: the engine's checks of buffers that a client lists once and names afterwards.
 #include "move/service/engine_testing.hpp"
 
 namespace wherry::move {
@@ -7,7 +7,7 @@ namespace {
 
 class BindingsTest : public OffloadEngineTest {
  protected:
-  /// Sends the definition of `binding`. Without buffers, the earlier definition holds.
+  /// Posts with `binding`. With buffers it defines the binding; without buffers it uses the earlier definition.
   void post_bound(TestClient& client, std::uint32_t stream, std::uint64_t ticket, std::uint32_t binding,
                   const FlatOffload& flat, std::span<const NewRegion> regions = {},
                   std::span<const std::uint32_t> dropped = {}) {
@@ -72,7 +72,7 @@ TEST_F(BindingsTest, UnknownOrDroppedOrOfAnotherStreamOrClient_ExpectRefusals) {
   const std::uint32_t dropped = 9;
   post_bound(client, one, 4, 9, {}, {}, {&dropped, 1});
   EXPECT_EQ(outcome(client, 4), StatusCode::kFailedPrecondition);
-  // A region that has gone is noticed as in any other offload.
+  // A dropped region is detected as in any other offload.
   post_bound(client, one, 5, 10, doubles(source, 512));
   EXPECT_EQ(outcome(client, 5), StatusCode::kOk);
   const std::uint32_t region = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients that connect and leave, and the engine's turns. The steps of an offload have their own files: admit, start,
-// issue, recover, settle.
+// The engine's clients, and its turns. The steps of an offload are in other files: admit, start, issue, recover,
+// settle.
 #include "move/service/offload_engine.hpp"
 
 #include <algorithm>
@@ -32,8 +32,8 @@ void OffloadEngine::on_session_end(session::Client& handle) {
   const auto it = clients_.find(handle.id());
   if (it == clients_.end()) return;
   ClientState& client = *it->second;
-  // Gets in flight write into memory that is freed below, and closing the endpoint does not cancel all of them (CMA's
-  // queue is still processed). So wait for them. Those of a dead client fail at once.
+  // Wait for gets in flight: they write into memory that is freed below, and closing the endpoint does not cancel all
+  // of them (CMA's queue is still processed). Gets from a dead client fail at once.
   const auto in_flight = [&] {
     for (const auto& [id, stream] : client.streams) {
       for (const auto& o : stream->queue) {
@@ -53,7 +53,7 @@ void OffloadEngine::on_session_end(session::Client& handle) {
       if (o->state == Offload::State::kFailed) continue;  // noted then
       attempt([&] { note_failure(*stream, *o, {StatusCode::kUnavailable, "the client has gone"}); });
     }
-    // A get that still has not ended keeps its memory until the service, or the process, ends.
+    // A get that is still in flight keeps its memory until the service or the process ends.
     for (auto& o : stream->queue) {
       if (o->done.pending() != 0 && !attempt([&] { lost_.push_back(std::move(o)); })) (void)o.release();
     }
@@ -69,7 +69,7 @@ bool OffloadEngine::poll() {
   for (std::size_t i = 0; i < active_.size();) {
     StreamState& stream = *active_[i];
     if (Status s = guarded([&] { return worked |= poll_stream(stream), ok_status(); }); !s) {
-      // The engine does no more work for it. It stays marked as active, and ends with its client.
+      // The engine does not poll this stream again. The stream stays marked as active, and ends with its client.
       stream.client->handle->fail(std::move(s));
       active_[i] = active_.back();
       active_.pop_back();
@@ -89,7 +89,7 @@ bool OffloadEngine::poll() {
     tell_at_ = 0;
     for (const auto& entry : clients_) attempt([&] { tell_failures(*entry.second); });
   }
-  // Runs when there is no other work, and a little even when there is.
+  // Warm up if there is no other work, and sometimes even if there is.
   if (!worked || ++polls_ % kWarmUpEvery == 0) worked |= warm_up();
   return worked;
 }
@@ -97,9 +97,9 @@ bool OffloadEngine::poll() {
 bool OffloadEngine::poll_stream(StreamState& stream) {
   ClientState& client = *stream.client;
   bool worked = false;
-  // The oldest offload with gets to issue has the stream's turn. Frames appear in the order of the posts, so turns
-  // among a stream's offloads would only delay the first one. Two of the same size would both end when the second one
-  // does.
+  // The oldest offload with gets to issue gets the stream's turn. Frames appear in the order of the posts, so sharing
+  // turns among a stream's offloads would only delay the first one: two of equal size would both finish at the end of
+  // the second.
   bool taken = false;
   std::size_t i = 0;
   for (; i < stream.queue.size() && !client.reconnect; ++i) {
@@ -121,11 +121,11 @@ bool OffloadEngine::poll_stream(StreamState& stream) {
     if (o.state == Offload::State::kHalf) worked |= go_on(stream, o);
     if (o.state == Offload::State::kMoving && !taken) {
       worked |= advance(stream, o);
-      // While offloads restart one at a time, advance() says whose turn it is.
+      // While offloads restart one at a time, advance() selects the offload.
       taken = o.state == Offload::State::kMoving && !o.all_issued() && client.suspects == 0;
     }
   }
-  // Offloads behind one that waits for memory can still reach their deadline.
+  // Offloads behind one that waits for memory may also pass their deadline.
   for (; i < stream.queue.size(); ++i) {
     Offload& o = *stream.queue[i];
     if (o.state == Offload::State::kWaiting && o.deadline_at != 0 && now_ns() > o.deadline_at) {

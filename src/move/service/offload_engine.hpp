@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes offload messages, gets the columns, places them, publishes frames in the catalogue. One thread (the agent's
-// data thread) calls everything.
+// Receives offload messages, gets and places the columns, and publishes frames in the catalogue. One thread (the
+// agent's data thread) makes all calls.
 #pragma once
 
 #include <cstdint>
@@ -21,25 +21,25 @@
 namespace wherry::move {
 
 struct MoveOptions {
-  /// Bytes of one get: larger buffers are cut, so that transfers of several clients take turns and a NIC can pipeline.
+  /// Bytes of one get. Larger buffers are split, so that transfers of several clients alternate and a NIC can pipeline.
   std::size_t transfer_unit = std::size_t{4} << 20;
   /// Bytes of gets in flight per offload.
   std::size_t window = std::size_t{16} << 20;
-  /// Offloads from this size on use the faster of two copies, found by trials, if the source is mapped. Smaller ones
-  /// use memcpy.
+  /// If the source is mapped, offloads from this size on use the faster of two kinds of copy, found by trials. Smaller
+  /// offloads use memcpy.
   std::size_t streaming_copy_from = std::size_t{8} << 20;
-  /// Streams' files lie below this directory. Empty: in any directory that the agent's user may write to.
+  /// Streams' files must lie below this directory. Empty: any directory that the agent's user may write to.
   std::string sink_root;
-  /// If true, there are no files without a root. Clients may then belong to other users, and must not write wherever
-  /// the agent's user may.
+  /// If true, files need a sink_root: clients may belong to other users, and must not write to every directory that the
+  /// agent's user may write to.
   bool sink_needs_root = false;
-  /// Limits of one client: offloads that are queued or in flight, and bytes of their lists of buffers (one offload may
-  /// always be queued). The lists of its bound steps may take as much again.
+  /// Limits of one client: offloads that are queued or in flight, and bytes of their buffer lists (one offload may
+  /// always be queued). The lists of its bound steps may take the same number of bytes in addition.
   std::uint32_t max_offloads_per_session = 4096;
   std::uint64_t max_queued_bytes_per_session = std::uint64_t{64} << 20;
-  /// Bytes of one client's messages that have arrived and wait for the engine's turn (one may always).
+  /// Bytes of one client's messages that have arrived and wait for the engine. One message may always wait.
   std::uint64_t max_arrived_bytes_per_session = std::uint64_t{64} << 20;
-  /// Bytes of one client's table of regions: some 300,000 of them.
+  /// Bytes of one client's table of regions: room for about 300,000 regions.
   std::uint64_t max_region_bytes_per_session = std::uint64_t{64} << 20;
 };
 
@@ -52,7 +52,7 @@ class OffloadEngine {
   OffloadEngine(const OffloadEngine&) = delete;
   OffloadEngine& operator=(const OffloadEngine&) = delete;
 
-  // As session::Service's.
+  // Like the functions of session::Service.
   void on_session_start(session::Client& handle);
   void on_session_end(session::Client& handle);
   Result<Bytes> on_request(session::Client& handle, std::string_view method, ByteView payload);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages are worked on in their order, whenever they arrive.
+// Tests that messages are processed in order, whenever they arrive.
 #include "move/service/engine_testing.hpp"
 
 namespace wherry::move {
@@ -83,7 +83,7 @@ TEST_F(OffloadEngineTest, TwoLargeOffloadsOfOneStream_ExpectTheFirstToEndBeforeT
   const Deadline deadline(kPatience);
   while (!client.outcomes.contains(1) && !deadline.passed()) step();
   ASSERT_TRUE(client.outcomes.contains(1));
-  // The first one's eight units, the small one, and the second one's share of the same turn.
+  // The first offload's eight units, the small offload, and the second offload's share of the same turn.
   EXPECT_LE(metric("wherry_move_gets_total"), 8 + 1 + 1);
   ASSERT_TRUE(done(client, 3));
   EXPECT_EQ(metric("wherry_move_gets_total"), 8 + 1 + 8);

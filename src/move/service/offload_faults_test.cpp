@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Offloads and regions with false descriptions: each fails alone.
+// SPDX-License-Identifier: Apache-2.0
+// Offloads and regions with false descriptions: each fails alone.
 #include "move/service/engine_testing.hpp"
 
 #include <chrono>
@@ -8,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Gets of UCX, and vectored reads.
+/// Tests with UCX's gets and with vectored reads.
 class Faults : public OffloadEngineTest, public testing::WithParamInterface<bool> {
  protected:
   bool vectored() const override { return GetParam(); }
@@ -161,7 +162,7 @@ TEST_F(OffloadEngineTest, ANullWhereNoneMayBe_ExpectItsBufferToBeNamed) {
   const auto stream = *open(client, {.name = "s"}, {field<double>("x"), field<double>("y")});
   Source source(*client.context, 4096, 1);
   const NewRegion news = source.news();
-  // Four rows; the bits of a byte of 1s are 1000 0000.
+  // Four rows. A byte with value 1 has the bits 1000 0000, the first bit first.
   const FlatOffload flat{{{4, 0}, {4, -1}}, {source.ref(0, 32), source.ref(0, 1), source.ref(0, 32)}};
   post(client, stream, 1, flat, {&news, 1});
   ASSERT_TRUE(done(client, 1));

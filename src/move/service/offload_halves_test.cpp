@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames in two posts: the first half's memory is free early, no reader sees half a frame, and no half remains.
+// Tests frames in two posts: the first half's memory is free early, readers see only whole frames, and no half remains.
 #include "move/service/engine_testing.hpp"
 
 #include <chrono>
@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The tests run with UCX's gets and with vectored reads. A stream of two columns: x comes first, v later.
+/// Tests with UCX's gets and with vectored reads, on a stream with two columns: x is posted first, v later.
 class Halves : public OffloadEngineTest, public testing::WithParamInterface<bool> {
  protected:
   static constexpr std::size_t kBytes = 8 * kMiB;  // two turns of the engine
@@ -106,7 +106,7 @@ TEST_P(Halves, ReceiveARestThatDoesNotMatch_ExpectTheSessionToEnd) {
 }
 
 TEST_P(Halves, ReceiveABufferInNoneOfTheHalves_ExpectTheSessionToEnd) {
-  // Such a frame would show data of another client's frame in the agent's memory.
+  // Such a frame would show old data of another client from the agent's memory.
   first(1);
   half(2, Half::kRest, not_now(kBytes), not_now(kBytes));
   for (int i = 0; i < 100; ++i) step();
@@ -143,7 +143,7 @@ TEST_P(Halves, TheAgentDrainsWithHalfAFrame_ExpectItToEnd) {
 INSTANTIATE_TEST_SUITE_P(Ways, Halves, testing::Bool(),
                          [](const auto& way) { return way.param ? "Vectored" : "Gets"; });
 
-/// Two ranks whose frames come in halves.
+/// Two ranks that post their frames in halves.
 class HalvesOfParts : public OffloadEngineTest {
  protected:
   struct Rank {
@@ -165,7 +165,7 @@ class HalvesOfParts : public OffloadEngineTest {
       ranks_.push_back(std::move(rank));
     }
   }
-  /// Posts one half, and expects its ticket to end so.
+  /// Posts one half, and expects its ticket to end with `expected`.
   void half(std::size_t number, Half which, std::uint64_t tag, StatusCode expected = StatusCode::kOk) {
     Rank& rank = ranks_[number];
     const std::vector<NewRegion> news{rank.x->news(), rank.v->news()};

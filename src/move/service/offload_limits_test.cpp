@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 A client's limits in the budget, the queues and the tables of regions, and their
-// release.
+// SPDX-License-Identifier: Apache-2.0
+// A client's limits in the budget, the queues and the tables of regions, and their release.
 #include "move/service/engine_testing.hpp"
 
 #include <chrono>
@@ -85,7 +85,7 @@ TEST_F(OffloadEngineTest, ALosslessClientThatDied_ExpectItsUnreadFramesToGoLast)
   post(other, modest, 1, own, 2 * kMiB - 4096 * 4);
   ASSERT_TRUE(done(other, 1));
   EXPECT_EQ(catalogue_.find("lossless")->held_frames, 4u) << "others had what may go";
-  // While it lives, it keeps its unread frames.
+  // While the other client lives, its unread frames are kept.
   Source large(*other.context, 7 * kMiB, 2);
   post(other, modest, 2, large, 7 * kMiB - 4096 * 4);
   for (int i = 0; i < 1000; ++i) step();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// All messages that a client with a session can send to the move service, in any order: regions announced and dropped,
-// offloads that match their stream or do not, corrupted messages, gets that fail at once or later, new connections.
-// Every message that names a ticket is answered once. Nothing is written outside the extent of its frame's arena. All
-// memory is freed.
+// Sends, in any order, all messages that a client with a session can send to the move service: announced and dropped
+// regions, offloads that match their stream or not, and corrupted messages. Gets fail at once or later, or clients
+// reconnect. Each message that names a ticket must get one answer. Writes must stay inside the extent of their frame.
+// All memory must be freed.
 //
-// The fabric is a fake, linked in place of fabric.cpp, because UCX's handling of its own blobs is not under test here.
+// A fake fabric replaces fabric.cpp, because UCX's handling of its own blobs is not under test here.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <cstdlib>
@@ -32,7 +32,7 @@ std::shared_ptr<Arena>& arena() {
   return one;
 }
 
-/// Acts as a get: the bytes depend on their source.
+/// Acts as a get whose bytes depend on their source address.
 void bring(std::byte* to, std::uint64_t from, std::size_t bytes) {
   const std::span<std::byte> memory = arena()->memory();
   require(to >= memory.data() && bytes <= memory.size() && to + bytes <= memory.data() + memory.size());
@@ -121,7 +121,7 @@ class FakePeer final : public session::Client {
   void complete(std::uint64_t /*ticket*/, StatusCode /*code*/,
                 const session::CompletionRecord& /*fields*/) noexcept override {
     ++completed;
-    // A put may make progress in UCX, which may hand over the next message.
+    // A put may make progress in UCX, which may deliver the next message.
     if (deliver_inside != nullptr) (*deliver_inside)();
   }
 
@@ -214,7 +214,7 @@ Bytes make_message(FuzzedDataProvider& fuzz, std::vector<OpenStream>& streams, s
   return message;
 }
 
-/// Acts as a reader, for which a lossless stream waits.
+/// Acts as the reader for which a lossless stream waits.
 void read_everything(Catalogue& catalogue, const std::vector<OpenStream>& streams) {
   for (const OpenStream& stream : streams) {
     for (std::uint64_t sequence = 0;;) {

@@ -148,7 +148,7 @@ void Operators::Impl::run(Worker& worker) {
   changed.notify_all();
 }
 
-/// Until the source ends, or another stream takes its name.
+/// Processes the source's frames until it ends or another stream takes its name.
 void Operators::Impl::work_off(const StreamInfo& source) {
   using What = Catalogue::Next::What;
   const auto status = catalogue.find(source.name);
@@ -173,7 +173,7 @@ void Operators::Impl::work_off(const StreamInfo& source) {
   }
 }
 
-/// Every derived stream gets its frame, also if another one does not. Returns the first failure.
+/// Makes the frame of each derived stream, even if another one fails. Returns the first failure.
 Status Operators::Impl::operate(const FramePtr& step, const StreamStatus& status) {
   Status first;
   for (const Info& derived : status.info->derived) {
@@ -201,7 +201,7 @@ Status Operators::Impl::derive(const FramePtr& step, const Info& derived) {
     if (!again) return frame.status();
     const auto now = catalogue.find(derived->name);
     if (!now || now->info != derived) return ok_status();
-    // Who reads unread frames makes room: under this rule nothing is lost meanwhile.
+    // Waiting helps if readers make room by reading: under kWait no frame is lost meanwhile.
     const bool worth_waiting = derived->retention.when_full == Retention::WhenFull::kWait && now->held_frames != 0;
     if (worth_waiting) began = Clock::now();
     if (Clock::now() - began > kPatience) return frame.status();
@@ -209,7 +209,7 @@ Status Operators::Impl::derive(const FramePtr& step, const Info& derived) {
   }
 }
 
-/// `again`: there is no memory now.
+/// Computes the frame. `again`: set if there is no memory now, so try again.
 Result<FramePtr> Operators::Impl::result_of(const FramePtr& step, const Info& derived, bool& again) {
   const auto failed = [&](const arrow::Status& s) {
     again = s.IsOutOfMemory();
@@ -243,7 +243,7 @@ Result<FramePtr> Operators::Impl::result_of(const FramePtr& step, const Info& de
   return FramePtr(std::move(first));
 }
 
-/// False: everything ends.
+/// Waits a moment. False: the operators are stopping.
 bool Operators::Impl::pause(std::chrono::milliseconds& slice) {
   std::unique_lock lock(mutex);
   const auto until = Clock::now() + slice;
@@ -251,7 +251,7 @@ bool Operators::Impl::pause(std::chrono::milliseconds& slice) {
   return !changed.wait_until(lock, until, [this] { return stopping; });
 }
 
-/// Under the lock.
+/// Call it under the lock.
 std::uint64_t Operators::Impl::left() const {
   std::uint64_t frames = 0;
   const auto add = [&](const StreamInfo& source) {

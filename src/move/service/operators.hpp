@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the operators of streams: reads their frames as any reader does, and publishes what comes of them as frames of
-// derived streams.
+// Runs the operators of streams: reads their frames like other readers, and publishes the results as frames of derived
+// streams.
 #pragma once
 
 #include <chrono>
@@ -11,26 +11,26 @@
 
 namespace wherry::move {
 
-/// A thread for each stream that has derived ones, from its opening until its last frame is worked off. A host's ticket
-/// has ended long before. The thread holds one frame of the source at a time; results lie in the arena.
+/// Each stream with derived streams has a thread, from its opening until its last frame is processed. A host's ticket
+/// ends long before that. The thread holds one frame of the source at a time. Results lie in the arena.
 ///
-/// - A derived frame has the sequence and the tag of its source's.
-/// - WhenFull::kEvict: a source whose operators are slow evicts frames as ever. Those are skipped, and counted.
-/// - WhenFull::kWait: a frame stays until the operators are done with it, and counts as read then. A derived stream
-///   that is full of unread frames makes its operators wait. Then the host waits for the operators.
-/// - An operator that fails (a broken frame, a checked overflow, no memory for 10 s) leaves its source's frame where it
-///   is and unread, and a gap in the derived stream. The stream's status counts it and has the first one's cause.
+/// - A derived frame has the sequence and tag of its source frame.
+/// - WhenFull::kEvict: the source evicts frames even if its operators are slow. The operators skip and count these.
+/// - WhenFull::kWait: a frame remains until the operators have finished it, which counts as read. If a derived stream
+///   is full of unread frames, its operators wait, and so the host waits for the operators.
+/// - If an operator fails (an invalid frame, a checked overflow, no memory for 10 s), the source frame remains unread
+///   and the derived stream has a gap. The stream's status counts failures and has the first cause.
 class Operators {
  public:
-  /// Takes the catalogue's operate hook. The catalogue must outlive it.
+  /// Sets the catalogue's operate hook. The catalogue must outlive this object.
   Operators(Catalogue& catalogue, std::shared_ptr<Arena> arena);
   ~Operators();
   Operators(const Operators&) = delete;
   Operators& operator=(const Operators&) = delete;
 
-  /// Waits until no frame waits for an operator. kDeadlineExceeded says how many are left.
+  /// Waits until no frame waits for an operator. kDeadlineExceeded: the message has the number of remaining frames.
   Status drain(std::chrono::milliseconds timeout);
-  /// Ends after the frames at work; what was not worked off is logged. Idempotent; not from two threads at once.
+  /// Ends after the current frames, and logs the unprocessed ones. Idempotent; not from two threads at once.
   void stop();
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How operators run beside a catalogue. What each of them computes is compared with pyarrow and pandas in
-// python/tests/test_operators.py.
+// Tests how operators run with a catalogue. python/tests/test_operators.py compares their results with pyarrow and
+// pandas.
 #include "move/service/operators.hpp"
 
 #include <arrow/api.h>
@@ -49,7 +49,7 @@ class OperatorsTest : public ::testing::Test {
   Catalogue catalogue;
   std::shared_ptr<const Pipeline> as_it_is = parsed(R"([{"name":"all"}])").front().pipeline;
 
-  /// A stream "source" that is open, and has these derived ones.
+  /// Opens a stream "source" with these derived streams.
   std::shared_ptr<const StreamInfo> opened(const std::string& json, Retention retention = {}) {
     auto source = std::make_shared<StreamInfo>();
     source->name = "source";

@@ -29,7 +29,7 @@ struct Piece {
   std::uint64_t bytes = 0;
 };
 
-/// `placed` of a frame whose first byte is `base`. A null pointer if there is no validity bitmap.
+/// The piece of a buffer in a frame whose first byte is `base`. Its pointer is null without a validity bitmap.
 Piece piece_of(const Plan& plan, std::size_t buffer, std::span<const NodeRef> nodes, const FrameLayout& layout,
                const std::byte* base) noexcept {
   const BufferSpec& spec = plan.buffers[buffer];
@@ -38,7 +38,7 @@ Piece piece_of(const Plan& plan, std::size_t buffer, std::span<const NodeRef> no
   return {base + placed.offset, placed.bytes};
 }
 
-/// A buffer of a frame's memory, which keeps the frame.
+/// An Arrow buffer in a frame's memory that keeps the frame alive.
 class FrameMemory final : public arrow::Buffer {
  public:
   explicit FrameMemory(FramePtr frame)
@@ -50,7 +50,7 @@ class FrameMemory final : public arrow::Buffer {
   FramePtr frame_;
 };
 
-/// The same array with buffers that keep `memory`.
+/// The same array with buffers that keep `memory` alive.
 std::shared_ptr<arrow::ArrayData> owning(const arrow::ArrayData& borrowed,
                                          const std::shared_ptr<arrow::Buffer>& memory) {
   auto data = std::make_shared<arrow::ArrayData>(borrowed);
@@ -63,13 +63,13 @@ std::shared_ptr<arrow::ArrayData> owning(const arrow::ArrayData& borrowed,
   return data;
 }
 
-/// The release callback of a lent struct: it frees nothing, and leaves children of the parent alone.
+/// The release callback of a lent struct. It does not free memory and does not release the children.
 void mark_released(ArrowArray* array) { array->release = nullptr; }
 
 }  // namespace
 
-/// The ArrowArray structs of one frame: [0] is the batch, [1 + i] node i of the plan. Links are made once, per stream
-/// and slot; a frame fills in lengths and pointers.
+/// The ArrowArray structs of one frame: [0] is the batch, [1 + i] node i of the plan. Links between structs are made
+/// once per stream and slot. A frame fills in lengths and pointers.
 struct Products::Structs {
   explicit Structs(const Plan& plan)
       : nodes(plan.nodes.size() + 1), children(plan.nodes.size()), buffers(plan.buffers.size()) {
@@ -144,7 +144,7 @@ class ProductTemplate {
     if (c_schema_.release != nullptr) c_schema_.release(&c_schema_);
   }
 
-  /// Arrow C++ checks the children of a map when it makes the array, and aborts (MapArray::SetData).
+  /// Checks maps first: Arrow C++ would abort on an invalid child when it makes the array (MapArray::SetData).
   [[nodiscard]] Status check(std::span<const NodeRef> nodes) const {
     for (const std::uint32_t node : never_null_) {
       if (nodes[node].null_count != 0) {
@@ -154,7 +154,7 @@ class ProductTemplate {
     return {};
   }
 
-  /// Columns that borrow the memory at `base`.
+  /// Makes columns that borrow the memory at `base`.
   [[nodiscard]] std::vector<std::shared_ptr<arrow::ArrayData>> assemble(std::span<const NodeRef> nodes,
                                                                         const FrameLayout& layout,
                                                                         const std::byte* base) const {
@@ -189,7 +189,7 @@ class ProductTemplate {
     return type.id() == arrow::Type::EXTENSION ? *static_cast<const arrow::ExtensionType&>(type).storage_type() : type;
   }
 
-  /// Notes the type of `node` and of all nodes below it, which follow it in pre-order. Sets `node` to the node behind
+  /// Stores the types of `node` and of all nodes below it, which follow it in pre-order. Advances `node` past
   /// them.
   void learn(const std::shared_ptr<arrow::DataType>& type, std::uint32_t& node) {
     const std::uint32_t own = node++;
@@ -306,8 +306,8 @@ CAbi c_abi_of(const Frame& frame) { return frame.products == nullptr ? CAbi{} : 
 
 namespace {
 
-/// One exported tree of structs, with a common reference count: a consumer may move children away and release them
-/// last.
+/// One exported tree of structs with a common reference count, because a consumer may move children out and release
+/// them last.
 template <typename Structs>
 struct Exported {
   Exported(FramePtr source, const Plan& plan) : frame(std::move(source)), structs(plan), living(structs.nodes.size()) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The strategies arrays, record_batch and c_abi make these objects of a frame while it is transferred (paper 004
-// section V-F): "direct-to-arrays", "direct-to-record-batch" and "direct-to-structs". When the ticket completes, the
-// Arrow objects exist. The gets put their bytes where the objects point.
+// Objects that the strategies arrays, record_batch and c_abi make for a frame during its transfer (paper 004 section
+// V-F): "direct-to-arrays", "direct-to-record-batch" and "direct-to-structs". The Arrow objects exist when the ticket
+// completes, and the gets write directly to the memory that they point to.
 //
 // A product lives in its frame and borrows the frame's memory. It must not own the frame, because the frame would then
-// never be freed. Objects for readers (record_batch_of, arrays_of, export_c_abi) own the frame, down to the last sliced
-// buffer.
+// never be freed. Objects for readers (record_batch_of, arrays_of, export_c_abi) own the frame, and so does each sliced
+// buffer of them.
 #pragma once
 
 #include <memory>
@@ -24,26 +24,26 @@ class RecordBatch;
 
 namespace wherry::move {
 
-/// A struct array, one child a column, and its schema ("+s").
+/// A struct array with one child per column, and its schema ("+s").
 struct CAbi {
   const ArrowArray* array = nullptr;
   const ArrowSchema* schema = nullptr;
   explicit operator bool() const noexcept { return array != nullptr; }
 };
 
-/// Immutable. Everything that it returns, and everything made from that, is borrowed and valid while the frame lives.
-/// For code in the agent that holds the frame. Access costs nothing.
+/// Immutable. Its results, and objects made from them, are borrowed and valid while the frame lives. For code in the
+/// agent that holds the frame. Access costs nothing.
 class Products {
  public:
   ~Products();
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
-  /// Strategy::kArrays: one array for each column. Empty otherwise.
+  /// With Strategy::kArrays: one array for each column. Otherwise empty.
   [[nodiscard]] const std::vector<std::shared_ptr<arrow::Array>>& arrays() const noexcept { return arrays_; }
-  /// Strategy::kRecordBatch; null otherwise.
+  /// With Strategy::kRecordBatch: the batch. Otherwise null.
   [[nodiscard]] const arrow::RecordBatch* record_batch() const noexcept { return record_batch_.get(); }
-  /// Strategy::kCAbi; nulls otherwise. The schema is the stream's, made once.
+  /// With Strategy::kCAbi: the structs. Otherwise nulls. The stream makes its schema once.
   [[nodiscard]] CAbi c_abi() const noexcept;
 
  private:
@@ -61,26 +61,26 @@ class Products {
   std::unique_ptr<Structs> structs_;  ///< goes back to the stream, for its next frame
 };
 
-/// For the data thread, before the frame is published: gives the frame the product of its stream's strategy (none for
-/// raw, ipc and ipc_page_aligned). Needs frame.extent and frame.layout; `nodes` are those of the frame, after
-/// finish_buffers. Copies nothing of the columns. kInvalidArgument for a map whose entries or keys are null: Arrow C++
-/// ends the process over such an array. The first frame of a stream also makes its schema.
+/// Called on the data thread before the frame is published: makes the product of the stream's strategy (none for raw,
+/// ipc and ipc_page_aligned). Needs frame.extent and frame.layout, and the frame's `nodes` after finish_buffers. Does
+/// not copy columns. kInvalidArgument: a map has null entries or keys, for which Arrow C++ would end the process. The
+/// first frame of a stream also makes its schema.
 Status make_products(const StreamInfo& stream, std::span<const NodeRef> nodes, Frame& frame);
 
-/// The frame's columns as a batch of the stream's schema, from the frame's product. Null without one. Copies nothing;
-/// allocates a little for each buffer. The batch, its columns, and slices of them keep the frame. Offsets and indices
-/// between the first and the last are unchecked: call ValidateFull() before code that follows them.
+/// The frame's columns as a batch of the stream's schema, made from the frame's product; null without one. Copies no
+/// data; allocates a little per buffer. The batch, its columns and slices keep the frame alive. Only first and last
+/// offsets are checked: call ValidateFull() before code that follows other offsets or indices.
 std::shared_ptr<arrow::RecordBatch> record_batch_of(const FramePtr& frame);
-/// The same, one array a column. Empty without a product.
+/// Like record_batch_of(), as one array per column. Empty without a product.
 std::vector<std::shared_ptr<arrow::Array>> arrays_of(const FramePtr& frame);
 
-/// For frames of c_abi streams; nulls for others. The structs are lent. A consumer that holds the frame may read them,
-/// or import a copy of the top one (its release callback only marks that copy). A consumer that moves children out, or
-/// cannot hold the frame, must use export_c_abi.
+/// The frame's structs in a c_abi stream; nulls in others. They are lent. A consumer that holds the frame may read
+/// them, or import a copy of the top struct (its release callback only marks the copy). A consumer that moves children
+/// out, or cannot hold the frame, must use export_c_abi.
 CAbi c_abi_of(const Frame& frame);
-/// A pair that follows the C data interface in full. The consumer owns it, may move it or its children, and releases
-/// each struct once, on any thread. Keeps the frame until the last struct of the array is released. kFailedPrecondition
-/// for a frame of another strategy; the arguments are set on success only.
+/// Exports structs by all rules of the C data interface. The consumer owns them, may move them or their children, and
+/// releases each struct once, on any thread. The frame lives until the array's last struct is released.
+/// kFailedPrecondition: the frame has another strategy. Sets the arguments only on success.
 Status export_c_abi(FramePtr frame, ArrowArray& array, ArrowSchema& schema);
 
 }  // namespace wherry::move

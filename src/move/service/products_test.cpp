@@ -36,8 +36,8 @@ std::shared_ptr<const StreamInfo> stream_of(const Delivered& d, Strategy strateg
   return info;
 }
 
-/// A frame as the data thread leaves it: the columns where the gets put them, and noise everywhere else, so that code
-/// that parses metadata or reads padding is detected.
+/// A frame as the data thread leaves it: columns where the gets put them, and noise elsewhere. The noise exposes code
+/// that parses metadata or reads padding.
 std::shared_ptr<Frame> frame_of(const std::shared_ptr<Arena>& memory, std::shared_ptr<const StreamInfo> info,
                                 const Delivered& d) {
   auto frame = std::make_shared<Frame>();
@@ -76,7 +76,7 @@ void expect_batch(const arrow::RecordBatch& got, const arrow::RecordBatch& wante
   for (const auto& column : got.column_data()) expect_inside(*column, frame);
 }
 
-/// One frame of each strategy, looked at in every way that there is.
+/// Checks one frame of each strategy through all interfaces.
 void check(const arrow::RecordBatch& wanted) {
   const auto memory = arena();
   const Result<Delivered> d = test::deliver(wanted, kPage);
@@ -87,7 +87,7 @@ void check(const arrow::RecordBatch& wanted) {
     FramePtr frame = frame_of(memory, info, *d);
     ASSERT_NE(frame->products, nullptr);
 
-    // The ticket's promise: the objects exist when it is ready, before the first request.
+    // When the ticket is ready, the objects must exist, before the first request.
     const Products& products = *frame->products;
     EXPECT_EQ(products.arrays().size(), strategy == Strategy::kArrays ? wanted.columns().size() : 0u);
     EXPECT_EQ(products.record_batch() != nullptr, strategy == Strategy::kRecordBatch);
@@ -108,7 +108,7 @@ void check(const arrow::RecordBatch& wanted) {
     ASSERT_TRUE(read) << read.status().to_string();
     expect_batch(**read, wanted, *frame);
 
-    // The same frame still becomes an IPC stream for readers in other processes.
+    // The same frame can still become an IPC stream for readers in other processes.
     const std::span<const std::byte> ipc = frame->ipc();
     ASSERT_EQ(ipc.size(), d->layout.total_bytes);
     EXPECT_EQ(std::memcmp(ipc.data(), d->frame().data(), ipc.size()), 0);
@@ -234,7 +234,7 @@ TEST_F(Lifetime, AnArrayKeepsTheFrame) {
 }
 
 TEST_F(Lifetime, LentFramesAreKeptInTheirLentForm) {
-  // Frames as the catalogue lends them: the return of their memory must be reported, whichever reader was the last.
+  // The catalogue lends frames: the return of a frame's memory must be reported, whichever reader is last.
   bool reported = false;
   FramePtr one = frame(Strategy::kRecordBatch);
   FramePtr lent(one.get(), [one, &reported](const Frame*) { reported = true; });
@@ -357,7 +357,7 @@ TEST_F(Lifetime, ChildrenMayBeMovedOutAndReleasedLast) {
 }
 
 TEST(Products, OffsetsOfNoRowsCanBeReadAllTheSame) {
-  // Consumers of the C data interface may read the first offset at any length. Senders may leave it out.
+  // Consumers of the C data interface may read the first offset even of an empty array. Senders may omit it.
   const auto memory = arena();
   RandomArrow random(6);
   const auto schema =

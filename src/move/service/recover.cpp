@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Handles a failed get: finds the offload that caused it, and restarts the others.
+// SPDX-License-Identifier: Apache-2.0
+// Handles a failed get: finds the offload that caused it, and restarts the others.
 #include <fmt/core.h>
 
 #include <utility>
@@ -24,7 +25,7 @@ void OffloadEngine::fail(StreamState& stream, Offload& o, const Status& why, std
   o.detail = detail;
 }
 
-/// A client that dies, or whose memory is gone, fails with many offloads at once. They share a line in the log.
+/// If a client dies or its memory is gone, many offloads fail at once. They share one line in the log.
 void OffloadEngine::note_failure(StreamState& stream, const Offload& o, const Status& why) {
   ClientState& client = *stream.client;
   if (client.untold++ == 0) {
@@ -43,7 +44,7 @@ void OffloadEngine::tell_failures(ClientState& client) {
                std::exchange(client.first_untold, {}));
 }
 
-/// The client has gone. Offloads in transfer end here; waiting ones end at their turn.
+/// Handles a lost client. Offloads in transfer end here; waiting offloads end at their turn.
 void OffloadEngine::lose(ClientState& client) {
   client.lost = true;
   for (const auto& [id, stream] : client.streams) {
@@ -54,9 +55,9 @@ void OffloadEngine::lose(ClientState& client) {
   }
 }
 
-/// A get failed. UCX closed the endpoint with it and cancelled all others, so it is not known which of them failed. So
-/// all offloads in flight start again on a new connection, one at a time and one get at a time. A get that fails now
-/// identifies the offload and its buffer.
+/// A get failed. UCX closed the endpoint and cancelled all other gets, so it is unknown which get failed. So all
+/// offloads in flight restart on a new connection, one offload and one get at a time. A get that fails now identifies
+/// the offload and its buffer.
 void OffloadEngine::recover(ClientState& client) {
   for (const auto& [id, stream] : client.streams) {
     for (const auto& o : stream->queue) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last step of an offload: the frame is finished, readers may see it, and its host gets the outcome.
+// The last step of an offload: finishes the frame, publishes it to readers, and sends the host the outcome.
 #include <utility>
 
 #include "base/clock.hpp"
@@ -15,7 +15,7 @@ constexpr std::size_t kSpareBytes = std::size_t{256} << 10;  // that the lists o
 
 }  // namespace
 
-/// All bytes have arrived. Writes the metadata, and corrects bit offsets of slices.
+/// Called when all bytes have arrived: writes the metadata, and corrects bit offsets of slices.
 void OffloadEngine::place(StreamState& stream, Offload& o) {
   const StreamInfo& info = *stream.info;
   Frame& frame = *o.frame;
@@ -53,8 +53,8 @@ void OffloadEngine::place(StreamState& stream, Offload& o) {
   o.state = Offload::State::kPlaced;
 }
 
-/// Publishes and completes finished offloads at the head of the queue, in order. It reports a failed offload at once,
-/// even behind one that waits.
+/// Publishes and completes finished offloads at the head of the queue, in order. Reports a failed offload at once, even
+/// if an earlier one still waits.
 void OffloadEngine::settle(StreamState& stream) {
   ClientState& client = *stream.client;
   const auto take = [&](std::size_t index) {
@@ -92,8 +92,8 @@ void OffloadEngine::settle(StreamState& stream) {
     client.handle->count_moved(o->source_bytes);
     counters_.transfer_ns += frame->transfer_ns;
     transfers_.add(frame->transfer_ns);
-    // A ticket that ends well promises that a reader finds the frame. Waking readers is slower, so the host is told
-    // before that.
+    // When a ticket succeeds, a reader must be able to find the frame, so insert it first. Waking readers is slower, so
+    // complete the ticket before that.
     Catalogue::Published published;
     if (whole != nullptr) published = catalogue_.insert(std::move(whole));
     client.handle->complete(o->ticket, StatusCode::kOk, {.transfer_ns = frame->transfer_ns, .sequence = number});
@@ -112,7 +112,7 @@ void OffloadEngine::settle(StreamState& stream) {
     if (o->rest_ticket != 0)
       client.handle->complete(o->rest_ticket, StatusCode::kFailedPrecondition, {.detail = kNoFirstHalf});
   }
-  // A failure at the head may have hidden finished ones.
+  // A failed offload at the head may have delayed finished ones behind it.
   if (!stream.queue.empty() && stream.queue.front()->state == Offload::State::kPlaced) settle(stream);
   free_regions(client);
 }

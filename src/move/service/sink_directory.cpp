@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr mode_t kMode = 0755;  // less the umask
 
-/// The directories that are open, so that all streams with files in one share a descriptor. Any thread.
+/// The open directories. All streams with files in one directory share a descriptor. Any thread.
 class Handles {
  public:
   Result<std::shared_ptr<const Fd>> share(Fd fd, const std::string& path) {
@@ -52,7 +52,7 @@ class Handles {
   }
 
  private:
-  /// Sinks may take a quarter of the descriptors; the rest is for clients, readers and the agent itself.
+  /// Sinks may use a quarter of the descriptors. The rest is for clients, readers and the agent itself.
   static std::size_t most() {
     rlimit limit{};
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 1024;
@@ -77,14 +77,14 @@ Fd open_beneath(const Fd& root, const fs::path& path, std::uint64_t flags) {
   open_how how{};
   how.flags = flags | O_DIRECTORY | O_CLOEXEC;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  // EAGAIN: a directory was renamed during the look-up, so the kernel cannot decide.
+  // EAGAIN: a directory was renamed during the look-up, so try again.
   for (int tries = 0;; ++tries) {
     const auto fd = static_cast<int>(syscall(SYS_openat2, root.get(), path.c_str(), &how, sizeof how));
     if (fd >= 0 || errno != EAGAIN || tries == 100) return Fd(fd);
   }
 }
 
-/// The path beneath the root, without "." and "..". nullopt: it is not beneath.
+/// The path relative to the root, without "." and "..". nullopt: it is not beneath the root.
 std::optional<fs::path> beneath(const fs::path& root, const fs::path& path) {
   const fs::path normal = path.lexically_normal();
   if (normal.is_relative()) return *normal.begin() == ".." ? std::nullopt : std::optional(normal);
@@ -143,7 +143,7 @@ Result<Fd> open_anywhere(const std::string& directory) {
   return opened;
 }
 
-/// Whether every file of the stream can have its name there, and the first one's is free.
+/// Checks that the names of the stream's files are not too long there, and that the first name is free.
 Status check_names(const Fd& directory, const std::string& path, const std::string& stream, Sink::Format format) {
   constexpr std::uint64_t kLast = std::numeric_limits<std::uint64_t>::max();
   const long known = ::fpathconf(directory.get(), _PC_NAME_MAX);

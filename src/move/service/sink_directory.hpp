@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0 Where the agent writes a stream's files: a client names a directory of the
-// agent's file system. It is opened once, with the stream, and every file is made beneath that handle. A later
-// replacement of the directory cannot redirect the files.
+// SPDX-License-Identifier: Apache-2.0
+// Where the agent writes a stream's files: a client names a directory of the agent's file system. It is opened once,
+// with the stream, and all files are created relative to that handle. So a later replacement of the directory cannot
+// redirect the files.
 #pragma once
-
 #include <sys/types.h>
 
 #include <cstdint>
@@ -20,21 +20,21 @@ std::string sink_file_name(const std::string& stream, std::uint64_t sequence, Si
 
 class SinkDirectory {
  public:
-  /// Opens the directory for the files of `stream`, and makes it if it is missing.
-  /// With a root: a complete path at or below the root, or a path relative to it. No component beneath the root may be
-  /// a symbolic link. Without a root: a complete path that this user may write to. Symbolic links in it must belong to
-  /// this user or root.
-  /// kPermissionDenied: it leads out of the root, or through a link; kUnavailable: the root is missing;
-  /// kInvalidArgument: not a directory, or the stream's name is too long for a file there (the limit is named);
-  /// kAlreadyExists: an earlier stream of that name left its first file there; kResourceExhausted: too many directories
+  /// Opens the directory for the files of `stream`, and creates it if it is missing. With a root: an
+  /// absolute path at or below the root, or a path relative to it. No component beneath the root may
+  /// be a symbolic link. Without a root: an absolute path that this user may write to. Symbolic
+  /// links in it must belong to this user or root. kPermissionDenied: it leads out of the root, or
+  /// through a link; kUnavailable: the root is missing; kInvalidArgument: not a directory, or the
+  /// stream's name is too long for a file there (the message has the limit); kAlreadyExists: the
+  /// first file of an earlier stream of that name is there; kResourceExhausted: too many directories
   /// are open.
   static Result<std::shared_ptr<const SinkDirectory>> open(const std::string& root, const std::string& directory,
                                                            const std::string& stream, Sink::Format format);
 
   [[nodiscard]] const Fd& fd() const noexcept { return *fd_; }
-  /// The file system it lies in (st_dev).
+  /// The file system of the directory (st_dev).
   [[nodiscard]] dev_t device() const noexcept { return device_; }
-  /// The complete path, as it was named; for messages.
+  /// The absolute path as the client named it; for messages.
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
  private:

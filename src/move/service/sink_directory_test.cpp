@@ -30,7 +30,7 @@ class SinkDirectories : public ::testing::Test {
                                                              const std::string& stream = "s") {
     return SinkDirectory::open(root, directory, stream, Sink::Format::kParquet);
   }
-  /// The present path of an open directory.
+  /// The current path of an open directory.
   static fs::path place(const SinkDirectory& directory) {
     return fs::read_symlink("/proc/self/fd/" + std::to_string(directory.fd().get()));
   }
@@ -101,7 +101,7 @@ TEST_F(SinkDirectories, RootMissing_ExpectUnavailable) {
 }
 
 TEST_F(SinkDirectories, StreamNamesWhoseFilesHaveNoName_ExpectTheLimit) {
-  // "-18446744073709551615.parquet" is added at most, and a file name has 255 bytes.
+  // The longest suffix is "-18446744073709551615.parquet", and a file name may have 255 bytes.
   const std::size_t most = 255 - 29;
   EXPECT_TRUE(opened("", at("root/runs"), std::string(most, 'n')));
   expect(StatusCode::kInvalidArgument, "a name of 226 bytes",

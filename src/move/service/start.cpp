@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The second step of an offload: it gets memory for its frame. Old frames are
-// evicted for it, or it waits.
+// SPDX-License-Identifier: Apache-2.0
+// The second step of an offload: it gets memory for its frame. Old frames are evicted for it, or it waits.
 #include <algorithm>
 #include <utility>
 
@@ -23,8 +23,8 @@ bool OffloadEngine::must_wait(Offload& o) {
   return false;
 }
 
-/// Whether a part may bring a frame while an older step is incomplete. Otherwise parts that run ahead could fill the
-/// budget, and the parts that are late would get no memory.
+/// Whether a part may start a frame while an older step is incomplete. The limit prevents parts that run ahead from
+/// filling the budget, which would leave no memory for late parts.
 bool OffloadEngine::may_run_ahead(const StreamState& stream, const Offload& o) const {
   if (stream.info->retention.when_full == Retention::WhenFull::kWait) return false;
   std::uint64_t bytes = o.frame->layout.total_bytes;
@@ -39,7 +39,7 @@ bool OffloadEngine::may_run_ahead(const StreamState& stream, const Offload& o) c
   return bytes <= arena_->capacity() / kAheadShare;
 }
 
-/// Finds destination memory. False: not now.
+/// Finds destination memory and starts the offload. False: not now.
 bool OffloadEngine::try_start(StreamState& stream, Offload& o) {
   if (stream.dataset != nullptr) {
     Dataset& dataset = *stream.dataset;
@@ -56,7 +56,7 @@ bool OffloadEngine::try_start(StreamState& stream, Offload& o) {
     }
     if ((!first || dataset.ahead(o.tag)) && !may_run_ahead(stream, o)) return must_wait(o);
   }
-  // A stream that must not lose frames starts one at a time, so that its limit holds exactly.
+  // A lossless stream starts one offload at a time, so that it never exceeds its limit.
   const bool lossless = stream.info->retention.when_full == Retention::WhenFull::kWait;
   if (lossless && &o != stream.queue.front().get()) return false;
   ClientState& client = *stream.client;
@@ -66,7 +66,7 @@ bool OffloadEngine::try_start(StreamState& stream, Offload& o) {
     auto extent = arena_->try_allocate(o.frame->layout.total_bytes);
     if (extent) {
       o.frame->extent = *std::move(extent);
-      // From here on the memory belongs to this offload. Metadata of an earlier frame stays valid only if the shape is
+      // The memory now belongs to this offload. Metadata of an earlier frame in it remains valid only if the shape is
       // the same.
       const bool ipc = stream.info->strategy == Strategy::kIpc || stream.info->strategy == Strategy::kIpcPageAligned;
       if (!ipc || o.shape != o.frame->extent.stamp()) o.frame->extent.set_stamp(0);
@@ -78,7 +78,7 @@ bool OffloadEngine::try_start(StreamState& stream, Offload& o) {
       o.detail = limit_detail(Limit::kBudget, arena_->capacity());
       return true;
     }
-    // Memory reserved for announced frames, and old frames, give way to this offload.
+    // To make room, release memory that is reserved for announced frames, then evict old frames.
     if (!cold_.empty()) {
       cold_.clear();
       warm_bytes_ = 0;
@@ -94,8 +94,8 @@ bool OffloadEngine::try_start(StreamState& stream, Offload& o) {
   return true;
 }
 
-/// Reserves memory for frames of offloads of about that many bytes, with and without validity if that makes a
-/// difference. poll() touches it.
+/// Reserves memory for frames of offloads of about `announced` bytes, with and without validity if that changes the
+/// size. poll() touches it.
 void OffloadEngine::prepare_memory(const StreamInfo& info, std::uint64_t announced) {
   std::size_t before = 0;
   for (const bool validity : {false, true}) {
@@ -109,8 +109,8 @@ void OffloadEngine::prepare_memory(const StreamInfo& info, std::uint64_t announc
   }
 }
 
-/// Touches the next slice of the announced memory. A new stream must not make all others wait while gigabytes become
-/// resident.
+/// Touches the next slice of the announced memory. It works in slices, so that other streams do not wait while
+/// gigabytes become resident.
 bool OffloadEngine::warm_up() {
   if (cold_.empty()) return false;
   const std::uint64_t began = now_ns();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of the move service about sessions, streams and offloads. Private to the service.
+// The move service's state of sessions, streams and offloads. Private to the service.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ struct OffloadEngine::Offload {
   StatusCode code = StatusCode::kOk;
   std::uint64_t detail = 0;
 
-  /// The bytes that the lists of an offload take: nodes, buffers, destinations.
+  /// The bytes of an offload's lists: nodes, buffers, destinations.
   static std::uint64_t bytes_of(std::uint64_t node_count, std::uint64_t buffer_count) noexcept {
     return node_count * sizeof(NodeRef) + buffer_count * (sizeof(BufferRef) + sizeof(std::uint64_t));
   }
@@ -77,9 +77,9 @@ struct OffloadEngine::StreamState {
   ClientState* client = nullptr;
   std::deque<std::unique_ptr<Offload>> queue;  ///< in the order in which they were posted, which is the order of frames
   std::uint64_t next_sequence = 0;
-  /// Rises whenever an offload's lengths differ from the one before. Two frames of one stream and one shape have the
-  /// same bytes around their bodies. So an extent that held such a frame needs no metadata (paper 004 V-F: "a
-  /// pre-existing buffer in the Arrow IPC format").
+  /// Incremented when an offload's lengths differ from those of the offload before. Two frames of one stream with the
+  /// same shape have the same bytes around their bodies. So an extent that held such a frame needs no new metadata
+  /// (paper 004 V-F: "a pre-existing buffer in the Arrow IPC format").
   std::uint32_t shape = 0;
   std::vector<NodeRef> shape_nodes;
   std::vector<std::uint64_t> shape_bytes;
@@ -100,14 +100,14 @@ struct OffloadEngine::ClientState {
     Bytes key;
     std::uint32_t epoch = 0;  ///< of the connection that `remote` belongs to
     fabric::RemoteRegion remote;
-    /// The bytes of a table entry, the table's overhead included.
+    /// The bytes of a table entry, including the table's overhead.
     [[nodiscard]] std::uint64_t bytes() const noexcept { return sizeof(RegionState) + 64 + key.size(); }
   };
   struct DroppedRegion {
     RegionState region;
     std::uint64_t until = 0;  ///< offloads that started later do not use it
   };
-  /// Buffers that the client posts again and again: OffloadHeader::binding.
+  /// Buffers that the client posts repeatedly: OffloadHeader::binding.
   struct Binding {
     std::uint32_t stream = 0;
     std::uint64_t rows = 0;

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The status of streams as JSON for readers.
+// SPDX-License-Identifier: Apache-2.0
+// The status of streams as JSON for readers.
 #pragma once
-
 #include <string>
 #include <vector>
 

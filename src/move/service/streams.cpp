@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests about streams: open, close, and the end of a stream whose last offload is done.
+// Requests to open and close streams, and the end of a stream after its last offload.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -21,10 +21,10 @@ constexpr std::uint32_t kIpcAlignment = 64;
 constexpr std::size_t kMaxStreamsPerSession = 1024;
 constexpr std::size_t kArrowBytes = std::size_t{1} << 20;  // more than a schema takes
 
-/// Destination buffers are page-aligned (paper 004 section IV-B) except where the strategy asks for the denser layout.
+/// Destination buffers are page-aligned (paper 004 section IV-B), except if the strategy requires the denser layout.
 std::uint32_t alignment_of(Strategy strategy) { return strategy == Strategy::kIpc ? kIpcAlignment : kPageAlignment; }
 
-/// The streams that operators make of `info`: they keep frames by its rule.
+/// Adds the streams that operators derive from `info`. They have the retention rule of `info`.
 Status add_derived(StreamInfo& info, const std::string& operators) {
   WHERRY_ASSIGN(const auto schema, to_arrow(info.schema, info.schema_metadata));
   WHERRY_ASSIGN(std::vector<Derived> all, parse_operators(operators, schema));
@@ -138,8 +138,8 @@ Result<std::shared_ptr<const StreamInfo>> OffloadEngine::make_info(const OpenReq
   return std::shared_ptr<const StreamInfo>(std::move(info));
 }
 
-/// Opens a stream, or the first part of one. The name counts as taken only if the client gets the stream, and will
-/// close it.
+/// Opens a stream, or the first part of one. On failure the name is free again, because the client would not close the
+/// stream.
 Status OffloadEngine::open_new(ClientState& client, std::unique_ptr<StreamState> made, OpenRequest request) {
   StreamState& stream = *made;
   client.streams.emplace(stream.id, std::move(made));
@@ -175,8 +175,8 @@ std::string OffloadEngine::owner(const ClientState& client) {
   return fmt::format("{}, pid {}", client.handle->name(), client.handle->pid());
 }
 
-/// Whether all parts of the dataset have ended, and opening this part cannot complete their steps. If so, the dataset
-/// ends.
+/// Ends the dataset and returns true if all its open parts have ended and opening this part could not complete their
+/// steps.
 bool OffloadEngine::left_behind(Dataset& dataset, const OpenRequest& request) {
   if (!dataset.idle()) return false;
   if (request.options.part < dataset.info()->parts && dataset.awaited(request.options.part) &&
@@ -186,8 +186,8 @@ bool OffloadEngine::left_behind(Dataset& dataset, const OpenRequest& request) {
   return true;
 }
 
-/// The stream that an unanswered request of this client opened, if it asked for the same. A stream with other options
-/// or another schema is closed first.
+/// Finds the stream that an unanswered request of this client opened with equal options and schema. Closes a stream
+/// with different ones.
 const OffloadEngine::StreamState* OffloadEngine::opened_before(ClientState& client, const StreamOptions& options,
                                                                ByteView opened_with) {
   const auto it = std::ranges::find_if(client.streams, [&](const auto& entry) {
@@ -222,7 +222,7 @@ void OffloadEngine::retire(StreamState& stream) {
   stream.client->streams.erase(stream.id);
 }
 
-/// For readers. A stream in parts ends with its last part.
+/// Ends the stream for readers. A stream in parts ends with its last part.
 void OffloadEngine::end_stream(StreamState& stream, bool gone) {
   if (stream.dataset == nullptr) {
     catalogue_.close(stream.info->name);
@@ -245,8 +245,8 @@ void OffloadEngine::end_dataset(Dataset& dataset) {
   if (it != datasets_.end() && it->second.get() == &dataset) datasets_.erase(it);
 }
 
-/// Frees memory of incomplete steps whose parts have ended, while other parts were never opened. False: there is no
-/// such step.
+/// Frees memory of incomplete steps whose parts have ended while other parts were never opened. False: no such dataset
+/// exists.
 bool OffloadEngine::end_idle_dataset() {
   const auto idle = std::ranges::find_if(datasets_, [](const auto& entry) { return entry.second->idle(); });
   if (idle == datasets_.end()) return false;

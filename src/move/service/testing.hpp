@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Frames for tests of readers, with bytes that Arrow's own writer made. Not part of
-// any library.
+// SPDX-License-Identifier: Apache-2.0
+// Frames for tests of readers, with bytes that Arrow's own writer made. Not part of any library.
 #pragma once
 
 #include <arrow/api.h>

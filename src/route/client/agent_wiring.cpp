@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks whose messages an agent routes. Each has one lane, to the agent of its node, and receives from that agent only.
+// Ranks whose messages an agent routes. Each rank has one lane, to the agent of its node, and receives only from it.
 #include <fmt/core.h>
 #include <spdlog/spdlog.h>
 
@@ -46,14 +46,14 @@ class AgentWiring final : public ProcessWiring {
     rounds_ = rounds;
     ProcessWiring::conclude(rounds);
   }
-  /// Does not wait for the agent, which may be stopped, because the application wants to report why the job has failed.
+  /// Does not wait for the agent, which may be stopped: the application must be able to report the failure.
   void fail(const JobFailure& failure) noexcept override {
     ProcessWiring::fail(failure);
     try {
       Writer out;
       out.put(bootstrap_->job());
       out.put_bytes(encode(failure));
-      // If the agent is gone, the other ranks notice that themselves.
+      // If the agent is gone, the other ranks detect that themselves.
       if (const auto told = session_->tell("route", "abort", out.bytes()); !told)
         spdlog::debug("route: {}", told.status().message());
     } catch (const std::exception&) {  // no memory: the other ranks will notice the end of this process
@@ -71,7 +71,7 @@ class AgentWiring final : public ProcessWiring {
     Writer out;
     out.put(bootstrap_->job());
     out.put(rounds_);
-    // The agent may be gone or stopped. It also sees the end of this session.
+    // Wait only briefly: the agent may be gone or stopped, and it also sees the end of this session.
     session_->request_patience = kLeavePatience;
     if (const auto left = session_->request("route", "leave", out.bytes()); !left)
       spdlog::debug("route: {}", left.status().message());
@@ -91,7 +91,7 @@ Result<std::unique_ptr<RouteSession>> open_session(const Hello& mine, Rank rank,
   options.agent = variable("WHERRY_AGENT").value_or(default_session_file());
   auto session = RouteSession::open(options);
   if (session) {
-    // The rest of start()'s own time limit.
+    // Requests may take the rest of start()'s time limit.
     (*session)->request_patience = std::chrono::milliseconds(deadline.left_ms(30'000));
     return session;
   }
@@ -122,7 +122,7 @@ Result<std::unique_ptr<Wiring>> wire_agents(const Hello& mine, const std::vector
   options.inbox = {layout.rank_inputs(), mine.shape};
   options.network = session->context().transport() != Transport::kShm;
   const Transport own = session->context().transport();
-  // An agent has one transport, for ranks on other machines and for other agents.
+  // An agent uses one transport for ranks on other machines and for other agents.
   const auto has_rdma = [&]() -> Result<bool> {
     if (options.network && own != Transport::kRdma) return false;
     WHERRY_ASSIGN(const auto yes, session->request("route", "network", {}));

@@ -68,7 +68,7 @@ std::string_view Agreement::name(Combine how) noexcept {
 
 std::optional<Agreement::Words> Agreement::take_outcome() noexcept { return std::exchange(outcome_, std::nullopt); }
 
-/// Doubles are added in the order of arrival: the last bits of a sum may differ from run to run.
+/// Doubles are added in the order of arrival, so the last bits of a sum may differ between runs.
 bool Agreement::include(const Message& part) {
   if (arrived_ == 0) {
     sum_ = part;

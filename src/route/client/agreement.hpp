@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collective rounds over a tree of ranks. Each rank contributes two words. Reports go up the tree. The outcome, which
-// combines all words, comes down. Rounds are numbered; their messages do not count as the application's.
+// Collective rounds over a tree of ranks. Each rank contributes two words. Reports go up the tree, and the outcome,
+// which combines all words, comes down. Rounds are numbered. Their messages are not counted as application messages.
 //
-// reduce() is one round. quiesce() (runtime_together.cpp) is as many as needed. A counting round sums the messages that
-// the ranks have sent and handled. When the two sums are equal, a confirming round asks each rank whether its counts
-// have changed since. If no rank's have, there was a moment between the rounds at which every message had been handled.
-// This is the four-counter method (F. Mattern, "Algorithms for distributed termination detection", Distributed
+// reduce() is one round. quiesce() (runtime_together.cpp) uses as many rounds as needed. A counting round sums the
+// messages that the ranks have sent and handled. When the two sums are equal, a confirming round asks each rank whether
+// its counts have changed since. If no counts have changed, all messages were handled at some moment between the
+// rounds. This is the four-counter method (F. Mattern, "Algorithms for distributed termination detection", Distributed
 // Computing 2, 1987, section 6), except that each rank compares its second count itself.
 //
-// The method assumes that only messages make a rank send. Here, a rank may also send between two calls of
-// try_quiesce(). So with its answer "unchanged" it promises to send nothing outside of handlers until it knows the
-// outcome. Without the promise, the sums would miss a message that it sends after its answer, and other ranks would
-// leave the quiesce before that message has been handled.
+// The method assumes that a rank sends only in response to messages. Here, a rank may also send between two calls of
+// try_quiesce(). So with the answer "unchanged" it promises to send nothing outside of handlers until it knows the
+// outcome. Without this promise, the sums would miss a message that it sends after its answer, and other ranks would
+// leave the quiesce before that message is handled.
 #pragma once
 
 #include <cstdint>
@@ -42,20 +42,20 @@ class Agreement {
 
   /// For errors: "reduce() of doubles, kMax".
   static std::string_view name(Combine how) noexcept;
-  /// `up` and `down`: the handlers of reports and outcomes.
+  /// `up`, `down`: the handlers of reports and of outcomes.
   Agreement(Rank mine, TreeLinks links, std::uint32_t up, std::uint32_t down, Send send);
 
-  /// This rank's part of the current round. `handlers` must be the same on all ranks. Precondition: !contributed().
+  /// Adds this rank's part to the current round. `handlers` must be equal on all ranks. Precondition: !contributed().
   void contribute(Combine how, Words words, std::uint64_t handlers = 0);
   [[nodiscard]] bool contributed() const noexcept { return contributed_; }
-  /// Whether take_outcome() has one.
+  /// Whether take_outcome() has an outcome.
   [[nodiscard]] bool concluded() const noexcept { return outcome_.has_value(); }
-  /// The outcome of the last round, once.
+  /// Returns the outcome of the last round once.
   std::optional<Words> take_outcome() noexcept;
   /// The number of the current round, which is also the number of concluded rounds.
   [[nodiscard]] std::uint32_t round() const noexcept { return round_; }
-  /// From a child; from the parent. False: malformed. If two ranks are in different calls, or have different handlers,
-  /// there is a mismatch(), and the round never ends.
+  /// Handle a report of a child and an outcome of the parent. False: malformed. If two ranks are in different calls or
+  /// have different handlers, mismatch() returns them, and the round never ends.
   [[nodiscard]] bool on_report(ByteView message);
   [[nodiscard]] bool on_outcome(ByteView message);
   [[nodiscard]] const std::optional<Mismatch>& mismatch() const noexcept { return mismatch_; }

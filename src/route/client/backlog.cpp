@@ -18,7 +18,7 @@ Backlog::Backlog(Router& router, Rank source, std::size_t budget, std::uint32_t 
 
 bool Backlog::add(Rank to, std::uint32_t handler, ByteView message, bool must) {
   const Header header = Header::make(message.size(), handler, to);
-  // Only the payload of a large message is kept, so the largest one fits into the smallest budget.
+  // Keep only the payload of a large message, so that the largest message fits into the smallest budget.
   const bool large = header.stride() > max_whole_;
   if (!must && bytes_ + (large ? message.size() : header.stride()) > budget_) return false;
   Lane& lane = router_.lane_of(to);
@@ -26,7 +26,7 @@ bool Backlog::add(Rank to, std::uint32_t handler, ByteView message, bool must) {
   Queue& queue = queues_[index];
   if (large) {
     Large whole{.header = header, .number = next_number_++};
-    // The part for which there is room leaves at once, without a copy here.
+    // Send the part that fits at once, without a copy in the backlog.
     if (queue.blocks.empty() && push_fragments(lane, whole, message)) return true;
     message = message.subspan(whole.sent);
     Bytes rest = spare_.take(message.size());

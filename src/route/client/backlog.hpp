@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages that wait for room, by lane, in the order in which they were sent. Large ones leave in fragments.
+// Messages that wait for room, by lane, in the order of sending. Large messages are sent in fragments.
 #pragma once
 
 #include <deque>
@@ -24,14 +24,14 @@ static_assert(sizeof(FragmentHead) == 24);
 
 class Backlog {
  public:
-  /// `budget`: bytes, at least kMaxMessageBytes.
+  /// `budget`: in bytes, at least kMaxMessageBytes.
   Backlog(Router& router, Rank source, std::size_t budget, std::uint32_t fragment_handler);
-  /// Messages with a longer stride travel in fragments.
+  /// Messages with a longer stride are sent in fragments.
   [[nodiscard]] std::size_t max_whole() const noexcept { return max_whole_; }
-  /// Keeps a copy of the message. Of a large message it first sends as much as fits, and keeps the rest. False: that
-  /// would exceed the budget, and not `must`.
+  /// Keeps a copy of the message. For a large message, first sends as much as fits and keeps the rest. False: the copy
+  /// would exceed the budget, and `must` is false.
   [[nodiscard]] bool add(Rank to, std::uint32_t handler, ByteView message, bool must);
-  /// Sends as much as there is room for. True: something was sent.
+  /// Sends as much as fits. True: something was sent.
   bool push() noexcept;
   [[nodiscard]] bool empty() const noexcept { return bytes_ == 0; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
@@ -55,7 +55,7 @@ class Backlog {
   };
   static constexpr std::size_t kBlockBytes = 64 << 10;
   bool push(Lane& lane, Block& block) noexcept;
-  /// Sends as much of `rest`, the end of the message, as there is room for. True: all of it was sent.
+  /// Sends as much as fits of `rest`, which is the end of the message. True: all of it was sent.
   bool push_fragments(Lane& lane, Large& message, ByteView rest) noexcept;
 
   Router& router_;

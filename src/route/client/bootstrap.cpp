@@ -10,7 +10,7 @@
 namespace wherry::route {
 namespace {
 
-/// WHERRY_BOOTSTRAP asks for a launcher of a kind, and there is none.
+/// The error if WHERRY_BOOTSTRAP requests a kind of launcher that did not start this process.
 Status not_started_by(const std::string& kind, const char* variables) {
   return {StatusCode::kInvalidArgument,
           fmt::format("WHERRY_BOOTSTRAP is '{}', but no such launcher has started this process ({} not set): unset it, "
@@ -27,14 +27,14 @@ Result<std::unique_ptr<Bootstrap>> find_bootstrap(const Deadline& deadline) {
   if (!asked.empty() && !only_pmix && !only_mpi) return join_launcher(asked, deadline);
   Status no_pmix;
   if (!only_mpi && find_pmix_server()) {
-    // A launcher that sets this may have been started by a rank of a PMIx job, whose variables it then passes on.
+    // A rank of a PMIx job may have started this launcher, which then passes on that job's variables.
     std::optional<std::uint32_t> others;
     if (const auto size = variable("PMI_SIZE"); size && !only_pmix) {
       WHERRY_ASSIGN(others, number_of("PMI_SIZE", *size, 1, kMaxRanks));
     }
     auto joined = join_pmix(others, deadline);
     const StatusCode code = joined.status().code();
-    // MPI may know another way to the same ranks.
+    // Otherwise try MPI, which may reach the same ranks in another way.
     if (only_pmix || (code != StatusCode::kNotFound && code != StatusCode::kVersionMismatch)) return joined;
     no_pmix = joined.status();
   }

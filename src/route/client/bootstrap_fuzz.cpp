@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: frames of a launcher. The first byte selects the kind. Each is decoded to something of bounded size, or
-// refused.
+// Fuzz target: frames of a launcher. The first byte selects the kind. Each frame must be refused, or decode to a value
+// of bounded size.
 #include <algorithm>
 #include <cstdlib>
 
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 0: {
       const auto gathered = decode_gathered(payload);
       if (!gathered) break;
-      // An accepted frame encodes to the same bytes.
+      // An accepted frame must encode to the same bytes.
       Writer again;
       again.put(gathered->round);
       again.put(gathered->first);

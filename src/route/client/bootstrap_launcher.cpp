@@ -17,7 +17,7 @@
 namespace wherry::route {
 namespace {
 
-/// A variable that `wherry run` sets.
+/// Reads a variable that `wherry run` must have set.
 Result<std::string> required(const char* name) {
   if (auto text = variable(name)) return *std::move(text);
   return Status(
@@ -104,13 +104,13 @@ class LauncherBootstrap final : public Bootstrap, private ForkWatch {
   }
 
  private:
-  /// The launcher must notice the end of this rank though its children live on.
+  /// The launcher must detect the end of this rank even if the rank's children live on.
   void in_child() noexcept override { detach_descriptor(channel_.fd()); }
 
   Status send(LauncherFrame type, const Bytes& payload, const Deadline& deadline) {
     Status sent = channel_.send(static_cast<std::uint16_t>(type), payload, deadline);
     if (sent) return sent;
-    // A launcher that ends the job sends the reason before it closes the connection.
+    // If the launcher ended the job, it sent the reason before it closed the connection.
     if (sent.code() == StatusCode::kUnavailable) {
       auto last = channel_.try_receive();
       if (last && last->has_value()) return failure_ = unexpected(**last);
@@ -122,7 +122,7 @@ class LauncherBootstrap final : public Bootstrap, private ForkWatch {
     auto frame = channel_.receive(deadline);
     if (!frame) {
       if (frame.status().code() == StatusCode::kDeadlineExceeded) {
-        // Failed for good: a late answer would be taken for that to the next exchange.
+        // Fail permanently: a late answer would look like the answer to the next exchange.
         return failure_ = Status(StatusCode::kDeadlineExceeded,
                                  fmt::format("rank {} waited in vain for the other {} ranks of the job: have all of "
                                              "them called Runtime::start()?",

@@ -83,7 +83,7 @@ std::optional<MpiLauncher> find_mpi_launcher() {
     const char* rank;
     const char* ranks;  ///< null: the launcher does not say
   };
-  // Process managers of MPICH and Intel MPI, Open MPI, PMIx (Open MPI 5, Slurm), Slurm without either.
+  // In order: MPICH and Intel MPI; Open MPI; Slurm; PMIx (Open MPI 5, Slurm).
   constexpr std::array<Trace, 4> kTraces{{{"PMI_RANK", "PMI_SIZE"},
                                           {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                           {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},

@@ -48,7 +48,7 @@ Result<Gathered> decode_gathered(ByteView payload) {
   gathered.round = in.get<std::uint32_t>();
   gathered.first = in.get<std::uint32_t>();
   const auto count = in.get<std::uint32_t>();
-  // Each takes at least four bytes: a count cannot ask for more memory than has arrived.
+  // Each item has at least four bytes, so this check limits memory to the bytes that have arrived.
   if (!in.ok() || count == 0 || count > in.remaining() / 4) return malformed("answer to an exchange");
   gathered.contributions.reserve(count);
   for (std::uint32_t i = 0; i < count; ++i) {

@@ -33,7 +33,7 @@ enum class LauncherFrame : std::uint16_t {
 };
 
 inline constexpr std::uint32_t kLauncherProtocol = 2;
-/// Bytes of the reason in kAbort and kFailed; the rest is cut off.
+/// The largest reason in kAbort and kFailed, in bytes. Longer text is cut.
 inline constexpr std::size_t kMaxReasonBytes = 4096;
 
 struct Gathered {
@@ -47,7 +47,7 @@ Bytes encode_failed(const JobFailure& failure);
 Bytes encode_contribution(std::uint32_t round, ByteView mine);
 Result<std::uint64_t> decode_welcome(ByteView payload);
 Result<Gathered> decode_gathered(ByteView payload);
-/// Why the job has failed: one line of bounded length, whatever the payload is.
+/// Why the job has failed. Returns one line of bounded length for any payload.
 std::string decode_abort(ByteView payload);
 
 }  // namespace wherry::route

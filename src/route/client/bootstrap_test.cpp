@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks with a launcher that the test acts as, and the environment variables. python/tests/test_launcher.py has the
-// real launcher, test_mpi.py has MPI, test_pmix.py has PMIx.
+// Tests ranks and the environment variables; the test acts as the launcher. python/tests/test_launcher.py tests the
+// real launcher, test_mpi.py tests MPI, test_pmix.py tests PMIx.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -50,7 +50,7 @@ class Peer {
     out.put(job);
     send(LauncherFrame::kWelcome, out);
   }
-  /// Contributions of ranks from `first` on.
+  /// Sends the contributions of the ranks from `first` on.
   void gathered(std::uint32_t round, std::uint32_t first, const std::vector<Bytes>& part) {
     Writer out;
     out.put(round);
@@ -92,7 +92,7 @@ class Bootstrapping : public testing::Test {
     ::setenv("WHERRY_RANKS", std::to_string(ranks).c_str(), 1);
     ::setenv("WHERRY_NODE", std::to_string(node).c_str(), 1);
   }
-  /// A rank that has joined, and the launcher's end of its connection.
+  /// Makes a rank that has joined, and the launcher's end of its connection.
   void join(int rank, int ranks) {
     set_environment(rank, ranks, 0);
     std::thread launcher([&] {
@@ -111,7 +111,7 @@ class Bootstrapping : public testing::Test {
     ASSERT_NE(*found, nullptr);
     ranks_.push_back(*std::move(found));
   }
-  /// The status of an exchange of the only rank, if the launcher does `answer` after its contribution.
+  /// The status of an exchange in a job of one rank, where the launcher calls `answer` after its contribution.
   Status exchange_when(const std::function<void(Peer&)>& answer) {
     std::thread launcher([&] {
       peers_[0].receive(LauncherFrame::kContribute);

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank for tests of launchers: bootstrap_rank [RANK:]ACTION... Actions are done in order; one with a rank only by
-// that rank.
+// A rank for tests of launchers: bootstrap_rank [RANK:]ACTION... Actions run in order. Only rank RANK runs an action
+// with RANK.
 //
 //   exchange   joins; three exchanges, whose results are checked; "rank R of N node K job J"
-//   gather     joins; the first of these exchanges only
+//   gather     joins; only the first of these exchanges
 //   messages   as a Runtime: messages from every rank to every rank are counted; "rank R: the runtime's description"
-//   spin=MS    messages for so long, or until the job fails: "broken: why", and exits with status 0
+//   spin=MS    messages for MS ms, or until the job fails: "broken: why", and exits with status 0
 //   spin-or-exit=N   messages until the job fails: exits with status N
-//   linger=MS  exit() takes so long after the runtime is destroyed
+//   linger=MS  exit() takes MS ms after the runtime is destroyed
 //   twice      starts a second Runtime beside the first one: "second: code"; then one after it: "then: code"
 //   again-in-a-child   a forked child destroys the inherited runtime and starts another: "child: code"; then a quiesce
 //   messages-beside-a-child   as messages; half-way it forks a child, which tries every call and exits
 //   children-of-handlers      as messages; handlers fork, and the children return from them
-//   watch      until the job fails: "broken: why", and exits with status 0
-//   watch-or-exit=N   the same, but exits with status N
+//   watch      waits until the job fails: "broken: why", and exits with status 0
+//   watch-or-exit=N   like watch, but exits with status N
 //   blame=N    tells the launcher that rank N has caused the failure of the job; -1: no rank is known
-//   join=MS    joins the job of the launcher, within so long
+//   join=MS    joins the job of the launcher within MS ms
 //   leave      leaves the job; `exchange` joins again
 //   kill, exit=N, exit-beside-a-child=N (which keeps all inherited descriptors open), sleep=MS, lines=N, long (a line
 //   of 300 KB), die-slowly (prints that SIGTERM came, and stays), fork (a child that sleeps for an hour), environment,
@@ -52,7 +52,7 @@ namespace {
   std::exit(3);
 }
 
-/// The contribution of `rank` in `round`: nothing, a little, or more than a frame of the protocol can hold for all
+/// The contribution of `rank` in `round`: empty, short, or so long that one frame cannot hold the contributions of all
 /// ranks.
 Bytes gift(Rank rank, std::uint32_t round) {
   const std::size_t size = round == 0 ? 0 : round == 1 ? 1 + rank : 400'000;
@@ -107,7 +107,7 @@ void messages(bool go_on, std::chrono::milliseconds how_long, int status = 0) {
   for (std::uint64_t round = 0; round < kRounds; ++round) send_to_all();
   if (const Status s = runtime->quiesce(30s); !s) fail(s.to_string());
   const std::uint64_t ranks = runtime->ranks();
-  // Faster ranks may have sent more already.
+  // Faster ranks may already have sent messages of a later round.
   const std::uint64_t expected = kRounds * ranks * (ranks + 1) / 2;
   if (go_on ? sum < expected : sum != expected) fail("messages were lost, or came twice");
   std::printf("rank %u: %s\n", runtime->rank(), runtime->describe().c_str());
@@ -137,7 +137,7 @@ void twice() {
   std::printf("then: %s\n", then ? "ok" : then.status().to_string().c_str());
 }
 
-/// Tries each call of its parent's runtime in a child of fork(): 0, or the number of a call that was not refused.
+/// Tries each call of the parent's runtime in a child of fork(). Returns 0, or the number of a call that worked.
 int use_in_child(Result<Runtime>& runtime, Handler<std::uint64_t> add, Handler<ByteView> take,
                  Service<std::uint32_t, std::uint64_t> twice) {
   constexpr StatusCode kRefused = StatusCode::kFailedPrecondition;
@@ -201,7 +201,7 @@ void messages_beside_a_child() {
   std::printf("rank %u: %s\n", runtime->rank(), runtime->describe().c_str());
 }
 
-/// A handler forks, and the child returns from it into the library, which is reading its parent's buffers.
+/// A handler forks. The child returns from it into the library, which was reading the parent's buffers.
 void children_of_handlers() {
   auto runtime = Runtime::start(testing_support::patient());
   if (!runtime) fail(runtime.status().to_string());
@@ -231,7 +231,7 @@ void children_of_handlers() {
     if (i % kEvery == 2) beget();
     return i;
   });
-  // In a child, the call that ran the handler fails, and so do all later calls.
+  // In a child, the call that ran the handler must fail, and so must all later calls.
   const auto taken = [&](StatusCode code) {
     if (is_child) {
       const bool refused = runtime->send(0, add, std::uint64_t{1} << 40) == StatusCode::kFailedPrecondition &&

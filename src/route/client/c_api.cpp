@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 route.h: a rank joins and leaves its job, and returns facts about itself.
+// SPDX-License-Identifier: Apache-2.0
+// route.h: a rank joins and leaves its job, and returns facts about itself.
 #include "route/client/c_api.hpp"
 
 #include <fmt/core.h>
@@ -16,7 +17,7 @@ namespace {
 
 static_assert(WHERRY_PLACEMENT_DPU == static_cast<int>(wherry::route::Placement::kDpu));
 
-// Bytes of each struct in its first version: they stay when a field is appended.
+// The size of each struct in its first version. Do not change them when a field is added.
 constexpr std::size_t kOptionsFirst = 48;
 constexpr std::size_t kStatisticsFirst = 112;
 static_assert(sizeof(wherry_route_options) == 48 && sizeof(wherry_route_statistics) == 120);

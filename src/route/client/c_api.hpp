@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 The common part of the files of route's C interface. Its functions are thin ones
-// on Runtime. They check conditions that C cannot express.
+// SPDX-License-Identifier: Apache-2.0
+// The common part of the files of route's C interface. Its functions are thin ones on Runtime, which also check
+// conditions that C cannot express.
 #pragma once
-
 #include <cstdint>
 #include <string>
 
@@ -22,7 +22,7 @@ using wherry::c_abi::guarded;
 using wherry::c_abi::invalid;
 using wherry::c_abi::is_null;
 
-/// `body(route)`, which a handler may not call.
+/// Calls `body(route)`; an error inside a handler.
 template <typename Body>
 int outside(wherry_route* route, wherry_error* error, Body&& body) noexcept {
   return guarded(error, [&]() -> Status {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * route.h in C99: as a rank of a job, or one alone. */
+ * Tests route.h in C99, as a rank of a job or as a single rank. */
 #include <string.h>
 #include <wherry/route.h>
 

@@ -16,7 +16,7 @@ namespace {
 
 static_assert(WHERRY_MAX == static_cast<int>(Runtime::Combine::kMax));
 
-/// The Status for the return value of a call on `route`.
+/// Converts the return value of a call on `route` to a Status.
 Status status_of(const wherry_route& route, StatusCode code) {
   if (code == StatusCode::kOk || code == StatusCode::kWouldBlock) return {code, {}};
   WHERRY_TRY(route.runtime.status());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: messages of several types. The first byte selects the type. A value that was read is written as the same
-// value again, and, if there is only one way to write it, as the same bytes.
+// Fuzz target: messages of several types. The first byte selects the type. A value that was read must be written as the
+// same value again, and also as the same bytes if only one encoding exists.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -29,7 +29,7 @@ void check(ByteView message, Order order = Order::kOne) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  // Memory of its own, so that AddressSanitizer notices the first byte beyond.
+  // Copy to separate memory, so that AddressSanitizer detects a read of the first byte after it.
   const auto copy = std::make_unique<std::byte[]>(size - 1);
   std::copy_n(reinterpret_cast<const std::byte*>(data + 1), size - 1, copy.get());
   const ByteView message(copy.get(), size - 1);

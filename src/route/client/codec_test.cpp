@@ -14,7 +14,7 @@ namespace {
 using wherry::testing_support::kPatience;
 using namespace std::chrono_literals;
 
-// Trivially copyable types do not pass through a Codec, though they may have one.
+// Trivially copyable types do not use a Codec, even if they have one.
 static_assert(Plain<bool> && !Coded<bool>);
 static_assert(Plain<std::optional<int>> && !Coded<std::optional<int>>);
 static_assert(Plain<std::array<double, 3>> && !Coded<std::array<double, 3>>);
@@ -23,7 +23,7 @@ static_assert(!Plain<std::string_view> && !Coded<std::string_view> && !Plain<int
 static_assert(!Coded<std::vector<std::string_view>> && !Coded<std::map<int, int*>> && !Coded<std::tuple<int, int*>>);
 static_assert(Coded<std::string> && Coded<Page> && Coded<Tree> && Coded<std::vector<Digits>>);
 
-/// "03 00 'a" as bytes: hexadecimal, or a character behind an apostrophe.
+/// The bytes of a text such as "03 00 'a": hexadecimal numbers, and characters after an apostrophe.
 Bytes bytes(const std::string& text) {
   Bytes out;
   std::istringstream words(text);
@@ -40,7 +40,7 @@ Bytes written(const T& value) {
   return out;
 }
 
-/// `value` travels as `layout`, and any shorter or longer version of it is refused.
+/// Expects that `value` is encoded as `layout`, and that any shorter or longer version is refused.
 template <typename T>
 void expect_layout(const T& value, const std::string& layout) {
   const Bytes wanted = bytes(layout);
@@ -121,7 +121,7 @@ TEST(Codec, ImpossibleCounts_ExpectNothingAllocated) {
 }
 
 TEST(Codec, ManyEmptyValuesOfALargeType_ExpectThemRefused) {
-  // Each element takes a byte in the message and 64 KiB in memory: 16 MiB of message would become a terabyte.
+  // An element has a byte in the message and 64 KiB in memory, so a message of 16 MiB would need a terabyte.
   using Large = std::optional<std::array<char, 65536>>;
   constexpr std::uint32_t kMost = kMaxDecodedBytes / sizeof(Large);
   Bytes message(4 + 100);
@@ -167,7 +167,7 @@ void run_two(RingShape shape, const std::function<void(Runtime&)>& body) {
 }
 
 TEST(CodedMessages, OfManySizesFromHandlersToo_ExpectEachOnce) {
-  // Buffers are small, so some messages find no room, and handlers that send run inside a send.
+  // Buffers are small, so some messages have to wait for room, and handlers that send run inside a send.
   run_two({2, 512}, [](Runtime& runtime) {
     std::map<std::string, std::uint64_t> counts;
     std::uint64_t pages = 0;

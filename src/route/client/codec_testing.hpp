@@ -6,7 +6,7 @@
 
 namespace wherry::route {
 
-/// Contains itself: only for such types the compiler does not know how deep values are nested.
+/// A recursive type: only for such types the compiler cannot know the nesting depth of values.
 struct Tree {
   std::uint16_t value = 0;
   std::vector<Tree> children;
@@ -20,7 +20,7 @@ struct Page {
   friend bool operator==(const Page&, const Page&) = default;
 };
 
-/// A Codec as users write them without Fields: it reads to the end of its bytes. This one accepts digits only.
+/// A Codec as users write it without Fields: it reads to the end of its bytes. This one accepts only digits.
 struct Digits {
   std::string text;
   friend bool operator==(const Digits&, const Digits&) = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank for the test of exact delivery: all ranks send messages of random sizes to all ranks. The receiver can check
-// each message, and that all have arrived. Usage: route_delivery MESSAGES_PER_RANK
+// each message, and whether all have arrived. Usage: route_delivery MESSAGES_PER_RANK
 #include <fmt/core.h>
 
 #include <cstdlib>
@@ -15,7 +15,7 @@ namespace {
 using namespace wherry;
 using namespace wherry::route;
 
-/// Message `number` of rank `from`: destination, size and content are functions of these two.
+/// Message `number` of rank `from`. These two values determine its destination, size and content.
 struct Letter {
   Rank to;
   std::size_t size;
@@ -23,7 +23,7 @@ struct Letter {
 };
 Letter letter(Rank from, std::uint64_t number, Rank ranks) noexcept {
   const std::uint64_t seed = splitmix64(std::uint64_t{from} << 40 | number);
-  // Most are short; one of 64 is up to 4 KiB, one of 65536 up to 1 MiB.
+  // Most messages are short. One in 64 has up to 4 KiB, and one in 65536 up to 1 MiB.
   std::size_t most = 64;
   if ((seed >> 32) % 64 == 0) most = 4096;
   if ((seed >> 32) % 65536 == 0) most = 1 << 20;
@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
     std::memcpy(message.data() + 8, &from, 8);
     std::memset(message.data() + 16, static_cast<int>(what.seed & 0xff), what.size - 16);
     for (;;) {
-      // Two ways to wait: the caller polls, or send() polls.
+      // Waits in one of two ways: the caller polls, or send() polls.
       const ByteView view(message.data(), what.size);
       const StatusCode code =
           number % 2 == 0 ? runtime.try_send(what.to, take, view) : runtime.send(what.to, take, view);

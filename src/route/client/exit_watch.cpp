@@ -11,8 +11,8 @@
 
 namespace wherry::route::detail {
 
-/// All watches of this process. exit() ends a rank early, because its Runtime is never destroyed. The process may then
-/// live on for long (in MPI_Finalize).
+/// All watches of this process. After exit() a Runtime is never destroyed, so the watch ends the rank. The process
+/// itself may live on for long (in MPI_Finalize).
 struct ExitWatches {
   pid_t process = getpid();  // a child of fork() is not a rank: its exit() says nothing
   std::mutex mutex;
@@ -45,8 +45,8 @@ ExitWatch::~ExitWatch() {
   std::erase(ExitWatches::get().all, this);
 }
 
-/// A runtime that another thread uses, perhaps at this moment, is not touched. Only its presence, which is one word, is
-/// set.
+/// Another thread may be using its runtime now, so this function sets only that runtime's presence, which is one
+/// word.
 void ExitWatch::at_exit(int status) noexcept {
   if (status == 0 && pthread_equal(user_.load(std::memory_order_relaxed), pthread_self()) != 0) leave_();
   presence_.leave();

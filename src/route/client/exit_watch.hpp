@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Makes exit() count as leaving the job for the ranks of a process.
+// SPDX-License-Identifier: Apache-2.0
+// Makes exit() count as leaving the job for the ranks of a process.
 #pragma once
-
 #include <pthread.h>
 
 #include <atomic>
@@ -10,9 +10,9 @@
 
 namespace wherry::route::detail {
 
-/// While it lives, other ranks see an exit() of the process as the end of this rank's part in the job. With status 0,
-/// in the thread that uses the runtime, exit() calls `leave`, which leaves the job as the destructor does. Otherwise
-/// only the ranks that share memory with this one learn that it has left.
+/// While it lives, other ranks see an exit() of the process as this rank's departure. If the thread that uses the
+/// runtime calls exit(0), that calls `leave`, which leaves the job as the destructor does. Otherwise only ranks that
+/// share memory with this one learn that it has left.
 class ExitWatch {
  public:
   /// `leave` must not throw.
@@ -20,7 +20,7 @@ class ExitWatch {
   ~ExitWatch();
   ExitWatch(const ExitWatch&) = delete;
   ExitWatch& operator=(const ExitWatch&) = delete;
-  /// The calling thread uses the runtime.
+  /// Records that the calling thread uses the runtime.
   void used_here() noexcept { user_.store(pthread_self(), std::memory_order_relaxed); }
 
  private:

@@ -13,7 +13,7 @@
 namespace wherry::route::detail {
 namespace {
 
-/// FNV-1a of 64 bits (G. Fowler, L. C. Noll, K.-P. Vo; draft-eastlake-fnv).
+/// Constants of 64-bit FNV-1a (G. Fowler, L. C. Noll, K.-P. Vo; draft-eastlake-fnv).
 constexpr std::uint64_t kBasis = 0xcbf29ce484222325;
 constexpr std::uint64_t hash(std::uint64_t seed, std::string_view text) noexcept {
   for (const char c : text) seed = (seed ^ static_cast<std::uint8_t>(c)) * 0x100000001b3;
@@ -29,8 +29,8 @@ std::uint64_t hash(const HandlerInfo& info) noexcept {
   return info.name.empty() ? hash(hash(what, info.type + '/'), info.function) : hash(hash(what, 1), info.name);
 }
 
-/// The offset of code in its program or library, which is the same in all processes of one program. Empty: the code is
-/// in neither.
+/// The location of code: its program or library and the offset in it, which are equal in all processes of one program.
+/// Empty: the code is in neither.
 std::string location_of(const void* code) {
   Dl_info found{};
   link_map* object = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handlers of a rank by number, and a signature by which ranks find out whether they have registered the same ones.
+// The handlers of a rank by number, and a signature with which ranks check that they have registered the same handlers.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@ namespace wherry::route::detail {
 
 class Handlers {
  public:
-  /// Handlers without a name are numbered in the order of registration, below this. A name is hashed to a number from
-  /// here on.
+  /// Handlers without a name have numbers below this, in the order of registration. Names are hashed to numbers from
+  /// this one on.
   static constexpr std::uint32_t kFirstNamed = 4096;
 
-  /// The number of the new handler. kResourceExhausted: too many without a name. kAlreadyExists: the name, or another
-  /// name with the same number, is registered; or a handler without a name that cannot be told apart from this one.
+  /// Returns the handler's number. kResourceExhausted: too many handlers without a name. kAlreadyExists: the name, or a
+  /// name with the same number, or an unnamed handler that is indistinguishable from this one, is registered.
   Result<std::uint32_t> add(std::unique_ptr<HandlerEntry> entry, HandlerInfo info);
   /// Null: no handler has this number.
   [[nodiscard]] HandlerEntry* find(std::uint32_t id) const noexcept {
     return id < entries_.size() ? entries_[id].get() : nullptr;
   }
-  /// A hash of all handlers. The order of named ones does not matter. 0: there are none.
+  /// A hash of all handlers. It does not depend on the order of named handlers. 0: there are no handlers.
   [[nodiscard]] std::uint64_t signature() const noexcept { return signature_; }
-  /// "0: unsigned long (8 bytes), 1: 'ping' (16 bytes)", and how many more there are.
+  /// A text such as "0: unsigned long (8 bytes), 1: 'ping' (16 bytes)", and the number of further handlers.
   [[nodiscard]] std::string describe() const;
-  /// Why a message of `bytes` bytes for handler `id` is refused at `rank`.
+  /// The error of `rank` for a refused message of `bytes` bytes to handler `id`.
   [[nodiscard]] Status refusal(std::uint32_t id, std::size_t bytes, Rank rank) const;
 
  private:

@@ -111,7 +111,7 @@ bool reached_by_memory(const Hello& a, const Hello& b) noexcept {
 Result<Transport> choose_network(const Hello& mine, const std::vector<Hello>& all, Bootstrap& bootstrap,
                                  const Deadline& deadline, const std::function<Result<bool>()>& has_rdma) {
   if (mine.network != Transport::kAuto) return mine.network;
-  // On placement dpu a rank is on another machine than its agent. Ranks cannot see that of each other.
+  // With placement dpu, a rank and its agent are on different machines, which the other ranks cannot see.
   const bool between = mine.placement == Placement::kDpu ||
                        !std::ranges::all_of(all, [&](const Hello& one) { return reached_by_memory(all[0], one); });
   if (!between) return Transport::kAuto;

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The agreement of ranks on the size of buffers, and on the transport between
-// machines.
+// SPDX-License-Identifier: Apache-2.0
+// The agreement of ranks on the size of buffers, and on the transport between machines.
 #include "route/client/hello.hpp"
 
 #include <fmt/core.h>
@@ -16,7 +16,7 @@
 namespace wherry::route {
 namespace {
 
-/// A job whose other ranks give the answers that the test has recorded.
+/// A job in which the other ranks give answers that the test has prepared.
 class Recorded final : public Bootstrap {
  public:
   explicit Recorded(std::vector<Bytes> all) : all_(std::move(all)) {}
@@ -116,7 +116,7 @@ struct Said {
   RingShape shape = {};
 };
 
-/// The conclusions of each rank from the same hellos.
+/// The result of each rank from the same hellos.
 std::vector<Result<std::vector<Hello>>> agreed(const std::vector<Said>& ranks) {
   std::vector<Hello> all = on_machines(std::vector<std::string>(ranks.size(), "a"));
   std::vector<Bytes> told;
@@ -197,7 +197,7 @@ class ResolveShape : public ::testing::Test {
     for (const char* name : kNames) unsetenv(name);
     setenv("WHERRY_PROFILE", "off", 1);
   }
-  /// "value" of route.buffer_bytes.
+  /// Writes a profile in which `value` is that of route.buffer_bytes.
   void write(const std::string& value, const std::string& file, std::string cpu = this_machine().cpu) {
     const MachineKey here = this_machine();
     std::ofstream(file) << fmt::format(

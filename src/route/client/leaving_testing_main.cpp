@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job whose rank 1 ends with status 0 while the others still need it, for python/tests:
 //   route_leaving HOW WHAT
-// HOW:  return (its Runtime is destroyed), exit (std::exit: it is not), _exit (nothing runs)
+// HOW:  return (destroys its Runtime), exit (std::exit: does not destroy it), _exit (runs no code at exit)
 // WHAT: send (to all ranks, without end), quiesce or reduce (without end), convey (an open session),
 //       end0 or end1 (nothing: rank 0 or 1 leaves after all ranks have completed a quiesce, the others a little later)
-// That rank prints "leaves". The others print "told: why" and end with status 7, or "not told" and 11 after four
-// minutes. With end0 and end1 they print "done" and end with status 0, if the job is whole although they know that the
-// rank has left.
+// The leaving rank prints "leaves". The others print "told: why" and end with status 7, or print "not told" and end
+// with 11 after four minutes. With end0 and end1 they print "done" and end with status 0 if the job has not failed
+// although the rank has left.
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ int go(const std::string& how) {
   return 0;
 }
 
-/// All ranks have finished, and one of them has left.
+/// Ends a job that all ranks have finished and that one rank has left.
 int end(Runtime& runtime, Rank who, const std::string& how) {
   if (runtime.rank() == who) return go(how);
   const auto has_left = [&] {
@@ -63,8 +63,8 @@ int end(Runtime& runtime, Rank who, const std::string& how) {
     if (deadline.passed()) return not_told();
     runtime.poll();
   }
-  // The end of the process and of its connections comes after its departure. Two seconds of polling without a pause
-  // would cost the suite's sixteen runs a core for half a minute.
+  // The process and its connections end after its departure. Poll with pauses: otherwise these two seconds in sixteen
+  // runs would cost the test suite a core for half a minute.
   for (const Deadline later(2s); runtime.status() && !later.passed(); std::this_thread::sleep_for(1ms)) runtime.poll();
   if (!runtime.status()) return told(runtime.status().message());
   std::puts("done");
@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
   auto runtime = Runtime::start(testing_support::patient());
   if (!runtime) return std::fprintf(stderr, "%s\n", runtime.status().message().c_str()), 3;
   const auto take = runtime->on<std::uint64_t>([](const std::uint64_t&) {});
-  // Rank 1 may be gone before this rank returns from the first call.
+  // Rank 1 may have ended before this rank returns from the first call.
   if (const Status s = runtime->quiesce(kPatience); !s)
     return s.code() == StatusCode::kDeadlineExceeded ? 4 : told(s.message());
   if (what == "end0" || what == "end1") return end(*runtime, what == "end0" ? 0 : 1, how);

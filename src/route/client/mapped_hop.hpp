@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A next hop whose inbox this rank maps, with a check whether it still takes part in the job. Its presence tells. If
-// its process has ended without setting that, the kernel tells.
+// A next hop whose inbox this rank maps, with a check whether it still takes part in the job. The hop's presence shows
+// that. If its process ended without setting the presence, the kernel reports the end.
 #pragma once
 
 #include <sys/types.h>
@@ -15,13 +15,13 @@ namespace wherry::route {
 
 class MappedHop {
  public:
-  /// `process`: 0: a thread of this process.
+  /// `process` 0: the hop is a thread of this process.
   MappedHop(Rank rank, std::uint32_t lane, Presence presence, pid_t process);
 
   [[nodiscard]] Rank rank() const noexcept { return rank_; }
   [[nodiscard]] std::uint32_t lane() const noexcept { return lane_; }
-  /// One load while all is well, and with `ask_kernel` a system call. A process that has ended without setting its
-  /// presence counts as one that has left, after a second in which its launcher may report more.
+  /// Costs one load in the normal case, and a system call with `ask_kernel`. A process that ended without setting its
+  /// presence counts as departed after a second, in which its launcher may report more.
   [[nodiscard]] Presence::Seen look(bool ask_kernel);
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The places of the search: the named path, else beside the library or program that holds this code, then the dynamic
+/// Where to search for the plugin: the named path, else beside the library or program with this code, then the dynamic
 /// linker's paths.
 std::vector<std::string> plugin_paths() {
   if (auto named = variable(kPluginVariable)) return {*named};
@@ -39,8 +39,8 @@ bool find(void* library, const char* name, F& function) {
   return function != nullptr;
 }
 
-/// The first line of the version text of the MPI that this process is linked with; empty: there is none. The call is
-/// legal before MPI_Init (MPI 3.1, section 8.1.1).
+/// The first line of the version text of the MPI that this process is linked with; empty without MPI. MPI allows the
+/// call before MPI_Init (MPI 3.1, section 8.1.1).
 std::string mpi_of_program() {
   using GetVersion = int (*)(char*, int*);
   const auto get = reinterpret_cast<GetVersion>(dlsym(RTLD_DEFAULT, "MPI_Get_library_version"));
@@ -52,7 +52,7 @@ std::string mpi_of_program() {
   return text.substr(0, text.find('\n'));
 }
 
-/// With two MPI libraries in one process, calls of one would end in functions of the other.
+/// With two MPI libraries in one process, calls to one library would reach functions of the other.
 Status check_family(const std::string& program, std::string_view plugin, const std::string& path) {
   if (program.empty() || plugin.empty()) return {};
   const bool open_mpi = program.find("Open MPI") != std::string::npos;
@@ -70,14 +70,14 @@ Result<MpiPlugin> load_plugin(const MpiLauncher& launcher) {
   const std::string program = mpi_of_program();
   for (const std::string& path : plugin_paths()) {
     if (!program.empty()) {
-      // Loads it locally first, so that no other library uses its symbols, and without a call of MPI.
+      // First load it locally, so that other libraries do not use its symbols. No MPI function is called here.
       void* const candidate = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
       decltype(&wherry_mpi_family) family = nullptr;
       if (candidate != nullptr && find(candidate, "wherry_mpi_family", family)) {
         WHERRY_TRY(check_family(program, family(), path));
       }
     }
-    // Global: some MPI libraries load parts of their own that need the symbols. Never closed: MPI cannot be unloaded.
+    // RTLD_GLOBAL: parts that some MPI libraries load need the symbols. Never close it: MPI cannot be unloaded.
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (library == nullptr) {
       if (const char* why = dlerror(); why != nullptr) tried += fmt::format("\n  {}", why);

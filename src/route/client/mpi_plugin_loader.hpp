@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds and loads the MPI plugin (src/route/mpi_plugin): the library itself is not linked with any MPI.
+// Finds and loads the MPI plugin (src/route/mpi_plugin), because the library itself is not linked with an MPI.
 #pragma once
 
 #include "route/client/bootstrap_parts.hpp"
@@ -7,10 +7,10 @@
 
 namespace wherry::route {
 
-/// Names the plugin if it is not in one of the default places.
+/// The variable that names the plugin if it is not in a default directory.
 inline constexpr const char* kPluginVariable = "WHERRY_MPI_PLUGIN";
 
-/// Its functions.
+/// The plugin's functions.
 struct MpiPlugin {
   decltype(&wherry_mpi_version) version = nullptr;
   decltype(&wherry_mpi_family) family = nullptr;
@@ -19,8 +19,8 @@ struct MpiPlugin {
   decltype(&wherry_mpi_error) error = nullptr;
 };
 
-/// kNotFound: it cannot be loaded, and the error lists the places. kVersionMismatch: it has another version, or was
-/// made for another MPI than the program's.
+/// kNotFound: the plugin cannot be loaded; the message lists the searched paths. kVersionMismatch: the plugin has
+/// another version, or was built for another MPI than the program's.
 Result<MpiPlugin> load_plugin(const MpiLauncher& launcher);
 
 }  // namespace wherry::route

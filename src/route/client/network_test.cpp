@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that route for themselves, over a network. Outcomes, departures and failures leave at once, even if the rank
-// that sends them then makes no call for long, or never again.
+// Tests ranks that route for themselves over a network. Outcomes, departures and failures must be sent at once, even if
+// the sending rank then makes no call for a long time, or ever.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -21,8 +21,8 @@ using wherry::testing_support::kPatience;
 
 constexpr RingShape kShape{2, 4096};
 
-/// Waits without a call to the runtime, to show that something does not happen. The wait is much longer than the event
-/// would take.
+/// Waits without a call to the runtime, to show that something does not happen. The wait is much longer than that event
+/// would need.
 bool seen(const std::atomic<int>& count, int wanted) {
   const Deadline deadline(kPatience);
   while (count < wanted) {
@@ -80,7 +80,7 @@ TEST(Network, RankThatComputesAfterItsStart_ExpectTheOthersToReachItOnceItCalls)
   const auto statuses = run_over_network(2, kShape, [&](Runtime& runtime) {
     int arrived = 0;
     const auto take = runtime.on<std::uint64_t>([&](const std::uint64_t&) { ++arrived; });
-    // Longer than the other ranks' time limit for one of several addresses.
+    // Sleep longer than the other ranks' time limit for one of several addresses.
     if (runtime.rank() == 1) std::this_thread::sleep_for(4s);
     ASSERT_EQ(runtime.send(1 - runtime.rank(), take, std::uint64_t{1}), StatusCode::kOk);
     ASSERT_TRUE(runtime.quiesce(kPatience)) << runtime.status().message();
@@ -107,7 +107,7 @@ TEST(Network, FlushThenNoCall_ExpectTheMessageToArrive) {
   for (const Status& status : statuses) EXPECT_TRUE(status) << status.message();
 }
 
-/// The first rank to notice fails and ends. The others learn the reason from it.
+/// The first rank that detects the mismatch fails and ends. The other ranks learn the reason from it.
 void expect_all_to_learn_of_a_mismatch(RingShape shape) {
   const auto statuses = run_over_network(3, shape, [](Runtime& runtime) {
     if (runtime.rank() == 1) {
@@ -129,7 +129,7 @@ TEST(Network, RankThatFailsAndEnds_ExpectTheOthersToLearnWhy) { expect_all_to_le
 
 TEST(Network, ReasonLongerThanABuffer_ExpectItTruncated) { expect_all_to_learn_of_a_mismatch({2, 256}); }
 
-/// Two ranks. The second has ended its connections as a rank that leaves does, but has sent no departure.
+/// Two ranks. The second has closed its connections like a departing rank, but has sent no departure message.
 class SilentDeparture final : public Wiring {
  public:
   explicit SilentDeparture(std::unique_ptr<Wiring> inner) : Wiring(inner->place()), inner_(std::move(inner)) {
@@ -155,7 +155,7 @@ TEST(Network, RankThatLeavesWithoutAMessage_ExpectUnavailableInACollectiveCall) 
 }
 
 TEST(Network, RankThatFailsWhileAllLanesAreFull_ExpectTheOthersToFailWhenItHasGone) {
-  // Rank 0 reads nothing until rank 1 has gone, so only the bridge's own message finds room.
+  // Rank 0 does not read until rank 1 has gone, so only the bridge's own message gets through.
   std::atomic<int> gone{0};
   const auto statuses = run_over_network(2, {2, 256}, [&](Runtime& runtime) {
     const auto take = runtime.on<std::uint64_t>([](const std::uint64_t&) {});
@@ -180,7 +180,7 @@ TEST(Network, RankThatFailsWhileAllLanesAreFull_ExpectTheOthersToFailWhenItHasGo
   EXPECT_NE(statuses[0].code(), StatusCode::kDeadlineExceeded) << statuses[0].to_string();
 }
 
-/// Waits for this rank's messages as long as `given`, instead of the rank's own limit, and notes that.
+/// Waits for this rank's messages up to `given` instead of the rank's own limit, and records that it waited.
 class PatienceOf final : public Wiring {
  public:
   PatienceOf(std::unique_ptr<Wiring> inner, std::chrono::nanoseconds given, std::chrono::nanoseconds& asked)
@@ -215,8 +215,8 @@ struct Departed {
   std::string said;
 };
 
-/// Rank 0 fills every buffer on the way to rank 1, which does not read, and leaves. `late`: rank 1 reads when rank 0
-/// has waited for more than a second. Otherwise it reads when rank 0 has gone.
+/// Rank 0 fills all buffers on the way to rank 1, which does not read, and then leaves. `late`: rank 1 reads when rank
+/// 0 has waited for more than a second. Otherwise rank 1 reads when rank 0 has gone.
 Departed leave_with_full_lanes(std::chrono::nanoseconds given, bool late) {
   Departed result;
   std::atomic<int> leaving{0}, gone{0};

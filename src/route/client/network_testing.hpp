@@ -63,7 +63,7 @@ class ThreadBootstrap final : public Bootstrap {
   Rank rank_;
 };
 
-/// Runs `body` as each rank, each on a node of its own, with the wiring that `wrap(rank, wiring)` returns.
+/// Runs `body` as each rank, on a separate node, with the wiring that `wrap(rank, wiring)` returns.
 inline void run_over_network(Rank ranks, RingShape shape,
                              const std::function<std::unique_ptr<Wiring>(Rank, std::unique_ptr<Wiring>)>& wrap,
                              const std::function<void(std::unique_ptr<Runtime>)>& body) {
@@ -90,7 +90,7 @@ inline void run_over_network(Rank ranks, RingShape shape,
   for (std::thread& thread : threads) thread.join();
 }
 
-/// Runs `body(runtime)` as each rank, each on a node of its own. Returns status() at the end, by rank.
+/// Runs `body(runtime)` as each rank, on a separate node. Returns each rank's status() at the end.
 inline std::vector<Status> run_over_network(Rank ranks, RingShape shape, const std::function<void(Runtime&)>& body) {
   std::vector<Status> statuses(ranks);
   run_over_network(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled without RTTI, as some programs are: handlers are told apart by the addresses of their code.
+// Compiled without RTTI, as some programs are: then handlers are distinguished by their code addresses.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -23,7 +23,7 @@ struct Message {
 void first(const Message& /*message*/) {}
 void second(const Message& /*message*/) {}
 
-/// The status of a quiesce of rank 1 of two, which registers `a` and `b` in the other order than rank 0.
+/// The status of a quiesce on rank 1 of two. Rank 1 registers `a` and `b` in the opposite order of rank 0.
 template <typename A, typename B>
 Status compare(A a, B b, bool swapped) {
   Status status;

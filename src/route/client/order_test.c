@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Ranks that register functions without names in another order, and one function twice: they learn it, and how. */
+ * Ranks register unnamed functions in different orders, or one function twice. They must get an error that says so. */
 #include <string.h>
 #include <wherry/route.h>
 

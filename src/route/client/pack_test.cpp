@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages that travel packed behind one header.
+// Tests messages that are packed behind one header.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -21,7 +21,7 @@ struct Sized {
   std::array<std::uint8_t, kBytes> bytes{};
 };
 
-/// The messages that have arrived, by size: how many, and the sum of their first four bytes.
+/// Messages that have arrived, by size: their number, and the sum of their first four bytes.
 using wherry::testing_support::kPatience;
 using Arrived = std::map<std::size_t, std::pair<std::uint64_t, std::uint64_t>>;
 

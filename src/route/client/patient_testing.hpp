@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests only: options of ranks that a launcher of tests starts.
+// For tests: options of ranks that a test launcher starts.
 #pragma once
 
 #include <chrono>
@@ -8,8 +8,8 @@
 
 namespace wherry::route::testing_support {
 
-/// Ranks of MPICH spin while they wait for each other. With more ranks than cores, on a busy machine, the start alone
-/// takes longer than the usual start_timeout.
+/// MPICH's ranks spin while they wait for each other. With more ranks than cores on a busy machine, the start alone
+/// takes longer than the default start_timeout.
 inline Options patient() {
   Options options;
   options.start_timeout = std::chrono::minutes(5);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the PMIx standard's C interface that ranks use to find each other. libpmix.so.2 is loaded when a program
-// runs, so that neither the build nor the wheel needs PMIx. Layouts and numbers are the same in OpenPMIx 3.1 to 6.1;
-// pmix_abi_test.cpp compares them with the header of the PMIx that is there.
+// The part of the PMIx standard's C interface that ranks use to find each other. libpmix.so.2 is loaded at run time, so
+// that neither the build nor the wheel needs PMIx. Layouts and numbers are equal in OpenPMIx 3.1 to 6.1.
+// pmix_abi_test.cpp compares them with the installed PMIx header.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ inline constexpr int kOldestMajor = 3, kNewestMajor = 6;
 using Code = int;  ///< pmix_status_t
 inline constexpr Code kSuccess = 0;
 inline constexpr Code kTimeout = -24;
-/// The server has gone; the second one is of version 3.
+/// The server has gone. The second code is from version 3.
 inline constexpr Code kLostConnection = -61, kLostServer = -101;
 inline constexpr Code kActionComplete = -334;
 
@@ -59,7 +59,7 @@ using EventDone = void (*)(Code, Info*, std::size_t, void (*)(Code, void*), void
 using EventHandler = void (*)(std::size_t, Code, const Process*, Info*, std::size_t, Info*, std::size_t, EventDone,
                               void*);
 
-/// Its functions.
+/// The functions of libpmix.
 struct Library {
   const char* (*get_version)() = nullptr;
   const char* (*error_string)(Code) = nullptr;
@@ -71,7 +71,7 @@ struct Library {
   Code (*commit)() = nullptr;
   Code (*fence)(const Process*, std::size_t, const Info*, std::size_t) = nullptr;
   Code (*get)(const Process*, const char*, const Info*, std::size_t, Value**) = nullptr;
-  /// Version 3's returns nothing.
+  /// In version 3, this function returns void.
   void (*register_event_handler)(Code*, std::size_t, Info*, std::size_t, EventHandler,
                                  void (*)(Code, std::size_t, void*), void*) = nullptr;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The declarations that the library calls libpmix by, against the header of the PMIx that is installed. Most of it is
-// checked when this is compiled.
+// Compares the library's declarations of libpmix with the header of the installed PMIx. Most checks run when this is
+// compiled.
 #include <pmix.h>
-// After it: a header of PMIx that needs the one above.
+// Include after pmix.h: this PMIx header needs it.
 #include <gtest/gtest.h>
 #include <pmix_common.h>
 
@@ -33,7 +33,7 @@ static_assert(sizeof(Value) == sizeof(pmix_value_t) && offsetof(Value, type) == 
 static_assert(sizeof(Info) == sizeof(pmix_info_t) && offsetof(Info, flags) == offsetof(pmix_info_t, flags) &&
               offsetof(Info, value) == offsetof(pmix_info_t, value));
 
-/// Whether two functions take as many arguments of the same sizes, and return values of the same size.
+/// Whether two functions have equally many arguments of equal sizes, and results of equal size.
 template <typename A, typename B>
 struct AreAlike : std::false_type {};
 template <typename R, typename... A, typename S, typename... B>

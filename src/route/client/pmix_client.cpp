@@ -23,7 +23,7 @@
 namespace wherry::route::pmix {
 namespace {
 
-/// The process that its server knows as this rank.
+/// The process that the PMIx server knows as this rank.
 const ProcessMark& rank_process() {
   static const ProcessMark one;
   return one;
@@ -34,7 +34,7 @@ Status failed(const Library& library, const char* call, Code code) {
           fmt::format("PMIx: {}: {} ({})", call, library.error_string(code), code)};
 }
 
-/// A static: PMIx's thread may still call the handler while the process ends.
+/// Static, because PMIx's thread may still call the handler while the process ends.
 std::atomic<bool>& server_has_gone() {
   static std::atomic<bool> one{false};
   return one;
@@ -49,7 +49,7 @@ void on_lost_server(std::size_t /*handler*/, Code /*code*/, const Process* /*sou
 
 void registered(Code /*code*/, std::size_t /*handler*/, void* /*data*/) {}
 
-/// One rank's contribution, as the server has it.
+/// Gets one rank's contribution from the server.
 Result<Bytes> contribution(const Library& library, const Process& of, const std::string& key) {
   Value* value = nullptr;
   if (const Code code = library.get(&of, key.c_str(), nullptr, 0, &value); code != kSuccess) {
@@ -101,7 +101,7 @@ Result<std::vector<Bytes>> exchange_now(const Library& library, const Process& s
   return result;
 }
 
-/// What a thread that may be left behind writes to.
+/// The result of a call in another thread, which may be left behind.
 struct Outcome {
   std::mutex mutex;
   std::condition_variable changed;
@@ -165,8 +165,8 @@ Status Client::connect(const Deadline& deadline) {
     if (size->type == Type::kUint32) joined->ranks = size->uint32;
     std::free(size);
     if (joined->ranks == 1) {
-      // Nothing more to say, and the server must not think that a rank has died when this process does: it may have
-      // been started in a shell that is the rank.
+      // Disconnect from the server: this process has no further messages, and may have been started in a shell that is
+      // the rank. Then its end must not look like the rank's death.
       (void)library.finalize(nullptr, 0);
       return {};
     }
@@ -207,7 +207,7 @@ void Client::at_exit(int status, void* client) {
   Client& self = *static_cast<Client*>(client);
   const Deadline deadline(std::chrono::seconds(10));
   if (status == 0) {
-    // Not while a call is under way, which would wait for it: the server then sees the process end.
+    // Skip this while a call is in progress, because it would wait for that call. The server then sees the process end.
     if (self.broken_)
       (void)self.within(deadline, "the server did not answer", [library = self.library_]() -> Status {
         const Code code = library.finalize(nullptr, 0);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// This process as a client of its PMIx server. There is one, from the first start of a runtime to the end of the
+// This process as a client of its PMIx server. One object exists, from the first start of a runtime to the end of the
 // process.
 //
-// - Threads: one at a time, except for health(). PMIx's calls block, and not every server keeps their time limits. So
-//   another thread makes them. A call that takes too long is left behind, and no later one can succeed.
-// - The end: exit(0) tells the server that this rank is done. Another status aborts the job, unless the program had
-//   initialised PMIx itself, through its MPI for example. The only rank of a job leaves the server at once.
+// - Threads: one at a time, except for health(). PMIx's calls block, and some servers ignore their time limits. So
+//   another thread makes the calls. A call that takes too long is left behind, and all later calls fail.
+// - The end: exit(0) tells the server that this rank is done. Any other status aborts the job, except if the program
+//   itself had initialised PMIx, for example through its MPI. A job's only rank disconnects from the server at once.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,17 @@ namespace wherry::route::pmix {
 
 class Client {
  public:
-  /// Connects to the server the first time. kNotFound, kVersionMismatch: no libpmix, or another one's; nothing has been
-  /// said to the server. kFailedPrecondition: this process is a fork of the rank. kDeadlineExceeded, kUnavailable: no
-  /// call can succeed any more.
+  /// Connects to the server the first time. kNotFound, kVersionMismatch: no libpmix, or another version; the server was
+  /// not contacted. kFailedPrecondition: this process is a fork of the rank. kDeadlineExceeded, kUnavailable: all later
+  /// calls fail as well.
   static Result<Client*> get(const Deadline& deadline);
 
   [[nodiscard]] Rank rank() const noexcept { return self_.rank; }
   [[nodiscard]] Rank ranks() const noexcept { return ranks_; }
-  /// Collective over the ranks of the job, each time.
+  /// Every call is collective over the ranks of the job.
   Result<std::vector<Bytes>> exchange(ByteView mine, const Deadline& deadline);
-  /// kUnavailable: the server has gone. Never blocks. A server ends the other ranks when one dies; it does not tell
-  /// them.
+  /// kUnavailable: the server has gone. Never blocks. If a rank dies, the server ends the other ranks without a
+  /// message.
   [[nodiscard]] static Status health() noexcept;
 
  private:

@@ -31,8 +31,8 @@ int major_version(std::string_view text) noexcept {
 
 Result<Library> load_library() {
   const auto named = variable(kLibraryVariable);
-  // A library of this name that the program has loaded, an MPI's for example, is the one that is found: a process is
-  // one client of its server.
+  // If the program has already loaded a library of this name (for example the MPI's), dlopen finds that one, as a
+  // process may be only one client of its server.
   const std::string path = named.value_or("libpmix.so.2");
   void* const file = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (file == nullptr) {

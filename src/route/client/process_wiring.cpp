@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that are processes and route for themselves. Each tells all others its address, connects to its next hops, and
-// waits until all have done so.
+// Ranks that are processes and route for themselves. Each rank sends its address to all others, connects to its next
+// hops, and waits until all ranks have done so.
 #include "route/client/process_wiring.hpp"
 
 #include <fmt/core.h>

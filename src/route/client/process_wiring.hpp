@@ -24,9 +24,9 @@ class ProcessWiring : public Wiring {
     living_.fetch_add(1);
   }
   ~ProcessWiring() override { living_.fetch_sub(1); }
-  /// Whether this process is a rank of a job now, or a fork of one.
+  /// Whether this process is now a rank of a job, or a fork of a rank.
   [[nodiscard]] static bool is_rank() noexcept { return living_.load() != 0; }
-  /// From now on checks whether rank `next`, at the end of lane `lane`, takes part in the job.
+  /// Checks from now on whether rank `next`, at the end of lane `lane`, still takes part in the job.
   void watch(Rank next, std::uint32_t lane, pid_t process) {
     if (next == place_.rank) return;
     if (const Presence presence = hop_->presence_of(lane)) {
@@ -62,7 +62,7 @@ class ProcessWiring : public Wiring {
   std::unique_ptr<Hop> hop_;
 };
 
-/// Connects this rank to its next hops itself, or to its agent. Collective.
+/// Connects this rank to its next hops (wire_inline) or to its agent. Collective.
 Result<std::unique_ptr<Wiring>> wire_inline(const Hello& mine, const std::vector<Hello>& all,
                                             std::unique_ptr<Bootstrap> bootstrap, const Deadline& deadline);
 Result<std::unique_ptr<Wiring>> wire_agents(const Hello& mine, const std::vector<Hello>& all,

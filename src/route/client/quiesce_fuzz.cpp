@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: any interleaving of sends, polls and try_quiesce() on up to four ranks (quiesce_testing.hpp).
+// Fuzz target: arbitrary interleavings of sends, polls and try_quiesce() on up to four ranks (quiesce_testing.hpp).
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size < 2) return 0;
   std::size_t at = 1;
   std::uint64_t tail = data[0];
-  // When the bytes are used up, a fixed sequence lets all ranks finish.
+  // When the input bytes are used up, a fixed sequence lets all ranks finish.
   const auto choose = [&](std::uint32_t n) -> std::uint32_t {
     if (at < size) return data[at++] % n;
     tail = tail * 6364136223846793005 + 1442695040888963407;

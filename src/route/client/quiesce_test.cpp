@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The promises of quiesce(), try_quiesce() and reduce() when ranks send, poll and
-// give up in any order.
+// SPDX-License-Identifier: Apache-2.0
+// The promises of quiesce(), try_quiesce() and reduce() when ranks send, poll and give up in any order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ TEST(Quiesce, SendsBetweenTheCallsOfThreads_ExpectThemHandledBeforeOk) {
         ASSERT_EQ(code, StatusCode::kWouldBlock) << runtime.status().message();
         if (runtime.rank() != 0 || extra == 20 || random() % 4 != 0) continue;
         ++sent;
-        // Refused if all ranks have agreed meanwhile: then it was not sent.
+        // The send is refused if all ranks have agreed meanwhile; then the message was not sent.
         if (runtime.send(1, add, std::uint64_t{1}) != StatusCode::kOk) --sent;
         ++extra;
       }
@@ -98,7 +98,7 @@ TEST(Quiesce, ReduceAfterATimeOut_ExpectFailedPreconditionAndTheQuiesceToGoOn) {
   });
 }
 
-/// Runs `body(runtime)` as each rank, until it returns, because the job may fail.
+/// Runs `body(runtime)` as each rank until it returns. The job may fail.
 std::vector<Status> run_until_failure(Rank ranks, const std::function<void(Runtime&)>& body) {
   std::vector<Status> statuses(ranks);
   auto wirings = wire_threads(std::vector<std::uint32_t>(ranks, 0), {2, 1024});
@@ -134,7 +134,7 @@ TEST(Handlers, AnotherOrderOnOneRank_ExpectFailedPreconditionOnAllRanks) {
     }
     EXPECT_FALSE(runtime.quiesce(kPatience));
   });
-  // Rank 0 compares the reports. Which other rank it names beside rank 2 depends on the order in which they arrive.
+  // Rank 0 compares the reports. Besides rank 2 it names another rank, which depends on the order of arrival.
   for (const Status& status : statuses)
     EXPECT_TRUE(std::regex_search(status.message(),
                                   std::regex("ranks ([013] and 2|2 and [013]) have registered different handlers")))
@@ -143,7 +143,7 @@ TEST(Handlers, AnotherOrderOnOneRank_ExpectFailedPreconditionOnAllRanks) {
     EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << "the same code for all";
 }
 
-/// `register_both(runtime, swapped)` registers two functions of one type, in the other order on rank 1.
+/// `register_both(runtime, swapped)` registers two functions of one type; rank 1 uses the opposite order.
 void expect_order_compared(const std::function<void(Runtime&, bool)>& register_both) {
   const auto statuses = run_until_failure(2, [&](Runtime& runtime) {
     register_both(runtime, runtime.rank() == 1);
@@ -197,7 +197,7 @@ TEST(Handlers, ServicesOfOneTypeInAnotherOrder_ExpectFailedPrecondition) {
   });
 }
 
-/// The status after `first` and then `second` are registered for type A without names.
+/// The status after the registration of `first` and then `second` for type A without names.
 template <typename First, typename Second>
 Status add_both(First first, Second second) {
   const auto statuses = run_until_failure(1, [&](Runtime& runtime) {
@@ -333,7 +333,7 @@ TEST(Collectives, RanksThatLeaveAfterTheLastOne_ExpectNoFailure) {
       const auto take = runtime.on<std::uint64_t>([](const std::uint64_t&) {});
       for (Rank to = 0; to < 6; ++to) ASSERT_EQ(runtime.send(to, take, std::uint64_t{1}), StatusCode::kOk);
       EXPECT_TRUE(runtime.quiesce(kPatience)) << runtime.status().message();
-      // The remaining ranks look many times for ranks that have left. On a busy machine each look takes milliseconds.
+      // The remaining ranks check many times for ranks that have left. On a busy machine each check takes milliseconds.
       const Deadline enough(1s);
       for (int i = 0; i < 40'000 && runtime.rank() % 2 == 0 && !enough.passed(); ++i) runtime.poll();
     });
@@ -382,7 +382,7 @@ TEST(Collectives, OutcomeForARankWithMegabytesOnTheirWay_ExpectItAheadOfThem) {
     const auto sum = runtime.reduce(std::uint64_t{1});
     ASSERT_TRUE(sum) << sum.status().message();
     EXPECT_EQ(*sum, 3U);
-    // Most of the messages are lost when this rank ends. The outcome is not.
+    // Most messages are lost when this rank ends, but not the outcome.
   });
   EXPECT_EQ(of_child, 3U) << statuses[1].message();
 }

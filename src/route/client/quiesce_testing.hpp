@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plays arbitrary interleavings of sends, polls and try_quiesce() on all ranks of a job in one thread. Compares the
-// results of try_quiesce() with its own counts: it knows when each message was taken and when it was handled. For tests
-// and for a fuzz target.
+// results of try_quiesce() with its own counts: it knows when each message was accepted and when it was handled. For
+// tests and for a fuzz target.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace wherry::route::testing_support {
 
-/// A message that is sent on `hops` times. It belongs to an episode: the number of successful quiesces that the first
-/// sender had seen.
+/// A message that is forwarded `hops` times. It belongs to an episode, which is the number of successful quiesces that
+/// the first sender had seen.
 struct Spark {
   std::uint32_t episode = 0;
   std::uint32_t hops = 0;
@@ -29,7 +29,7 @@ class QuiescePlay {
     std::uint32_t sends = 6;  ///< by a rank, outside of handlers, in an episode
     std::uint64_t steps = 2'000'000;
   };
-  /// `choose(n)`: a number below n.
+  /// `choose(n)` returns a number below n.
   QuiescePlay(Options options, std::function<std::uint32_t(std::uint32_t)> choose)
       : options_(std::move(options)),
         choose_(std::move(choose)),
@@ -47,7 +47,7 @@ class QuiescePlay {
     }
   }
 
-  /// Empty: all results were right, and all episodes ended. Else what went wrong.
+  /// Empty: all results were right and all episodes ended. Otherwise describes the error.
   std::string run() {
     for (std::uint64_t step = 0; step < options_.steps && error_.empty(); ++step) {
       bool all_done = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank refuses a call or a message: the code, and an error that fits this cause only.
+// Tests how a rank refuses a call or a message: the code, and an error text that fits only this cause.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -50,7 +50,7 @@ void expect_words(const Status& status, std::initializer_list<std::string_view> 
   EXPECT_EQ(status.message().find("overwritten"), std::string::npos) << status.to_string();
 }
 
-/// The status of a rank after a message for handler `sent`, which it has registered as `mine`: both have the same
+/// The status of a rank after a message for handler `sent`. The rank has registered `mine` with the same
 /// number.
 template <typename Theirs, typename Mine>
 Status misread(const std::vector<Theirs>& messages) {
@@ -139,7 +139,7 @@ TEST(Sends, HandlersOutOfRange_ExpectInvalidArgumentAndTheJobToGoOn) {
 
 // ---------------------------------------------------------------- fragments
 
-/// A message in one fragment, for `handler` of rank 0.
+/// A message as a single fragment, for `handler` of rank 0.
 std::vector<std::byte> fragment_of(std::uint32_t handler, std::span<const std::byte> message) {
   const detail::FragmentHead head{0, 0, static_cast<std::uint32_t>(message.size()), handler, 0, 0};
   const Header header = Header::make(sizeof head + message.size(), kFragmentHandler, 0);
@@ -150,7 +150,7 @@ std::vector<std::byte> fragment_of(std::uint32_t handler, std::span<const std::b
   return bytes;
 }
 
-/// The status of a rank after bytes that it sends to itself, and how many messages it has handled then.
+/// Sends bytes from a rank to itself. Returns the rank's status, and how many messages it has handled.
 std::pair<Status, std::uint64_t> receive(std::span<const std::byte> bytes) {
   Runtime runtime = alone();
   (void)runtime.on<Small>([](const Small&) {});
@@ -174,7 +174,7 @@ TEST(Fragments, OfFragmentsPacksOrNotices_ExpectProtocolAndNothingHandled) {
   const Small small{1};
   const std::vector<std::byte> inner = fragment_of(kFirstUserHandler, std::as_bytes(std::span(&small, 1)));
   const std::span<const std::byte> payload = std::span(inner).subspan(sizeof(Header));  // of the inner fragment
-  // The header has 15 bits for the handler: further bits would change the rank, and 0x8001 would be a fragment again.
+  // The header has 15 bits for the handler. Further bits would change the rank, and 0x8001 would be a fragment again.
   for (const std::uint32_t handler : {0U, 1U, 2U, 3U, 5U, 6U, 7U, 15U, 0x8000U, 0x8001U, 0x18001U, 0x8010U, ~0U}) {
     const auto [status, handled] = receive(fragment_of(handler, payload));
     EXPECT_EQ(status.code(), StatusCode::kProtocol) << handler << ": " << status.to_string();
@@ -194,7 +194,7 @@ TEST(Fragments, OfFragmentsPacksOrNotices_ExpectProtocolAndNothingHandled) {
 TEST(Fragments, NestedThousandsDeep_ExpectProtocol) {
   const Small small{1};
   std::vector<std::byte> bytes = fragment_of(kFirstUserHandler, std::as_bytes(std::span(&small, 1)));
-  // As large as a buffer permits: each layer adds a header and the head of a fragment.
+  // Nest fragments as deep as a buffer permits: each layer adds a header and the head of a fragment.
   while (bytes.size() + 64 < RingShape{}.buffer_bytes) bytes = fragment_of(0x8001, std::span(bytes).subspan(8));
   const auto [status, handled] = receive(bytes);
   EXPECT_EQ(status.code(), StatusCode::kProtocol) << status.to_string();
@@ -242,7 +242,7 @@ TEST(Backlog, LargestMessageFromAHandlerWithTheLeastBacklog_ExpectItTaken) {
   });
 }
 
-/// Many requests at once, whose replies exceed the backlog of the answering rank. Returns its status and its backlog.
+/// Sends many requests at once, whose replies exceed the answering rank's backlog. Returns its status and its backlog.
 template <std::size_t kBytes>
 void ask_too_much(std::uint64_t requests) {
   struct Reply {

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Gives the library's own parts (the C interface, conveyors, benches, tests) access
-// to a Runtime's internals.
+// SPDX-License-Identifier: Apache-2.0
+// Gives the library's own parts (the C interface, conveyors, benches, tests) access to a Runtime's internals.
 #pragma once
 
 #include <memory>
@@ -11,14 +11,14 @@
 namespace wherry::route::detail {
 
 struct RuntimeAccess {
-  /// Lives as long as the runtime, which may be moved meanwhile.
+  /// The result lives as long as the runtime, which may be moved meanwhile.
   [[nodiscard]] static RuntimeCore& core(const Runtime& runtime) noexcept { return *runtime.core_; }
   [[nodiscard]] static Runtime make(std::unique_ptr<RuntimeCore> core) noexcept { return Runtime(std::move(core)); }
 };
 
 [[nodiscard]] inline RuntimeCore& core_of(const Runtime& runtime) noexcept { return RuntimeAccess::core(runtime); }
 
-/// A Runtime over a wiring that the caller has made.
+/// Makes a Runtime on the caller's wiring.
 [[nodiscard]] inline Runtime make_runtime(const Options& options, std::unique_ptr<Wiring> wiring,
                                           std::unique_ptr<StatisticsFile> file = nullptr) {
   return RuntimeAccess::make(std::make_unique<RuntimeCore>(options, std::move(wiring), std::move(file)));

@@ -61,7 +61,7 @@ void RuntimeCore::leave_job() noexcept {
   flush();
   constexpr std::chrono::seconds kBriefly{1};
   const Deadline patience(kBriefly);  // for what others may have no room for
-  // The messages of a failed job are not needed.
+  // Messages of a failed job need not arrive, so do not wait for them.
   while ((!notices_.empty() && !patience.passed()) || !wiring_->settled(failure_ ? Hop::kPatience : kBriefly)) {
     poll();
     flush();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of one rank. A file for each step:
 //   runtime_core.cpp      joins and leaves the job, and describes itself
-//   runtime_send.cpp      sends messages, keeps back those that find no room
+//   runtime_send.cpp      sends messages, and keeps messages without room in the backlog
 //   runtime_receive.cpp   polls: reads the inputs and calls the handlers
-//   runtime_pace.cpp      decides when buffers leave and when the core is yielded
+//   runtime_pace.cpp      decides when buffers are sent and when the core is yielded
 //   runtime_together.cpp  quiesce() and reduce()
-//   runtime_peers.cpp     notices that others have left or failed, and tells them that this rank has
+//   runtime_peers.cpp     detects that others have left or failed, and reports this rank's own departure or failure
 #pragma once
 
 #include <functional>
@@ -32,10 +32,10 @@
 
 namespace wherry::route::detail {
 
-/// In a child of fork() every call fails, and the destructor sends nothing to other ranks.
+/// In a child of fork(), all calls fail, and the destructor sends nothing to other ranks.
 class RuntimeCore : public Front, private ForkWatch {
  public:
-  /// `file`, if any, is written at the end.
+  /// `file`: if not null, written at the end.
   RuntimeCore(const Options& options, std::unique_ptr<Wiring> wiring, std::unique_ptr<StatisticsFile> file = nullptr);
   ~RuntimeCore() override;
 
@@ -44,32 +44,32 @@ class RuntimeCore : public Front, private ForkWatch {
   [[nodiscard]] Statistics statistics() const noexcept;
   [[nodiscard]] std::string describe() const;
   [[nodiscard]] const Status& status() const noexcept { return failure_; }
-  /// The job has failed. From now on all calls return that, and the other ranks are told. The first reason counts.
+  /// Fails the job: from now on all calls return the first reason, and the other ranks get it.
   void fail(Status why) noexcept { fail({std::move(why), place().rank}); }
-  /// The same, caused by another rank, or by an unknown one.
+  /// Like fail(why), for a failure that another or an unknown rank caused.
   void fail(JobFailure failure) noexcept;
-  /// This rank leaves the job: its messages are sent, and the others are told. All calls fail from now on.
+  /// Leaves the job: sends all messages, then tells the other ranks. All later calls fail.
   void leave_job() noexcept;
-  /// Ranks that are known to have left.
+  /// Ranks that have left, as far as this rank knows.
   [[nodiscard]] const std::vector<Departure>& departed() const noexcept { return departed_; }
 
   // ---- handlers
 
-  /// 0: refused for a reason of Handlers::add(). status() has the reason.
+  /// Adds a handler. 0: refused as by Handlers::add(); status() has the reason.
   std::uint32_t add(std::unique_ptr<HandlerEntry> entry, HandlerInfo info);
   [[nodiscard]] bool has_handler(std::uint32_t id) const noexcept { return handlers_.find(id) != nullptr; }
 
   // ---- sending
 
   [[nodiscard]] StatusCode send(Rank to, std::uint32_t handler, ByteView message, WhenFull when_full) noexcept;
-  /// A number for a request. The reply repeats it, and is given to `then`.
+  /// Returns a number for a request. The reply carries that number and is passed to `then`.
   std::uint64_t expect(std::function<bool(ByteView)> then);
   void forget(std::uint64_t number) noexcept { expected_.erase(number); }
   void send_reply(Rank to, std::uint64_t number, ByteView reply) noexcept;
   std::span<std::byte> try_buffer(Rank towards, std::size_t bytes) noexcept;
   void post_buffer(Rank towards, std::size_t bytes, std::uint64_t messages) noexcept;
   [[nodiscard]] std::size_t max_buffer() const noexcept { return router_.buffer_bytes(); }
-  /// All written messages leave now, also over networks, because this rank may not poll again for a while.
+  /// Sends all written messages now, also over networks, because this rank may not poll again for a while.
   void flush() noexcept;
 
   // ---- receiving
@@ -108,34 +108,34 @@ class RuntimeCore : public Front, private ForkWatch {
   void fail_malformed() noexcept;
 
   // ---- runtime_pace.cpp
-  /// The end of each poll, after the inputs. `worked`: some input had something.
+  /// The last step of each poll, after the inputs. `worked`: an input had messages.
   void pace(bool worked) noexcept;
-  /// For file_: the first message has been sent or handled, or all have been handled.
+  /// These inform file_ that the first message was sent or handled, and that all messages were handled.
   void note_first_message() noexcept;
   void note_quiet() noexcept;
 
   // ---- runtime_together.cpp
-  /// The steps of quiesce() that need no call of the application.
+  /// Makes the steps of quiesce() that need no call of the application.
   void step_quiesce() noexcept;
   void check_mismatch() noexcept;
   void contribute(Agreement::Combine how, Agreement::Words words) noexcept;
-  /// Others may know of the rounds that this rank has concluded, if their outcomes have left.
+  /// Publishes the number of rounds that this rank has concluded, as far as their outcomes have been sent.
   void conclude() noexcept;
-  /// Blocks until the outcome of a round has been sent to all children, because they may be waiting only for that.
+  /// Blocks until a round's outcome has been sent to all children, because they may be waiting for it.
   void pass_outcome_on(const Deadline& deadline) noexcept;
-  /// Whether messages from outside of handlers must wait, because this rank has promised to send none.
+  /// Whether sends outside of handlers must wait, because this rank has promised to send nothing.
   [[nodiscard]] bool promised() const noexcept { return phase_ == Phase::kDone || promised_; }
   [[nodiscard]] bool quiet() const noexcept { return backlog_.empty() && !busy_; }
 
   // ---- runtime_peers.cpp
   void look_around() noexcept;
   void on_left(Departure who) noexcept;
-  /// Fails if this rank waits, in a collective call, for a rank that has left.
+  /// Fails the job if this rank waits in a collective call for a rank that has left.
   void check_departed() noexcept;
   void check_undeliverable() noexcept;
-  /// Whether it is a next hop over a network.
+  /// Whether `rank` is a next hop over a network.
   [[nodiscard]] bool bridged(Rank rank) const noexcept;
-  /// Sends a notice to each next hop over a network: this rank leaves, or has found that the job has failed.
+  /// Sends a notice to each next hop over a network: this rank leaves, or the job has failed.
   void tell(std::uint32_t handler, ByteView message);
   void push_notices() noexcept;
 
@@ -175,8 +175,8 @@ class RuntimeCore : public Front, private ForkWatch {
   bool communicating_ = false;  ///< the first message has been sent or handled; kept only for file_
 
   // ---- together
-  /// The phase of quiesce(): none is in progress; counting rounds; asked whether the counts have changed; all ranks
-  /// have completed it, and this rank's application has not been told.
+  /// The phase of quiesce(): none in progress; counting rounds; confirming that counts have not changed; all ranks have
+  /// completed it, but this rank's application does not know yet.
   enum class Phase : std::uint8_t { kNone, kCounting, kConfirming, kDone } phase_ = Phase::kNone;
   Agreement agreement_;
   Agreement::Words counted_;      ///< this rank's part of the last counting round
@@ -190,8 +190,8 @@ class RuntimeCore : public Front, private ForkWatch {
   Status failure_;          ///< the first one; ok: none. Nothing is sent or handled after it
   bool leaving_ = false;    ///< handlers are called no more: leave_job() has begun, or this is a child of fork()
   bool inherited_ = false;  ///< this process is a fork of the rank
-  /// The Status of calls in a child of fork() and after leave_job(). They are made in advance, since neither may
-  /// allocate.
+  /// The Status of calls in a child of fork(), and after leave_job(). Both are made in advance, because allocation is
+  /// not allowed then.
   Status in_child_ = inherited_by_fork("runtime", "and a child of a rank is not a rank: use it in the parent");
   Status over_{StatusCode::kFailedPrecondition, "this rank has left the job: its process is in exit()"};
   std::vector<Departure> departed_;                       ///< each rank once

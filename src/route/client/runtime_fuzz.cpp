@@ -12,7 +12,7 @@ using namespace wherry::route;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr RingShape kShape{2, 1024};
-  // Two ranks, of which only the first exists.
+  // A job of two ranks, of which only the first runs.
   auto wirings = wire_threads({0, 0}, kShape);
   Runtime runtime = route::detail::make_runtime(Options{}, std::move(wirings[0]));
   std::uint64_t sum = 0;

@@ -1,4 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The pace of a rank: when its written messages leave, and when it yields its core.
+// SPDX-License-Identifier: Apache-2.0
+// The pace of a rank: when its written messages leave, and when it yields its core.
 #include "route/client/runtime_core.hpp"
 
 namespace wherry::route::detail {

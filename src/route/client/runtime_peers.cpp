@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank notices that others have left, or that the job has failed, and how it tells them the same about itself.
+// How a rank detects that others have left or that the job has failed, and how it reports the same about itself.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ void RuntimeCore::tell(std::uint32_t handler, ByteView message) {
   push_notices();
 }
 
-/// A full lane does not hold up notices for other lanes. In a lane they keep their order.
+/// Sends notices in order within each lane. A full lane does not delay notices for other lanes.
 void RuntimeCore::push_notices() noexcept {
   auto kept = notices_.begin();
   for (auto one = notices_.begin(); one != notices_.end(); ++one) {
@@ -56,7 +56,7 @@ void RuntimeCore::look_around() noexcept {
     if (seen.state == Presence::State::kLeft) on_left({hop.rank(), seen.rounds});
   }
   for (const Rank rank : wiring_->bridged_hops()) {
-    // A rank that leaves sends a departure. If that found no room, no outcome of a round has left after it, either.
+    // A leaving rank sends a departure. If it had no room for that, it also sent no later outcome of a round.
     if (!wiring_->has_left(router_.index_of(router_.lane_of(rank)))) continue;
     const std::uint64_t since = closed_since_.try_emplace(rank, now_ns()).first->second;
     if (now_ns() - since > kArrivalNs) on_left({rank, agreement_.round()});
@@ -73,8 +73,8 @@ void RuntimeCore::on_left(Departure who) noexcept {
   if (bridged(who.rank)) router_.close(router_.lane_of(who.rank));
 }
 
-/// A rank that left after as many rounds as this one has concluded, or fewer, will not contribute to the current round.
-/// A rank that left after more rounds was in the current one, and its outcome will arrive.
+/// If a departed rank had concluded no more rounds than this rank has, it will not contribute to the current round, so
+/// the job fails. If it had concluded more, it took part in the current round, and that outcome will arrive.
 void RuntimeCore::check_departed() noexcept {
   const bool waiting = reducing_ || phase_ == Phase::kCounting || phase_ == Phase::kConfirming;
   if (!waiting || leaving_ || agreement_.concluded()) return;
@@ -92,7 +92,7 @@ void RuntimeCore::check_departed() noexcept {
 void RuntimeCore::check_undeliverable() noexcept {
   if (leaving_ || !failure_) return;
   const Rank to = router_.undeliverable_to();
-  // The lane to that rank if its reader has left. The reader is the destination itself, or the next hop on the way.
+  // The lane to that rank, if the lane's reader (the destination or the next hop to it) has left.
   const Lane* const lane = to < ranks && router_.lane_of(to).closed ? &router_.lane_of(to) : nullptr;
   const auto ends_lane = [&](const Departure& one) {
     const bool mapped = std::ranges::any_of(wiring_->mapped_hops(), [&](const MappedHop& hop) {

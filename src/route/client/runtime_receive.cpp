@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank receives: poll() reads the inputs, calls the handlers of messages for this rank and forwards the others.
+// How a rank receives: poll() reads the inputs, calls the handlers for its own messages and forwards all others.
 #include <fmt/core.h>
 
 #include <cstring>
@@ -11,7 +11,7 @@ namespace wherry::route::detail {
 std::uint64_t RuntimeCore::poll() noexcept {
   if (in_handler_ || router_.abandoned()) return 0;
   const std::uint64_t before = handled_;
-  // A rank that has been idle for a while is in no hurry: it counts its time.
+  // If the rank has been idle for a while, measure this poll: there is no hurry.
   const std::uint64_t began = idle_.count() >= IdleTurns::kSpins ? now_ns() : 0;
   busy_ = false;
   wiring_->progress();
@@ -74,7 +74,7 @@ const std::byte* RuntimeCore::handle(const std::byte* at, const std::byte* limit
   return at;
 }
 
-/// Gives messages of the application that follow each other to the caller of poll_buffers().
+/// Passes consecutive messages of the application to the caller of poll_buffers().
 const std::byte* RuntimeCore::hand_over(const std::byte* at, const std::byte* limit) noexcept {
   const std::byte* end = at;
   while (end != limit) {
@@ -89,7 +89,7 @@ const std::byte* RuntimeCore::hand_over(const std::byte* at, const std::byte* li
   return end;
 }
 
-/// A message, or as many for the same handler as follow it.
+/// Handles a message, and further ones that follow it for the same handler.
 const std::byte* RuntimeCore::handle_one(const std::byte* at, const std::byte* limit, Header header) noexcept {
   const std::uint32_t id = header.handler();
   if (id >= kFirstUserHandler) {
@@ -104,7 +104,7 @@ const std::byte* RuntimeCore::handle_one(const std::byte* at, const std::byte* l
   return good ? at + header.stride() : nullptr;
 }
 
-/// Messages behind one header (wherry/route_message.hpp). False: malformed.
+/// Handles messages that are packed behind one header (wherry/route_message.hpp). False: malformed.
 bool RuntimeCore::unpack(ByteView pack) noexcept {
   if (pack.size() <= sizeof(Header)) return false;
   const Header header = Header::load(pack.data());
@@ -125,7 +125,7 @@ bool RuntimeCore::unpack(ByteView pack) noexcept {
       return true;
     }
   }
-  // The receiver of low-level buffers gets each message with its header.
+  // A receiver of low-level buffers must get each message with a header.
   unpacked_.resize(count * header.stride());
   for (std::size_t i = 0; i < count; ++i) {
     header.store(unpacked_.data() + i * header.stride());
@@ -134,7 +134,7 @@ bool RuntimeCore::unpack(ByteView pack) noexcept {
   return handle(unpacked_.data(), unpacked_.data() + unpacked_.size()) == unpacked_.data() + unpacked_.size();
 }
 
-/// A message for one of the library's own handlers. False: malformed.
+/// Handles a message for one of the library's own handlers. False: malformed.
 bool RuntimeCore::handle_own(std::uint32_t id, ByteView message) noexcept {
   switch (id) {
     case kFragmentHandler:
@@ -162,8 +162,8 @@ bool RuntimeCore::on_fragment(ByteView message) noexcept {
   if (head.source >= ranks || head.total > kMaxMessageBytes || bytes.empty() || head.offset > head.total ||
       bytes.size() > head.total - head.offset)
     return false;
-  // Only the application's messages and replies are ever large. A fragment, or a pack of them, could hold a further
-  // one, thousands of levels deep.
+  // Only application messages and replies can be large. A fragment of a fragment, or of a pack of them, could be nested
+  // thousands of levels deep, so refuse it.
   if (!may_be_sent_to(head.handler) && head.handler != kReplyHandler) return false;
   const std::uint64_t key = std::uint64_t{head.source} << 32 | head.number;
   Assembly& assembly = assemblies_[key];

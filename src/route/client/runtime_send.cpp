@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a rank sends: into a lane. If the lane has no room, the message goes into the backlog. If that is full, the rank
-// polls first.
+// How a rank sends: it writes the message into a lane. If the lane is full, the message goes into the backlog. If that
+// is full, the rank polls first.
 #include <fmt/core.h>
 
 #include <cstring>
@@ -15,7 +15,7 @@ constexpr int kCatchUpPolls = 256;             // at most so many polls long
 
 }  // namespace
 
-/// Writes a message into its lane. False: there is no room.
+/// Writes a message into its lane. False: the lane has no room.
 bool RuntimeCore::try_put(Rank to, std::uint32_t handler, ByteView message) noexcept {
   Lane& lane = router_.lane_of(to);
   if (lane.closed && may_be_dropped(handler)) return true;
@@ -33,7 +33,7 @@ StatusCode RuntimeCore::send(Rank to, std::uint32_t handler, ByteView message, W
     if (own && promised()) {
       if (phase_ == Phase::kDone) return StatusCode::kFailedPrecondition;
     } else if (large) {
-      // Beyond this, receivers are behind already, and the copy would go to memory that is in no cache.
+      // With more backlog, receivers are already behind, and the copy would go to memory outside of all caches.
       if (when_full == WhenFull::kWouldBlock && backlog_.bytes() > kMuchBacklog) break;
       for (int i = 0; i < kCatchUpPolls && may_wait && failure_ && backlog_.bytes() > kMuchBacklog; ++i) poll();
       if (backlog_.add(to, handler, message, when_full == WhenFull::kMust)) {
@@ -65,7 +65,7 @@ StatusCode RuntimeCore::send(Rank to, std::uint32_t handler, ByteView message, W
   return failure_.code();
 }
 
-/// Notices are never refused: there are few of them at a time.
+/// Notices are never refused, because there are only few at a time.
 void RuntimeCore::send_notice(Rank to, std::uint32_t handler, ByteView message) noexcept {
   if (!notices_.empty() || !try_put(to, handler, message))
     notices_.push_back({to, handler, Bytes(message.begin(), message.end())});
@@ -92,7 +92,7 @@ void RuntimeCore::send_reply(Rank to, std::uint64_t number, ByteView reply) noex
   ++sent;  // replies count: quiesce() waits for them
 }
 
-/// A handler cannot wait for room: the poll() that called it would have to make that.
+/// A handler cannot wait for room, because only the poll() that called it can make room.
 void RuntimeCore::fail_full(std::string_view what, std::string_view remedy) noexcept {
   fail(Status{StatusCode::kResourceExhausted,
               fmt::format("a handler of rank {} {}: {} bytes are waiting for full buffers, and "

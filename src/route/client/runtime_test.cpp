@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks as threads of one process: all but how ranks find each other.
+// Tests ranks as threads of one process. How ranks find each other is tested elsewhere.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -68,8 +68,8 @@ Bytes period_of(Rank rank, std::size_t size) {
   return period;
 }
 
-/// The first wrong byte after the rank. It compares by period, since a loop over 64 MiB takes seconds in test code
-/// without optimisation.
+/// The index of the first wrong byte after the rank. Compares by period, because without optimisation a loop over 64
+/// MiB takes seconds.
 std::size_t first_wrong(ByteView bytes, Rank from) {
   const Bytes period = period_of(from, bytes.size());
   for (std::size_t at = 0; at < bytes.size(); at += period.size()) {
@@ -85,7 +85,7 @@ TEST(Runtime, MessagesOfAnySize_ExpectTheirBytes) {
   run_ranks({0, 1, 1}, {}, {2, 4096}, [&](Runtime& runtime) {
     std::map<std::pair<Rank, std::size_t>, int> got;
     const auto take = runtime.on<ByteView>([&](ByteView bytes) {
-      // rank, size, then a pattern
+      // The message: rank, size, then a pattern.
       Rank from = 0;
       ASSERT_GE(bytes.size(), 4u);
       std::memcpy(&from, bytes.data(), 4);
@@ -123,7 +123,7 @@ TEST(Runtime, EmptyMessages_ExpectThemCounted) {
 }
 
 TEST(Runtime, HandlersThatSend_ExpectTheWholeTreeBeforeQuiesceReturns) {
-  // Each message sends two more until its depth is used up: far more than the buffers hold.
+  // Each message sends two more until its depth is 0, which are far more than the buffers can hold.
   run_ranks({0, 0, 1, 1}, {}, {2, 256}, [&](Runtime& runtime) {
     std::uint64_t handled = 0;
     Handler<std::uint64_t> spawn;

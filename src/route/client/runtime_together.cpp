@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The collective calls: quiesce() and reduce(). agreement.hpp explains why quiesce() is correct.
+// The collective calls quiesce() and reduce(). agreement.hpp explains why quiesce() is correct.
 #include <fmt/core.h>
 
 #include "base/clock.hpp"
@@ -13,7 +13,7 @@ void RuntimeCore::contribute(Agreement::Combine how, Agreement::Words words) noe
   if (agreement_.round() != concluded_) conclude();
 }
 
-/// The round cannot end any more. This rank, which has noticed, fails and tells the others.
+/// If there is a mismatch, the round can never end. So this rank fails the job and informs the others.
 void RuntimeCore::check_mismatch() noexcept {
   const auto& mismatch = agreement_.mismatch();
   if (!mismatch || !failure_) return;
@@ -62,7 +62,7 @@ Result<std::uint64_t> RuntimeCore::reduce(std::uint64_t bits, Agreement::Combine
   return words->a;
 }
 
-/// A child that sees this rank leave after such a round waits for the outcome as long as needed.
+/// If a child sees this rank leave after such a round, it waits for the outcome as long as needed.
 void RuntimeCore::conclude() noexcept {
   if (!notices_.empty()) return;
   router_.flush(Flush::kExplicit);

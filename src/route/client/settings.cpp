@@ -18,7 +18,7 @@ Status out_of_range(RingShape shape) {
                       shape.buffers, shape.buffer_bytes, RingShape::kMaxBuffers, RingShape::kMaxBufferBytes)};
 }
 
-/// The profile's `key`; `otherwise` if it does not say.
+/// The profile's value of `key`, or `otherwise` if the profile has none.
 Result<std::uint32_t> advised(const Profile& profile, const char* key, std::uint32_t otherwise) {
   const auto advice = profile.settings.find(key);
   if (advice == profile.settings.end()) return otherwise;
@@ -34,7 +34,7 @@ Result<ResolvedShape> shape_of(const Profile& profile, const std::string& file) 
   return found;
 }
 
-/// WHERRY_PROFILE, or else the default place.
+/// The shape from the profile that WHERRY_PROFILE names, or from the default file.
 Result<ResolvedShape> shape_from_profile() {
   const auto named = variable("WHERRY_PROFILE");
   if (named && *named == "off") return ResolvedShape{};

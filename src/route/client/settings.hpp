@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 The settings of a rank: from Options, else the environment, else defaults.
+// SPDX-License-Identifier: Apache-2.0
+// The settings of a rank: from Options, else the environment, else defaults.
 #pragma once
-
 #include <cstdint>
 #include <string>
 
@@ -10,29 +10,29 @@
 
 namespace wherry::route {
 
-/// Whether the options can be obeyed, as far as they need no environment. kInvalidArgument.
+/// Checks the options that do not depend on the environment. kInvalidArgument.
 Status check(const Options& options);
-/// The source of the shape of a rank's buffers.
+/// Where the shape of a rank's buffers comes from.
 enum class ShapeFrom : std::uint8_t {
   kDefault,
   kProfile,  ///< of this machine (docs/guide/profile.md)
   kPerson,   ///< Options, WHERRY_ROUTE_BUFFER_BYTES, WHERRY_ROUTE_BUFFERS
 };
 
-/// The buffers towards each next hop that this rank would take if it were alone.
+/// The shape of buffers to each next hop that this rank would choose alone.
 struct ResolvedShape {
   RingShape shape;
   ShapeFrom from = ShapeFrom::kDefault;
   std::string why;  ///< the profile's file, or why there is none that could be used; empty: nothing to say
 };
 
-/// A person's settings take priority over the profile, which is read if `may_read_profile`. kInvalidArgument: a value
-/// is out of range, or a person named a profile (WHERRY_PROFILE) that cannot be used. One in the default place that
-/// cannot be used is not an error.
+/// User settings override the profile, which is read if `may_read_profile`. kInvalidArgument: a value is out
+/// of range, or the profile that WHERRY_PROFILE names is unusable. An unusable default profile is not an
+/// error.
 Result<ResolvedShape> resolve_shape(const Options& options, bool may_read_profile = false);
-/// WHERRY_PLACEMENT.
+/// The placement from the options or WHERRY_PLACEMENT.
 Result<Placement> resolve_placement(const Options& options);
-/// For TCP connections: WHERRY_ROUTE_LISTEN, WHERRY_PEER_TIMEOUT_S, WHERRY_TLS_*.
+/// Options of TCP connections: WHERRY_ROUTE_LISTEN, WHERRY_PEER_TIMEOUT_S, WHERRY_TLS_*.
 Result<fabric::StreamOptions> network_options();
 
 }  // namespace wherry::route

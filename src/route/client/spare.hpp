@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of large messages, kept for the next ones: fresh memory costs a page fault every 4 KiB, which is several times
-// the cost of the copy.
+// Keeps the memory of large messages for later ones. New memory has a page fault every 4 KiB, which costs several times
+// as much as the copy.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace wherry::route::detail {
 
 class Spare {
  public:
-  /// `bytes` long, with any content. Prefers the memory that was kept last, since it is in the caches.
+  /// Returns `bytes` bytes with any content. Prefers the memory that was kept last, which is in the caches.
   Bytes take(std::size_t bytes) {
     Bytes memory;
     for (auto it = kept_.rbegin(); it != kept_.rend(); ++it) {
@@ -26,7 +26,7 @@ class Spare {
     memory.resize(bytes);
     return memory;
   }
-  /// Keeps it for take(), unless much memory is kept already.
+  /// Keeps `memory` for take(), if not too much memory is kept already.
   void give(Bytes memory) {
     if (memory.capacity() < kMinKeptBytes || held_ + memory.capacity() > kMaxHeldBytes) return;
     held_ += memory.capacity();

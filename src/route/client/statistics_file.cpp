@@ -50,7 +50,7 @@ std::string to_json(const Statistics& s) {
   return text + "}";
 }
 
-/// The contents of `path` become `text`. The file appears under its name when it is complete.
+/// Replaces the contents of `path` with `text`. The file appears under its name only when it is complete.
 Status replace_file(const std::string& path, const std::string& text) {
   const std::string unfinished = fmt::format("{}.{}", path, getpid());
   unlink(unfinished.c_str());  // left by an earlier process with this id; it may be a link, so never write through it
@@ -76,7 +76,7 @@ Result<std::unique_ptr<StatisticsFile>> StatisticsFile::open() {
                   fmt::format("WHERRY_STATISTICS is '{}': want a directory that this user may write to: {}", *directory,
                               std::strerror(errno)));
   }
-  // Absolute: the program may change its directory.
+  // Make the path absolute, because the program may change its directory.
   WHERRY_ASSIGN(std::string path, explain("WHERRY_STATISTICS", absolute_path(*directory)));
   return std::make_unique<StatisticsFile>(std::move(path));
 }
@@ -89,7 +89,7 @@ Status StatisticsFile::write(const Place& place, const Statistics& statistics) {
   Moment end = take(statistics);
   if (quiet_.ns != 0 && quiet_.messages == end.messages) end = quiet_;
   const auto since = [](std::uint64_t now, std::uint64_t then) { return static_cast<double>(now - then) * 1e-9; };
-  // Counts are scaled estimates, so one may be less than an earlier one.
+  // Counts are scaled estimates, so a count may be less than an earlier one.
   const std::string count = misses_.read() ? std::to_string(end.misses - std::min(began_.misses, end.misses)) : "null";
   const std::string text = fmt::format(
       "{{\"rank\": {}, \"node\": {}, \"placement\": \"{}\", \"seconds\": {:.9f}, \"cpu_seconds\": {:.9f},\n"

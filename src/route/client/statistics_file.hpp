@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A JSON file with the statistics of one rank, for `wherry advise`, if the environment variable WHERRY_STATISTICS names
-// a directory.
+// A JSON file with the statistics of one rank, for `wherry advise`. Written if the environment variable
+// WHERRY_STATISTICS names a directory.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@ namespace wherry::route {
 
 class StatisticsFile {
  public:
-  /// For the directory that WHERRY_STATISTICS names. Null: it is not set. kInvalidArgument: it cannot be written to.
-  /// Call this before threads are started, because the counter counts the calling thread and the threads that it
-  /// starts.
+  /// Prepares a file in the directory that WHERRY_STATISTICS names. Null: it is not set. kInvalidArgument: the
+  /// directory is not writable. Call this before threads start, because the counter counts the calling thread and
+  /// threads that it starts later.
   static Result<std::unique_ptr<StatisticsFile>> open();
 
   explicit StatisticsFile(std::string directory) : directory_(std::move(directory)) {}
-  /// The rank has joined its job.
+  /// Call it when the rank has joined its job.
   void begin() { began_ = take({}); }
-  /// The first message: times and misses count from here, without start-up and without reading or making the input.
+  /// Call it at the first message: times and misses count from here, without start-up and preparation of input.
   void communicate(const Statistics& now) { began_ = take(now); }
-  /// All messages have been handled. Times and misses count up to here, unless messages follow.
+  /// Call it when all messages are handled: times and misses count up to here if no message follows.
   void quiet(const Statistics& now) { quiet_ = take(now); }
-  /// Writes DIRECTORY/rank-N.json. The file appears complete or not at all.
+  /// Writes DIRECTORY/rank-N.json. The file appears only when it is complete.
   Status write(const Place& place, const Statistics& statistics);
 
  private:

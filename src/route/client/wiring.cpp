@@ -10,7 +10,7 @@ namespace {
 
 using Inbox = std::shared_ptr<std::byte[]>;
 
-/// No agent routes its messages. It has a lane to each of next_hops(), and an input for each of previous_hops().
+/// The wiring of a rank without an agent: a lane to each of next_hops(), and an input for each of previous_hops().
 class ThreadWiring final : public Wiring {
  public:
   ThreadWiring(Place place, std::vector<Inbox> inboxes, const std::vector<InboxShape>& shapes)

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 How one rank is connected to its job: its router with lanes and inputs, and the
-// objects that must live as long as they do.
+// SPDX-License-Identifier: Apache-2.0
+// How one rank is connected to its job: its router with lanes and inputs, and the objects that must live as long as the
+// router.
 #pragma once
-
 #include <chrono>
 #include <memory>
 #include <string>
@@ -29,31 +29,31 @@ class Wiring {
   virtual ~Wiring() = default;
   [[nodiscard]] const Place& place() const noexcept { return place_; }
   [[nodiscard]] Router& router() noexcept { return *router_; }
-  /// Moves transfers over networks on. True: something happened.
+  /// Makes progress with transfers over networks. True: something happened.
   virtual bool progress() noexcept { return false; }
-  /// Ok, or why the job has failed. Takes a system call or two: not for every poll.
+  /// Ok, or why the job has failed. Costs one or two system calls, so do not call it in every poll.
   [[nodiscard]] virtual Status health() noexcept { return {}; }
-  /// Whether the first `written` bytes of a lane (Lane::written) have left this process, or never will.
+  /// Whether the first `written` bytes of a lane (Lane::written) have left this process, or can never leave it.
   [[nodiscard]] virtual bool has_sent(std::uint32_t /*lane*/, std::uint64_t /*written*/) noexcept { return true; }
-  /// Whether the reader of a bridged lane has announced, at the end of its connections, that it has left.
+  /// Whether the reader of a bridged lane announced its departure before it closed its connections.
   [[nodiscard]] virtual bool has_left(std::uint32_t /*lane*/) noexcept { return false; }
   /// Whether the receivers have taken all messages that this rank sent over networks, or `patience` has passed since
-  /// the first call. If not, poll and call again. Call it when the application sends nothing more.
+  /// the first call. If false, poll and call again. Call it when the application sends no further messages.
   [[nodiscard]] virtual bool settled(std::chrono::nanoseconds /*patience*/) noexcept { return true; }
-  /// Names the hops that have not taken all of this rank's messages over networks; empty if there are none.
+  /// The names of hops that have not taken all of this rank's network messages; empty if there are none.
   [[nodiscard]] virtual std::string unsettled() { return {}; }
-  /// Next hops whose inboxes this rank maps, itself excluded.
+  /// Next hops whose inboxes this rank maps, without itself.
   [[nodiscard]] std::vector<MappedHop>& mapped_hops() noexcept { return mapped_hops_; }
-  /// Next hops over a network: only a message can tell them that this rank leaves or has failed.
+  /// Next hops over a network. Only a message can inform them that this rank leaves or has failed.
   [[nodiscard]] const std::vector<Rank>& bridged_hops() const noexcept { return bridged_hops_; }
-  /// Others may know from now on that this rank has concluded so many collective rounds.
+  /// Publishes that this rank has concluded `rounds` collective rounds.
   virtual void conclude(std::uint32_t rounds) noexcept { presence_.conclude(rounds); }
-  /// This rank has left the job. The last call before the destructor.
+  /// Publishes that this rank has left the job. The last call before the destructor.
   virtual void leave() noexcept { presence_.leave(); }
-  /// This rank has found that the job has failed.
+  /// Publishes that the job has failed.
   virtual void fail(const JobFailure& failure) noexcept { presence_.fail(failure); }
   [[nodiscard]] Presence presence() const noexcept { return presence_; }
-  /// How the next hops are reached: "shared memory", "tcp".
+  /// The transport to the next hops: "shared memory", "tcp".
   [[nodiscard]] virtual std::string transport() const = 0;
 
  protected:
@@ -69,7 +69,7 @@ class Bootstrap;
 /// For ranks that are processes: connects to the job that `bootstrap` found. Collective.
 Result<std::unique_ptr<Wiring>> wire_processes(const Options& options, std::unique_ptr<Bootstrap> bootstrap,
                                                const Deadline& deadline);
-/// For ranks that are threads of one process, or one rank alone. Element i belongs to rank i. `node_of_rank` as in
+/// For ranks that are threads of one process, or for a single rank. Element i belongs to rank i. `node_of_rank` as in
 /// Topology.
 std::vector<std::unique_ptr<Wiring>> wire_threads(const std::vector<std::uint32_t>& node_of_rank, RingShape shape);
 

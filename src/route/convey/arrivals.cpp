@@ -8,8 +8,8 @@
 
 namespace wherry::route::convey {
 
-/// Space behind the last packet. A block is reused only after all of it was read and the next block was begun, so the
-/// last pulled item stays in its place.
+/// Returns space behind the last packet. A block is reused only after it was read completely and the next block was
+/// begun, so the last pulled item stays valid.
 std::byte* Arrivals::grow(std::size_t bytes) {
   if (blocks_.empty() || blocks_.back().capacity - blocks_.back().used < bytes) {
     if (!spare_.empty() && bytes <= kBlockBytes) {
@@ -43,7 +43,7 @@ bool Arrivals::append_piece(Header header, const std::byte* at) {
   if (assembly.received < assembly.item.size()) return false;
   const Header whole = Header::make(sizeof head + assembly.item.size(), header.handler(), header.to());
   std::byte* const out = grow(whole.stride());
-  // Its pieces were acknowledged as they came, so pulling it uses no credit.
+  // The pieces were acknowledged when they arrived, so pulling this item returns no credit.
   head.source |= PacketHead::kPiece;
   head.bytes = static_cast<std::uint32_t>(assembly.item.size());
   whole.store(out);

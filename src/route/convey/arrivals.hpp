@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The packets that have arrived, and how far their items have been pulled.
+// Packets that have arrived, and how many of their items have been pulled.
 #pragma once
 
 #include <deque>
@@ -15,33 +15,33 @@ namespace wherry::route::convey {
 
 class Arrivals {
  public:
-  /// Bytes of a packet that has been pulled to its end: its source may send as many more.
+  /// Bytes of a packet whose items were all pulled. Its source may send that many further bytes.
   struct Spent {
     Rank source = 0;
     std::size_t bytes = 0;
   };
 
   Arrivals() { spare_.reserve(kSpareBlocks); }
-  /// Copies the packets in [at, to). Precondition: they are whole and valid, and none is a piece.
+  /// Copies the packets in [at, to). Precondition: they are whole and valid, and not pieces.
   void append(const std::byte* at, const std::byte* to);
-  /// Takes a piece of a large item. True: it was the last one. Precondition: its head is valid.
+  /// Takes a piece of a large item. True: it was the last piece. Precondition: its head is valid.
   bool append_piece(Header header, const std::byte* at);
   void clear() noexcept;
 
   // ---- the next item to be pulled
 
-  /// Whether there is one.
+  /// Whether an item can be pulled.
   [[nodiscard]] bool ready() noexcept { return left_ != 0 || next_packet(); }
   [[nodiscard]] std::byte* item() noexcept { return at_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] Rank source() const noexcept { return source_; }
-  /// Pulls it. Precondition: ready().
+  /// Pulls the next item. Precondition: ready().
   void take() noexcept {
     at_ += bytes_;
     --left_;
     taken_ = true;
   }
-  /// Undoes the last take(). False: its packet has been left.
+  /// Undoes the last take(). False: the packet of that item was already left.
   bool put_back() noexcept {
     if (!taken_) return false;
     taken_ = false;
@@ -49,7 +49,7 @@ class Arrivals {
     ++left_;
     return true;
   }
-  /// The packet that was left last, once. 0 bytes: none.
+  /// Returns, once, the packet that was finished last. 0 bytes: there is none.
   Spent take_spent() noexcept { return std::exchange(spent_, Spent{}); }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// convey.h: thin functions on Conveyor. An error is reported in one line on standard error, once for each kind and
-// conveyor, unless the conveyor is quiet.
+// convey.h: thin functions over Conveyor. Each kind of error of a conveyor is reported once, in one line on standard
+// error, except if the conveyor is quiet.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ void tell(const char* function, int error, const char* more) noexcept {
                function, text_of(error), *more == '\0' ? "" : ": ", more);
 }
 
-/// `result`; an error is reported.
+/// Returns `result`, and reports it if it is an error.
 int checked(convey_t* c, const char* function, int result) noexcept {
   if (result >= 0) [[likely]]
     return result;
@@ -91,7 +91,7 @@ convey_t* create(const char* function, std::size_t largest, bool elastic, std::u
   return nullptr;
 }
 
-/// Rounds up to a multiple of a cache line, unless that overflows.
+/// Rounds up to a multiple of a cache line, if that does not overflow.
 std::size_t round_up(std::size_t bytes) noexcept { return bytes > SIZE_MAX - 63 ? bytes : (bytes + 63) & ~size_t{63}; }
 
 bool no_plan(const convey_cargo_t* /*cargo*/, convey_layout_t* /*layout*/) { return false; }

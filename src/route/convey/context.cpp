@@ -24,7 +24,7 @@ struct Entry final : detail::HandlerEntry {
   Take take;
 };
 
-/// `part`: distinguishes the handler from the others of conveyors.
+/// `part`: distinguishes this handler from other handlers of conveyors.
 template <typename Take>
 std::uint32_t add(detail::RuntimeCore& core, std::string part, Take take) {
   detail::HandlerInfo info;
@@ -33,7 +33,7 @@ std::uint32_t add(detail::RuntimeCore& core, std::string part, Take take) {
   return core.add(std::make_unique<Entry<Take>>(std::move(take)), std::move(info));
 }
 
-/// For messages that are handled one at a time. `good(payload)`: false: malformed.
+/// For messages that are handled one at a time. `good(payload)` returns false if the message is malformed.
 template <typename Good>
 Handled one(const std::byte* at, Header header, Good good) {
   if (!good(ByteView(at + 8, header.size()))) return {};
@@ -67,7 +67,7 @@ Slot::Slot(detail::RuntimeCore& core, std::size_t number) {
   });
   agreement_.emplace(core.place().rank, core.place().topology.tree_links(core.place().rank), up, down,
                      [&core](Rank to, std::uint32_t handler, ByteView message) {
-                       // Refused only if the job has failed, which advance() reports.
+                       // The send is refused only if the job has failed, which advance() reports.
                        (void)core.send(to, handler, message, detail::WhenFull::kMust);
                      });
 }
@@ -86,8 +86,8 @@ Result<Context*> Context::get() {
   return the_context;
 }
 
-/// No rank leaves before all credits have arrived, because credits may travel through any rank. A process that exits in
-/// the middle of a session cannot wait for the others, because they wait for it. It tells them, and ends.
+/// Credits may travel through any rank, so no rank leaves before all credits have arrived. A process that exits during
+/// a session cannot wait for the other ranks, because they wait for it. So it reports that to them and ends.
 void Context::leave() noexcept {
   try {
     detail::RuntimeCore& core = detail::core_of(the_context->runtime_);
@@ -117,7 +117,7 @@ Result<convey_t*> Context::create(Traits traits) {
     free = slots_.end() - 1;
   }
   convey_t* const made = (*free)->create(core, traits);
-  // Its packets must not reach a rank that has not made it yet.
+  // Packets of the new conveyor must not reach a rank that has not made it yet.
   if (auto together = core.reduce(0, detail::Agreement::Combine::kSum); !together) {
     (*free)->destroy();
     return together.status();

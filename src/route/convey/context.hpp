@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 The common part of a process's conveyors: its Runtime, and slots with the
-// handlers of their messages.
+// SPDX-License-Identifier: Apache-2.0
+// The common part of a process's conveyors: its Runtime, and slots with the handlers of their messages.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace wherry::route::convey {
 class Slot;
 }
 
-/// convey_t
+/// The type behind convey_t.
 struct conveyor {
   wherry::route::convey::Conveyor conveyor;
   wherry::route::convey::Slot* slot;
@@ -22,8 +22,8 @@ struct conveyor {
 
 namespace wherry::route::convey {
 
-/// The handlers of one conveyor. They cannot be unregistered, so a freed conveyor leaves its slot to a later one. All
-/// ranks make and free conveyors in the same order, so the lowest free slot is the same on all.
+/// The handlers of one conveyor. They cannot be unregistered, so a later conveyor reuses the slot of a freed one. All
+/// ranks make and free conveyors in the same order, so the lowest free slot is the same on all ranks.
 class Slot {
  public:
   Slot(detail::RuntimeCore& core, std::size_t number);
@@ -42,7 +42,7 @@ class Slot {
 
 class Context {
  public:
-  /// That of this process. The first call joins the job.
+  /// The context of this process. The first call joins the job.
   static Result<Context*> get();
   explicit Context(Runtime runtime) : runtime_(std::move(runtime)) {}
   [[nodiscard]] Runtime& runtime() noexcept { return runtime_; }

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Conveyors of ranks that are threads of one process, so ThreadSanitizer sees both
-// ends. histogram_test.c and the other programs in C use conveyors as processes.
+// SPDX-License-Identifier: Apache-2.0
+// Conveyors of ranks that are threads of one process, so ThreadSanitizer sees both ends. histogram_test.c and the other
+// programs in C use conveyors as processes.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -40,7 +41,7 @@ Conveyor& create(Context& context, Traits traits) {
   return (*made)->conveyor;
 }
 
-/// Calls `advance`, then `body`, until the session is over.
+/// Calls `advance` and then `body` until the session is over.
 void until_done(Conveyor& c, const bool& pushed_all, const std::function<void()>& body) {
   const Deadline deadline(kPatience);
   for (int more = 0; (more = c.advance(pushed_all)) != convey_DONE;) {
@@ -172,13 +173,13 @@ TEST(Conveyors, ReceiverThatDoesNotPull_ExpectPushesRefusedAndNothingLost) {
         while (full && c.pull(item.data(), nullptr) == convey_OK) ++pulled;
       } else if (!all) {
         for (; c.push(item.data(), 1) == convey_OK; ++pushed) refused = 0;
-        // A receiver that is not running also takes nothing for a while.
+        // A receiver that the kernel does not run also takes no items for a while.
         const bool enough = pushed * kItemBytes >= 240U << 10 || std::chrono::steady_clock::now() - began > 10s;
         all = ++refused >= 1000 && enough;
         if (all) full = true;
       }
     });
-    // The window, and the packet that exceeded it.
+    // The limit is the window plus the packet that exceeded it.
     EXPECT_LE(pushed * kItemBytes, (256U + 8U) << 10);
     const auto sent = context.runtime().reduce(pushed), got = context.runtime().reduce(pulled);
     ASSERT_TRUE(sent && got);

@@ -53,7 +53,7 @@ int Conveyor::advance(bool done) {
   const bool all_left = pending_.item.empty() || push_pending();
   if (state_ == State::kWorking) return convey_OK;
   if (state_ == State::kEndgame) {
-    // A rank contributes when it pushes no more. If the sums of items pushed and arrived are equal, all have arrived.
+    // A rank contributes after its last push. If the sums of pushed and arrived items are equal, all have arrived.
     const auto words = agreement_.take_outcome();
     if (words && words->a == words->b) {
       state_ = State::kCleanup;
@@ -83,7 +83,7 @@ int Conveyor::reset() {
   arrived_ = 0;
   ++epoch_;
   state_ = State::kDormant;
-  // Packets of the next session must not reach a rank that is still in this one.
+  // Packets of the next session must not reach a rank that is still in this session.
   return barrier() ? static_cast<int>(convey_OK) : static_cast<int>(kComms);
 }
 

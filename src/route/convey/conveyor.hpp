@@ -27,7 +27,7 @@ struct Traits {
   bool quiet = false;
 };
 
-/// In a child of fork() each call fails, except those that only return information.
+/// In a child of fork() all calls fail, except those that only return information.
 class Conveyor : private ForkWatch {
  public:
   /// `data` and `credit`: the handlers of its packets and of its credits. `epoch` counts the sessions.
@@ -40,12 +40,12 @@ class Conveyor : private ForkWatch {
   int set_codec(const convey_codec_t* codec) const noexcept;
   /// Ok, or why the job has failed.
   [[nodiscard]] const Status& job() const noexcept { return core_.status(); }
-  /// Other ranks may be waiting for this one.
+  /// Whether other ranks may be waiting for this rank.
   [[nodiscard]] bool under_way() const noexcept {
     return state_ == State::kWorking || state_ == State::kEndgame || state_ == State::kCleanup;
   }
   [[nodiscard]] std::int64_t statistic(int which) const noexcept;
-  /// True if `error` is to be reported: the first time, unless the conveyor is quiet.
+  /// Whether to report `error`: only the first time, and not if the conveyor is quiet.
   bool first_time(int error) noexcept;
 
   int begin(std::size_t item_bytes, std::size_t align);
@@ -67,8 +67,8 @@ class Conveyor : private ForkWatch {
  private:
   /// kInherited: this process is a fork of the rank.
   enum class State : std::uint8_t { kDormant, kWorking, kEndgame, kCleanup, kComplete, kInherited };
-  /// The packet towards one rank. It is open as long as it is the last message in its lane and has not been flushed.
-  /// Each push checks that, since the router may move the lane on at any time.
+  /// The packet for one rank. It is open while it is the last message in its lane and has not been flushed. Each push
+  /// checks that, because the router may append to the lane or flush it at any time.
   struct Out {
     std::byte* packet = nullptr;      ///< null: none is open
     std::byte* write = nullptr;       ///< behind the last item
@@ -81,13 +81,13 @@ class Conveyor : private ForkWatch {
   static constexpr std::int64_t kWindow = 256 << 10;  ///< from this many unacknowledged bytes on, nothing is pushed
 
   void in_child() noexcept override { state_ = State::kInherited; }
-  /// The error of a call that the state does not allow.
+  /// The error for a call that the state does not allow.
   [[nodiscard]] int refusal() const noexcept { return state_ == State::kInherited ? kComms : kState; }
   [[nodiscard]] Lane& lane_of(Rank rank) const noexcept { return *static_cast<Lane*>(core_.lane_of[rank]); }
   int push(const void* item, std::size_t bytes, std::int64_t pe);
   int open_packet(const void* item, std::size_t bytes, Rank to) noexcept;
   void close_packet(Out& out) noexcept;
-  /// Sends a packet of these items. Returns the place of the packet, or null if there is no room.
+  /// Sends a packet with these items. Returns the packet's address, or null if there is no room.
   std::byte* try_packet(Rank to, PacketHead head, const void* items, std::size_t bytes) noexcept;
   bool push_pending() noexcept;
   bool may_pull(int& error) const noexcept;
@@ -131,7 +131,7 @@ class Conveyor : private ForkWatch {
   std::uint32_t told_ = 0;
 };
 
-/// Most items have one of these sizes. For them memcpy would spend more on finding out the size than on the copy.
+/// Most items have one of these sizes, for which memcpy would spend more time on choosing a method than on copying.
 inline void copy_item(void* to, const void* from, std::size_t bytes) noexcept {
   switch (bytes) {
     case 4:

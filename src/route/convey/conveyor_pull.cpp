@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a conveyor receives: packets are kept until their items are pulled, then acknowledged.
+// How a conveyor receives: it keeps packets until their items are pulled, and then acknowledges them.
 #include <algorithm>
 
 #include "route/convey/conveyor.hpp"
@@ -50,12 +50,12 @@ void Conveyor::acknowledge(Rank source, std::size_t bytes) noexcept {
   spent += bytes;
   if (spent < kWindow / 2) return;
   const Credit credit{epoch_, core_.place().rank, spent};
-  // Refused only if the backlog is full: the next packet tries again.
+  // The send is refused only if the backlog is full; the next packet tries again.
   if (core_.send(source, credit_, std::as_bytes(std::span(&credit, 1)), detail::WhenFull::kAbsorb) == StatusCode::kOk)
     spent = 0;
 }
 
-/// The next item, or a copy of it if it is not aligned as begin() has promised.
+/// The next item, or a copy of it if the item lacks the alignment that begin() has promised.
 std::byte* Conveyor::aligned_item() {
   std::byte* const at = arrivals_.item();
   const std::size_t bytes = arrivals_.bytes();

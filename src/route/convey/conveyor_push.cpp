@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a conveyor sends: items are appended to the open packet of their rank. A large item leaves in pieces.
+// How a conveyor sends: it appends items to the open packet of their rank. A large item is sent in pieces.
 #include <algorithm>
 
 #include "route/convey/conveyor.hpp"
@@ -34,7 +34,7 @@ std::byte* Conveyor::try_packet(Rank to, PacketHead head, const void* items, std
 }
 
 int Conveyor::open_packet(const void* item, std::size_t bytes, Rank to) noexcept {
-  // Items keep their order, so nothing else is pushed while a large item is leaving.
+  // Items keep their order, so no other item is pushed while a large item is being sent.
   if (!pending_.item.empty() && !push_pending()) return convey_FAIL;
   Out& out = outs_[to];
   close_packet(out);
@@ -52,7 +52,7 @@ int Conveyor::open_packet(const void* item, std::size_t bytes, Rank to) noexcept
   std::byte* const at = try_packet(to, {core_.place().rank, static_cast<std::uint32_t>(bytes)}, item, bytes);
   if (at == nullptr) return convey_FAIL;
   const Lane& lane = lane_of(to);
-  // Items of no bytes cannot be counted: each has a packet of its own.
+  // Items of 0 bytes cannot be counted in a packet, so each has a separate packet.
   const std::ptrdiff_t room = std::min(lane.end - at, static_cast<std::ptrdiff_t>(packet_bytes_));
   out.packet = at;
   out.write = at + kBeforeItems + bytes;
@@ -64,7 +64,7 @@ int Conveyor::open_packet(const void* item, std::size_t bytes, Rank to) noexcept
   return convey_OK;
 }
 
-/// Sends as much of the large item as there is room for. True: all of it has left.
+/// Sends as much of the large item as fits. True: all of it was sent.
 bool Conveyor::push_pending() noexcept {
   Out& out = outs_[pending_.to];
   const std::size_t most = packet_bytes_ - kBeforeItems;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Items of random sizes, from none to some hundred kilobytes, in order from each rank; mixed with items of begin's
- * size; and several conveyors at once, some of which are freed and made again. */
+ * Tests items of random sizes, from 0 bytes to some hundred kilobytes, in order from each rank, mixed with items of
+ * begin's size. Also several conveyors at once, some of which are freed and made again. */
 #include <convey.h>
 #include <string.h>
 
@@ -66,7 +66,7 @@ static void session(convey_t* c, int64_t me, int64_t ranks) {
     }
     CHECK(got.data == NULL);
   }
-  /* As many have come from each rank as it has pushed. */
+  /* All items that each rank has pushed must have arrived. */
   for (int64_t from = 0; from < ranks; from++) {
     uint64_t count = 0;
     for (uint64_t i = 0; i < total; i++)

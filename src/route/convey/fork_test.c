@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Children that are forked in the middle of a session try everything: each call is refused, and the session goes on. */
+ * Children that are forked during a session try all calls. Each call must be refused, and the session continues. */
 #include <convey.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -7,7 +7,7 @@
 
 #include "check.h"
 
-/* LeakSanitizer asks at the end of a process: what the library has of UCX's is its parent's, and is not given back. */
+/* LeakSanitizer calls this at the end of a process. A child does not free UCX objects, which belong to its parent. */
 static bool is_child = false;
 /* NOLINTBEGIN(bugprone-reserved-identifier) */
 __attribute__((visibility("default"))) int __lsan_is_turned_off(void);
@@ -16,7 +16,7 @@ int __lsan_is_turned_off(void) { return is_child; }
 
 enum { kItems = 100000, kChildren = 4, kRefused = -6 };
 
-/* In a child: its parent's conveyors in a session, and one that has none. */
+/* Runs in a child: uses the parent's conveyors in a session, and a dormant one. */
 static int use(convey_t* c, convey_t* elastic, convey_t* dormant, int64_t ranks) {
   int64_t item = INT64_C(1) << 40, from;
   convey_item_t got;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Index gather as bale's programs write it: requests in one conveyor, answers in another, and unpull when an answer
- * finds no room. */
+ * Index gather as in bale's programs: requests use one conveyor and answers another. If there is no room for an
+ * answer, the program calls unpull. */
 #include <convey.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The histogram as bale's programs write it: each rank counts what the others send; every counter is then computed anew
- * on its owner. Twice with one conveyor, with items of 8 and of 20 bytes. */
+ * The histogram as in bale's programs: each rank counts items of the others. Then the owner of each counter computes it
+ * again as a check. Runs twice with one conveyor, with items of 8 and of 20 bytes. */
 #include <convey.h>
 #include <string.h>
 
@@ -41,7 +41,7 @@ static void session(convey_t* c, int64_t me, int64_t ranks, size_t item_bytes) {
       CHECK(from >= 0 && from < ranks);
       if (item_bytes == sizeof wide) {
         item = wide.index;
-        /* first in, first out, from each rank */
+        /* items of each rank arrive in order */
         CHECK(wide.words[3] == (uint32_t)from && wide.words[1] == 1 && wide.words[2] == 2);
         CHECK(wide.words[0] >= next[from]);
         next[from] = (uint64_t)wide.words[0] + 1;

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 How items travel: in packets, which are messages of route (route_message.hpp)
-// with this head and then items, back to back. All items of a packet have the same size. Further items are appended to
-// a packet until it leaves.
+// SPDX-License-Identifier: Apache-2.0
+// How items travel: in packets, which are messages of route (route_message.hpp) with this head and then items, back to
+// back. All items of a packet have the same size. Further items are appended to a packet until it leaves.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ struct PacketHead {
 };
 static_assert(sizeof(PacketHead) == 8);
 
-/// From the start of the message to its first item.
+/// Bytes from the start of the message to its first item.
 inline constexpr std::size_t kBeforeItems = 8 + sizeof(PacketHead);
 
-/// Acknowledges packets whose items have been pulled. The sender may send that many bytes more.
+/// Acknowledges packets whose items have been pulled. The sender may send that many further bytes.
 struct Credit {
   std::uint32_t epoch = 0;  ///< the session that they belong to
   Rank from = 0;

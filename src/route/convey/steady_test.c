@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is pushed depends on what is pulled: a token goes around while nobody is done. Many sessions of one conveyor
- * with different sizes, and what wrong calls return. */
+ * Tests pushes that depend on pulls: a token circulates before any rank is done. Also tests many sessions of one
+ * conveyor with different sizes, and the results of wrong calls. */
 #include <convey.h>
 #include <string.h>
 

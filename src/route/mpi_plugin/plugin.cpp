@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libwherry_mpi.so: the few collective calls by which the ranks of an MPI job find each other. No other part is tied to
-// an MPI implementation. CMake builds it with the MPI that it finds. For another one:
+// libwherry_mpi.so: the collective calls with which ranks of an MPI job find each other. Only this part depends on an
+// MPI implementation. CMake builds it with the MPI that it finds. For another MPI:
 //   mpicxx -std=c++20 -O2 -fPIC -shared -o libwherry_mpi.so src/route/mpi_plugin/plugin.cpp
 #include "plugin.hpp"
 
@@ -25,7 +25,7 @@
 
 namespace {
 
-/// Lives until the process ends: MPI may still write into it after a call has timed out.
+/// Lives until the process ends, because MPI may still write into it after a call has timed out.
 struct State {
   MPI_Comm all_ranks = MPI_COMM_NULL;  ///< a communicator of our own, apart from the program's messages
   MPI_Comm copy = MPI_COMM_NULL;       ///< becomes all_ranks
@@ -59,7 +59,7 @@ std::uint64_t now_ms() {
   return static_cast<std::uint64_t>(t.tv_sec) * 1000 + static_cast<std::uint64_t>(t.tv_nsec) / 1'000'000;
 }
 
-/// Waits until `done()`. False: it took too long.
+/// Waits until `done()` is true. False: it took too long.
 template <typename Done>
 bool in_time(std::uint64_t timeout_ms, Done done) {
   const std::uint64_t begin = now_ms();
@@ -71,14 +71,14 @@ bool in_time(std::uint64_t timeout_ms, Done done) {
   return true;
 }
 
-/// `where`: the call in which some ranks are missing.
+/// The error for missing ranks. `where`: the call in which they are missing.
 int late(const char* where) {
   state().timed_out = true;
   state().error = std::string("not all ranks came ") + where + "in time (Options::start_timeout)";
   return kWherryMpiLate;
 }
 
-/// Waits until the operation is complete. `where`: as late() has it.
+/// Waits until the operation is complete. `where`: as in late().
 int finish(MPI_Request& request, std::uint64_t timeout_ms, const char* where) {
   int done = 0, code = MPI_SUCCESS;
   const bool ended = in_time(timeout_ms, [&] {
@@ -89,7 +89,7 @@ int finish(MPI_Request& request, std::uint64_t timeout_ms, const char* where) {
   return code == MPI_SUCCESS ? kWherryMpiOk : fail("MPI_Test", code);
 }
 
-/// MPI_Init has no time limit: a thread calls it, and is left behind if it takes too long.
+/// MPI_Init has no time limit, so a thread calls it, and is left behind if that takes too long.
 int initialise(std::uint64_t timeout_ms) {
   struct Outcome {
     std::atomic<bool> done{false};
@@ -115,8 +115,8 @@ void finalize_at_exit(int status, void* initialised_by) {
     if (!state().timed_out) MPI_Finalize();
     return;
   }
-  // MPICH's launcher may notice the exit in a way that leaves the other ranks running. Its proxy looks for ended
-  // processes first, then for closed connections, and kills for neither. The other ranks would wait in MPI_Finalize.
+  // MPICH's launcher may detect this exit and still leave the other ranks running: its proxy checks first for ended
+  // processes, then for closed connections, and may kill for neither. The other ranks would wait in MPI_Finalize.
   std::fflush(nullptr);
   MPI_Abort(MPI_COMM_WORLD, status);
 }

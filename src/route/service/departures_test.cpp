@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that leave, and agents whose ranks have left. Messages in flight arrive. Messages that can never arrive fail
-// the job of the remaining ranks. The test acts as the ranks, mapped or bridged.
+// Tests ranks that leave, and agents whose ranks have left. Messages in flight must arrive. A message that can never
+// arrive must fail the job of the remaining ranks. The test acts as the ranks, mapped or bridged.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <spdlog/spdlog.h>
@@ -33,7 +33,7 @@ struct Member {
   StatusCode code = StatusCode::kOk;
   Rank cause = JobFailure::kNobody;
 
-  /// False: there is no room.
+  /// Sends a message to `to`. False: there is no room.
   [[nodiscard]] bool try_send(Rank to) const {
     Router& router = hop->router();
     if (!router.try_append(router.lane_of(to), Header::make(1000, kHandler, to), [](std::byte*) {})) return false;
@@ -121,7 +121,7 @@ class TestJob {
     return must(agent_of(rank).on_request(ranks[rank]->session, method, payload));
   }
   [[nodiscard]] RouteService& agent_of(Rank rank) { return *agents[topology_.node_of(rank)]; }
-  /// Acts like a destroyed Runtime: it does not read any more.
+  /// Acts like a rank whose Runtime was destroyed: it no longer reads.
   void leave(Rank rank) {
     ranks[rank]->hop->presence().leave();
     Writer out;
@@ -131,12 +131,12 @@ class TestJob {
     ranks[rank]->hop.reset();
     agent_of(rank).on_session_end(ranks[rank]->session);
   }
-  /// Acts like a killed process.
+  /// Acts like a rank whose process was killed.
   void die(Rank rank) {
     agent_of(rank).on_session_end(ranks[rank]->session);
     ranks[rank]->hop.reset();
   }
-  /// One turn of all agents and of the ranks that read.
+  /// Runs one turn of all agents, and of the ranks in `reading`.
   void turn(const std::vector<Rank>& reading) {
     for (auto& agent : agents) agent->poll();
     for (const Rank rank : reading) ranks[rank]->read();
@@ -403,7 +403,7 @@ std::string name_of(const ::testing::TestParamInfo<std::tuple<bool, std::uint32_
          std::to_string(std::get<1>(tested.param)) + "Threads";
 }
 INSTANTIATE_TEST_SUITE_P(Ranks, Departures, ::testing::Combine(::testing::Bool(), ::testing::Values(1U, 3U)), name_of);
-/// Agents reach each other over the network; their ranks share memory with them.
+/// Agents reach each other over the network, and share memory with their ranks.
 INSTANTIATE_TEST_SUITE_P(Agents, DeparturesOfNodes,
                          ::testing::Combine(::testing::Values(true), ::testing::Values(1U, 3U)), name_of);
 

@@ -143,7 +143,7 @@ void Job::leave(std::uint64_t session, std::uint32_t rounds) {
   const auto rank = present_.find(session);
   const Departure departure{rank->second, rounds};
   if (connected_ && !failed_) {
-    // Only the next ranks in the tree by which ranks agree can be waiting for it.
+    // Only this rank's neighbours in the agreement tree can be waiting for it.
     const TreeLinks links = topology_.tree_links(departure.rank);
     std::vector<Rank> concerned = links.children;
     if (links.parent) concerned.push_back(*links.parent);
@@ -164,7 +164,7 @@ void Job::die(std::uint64_t session, const std::string& name, std::uint32_t pid)
   remove(rank);
 }
 
-/// Needs no memory.
+/// Does not allocate memory.
 void Job::remove(Present::iterator rank) noexcept {
   present_.erase(rank);
   if (!connected_ || !present_.empty()) return;
@@ -213,7 +213,7 @@ void Job::check_threads() {
   }
 }
 
-/// A turn after all ranks have left: their messages may still be in inboxes here, or in flight.
+/// Runs a turn after all ranks have left. Their messages may still be in inboxes here, or in flight.
 bool Job::finish() {
   constexpr int kQuietTurns = 2;
   constexpr std::uint64_t kNoticePatienceNs = 1'000'000'000;  // for ranks that do not read

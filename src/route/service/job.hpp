@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One agent's part of a job. The ranks of its node join one by one. When all agents of the job are connected, it routes
-// their messages, until the last of its ranks has left.
+// these ranks' messages until the last of them has left.
 #pragma once
 
 #include <chrono>
@@ -28,41 +28,41 @@ class Job {
     std::chrono::milliseconds patience = Hop::kPatience;
   };
 
-  /// Bytes of the inboxes of the job that this rank describes.
+  /// The size of the inboxes for the job that the request describes.
   static std::size_t bytes_for(const JoinRequest& request, std::uint32_t threads);
   static Result<std::unique_ptr<Job>> create(const JoinRequest& request, const Options& options);
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  /// Whether the session is that of a rank that has joined and not left.
+  /// Whether the session belongs to a rank that has joined and not left.
   [[nodiscard]] bool has(std::uint64_t session) const noexcept { return present_.contains(session); }
   [[nodiscard]] std::size_t ranks() const noexcept { return present_.size(); }
-  /// Ranks have joined and left before the agents were connected, so nothing is in flight.
+  /// Whether all ranks have left before the agents were connected, so that nothing is in flight.
   [[nodiscard]] bool abandoned() const noexcept { return present_.empty() && !connected_; }
 
   // ---- what ranks request
 
-  /// A rank of this node joins. The addresses of the routing threads' inboxes.
+  /// Adds a rank of this node. Returns the addresses of the routing threads' inboxes.
   Result<std::vector<Address>> join(std::uint64_t session, const JoinRequest& request);
-  /// Once, when all ranks of the node have joined: connects to the other agents and begins to route.
+  /// Called once, when all ranks of the node have joined: connects to the other agents and begins to route.
   Status connect(const ConnectRequest& request);
-  /// The rank of the session has left, after so many collective rounds. Precondition: has(session).
+  /// Records that the session's rank has left after `rounds` collective rounds. Precondition: has(session).
   void leave(std::uint64_t session, std::uint32_t rounds);
-  /// The session has ended without leave(): the job fails. Works without memory, too. Precondition: has(session).
+  /// Fails the job, because the session ended without leave(). Works even without memory. Precondition: has(session).
   void die(std::uint64_t session, const std::string& name, std::uint32_t pid) noexcept;
-  /// The first failure counts. Tells every rank of the job, as lanes get room.
+  /// Fails the job and informs all its ranks as lanes get room. Only the first failure counts.
   void fail(JobFailure failure);
 
   // ---- work, in the agent's data thread
 
-  /// One turn. True: there was work.
+  /// Runs one turn. True: there was work.
   bool poll() noexcept;
-  /// All ranks of this node have left, and their messages have been taken or given up. To be destroyed.
+  /// Whether all ranks of this node have left and their messages were taken or given up. Then destroy the job.
   [[nodiscard]] bool over() const noexcept { return over_; }
   [[nodiscard]] RouterCounts counts() const;
-  /// The last call before destruction if it is over() or abandoned(). Other agents, which map the inboxes, see that
-  /// this one has left. Returns its counts.
+  /// The last call before destruction if the job is over() or abandoned(). Other agents that map the inboxes then see
+  /// that this agent has left. Returns its counts.
   RouterCounts end() noexcept;
 
  private:

@@ -33,11 +33,11 @@ class RouteService final : public session::Service {
 
  private:
   using Jobs = std::map<std::uint64_t, std::unique_ptr<Job>>;
-  /// The job of this number, if the client is one of its ranks.
+  /// The job with this number, if the client is one of its ranks.
   Jobs::iterator find(std::uint64_t number, const session::Client& client);
-  /// The job that a rank describes: known, or new if the budget has room for it.
+  /// The job that a rank's request describes. If it is new, creates it if the budget has room.
   Result<Jobs::iterator> job_for(const JoinRequest& request);
-  /// Destroys it. Returns the next one.
+  /// Destroys the job. Returns the next job.
   Jobs::iterator end(Jobs::iterator job);
 
   RouteOptions options_;

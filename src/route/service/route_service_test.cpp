@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent's half of route, without an agent: ranks send requests and write into its inboxes in any order.
+// Tests the agent's half of route without an agent: ranks send requests and write into its inboxes in any order.
 #include "route/service/route_service.hpp"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ TEST_P(BeforeConnect, ARankWritesAndGoes_ExpectTheServiceToGoOn) {
 TEST(Joins, RanksDescribeTheNodesDifferently_ExpectTheSecondRefused) {
   constexpr RingShape kShape{4, 4096};
   using Map = std::vector<std::uint32_t>;
-  // The second rank's local rank does not exist here, or is another rank's.
+  // The second rank's local rank does not exist on this node, or belongs to another rank.
   for (const auto& [first, rank, second] :
        {std::tuple{Map{0, 1, 1, 1}, 3U, Map{1, 1, 1, 0}}, std::tuple{Map{0, 0, 1}, 2U, Map{1, 1, 0}},
         std::tuple{Map{0, 0, 1}, 1U, Map{0, 0, 0}}}) {

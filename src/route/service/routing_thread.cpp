@@ -30,7 +30,7 @@ bool RoutingThread::turn() noexcept {
   };
   bool worked = drain_all();
   if (!router.armed()) return progressed || worked;
-  // Looks a second time. If there is no further message, waiting for the next turn would gain nothing.
+  // Check a second time. If there is still no message, flush now: waiting for the next turn would not help.
   if (!worked || !drain_all()) {
     worked |= router.flush(Flush::kIdle);
     return hop_->progress() || progressed || worked;

@@ -19,19 +19,19 @@ class RoutingThread {
   RoutingThread& operator=(const RoutingThread&) = delete;
 
   [[nodiscard]] Hop& hop() noexcept { return *hop_; }
-  /// One turn: forwards the messages that have arrived. True: there were some. For the thread that owns this. Not after
-  /// start().
+  /// Runs one turn: forwards the messages that have arrived. True: there were some. Only for the owning thread, and not
+  /// after start().
   bool turn() noexcept;
-  /// Takes turns in a thread of its own, until stop(). `core`: -1: not pinned.
+  /// Runs turns in a separate thread until stop(). `core` -1: not pinned.
   void start(int core);
   void stop() noexcept;
-  /// Ok, or the reason of the job's failure, as far as this hop has noticed. For the thread that owns this, also after
+  /// Ok, or the reason of the job's failure, as far as this hop has detected it. For the owning thread, also after
   /// start().
   [[nodiscard]] JobFailure failure();
-  /// For the thread that owns this, also after start(). Then the counts are those of the last snapshot.
+  /// For the owning thread. After start(), returns the counts of the last snapshot.
   [[nodiscard]] RouterCounts counts() noexcept;
-  /// Puts one message into the lane to its rank. False: there is no room. A message for a lane that is closed or not
-  /// connected is dropped. Threads: as for turn().
+  /// Puts one message into the lane to its rank. False: there is no room. Drops a message for a lane that is closed or
+  /// not connected. Threads: as for turn().
   [[nodiscard]] bool try_put(Rank to, std::uint32_t handler, ByteView message) noexcept;
   [[nodiscard]] bool running() const noexcept { return thread_.joinable(); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of the agent's half of route: a rank's session without a client.
+// For tests of the agent's half of route: a rank's session that has no client process.
 #pragma once
 
 #include <cstdlib>
@@ -10,7 +10,7 @@
 
 namespace wherry::route::testing {
 
-/// Has an identity, but no worker, so messages to it go nowhere.
+/// A client with an identity but without a worker, so messages to it are dropped.
 class SilentPeer final : public session::Client {
  public:
   explicit SilentPeer(Rank rank) : id_(rank + 1), name_("rank " + std::to_string(rank)) {}
