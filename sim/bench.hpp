@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_rtl_bench: its measurements. Rows as docs/reference/bench-json.md has them.
+// The measurements of kv_rtl_bench. docs/reference/bench-json.md describes the rows.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

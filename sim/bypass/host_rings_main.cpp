@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rings in the host's memory cost, beside rings in the card: the same core (64 slots and transmit descriptors),
-// NIC model (82599, 10 Gbit/s) and frames, in place, simulated. docs/design/bypass-host-rings.md
+// Compares rings in the host's memory with rings in the card, in simulation: the same core (64 slots and transmit
+// descriptors), NIC model (82599, 10 Gbit/s) and frames, in place. docs/design/bypass-host-rings.md
 //
 //   bypass_host_rings_bench [--frames N] [--bytes N]... [--load PER_MILLE]... [--turn-ns N] [--json FILE]
 //
@@ -39,7 +39,7 @@ Sample sample(const AnyRig& rig) {
   return {.bytes_in = bytes(false), .bytes_out = bytes(true)};
 }
 
-/// `run(time)` lets time pass, `dry()` all that is under way end.
+/// `run(time)` lets time pass; `dry()` runs until nothing is in flight.
 template <class AnyRig, class Run, class Dry>
 Json measure(AnyRig& rig, std::uint64_t frames, std::uint32_t bytes, std::uint32_t load, Run run, Dry dry) {
   run(rig.queue.now() + kSettle);

@@ -13,7 +13,7 @@ namespace wherry::sim::card {
 
 class PacedBackend final : public memory::Backend {
  public:
-  /// `inner` outlives this, and its cycle is not longer than `cycle_ps`: each of the port's cycles has at least one.
+  /// `inner` must outlive this. Its cycle is at most `cycle_ps`, so each cycle of the port contains at least one.
   PacedBackend(memory::Backend& inner, std::uint64_t cycle_ps, memory::Cycle crossing = 3)
       : inner_(inner), cycle_ps_(cycle_ps), crossing_(crossing) {}
 

@@ -27,7 +27,7 @@ struct DemoOptions {
   std::chrono::milliseconds every{500};  ///< between reports
 };
 
-/// The content of the screen.
+/// What the screen shows.
 struct DemoReport {
   std::string qemu;  ///< its version
   bool ready = false;
@@ -45,7 +45,7 @@ struct DemoReport {
 
 using DemoObserver = std::function<void(const DemoReport&)>;
 
-/// Until `stop`; then everything is given back. `self`: this program, which is started again as the host's part.
+/// Runs until `stop`, then releases everything. `self`: this program, which is started again as the host's part.
 Status run_demo(const DemoOptions& options, const std::string& self, const std::atomic<bool>& stop,
                 const DemoObserver& observer);
 
