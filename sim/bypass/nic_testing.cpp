@@ -86,7 +86,7 @@ void TestingNic::read(std::uint32_t offset, std::span<std::byte> data, std::uint
   for (const Part& part : parts) card_.read(offset + part.at, data.subspan(part.at, part.count));
 }
 
-/// Reads known descriptors, at most habits_.fetch of them. False: there are none. False: there are none.
+/// Reads known descriptors, at most habits_.fetch of them. False: there are none.
 bool TestingNic::fetch(Ring& ring) {
   const std::uint32_t offset = ring.base + ring.fetched * ring.bytes;
   const std::uint32_t count =

@@ -82,7 +82,7 @@ class RtlWindow {
   /// The offset of the write burst whose last beat was taken in the last cycle.
   [[nodiscard]] const std::optional<std::uint32_t>& write_ended() const noexcept { return write_ended_; }
 
-  /// A cycle: drive() before the clock's edge, sample() after the evaluation. `now`: the cycle, for what has no strobe.
+  /// A cycle: drive() before the clock edge, sample() after the evaluation. `now`: the cycle, for bytes without strobe.
   template <class Core>
   void drive(Core& core, Pauses& pauses, std::uint64_t now);
   /// Describes the violated AXI rule. Empty: none. `moved`: set by a transfer.

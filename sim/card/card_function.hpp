@@ -68,7 +68,7 @@ struct CardCounters {
 class CardFunction final : public pcie::Function, pcie::EventHandler {
  public:
   static constexpr pcie::Time kCycle = 4 * pcie::kNanosecond;  ///< given: 250 MHz, the engine's clock
-  /// fitted (research of host bypassing, section 4): an FPGA's hard block, each way. For pcie::EndpointOptions.
+  /// fitted (research of host bypassing, section 4): an FPGA's hard block, each direction. For pcie::EndpointOptions.
   static constexpr pcie::Time kHardBlockLatency = 130 * pcie::kNanosecond;
 
   CardFunction(pcie::EventQueue& queue, const CardOptions& options);

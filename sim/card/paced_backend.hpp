@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A memory with its own clock behind a port with the engine's. The port has cycles of `cycle_ps`, and in each the
-// memory makes as many of its own as fit. A crossing costs `crossing` cycles of the port, on the way back. One thread.
+// A memory with its own clock, behind a port with the engine's clock. In each port cycle of `cycle_ps`, the memory runs
+// as many of its own cycles as fit. A clock crossing costs `crossing` port cycles, on the way back. One thread.
 #pragma once
 
 #include <cstdint>

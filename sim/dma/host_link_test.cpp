@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The link model beside sums done by hand: what it charges, and what it hands out.
+// Compares the link model with sums done by hand: what it charges, and what it delivers.
 #include "sim/dma/host_link.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kLine = 64;
 
-/// All beats of requests of 512 bytes, one after the other as fast as the link takes them.
+/// All beats of requests of 512 bytes, which are sent as fast as the link takes them.
 struct Heard {
   std::map<std::uint8_t, std::vector<CompletionBeat>> of;
   double first_ns = 0, last_ns = 0;
