@@ -242,7 +242,7 @@ void Pair::collect() {
   }
 }
 
-/// All but its UDP checksum must be as the software would have written it. The checksum must be right or absent.
+/// It must equal what the software would have written, except for the UDP checksum. That must be right or absent.
 void Pair::heard(const CoreFrame& frame) {
   if (frame.bytes.size() < kHeaderBytes) differ("the core sent " + hex_of(frame.bytes));
   const Endpoint to = destination_of(frame.bytes);

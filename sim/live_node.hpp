@@ -18,7 +18,7 @@ struct LiveNodeOptions : ServedNode {
   std::optional<TapNames> taps;  ///< none: a UDP socket at the node's address
 };
 
-/// Until `stop`. An error: the cluster has no such node, or its address or devices are not available.
+/// Runs until `stop`. Errors: the cluster has no such node, or its address or devices are not available.
 wherry::Status run_live_node(const LiveNodeOptions& options, const std::atomic<bool>& stop);
 
 }  // namespace wherry::kv::rtl

@@ -17,7 +17,7 @@ namespace {
 
 namespace reg = wherry::dma::registers;
 
-/// Where x86 takes messages: 0xFEE00000 and the APIC's number (Intel SDM volume 3, 11.11). A vector has its own data.
+/// x86 message addresses: 0xFEE00000 and the APIC's number (Intel SDM volume 3, 11.11). Each vector has its own data.
 constexpr std::uint64_t kMessages = 0xFEE0'0000, kMessagesEnd = 0xFEF0'0000;
 constexpr std::uint64_t kVectorStride = 0x1000;  // so that the address tells which one it is
 /// A read without an answer returns all ones after the root's time-out. The processor never sees its

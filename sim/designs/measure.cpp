@@ -82,7 +82,7 @@ class Run {
     return std::ranges::all_of(callers_, [this](const Caller& caller) { return caller.calls > calls_; });
   }
 
-  /// Random words at the source, and other words at the destination.
+  /// Writes random words to the source, and leaves the destination as it is.
   void fill(const Caller& caller) {
     SplitMix64 random(options_.seed + caller.host);
     std::vector<std::uint8_t> words((source_ + 7) / 8 * 8);
