@@ -15,7 +15,7 @@ namespace wherry::sim::host_bypassing {
 
 /// Two readings of what the paper leaves open about its NIC and its core.
 enum class Reading : std::uint8_t {
-  /// sim/nic's 82599 as it is: any number of descriptor reads under way. The FPGA stores a packet between its handlers.
+  /// sim/nic's 82599 as it is, with any number of descriptor reads at once. The FPGA stores a packet between handlers.
   kPlain,
   /// Only one transmit descriptor read at a time; handlers joined; rx_ns and tx_ns fitted in this testbed.
   kOneFetch,

@@ -17,8 +17,8 @@ namespace wherry::kv::rtl {
 
 class EngineMemory final : public CardMemory {
  public:
-  /// Brings the engine up, which takes some thousand of the core's cycles. `core` outlives it. `core` outlives it. Ends
-  /// the process with a message if the driver finds no engine.
+  /// Brings the engine up, which takes some thousand of the core's cycles. `core` must outlive it. Ends the process
+  /// with a message if the driver finds no engine.
   explicit EngineMemory(Core& core);
 
   void read(std::uint64_t address, std::span<std::byte> to) override;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flow control: credits limit the bytes in flight, nothing is lost, and TLPs that must pass do so, for any time.
+// Flow control: credits limit the bytes in flight, nothing is lost, and TLPs that must pass blocked ones do so.
 #include <gtest/gtest.h>
 
 #include "sim/pcie/testing.hpp"
@@ -45,7 +45,7 @@ TEST(Credits, DeviceThatTakesNoWritesForEver_ExpectExactlyTheBuffersToFill) {
   EXPECT_EQ(system.fabric.link_counters(system.nodes[1], false).tlps[0], 6U);
   EXPECT_EQ(system.fabric.link_counters(system.nodes[0], true).tlps[0], 6U + 5);
   EXPECT_EQ(system.fabric.link_counters(system.nodes[1], false).lowest_headers[0], 0);
-  // And at last it takes them.
+  // Finally the device takes them.
   system[1].port->set_ready(true, true);
   system.queue.run();
   EXPECT_EQ(system[1].bytes_written, 6400U);
@@ -160,7 +160,7 @@ TEST(Credits, QueueOfTheDeviceFull_ExpectTryWriteToRefuseAndRoomLater) {
   EXPECT_EQ(system[0].port->bytes_queued(), 0U);
 }
 
-// With no more credit than a TLP the rate is one TLP a round trip: sending, crossing, the update's way back.
+// With credit for only one TLP, the rate is one TLP per round trip: sending, crossing, and the update's way back.
 TEST(Credits, OneHeader_ExpectOneTlpEachRoundTrip) {
   Hierarchy::Shape shape;
   shape.with_switch = false;
