@@ -75,7 +75,7 @@ constexpr LineRate kLineRates[] = {{"e1000e", 1000, 1, 1}, {"i210", 1000, 1, 1},
                                    {"i40e", 25'000, 3, 8}, {"i40e", 40'000, 3, 8},  {"iavf", 25'000, 3, 8},
                                    {"ice", 100'000, 4, 16}};
 
-/// Frames in at line rate, each sent back unchanged. Returns the frames that the driver had no room for.
+/// Sends frames in at line rate, and each one back unchanged. Returns how many found no room in the driver.
 std::uint64_t echo(Rig& rig, const SourceOptions& options) {
   std::uint64_t no_room = 0;
   rig.driver->receive([&](std::span<const std::byte> frame) { no_room += rig.driver->send(frame) ? 0 : 1; });

@@ -144,7 +144,7 @@ class Port {
   [[nodiscard]] virtual bool bus_master() const noexcept = 0;
   [[nodiscard]] virtual const PortCounters& counters() const noexcept = 0;
 
-  // The command register and the like, as the host writes them; at once, not by configuration requests.
+  // The command register and similar settings, as the host writes them; at once, not by configuration requests.
 
   /// Off at first. When it is switched off, queued writes still go out, and reads that wait for tags end with kAborted.
   virtual void set_bus_master(bool on) = 0;

@@ -23,7 +23,7 @@ class Topology {
   NodeId add_endpoint(NodeId above, const LinkOptions& link, const EndpointOptions& options);
 
   [[nodiscard]] RootComplex& root() noexcept { return root_; }
-  /// Null: it is not one.
+  /// Null if the node is not an endpoint.
   [[nodiscard]] Endpoint* endpoint(NodeId node) noexcept {
     return node < branches_.size() ? branches_[node].endpoint : nullptr;
   }
