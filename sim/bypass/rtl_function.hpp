@@ -4,8 +4,8 @@
 //
 // Time: the core's clock has a period of 4 ns, and its edges are events. The clock stops when no transfer has occurred
 // at any port of the core for longer than its timers run, and continues with the next input. No relevant edge is
-// skipped. (The core's own cycle counter stops meanwhile.)) The hard block and the bridge's own pipeline are outside
-// the AXI ports: their latency belongs to the endpoint, as kBridgeLatency for pcie::EndpointOptions in both directions.
+// skipped. (The core's own cycle counter stops meanwhile.) The hard block and the bridge's own pipeline are outside the
+// AXI ports: their latency belongs to the endpoint, as kBridgeLatency for pcie::EndpointOptions in both directions.
 //
 // Bridge, after AMD's product guides (PG055 "Transaction Ordering for PCIe", PG194 "AXI Transactions for PCIe" and "AXI
 // SLVERR Response", PG302 "Master Bridge"):

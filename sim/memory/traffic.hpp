@@ -30,7 +30,7 @@ struct Load {
 /// The content of a word of the memory after a TrafficManager wrote it.
 [[nodiscard]] std::uint32_t pattern_word(std::uint64_t address) noexcept;
 
-/// One port's manager: as many bursts as Load allows, data sent when the address is taken. It writes a pattern.
+/// The manager of one port: it makes as many bursts as Load allows, and writes a pattern, data after the address.
 class TrafficManager {
  public:
   explicit TrafficManager(const Load& load);

@@ -268,7 +268,7 @@ void PeerServer::pass_on(Parent& parent, Packet* packet, std::uint32_t part_offs
   }
   const bool success = packet->status == CompletionStatus::kSuccess;
   parent.failed = !success;
-  // To the requester the root is the completer. Its ID says nothing of the device's writes that must stay before.
+  // For the requester, the root is the completer. Its ID says nothing of the device's writes that must stay before it.
   packet->completer = kHostId;
   packet->attributes.id_ordering = false;
   packet->requester = parent.requester;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The outside world's part while the guest's first process (tools/guest/init.sh) sets NIC and card up, stops and kills
-// the program, and gives the NIC back. The guest leads: of its console, these lines are for us.
+// Plays the outside world while the guest's first process (tools/guest/init.sh) sets NIC and card up, stops and kills
+// the program, and gives the NIC back. The guest leads. These lines of its console are for this program:
 //
 //     MARK name          a moment
 //     RESULT name value  what it found
@@ -49,10 +49,10 @@ struct GuestReport {
   double seconds = 0;
 };
 
-/// Each line of the guest's console.
+/// Called for each line of the guest's console.
 using LineObserver = std::function<void(const std::string&)>;
 
-/// Until the guest says "RESULT end"; QEMU is killed then. An error: QEMU failed, the guest says nothing any more, or
+/// Runs until the guest says "RESULT end", and then kills QEMU. Errors: QEMU failed, the guest has fallen silent, or
 /// frames do not return.
 Result<GuestReport> run_guest(const GuestRunOptions& options, const LineObserver& observer);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bypass_qemu: a NIC of QEMU, driven by the bypass card.
+// bypass_qemu: runs a NIC of QEMU that the bypass card drives.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>

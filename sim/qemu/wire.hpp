@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other end of the NIC's cable: frames as QEMU's socket backend carries them over a stream (net/socket.c), each
-// behind its length, four bytes with the highest first.
+// The other end of the NIC's cable. QEMU's socket backend carries frames over a stream (net/socket.c), each behind its
+// length, which is four bytes with the highest first.
 #pragma once
 
 #include <cstddef>
