@@ -6,7 +6,7 @@
 
 namespace wherry::kv::rtl {
 
-/// Latencies of single operations of an idle core, split as the thesis splits them.
+/// Latencies of single operations on an idle core, divided as in the thesis.
 nlohmann::json measure_latencies(bool quick);
 /// Sustained rates on a 100 Gbit/s link.
 nlohmann::json measure_rates(bool quick);

@@ -87,8 +87,8 @@ class Core final : public RegisterIo {
   /// takes the cycles of that path, and the core runs meanwhile.
   void read_memory(std::uint64_t address, std::span<std::byte> to);
   /// The same path for another manager: host_answer() is what kv_host_path drives in this cycle, and step_host() runs
-  /// the cycle in which the manager drives `in`. Other calls do not take its answers. read_memory() waits until it has
-  /// nothing in flight, for ever if it never ends.
+  /// the cycle in which the manager drives `in`. Other calls leave this manager's answers alone. read_memory() first
+  /// waits until nothing of this manager is in flight, even for ever.
   [[nodiscard]] wherry::sim::memory::AxiAnswer host_answer() const;
   void step_host(const wherry::sim::memory::AxiRequest& in);
 
@@ -97,7 +97,7 @@ class Core final : public RegisterIo {
   [[nodiscard]] std::size_t waiting(Side side) const noexcept { return in_[index(side)].frames.size(); }
   /// The times of the last frame that went in; its bytes are not kept.
   [[nodiscard]] const CoreFrame& entered(Side side) const noexcept { return in_[index(side)].last; }
-  /// The next frame that came out.
+  /// The next frame that the core sent.
   std::optional<CoreFrame> take(Side side);
 
   /// Advances the clock register to `cycles`, without computing anything; it never goes back.

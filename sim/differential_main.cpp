@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_core_differential: checks whether the Verilated core and the software node react equally to the same
-// frames.
+// kv_core_differential: checks whether the Verilated core and the software node react equally to the same frames.
+// docs/project/kv-testing.md.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
     Traffic traffic(pair, seed, options.nodes);
     for (std::uint64_t i = 0; i < rounds; ++i) {
       traffic.round();
-      // Frames of the corpus between good frames; each seed uses another part.
+      // Puts corpus frames between good frames; each seed uses another part of the corpus.
       if (i < corpus.size()) traffic.replay(corpus[(i + seed * rounds) % corpus.size()]);
     }
     traffic.read_back();

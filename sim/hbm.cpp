@@ -69,7 +69,7 @@ void HbmPort::check_held(const AxiRequest& in) {
   before_.w_valid = in.w_valid && !out_.w_ready;
 }
 
-/// Checks A3.4.1, and the range of the card's memory.
+/// Checks Checks A3.4.1, and the range of the card's memory.
 void HbmPort::check_burst(std::string_view channel, std::uint64_t address, std::uint32_t length) {
   const std::uint64_t end = address + (length + 1) * kHbmBeatBytes;
   if (length >= kHbmBurst) violate(fmt::format("{} at {:#x}: {} beats, at most 16", channel, address, length + 1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: frames in the notation of an RFC.
+// For tests: reads frames that are written as hexadecimal text.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Verilated core as a live node, on a UDP socket or on TAP devices.
+// Runs the Verilated core as a live node, on a UDP socket or on TAP devices.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node in hardware on the simulated network: the Verilated core, driven over its registers as a card would be.
+// A hardware node on the simulated network: the Verilated core, driven over its registers like a card.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@ namespace wherry::kv::rtl {
 /// Stream and memory settings of a core, from the seed: some nodes run smoothly, others do not.
 [[nodiscard]] CoreOptions core_options(const sim::MachineOptions& machine);
 /// A kv frame for a node, in the form of a network card. Chance decides whether it has a checksum. Empty: the packet is
-/// not a datagram of kv.
+/// not a kv datagram.
 [[nodiscard]] std::vector<std::byte> frame_of(const sim::Packet& packet, sim::Random& random);
 /// Sends a core's frame to the network, in the form that its receiver reads. A wrong frame ends the process with a
 /// message.

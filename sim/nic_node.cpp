@@ -13,8 +13,8 @@ using wherry::sim::RtlFunction;
 namespace pcie = wherry::sim::pcie;
 
 constexpr std::size_t kWaiting = 2, kAhead = 2;  ///< frames before the kv core, and before the bypass core's s_tx
-/// Cycles after which a tail is written, whatever the credits. The bypass core's clock runs at least that long after
-/// the last event.
+/// Cycles after which a tail is written, whatever the credits. After the last event, the bypass core's clock runs at
+/// least that long.
 constexpr std::uint32_t kDoorbellTimer = 256;
 
 wherry::sim::RigOptions rig_options(const NicNodeOptions& options) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A hardware node with a commodity NIC: NIC model, PCIe, the Verilated bypass core, and behind that core the Verilated
-// kv core.
+// kv core. docs/project/kv-testing.md
 //
 // Time: that of the PCIe model, in picoseconds; both cores have a clock of 4 ns. Frames pass between the two cores as a
 // whole, so a frame of n beats is n cycles later than with joined streams (hdl/bypass/bypass_kv.sv). A register access
@@ -45,8 +45,8 @@ class NicNode final : wherry::sim::StreamFunction, wherry::sim::nic::WireEnd {
   void run(Cycles cycles);
   /// Cycles from the first beat of the last received frame to the last beat of the last frame that the kv core sent.
   [[nodiscard]] Cycles core_cycles() const noexcept { return core_cycles_; }
-  /// The number of cycles in which something may happen without new input. None: only a register access, a frame or the
-  /// kv core's repetition timer can cause something.
+  /// The number of cycles after which something may happen without new input. None: only a register access, a frame or
+  /// the kv core's repetition timer can cause something.
   [[nodiscard]] std::optional<Cycles> next() const;
   [[nodiscard]] wherry::sim::pcie::Time now() const noexcept { return rig_.queue.now(); }
   [[nodiscard]] const wherry::sim::nic::NicCounters& nic() const noexcept { return rig_.nic.counters(); }

@@ -74,7 +74,7 @@ wherry::Status failed(const std::string& what) {
           fmt::format("{}: {}{}", what, std::strerror(errno), hint)};
 }
 
-/// A device belongs to the namespace in which /dev/net/tun was opened.
+/// A TAP device belongs to the namespace in which /dev/net/tun was opened.
 Result<Fd> open_in(const std::string& space) {
   const Fd here(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
   const Fd there(space.empty() ? -1 : open(space.c_str(), O_RDONLY | O_CLOEXEC));

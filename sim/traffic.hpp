@@ -12,7 +12,7 @@
 
 namespace wherry::kv::rtl {
 
-/// What spoil() does to a frame.
+/// The kinds of damage that spoil() does to a frame.
 enum class Spoil : std::uint8_t {
   kFlip,  ///< one bit, or some
   kCut,   ///< shorter than it says
@@ -42,7 +42,7 @@ class Traffic {
  public:
   Traffic(Pair& pair, std::uint64_t seed, std::uint32_t nodes);
 
-  /// A round of one to eight frames.
+  /// Runs a round of one to eight frames.
   void round();
   /// Ends everything in flight, and reads all keys.
   void read_back();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes in one virtual time, on a network with chosen losses. The first node may be the Verilated core.
+// Nodes in one virtual time, on a network that loses chosen frames. The first node may be the Verilated core.
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ class World final {
   [[nodiscard]] static Endpoint client();
 
   void set_losses(Loses loses) { loses_ = std::move(loses); }
-  /// Empties a node, and takes it out of its epoch.
+  /// Clears a node, and takes it out of its epoch.
   void clear(std::uint32_t node);
   void enter(std::uint32_t node, const Configuration& configuration);
   void write(std::uint32_t node, std::uint32_t offset, std::uint32_t value) { io(node).write(offset, value); }

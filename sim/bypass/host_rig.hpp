@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rings in the host's memory, simulated: a NIC model and a card at two ports of a root complex that does not forward
-// between them. The card has two functions, the Verilated bypass core and the Verilated DMA engine, whose memory is
-// the core's window. The host's own code (src/bypass/host_rings.cpp, card.cpp, src/dma) runs between simulation
-// events.
+// between them. The card has two functions, the Verilated bypass core and the Verilated DMA engine, whose memory is the
+// core's window. The host's own code (src/bypass/host_rings.cpp, card.cpp, src/dma) runs between simulation events.
+// docs/design/bypass-host-rings.md
 #pragma once
 
 #include <cstdint>

@@ -4,10 +4,10 @@
 //
 //   bypass_host_rings_bench [--frames N] [--bytes N]... [--load PER_MILLE]... [--turn-ns N] [--json FILE]
 //
-// A row: way (switch, intel_xeon_4110: rings in the card; host_memory), bytes (without FCS), load (share of line rate),
-// lost (share of the frames), mpps out, mean_us and p99_us from a frame's last bit in to its last bit out,
-// card_bytes_in, card_bytes_out (of the card's link, with framing, a frame) and, of host_memory, what the processor did
-// for each frame: window_writes, tails, copies, and the share of its turns that found work.
+// Columns of a row: way (switch, intel_xeon_4110: rings in the card; host_memory), bytes (without FCS), load (share of
+// line rate), lost (share of the frames), mpps out, mean_us and p99_us from a frame's last bit in to its last bit out,
+// card_bytes_in, card_bytes_out (per frame, on the card's link, with framing). Of host_memory also the processor's work
+// per frame: window_writes, tails, copies, and the share of its turns that found work.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>

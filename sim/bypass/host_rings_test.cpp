@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Verilated core and the Verilated DMA engine with rings in the host's memory: no traffic between NIC and card.
+// Tests the Verilated core and DMA engine with rings in the host's memory: no traffic between NIC and card.
 #include <gtest/gtest.h>
 
 #include "sim/bypass/echo.hpp"

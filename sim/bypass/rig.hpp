@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC model and the Verilated bypass core in one PCIe fabric, set up by the host's own code (src/bypass/card.cpp),
-// with a wire that measures. For the benchmark and for tests.
+// A NIC model and the Verilated bypass core in one PCIe fabric, set up by the host's own code (src/bypass/card.cpp).
+// The wire measures frames. For the benchmark and for tests.
 #pragma once
 
 #include <cstdint>

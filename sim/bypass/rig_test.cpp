@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Verilated core beside NIC models in the PCIe fabric: short forms of the measurements and soaks of
+// Tests the Verilated core with NIC models in the PCIe fabric: short forms of the measurements and soaks of
 // bypass_rtl_bench.
 #include "sim/bypass/rig.hpp"
 

@@ -38,9 +38,9 @@ class RtlCard final : public Card {
   Status configure(const CardSetup& setup) override;
   Status start(std::uint32_t queue) override;
   void stop(std::uint32_t queue) override;
-  /// From the core's registers, once nothing has
-  /// moved for some cycles, plus what waits at its
-  /// ports.
+  /// From the core's registers, once nothing has moved for some cycles, plus what waits at its ports. rx_damaged:
+  /// marked by the NIC. rx_too_long: these, and impossible lengths. rx_bytes and tx_bytes: without dropped frames.
+  /// stray_writes and stray_reads: in beats. rx_cut is not known.
   [[nodiscard]] CardCounters counters() const override;
 
   [[nodiscard]] std::uint32_t rx_entries() const noexcept;

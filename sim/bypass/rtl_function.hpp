@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Verilated bypass core as a PCIe function: registers in BAR 0, window in BAR 2, tails as posted writes. A model of
-// a vendor's bridge connects TLPs and AXI.
+// a vendor's bridge connects TLPs and AXI. docs/design/bypass-rtl.md
 //
 // Time: the core's clock has a period of 4 ns, and its edges are events. The clock stops when no transfer has occurred
 // at any port of the core for longer than its timers run, and continues with the next input. No relevant edge is
@@ -31,7 +31,7 @@
 
 namespace wherry::sim {
 
-/// The function behind the streams m_rx and s_tx.
+/// A function that uses the core's streams m_rx and s_tx.
 class StreamFunction {
  public:
   virtual ~StreamFunction() = default;

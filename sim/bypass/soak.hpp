@@ -10,7 +10,7 @@
 
 namespace wherry::sim {
 
-/// The trouble in the traffic of one seed.
+/// The kind of fault in the traffic of one seed.
 enum class Trouble : std::uint8_t {
   kNone,                 ///< reordering, splitting and replays only, as in all others
   kReadsVanish,          ///< reads of the NIC: it times out and repeats

@@ -87,8 +87,8 @@ class TwinQueue {
     std::uint32_t bytes = 0;
     bool damaged = false;
   };
-  /// Entry numbers count from the start of the queue; an entry's ring index is its number modulo the ring's
-  /// size.
+  /// Entry numbers count from the start of the queue; an entry's ring index is its number modulo the ring's size. head
+  /// <= rung <= tail <= head + entries - 1.
   struct Ring {
     std::uint32_t entries = 0;
     std::uint64_t head = 0;  ///< the first that the NIC has not finished

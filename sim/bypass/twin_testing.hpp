@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of the twin: a NIC that does one step at a time, and a card between it and a function.
+// For tests of the twin: a NIC model that makes one step per call, and a card between it and a function.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The window of a Verilated bypass core as the memory of a DMA engine (sim/card), which is the second manager of the
-// core's AXI port. A burst is handed over when it is complete. Both have clocks of 4 ns. One thread.
+// core's AXI port. A burst is handed over when it is complete. The core and the engine have clocks of 4 ns. One thread.
 #pragma once
 
 #include <deque>

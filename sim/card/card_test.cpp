@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver and the Verilated engine, with simulated PCIe between them: cases without faults.
+// Tests of the driver and the Verilated engine, with simulated PCIe between them: cases without faults.
 #include <gtest/gtest.h>
 
 #include <deque>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver and the Verilated engine, with simulated PCIe between them: faults, and recovery from them.
+// Tests of the driver and the Verilated engine, with simulated PCIe between them: faults, and recovery from them.
 #include <gtest/gtest.h>
 
 #include "sim/card/testing.hpp"

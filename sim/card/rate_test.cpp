@@ -15,7 +15,7 @@ using wherry::dma::Direction;
 
 double sum(const StageReport& report) { return std::accumulate(report.mean_ns.begin(), report.mean_ns.end(), 0.0); }
 
-// At depth 1 every stage is visible alone, because no doorbell or completion waits.
+// At depth 1, no doorbell or completion waits, so every stage is visible alone.
 TEST(SimCardRate, OneTransferAtATime_ExpectStagesThatAddUpAndNoQueue) {
   for (const Direction direction : {Direction::kToCard, Direction::kToHost}) {
     for (const Bell bell : {Bell::kTail, Bell::kDescriptor}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host, link and card, and the card's driver, for tests and measurements. One thread.
+// Host, link, card and the card's driver, for tests and measurements. One thread.
 #pragma once
 
 #include <cstdint>

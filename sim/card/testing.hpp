@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: host, card and driver, and transfers whose every byte is checked.
+// For tests: host, card and driver, and transfers with a check of every byte.
 #pragma once
 
 #include <gtest/gtest.h>

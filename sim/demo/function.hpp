@@ -29,7 +29,7 @@ class KvFunction {
  public:
   explicit KvFunction(const kv::Endpoint& self) : self_(self), kv_(kv::rtl::CoreOptions{}) {}
 
-  /// Moves as many frames as possible, and runs the core's clock. True: there is more to do at once.
+  /// Moves as many frames as possible, and runs the core's clock. True: there is more work at once.
   bool turn(StreamPort& port);
   [[nodiscard]] kv::RegisterIo& registers() noexcept { return kv_; }
   [[nodiscard]] const FunctionCounters& counters() const noexcept { return counters_; }

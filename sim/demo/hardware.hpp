@@ -42,13 +42,13 @@ class DemoHardware : public DmaTarget {
   virtual void write_register(std::uint32_t offset, std::uint32_t value) = 0;
   /// Starts or stops a bypass card without registers. kUnsupported from a card that has registers.
   virtual Status run(bool on) = 0;
-  /// Runs the work other than DMA. True: there is more to do at once.
+  /// Runs the work other than DMA. True: there is more work at once.
   virtual bool turn() = 0;
-  /// Read by the screen, not by the host's part.
+  /// The screen reads this, not the host's part.
   [[nodiscard]] virtual HardwareReport report() = 0;
 };
 
-/// bypass_kv.sv, Verilated: bypass core, kv core and echo, joined in RTL; and the card's memory.
+/// The Verilated bypass_kv.sv, in which bypass core, kv core and echo are joined, and the card's memory.
 [[nodiscard]] std::unique_ptr<DemoHardware> make_rtl_hardware();
 
 /// The bypass core's software twin, the Verilated kv core, and echo in C++, for comparison. `setup` returns what the

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connection between the host's part, which is a separate process, and the machine with NIC and card. Each access
-// to a register is a message and its answer over a socket. So the machine sees every access of the host's part, and the
-// kernel counts that part's processor time.
+// The connection between the host's part, which is a separate process, and the machine that has NIC and card. Each
+// access to a register is a message and its answer over a socket. So the machine sees every access of the host's part,
+// and the kernel counts that part's processor time.
 #pragma once
 
 #include <array>

@@ -30,7 +30,7 @@ class RtlNode {
 
   void cycle();
   [[nodiscard]] std::uint64_t now() const noexcept { return now_; }
-  /// Cycles since the last transfer at a port or activity in memory.
+  /// Cycles since the last transfer at a port, or activity in memory.
   [[nodiscard]] std::uint64_t still() const noexcept { return now_ - moved_; }
 
   /// At s_axi. Ends with the answer.

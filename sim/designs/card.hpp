@@ -35,7 +35,7 @@ class Neighbour {
   virtual void step(const memory::AxiAnswer& in) = 0;
 };
 
-/// Makes a neighbour, and puts its data into the card's memory.
+/// A function that makes a neighbour, and puts the neighbour's data into the card's memory.
 using MakeNeighbour = std::function<std::unique_ptr<Neighbour>(memory::Content&)>;
 
 struct CardOptions {

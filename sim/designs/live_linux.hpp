@@ -26,7 +26,7 @@ class LiveLinux final : public Neighbour {
   softcore::VexCore core_;
 };
 
-/// `made`: gets a pointer to the LiveLinux. The image and `made` must live until then.
+/// `made`: gets a pointer to the LiveLinux. The image and `made` must outlive the call of that function.
 [[nodiscard]] MakeNeighbour live_linux(const LinuxImage& image, LiveLinux*& made);
 
 }  // namespace wherry::sim::designs

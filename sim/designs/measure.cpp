@@ -102,7 +102,7 @@ class Run {
     return {caller.host + (to_card ? shift : 0), caller.card + (to_card ? 0 : shift), bytes_};
   }
 
-  /// Posts what is due. True: a transfer began or ended.
+  /// Posts what is due. Returns true if a transfer began or ended.
   bool advance() {
     const double software =
         options_.notice == Notice::kInterrupt ? options_.preset.interrupt_ns : options_.preset.polled_ns;

@@ -37,8 +37,8 @@ struct Point {
   std::string error;         ///< wrong bytes, a broken rule, or that nothing moves; empty: none
 };
 
-/// A transfer that is larger than a run of the preset consists of several runs, each a call. So the rate of one run is
-/// the transfer's rate, and only one run is simulated.
+/// A transfer that is larger than a run of the preset consists of several runs, one call each. So the rate of one run
+/// is the transfer's rate, and only one run is simulated.
 [[nodiscard]] Point measure(const PointOptions& options);
 
 }  // namespace wherry::sim::designs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The programs on the soft core beside the engine: paper 000, sections 6.3 and 6.4.
+// The programs that run on the soft core beside the engine: paper 000, sections 6.3 and 6.4.
 #pragma once
 
 #include <cstddef>

@@ -17,8 +17,8 @@ enum class Notice : std::uint8_t { kPolled, kInterrupt };
 struct EnginePreset {
   std::string_view name;
   std::uint32_t piece = 512;  ///< of a read request to the host, and of a burst to the card's memory
-  /// Pieces of a channel that may be in flight. To the card: from the read request until the memory's answer. To the
-  /// host: from the read of the card's memory until the last write is issued to the link (PG195 4.1, "H2C Channel",
+  /// How many pieces of a channel may be in flight. To the card: from the read request until the memory's answer. To
+  /// the host: from the read of the card's memory until the last write is issued to the link (PG195 4.1, "H2C Channel",
   /// "C2H Channel").
   std::uint32_t to_card_ids = 32, to_host_ids = 16;
   /// Bytes that a channel moves before the turn passes to the next one.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host's buffer, the engine and a card, stepped together.
+// A host's buffer, the engine and a card, which run in step.
 #pragma once
 
 #include <cstddef>

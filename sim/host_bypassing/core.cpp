@@ -7,9 +7,9 @@ namespace wherry::sim::host_bypassing {
 
 namespace {
 
-/// Frames that fit between the two handlers: the stream's FIFO. Chosen; the published design joins them directly.
+/// Capacity between the two handlers, in frames: the stream's FIFO. Chosen; the published design has none.
 constexpr std::size_t kBetween = 2;
-/// Frames of the Ethernet port that wait for the transmit handler. Chosen; at line rate one frame is in it.
+/// The most frames of the Ethernet port that wait for the transmit handler. Chosen; at line rate one waits.
 constexpr std::size_t kPortFrames = 64;
 constexpr pcie::Time kRxOverhead = 7, kTxOverhead = 2;  ///< cycles beside those of the data (research, section 3)
 

@@ -31,8 +31,8 @@ struct CoreOptions {
   bool joined = false;
 };
 
-/// Bytes between NIC and FPGA memory. Table II counts `received` payload and write-backs as ingoing. It counts `sent`
-/// payload, transmit descriptors and tails as outgoing, but not rx_descriptors.
+/// Counts of bytes between NIC and FPGA memory. Table II counts `received` payload and write-backs as ingoing. It
+/// counts `sent` payload, transmit descriptors and tails as outgoing, but not rx_descriptors.
 struct CoreCounters {
   std::uint64_t packets_in = 0, packets_out = 0;
   std::uint64_t received_payload = 0, received_writebacks = 0, received_tx_writebacks = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The paper's core behind the model of its NIC (82599), in its topologies. It is compared with the paper's own figures
-// (published/host_bypassing.csv); fitted values are named beside each.
+// Tests the paper's core behind the model of its NIC (82599), in the paper's topologies. It is compared with the
+// paper's own figures (published/host_bypassing.csv); fitted values are named beside each.
 #include "sim/host_bypassing/core.hpp"
 
 #include <gtest/gtest.h>
@@ -86,9 +86,9 @@ TEST(HostBypassing, IntelRootOverloadedWithWriteback_ExpectThePapersLoss) {
 
 TEST(HostBypassing, IntelRootOverloadedWithoutWriteback_ExpectLessLossAndOverruns) {
   const Steady steady = overload(false);
-  // hb_loss_no_writeback is 9.90. With 15 requests a packet it would be 10.26. Here fetches merge a little, and the NIC
-  // does not count what the overrun ring loses. The model does not predict how much is reordered (0.49 % in the paper):
-  // docs/design/nic-model.md.
+  // The paper's hb_loss_no_writeback is 9.90. With 15 requests a packet it would be 10.26. Here fetches merge a little,
+  // and the NIC does not count what the overrun ring loses. The model does not predict how much is reordered (0.49 % in
+  // the paper): docs/design/nic-model.md.
   EXPECT_GT(steady.dropped, 7.5);
   EXPECT_LT(steady.dropped, 11.0);
   EXPECT_LE(steady.requests, 15.05);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The baselines of paper 002 as models. Scenario 1: a thread polls the NIC and sends each packet back (DPDK). Scenario
 // 2: the same thread gives an FPGA a pointer to each packet; the FPGA reads the packet from host memory and writes it
-// back. One thread; NIC, FPGA and host memory come from sim/nic and sim/pcie.
+// back. Single-threaded. NIC, FPGA and host memory come from sim/nic and sim/pcie.
 //
-// The processor is modelled as a clock: each step costs a stated time. Caches, the DRAM's refresh (the paper's peaks
-// every 2 s), the operating system and other threads are not modelled.
+// The processor is modelled as a clock: each step costs a stated time. Not modelled are caches, the DRAM's refresh (the
+// paper's peaks every 2 s), the operating system and other threads.
 #pragma once
 
 #include <cstdint>

@@ -94,7 +94,7 @@ class Testbed {
  public:
   explicit Testbed(const TestbedOptions& options);
   [[nodiscard]] bool ready() const noexcept { return ready_; }
-  /// Sends `warm_up` frames, then `frames` more that count, of `bytes` without FCS. At the end it does not wait for
+  /// Sends Sends `warm_up` frames, then `frames` measured ones, of `bytes` without FCS. At the end it does not wait for
   /// packets that are still inside.
   Interval run(std::uint64_t warm_up, std::uint64_t frames, std::uint32_t bytes, std::uint32_t load_per_mille);
 

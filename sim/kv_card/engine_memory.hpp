@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Access to the kv card's memory through the DMA engine: driver (src/dma), simulated PCIe, Verilated engine,
 // kv_host_path. Engine and core have one clock: an edge of the engine's is a cycle of the core. While the engine
-// sleeps, the core runs by itself.
+// sleeps, the core runs by itself. docs/guide/kv-snapshot.md, "A card's memory".
 //
 // One thread, the core's.
 #pragma once

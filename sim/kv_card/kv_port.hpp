@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kv card's memory as the DMA engine's port sees it: both are AXI4 of 512 bits in one clock of 250 MHz, so wires
+// The kv card's memory as the DMA engine's port sees it. Both have AXI4 of 512 bits in one clock of 250 MHz, so wires
 // join them. Between them is what an interconnect adds: an address beyond the card's memory is answered with DECERR.
 //
 // Each step() is a cycle of the kv core, which does its own work meanwhile. One thread.

@@ -50,8 +50,8 @@ struct AxiAnswer {
   std::uint32_t b_id = 0;
 };
 
-/// Subordinate ports in one clock domain. A manager looks at answer(), then drives its request; step() is the edge that
-/// both see.
+/// Subordinate ports in one clock domain. A manager reads answer(), then drives its request; step() is the clock edge
+/// that both see.
 class AxiBus {
  public:
   AxiBus() = default;

@@ -238,7 +238,7 @@ TEST(AxiMemory, StreamWrittenAndReadBack_ExpectThePattern) {
   EXPECT_GT(again.wrong_beats(), 0U);
 }
 
-/// Cycles from a read's address to its first beat through a mux, and the rate of one beat a cycle.
+/// Measures the cycles from a read's address to its first beat through a mux, and the rate of one beat a cycle.
 TEST(AxiMux, Slices_ExpectEachAddsACycleEachWay) {
   const auto latency = [](std::uint32_t slices) {
     Bram bram;

@@ -26,8 +26,8 @@ struct Done {
 
 /// Sequence of one cycle: offers of all ports, at most one per port and direction; then cycle(); then done().
 /// done() reports accesses in the order in which they are performed. Two accesses to one address keep the order of
-/// their offers, unless one reads and the other writes. A user that needs that order waits for the first to be
-/// done.
+/// their offers, unless one reads and the other writes. A user that needs the order must wait until the first one
+/// is done.
 class Backend {
  public:
   Backend() = default;

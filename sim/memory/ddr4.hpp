@@ -41,7 +41,7 @@ struct Ddr4Controller {
   std::uint32_t enter = 2;
   /// Cycles that a bank takes from considering an access to requesting another row.
   std::uint32_t decide = 0;
-  /// The most cycles of reads, or writes, while the other kind waits.
+  /// The most cycles for which reads, or writes, continue while the other kind waits.
   std::uint32_t read_time = 32, write_time = 16;
   /// Minimum cycles between the last read and the first write, beyond what the memory requires.
   std::uint32_t read_to_write = 0;
@@ -62,7 +62,7 @@ struct Ddr4Controller {
 /// A card's controller: FR-FCFS with interleaved bank groups. Times are JEDEC's.
 inline constexpr Ddr4Controller kCardController{};
 
-/// litedram 2024.12 with the options of tools/litedram.py, as its sources describe it: port locks, banks in order,
+/// litedram 2024.12 with the options of tools/litedram.py, according to its sources: port locks, banks in order,
 /// registered arbiters, margins of a cycle (core/bankmachine.py, multiplexer.py, refresher.py, crossbar.py, modules.py;
 /// phy/model.py: latencies of usddrphy). No value was fitted to its measured rates.
 inline constexpr Ddr4Controller kLitedramController{

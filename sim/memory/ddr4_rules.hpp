@@ -21,7 +21,7 @@ struct Ddr4Judgement {
   std::map<std::string, std::uint64_t> tight;
 };
 
-/// `trace` in any order; 8 Gbit x8 chips of DDR4-2400, speed bin 16-16-16, BL8, CWL 12, preambles of 1 tCK.
+/// `trace` may be in any order. Chips: 8 Gbit x8, DDR4-2400, speed bin 16-16-16, BL8, CWL 12, preambles of 1 tCK.
 [[nodiscard]] Ddr4Judgement judge(std::span<const Ddr4Issued> trace);
 
 }  // namespace wherry::sim::memory

@@ -173,7 +173,7 @@ TEST(NicFabric, LinkSlowerThanTheWire_ExpectPacketBufferFillsAndDropsAreCounted)
   EXPECT_EQ(rig.wire.wrong + rig.wire.reordered, 0U);
 }
 
-/// The events of one seed at a NIC while frames go both ways.
+/// What happened at a NIC with one seed while frames went both ways.
 struct Outcome {
   bool conserved = true;
   std::uint64_t drops = 0, retries = 0, stopped = 0, resets = 0;

@@ -26,11 +26,11 @@ class Nic final : public pcie::Function, public WireEnd {
   Nic(const Nic&) = delete;
   Nic& operator=(const Nic&) = delete;
 
-  /// For Fabric::add_function(): BAR 0, and as many tags as the personality has reads.
+  /// For Fabric::add_function(): BAR 0, and one tag for each read that the personality allows.
   [[nodiscard]] static pcie::FunctionOptions function_options(const NicOptions& options);
   /// `port` comes from Fabric::add_function(). Call it once, before anything else.
   void attach(pcie::Port& port) noexcept;
-  /// `peer` receives the sent frames. Null: they are only counted.
+  /// `peer` receives the sent frames. Null: sent frames are only counted.
   void connect(WireEnd* peer) noexcept { peer_ = peer; }
 
   /// Gives the NIC a ring, which it owns from now on. Errors: no such queue; a base, length or buffer that the
@@ -43,7 +43,7 @@ class Nic final : public pcie::Function, public WireEnd {
   [[nodiscard]] const Ring& rx_ring(std::uint32_t queue) const { return receive_.ring(queue); }
   [[nodiscard]] const Ring& tx_ring(std::uint32_t queue) const { return transmit_.ring(queue); }
 
-  /// Off: nothing is received. Frames on the wire are lost, and the rest waits.
+  /// Off: nothing is received. Frames on the wire are lost, and all others wait.
   void set_link(bool up);
   /// Sent frames come back at the MAC, and the wire is not used.
   void set_loopback(bool on) noexcept { loopback_ = on; }

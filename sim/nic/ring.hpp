@@ -63,7 +63,7 @@ class Ring final : ReadOwner {
   [[nodiscard]] bool running() const noexcept { return running_; }
   /// False: the tail is beyond the ring, and nothing happened.
   [[nodiscard]] bool set_tail(std::uint32_t tail);
-  /// Fetches if the rules allow it. `wanting`: the descriptors on the chip are not enough for the user.
+  /// Fetches if the rules allow it. `wanting`: the user needs more descriptors than the chip has.
   void fetch(bool wanting = false);
 
   [[nodiscard]] Fifo<CachedDescriptor>& cached() noexcept { return cached_; }

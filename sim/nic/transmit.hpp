@@ -3,8 +3,8 @@
 //
 // Store and forward: a frame goes to the wire once all of it is in the packet buffer (X550 datasheet 7.2.1). The NIC
 // reads a frame once all its descriptors are on the chip. Queues take turns, one frame each. Reads of several frames
-// may be in flight. Frames leave in the order in which they began, whatever the order of completions. A frame's
-// completion is reported when its data are in the packet buffer (X550 7.2.1.2), before it is on the wire.
+// may be in flight. Frames leave in the order in which they began, whatever the order of completions. A frame is
+// reported as complete when its data are in the packet buffer (X550 7.2.1.2), before it is on the wire.
 #pragma once
 
 #include <cstddef>

@@ -51,7 +51,7 @@ class Fabric {
   [[nodiscard]] Acs acs(NodeId node) const;
   void add_fault(const Fault& fault);
   void clear_faults();
-  /// Surprise removal of an endpoint, or of a switch with everything below it. TLPs on their way there are lost and
+  /// Surprise removal of an endpoint, or of a switch with everything below it. TLPs on their way to it are lost and
   /// counted, and the port above answers later reads with UR. Functions get on_reset(kRemoved).
   void remove(NodeId node);
   /// Puts it back. Functions get on_reset(kInserted).

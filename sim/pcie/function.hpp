@@ -52,7 +52,7 @@ class Function {
   virtual void on_read(const InboundRead& read) = 0;
 
   /// Data of a read, in the order of the completions: ascending within one request of MRRS, in any order between
-  /// requests. `data` are valid during the call. Not needed if the read has a destination for its data.
+  /// requests. `data` are valid during the call. A read that has a destination for its data does not need this call.
   virtual void on_read_data(Token token, std::uint32_t offset, std::span<const std::byte> data) {
     static_cast<void>(token), static_cast<void>(offset), static_cast<void>(data);
   }
@@ -68,7 +68,7 @@ class Function {
   }
   /// There is room again, after try_write() or try_read() returned false.
   virtual void on_room() {}
-  /// All of its operations in flight are void. Its reads ended with on_read_done(kAborted) before.
+  /// All operations of this function in flight are void. Its reads ended with on_read_done(kAborted) before.
   virtual void on_reset(ResetKind kind) { static_cast<void>(kind); }
 
  protected:
@@ -110,8 +110,8 @@ class Port {
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
 
-  /// A posted write of any length, cut at pages and to MPS. It is always accepted, in order after earlier ones: for
-  /// doorbells and similar writes. Bulk writers use try_write(). It is dropped and counted while bus mastering is off.
+  /// A posted write of any length, cut at pages and to MPS. It is always accepted, in order after earlier ones. While
+  /// bus mastering is off, it is dropped and counted. For doorbells and similar writes; bulk writers use try_write().
   virtual void post_write(std::uint64_t address, std::span<const std::byte> data, Attributes attributes = {}) = 0;
   /// Like post_write(), unless more than FunctionOptions::queue_bytes wait to be sent. Then it returns false without
   /// effect, and on_room() follows.
@@ -146,7 +146,7 @@ class Port {
 
   // The command register and similar settings, as the host writes them; at once, not by configuration requests.
 
-  /// Off at first. When it is switched off, queued writes still go out, and reads that wait for tags end with kAborted.
+  /// Off at first. When it is switched off, queued writes still leave, but reads that wait for tags end with kAborted.
   virtual void set_bus_master(bool on) = 0;
   /// On after enumeration. Off: BARs are not claimed.
   virtual void set_memory_space(bool on) = 0;

@@ -156,7 +156,7 @@ void FunctionPort::set_bus_master(bool on) {
   bus_master_ = on && present_;
 }
 
-/// Ends reads that have not got all their tags. Their parts in flight may still end.
+/// Ends reads that have not got all their tags. The parts of these reads that are in flight may still end.
 void FunctionPort::abandon_waiting() {
   for (const std::uint32_t index : waiting_) {
     Read& read = reads_[index];

@@ -52,7 +52,7 @@ class Node {
 
   /// A packet arrived at that port. It holds credits of the transmitter that sent it.
   virtual void arrive(Packet* packet, std::uint32_t port) = 0;
-  /// The link of that port went down, so the node's data from there are lost.
+  /// The link of that port went down, so the node's data from that port are lost.
   virtual void link_down(std::uint32_t port) { static_cast<void>(port); }
 
   /// Delay from the link to arrive(): after the last bit, or after the first if `cut_through`.

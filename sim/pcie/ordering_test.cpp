@@ -22,8 +22,8 @@ using testing_support::MemoryDevice;
 using testing_support::pattern;
 using testing_support::seeds;
 
-/// Spec 2.4.1, table "Ordering Rules Summary": "Row pass column?" for posted (P), read (R), completion (C), without the
-/// rows and columns that the model does not have. a: the plain case; b: with the relaxation that the footnotes name.
+/// Spec 2.4.1, table "Ordering Rules Summary": "Row pass column?" for posted (P), read (R), completion (C); other rows
+/// and columns are not modelled. a: the plain case; b: with the relaxation that the footnotes name.
 enum Cell { kPP, kPR, kPC, kRP, kRR, kRC, kCP, kCR, kCC, kCells };
 struct Rule {
   bool plain;             ///< a

@@ -82,7 +82,7 @@ TEST(OtherRoots, LineRate_ExpectNoLoss) {
   EXPECT_EQ(loss(ideal_root(), true), 0);
 }
 
-// The paper: "first packet loss at 8.42 Gbit/s". Expect no loss below it, and some above it.
+// The paper states "first packet loss at 8.42 Gbit/s". Expect no loss below it, and some above it.
 TEST(IntelRoot, AroundTheFirstLoss_ExpectNoneBelowAndSomeAbove) {
   for (const double rate : {8.3, 8.7}) {
     const auto gap = static_cast<Time>(304 * 8 / rate * 1000);  // with FCS, as line rate counts

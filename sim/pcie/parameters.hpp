@@ -41,7 +41,7 @@ struct LinkOverhead {
   std::uint32_t dllp = 8;
   bool skip = true;   ///< given: SKP ordered sets (Spec 4.2.7): 4 of 1538 symbols, from Gen3 on one of 375 blocks
   bool dllps = true;  ///< chosen: count ACKs and UpdateFCs on the link. Off: what a formula without them says
-  /// Parts per million of the link that stay unused. chosen: 0. PB18's model uses 78,818 for Gen3 x8 and MPS 256: two
+  /// Parts per million of the link that remain unused. chosen: 0. PB18's model uses 78,818 for Gen3 x8 and MPS 256: two
   /// DLLPs of 8 bytes in 203 bytes. The Spec's 203 are symbol times, in each of which x8 carries 8 bytes.
   std::uint32_t reserved_ppm = 0;
 };
@@ -93,7 +93,7 @@ struct RootOptions {
   Time peer_interval =
       0;  ///< chosen, or see below: one such (cut) request each; all ports together; completions are free
   std::uint32_t peer_tags = 256;  ///< chosen: cut reads that may be unanswered
-  /// An unanswered cut read is forgotten; given: 50 ms, the default range's end (Spec 7.5.3.16)
+  /// When an unanswered cut read is forgotten. given: 50 ms, the default range's end (Spec 7.5.3.16)
   Time peer_timeout = 50 * kMillisecond;
   Time iommu_hit = 0;                   ///< chosen: more for a request whose page is in the IOTLB
   Time iommu_miss = 330 * kNanosecond;  ///< given: PB18 section 6.5, about 330 ns for a page walk
@@ -103,18 +103,18 @@ struct RootOptions {
 /// No limit, and no latency except that of the links.
 [[nodiscard]] RootOptions ideal_root();
 /// Paper, Fig. 8: requests cut to 64 bytes (given: "largest packets seen from the NIC"), one each 19.256 ns (fitted to
-/// 8.42 Gbit/s at 15 requests for a packet of 304 bytes on the wire: docs/design/pcie-model.md). Latency: chosen, as
-/// the switch.
+/// 8.42 Gbit/s at 15 requests for a packet of 304 bytes on the wire: docs/design/pcie-model.md). Latency: chosen, equal
+/// to the switch's.
 [[nodiscard]] RootOptions intel_xeon_4110();
 /// Paper, Table I: each crossing takes 128 ns more than the switch (fitted to 13.89 - 13.12 us over 6 crossings). The
 /// paper's latency at low rates (minimum at 5.5 Gbit/s) is not modelled.
 [[nodiscard]] RootOptions amd_epyc_7402();
 
-/// The device's side of a link.
+/// The device's end of a link.
 struct EndpointOptions {
   ReceiveBuffer buffer{};  ///< see there
   /// Between the link and the functions: hard block and bridge. chosen: none; research section 4 has 130 ns for an
-  /// FPGA's, a NIC's own is in its model.
+  /// FPGA; a NIC's model contains its own.
   Time receive_latency = 0;
   Time send_latency = 0;  ///< chosen: the same the other way
 };
@@ -128,7 +128,7 @@ struct BarOptions {
 struct FunctionOptions {
   std::string name;
   std::array<BarOptions, kBars> bars{};
-  /// Requests that may be unanswered. given: 32, 256 with extended tags, 768 with 10-bit tags (Spec 2.2.6.2)
+  /// The most requests without an answer. given: 32, 256 with extended tags, 768 with 10-bit tags (Spec 2.2.6.2)
   std::uint32_t tags = 256;
   std::uint32_t mrrs = 0;  ///< chosen: bytes; 0: the fabric's
   /// Its completions carry at most this many bytes (and at most MPS) and end at multiples of them. chosen: 0, MPS.
@@ -139,8 +139,8 @@ struct FunctionOptions {
   std::uint32_t queue_bytes = 16384;  ///< chosen: may wait to be sent before try_write() and try_read() say no
 };
 
-/// Which of the allowed orders occurs. With chance 0: first come, first served, except where the rules demand a passing
-/// (a TLP with credits passes one without).
+/// Which of the allowed orders occurs. With chance 0: first come, first served, unless the rules demand that one passes
+/// another (a TLP with credits passes one without).
 struct Reordering {
   std::uint32_t per_mille = 0;            ///< chosen: of TLPs that each buffer holds back, so that others pass
   Time longest_hold = 500 * kNanosecond;  ///< chosen: uniformly up to this
@@ -149,8 +149,8 @@ struct Reordering {
 
 struct FabricOptions {
   RootOptions root = ideal_root();
-  /// Bytes; one value for the hierarchy, as peers need it (Linux: pci=pcie_bus_peer2peer sets 128). chosen: what
-  /// servers commonly have (PB18, Fig. 1)
+  /// Bytes: one value for the whole hierarchy, because peers need it (Linux: pci=pcie_bus_peer2peer sets 128). chosen:
+  /// what servers commonly have (PB18, Fig. 1)
   std::uint32_t mps = 256;
   std::uint32_t mrrs = 512;  ///< bytes. chosen: as PB18, Fig. 1
   Reordering reordering{};

@@ -7,7 +7,7 @@
 
 namespace wherry::sim::pcie {
 namespace {
-// Arguments of events that are not packets.
+// Arguments of events that do not stand for packets.
 constexpr std::uint64_t kServe = 0, kDeadline = 1;
 }  // namespace
 

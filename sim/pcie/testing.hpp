@@ -135,7 +135,7 @@ struct Hierarchy {
   std::unique_ptr<MemoryDevice> host;
 };
 
-/// Bytes that differ from place to place.
+/// Bytes that are different at different places.
 inline std::vector<std::byte> pattern(std::size_t bytes, std::uint64_t seed = 1) {
   std::vector<std::byte> data(bytes);
   SplitMix64 random(seed);

@@ -39,7 +39,7 @@ class Topology {
   void hot_reset(NodeId node);
 
  private:
-  /// A node and the link above it.
+  /// A node, with the link above it.
   struct Branch {
     NodeId above = kRoot;
     std::uint32_t port = 0;  ///< index among the ports of the node above that lead down

@@ -24,7 +24,7 @@ class Transmitter final : public BufferAccount, EventHandler {
 
   /// Precondition: up(). The packet leaves when the rules, the wire and the credits allow it.
   void send(Packet* packet);
-  /// A packet that came over this direction has left the receiver's buffer.
+  /// A packet that came over this direction has left the receiver's buffer, so its credits are free again.
   void release(const Packet& packet) override;
 
   [[nodiscard]] bool up() const noexcept { return up_; }

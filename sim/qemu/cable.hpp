@@ -10,7 +10,7 @@ namespace wherry::sim {
 class Cable {
  public:
   virtual ~Cable() = default;
-  /// Moves as much data as possible. If nothing moves, it waits at most `wait_ms`.
+  /// Moves as much data as possible. If nothing moves, it waits at most `wait_ms`. kUnavailable: QEMU has ended.
   virtual Status turn(int wait_ms) = 0;
   [[nodiscard]] virtual Wire& wire() noexcept = 0;
 };

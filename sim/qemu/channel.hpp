@@ -12,7 +12,7 @@
 
 namespace wherry::sim {
 
-/// Two connected stream sockets, which exec closes.
+/// Two connected stream sockets, which exec closes. kInternal.
 Result<std::pair<Fd, Fd>> socket_pair();
 
 /// Never blocks. File descriptors that QEMU sends along are closed, because they are not needed here.

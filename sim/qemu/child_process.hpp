@@ -13,8 +13,8 @@
 namespace wherry::sim {
 
 /// Another program, which always ends with this process: the kernel kills it with the thread that started it (prctl(2),
-/// PR_SET_PDEATHSIG). It has its own process group, so Ctrl-C on a terminal reaches only this process. Move-only; the
-/// destructor kills it and waits for its end.
+/// PR_SET_PDEATHSIG). It has its own process group, so Ctrl-C on a terminal reaches only this process. It can be moved
+/// but not copied. The destructor kills the program and waits for its end.
 class ChildProcess {
  public:
   ChildProcess() noexcept = default;
@@ -32,7 +32,7 @@ class ChildProcess {
   [[nodiscard]] bool running();
   /// Waits for its end. Returns its exit status, or 128 plus the signal's number if a signal ended it.
   int wait();
-  /// Its standard output and standard error, at most the last 4 KiB.
+  /// The program's standard output and standard error, at most the last 4 KiB.
   [[nodiscard]] std::string said() const;
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   /// Lets it continue, if it was stopped (SIGSTOP).

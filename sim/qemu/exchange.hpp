@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends traffic into the NIC's cable, and compares the returned traffic with the expected one: every byte, every frame,
-// in order.
+// Sends traffic into the NIC's cable, and compares what returns with the expectation: every byte, every frame, in
+// order.
 #pragma once
 
 #include <chrono>

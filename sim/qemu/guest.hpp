@@ -63,7 +63,7 @@ class Guest final : public Cable {
 
   [[nodiscard]] const ProxyCard& proxy() const noexcept { return proxy_; }
   [[nodiscard]] std::uint64_t tails() const noexcept { return tails_; }
-  /// Tails that were not written, because the card's bus mastering was off, or the IOMMU did not have the address.
+  /// Tails that were not written: the card's bus mastering was off, or the IOMMU did not map the address.
   [[nodiscard]] std::uint64_t tails_refused() const noexcept { return tails_refused_; }
   [[nodiscard]] std::uint64_t tails_faulted() const noexcept { return tails_faulted_; }
   /// The last tail that was written.

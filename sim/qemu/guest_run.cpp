@@ -25,7 +25,7 @@ constexpr std::chrono::seconds kExit{10};     ///< between the ends of QEMU's so
 /// QEMU 7.2 may crash when the guest's kernel switches its IOMMU on. The guest's write rearranges QEMU's memory map.
 /// Meanwhile the multi-process device releases QEMU's lock, so another thread frees what the write still uses
 /// (softmmu/memory.c, access_with_adjusted_size; softmmu/physmem.c, cpu_reloading_memory_map;
-/// hw/remote/proxy-memory-listener.c). A busier machine makes this more likely. None of our code has run by then.
+/// hw/remote/proxy-memory-listener.c). A busier machine makes this more likely. Our code has not run by then.
 constexpr int kCrashed = 128 + 11;
 constexpr int kBoots = 8;
 constexpr std::uint64_t kHeldFrames = 20;          ///< fewer than the card's slots
@@ -36,7 +36,7 @@ constexpr InFlight kInFlight{.frames = 48, .slots = 48};
 
 double seconds_since(std::uint64_t start) { return static_cast<double>(now_ns() - start) * 1e-9; }
 
-/// The card with a function at its streams.
+/// The card, with a function at its streams.
 class EchoingFunction final : public DmaTarget {
  public:
   explicit EchoingFunction(RtlEndpoint& card) : card_(card), echo_(card) {}

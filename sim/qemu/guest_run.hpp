@@ -42,7 +42,7 @@ struct GuestReport {
   std::uint64_t tails = 0;          ///< that the card wrote
   std::uint64_t tails_refused = 0;  ///< while its bus mastering was off
   std::uint64_t tails_faulted = 0;  ///< that the guest's IOMMU tables do not let through
-  /// Whether the card could still write the NIC's tails once the NIC was its driver's again.
+  /// Whether the card could still write the NIC's tails after the NIC was given back to its driver.
   bool mapped_after_down = false;
   std::uint64_t card_resets = 0;
   std::uint64_t boots_crashed = 0;  ///< QEMU crashed at boot, and was started again

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A QEMU whose processor is halted: a root port, a switch, and behind it, side by side, a NIC model that is not ours,
-// and our card. The NIC's DMA to the card is peer to peer, and comes to this process as messages.
+// and our card. The NIC's DMA to the card is peer to peer, and reaches this process as messages.
 //
 // One thread, one loop, turn(): while QEMU waits for the card, this process never waits for QEMU. It makes no file, and
 // leaves no process behind, however it ends.
@@ -45,7 +45,7 @@ struct MachineOptions {
 
 class Machine final : public Cable {
  public:
-  /// The tree is enumerated, but the NIC is not set up. `card` outlives the machine. kNotFound: there is no QEMU;
+  /// The tree is enumerated, but the NIC is not set up. `card` must outlive the machine. kNotFound: there is no QEMU;
   /// kUnsupported: this QEMU lacks the NIC.
   static Result<std::unique_ptr<Machine>> start(const MachineOptions& options, DmaTarget& card);
   Machine(const Machine&) = delete;

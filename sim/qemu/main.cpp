@@ -51,7 +51,7 @@ nlohmann::json json_of(const CardCounters& card) {
           {"stray_reads", card.stray_reads},     {"stray_writes", card.stray_writes}};
 }
 
-/// The sum over the phases without events at the NIC.
+/// The sums over the phases without events at the NIC.
 struct Sum {
   std::uint64_t sent = 0, wrong = 0, lost = 0, messages = 0;
   double seconds = 0;

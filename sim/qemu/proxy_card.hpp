@@ -15,8 +15,8 @@ inline constexpr std::uint16_t kCardVendor = 0x10EE;  ///< Xilinx, the default o
 inline constexpr std::uint16_t kCardDevice = 0x9038;
 inline constexpr unsigned kRegisterBar = 0, kCardBar = 2;
 
-/// A conventional function: multi-process QEMU gives it 256 bytes of configuration space, whose content we choose. Its
-/// BARs are not prefetchable (hw/remote/proxy.c, probe_pci_info, has none), so they lie below 4 GiB.
+/// A conventional function: multi-process QEMU gives it 256 bytes of configuration space, whose content we choose. QEMU
+/// has no prefetchable BARs for it (hw/remote/proxy.c, probe_pci_info), so its BARs lie below 4 GiB.
 class ProxyCard {
  public:
   /// BAR 2 alone, 32 bit.

@@ -43,7 +43,7 @@ std::string describe(const CardCounters& card) {
       card.wrong_writebacks, card.stray_reads, card.stray_writes);
 }
 
-/// The card with a function at its stream. In place, there is nothing to do at the stream.
+/// The card, with a function at its stream. In place, there is nothing to do at the stream.
 class EchoingCard final : public DmaTarget {
  public:
   explicit EchoingCard(Card& card) : card_(card), echo_(card) {}
@@ -190,7 +190,7 @@ class Runner {
     return set_up(in_place);
   }
 
-  /// An event with frames in flight. Their outcomes are counted. Afterwards no frame may be missing.
+  /// Makes an event with frames in flight. Their outcomes are counted. Afterwards no frame may be missing.
   template <typename Happens>
   Status event(const std::string& name, const Happens& happens) {
     exchange_->set_traffic(Traffic(options_.seed, kShortFrames));

@@ -16,7 +16,7 @@ inline constexpr std::uint64_t kVtdRegisters = 0xFED9'0000;
 inline constexpr std::uint32_t kVtdGlobalStatus = 0x1C, kVtdRootTable = 0x20;
 inline constexpr std::uint32_t kVtdTranslates = 1U << 31;  ///< of the global status
 
-/// Bus, device and function, as a request carries them.
+/// Bus, device and function, in the form that a request carries.
 [[nodiscard]] constexpr std::uint16_t source_id(unsigned bus, unsigned device, unsigned function) noexcept {
   return static_cast<std::uint16_t>(bus << 8 | device << 3 | function);
 }

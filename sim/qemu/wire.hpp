@@ -20,7 +20,7 @@ class Wire {
 
   /// Queued; turn() sends.
   void send(std::span<const std::byte> frame);
-  /// The next frame that the NIC has sent. kProtocol: a length that no frame has.
+  /// The next frame that the NIC has sent. kProtocol: the length is not that of a frame.
   Result<std::optional<std::vector<std::byte>>> take();
 
   /// kUnavailable: QEMU is gone.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // shell_bench: computes Tables 5.1 to 5.6 of thesis 003 by simulating its shell. `wherry bench probe --only thesis`
-// runs it.
+// runs it. docs/design/shell-model.md.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>

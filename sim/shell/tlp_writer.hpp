@@ -20,7 +20,7 @@ class TlpWriter {
   void open(std::uint64_t address, Time from);
   /// Adds data that may be passed on after `delay`. They may come before open().
   void add(std::span<const std::byte> data, Time delay);
-  /// Also writes the present data, even if they do not fill a TLP.
+  /// Also writes the data that do not fill a TLP.
   void flush();
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 using namespace memory;
 
-/// A DMA engine's stream and a soft core before one DDR4 memory, through the interconnect.
+/// A DMA engine's stream and a soft core that share one DDR4 memory through the interconnect.
 struct Card {
   explicit Card(const Load& load, const Ddr4Controller& controller = kCardController,
                 const Ddr4Timing& timing = kDdr4_2400)

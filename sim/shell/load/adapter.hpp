@@ -58,7 +58,7 @@ class AdapterOut {
   AdapterOut(pcie::EventQueue& queue, const Parameters& p, const Limits& limits)
       : queue_(queue), p_(p), limits_(limits) {}
 
-  /// Whether the source gets the adapter for its next packet. Sources that wait take turns.
+  /// Whether the source gets the adapter for its next packet. Waiting sources take turns.
   [[nodiscard]] bool acquire(std::size_t source);
   /// The source has sent its packet's last beat, which arrives after `way`. Another source's beats come after it.
   void release(Time way);
@@ -69,7 +69,7 @@ class AdapterOut {
 
   /// Called when a source may have the adapter, or when there is room.
   std::array<std::function<void()>, kSources> on_room;
-  /// The last beat of a packet has left.
+  /// Called when the last beat of a packet has left.
   std::function<void(Packet&)> sent;
 
  private:

@@ -44,12 +44,12 @@ class Descriptors {
   }
   /// The host writes a descriptor and the queue's new producer index. Precondition: the ring is not full.
   void post(RingKind kind, std::uint32_t queue, std::span<const std::byte> descriptor);
-  /// kC2hStream: a packet of `queue` needs a descriptor. The host has posted enough.
+  /// kC2hStream: a packet of `queue` needs a descriptor. Precondition: the host has posted enough descriptors.
   void need(std::uint32_t queue);
   /// The engine has removed a delivered descriptor from the buffer.
   void taken(RingKind kind, std::uint32_t queue);
   [[nodiscard]] static std::uint32_t size_of(RingKind kind) noexcept;
-  /// The host may post one more to that queue. The host learns this at once, so the model is a bound.
+  /// The host may post one more descriptor to that queue. It learns this at once, so the model is a bound.
   std::function<void(RingKind kind, std::uint32_t queue)> on_space;
 
   std::uint64_t fetches = 0, fetched = 0;

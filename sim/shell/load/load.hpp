@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thesis's shell with many packets in flight: rates, latencies and losses. Nothing here was measured on a card, and
-// the thesis has no such figures. All of it is predicted.
+// The thesis's shell with many packets in flight: rates, latencies and losses. docs/design/shell-load.md. Nothing here
+// was measured on a card, and the thesis has no such figures. All figures are predictions.
 #pragma once
 
 #include <cstdint>

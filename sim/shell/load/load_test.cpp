@@ -45,7 +45,7 @@ TEST(Load, OnePacket_ExpectTheTimesOfTheUnloadedShell) {
   }
 }
 
-/// Packets that come one by one do not meet each other. They may arrive at any time between two clock edges.
+/// Packets that come far apart do not meet each other. They may arrive at any time between two clock edges.
 TEST(Load, PacketsFarApart_ExpectTheTimesOfTheUnloadedShell) {
   for (const PathName& path : paths()) {
     LoadOptions options = flow(path.path, 1024, 0.2, 50);
@@ -222,7 +222,7 @@ TEST(Load, Interrupts_ExpectFewerThanCompletionsUnderLoad) {
   apart.regular = true;
   const LoadFound quiet = run(apart);
   EXPECT_EQ(quiet.interrupts, 20U);
-  // Entry, status and message follow the data over RQ, a beat each, and over the link.
+  // Entry, status and message follow the data: over RQ, with a beat each, and over the link.
   EXPECT_GT(quiet.flows[0].told_ns - quiet.flows[0].mean_ns, 3.9);
   EXPECT_LT(quiet.flows[0].told_ns - quiet.flows[0].mean_ns, 24);
   apart.limits.interrupts = 0;

@@ -15,7 +15,7 @@ constexpr std::uint32_t kEntryRoom = 64, kStatus = 8, kMessage = 4;  ///< given:
 Notices::Notices(pcie::EventQueue& queue, const Parameters& p, const Limits& limits, Requests& requests,
                  pcie::HostMemory& memory, std::vector<Packet>& packets, std::uint64_t base)
     : queue_(queue), p_(p), limits_(limits), requests_(requests), memory_(memory), packets_(packets), base_(base) {
-  // A status descriptor lies behind its ring's entries (PG302, Completion Status Structure).
+  // A ring's status descriptor follows its entries (PG302, Completion Status Structure).
   const std::uint64_t stride = (std::uint64_t{limits_.ring} + 1) * kEntryRoom;
   const std::size_t count = static_cast<std::size_t>(RingKind::kCount) * limits_.queues;
   for (std::size_t i = 0; i < count; ++i) {

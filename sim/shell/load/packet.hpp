@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A packet of the loaded shell, and the bytes that it carries.
+// A packet of the loaded shell, and the content of its bytes.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ struct Part {
   [[nodiscard]] bool last() const noexcept { return (index + 1) * kBeatBytes >= packet->bytes; }
 };
 
-/// The byte at `offset` of packet `id`.
+/// Byte `offset` of packet `id`.
 [[nodiscard]] inline std::byte byte_of(std::uint32_t id, std::uint32_t offset) noexcept {
   const std::uint64_t word = splitmix64(id, offset / 8);
   return static_cast<std::byte>(word >> 8 * (offset % 8));
@@ -60,7 +60,7 @@ inline void fill(std::uint32_t id, std::uint32_t offset, std::span<std::byte> in
 /// The end of a stream, or a part that changes its path. It accepts beats for which room() was true.
 class PartSink {
  public:
-  /// The number of beats that may be sent now. Beats in flight count as arrived.
+  /// The number of beats that may be sent now. Beats in flight occupy their room already.
   [[nodiscard]] virtual std::uint32_t room() const = 0;
   /// One of these beats is now in flight.
   virtual void reserve() = 0;

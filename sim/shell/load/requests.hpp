@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hard block under load: several engines of QDMA share RQ, a TLP at a time. Like Requester (requester.hpp), with
+// The hard block under load: QDMA's engines share RQ, a TLP at a time. It is like Requester (requester.hpp), with
 // arbitration and back-pressure: engines alternate TLP by TLP. A TLP without room on the link blocks all behind it.
 #pragma once
 

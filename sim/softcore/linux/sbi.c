@@ -68,7 +68,7 @@ static u32 instruction_at(u32 address) {
   return word;
 }
 
-// rdtime and rdtimeh: csrrs rd, 0xc01 and 0xc81. True: the instruction was one of these.
+// Emulates rdtime and rdtimeh: csrrs rd, 0xc01 and 0xc81. True: the instruction was one of these.
 static int time_read(u32 instruction, u32* x) {
   const u32 csr = instruction >> 20, to = instruction >> 7 & 31;
   if ((instruction & 0x7f) != 0x73 || (csr != 0xc01 && csr != 0xc81)) return 0;
