@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pins s_mem_* (AXI4, 512 bits) of a Verilated card, driven by a model or another Verilated module: reads the
-// card's outputs, and puts a cycle's request on the pins.
+// Functions for the pins s_mem_* (AXI4, 512 bits) of a Verilated card: they read the card's outputs, and drive one
+// cycle's request from a model or another Verilated module.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace wherry::sim {
 
 inline constexpr unsigned kAxiIncrementing = 1, kAxiNormalMemory = 3;  // A3.4.1, A4.4 of the AXI specification
 
-/// `Core` is Verilator's class. Identifiers pass as far as the pins have bits.
+/// `Core` is Verilator's class. Identifiers are cut to the width of the pins.
 template <class Core>
 [[nodiscard]] memory::AxiAnswer axi_answer(const Core& core) {
   memory::AxiAnswer out;
@@ -34,7 +34,7 @@ template <class Core>
   return out;
 }
 
-/// Before the clock's edge. Bursts are of whole words (size 6).
+/// Before the clock's edge. Beats are whole words (size 6), except in bursts of one beat.
 template <class Core>
 void drive_axi(Core& core, const memory::AxiRequest& in) {
   core.s_mem_arvalid = in.ar_valid ? 1 : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manager at the AXI4-Lite port s_axil_* of a Verilated core. It has one access in flight.
+// The manager at the AXI4-Lite port s_axil_* of a Verilated core. Only one access is in flight.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace wherry::sim {
 
-/// `Core` is Verilator's class. A cycle: drive() before the clock's edge, sample() after its evaluation.
+/// `Core` is Verilator's class. Each cycle: drive() before the clock edge, sample() after the evaluation.
 template <class Core>
 class AxiLiteManager {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host at the AXI4 port s_mem_* of a Verilated card: one burst of whole words at a time, and no writes.
+// The host at the AXI4 port s_mem_* of a Verilated card: one read burst of whole words at a time, and no writes.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +15,11 @@ namespace wherry::sim {
 inline constexpr std::size_t kWordBytes = 64;    ///< of 512 bits
 inline constexpr std::size_t kPageBytes = 4096;  ///< no burst crosses one
 
-/// `Core` is Verilator's class. A cycle: drive() before the clock's edge, sample() after its evaluation.
+/// `Core` is Verilator's class. Each cycle: drive() before the clock edge, sample() after the evaluation.
 template <class Core>
 class AxiReader {
  public:
-  /// `address` and the size of `to` are multiples of 64, and all of it is in one page.
+  /// `address` and the size of `to` are multiples of 64, and the range lies in one page.
   void begin(Core& core, std::uint64_t address, std::span<std::byte> to) {
     constexpr unsigned kWordSize = 6;
     core.s_mem_araddr = address;
@@ -46,7 +46,7 @@ class AxiReader {
     to_ = to_.subspan(bytes);
   }
   [[nodiscard]] bool ended() const noexcept { return to_.empty(); }
-  /// Memory answered with an error, or with more or fewer words than were asked for.
+  /// The memory answered with an error, or with a wrong number of words.
   [[nodiscard]] bool refused() const noexcept { return refused_; }
 
  private:

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_rtl_bench: its measurements. Rows as docs/reference/bench-json.md has them.
+// The measurements of kv_rtl_bench. docs/reference/bench-json.md describes the rows.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 
 namespace wherry::kv::rtl {
 
-/// Latencies of single operations of an idle core, split as the thesis splits them.
+/// Latencies of single operations on an idle core, divided as in the thesis.
 nlohmann::json measure_latencies(bool quick);
 /// Sustained rates on a 100 Gbit/s link.
 nlohmann::json measure_rates(bool quick);

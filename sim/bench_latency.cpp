@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One operation at a time on an idle core whose cache has the line, as in the thesis's chapter 5.6.
+// Measures one operation at a time on an idle core, with the line in its cache, as the thesis does in chapter 5.6.
 //
-// Times of the core run from the first beat of the request to the last beat of the answer. The memory's part is from
-// the first address or data at its pins to the last data or answer there. The rest is the core's: "replication" in the
-// thesis.
+// The core's time runs from the first beat of the request to the last beat of the answer. The memory's part runs from
+// the first address or data at the memory pins to the last data or answer there. The rest is the core's part, which the
+// thesis calls "replication".
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-// Table 5.8: the thesis's times of the 100 Gbit/s port, at 1 KiB.
+// Times of the 100 Gbit/s port at 1 KiB, from the thesis's Table 5.8.
 constexpr std::uint64_t kReadCmacNs = 71 + 154;
 constexpr std::uint64_t kWriteCmacNs = 117 + 71;
 
@@ -25,7 +25,7 @@ constexpr Kv request_of(Kind kind, std::uint64_t key, std::uint16_t lane, std::u
   return {.kind = static_cast<std::uint8_t>(kind), .epoch = Rig::kEpoch, .client = lane, .request = number, .key = key};
 }
 
-/// A span of cycles in three parts.
+/// A span of cycles, divided into three parts.
 struct Split {
   Cycles rx = 0;
   Cycles memory = 0;
@@ -145,7 +145,7 @@ json measure_latencies(bool quick) {
           Rig leader({.nodes = followers + 1, .accept = accept, .memory = preset.timing});
           leader_write(leader, followers, key, size, 1);
           const LeaderWrite w = leader_write(leader, followers, key, size, 2);
-          // Both passes and one follower between them, each with the thesis's 188 ns, as its Table 5.9 adds them.
+          // Adds both passes and one follower between them, each with the thesis's 188 ns, as its Table 5.9 does.
           const Cycles added = w.second_pass.rx + w.second_pass.tx;
           rows.push_back(row("leader_write", policy, size, followers, preset, 3 * kWriteCmacNs, w.first_frame, added,
                              w.second_pass.memory + replica.memory,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_rtl_bench: the kv core's latencies and rates, in simulation. `wherry bench kv` runs it for its rows rtl_latency
-// and line_rate. docs/reference/bench-json.md.
+// kv_rtl_bench: measures the kv core's latencies and rates, in simulation. `wherry bench kv` takes its rows rtl_latency
+// and line_rate from this program: docs/reference/bench-json.md.
 #include <fmt/core.h>
 #include <verilated.h>
 

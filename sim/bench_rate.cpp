@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests at the rate that a 100 Gbit/s link allows, with preamble, check sequence and gaps: the core's share of that
-// rate, and whether a frame is lost.
+// Offers requests at the rate that a 100 Gbit/s link allows, with preamble, check sequence and gaps. Reports the core's
+// share of that rate, and the lost frames.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -30,7 +30,7 @@ struct Workload {
   std::uint32_t reads;  ///< in a hundred requests; the others are writes
   bool replica;         ///< writes are a leader's `replicate` frames, else clients'
   bool follows;         ///< writes of clients go to one follower, too
-  /// Each `replicated` is answered by a `commit`. Without reads among the writes, the leader then also keeps a Window.
+  /// The leader answers each `replicated` with a `commit`. In workloads without reads, it also keeps a Window.
   bool commits;
 };
 constexpr Workload kWorkloads[] = {
@@ -62,8 +62,8 @@ Load load_of(const Workload& w, std::size_t size) {
   return load;
 }
 
-/// A leader's writes in flight. It reuses a place only after the commit of the place's write, and repeats unanswered
-/// messages.
+/// A leader's writes in flight. The leader reuses a place only after it has committed the write there, and repeats
+/// unanswered messages.
 class Window {
  public:
   Window() {
@@ -140,7 +140,7 @@ class Run {
     const std::size_t warm = operations_ / 5;
     Cycles measured_from = 0, measured_to = 0;
     std::size_t offered = 0;
-    // Some time after the last request for the last answer.
+    // Runs on after the last request, so that the last answer can arrive.
     for (Cycles quiet = 0; quiet < 20'000; quiet = offered < operations_ ? 0 : quiet + 1) {
       const double now = static_cast<double>(core.now());
       while (offered < operations_ && static_cast<double>(begin) + static_cast<double>(offered) * spacing <= now &&
@@ -177,7 +177,7 @@ class Run {
     }
   };
 
-  /// Puts all lines into the cache. A workload that never commits would find a note of these writes at each place.
+  /// Puts all lines into the cache. Not if nothing commits: each place would keep a note of such a write.
   void preload() {
     if (workload_.reads == 0 && !workload_.commits) return;
     for (std::size_t i = 0; i < keys_.size(); ++i) {
@@ -195,7 +195,7 @@ class Run {
     answered_ = answered_in_window_ = 0;
   }
 
-  /// Version `round` + 1 of a key. Each write uses its own lane.
+  /// Version `round` + 1 of a key. Successive writes use different lanes.
   void write(std::size_t index, std::uint32_t round) {
     const std::uint64_t key = keys_[index % keys_.size()];
     const std::uint32_t number = ++written_;
@@ -217,7 +217,7 @@ class Run {
   }
 
   void request(std::size_t index) {
-    // Reads and writes evenly mixed; 37 has no divisor in common with 100.
+    // Mixes reads and writes evenly: 37 and 100 have no common divisor.
     if (index * 37 % 100 >= workload_.reads) {
       const std::size_t key = next_key_++ % keys_.size();
       if (writes_.size() != keys_.size()) writes_.resize(keys_.size());
@@ -234,7 +234,7 @@ class Run {
     arrivals_.push({at, sequence_++, from, header, with_value});
   }
 
-  /// The link gives the core one frame after another.
+  /// The link delivers one frame after another to the core.
   void arrive(Cycles now) {
     while (!arrivals_.empty() && link_free_ <= static_cast<double>(now) && arrivals_.top().at <= now) {
       const Arrival a = arrivals_.top();

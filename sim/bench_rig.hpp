@@ -21,7 +21,7 @@ struct RigOptions {
   std::vector<Subnet> sources{{}};  ///< whom the core answers: everybody
 };
 
-/// A frame of the core's, read.
+/// A decoded frame that the core sent.
 struct Sent {
   Endpoint to;
   Kv header;
@@ -36,22 +36,22 @@ class Rig final : DriverOutput {
   static constexpr unsigned kBucketBits = 12;  ///< all lines fit the core's cache
   static constexpr std::uint16_t kEpoch = 1;
 
-  /// Serving, and open if it leads. Ends the process with a sentence if it does not get there.
+  /// The core serves, and is open if it leads. Otherwise the process ends with an error message.
   explicit Rig(const RigOptions& options);
 
   [[nodiscard]] Core& core() noexcept { return core_; }
   [[nodiscard]] static Endpoint node(std::uint32_t number);
   [[nodiscard]] static Endpoint client();
 
-  /// A frame to the core, not before a cycle.
+  /// Queues a frame that reaches the core at `not_before` or later.
   void put(const Endpoint& from, const Kv& header, ByteView value = {}, Cycles not_before = 0);
-  /// Messages that the core has sent by now: `enter` is answered, the others are handed out.
+  /// Hands out the messages that the core has sent so far, except `enter`, which it answers itself.
   void collect(const std::function<void(const Sent&)>& take);
-  /// Until a frame of that kind leaves; others meanwhile are dropped.
+  /// Runs until the core sends a frame of that kind, and drops other frames.
   Sent await(Kind kind);
   /// Runs until nothing is in flight.
   void settle();
-  /// Keys, each of its own bucket.
+  /// Keys that all lie in different buckets.
   [[nodiscard]] static std::vector<std::uint64_t> keys(std::size_t count);
 
  private:
@@ -62,7 +62,7 @@ class Rig final : DriverOutput {
   Driver driver_;
 };
 
-/// The number by which frames between nodes name the first of a key's buckets.
+/// The number of a key's first candidate bucket, as frames between nodes carry it.
 [[nodiscard]] inline std::uint8_t first_candidate(std::uint64_t key) noexcept {
   const std::uint32_t hash = hash_of(key);
   return candidate_of(hash, bucket_of(hash, Rig::kBucketBits), Rig::kBucketBits);

@@ -9,8 +9,8 @@ namespace wherry::kv::rtl {
 namespace {
 
 constexpr std::size_t kLineBytes = kWays * WayHeader::kBytes;
-/// With the policy "accept" a write is acknowledged while it waits for memory: behind at most 32 others of 33 beats
-/// each (kv_jobs, kv_value_write), on one channel, and for memory's answer. That is less than half of this.
+/// With the policy "accept", a write is acknowledged while it waits for memory: for at most 32 others of 33 beats each
+/// (kv_jobs, kv_value_write) on one channel, and for memory's answer. This takes less than half of kSettle.
 constexpr Cycles kSettle = 4096;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the host of a simulated card lists its keys: it reads the table's lines in the card's memory.
+// Lists the keys of a simulated card as its host does: from the table's lines in the card's memory.
 #pragma once
 
 #include "kv/snapshot/key_window.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_sim_mixed: kv_sim_cluster, whose nodes may be Verilated cores (--rtl).
+// kv_sim_mixed: kv_sim_cluster with nodes that may be Verilated cores (--rtl).
 #include "kv/sim/cluster_program.hpp"
 #include "sim/machine.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clusters of cores, whose drivers have only registers to learn from.
+// Clusters of Verilated cores, whose drivers learn only from registers.
 #include "kv/sim/cluster.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TEST(KvHardwareCluster, TwoMembersCannotReachEachOther_ExpectOneRemovedAndWrites
     }
     EXPECT_TRUE(cluster.workload().done()) << "seed " << seed;
     EXPECT_TRUE(removed) << "seed " << seed;
-    // Each client has at most a few, while the node was found and each time that it was tried again.
+    // Each client has at most a few unknown outcomes: from finding the node, and from each retry.
     EXPECT_LT(cluster.workload().history().count(sim::Outcome::kUnknown), 40U) << "seed " << seed;
     EXPECT_GT(cluster.workload().history().count(sim::Outcome::kOk), 120U) << "seed " << seed;
   }

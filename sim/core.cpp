@@ -99,7 +99,7 @@ Core::~Core() {
 #ifdef WHERRY_RTL_TRACE
   if (!options_.trace.empty()) pins_->trace.close();
 #endif
-  // When a model is deleted on a thread, the Verilator runtime uses the context of that thread.
+  // To delete a model, the Verilator runtime uses the context of the deleting thread.
   Verilated::threadContextp(&pins_->context);
   pins_->core->final();
   pins_->core.reset();
@@ -114,7 +114,7 @@ void Core::step(Cycles cycles) {
   for (; cycles > 0; --cycles) cycle();
 }
 
-/// Internal work that is not visible at the ports: epochs, an empty table, the timer's requests, a list of sources.
+/// Internal work that the ports do not show: epochs, an empty table, the timer's requests, a list of sources.
 bool Core::works() const {
   const Vkv_card___024root& root = *pins_->core->rootp;
   return root.kv_card__DOT__i_core__DOT__i_recovery__DOT__state_q != 0 ||
@@ -162,8 +162,8 @@ void Core::note_memory_times() {
   if (root.kv_card__DOT__i_core__DOT__job_done >> kDone != 0) memory_times_.last_done = now_;
 }
 
-/// If nothing is in flight, only two things change: the core's clock, and the timer of repetitions, which may start
-/// work when it ends.
+/// If nothing is in flight, only two things change: the core's clock, and the repetition timer, which may start work
+/// when it ends.
 void Core::run(Cycles cycles) {
   while (cycles > 0) {
     if (!idle()) {

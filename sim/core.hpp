@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kv core, Verilated, with its memory and its host's path to it (kv_card): registers, frames on both sides, and
-// time that passes only on request. A broken rule (one of the core's own assertions, or AXI3) ends the process with a
-// sentence.
+// time that passes only on request. A violation (of one of the core's own assertions, or of AXI3) ends the process with
+// a message.
 #pragma once
 
 #include <array>
@@ -20,15 +20,15 @@ namespace wherry::kv::rtl {
 
 enum class Side : std::uint8_t { kNet, kHost };
 
-/// How a stream is driven. Chances are in parts per million, for each cycle.
+/// How a stream is driven. Chances are in parts per million, per cycle.
 struct StreamOptions {
   std::uint32_t gaps = 0;    ///< a beat for the core comes later, also within a frame
   std::uint32_t stalls = 0;  ///< the taker of the core's beats is not ready
   bool line_rate = false;    ///< the taker is a buffer of a few frames, emptied at 100 Gbit/s
 };
 
-/// Deliberate breaches of the protocol, which a checker of histories must notice: a register of the engine has the
-/// wrong content in every cycle. As the same ones of a software node (NodeFault).
+/// Deliberate violations of the protocol, which a checker of histories must notice: each forces a wrong value into an
+/// engine register in every cycle. They equal those of a software node (NodeFault).
 struct CoreFaults {
   bool serve_pending_reads = false;
   bool commit_before_all = false;
@@ -55,8 +55,8 @@ struct CoreFrame {
   Cycles last = 0;
 };
 
-/// When kv_memory got its first job, and when it handed over the last word of a value, or confirmed the last write.
-/// This is the thesis's "memory", a controller and the parts behind it.
+/// When kv_memory got its first job, delivered the last word of a value, and confirmed the last write. This is the
+/// thesis's "memory": a controller and the parts behind it.
 struct MemoryTimes {
   Cycles first_job = ~Cycles{0};
   Cycles last_word = 0;
@@ -74,42 +74,42 @@ class Core final : public RegisterIo {
   ~Core();
 
   void step(Cycles cycles = 1);
-  /// The same, but idle parts are not computed.
+  /// The same, but idle cycles are skipped.
   void run(Cycles cycles);
   /// Since its reset ended.
   [[nodiscard]] Cycles now() const noexcept { return now_; }
 
-  /// Each is one transaction on its bus, and takes that many cycles.
+  /// Each call is one transaction on its bus, and takes the cycles of that transaction.
   std::uint32_t read(std::uint32_t offset) override;
   void write(std::uint32_t offset, std::uint32_t value) override;
 
-  /// The memory's content, read as the card's host reads it: through kv_host_path. Address and size are multiples
-  /// of 64. It takes as many cycles as that does, in which the core goes on.
+  /// Reads the memory's content through kv_host_path, as the card's host does. Address and size are multiples of 64. It
+  /// takes the cycles of that path, and the core runs meanwhile.
   void read_memory(std::uint64_t address, std::span<std::byte> to);
-  /// The same way for a manager that is not this class: what kv_host_path drives in this cycle, and the cycle, in which
-  /// the manager drives `in`. Other calls do not take its answers. read_memory() waits until it has nothing in flight,
-  /// for ever if it never ends.
+  /// The same path for another manager: host_answer() is what kv_host_path drives in this cycle, and step_host() runs
+  /// the cycle in which the manager drives `in`. Other calls leave this manager's answers alone. read_memory() first
+  /// waits until nothing of this manager is in flight, even for ever.
   [[nodiscard]] wherry::sim::memory::AxiAnswer host_answer() const;
   void step_host(const wherry::sim::memory::AxiRequest& in);
 
-  /// A frame for the core, after those before it and not before a cycle. `error`: the MAC marked it as bad.
+  /// Queues a frame for the core, behind earlier frames and not before a cycle. `error`: the MAC marked it as bad.
   void put(Side side, ByteView frame, Cycles not_before = 0, bool error = false);
   [[nodiscard]] std::size_t waiting(Side side) const noexcept { return in_[index(side)].frames.size(); }
-  /// When the last frame went in; its bytes are not kept.
+  /// The times of the last frame that went in; its bytes are not kept.
   [[nodiscard]] const CoreFrame& entered(Side side) const noexcept { return in_[index(side)].last; }
-  /// The next frame that came out.
+  /// The next frame that the core sent.
   std::optional<CoreFrame> take(Side side);
 
-  /// Sets the register `cycles` forward, without computing anything; never back.
+  /// Advances the clock register to `cycles`, without computing anything; it never goes back.
   void set_clock(Cycles cycles);
-  /// Like Node::preset_versions, after the core has finished clearing. Precondition: it is in no epoch, and the lines
-  /// are at the base that its registers say.
+  /// Like Node::preset_versions, but only after the core has finished clearing. Precondition: the core is in no epoch,
+  /// and the lines are at the base that its registers say.
   void preset_versions(const std::array<std::uint32_t, kWays>& versions);
-  /// Nothing happens except by input, or when the timer of repetitions ends.
+  /// Nothing happens without input, except at the end of the repetition timer.
   [[nodiscard]] bool idle() const noexcept {
     return now_ - active_ > kSilence && waiting(Side::kNet) == 0 && waiting(Side::kHost) == 0;
   }
-  /// Cycles that were not computed, since the core was idle.
+  /// Cycles that were skipped because the core was idle.
   [[nodiscard]] Cycles skipped() const noexcept { return skipped_; }
 
   [[nodiscard]] const HbmPort& memory(std::uint32_t channel) const { return ports_[channel]; }
@@ -136,7 +136,7 @@ class Core final : public RegisterIo {
   };
   struct Pins;
 
-  /// Longer than any activity within the core between two signs of it at a port or in kv_recovery.
+  /// More cycles than any internal activity takes between two signs of it, at a port or in kv_recovery.
   static constexpr Cycles kSilence = 64;
 
   static constexpr std::size_t index(Side side) noexcept { return static_cast<std::size_t>(side); }

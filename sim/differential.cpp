@@ -76,7 +76,7 @@ std::string hex_of(const Frame& frame) {
   return text;
 }
 
-/// A leader's places are its own.
+/// Each leader chooses its own places, so these are not compared.
 Spoken comparable(Spoken s) {
   if (is_replicate(kind_of(s)) || kind_of(s) == Kind::commit) s.header.detail &= 0xc0;
   // Switches may change MAC addresses, so an answer to a node may go to the question's source address or to the node's
@@ -92,7 +92,7 @@ std::vector<Spoken> in_order(const std::vector<Spoken>& sent) {
   return sorted;
 }
 
-/// A redirected read where it could have been answered.
+/// Whether the core may redirect a read that the software node answered.
 bool may_redirect(const Spoken& core, const Spoken& software) {
   const auto status = static_cast<Status>(software.header.detail);
   if (kind_of(core) != Kind::read_done || static_cast<Status>(core.header.detail) != Status::pending ||
@@ -149,7 +149,7 @@ void Pair::bring_up() {
     core_driver_.on_time(core_.now());
     software_driver_.on_time(core_.now());
   }
-  // Each sends `enter` to the others, which have entered.
+  // Each side sends `enter` to the other nodes, which have entered.
   (void)round();
   std::array<std::byte, kHeaderBytes> frame;
   for (std::uint32_t i = 1; i < options_.nodes; ++i) {
@@ -183,7 +183,7 @@ void Pair::put_host(const Frame& frame) {
 void Pair::for_software(const Frame& frame) {
   Received received;
   const Parsed parsed = parse(frame, node(0), &received);
-  // The core looks at nothing else of a stranger's frame.
+  // The core looks at nothing else in a frame from an unknown source.
   if (parsed != Parsed::kForeign && !allowed_.has(source_of(frame)))
     return software_.count_dropped(Node::Drop::kSource);
   switch (parsed) {
@@ -205,7 +205,7 @@ void Pair::for_software(const Frame& frame) {
   }
 }
 
-/// An acknowledgement names the place that the leader named: for the core the core's.
+/// An acknowledgement repeats the leader's place. For the core, this must be the place that the core chose.
 Frame Pair::for_core(const Frame& frame) const {
   Received received;
   if (parse(frame, node(0), &received) != Parsed::kOurs) return frame;
@@ -242,7 +242,7 @@ void Pair::collect() {
   }
 }
 
-/// All but its UDP checksum must be as the software would have written it. The checksum must be right or absent.
+/// It must equal what the software would have written, except for the UDP checksum. That must be right or absent.
 void Pair::heard(const CoreFrame& frame) {
   if (frame.bytes.size() < kHeaderBytes) differ("the core sent " + hex_of(frame.bytes));
   const Endpoint to = destination_of(frame.bytes);
@@ -265,8 +265,8 @@ void Pair::settle() {
   collect();
 }
 
-/// The core says `busy` to a write whose place holds a refresh of its own in the window. The rig then asks again like
-/// the client, with another place. True if it asked.
+/// The core answers `busy` to a write whose place in the window holds one of the core's own refreshes. The rig then
+/// repeats the request with another place, like a client. True if it asked.
 bool Pair::ask_core_again() {
   if (registers::kStateLeftovers.get(core_.read(registers::kStateOffset)) == 0) return false;
   const auto refused = std::ranges::find_if(core_sent_, [&](const Spoken& c) {
@@ -290,7 +290,7 @@ bool Pair::ask_core_again() {
   return true;
 }
 
-/// Where a new write is at each node.
+/// Records which place a new write has at each node.
 void Pair::learn_details() {
   for (const Spoken& s : software_sent_)
     if (is_replicate(kind_of(s))) software_details_[write_of(s.header)] = s.header.detail;
@@ -319,13 +319,13 @@ void Pair::compare_round() {
   for (const Spoken& s : core)
     if (kind_of(s) == Kind::entered && late_.erase(s.to.ip) != 0) caught_up.insert(s.to.ip);
   if (core == software) return;
-  // Messages that only one of them sent.
+  // Messages that only one side sent.
   std::vector<Spoken> only_core, only_software;
   const auto before = [](const Spoken& a, const Spoken& b) { return a.rank() < b.rank(); };
   std::ranges::set_difference(core, software, std::back_inserter(only_core), before);
   std::ranges::set_difference(software, core, std::back_inserter(only_software), before);
   std::erase_if(only_software, [&](const Spoken& s) {
-    // With `store`, a repeated frame need not be answered before memory has the first one's write, or a write near it.
+    // With `store`, a repeated frame may stay unanswered until memory has the first one's write, or a write near it.
     if (!options_.accept && is_write_answer(kind_of(s)) && answered_.contains(answer_of(s))) return true;
     const auto other = std::ranges::find_if(only_core, [&](const Spoken& c) {
       if (!may_redirect(c, s)) return false;
@@ -338,13 +338,13 @@ void Pair::compare_round() {
     ++redirected_;
     return true;
   });
-  // A refresh that begins as soon as the one before has ended may come before the core's report that no leftover
-  // remains. The core reports it after that refresh, and expect_nothing_late() checks that.
+  // A refresh may begin directly after the one before, and so before the core reports that no leftover remains. The
+  // core reports it after that refresh, and expect_nothing_late() checks that.
   std::erase_if(only_core, [&](const Spoken& s) { return kind_of(s) == Kind::entered && caught_up.contains(s.to.ip); });
   std::erase_if(only_software, [&](const Spoken& s) {
     return kind_of(s) == Kind::entered && software_.counters().refreshed > 1 && late_.insert(s.to.ip).second;
   });
-  // A node that answers `pending` may acknowledge again the write that is pending.
+  // A node that answers `pending` may repeat the acknowledgement of the pending write.
   const bool pending = std::ranges::any_of(core, [](const Spoken& s) {
     return kind_of(s) == Kind::read_done && static_cast<Status>(s.header.detail) == Status::pending;
   });

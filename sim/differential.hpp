@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Verilated core and the software node, side by side, with the same registers and the same frames. Their outputs
-// are compared. The first difference ends the process with both sides' words.
+// Runs the Verilated core and the software node side by side, with the same registers and the same frames. Their
+// outputs are compared. The first difference ends the process, and prints both sides' messages.
 #pragma once
 
 #include <deque>
@@ -19,7 +19,7 @@ namespace wherry::kv::rtl {
 
 using Frame = std::vector<std::byte>;
 
-/// What a node sent. Order between the frames of a round is open, so they are sorted.
+/// What a node sent. Frames of a round may come in any order, so they are sorted.
 struct Spoken {
   Endpoint to;
   Kv header;
@@ -45,7 +45,7 @@ class Pair final : DriverOutput, Output {
  public:
   static constexpr std::uint16_t kEpoch = 3;
 
-  /// Both serve and are open.
+  /// Both nodes serve and are open.
   explicit Pair(const PairOptions& options);
 
   [[nodiscard]] static Endpoint node(std::uint32_t number);
@@ -53,28 +53,28 @@ class Pair final : DriverOutput, Output {
   [[nodiscard]] unsigned bucket_bits() const { return options_.bucket_bits; }
   [[nodiscard]] std::uint32_t leader_of(std::uint64_t key) const { return slot_of(hash_of(key)) % options_.nodes; }
 
-  /// For this round, after those before it. `wait`: first the core sees nothing for this many cycles.
+  /// Adds a frame to this round, after earlier ones. `wait`: before it, the core gets nothing for this many cycles.
   void put(const Frame& frame, Cycles wait = 0);
-  /// From the core's host to the network.
+  /// Adds a frame from the core's host to the network.
   void put_host(const Frame& frame);
-  /// A commit was lost here: from now on the core may know of a pending write that the software forgot about.
+  /// A commit was lost here: from now on the core may know a pending write that the software has forgotten.
   void lose_commit(std::uint32_t bucket) { lost_.insert(bucket); }
-  /// Lets both finish, compares, and returns what the software node sent. `detail` of `replicate` is the software
-  /// node's own, and put() makes the core's of it.
+  /// Lets both finish, compares them, and returns what the software node sent. `detail` of `replicate` is the software
+  /// node's own; put() converts it to the core's.
   std::vector<Spoken> round();
-  /// At the end: the core has sent every message that the software node sent earlier.
+  /// At the end, checks that the core has sent every message that the software node sent earlier.
   void expect_nothing_late();
-  /// Counters, of all rounds so far.
+  /// Compares the counters over all rounds so far.
   void compare_counters();
 
-  /// Answers to clients with a status.
+  /// The number of answers to clients with this status.
   [[nodiscard]] std::uint32_t replies(Status status) const {
     return software_.counters().replies[static_cast<std::size_t>(status)];
   }
-  /// Locations that the software node refreshed since their version lagged.
+  /// Locations that the software node refreshed because their version lagged.
   [[nodiscard]] std::uint32_t refreshed() const { return software_.counters().refreshed; }
   [[nodiscard]] std::uint64_t frames() const noexcept { return frames_; }
-  /// Reads that the core's filter sent to the leader and the software node answered: it may.
+  /// Reads that the core's filter sent to the leader, as it may, while the software node answered them.
   [[nodiscard]] std::uint64_t redirected() const noexcept { return redirected_; }
 
  private:
@@ -82,8 +82,8 @@ class Pair final : DriverOutput, Output {
   using Write = std::tuple<std::uint16_t, std::uint32_t, std::uint32_t, std::uint64_t>;
   [[nodiscard]] static Write write_of(const Kv& h) { return {h.client, h.request, h.version, h.key}; }
 
-  /// The same for whoever asked, and with whatever kind of write: one that is repeated as another kind is answered from
-  /// the lane's record, too.
+  /// The same for any sender and any kind of write, because a write that is repeated as another kind is also answered
+  /// from the lane's record.
   using Answer = std::tuple<Write, std::uint8_t, std::uint8_t>;
   [[nodiscard]] static Answer answer_of(const Spoken& s) {
     const auto kind = static_cast<Kind>(s.header.kind);
@@ -133,8 +133,8 @@ class Pair final : DriverOutput, Output {
   std::uint32_t form_ = 0;  ///< between nodes, with a value where none belongs: of a wrong length, or of no member
 };
 
-/// Sets a word at an even offset of a frame, and corrects what checksums cover it by the difference: right ones stay
-/// right, wrong ones wrong, and none none.
+/// Sets a word at an even offset of a frame, and corrects each checksum that covers it by the difference: a right
+/// checksum stays right, a wrong one wrong, and an absent one absent.
 void patch(Frame& frame, std::size_t at, std::uint16_t word, bool in_ip_header, bool in_udp);
 
 }  // namespace wherry::kv::rtl

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_core_differential: do the Verilated core and the software node react equally to the same frames?
+// kv_core_differential: checks whether the Verilated core and the software node react equally to the same frames.
 // docs/project/kv-testing.md.
 #include <fmt/core.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using namespace wherry::kv::rtl;
 
-/// Sorted, so that the same corpus is the same run.
+/// Sorted, so that the same corpus gives the same run.
 std::vector<Frame> frames_in(const std::vector<std::string>& directories) {
   std::vector<std::filesystem::path> paths;
   for (const std::string& directory : directories)
@@ -35,13 +35,13 @@ std::vector<Frame> frames_in(const std::vector<std::string>& directories) {
   return frames;
 }
 
-/// One of four shapes: alone or one of three, `accept` or `store`; streams and memory by chance. Two of three begin
-/// with versions that are about to wrap, and lag. One of two does not answer everybody.
+/// One of four shapes: alone or one of three, `accept` or `store`; streams and memory are random. Two of three seeds
+/// begin with versions that lag and are about to wrap. Every second seed answers only some sources.
 PairOptions options_of(std::uint64_t seed, std::uint8_t bucket_bits = 8, const std::string& fault = "none") {
   wherry::kv::sim::Random random(seed);
   PairOptions options{
       .seed = seed, .nodes = seed % 4 == 3 ? 1U : 3U, .accept = seed % 2 == 0, .bucket_bits = bucket_bits};
-  // Nodes 0 to 3 and the client.
+  // The sources are nodes 0 to 3 and the client.
   if (seed % 2 != 0) options.sources = {{.ip = 0x0a000000, .mask = ~3U}, {.ip = 0x0a000064, .mask = ~0U}};
   if (seed % 3 != 0) options.versions = wherry::kv::sim::old_versions(seed);
   options.core.faults.ignore_other_flights = fault == "ignore_other_flights";
@@ -53,7 +53,7 @@ PairOptions options_of(std::uint64_t seed, std::uint8_t bucket_bits = 8, const s
   return options;
 }
 
-/// As a machine of a cluster has them, so that the seed is all there is to a life.
+/// Options as a machine of a cluster has them, so that the seed alone determines a life.
 LifeOptions life_of(std::uint64_t seed, std::uint32_t steps, unsigned bucket_bits, const std::string& fault) {
   LifeOptions options{.seed = seed, .steps = steps, .bucket_bits = bucket_bits, .core = options_of(seed).core};
   options.core.faults.forget_unsettled = fault == "forget_unsettled";
@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
     Traffic traffic(pair, seed, options.nodes);
     for (std::uint64_t i = 0; i < rounds; ++i) {
       traffic.round();
-      // Frames of the corpus between good frames; each seed uses another part.
+      // Puts corpus frames between good frames; each seed uses another part of the corpus.
       if (i < corpus.size()) traffic.replay(corpus[(i + seed * rounds) % corpus.size()]);
     }
     traffic.read_back();

@@ -53,7 +53,7 @@ void HbmPort::violate(std::string text) {
   if (violation_.empty()) violation_ = fmt::format("AXI3, cycle {}: {}", now_, text);
 }
 
-/// A3.2.1: offered values do not change until they are taken.
+/// A3.2.1: offered values must not change until they are taken.
 void HbmPort::check_held(const AxiRequest& in) {
   const AxiRequest& was = before_;
   if (was.ar_valid && (!in.ar_valid || in.ar_address != was.ar_address || in.ar_length != was.ar_length))
@@ -69,7 +69,7 @@ void HbmPort::check_held(const AxiRequest& in) {
   before_.w_valid = in.w_valid && !out_.w_ready;
 }
 
-/// A3.4.1, and the range of the card's memory.
+/// Checks Checks A3.4.1, and the range of the card's memory.
 void HbmPort::check_burst(std::string_view channel, std::uint64_t address, std::uint32_t length) {
   const std::uint64_t end = address + (length + 1) * kHbmBeatBytes;
   if (length >= kHbmBurst) violate(fmt::format("{} at {:#x}: {} beats, at most 16", channel, address, length + 1));
@@ -153,7 +153,7 @@ void HbmPort::write_beat(const Data& data) {
   ++burst.done;
   if (!ends) return;
   if (burst.early) {
-    // Not before earlier ones of the same identifier (A5.3).
+    // Not before earlier writes with the same identifier (A5.3).
     for (Burst& before : answers_)
       if (!std::exchange(before.early, true)) put(before);
     put(burst);
@@ -163,7 +163,7 @@ void HbmPort::write_beat(const Data& data) {
   addresses_.pop_front();
 }
 
-/// The outputs in the cycle that begins.
+/// Drives the outputs of the cycle that begins.
 void HbmPort::present() {
   const bool refresh = refreshing();
   if (!out_.r_valid && !reads_.empty() && reads_.front().due <= now_ && bus_ >= kBeat && !refresh) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// High-bandwidth memory, cycle by cycle: one content behind several AXI3 ports of 256 bits. It checks the master
-// against the rules of AXI3 and HBM's additional ones, and has the timing of the card that paper 003 measured:
+// High-bandwidth memory, cycle by cycle: several AXI3 ports of 256 bits share one content. It checks the master against
+// the rules of AXI3 and HBM's additional ones. Its timing is that of the card that paper 003 measured:
 // docs/design/kv-hbm.md.
 #pragma once
 
@@ -22,7 +22,7 @@ inline constexpr std::uint32_t kHbmBurst = 16;   ///< beats at most
 inline constexpr std::uint64_t kHbmPage = 4096;  ///< that no burst leaves
 inline constexpr std::uint64_t kHbmBytes = std::uint64_t{1} << 34;
 
-/// The lowest bytes first, as Verilator has them.
+/// The lowest bytes come first, as in Verilator.
 using HbmBeat = std::array<std::uint32_t, kHbmBeatBytes / 4>;
 
 struct HbmTiming {
@@ -35,13 +35,13 @@ struct HbmTiming {
   std::uint32_t reads = 64;          ///< bursts that may be on their way
   std::uint32_t writes = 32;
 };
-/// Values that give the thesis's own pipeline its memory latencies: on the card (Table 5.8), and in its simulation
-/// (Table 5.4).
+/// With these values, the thesis's own pipeline has its reported memory latencies: on the card (Table 5.8), and in its
+/// simulation (Table 5.4).
 inline constexpr HbmTiming kHbmHardware{.read = 52, .write = 60};
 inline constexpr HbmTiming kHbmSimulated{.read = 128, .write = 39};
 
-/// 16 GiB of which those pages are there that were written. The other words read as zeros, or as random values, like a
-/// card's memory before any write.
+/// A memory of 16 GiB, of which only the written pages are allocated. Other words read as zeros, or as random values,
+/// like a card's memory before any write.
 class HbmContent {
  public:
   explicit HbmContent(std::uint64_t rubbish = 0) : rubbish_(rubbish) {}
@@ -59,7 +59,7 @@ class HbmContent {
   std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
 };
 
-/// The master's outputs in a cycle. All transactions have one identifier and 32 bytes a beat, INCR.
+/// The master's outputs in one cycle. All transactions are INCR, with one identifier and 32 bytes a beat.
 struct AxiRequest {
   bool ar_valid = false;
   std::uint64_t ar_address = 0;
@@ -86,7 +86,7 @@ struct AxiAnswer {
   bool b_valid = false;
 };
 
-/// Cycles of the last address, first beat and so on; to tell a memory's share of a latency.
+/// Cycles of the first and last events, from which a memory's share of a latency follows.
 struct HbmTimes {
   Cycles first_address = ~Cycles{0};  ///< of a read
   Cycles last_data = 0;               ///< of a read
@@ -99,15 +99,15 @@ struct HbmCounts {
   std::uint64_t read_bursts = 0, read_beats = 0, write_bursts = 0, write_beats = 0;
 };
 
-/// One port. Answers come in order, each direction's. If AXI leaves a choice, chance decides: a read shows the content
+/// One port. In each direction, answers come in order. If AXI leaves a choice, chance decides: a read shows the content
 /// at its request or at its answer, and a write takes effect with its last beat or with its answer.
 class HbmPort {
  public:
   HbmPort(HbmContent& content, const HbmTiming& timing, std::uint64_t seed);
 
-  /// Its outputs in the present cycle.
+  /// Its outputs in the current cycle.
   [[nodiscard]] const AxiAnswer& answer() const noexcept { return out_; }
-  /// The clock's edge at the end of that cycle, in which the master drove `in`.
+  /// The clock edge at the end of the cycle in which the master drove `in`.
   void step(const AxiRequest& in);
 
   /// The first rule that the master broke, and where; empty if it broke none.
@@ -117,7 +117,7 @@ class HbmPort {
     return reads_.empty() && addresses_.empty() && beats_.empty() && answers_.empty();
   }
   [[nodiscard]] Cycles now() const noexcept { return now_; }
-  /// Time passes in which nothing happens. Precondition: quiet().
+  /// Skips cycles in which nothing happens. Precondition: quiet().
   void skip(Cycles cycles) noexcept { now_ += cycles; }
 
   [[nodiscard]] const HbmTimes& times() const noexcept { return times_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The card's memory at the pins m_axi_* (AXI3, one element a channel) of a Verilated core.
+// Connects the card's memory to the pins m_axi_* (AXI3, one array element per channel) of a Verilated core.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace wherry::kv::rtl {
 
 inline constexpr unsigned kHbmAddressBits = 34;
 
-/// Bits of a packed array: an integer, or Verilator's array of words.
+/// Reads bits of a packed array, which is an integer or Verilator's array of words.
 template <typename Signals>
 [[nodiscard]] std::uint64_t pins_field(const Signals& from, unsigned lsb, unsigned width) {
   if constexpr (std::integral<Signals>) {
@@ -48,7 +48,7 @@ void drive_hbm(Core& core, const std::deque<HbmPort>& ports) {
   }
 }
 
-/// After the evaluation of that edge. True: a transaction is in flight. Broken rules are the ports' violation().
+/// Call it after that edge's evaluation. True: a transaction is in flight. Violations are in the ports' violation().
 template <class Core>
 [[nodiscard]] bool sample_hbm(const Core& core, std::deque<HbmPort>& ports) {
   bool active = false;

@@ -8,7 +8,7 @@
 namespace wherry::kv::rtl {
 namespace {
 
-/// A port, and a scripted master: it takes its offers from queues.
+/// A port, and a scripted master that takes its requests from queues.
 class Rig {
  public:
   explicit Rig(const HbmTiming& timing = kHbmHardware) : port(content, timing, 1) {}
@@ -56,9 +56,9 @@ class Rig {
   Cycles hold_addresses = 0;
 };
 
-/// Nanoseconds from a read's command to its last byte, or from a packet's first beat to the memory's last answer, in
-/// the thesis's pipeline: a DataMover before one port, with bursts of 16 beats. What it adds (Table 5.4) is the same
-/// for all.
+/// Time in ns from a read's command to its last byte, or from a packet's first beat to the memory's last answer, in the
+/// thesis's pipeline: a DataMover before one port, with bursts of 16 beats. The time that the pipeline adds (Table 5.4)
+/// is the same for all.
 std::uint64_t thesis_read(const HbmTiming& timing, std::uint32_t bytes) {
   Rig rig(timing);
   for (std::uint32_t at = 0; at < bytes; at += 512)

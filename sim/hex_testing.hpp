@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: frames in the notation of an RFC.
+// For tests: reads frames that are written as hexadecimal text.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace wherry::sim::testing_support {
 
-/// Bytes of lower-case hexadecimal digits; spaces do not count.
+/// Converts lower-case hexadecimal digits to bytes; spaces do not count.
 inline std::vector<std::byte> bytes_of(std::string_view text) {
   std::vector<std::byte> bytes;
   unsigned digits = 0, value = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wherry-kv-rtl: a node of a kv cluster that is the Verilated core.
+// wherry-kv-rtl: runs the Verilated core as a node of a kv cluster.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>

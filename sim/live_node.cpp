@@ -20,10 +20,10 @@ constexpr std::uint64_t kDriverTurnNs = 1'000'000;
 constexpr int kSleepMs = 1;
 constexpr Cycles kAtOnce = 2000;  ///< cycles between two looks at what has come
 
-/// The core, and its connection to the world.
+/// The core, and its connection to the network.
 ///
-/// Time: a computed cycle takes microseconds. The core's clock is set forward to the system's before any input, so its
-/// lease ends in time, however slow the core is. The clock is never set back, so it may run ahead by the cycles of
+/// Time: computing a cycle takes microseconds. Before any input, the core's clock is set forward to the system's. So
+/// its lease ends in time, even if the core is slow. The clock is never set back, so it may run ahead by the cycles of
 /// register accesses, which ends the lease earlier. Timers count what was computed, or skipped when idle.
 class Wire {
  public:
@@ -31,7 +31,7 @@ class Wire {
 
   std::size_t receive() { return link_.receive(core_); }
 
-  /// Computes the time since the last call, or as much of it as is possible at once.
+  /// Runs the core for the time since the last call, or for as much of it as is possible at once.
   void pass() {
     const Cycles now = now_cycles();
     core_.run(std::min(now - last_, kAtOnce));
@@ -56,7 +56,7 @@ class Wire {
   Cycles last_;
 };
 
-/// The core gets its peers' MACs from the cluster file, and nowhere else.
+/// The core gets its peers' MACs only from the cluster file.
 wherry::Status check_macs(const ClusterFile& cluster) {
   for (std::uint32_t i = 0; i < kMaxNodes; ++i)
     if (cluster.nodes[i].configured && cluster.nodes[i].endpoint.mac == 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Verilated core as a live node, on a UDP socket or on TAP devices.
+// Runs the Verilated core as a live node, on a UDP socket or on TAP devices.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ struct LiveNodeOptions : ServedNode {
   std::optional<TapNames> taps;  ///< none: a UDP socket at the node's address
 };
 
-/// Until `stop`. An error: the cluster has no such node, or its address or devices are not available.
+/// Runs until `stop`. Errors: the cluster has no such node, or its address or devices are not available.
 wherry::Status run_live_node(const LiveNodeOptions& options, const std::atomic<bool>& stop);
 
 }  // namespace wherry::kv::rtl

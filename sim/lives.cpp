@@ -20,7 +20,7 @@ constexpr NodeMask kAll = (1U << World::kNodes) - 1;
 constexpr std::array kLosable{Kind::replicate, Kind::replicated, Kind::commit, Kind::fetch,      Kind::entry,
                               Kind::enter,     Kind::entered,    Kind::lane,   Kind::lane_record};
 
-/// Removals are lost as writes are.
+/// Replaces a removal by the write of its kind, because both are lost alike.
 Kind plain(Kind kind) {
   if (kind == Kind::replicate_remove) return Kind::replicate;
   return kind == Kind::replicated_remove ? Kind::replicated : kind;
@@ -38,7 +38,7 @@ std::string text_of(const Letter& letter) {
       letter.value.size(), sum);
 }
 
-/// Answers come in any order, and more than once.
+/// A set, because answers come in any order, and more than once.
 std::set<std::string> texts_of(const std::vector<Letter>& letters) {
   std::set<std::string> texts;
   for (const Letter& letter : letters) texts.insert(text_of(letter));
@@ -93,7 +93,7 @@ void Life::step() {
   compare_states();
   observe(rules_.empty() && !commits_lost_);
   if (!rules_.empty() && random_.below(2) == 0) return;
-  // Nothing is lost any more: late frames come, and open questions are answered.
+  // From here on nothing is lost: late frames come, and open questions are answered.
   rules_.clear();
   pass(kStep);
   (void)core_.take_answers(), (void)software_.take_answers();
@@ -122,7 +122,7 @@ void Life::lose(Kind kind, std::uint32_t to) {
   commits_lost_ = commits_lost_ || (kind == Kind::commit && to == 0);
 }
 
-/// Writes that an epoch overtakes: one member did not get them, or one did not get their commit.
+/// Writes that are unfinished when an epoch ends: one member did not get them, or one did not get their commit.
 void Life::unfinished() {
   rules_.clear();
   const std::uint32_t deaf = random_.below(World::kNodes);
@@ -150,8 +150,8 @@ void Life::send(std::uint32_t node, const Kv& header, ByteView value) {
   software_.send(World::client(), node, header, value);
 }
 
-/// Each write has its own bucket, that is its own slot, and its own lane, because the order of two that meet may
-/// differ.
+/// Each write has its own bucket (and so its own slot) and its own lane, because two writes that meet may be ordered
+/// differently.
 void Life::writes() {
   doing_ = "writes";
   constexpr std::array kKinds{Kind::write, Kind::write, Kind::write_if, Kind::remove, Kind::remove_if};
@@ -179,7 +179,7 @@ void Life::writes() {
   }
 }
 
-/// Like a client that heard nothing, or whose answer was lost.
+/// Repeats requests, like a client that heard nothing, or whose answer was lost.
 void Life::ask_again() {
   doing_ = "requests again";
   std::set<std::uint32_t> slots;
@@ -192,7 +192,7 @@ void Life::ask_again() {
   }
 }
 
-/// Dead nodes are left out, complete nodes serve, and slots change hands or not.
+/// Begins an epoch: dead nodes are left out, complete nodes serve, and slots may change leaders.
 void Life::next_epoch() {
   doing_ = "an epoch";
   const NodeMask alive = without(plan_.members, dead_);
@@ -223,8 +223,8 @@ void Life::next_epoch() {
     default:
       spread_leaders(plan_.leaders, serving);
   }
-  // The core completes its own leftovers one after the other, and the software node all at once. If one cannot be
-  // completed, they differ in progress.
+  // The core completes its leftovers one after the other, and the software node completes all at once. If one cannot be
+  // completed, their progress differs.
   std::set<std::uint32_t> taken_over;
   for (const std::uint64_t key : keys_)
     if (const std::uint32_t slot = slot_of(hash_of(key)); leader_of(key) == 0 && before[slot] != 0)
@@ -282,7 +282,7 @@ void Life::pass(Cycles cycles) {
   software_.run(cycles);
 }
 
-/// Lanes and keys of all that serve, and whole locations of what node 0 leads.
+/// Compares the lanes and keys of all serving nodes, and the whole locations that node 0 leads.
 void Life::observe(bool strict) {
   const std::string before = doing_;
   for (std::uint32_t node = 0; node < World::kNodes; ++node) {
@@ -311,7 +311,7 @@ void Life::compare(const std::string& what, bool strict) {
   for (auto at = only_core.begin(); at != only_core.end();)
     at = only_software.erase(*at) != 0 ? only_core.erase(at) : std::next(at);
   if (only_core.empty() && only_software.empty()) return;
-  // Where commits were lost, the core may know less than the software node, never more.
+  // After lost commits, the core may know less than the software node, but never more.
   if (!strict && commits_lost_) {
     for (const Letter& c : core) {
       const bool less = (c.kind() == Kind::read_done && status_of(c) == Status::pending) ||
@@ -336,7 +336,7 @@ void Life::compare(const std::string& what, bool strict) {
 void Life::compare_states() {
   for (std::uint32_t node = 0; node < World::kNodes; ++node) {
     if (has(dead_, node)) continue;
-    // Software does not report its last addressee, because it knows itself which nodes are silent.
+    // The software node does not report its last addressee, because it knows itself which nodes are silent.
     const std::uint32_t a = kStateUnanswered.set(core_.read(node, kStateOffset), 0);
     const std::uint32_t b = software_.read(node, kStateOffset);
     counts_.leftovers += kStateLeftovers.get(b);

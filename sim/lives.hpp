@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same life of a cluster twice: in one world node 0 is the Verilated core, in the other a software node. Epochs
-// begin, nodes die and return, frames of chosen kinds are lost, requests come again, time passes. After each step both
-// worlds are asked for all that can be seen from outside, and the answers compared. The first difference ends the
-// process.
+// Runs the same life of a cluster twice: in one world node 0 is the Verilated core, in the other a software node.
+// Epochs begin, nodes die and return, frames of chosen kinds are lost, requests are repeated, and time passes. After
+// each step, both worlds are asked for everything that can be seen from outside, and the answers are compared. The
+// first difference ends the process.
 #pragma once
 
 #include <set>
@@ -36,7 +36,7 @@ class Life final {
   static constexpr std::uint32_t kCrowd = 6;  ///< keys of one bucket
   static constexpr Cycles kStep = 30 * World::kRetry;
 
-  /// A lane's last request, which may be asked again.
+  /// A lane's last request, which may be repeated.
   struct Asked {
     Kv header;
     std::vector<std::byte> value;

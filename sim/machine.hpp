@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node in hardware on the simulated network: the Verilated core, driven over its registers as a card would be.
+// A hardware node on the simulated network: the Verilated core, driven over its registers like a card.
 #pragma once
 
 #include <vector>
@@ -9,18 +9,18 @@
 
 namespace wherry::kv::rtl {
 
-/// Streams and memory of a core as the seed says: some nodes have a smooth life, some do not.
+/// Stream and memory settings of a core, from the seed: some nodes run smoothly, others do not.
 [[nodiscard]] CoreOptions core_options(const sim::MachineOptions& machine);
-/// A kv frame for a node, in the form of a network card, with or without a checksum by chance. Empty: the packet is not
-/// a datagram of kv.
+/// A kv frame for a node, in the form of a network card. Chance decides whether it has a checksum. Empty: the packet is
+/// not a kv datagram.
 [[nodiscard]] std::vector<std::byte> frame_of(const sim::Packet& packet, sim::Random& random);
-/// Sends a core's frame to the network, in the form that its receiver reads. If the frame is wrong, the process ends
-/// with a sentence.
+/// Sends a core's frame to the network, in the form that its receiver reads. A wrong frame ends the process with a
+/// message.
 void send_frame(sim::Network& network, sim::Port port, ByteView frame);
 
-/// The network's time is the core's, at the speed of the machine's clock. The core's frames leave it at the next look,
-/// at most `kLook` cycles later. A register access takes cycles of the core and none of the network, so the core's
-/// clock runs ahead of the others' with each. Its leases end earlier than necessary, never later.
+/// The core runs in the network's time, at the speed of the machine's clock. The core's frames leave it at the next
+/// look, at most `kLook` cycles later. A register access takes cycles of the core but no time of the network, so each
+/// one moves the core's clock ahead of the others'. Its leases end earlier than necessary, never later.
 class RtlMachine final : public sim::Machine {
  public:
   RtlMachine(sim::Network& network, sim::Port port, const sim::MachineOptions& options, ToKeeperFunction to_keeper);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_sim_bypass: kv_sim_mixed, whose cores are behind NICs (nic_node.hpp). With --latency it measures a read instead.
+// kv_sim_bypass: kv_sim_mixed with cores behind NICs (nic_node.hpp). With --latency it measures a read instead.
 #include <cstring>
 
 #include "kv/sim/cluster_program.hpp"

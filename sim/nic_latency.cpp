@@ -37,7 +37,7 @@ class NoKeeper final : public DriverOutput {
   std::uint64_t draw_boot() override { return 1; }
 };
 
-/// A store of one node, which serves.
+/// A store with one node, which serves.
 class Store {
  public:
   explicit Store(std::string_view nic)
@@ -60,7 +60,7 @@ class Store {
     node_.run(kIdle);
   }
 
-  /// The answer, and how long it took. The node is idle before and afterwards.
+  /// Returns the answer, and adds its time to `sum`. The node is idle before and after.
   NicNode::Sent ask(Kind kind, std::uint32_t request, ByteView value, NicLatency& sum) {
     std::array<std::byte, kHeaderBytes + kMaxValueBytes> frame;
     const Kv header{.kind = static_cast<std::uint8_t>(kind), .epoch = 1, .client = 1, .request = request, .key = kKey};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time of a read of an idle store when its core is behind a NIC.
+// The latency of a read from an idle store whose core is behind a NIC.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ struct NicLatency {
   double wire = 0;  ///< the request's last bit at the NIC to the answer's last bit from there
 };
 
-/// One read of `value_bytes` after the other, of an idle node of its own; the mean of `reads`. A wrong answer ends the
-/// process.
+/// Makes `reads` reads of `value_bytes`, one after the other, at an idle node of its own. Returns the means. A wrong
+/// answer ends the process.
 [[nodiscard]] NicLatency measure_nic_latency(std::string_view nic, std::size_t value_bytes, std::uint32_t reads);
 
-/// For some families and sizes, as JSON on standard output.
+/// Prints the latencies of some families and sizes, as JSON on standard output.
 int print_nic_latency();
 
 }  // namespace wherry::kv::rtl

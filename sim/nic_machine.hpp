@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node in hardware behind a NIC (nic_node.hpp) on the simulated network.
+// A hardware node behind a NIC (nic_node.hpp) on the simulated network.
 #pragma once
 
 #include "kv/sim/machine.hpp"

@@ -13,8 +13,8 @@ using wherry::sim::RtlFunction;
 namespace pcie = wherry::sim::pcie;
 
 constexpr std::size_t kWaiting = 2, kAhead = 2;  ///< frames before the kv core, and before the bypass core's s_tx
-/// Cycles after which a tail is written with any credits. The bypass core's clock runs at least that long after the
-/// last event.
+/// Cycles after which a tail is written, whatever the credits. After the last event, the bypass core's clock runs at
+/// least that long.
 constexpr std::uint32_t kDoorbellTimer = 256;
 
 wherry::sim::RigOptions rig_options(const NicNodeOptions& options) {
@@ -57,7 +57,7 @@ std::optional<Cycles> NicNode::next() const {
   return static_cast<Cycles>((next - rig_.queue.now()) / RtlFunction::kCycle + 1);
 }
 
-/// The kv core's clock is never behind.
+/// Runs the kv core, so that its clock is never behind.
 void NicNode::catch_up(pcie::Time now) {
   const Cycles wanted = zero_ + static_cast<Cycles>(now / RtlFunction::kCycle);
   if (core_.now() < wanted) core_.run(wanted - core_.now());

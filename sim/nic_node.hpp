@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node in hardware whose network card is a commodity NIC: NIC model, PCIe, the Verilated bypass core, and behind that
-// core the Verilated kv core. docs/project/kv-testing.md
+// A hardware node with a commodity NIC: NIC model, PCIe, the Verilated bypass core, and behind that core the Verilated
+// kv core. docs/project/kv-testing.md
 //
-// Time: that of the PCIe model, in picoseconds; both cores have a clock of 4 ns. Between the two cores frames are
-// handed over whole, so that a frame of n beats is n cycles later than where streams are joined
-// (hdl/bypass/bypass_kv.sv). A register access takes the kv core's cycles and none of PCIe. One thread.
+// Time: that of the PCIe model, in picoseconds; both cores have a clock of 4 ns. Frames pass between the two cores as a
+// whole, so a frame of n beats is n cycles later than with joined streams (hdl/bypass/bypass_kv.sv). A register access
+// takes cycles of the kv core, but no time on PCIe. One thread.
 #pragma once
 
 #include <deque>
@@ -27,26 +27,26 @@ struct NicNodeOptions {
 
 class NicNode final : wherry::sim::StreamFunction, wherry::sim::nic::WireEnd {
  public:
-  /// A frame that left, and when its last bit did.
+  /// A frame that left, and the time of its last bit.
   struct Sent {
     std::vector<std::byte> bytes;
     wherry::sim::pcie::Time at = 0;
   };
 
-  /// NIC and bypass core are set up; the kv core is out of reset. A NIC that cannot be set up ends the process.
+  /// Sets up NIC and bypass core, with the kv core out of reset. A NIC that cannot be set up ends the process.
   explicit NicNode(const NicNodeOptions& options);
   NicNode(const NicNode&) = delete;
   NicNode& operator=(const NicNode&) = delete;
 
   [[nodiscard]] Core& core() noexcept { return core_; }
-  /// A frame whose last bit arrives at the NIC now.
+  /// The last bit of `frame` arrives at the NIC now.
   void put(ByteView frame) { rig_.nic.on_frame(frame, true); }
   std::optional<Sent> take();
   void run(Cycles cycles);
   /// Cycles from the first beat of the last received frame to the last beat of the last frame that the kv core sent.
   [[nodiscard]] Cycles core_cycles() const noexcept { return core_cycles_; }
-  /// The number of cycles in which something may happen without new input. None: only a register access, a frame or the
-  /// kv core's timer of repetitions may cause something.
+  /// The number of cycles after which something may happen without new input. None: only a register access, a frame or
+  /// the kv core's repetition timer can cause something.
   [[nodiscard]] std::optional<Cycles> next() const;
   [[nodiscard]] wherry::sim::pcie::Time now() const noexcept { return rig_.queue.now(); }
   [[nodiscard]] const wherry::sim::nic::NicCounters& nic() const noexcept { return rig_.nic.counters(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kv core behind NIC models of all families: its answers, and that NIC and PCIe take most of the time.
+// Tests a kv core behind NIC models of all families: its answers, and that NIC and PCIe take most of the time.
 #include "sim/nic_node.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The core as a node, from the clients' side.
+// Tests the core as a node, from the clients' side.
 #include <gtest/gtest.h>
 
 #include "kv/generated/registers.hpp"
@@ -33,7 +33,7 @@ TEST(KvCoreNode, SourceNotInTheDriversList_ExpectNoAnswerAndItCounted) {
   EXPECT_EQ(rig.core().read(registers::kDroppedSourceOffset), 1U);
 }
 
-/// As when the process starts again, or hears that the node was left out: the card goes on meanwhile.
+/// The process starts again, or learns that the node was left out: the card continues meanwhile.
 TEST(KvCoreNode, DriverBeginsOnACoreInAnEpoch_ExpectItEmptiedBeforeItIsReady) {
   struct Silent final : DriverOutput {
     void send(const ToKeeper&) override {}
@@ -82,7 +82,7 @@ TEST(KvCoreNode, WriteRepeatedWhileAnotherIsStored_ExpectTheNewerValue) {
   }
 }
 
-/// Writes one after the other, old ones repeated and reads of anything in between. A value says which write it is of.
+/// Sends writes one after the other, repeats old ones, and reads any key in between. Each value names its write.
 TEST(KvCoreNode, RandomRequests_ExpectEachReadToShowTheLastWrite) {
   constexpr std::uint16_t kLanes = 4;
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {

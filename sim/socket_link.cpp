@@ -22,7 +22,7 @@ class SocketLink final : public LiveLink {
     return port_.poll([&](const Endpoint& from, const Message& message) {
       if (first) core.set_clock(now_cycles());
       first = false;
-      // The socket tells no MAC address; the core only ever sends it back.
+      // A socket does not report MAC addresses; the core only sends this one back.
       const Endpoint sender{.mac = kPeerMac | from.ip, .ip = from.ip, .port = from.port};
       std::array<std::byte, kHeaderBytes + kMaxValueBytes> frame;
       const std::size_t size = build(frame, sender, self_, message, UdpChecksum::kNone);

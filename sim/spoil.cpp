@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a frame.
+// Makes frames wrong.
 #include "sim/traffic.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ void Traffic::spoil(Frame& frame, Spoil how, bool of_client) {
   const auto bytes = static_cast<std::uint32_t>(frame.size());
   switch (how) {
     case Spoil::kFlip:
-      // Without a checksum a leader would say what no leader says.
+      // One flip in a leader's frame, which its checksum finds: otherwise it would say what no leader says.
       for (std::uint32_t i = of_client ? 1 + random_.below(3) : 1; i > 0; --i)
         frame[random_.below(bytes)] ^= static_cast<std::byte>(1U << random_.below(8));
       return;

@@ -36,7 +36,7 @@ class TapLink final : public LiveLink {
         const ssize_t size = read(fd(side), frame_.data(), frame_.size());
         if (size <= 0) break;
         if (count++ == 0) core.set_clock(now_cycles());
-        // A cable brings no shorter frames; the kernel's have no padding.
+        // A cable does not carry shorter frames, but the kernel's have no padding.
         const std::size_t bytes = std::max(static_cast<std::size_t>(size), kShortest);
         std::fill(frame_.begin() + size, frame_.begin() + static_cast<ssize_t>(bytes), std::byte{0});
         core.put(side, ByteView(frame_).first(bytes));
@@ -74,7 +74,7 @@ wherry::Status failed(const std::string& what) {
           fmt::format("{}: {}{}", what, std::strerror(errno), hint)};
 }
 
-/// A device belongs to the namespace in which /dev/net/tun was opened.
+/// A TAP device belongs to the namespace in which /dev/net/tun was opened.
 Result<Fd> open_in(const std::string& space) {
   const Fd here(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
   const Fd there(space.empty() ? -1 : open(space.c_str(), O_RDONLY | O_CLOEXEC));
@@ -86,7 +86,7 @@ Result<Fd> open_in(const std::string& space) {
   return tap;
 }
 
-/// Attaches to a TAP device that is there, or makes one, which goes with this process.
+/// Attaches to an existing TAP device, or makes one, which ends with this process.
 Result<Fd> open_tap(const std::string& name, const std::string& space) {
   if (name.empty() || name.size() >= IFNAMSIZ)
     return wherry::Status(StatusCode::kInvalidArgument, fmt::format("TAP '{}': want a name of 1 to 15 letters", name));
@@ -103,7 +103,7 @@ Result<Fd> open_tap(const std::string& name, const std::string& space) {
 Result<std::unique_ptr<LiveLink>> open_tap_link(const TapNames& names, const Endpoint& self) {
   WHERRY_ASSIGN(auto network, open_tap(names.network, names.network_space));
   WHERRY_ASSIGN(auto host, open_tap(names.host, ""));
-  // ARP tells others the interface's MAC, and the core takes frames to the cluster file's.
+  // ARP announces the interface's MAC, but the core accepts frames for the cluster file's MAC.
   WHERRY_ASSIGN(auto interface, find_interface(names.host));
   if (interface.mac != self.mac)
     return wherry::Status(

@@ -17,7 +17,7 @@ void set(Frame& frame, std::size_t at, std::uint8_t value) { frame[at] = static_
 }  // namespace
 
 Traffic::Traffic(Pair& pair, std::uint64_t seed, std::uint32_t nodes) : pair_(pair), random_(seed), nodes_(nodes) {
-  // Keys of a few buckets of each leader: more of some than a bucket has room for.
+  // Keys of a few buckets of each leader. For some buckets there are more keys than places.
   std::map<std::uint32_t, std::uint32_t> wanted;
   for (std::uint32_t i = 0; i < nodes * (kHotBuckets + kOtherBuckets); ++i)
     wanted[i] = i < nodes * kHotBuckets ? kHotKeys : 1;
@@ -92,7 +92,7 @@ std::uint32_t Traffic::bucket_for(const Leader& leader, std::uint64_t key) {
   return first;
 }
 
-/// As a leader decides that keeps to the protocol.
+/// Decides like a leader that follows the protocol.
 Frame Traffic::new_write(std::uint32_t leader) {
   Leader& l = leaders_[leader];
   std::uint64_t what = key();
@@ -155,7 +155,7 @@ Frame Traffic::from_leader() {
     h.kind = static_cast<std::uint8_t>(Kind::enter);
     return frame_of(Pair::node(leader), h, {}, true);
   }
-  // A question of a node that returns, be it this one's business or not.
+  // A question of a node that returns, whether or not it concerns this node.
   h.kind = static_cast<std::uint8_t>(Kind::fetch);
   h.request = static_cast<std::uint32_t>(random_.next());
   const std::uint32_t all = candidates(pair_.bucket_bits()), index = all > 1 ? random_.below(all) : 0;
@@ -199,7 +199,7 @@ void Traffic::round() {
       put(any_frame());
       continue;
     }
-    // A spoilt copy must not be what carries a conversation on.
+    // A spoilt copy must not take the place of a frame that continues a conversation.
     Frame frame = request();
     bool of_client = true;
     if (nodes_ > 1 && random_.below(3) == 0) {
@@ -236,7 +236,7 @@ void Traffic::hear(const std::vector<Spoken>& sent) {
       case Kind::remove_if_done:
         if (static_cast<Status>(h.detail) > Status::table_full) break;
         versions_[h.key] = h.version;
-        // Spoilt requests may have set the lane forward.
+        // Spoilt requests may have advanced the lane.
         if (static_cast<Kind>(h.kind) != Kind::read_done && h.client < kClientLanes) numbers_[h.client] = h.request;
         break;
       default:
@@ -283,7 +283,7 @@ void Traffic::read_back() {
     put(frame_of(client(), {.kind = static_cast<std::uint8_t>(Kind::read), .key = key}, {}, true));
     end_round();
   }
-  // Whole locations, as a node that returns sees them: of those that this node leads.
+  // Reads whole locations as a returning node does, of keys that this node leads.
   for (const std::uint64_t key : keys_) {
     for (std::uint32_t i = 0; i < kWays * candidates(pair_.bucket_bits()) && nodes_ > 1; ++i) {
       const std::uint32_t bucket = bucket_at_index(hash_of(key), i / kWays, pair_.bucket_bits());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node's possible input: requests on few keys of few, overfull buckets, leaders and followers that follow the
-// protocol, and frames that are spoilt in every way that we could think of.
+// protocol, and frames that are spoilt in every way that we know.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace wherry::kv::rtl {
 
-/// What spoil() does to a frame.
+/// The kinds of damage that spoil() does to a frame.
 enum class Spoil : std::uint8_t {
   kFlip,  ///< one bit, or some
   kCut,   ///< shorter than it says
@@ -42,13 +42,13 @@ class Traffic {
  public:
   Traffic(Pair& pair, std::uint64_t seed, std::uint32_t nodes);
 
-  /// A round of one to eight frames.
+  /// Runs a round of one to eight frames.
   void round();
-  /// Everything that is under way ends, and everything is read.
+  /// Ends everything in flight, and reads all keys.
   void read_back();
-  /// A frame as it came, and as a datagram of a client's, to this node.
+  /// Sends a frame as it came, and as a client's datagram to this node.
   void replay(const Frame& corpus);
-  /// For a corpus: one of each.
+  /// For a corpus: an example of each kind.
   [[nodiscard]] Frame example(Spoil spoil);
 
  private:
@@ -60,7 +60,7 @@ class Traffic {
     std::uint32_t version = 0;
     bool present = false;
   };
-  /// Another leader: its buckets, and the one write that each may have under way.
+  /// Another leader: its buckets, and the one write that each of them may have in flight.
   struct Leader {
     std::map<std::uint32_t, std::array<Held, kWays>> buckets;
     std::map<std::uint64_t, std::uint32_t> where;  ///< keys: the bucket in which each is
@@ -81,7 +81,7 @@ class Traffic {
   [[nodiscard]] Frame from_follower();
   [[nodiscard]] Frame any_frame();
   [[nodiscard]] Frame commit_of(std::uint32_t leader, std::uint32_t bucket);
-  /// The bucket of a key: where it is, or where a leader puts it. By chance of those that have room.
+  /// The bucket of a key: where it is, or where a leader puts it. A leader chooses by chance among those with room.
   [[nodiscard]] std::uint32_t bucket_for(const Leader& leader, std::uint64_t key);
   [[nodiscard]] Frame new_write(std::uint32_t leader);
   void spoil(Frame& frame, Spoil how, bool of_client);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes in one virtual time, on a network with chosen losses. The first node may be the Verilated core.
+// Nodes in one virtual time, on a network that loses chosen frames. The first node may be the Verilated core.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace wherry::kv::rtl {
 
-/// A frame between nodes, or of a client's or for one.
+/// A frame between nodes, or from or to a client.
 struct Letter {
   Endpoint from;
   Endpoint to;
@@ -28,10 +28,10 @@ class World final {
  public:
   static constexpr std::uint32_t kNodes = 4;
   static constexpr Cycles kRetry = 2000;
-  /// Of a letter between nodes: it is lost.
+  /// Whether a letter between nodes is lost.
   using Loses = std::function<bool(const Letter&, std::uint32_t from, std::uint32_t to)>;
 
-  /// `core`: the options of node 0. None: it is a software node, too.
+  /// `core`: the options of node 0. Null: node 0 is a software node, too.
   World(const CoreOptions* core, bool accept, unsigned bucket_bits);
   World(const World&) = delete;  // its nodes have its address
   World& operator=(const World&) = delete;
@@ -41,15 +41,15 @@ class World final {
   [[nodiscard]] static Endpoint client();
 
   void set_losses(Loses loses) { loses_ = std::move(loses); }
-  /// Empties a node, and takes it out of its epoch.
+  /// Clears a node, and takes it out of its epoch.
   void clear(std::uint32_t node);
   void enter(std::uint32_t node, const Configuration& configuration);
   void write(std::uint32_t node, std::uint32_t offset, std::uint32_t value) { io(node).write(offset, value); }
   [[nodiscard]] std::uint32_t read(std::uint32_t node, std::uint32_t offset) { return io(node).read(offset); }
-  /// A client's, or what says that it is another node's.
+  /// Sends a client's frame, or one that claims to come from another node.
   void send(const Endpoint& from, std::uint32_t to, const Kv& header, ByteView value = {});
   void run(Cycles cycles);
-  /// What has come for clients since the last call.
+  /// The answers that have come for clients since the last call.
   [[nodiscard]] std::vector<Letter> take_answers() { return std::exchange(answers_, {}); }
 
  private:

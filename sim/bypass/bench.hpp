@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of bypass_rtl_bench: runs of the rig, and their recorded figures. The format: bench_main.cpp.
+// Parts of bypass_rtl_bench: runs of the rig, and the figures from them. bench_main.cpp describes the format.
 #pragma once
 
 #include <atomic>
@@ -35,10 +35,10 @@ struct Run {
   pcie::Time function_interval = 0;     ///< of EchoStream
   std::uint32_t load_per_mille = 1000;  ///< of line rate
 };
-/// Without FCS. The paper's 300 bytes are without it (Table II: 300 bytes of payload on PCIe), as is 1514.
+/// Bytes without FCS. 300 (Table II of the paper: payload on PCIe) and 1514 already exclude the FCS.
 [[nodiscard]] std::uint32_t frame_bytes(std::uint32_t bytes) noexcept;
 
-/// Packets a second that a link carries both ways, by the bytes that a packet needs: docs/design/bypass-rtl.md, Bounds.
+/// Packets a second in each direction of a link, from the bytes per packet: docs/design/bypass-rtl.md, Bounds.
 struct LinkBound {
   double to_card = 0, from_card = 0;
   [[nodiscard]] double least() const noexcept { return to_card < from_card ? to_card : from_card; }
@@ -52,13 +52,13 @@ struct LinkBound {
 [[nodiscard]] std::vector<Run> rate_runs(const Settings& settings);
 [[nodiscard]] std::vector<Run> latency_runs(const Settings& settings);
 [[nodiscard]] std::vector<Run> overload_runs(const Settings& settings);
-/// Cycles from port to port of the core, with a packet at a time. One row.
+/// Cycles from port to port of the core, with one packet at a time. One row.
 [[nodiscard]] Json measure_cycles(const Settings& settings);
-/// All kinds of trouble, in turn, over many seeds (soak.hpp). 0 seeds: the default number. One row.
+/// Runs all kinds of trouble in turn, over many seeds (soak.hpp). 0 seeds: the default number. One row.
 [[nodiscard]] Json soak(const Settings& settings, std::uint64_t seeds);
 /// The parameters that the core was built with.
 [[nodiscard]] Json core_shape();
-/// The issue's figures, as far as the rows have them.
+/// The figures that the issue asks for, if the rows contain them.
 [[nodiscard]] Json figures(const Json& rows);
 
 }  // namespace wherry::sim::bench

@@ -9,7 +9,7 @@
 namespace wherry::sim::bench {
 namespace {
 
-/// Cycles between two moments, of all packets.
+/// Least and most cycles between two events, over all packets.
 struct Spread {
   std::uint64_t least = ~std::uint64_t{0}, most = 0, samples = 0;
   void add(std::uint64_t cycles) {
@@ -24,7 +24,7 @@ struct Spreads {
   Spread rx, tx, head, verdict, in_place;
 };
 
-/// Looks at the core's ports after each cycle. There is one packet at a time, so the last event caused the next one.
+/// Looks at the core's ports after each cycle. Only one packet is in flight, so the last event caused the next one.
 class Watch final : public StreamFunction {
  public:
   explicit Watch(Spreads& spreads) : found_(spreads) {}
@@ -58,7 +58,7 @@ class Watch final : public StreamFunction {
 }  // namespace
 
 Json measure_cycles(const Settings& settings) {
-  // A frame of several descriptors takes a cycle more for each.
+  // A frame of several descriptors takes one cycle more for each of them.
   Spreads one, several;
   InPlaceEcho echo;
   for (const bool in_place : {true, false})
@@ -67,7 +67,7 @@ Json measure_cycles(const Settings& settings) {
       Rig rig({.in_place = in_place, .seed = settings.seed}, &echo, &watch);
       watch.tx_tail = rig.nic.tx_tail_address(0);
       rig.queue.run(rig.queue.now() + 20 * pcie::kMicrosecond);
-      // One packet is in flight: the gap is longer than the time of any packet.
+      // Only one packet is in flight, because the gap is longer than any packet's latency.
       const nic::Source source(rig.queue, rig.meter,
                                {.frames = settings.quick ? 40U : 400U,
                                 .sizes = longer ? std::vector<std::uint32_t>{9000}

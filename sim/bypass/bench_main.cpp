@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bypass_rtl_bench: the rates of the Verilated bypass core beside NIC models in a simulated PCIe fabric. Every figure
-// comes from a simulation, which docs/design/bypass-rtl.md describes. `wherry bench bypass` makes its report from it.
+// bypass_rtl_bench: the rates of the Verilated bypass core with NIC models in a simulated PCIe fabric. Every figure
+// comes from a simulation, which docs/design/bypass-rtl.md describes. `wherry bench bypass` makes its report from this.
 //
 // The JSON (schema "wherry.bypass_rtl_bench/1"):
 //   schema, versions.verilator, seed, quick, simulated (true)
@@ -35,7 +35,7 @@
 //            rate_64b_100g_of_link, rx_cycles, tx_cycles, inplace_cycles, flow_control_bytes_per_packet,
 //            overload_reordered, overload_lost_uncounted, overload_cost, intel_root_loss_10g, intel_root_latency_us,
 //            switch_latency_us, tails_per_packet
-// Shares are of 1; times of wall clock are in no figure.
+// Shares are fractions of 1. No figure contains wall-clock time.
 #include <fmt/core.h>
 #include <verilated.h>
 

@@ -26,7 +26,7 @@ double seconds(Time time) { return static_cast<double>(time) / kPicosecondsASeco
 double ratio(double a, double b) { return b == 0 ? 0 : a / b; }
 std::string name_of(const pcie::LinkOptions& link) { return fmt::format("gen{}x{}", link.generation, link.lanes); }
 
-/// The counters from the start, at one instant.
+/// All counters at one instant.
 struct Snapshot {
   explicit Snapshot(const Rig& rig)
       : at(rig.queue.now()),
@@ -93,8 +93,8 @@ std::uint32_t frame_bytes(std::uint32_t bytes) noexcept {
 }
 
 LinkBound link_bound(const bypass::Personality& nic, std::uint32_t frame, const pcie::LinkOptions& link) {
-  // Research, section 3, "Budget": addresses beyond 4 GiB (16 bytes of header, completions 12), framing 8, MPS 256,
-  // MRRS 512; receive write-backs by 4, descriptors read by 8, tails of 16 packets. Without DLLPs.
+  // Research, section 3, "Budget": headers of 16 bytes (addresses beyond 4 GiB; completions 12), framing 8, MPS 256,
+  // MRRS 512. A write-back covers 4 receive descriptors, a descriptor read 8, a tail 16 packets. Without DLLPs.
   constexpr double kRequest = 16 + 8, kCompletion = 12 + 8, kTail = 12 + 8 + 4;
   constexpr double kWritebacks = 4, kFetched = 8, kTold = 16, kMps = 256, kMrrs = 512;
   const double bytes = frame, writes = std::ceil(bytes / kMps), reads = std::ceil(bytes / kMrrs);
@@ -141,7 +141,7 @@ Json measure(const Run& run, const Settings& settings) {
       rig.queue, rig.meter,
       {.mbits = offered, .frames = run.frames, .sizes = {frame}, .load_per_mille = run.load_per_mille, .start = start});
   rig.meter.warm_up = static_cast<std::uint64_t>(kWarmUp * static_cast<double>(run.frames));
-  // The losses by overload are not known in advance, so the warm-up ends at a time.
+  // The warm-up ends at a fixed time, because the losses by overload are not known in advance.
   const Time slot = nic::slot_time(frame, offered) * 1000 / run.load_per_mille;
   const Time warm = start + static_cast<Time>(kWarmUp * static_cast<double>(run.frames)) * slot;
   while (rig.queue.now() < warm && !stopped()) rig.queue.run(std::min(warm, rig.queue.now() + kStep));
@@ -171,7 +171,7 @@ Json measure(const Run& run, const Settings& settings) {
   const double byte = static_cast<double>(pcie::byte_time(options.card_link)) / (1 << 20) / kPicosecondsASecond;
   const double busiest = std::max(busy_in, busy_out) / span;
   const double budget = link_bound(rig.nic.options().nic, frame, options.card_link).least();
-  // The narrowest place: the port that sends, the function, the root's server of requests.
+  // The bottleneck: the sending port, the function, or the root's request server.
   double limit = line;
   std::string narrowest = "port";
   if (run.function_interval != 0 && kPicosecondsASecond / static_cast<double>(run.function_interval) < limit) {

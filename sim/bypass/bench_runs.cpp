@@ -9,13 +9,13 @@
 namespace wherry::sim::bench {
 namespace {
 
-/// A speed, with a card that has it and the links that carry it. E810 is a Gen4 x16 card; Alveo U50: Gen3 x16 (its
-/// paper's set-up: x8).
+/// A port speed, with a NIC that has it and the PCIe links that carry it. The E810 is a Gen4 x16 card; the Alveo U50
+/// has Gen3 x16 (its paper uses x8).
 struct Speed {
   std::uint32_t gbits;
   std::string_view nic;
   pcie::LinkOptions nic_link, card_link;
-  /// The caches of E810's model are guesses, and with them one of its queues ends at 39 M packets/s (rows nic_...).
+  /// Replaces the E810 model's caches, which are guesses: with them one queue reaches 39 M packets/s (rows nic_...).
   std::uint32_t nic_prefetch = 0;
 };
 constexpr std::uint32_t kDeep = 192;  ///< covers a round trip of 0.9 us at 200 M packets/s
@@ -43,7 +43,7 @@ RigOptions rig_of(const Speed& speed, bool in_place) {
 std::string_view short_name(Topology topology) {
   return topology == Topology::kSwitch ? "switch" : topology == Topology::kIntel ? "intel" : "amd";
 }
-/// Free slots that are worth a receive tail, if the figures are compared with the paper's: a quarter of its ring.
+/// Free slots per receive tail in runs that are compared with the paper: a quarter of its ring.
 constexpr std::uint32_t kRxBatch = 16;
 std::string_view way(bool in_place) { return in_place ? "in_place" : "stream"; }
 
@@ -53,13 +53,13 @@ std::vector<Run> rate_runs(const Settings& settings) {
   std::vector<Run> runs;
   const std::vector<std::uint32_t> sizes =
       settings.quick ? std::vector<std::uint32_t>{64, 300} : std::vector<std::uint32_t>{64, 128, 300, 512, 1024, 1514};
-  // Slots cover the time that a packet is in one: 64 do at 10 Gbit/s and 300 bytes, not at 64.
+  // Slots must cover a packet's stay in the card: 64 slots do at 10 Gbit/s and 300 bytes, but not at 64 bytes.
   const bool few = settings.rx_entries < 256;
   for (const Speed& speed : speeds())
     for (const std::uint32_t bytes : sizes)
       for (const bool in_place : {true, false}) {
         if (few && (speed.gbits > 10 || bytes < 300)) continue;
-        // Under overload, the NIC's packet buffer (1 MiB: 11,000 frames of 60 bytes in lines of 32) must fill first.
+        // Overload must first fill the NIC's packet buffer (1 MiB: 11,000 frames of 60 bytes in lines of 32).
         const bool long_run = speed.gbits == 100;  // and its slots
         const std::uint64_t frames = long_run ? 60'000 : settings.quick ? 4'000 : 20'000;
         runs.push_back({.name = fmt::format("rate_{}b_{}g_{}", bytes, speed.gbits, way(in_place)),
@@ -69,8 +69,8 @@ std::vector<Run> rate_runs(const Settings& settings) {
                         .frames = frames});
       }
   if (few) return runs;
-  // What the core does with descriptors of 16 bytes, as the 107 M packets/s of research section 3 have them. There is
-  // no such NIC of 100 Gbit/s.
+  // The core's rate with descriptors of 16 bytes, for comparison with the 107 M packets/s of research section 3. No NIC
+  // of 100 Gbit/s has such descriptors.
   for (const bool in_place : {true, false}) {
     Run run{.name = fmt::format("rate_64b_100g_16_byte_descriptors_{}", way(in_place)),
             .group = "rates",
@@ -103,14 +103,14 @@ std::vector<Run> latency_runs(const Settings& settings) {
               .group = "latency",
               .rig = rig_of(speeds()[0], in_place),
               .bytes = 300,
-              // The NIC's packet buffer must be able to run over (512 KiB: 1,638 frames).
+              // Enough frames to overrun the NIC's packet buffer (512 KiB: 1,638 frames).
               .frames = topology == Topology::kIntel && !settings.quick ? 60'000 : frames};
       run.rig.topology = topology;
       run.rig.rx_batch = kRxBatch;
       runs.push_back(run);
     }
   }
-  // Latency and loss against rate: the paper's Fig. 8.
+  // Latency and loss against the offered rate, as in the paper's Fig. 8.
   for (const Topology topology : {Topology::kSwitch, Topology::kIntel, Topology::kAmd})
     for (std::uint32_t load = 100; load <= 1000; load += settings.quick ? 450 : 100) {
       Run run{.name = fmt::format("curve_{}_300b_{}", short_name(topology), load / 10),
@@ -134,7 +134,7 @@ std::vector<Run> overload_runs(const Settings& settings) {
   for (const bool in_place : {true, false})
     for (const Topology topology : {Topology::kSwitch, Topology::kIntel, Topology::kAmd}) {
       const std::string_view name = short_name(topology);
-      // Twice what the port sends comes in.
+      // Twice as much comes in as the port can send.
       Run run{.name = fmt::format("overload_port_{}_{}", name, way(in_place)),
               .group = "overload",
               .rig = rig_of(speeds()[0], in_place),
@@ -145,7 +145,7 @@ std::vector<Run> overload_runs(const Settings& settings) {
       run.source_mbits = 2 * run.rig.mbits;
       runs.push_back(run);
     }
-  // A function that takes a frame each 400 ns, and gets one each 259.
+  // The function takes one frame per 400 ns, but gets one per 259 ns.
   Run slow{.name = "overload_function_stream",
            .group = "overload",
            .rig = rig_of(speeds()[0], false),
@@ -164,7 +164,7 @@ Json figures(const Json& rows) {
       if (one["name"] == name) return &one;
     return nullptr;
   };
-  // Both ways must do it.
+  // Takes the worse value of the two ways, in place and stream.
   const auto worst = [&](const std::string& name, const char* part, const char* value, bool most) -> Json {
     Json result;
     for (const bool in_place : {true, false}) {
@@ -198,7 +198,7 @@ Json figures(const Json& rows) {
     overloads = true;
     reordered += one["frames"]["reordered"].get<double>();
     uncounted += std::abs(one["frames"]["lost_uncounted"].get<double>());
-    // The share of the bottleneck's rate: the port, the function, or the root's server.
+    // What is missing from the rate of the bottleneck: the port, the function, or the root's request server.
     cost = std::max(cost, 1 - one["rate"]["share_of_limit"].get<double>());
   }
   if (overloads) {

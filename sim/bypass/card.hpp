@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The card as the others see it: the NIC (BAR 2 and the card's own writes), the network function (frames), the host
-// (set-up and counters). Implemented by the software twin, and by the Verilated core.
+// A card's interface to the NIC (BAR 2 and the card's own writes), to the network function (frames) and to the host
+// (set-up and counters). The software twin and the Verilated core implement it.
 //
-// Threads: one at a time. Time: a call may let the card's clock run for as long as the access takes. Otherwise the
-// clock runs only in tick(). Errors: a NIC may request anything. Invalid requests are counted and change nothing.
+// Threads: one at a time. Time: a call may run the card's clock for as long as the access takes. Otherwise the clock
+// runs only in tick(). Errors: a NIC may request anything. The card counts invalid requests; they change nothing.
 #pragma once
 
 #include <cstddef>
@@ -18,34 +18,34 @@
 
 namespace wherry::sim {
 
-/// A posted write of four bytes by the card, to a tail register of the NIC.
+/// A posted write of four bytes from the card to a tail register of the NIC.
 struct TailWrite {
   std::uint64_t address = 0;
   std::uint32_t value = 0;
 };
 
-/// The view of a NIC's DMA.
+/// The card as the NIC's DMA sees it.
 class DmaTarget {
  public:
   virtual ~DmaTarget() = default;
-  /// A posted write at an offset in BAR 2, of 1 to 4096 bytes that cross no 4 KiB boundary.
+  /// A posted write of 1 to 4096 bytes at an offset in BAR 2, within one 4 KiB page.
   virtual void write(std::uint32_t offset, std::span<const std::byte> data) = 0;
-  /// A read, answered in full: bytes that are nowhere read as zeros.
+  /// A read, answered in full. Addresses without data read as zeros.
   virtual void read(std::uint32_t offset, std::span<std::byte> data) = 0;
-  /// The next write that the card wants to make, in order; it counts as made.
+  /// Returns the next write that the card wants to make, in order, and counts it as made.
   [[nodiscard]] virtual std::optional<TailWrite> next_tail() = 0;
-  /// Time passes: one clock cycle, or in the twin one round of its bookkeeping.
+  /// Advances time by one clock cycle, or in the twin by one round of its bookkeeping.
   virtual void tick() = 0;
 };
 
-/// The other view of the card, for a host's program: BAR 0, and its reset.
+/// The card as a program on the host sees it: BAR 0, and its reset.
 class RegisterTarget {
  public:
   virtual ~RegisterTarget() = default;
-  /// At a multiple of 4 below kRegisterBytes.
+  /// `offset`: a multiple of 4 below kRegisterBytes.
   [[nodiscard]] virtual std::uint32_t read_register(std::uint32_t offset) = 0;
   virtual void write_register(std::uint32_t offset, std::uint32_t value) = 0;
-  /// Everything is as after power-on.
+  /// Restores the state after power-on.
   virtual void reset() = 0;
 };
 
@@ -54,21 +54,21 @@ struct Frame {
   std::vector<std::byte> bytes;
 };
 
-/// The stream side: frames that came from the NIC, and frames for it.
+/// The stream side: frames from the NIC, and frames for the NIC.
 class StreamPort {
  public:
   virtual ~StreamPort() = default;
   /// The next received frame, in order within its queue.
   [[nodiscard]] virtual std::optional<Frame> take() = 0;
-  /// False: no room now; the frame was not taken. Frames of 1 to kMaxFrameBytes bytes.
+  /// False: there is no room now, and the frame was not taken. A frame has 1 to kMaxFrameBytes bytes.
   [[nodiscard]] virtual bool try_put(const Frame& frame) = 0;
 };
 
-/// The function for frames in place: a frame's slots are transmitted unchanged, except its first line.
+/// The function for frames in place: it may change a frame's first line. The other lines are transmitted unchanged.
 class InPlaceFunction {
  public:
   virtual ~InPlaceFunction() = default;
-  /// `head`: the first min(frame, 64) bytes, which may be changed. False: the frame is dropped.
+  /// `head`: the first min(frame, 64) bytes, which the function may change. False: drop the frame.
   [[nodiscard]] virtual bool forward(std::span<std::byte> head, std::uint32_t frame_bytes) = 0;
 };
 
@@ -80,7 +80,7 @@ struct QueueSetup {
   std::uint32_t slots = 0;
 };
 
-/// When tail registers are written. Credits: research/bypass.md, section 3.
+/// When the card writes tail registers. research/bypass.md, section 3, explains credits.
 struct DoorbellSetup {
   std::uint32_t tx_credits = 3;   ///< tail writes that no descriptor fetch has answered yet; 0: no limit
   std::uint32_t rx_batch = 1;     ///< free slots that are worth a write
@@ -97,7 +97,7 @@ struct CardSetup {
   std::vector<QueueSetup> queues;
 };
 
-/// Frames in = out + dropped + held, at any time, for each half: see holds_balance().
+/// For each half, at any time: frames in = out + dropped + held. See holds_balance().
 struct CardCounters {
   std::uint64_t rx_frames = 0, rx_bytes = 0;  ///< whole frames that the NIC reported
   std::uint64_t rx_damaged = 0;               ///< of them: the NIC reported an error, or impossible lengths
@@ -118,7 +118,7 @@ struct CardCounters {
   std::uint64_t stray_writes = 0;      ///< to what is nowhere, or a slot that the NIC does not own
 };
 
-/// Whether nothing was lost that is not counted.
+/// Whether every lost frame is counted.
 [[nodiscard]] constexpr bool holds_balance(const CardCounters& c) noexcept {
   return c.rx_frames == c.rx_damaged + c.rx_too_long + c.rx_refused + c.rx_delivered + c.rx_stopped + c.rx_waiting &&
          c.tx_taken == c.tx_frames + c.tx_stopped + c.tx_waiting;
@@ -128,12 +128,12 @@ struct CardCounters {
 class CardControl {
  public:
   virtual ~CardControl() = default;
-  /// All queues must be stopped. kInvalidArgument names the field that makes no sense.
+  /// Precondition: all queues are stopped. kInvalidArgument names the invalid field.
   virtual Status configure(const CardSetup& setup) = 0;
-  /// The NIC's rings of this queue are set up, both heads and tails 0: slots are offered from now on.
+  /// Offers slots from now on. Precondition: the NIC's rings of this queue are set up, with all heads and tails 0.
   virtual Status start(std::uint32_t queue) = 0;
-  /// Takes effect at once: no more tail writes. The queue's frames are dropped and counted, and its slots are free. The
-  /// host stops the NIC first if it can, because later writes of the NIC count as wrong.
+  /// Takes effect at once: the card writes no more tails. It drops and counts the queue's frames, and frees its slots.
+  /// The host stops the NIC first if it can, because later writes by the NIC count as wrong.
   virtual void stop(std::uint32_t queue) = 0;
   [[nodiscard]] virtual CardCounters counters() const = 0;
 };

@@ -28,7 +28,7 @@ void swap_fields(std::span<std::byte> data, std::size_t a, std::size_t b, std::s
                    data.begin() + static_cast<std::ptrdiff_t>(b));
 }
 
-/// RFC 1624, equation 3, for a word that becomes smaller by `less`: HC' = HC + less, in one's complement.
+/// RFC 1624, equation 3, for a word that decreases by `less`: HC' = HC + less, in one's complement.
 void correct_checksum(std::span<std::byte> data, std::size_t at, unsigned less) {
   unsigned sum = (byte(data, at) << 8 | byte(data, at + 1)) + less;
   sum = (sum & 0xFFFFU) + (sum >> 16);

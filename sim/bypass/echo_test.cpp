@@ -26,7 +26,7 @@ unsigned checksum(std::span<const std::byte> data) {
   return ~sum & 0xFFFF;
 }
 
-/// 42 bytes of headers and as much payload as fills 60.
+/// 42 bytes of headers, then payload up to 60 bytes.
 Bytes packet(int protocol, const std::vector<int>& transport, int first_ip_byte = 0x45) {
   Bytes frame = of({1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16, 0x08, 0x00});
   const Bytes ip = of({first_ip_byte, 0, 0, 46, 0, 7, 0, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2});
@@ -118,7 +118,7 @@ TEST(SimBypassEcho, StreamWithoutRoom_ExpectFramesWaitInOrder) {
   EXPECT_EQ(stream.clear(), 0U);
 }
 
-// Its MACs, 0x88B6, number, byte count, and the bytes: 130 of them in pieces of at most 70.
+// Each piece has the MACs, 0x88B6, number, byte count, and its bytes: here 130 in pieces of at most 70.
 TEST(SimBypassEcho, FrameLongerThanTheNicSends_ExpectPieces) {
   Port port;
   port.room = 10;

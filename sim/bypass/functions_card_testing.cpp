@@ -14,7 +14,7 @@ namespace wherry::sim {
 namespace {
 
 constexpr std::uint64_t kResetCycles = 8;
-/// Longer than any access: the file of registers is filled after a reset in 515 cycles (bypass_registers.sv).
+/// More cycles than any access takes. After a reset, the register file is filled in 515 (bypass_registers.sv).
 constexpr std::uint64_t kLongestAccess = 100'000;
 
 }  // namespace
@@ -36,7 +36,7 @@ FunctionsCard::FunctionsCard() : pins_(std::make_unique<Pins>()) {
 }
 
 FunctionsCard::~FunctionsCard() {
-  // When a model is deleted on a thread, the Verilator runtime uses the context of that thread.
+  // To delete a model, the Verilator runtime uses the context of the deleting thread.
   Verilated::threadContextp(&pins_->context);
   pins_->card->final();
   pins_->card.reset();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: hdl/bypass/bypass_functions.sv, Verilated: the bypass core with echo, filter, generator and checker behind
-// it, as one BAR of registers and a window. A broken rule (an assertion of the RTL, or AXI) ends the process with a
-// sentence. One thread.
+// For tests: the Verilated hdl/bypass/bypass_functions.sv. It is the bypass core with echo, filter, generator and
+// checker behind it, as one BAR of registers and a window. A violation (of an RTL assertion, or of AXI) ends the
+// process with a message. One thread.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +25,11 @@ class FunctionsCard final : public DmaTarget {
   FunctionsCard& operator=(const FunctionsCard&) = delete;
   ~FunctionsCard() override;
 
-  /// At s_axil: BAR 0. The clock runs until it is done.
+  /// At s_axil: BAR 0. The clock runs until the access is done.
   std::uint32_t read_register(std::uint32_t offset);
   void write_register(std::uint32_t offset, std::uint32_t value);
 
-  // DmaTarget: s_axi, BAR 2, any number of bytes; m_axil.
+  // DmaTarget: s_axi is BAR 2, for any number of bytes; tails come from m_axil.
   void write(std::uint32_t offset, std::span<const std::byte> data) override;
   void read(std::uint32_t offset, std::span<std::byte> data) override;
   std::optional<TailWrite> next_tail() override { return tails_.take(); }

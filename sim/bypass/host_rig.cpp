@@ -89,7 +89,7 @@ Status HostRig::build() {
   card.attach(*card_port_);
   engine_card_.attach(*engine);
   WHERRY_ASSIGN(engine_, wherry::dma::Engine::open(device_, {.channels = 1, .interrupts = false}));
-  // The core's base is a multiple of its window's size.
+  // The core's base must be a multiple of its window's size.
   WHERRY_ASSIGN(const pci::DmaMemory memory, device_.allocate(2 * bypass::kWindowBytes));
   const std::uint64_t first = (memory.iova + bypass::kWindowBytes - 1) / bypass::kWindowBytes * bypass::kWindowBytes;
   mirror_ = {.bytes = memory.bytes.subspan(first - memory.iova, bypass::kWindowBytes), .iova = first};

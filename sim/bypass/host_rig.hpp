@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rings in the host's memory, simulated: a NIC model and a card at two ports of a root complex that forwards nothing
+// Rings in the host's memory, simulated: a NIC model and a card at two ports of a root complex that does not forward
 // between them. The card has two functions, the Verilated bypass core and the Verilated DMA engine, whose memory is the
-// core's window. The host's own code (src/bypass/host_rings.cpp, card.cpp, src/dma) runs between simulated instants.
+// core's window. The host's own code (src/bypass/host_rings.cpp, card.cpp, src/dma) runs between simulation events.
 // docs/design/bypass-host-rings.md
 #pragma once
 
@@ -30,14 +30,14 @@ struct HostRigOptions {
   std::uint32_t pauses = 0;  ///< of the core's ports
   pcie::Reordering reordering{};
   std::uint32_t frame_bytes = 9022;
-  /// chosen: the host looks at everything once in so long; its instructions take no other time.
+  /// chosen: the host's polling period. Its instructions take no other time.
   pcie::Time turn = 100 * pcie::kNanosecond;
 };
 
-/// The engine's first channel each way.
+/// Copies with the engine's first channel in each direction.
 class EngineMover final : public bypass::Mover {
  public:
-  /// Copies of the mirror at `mirror`.
+  /// `mirror`: the bus address of the mirror.
   EngineMover(wherry::dma::Engine& engine, std::uint64_t mirror) : engine_(engine), mirror_(mirror) {}
   [[nodiscard]] bool try_post(Way way, std::uint32_t offset, std::uint32_t bytes) override;
   void ring(Way way) override;
@@ -55,13 +55,13 @@ class HostRig final : bypass::HostRingsAccess {
   HostRig(const HostRig&) = delete;
   HostRig& operator=(const HostRig&) = delete;
 
-  /// The rings are handed over anew. `ready` at first.
+  /// Hands the rings over again. `ready` is the first result.
   Status start();
-  /// Card, NIC, and nothing under way. The host turns meanwhile.
+  /// Stops the card and the NIC, and waits until nothing is in flight. The host polls meanwhile.
   Status stop();
-  /// Time passes, and the host turns.
+  /// Lets time pass while the host polls.
   void run_until(pcie::Time end);
-  /// The same until nothing has been done for so long.
+  /// The same, until nothing has been done for `quiet`.
   void run_dry(pcie::Time quiet);
   [[nodiscard]] const bypass::HostRings& rings() const noexcept { return *rings_; }
   [[nodiscard]] std::uint64_t core_counter(std::string_view name);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rings in the host's memory cost, beside rings in the card: the same core (64 slots and transmit descriptors),
-// NIC model (82599, 10 Gbit/s) and frames, in place, simulated. docs/design/bypass-host-rings.md
+// Compares rings in the host's memory with rings in the card, in simulation: the same core (64 slots and transmit
+// descriptors), NIC model (82599, 10 Gbit/s) and frames, in place. docs/design/bypass-host-rings.md
 //
 //   bypass_host_rings_bench [--frames N] [--bytes N]... [--load PER_MILLE]... [--turn-ns N] [--json FILE]
 //
-// A row: way (switch, intel_xeon_4110: rings in the card; host_memory), bytes (without FCS), load (share of line rate),
-// lost (share of the frames), mpps out, mean_us and p99_us from a frame's last bit in to its last bit out,
-// card_bytes_in, card_bytes_out (of the card's link, with framing, a frame) and, of host_memory, what the processor did
-// for each frame: window_writes, tails, copies, and the share of its turns that found work.
+// Columns of a row: way (switch, intel_xeon_4110: rings in the card; host_memory), bytes (without FCS), load (share of
+// line rate), lost (share of the frames), mpps out, mean_us and p99_us from a frame's last bit in to its last bit out,
+// card_bytes_in, card_bytes_out (per frame, on the card's link, with framing). Of host_memory also the processor's work
+// per frame: window_writes, tails, copies, and the share of its turns that found work.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -39,7 +39,7 @@ Sample sample(const AnyRig& rig) {
   return {.bytes_in = bytes(false), .bytes_out = bytes(true)};
 }
 
-/// `run(time)` lets time pass, `dry()` all that is under way end.
+/// `run(time)` lets time pass; `dry()` runs until nothing is in flight.
 template <class AnyRig, class Run, class Dry>
 Json measure(AnyRig& rig, std::uint64_t frames, std::uint32_t bytes, std::uint32_t load, Run run, Dry dry) {
   run(rig.queue.now() + kSettle);

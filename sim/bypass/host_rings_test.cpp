@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Verilated core and the Verilated DMA engine with rings in the host's memory: no traffic between NIC and card.
+// Tests the Verilated core and DMA engine with rings in the host's memory: no traffic between NIC and card.
 #include <gtest/gtest.h>
 
 #include "sim/bypass/echo.hpp"
@@ -40,7 +40,7 @@ TEST_P(HostRingsWays, FramesOfAllSizes_ExpectEachBackWholeAndInOrderAndNothingBe
   HostRig rig(options, &in_place, way.in_place ? nullptr : &stream);
   ASSERT_TRUE(rig.ready) << rig.ready.message();
   rig.run_until(rig.queue.now() + kSettle);
-  // At a rate that the slowest of these carries: nothing may be lost.
+  // This rate is one that the slowest of these ways carries, so no frame may be lost.
   const nic::Source source(
       rig.queue, rig.meter,
       {.frames = 140, .sizes = {60, 64, 300, 1514, 61, 127, 9000}, .load_per_mille = 250, .start = rig.queue.now()});
@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, HostRingsWays,
                                          Way{.in_place = false, .pauses = 200'000, .reorders = true}));
 
 TEST(HostRings, LineRateOf64Bytes_ExpectLossesCountedAtTheNicAndNoFrameWrong) {
-  // More than the host and the engine carry: what is too much is dropped where there is no descriptor.
+  // The rate exceeds what host and engine carry: the NIC drops frames that find no descriptor.
   InPlaceEcho in_place;
   HostRig rig({}, &in_place, nullptr);
   ASSERT_TRUE(rig.ready) << rig.ready.message();
@@ -86,7 +86,7 @@ TEST(HostRings, LineRateOf64Bytes_ExpectLossesCountedAtTheNicAndNoFrameWrong) {
 }
 
 TEST(HostRings, TheHostStopsTurning_ExpectNoFrameUntilItGoesOn) {
-  // Unlike rings in the card: the host may not be stopped.
+  // Unlike with rings in the card, frames stop when the host stops polling.
   InPlaceEcho in_place;
   HostRig rig({}, &in_place, nullptr);
   ASSERT_TRUE(rig.ready) << rig.ready.message();

@@ -53,7 +53,7 @@ void TestingNic::told(Ring& ring, std::uint32_t value) {
   const auto ahead = [&ring](std::uint32_t at) { return (at + ring.entries - ring.done) % ring.entries; };
   if (ahead(value) < ahead(ring.tail))
     complain(fmt::format("tail {} after {}, with the head at {}", value, ring.tail, ring.done));
-  // What a NIC rounds down, it does not have.
+  // A NIC that rounds the tail down does not see the descriptors above it.
   ring.tail = &ring == &rx_ ? value / nic_.rx_tail_granule * nic_.rx_tail_granule : value;
 }
 
@@ -86,7 +86,7 @@ void TestingNic::read(std::uint32_t offset, std::span<std::byte> data, std::uint
   for (const Part& part : parts) card_.read(offset + part.at, data.subspan(part.at, part.count));
 }
 
-/// The known descriptors, up to this number. False: there are none.
+/// Reads known descriptors, at most habits_.fetch of them. False: there are none.
 bool TestingNic::fetch(Ring& ring) {
   const std::uint32_t offset = ring.base + ring.fetched * ring.bytes;
   const std::uint32_t count =
@@ -120,7 +120,7 @@ bool TestingNic::can_receive(std::size_t bytes) {
   return true;
 }
 
-/// What a format does not need of the descriptor is as it happens to be.
+/// Descriptor bits without a meaning in this format get arbitrary values.
 bypass::Descriptor TestingNic::made(const bypass::RxDone& done) {
   const bypass::Descriptor wanted = bypass::make_rx_done(nic_, done);
   bypass::Descriptor fixed;  // bits that mean something
@@ -192,7 +192,7 @@ bool TestingNic::write_back_out_of_turn() {
 }
 
 std::optional<Bytes> TestingNic::transmit() {
-  // All of the frame, or nothing yet.
+  // Transmits a frame only if all of its descriptors are known.
   std::size_t parts = 0;
   for (bool end = false; !end; ++parts) {
     if (parts == tx_.cache.size() && !fetch(tx_)) return std::nullopt;

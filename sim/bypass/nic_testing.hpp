@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A NIC for tests of cards: it fetches descriptors, moves payload and writes back. A seed chooses its habits. It knows
-// the formats of all personalities (bypass/descriptor.hpp), and of the card only its descriptors and tails.
+// the descriptor formats of all personalities (bypass/descriptor.hpp). Of the card it sees only descriptors and tails.
 #pragma once
 
 #include <cstddef>
@@ -33,25 +33,25 @@ class TestingNic {
     std::uint64_t card_bar = 0, nic_bar = 0;
     std::uint32_t rx_entries = 0, tx_entries = 0;
   };
-  /// `card` and `nic` outlive it.
+  /// `card` and `nic` must outlive it.
   TestingNic(DmaTarget& card, const bypass::Personality& nic, const Place& place, const NicHabits& habits,
              std::uint64_t seed);
 
-  /// The card's time passes, and its tails arrive.
+  /// Lets the card's time pass, and takes its tails.
   void turn(std::uint32_t ticks);
 
   [[nodiscard]] bool can_receive(std::size_t bytes);
-  /// From the wire. Precondition: can_receive(). `bad`: marked with one of the errors for which a driver drops it.
+  /// From the wire. Precondition: can_receive(). `bad`: with an error for which a driver drops the frame.
   void receive(const Bytes& frame, bool bad = false);
-  /// Finished descriptors that are not written back, since they do not fill a line yet.
+  /// Writes back finished descriptors that do not fill a line yet.
   void write_back();
-  /// Writes back the descriptor behind the next one, as if it were done; no honest NIC does. False: there is none.
+  /// Writes back the descriptor after the next one as if it were done: an error. False: there is none.
   bool write_back_out_of_turn();
 
   /// The next frame to the wire, if the card has announced all of it.
   std::optional<Bytes> transmit();
 
-  /// The first unexpected behaviour of the card for the NIC; empty if there is none.
+  /// The first error of the card that the NIC saw; empty if there was none.
   [[nodiscard]] const std::string& complaint() const noexcept { return complaint_; }
   [[nodiscard]] std::uint64_t tails() const noexcept { return tails_; }
 

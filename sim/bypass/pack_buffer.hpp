@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transmit buffer: frames one behind the other, each starting at a new line, in a circle. A line is free again when
-// it is released, in any order. Space is allocated in order.
+// The transmit buffer: a ring of frames, each of which starts at a new line. Lines may be released in any order. Space
+// is allocated in order.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@ namespace wherry::sim {
 class PackBuffer {
  public:
   PackBuffer() = default;
-  /// A power of two, at least a line.
+  /// `bytes`: a power of two, at least one line.
   explicit PackBuffer(std::uint32_t bytes) : memory_(bytes), used_(bytes / kLineBytes) {}
 
-  /// The frame's offset; nothing if the lines from the next one on are not free.
+  /// Returns the frame's offset, or nothing if the next lines are not free.
   [[nodiscard]] std::optional<std::uint32_t> try_put(std::span<const std::byte> frame);
-  /// `at` counts modulo the buffer's size: a frame that goes over the end is read on through the second image.
+  /// `at` counts modulo the buffer's size. A frame that crosses the end continues in the second image.
   void read(std::uint32_t at, std::span<std::byte> out) const;
   void release(std::uint32_t line) { used_[line % used_.size()] = 0; }
   [[nodiscard]] std::uint32_t bytes() const noexcept { return static_cast<std::uint32_t>(memory_.size()); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of a buffer that the NIC has read. Transmit completion uses nothing else, since with RS = 0 a NIC reports
-// nothing. PCIe lets reads pass reads, so any order counts.
+// Records which bytes of a buffer the NIC has read. Transmit completion relies on this alone, since with RS = 0 a NIC
+// does not report. PCIe lets reads pass reads, so their order does not matter.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ class ReadWatch {
  public:
   explicit ReadWatch(std::uint32_t bytes) : bytes_(bytes), left_(bytes), read_((bytes + kLineBytes - 1) / kLineBytes) {}
 
-  /// Bytes from `at` on were read. Bytes behind the buffer do not count, and no byte counts twice.
+  /// Marks `count` bytes from `at` on as read. Bytes past the buffer's end do not count, and no byte counts twice.
   void mark(std::uint32_t at, std::uint32_t count) noexcept {
     const std::uint32_t end = std::min(bytes_, at + count);
     while (at < end) {

@@ -15,7 +15,7 @@ namespace {
 
 namespace reg = bypass::registers;
 
-// For a NIC that is not the limit: RigOptions::nic_prefetch.
+// Fetch limits of a NIC that does not limit the rate (RigOptions::nic_prefetch).
 constexpr std::uint32_t kDeepFetch = 63;
 constexpr std::uint8_t kDeepReads = 255;
 constexpr std::uint32_t kLineTimer = 2000;  ///< ns, as i40e's

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC model and the Verilated bypass core in one PCIe fabric, set up by the host's own code (src/bypass/card.cpp),
-// with a wire that measures. For the benchmark and for tests.
+// A NIC model and the Verilated bypass core in one PCIe fabric, set up by the host's own code (src/bypass/card.cpp).
+// The wire measures frames. For the benchmark and for tests.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ enum class Topology : std::uint8_t {
 struct RigOptions {
   std::string_view nic = "ixgbe";  ///< personality
   std::uint32_t mbits = 10'000;
-  /// Descriptors that the NIC holds or has requested in each direction at most, instead of the personality's caches and
-  /// thresholds. 0: the personality's own. At most 192.
+  /// The most descriptors that the NIC holds or has requested in each direction, instead of the personality's caches
+  /// and thresholds. 0: the personality's own. At most 192.
   std::uint32_t nic_prefetch = 0;
   std::uint32_t nic_writeback = 0;  ///< receive descriptors that it writes back together; 0: the personality's own
   pcie::LinkOptions nic_link{.generation = 2, .lanes = 8};   ///< 82599
@@ -41,8 +41,8 @@ struct RigOptions {
   std::uint32_t pauses = 0;  ///< of the core's ports: RtlOptions
   pcie::Reordering reordering{};
   nic::Hostile hostile{};
-  /// The NIC repeats reads that time out, and the core is told so. Otherwise it does not, as the host's program sets
-  /// NICs up.
+  /// The NIC repeats reads that time out, and the core is set up for this. By default it does not repeat them, as the
+  /// host's program sets NICs up.
   bool repeats_reads = false;
   std::uint32_t frame_bytes = 9022;               ///< longest, with FCS
   std::optional<std::uint32_t> tx_credits{};      ///< instead of the personality's
@@ -54,16 +54,16 @@ struct RigOptions {
 /// Measures each frame from its last bit in to its last bit out, and compares its bytes.
 class Meter final : public nic::WireEnd {
  public:
-  /// `echoed`: outgoing frames were echoed.
+  /// `echoed`: outgoing frames are echoes.
   Meter(pcie::EventQueue& queue, nic::Nic& nic, bool echoed) : queue_(queue), nic_(nic), echoed_(echoed), out_(*this) {
     nic.connect(&out_);
   }
   void on_frame(std::span<const std::byte> frame, bool fcs_good) override;
   [[nodiscard]] nic::Checker& checker() noexcept { return checker_; }
   [[nodiscard]] const std::vector<pcie::Time>& latencies() const noexcept { return latencies_; }
-  /// Frames that left. Earlier ones are the warm-up, and the values below are of the others.
+  /// Number of outgoing frames that are warm-up. The values below cover only later frames.
   std::uint64_t warm_up = 0;
-  /// Of the last bits of those frames.
+  /// When the last bit of the first and of the last of those frames left.
   [[nodiscard]] pcie::Time first_out() const noexcept { return first_out_; }
   [[nodiscard]] pcie::Time last_out() const noexcept { return last_out_; }
   [[nodiscard]] std::uint64_t measured_out() const noexcept { return measured_; }
@@ -89,14 +89,14 @@ class Meter final : public nic::WireEnd {
 
 class Rig {
  public:
-  /// Enumerated and set up; `ready` says whether that went well. Functions: as of RtlFunction.
+  /// Enumerates the fabric and sets up the rig; `ready` is the result. Functions: as for RtlFunction.
   Rig(const RigOptions& options, InPlaceFunction* in_place, StreamFunction* stream, bool echoed = true);
   Rig(const Rig&) = delete;
   Rig& operator=(const Rig&) = delete;
 
-  /// The NIC's rings are handed over anew and the core's pair runs. `ready` at first.
+  /// Hands the NIC's rings over again, and starts the core's queue pair. `ready` is the first result.
   Status start();
-  /// A counter of the core, when nothing is in flight. Precondition: the card is there.
+  /// A counter of the core. Nothing may be in flight. Precondition: the card is present.
   [[nodiscard]] std::uint64_t core_counter(std::string_view name);
   [[nodiscard]] const RigOptions& options() const noexcept { return options_; }
   [[nodiscard]] bypass::Card& host() noexcept { return *host_; }

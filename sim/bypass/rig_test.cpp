@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Verilated core beside NIC models in the PCIe fabric: short forms of the measurements and soaks of
+// Tests the Verilated core with NIC models in the PCIe fabric: short forms of the measurements and soaks of
 // bypass_rtl_bench.
 #include "sim/bypass/rig.hpp"
 
@@ -29,7 +29,7 @@ TEST_P(RtlRig, LineRate10GOf300Bytes_ExpectEveryFrameBackInOrder) {
   EXPECT_EQ(checker.wrong + checker.reordered + checker.missing, 0U);
   EXPECT_EQ(rig.nic.counters().tx_writebacks, 0U);
   EXPECT_EQ(rig.core_counter("tx_done"), 2000U);
-  // This is not a speed, but a property of the simulation: frames came in every 259 ns, and so they leave.
+  // This checks the simulation, not speed: frames arrive every 259 ns, so they must leave every 259 ns.
   EXPECT_NEAR(static_cast<double>(rig.meter.last_out() - rig.meter.first_out()), 1999.0 * nic::slot_time(300, 10'000),
               3.0 * nic::slot_time(300, 10'000));
 }
@@ -52,7 +52,7 @@ TEST(RtlRigSleep, IdleForASecond_ExpectClockStandsAndTrafficAfterwards) {
 }
 
 TEST(RtlRigGenerator, BothDirections_ExpectAllCheckedAndSent) {
-  // The pair must run first, because earlier frames are refused and counted.
+  // The pair must run first, because frames before that are refused and counted.
   GeneratorStream generator({.frames = 1000, .sizes = {60, 300, 1514}, .start = pcie::kMillisecond});
   Rig rig({.in_place = false}, nullptr, &generator, false);
   ASSERT_TRUE(rig.ready);
@@ -87,8 +87,8 @@ INSTANTIATE_TEST_SUITE_P(Troubles, RtlSoak, testing::Range(0, static_cast<int>(T
                            return name;
                          });
 
-/// One of the seeds of a million frames: if queues are taken back while frames in place wait in the core, in place must
-/// not change.
+/// A seed of the million-frame soak. If queues are stopped while frames in place wait in the core, the in-place mode
+/// must not change.
 TEST(RtlSoakSeed, StoppedWithFramesInPlaceWithin_ExpectRestAndTrafficAfterwards) {
   const SoakResult one = soak({.seed = 118, .frames = 5'263, .trouble = Trouble::kReadsRefused});
   EXPECT_EQ(one.wrong, std::vector<std::string>{});

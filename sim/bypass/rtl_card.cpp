@@ -19,7 +19,7 @@ namespace reg = bypass::registers;
 
 constexpr std::uint32_t kFcs = 4;
 constexpr std::uint64_t kPauseCycles = 64;  ///< for the host's pauses: the core comes to rest in fewer, or never
-/// Until all that moves in the core has come to rest and is counted: 36 cycles (bypass_counters.sv).
+/// Time until everything in the core is at rest and counted: 36 cycles (bypass_counters.sv).
 constexpr std::uint64_t kSettled = 64;
 constexpr std::uint64_t kLongestDrain = 1'000'000;
 
@@ -62,7 +62,7 @@ struct RtlCard::Inside {
     for (const std::uint64_t begin = core.now(); core.now() - begin < kSettled || core.still() < kSettled;)
       core.cycle();
   }
-  /// The core's own counters, over all set-ups: each of them clears the registers.
+  /// Sums of the core's counters over all set-ups, because each set-up clears the registers.
   std::uint64_t total(std::string_view name) const { return totals.at(name); }
   void add_counters() {
     settle();
@@ -187,7 +187,7 @@ void RtlCard::stop(std::uint32_t queue) {
   in.tx_forgotten += in.core.forget_frames_to_send();
   in.core.drain(true);
   if (const Status status = in.host.stop(); !status) in.core.fail(status.message());
-  // The core drops the rest of a packet in progress, and only when it has come.
+  // The core drops the rest of a packet in progress only after that rest has arrived.
   for (const std::uint64_t begin = in.core.now(); in.core.frames_to_send() + in.core.verdicts_waiting() > 0;) {
     if (in.core.now() - begin > kLongestDrain) in.core.fail("a stopped queue does not take what is on its way");
     in.core.cycle();
@@ -206,8 +206,8 @@ CardCounters RtlCard::counters() const {
   const std::uint32_t state = in.core.read_register(reg::queue_state_offset(0));
   const std::uint64_t given = reg::kQueueStateTxGiven.get(state);
 
-  // A frame in the core between two counters is visible only as their difference. It counts as a waiting frame only if
-  // there is a reason to wait. Otherwise a lost frame would be hidden in it.
+  // A frame in the core between two counters is visible only as their difference. It counts as waiting only if it has a
+  // reason to wait. Otherwise this difference would hide a lost frame.
   const bool rx_waits = core.frame_held_up() || core.verdicts_waiting() > 0;
   const bool tx_waits = in.running && given >= in.tx_limit;
   const std::uint64_t rx_done = total("rx_frames") + total("rx_error") + total("rx_size") + total("rx_stopped");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Verilated core and its twin, which were written independently, between the same NIC and the same function. The
-// function's input, the wire and the counters must be the same, and must match the script.
+// Runs the Verilated core and its twin, which were written independently, with the same NIC and the same function. The
+// function's input, the wire and the counters must be equal, and must match the script.
 #include "sim/bypass/rtl_card.hpp"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ std::uint32_t random_size(SplitMix64& random, std::uint32_t most) {
   return std::clamp(size, kShortest, most);
 }
 
-/// Drops, changes or keeps a frame, by its contents.
+/// Drops, changes or keeps a frame, depending on its contents.
 class Judge final : public InPlaceFunction {
  public:
   bool forward(std::span<std::byte> head, std::uint32_t frame_bytes) override {
@@ -145,7 +145,7 @@ class Traffic {
       if (random_.below(2) == 0) break;
     }
     nic_.turn(random_.below(4));
-    // A slow NIC: the ring or the packed buffer is full, and what is read too early is overwritten.
+    // A slow NIC keeps the ring or the packed buffer full, so data that the card frees too early are overwritten.
     if (random_.below(8) >= haste_) return;
     if (auto frame = nic_.transmit()) found_.sent.push_back(std::move(*frame));
   }

@@ -18,12 +18,12 @@ namespace wherry::sim {
 namespace {
 
 constexpr std::uint64_t kResetCycles = 8;
-/// Longer than any access: the file of registers is filled after a reset in 515 (bypass_registers.sv).
+/// More cycles than any access takes. After a reset, the register file is filled in 515 (bypass_registers.sv).
 constexpr std::uint64_t kLongestAccess = 100'000;
 
 std::byte* bytes_of(VlWide<16>& wide) { return reinterpret_cast<std::byte*>(wide.m_storage); }
 
-// tuser of the streams: bypass_core.sv.
+// tuser of the streams, as in bypass_core.sv.
 constexpr std::uint32_t size_of_user(QData user) { return static_cast<std::uint32_t>(user & 0xFFFF); }
 constexpr std::uint16_t queue_of_user(QData user) { return static_cast<std::uint16_t>(user >> 16 & 0xFF); }
 constexpr QData kForward = 1, kReplace = 2;
@@ -82,7 +82,7 @@ RtlCore::~RtlCore() {
 #ifdef WHERRY_RTL_TRACE
   if (!options_.trace.empty()) pins_->trace.close();
 #endif
-  // When a model is deleted on a thread, the Verilator runtime uses the context of that thread.
+  // To delete a model, the Verilator runtime uses the context of the deleting thread.
   Verilated::threadContextp(&pins_->context);
   pins_->core->final();
   pins_->core.reset();
@@ -163,7 +163,7 @@ void RtlCore::read(std::uint32_t offset, std::span<std::byte> data) {
 }
 
 void RtlCore::run_on() {
-  // Longer than any step from one sign at a port to the next: docs/design/bypass-core.md, The way of a packet.
+  // More cycles than any step between two events at the ports: docs/design/bypass-core.md, The way of a packet.
   constexpr std::uint64_t kStill = 16;
   constexpr std::uint64_t kShortest = 7, kLongest = 63;
   for (std::uint64_t done = 0; done < kShortest || (done < kLongest && still() < kStill); ++done) cycle();

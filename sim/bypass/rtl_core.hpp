@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// hdl/bypass/bypass_core.sv, Verilated: its window, registers, streams and tails as calls, and a clock that runs when
-// it is told to. A broken rule (one of the core's own assertions, or AXI) ends the process with a sentence.
+// The Verilated hdl/bypass/bypass_core.sv: calls for its window, registers, streams and tails, and a clock that runs on
+// request. A violation (of one of the core's own assertions, or of AXI) ends the process with a message.
 //
 // One thread. Cycles are of 4 ns.
 #pragma once
@@ -23,7 +23,7 @@ namespace wherry::sim {
 
 struct RtlOptions {
   std::uint64_t seed = 1;
-  /// Chance, in parts per million, for each port, that an input of the core comes a cycle later, and that its output is
+  /// Chance at each port, in parts per million, that an input of the core comes a cycle later, or that its output is
   /// not taken in a cycle.
   std::uint32_t pauses = 0;
   std::string trace;  ///< an FST file, if it was built with WHERRY_RTL_TRACE
@@ -34,22 +34,22 @@ class RtlCore {
   static constexpr std::size_t kFramesToSend = 2;  ///< so many may wait before s_tx
   static constexpr std::size_t kFramesTaken = 4;   ///< so many frames wait at the end of m_rx, then it is not ready
 
-  /// Out of reset. `function` gives the verdicts, and outlives the core; none: m_head is never ready.
+  /// Out of reset. `function` gives the verdicts, and must outlive the core. Null: m_head is never ready.
   RtlCore(const RtlOptions& options, InPlaceFunction* function);
   RtlCore(const RtlCore&) = delete;
   RtlCore& operator=(const RtlCore&) = delete;
   ~RtlCore();
 
   void cycle();
-  /// Until the core is idle, but at least some cycles, so that its timers advance, and not many more.
+  /// Runs until the core is idle: at least 7 cycles, so that its timers advance, and at most 63.
   void run_on();
   [[nodiscard]] std::uint64_t now() const noexcept { return now_; }
-  /// Cycles since anything passed at a port.
+  /// Cycles since the last transfer at any port.
   [[nodiscard]] std::uint64_t still() const noexcept { return now_ - moved_; }
 
-  /// s_axi, for one that does something else meanwhile: bursts go while cycle() runs.
+  /// s_axi, for callers with other work meanwhile: its bursts proceed while cycle() runs.
   [[nodiscard]] RtlWindow& window() noexcept { return window_; }
-  /// Bursts at s_axi that have exactly these bytes; within the window. A write ends when all beats are taken, and its
+  /// Accesses exactly these bytes, within the window, with bursts at s_axi. A write ends when all beats are taken; its
   /// answer comes later. A read ends with its data; addresses without data give zeros. Precondition: no other read
   /// waits.
   void write(std::uint32_t offset, std::span<const std::byte> data);
@@ -58,11 +58,11 @@ class RtlCore {
   /// One transaction at s_axil; the clock runs until it is done.
   std::uint32_t read_register(std::uint32_t offset);
   void write_register(std::uint32_t offset, std::uint32_t value);
-  /// The same, of which cycle() does the rest: one at a time.
+  /// Begins such a transaction, which cycle() completes. Only one at a time.
   void begin_register_read(std::uint32_t offset);
   void begin_register_write(std::uint32_t offset, std::uint32_t value);
   [[nodiscard]] bool register_access_ended() const noexcept;
-  /// The result of the last read. None: the core answered with an error.
+  /// The result of the last read. Empty: the core answered with an error.
   [[nodiscard]] std::optional<std::uint32_t> register_data() const noexcept;
 
   /// At m_axil, in order.
@@ -72,10 +72,10 @@ class RtlCore {
   /// At m_rx.
   std::optional<Frame> take_frame();
   [[nodiscard]] std::size_t frames_waiting() const noexcept { return frames_.size(); }
-  /// m_rx is always ready, even if the blocks behind it are not.
+  /// Whether m_rx is always ready, even if the blocks behind it are not.
   void drain(bool on) noexcept { drain_ = on; }
   [[nodiscard]] bool frame_held_up() const noexcept { return held_up_; }
-  /// Frames, and heads, that came whole.
+  /// Frames and heads that arrived completely.
   [[nodiscard]] std::uint64_t frames_seen() const noexcept { return frames_seen_; }
 
   /// For s_tx.
@@ -84,15 +84,15 @@ class RtlCore {
     moved_ = now_;
   }
   [[nodiscard]] std::size_t frames_to_send() const noexcept { return to_send_.size(); }
-  /// Drops frames that have not begun. Returns their number.
+  /// Drops queued frames that have not begun. Returns their number.
   std::size_t forget_frames_to_send();
 
-  /// Verdicts that have not gone in; those of them that forward; and forwarding ones that have gone in.
+  /// Verdicts that wait; forwarding verdicts that wait; and forwarding verdicts that the core has taken.
   [[nodiscard]] std::size_t verdicts_waiting() const noexcept { return verdicts_.size(); }
   [[nodiscard]] std::size_t forwards_waiting() const noexcept;
   [[nodiscard]] std::uint64_t forwarded() const noexcept { return forwarded_; }
 
-  /// Cycles in which the last of each passed; 0: never did.
+  /// The cycle of the last event of each kind; 0: none yet.
   struct Moments {
     std::uint64_t written_back = 0;  ///< a beat that ends a write to a ring
     std::uint64_t received = 0;      ///< the first beat of a frame at m_rx
@@ -104,7 +104,7 @@ class RtlCore {
   };
   [[nodiscard]] const Moments& moments() const noexcept { return moments_; }
 
-  /// As after power-up: nothing waits at any port.
+  /// Restores the state after power-up: nothing waits at any port.
   void reset();
 
   [[noreturn]] void fail(const std::string& why) const;

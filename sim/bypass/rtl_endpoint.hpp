@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Verilated core as a PCI function: both of its BARs for a host that is somewhere else, and its streams. Nothing
-// here sets the core up.
+// The Verilated core as a PCI function: both of its BARs, for an external host, and its streams. This class does not
+// set up the core.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace wherry::sim {
 
 class RtlEndpoint final : public DmaTarget, public RegisterTarget, public StreamPort {
  public:
-  /// `function` decides in place, and outlives this.
+  /// `function` decides about frames in place, and must outlive this object.
   explicit RtlEndpoint(InPlaceFunction& function, const RtlOptions& options = {});
 
   /// The clock runs until the access is done.
   void write(std::uint32_t offset, std::span<const std::byte> data) override;
   void read(std::uint32_t offset, std::span<std::byte> data) override;
   std::optional<TailWrite> next_tail() override;
-  /// After an access one cycle. Otherwise until the core is idle, but at least some cycles, so that its timers advance.
+  /// Runs one cycle after an access. Otherwise runs until the core is idle, with a minimum so that its timers advance.
   void tick() override;
 
   std::uint32_t read_register(std::uint32_t offset) override;

@@ -14,8 +14,8 @@ namespace reg = bypass::registers;
 
 constexpr std::uint32_t kDw = 4;
 constexpr unsigned kDwSize = 2;  ///< AxSIZE
-/// Longer than any step, except a timer, from one sign at a port to the next (docs/design/bypass-core.md), also for
-/// counters.
+/// More cycles than any step, except a timer, between two events at the ports (docs/design/bypass-core.md). Enough for
+/// counters, too.
 constexpr std::uint64_t kQuiet = 64;
 enum Event : std::uint64_t { kEdge, kWanted };
 
@@ -222,7 +222,7 @@ void RtlFunction::registers() {
 }
 
 bool RtlFunction::busy() {
-  // What waits at s_tx or m_rx without anything passing waits for the NIC, which will wake it.
+  // A frame that waits at s_tx or m_rx without a transfer waits for the NIC, which will wake the clock.
   return core_.still() <= still_limit_ || !core_.window().idle() || !waiting_.empty() || !accesses_.empty();
 }
 

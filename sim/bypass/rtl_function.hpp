@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Verilated bypass core as a PCIe function: BAR 0 its registers, BAR 2 its window, tails as posted writes. Between
-// TLPs and AXI stands the model of a vendor's bridge. docs/design/bypass-rtl.md
+// The Verilated bypass core as a PCIe function: registers in BAR 0, window in BAR 2, tails as posted writes. A model of
+// a vendor's bridge connects TLPs and AXI. docs/design/bypass-rtl.md
 //
-// Time: the core has a clock of 4 ns, whose edges are events. It stops when nothing has passed at any port of the core
-// for longer than its timers run, and continues with the next input. So no relevant edge is left out. (The core's own
-// cycle counter stops in that time.) What is outside the AXI ports, the hard block and the bridge's own pipeline, is
-// latency of the endpoint: kBridgeLatency for pcie::EndpointOptions, both ways.
+// Time: the core's clock has a period of 4 ns, and its edges are events. The clock stops when no transfer has occurred
+// at any port of the core for longer than its timers run, and continues with the next input. No relevant edge is
+// skipped. (The core's own cycle counter stops meanwhile.) The hard block and the bridge's own pipeline are outside the
+// AXI ports: their latency belongs to the endpoint, as kBridgeLatency for pcie::EndpointOptions in both directions.
 //
-// Bridge, by the product guides of AMD's (PG055 "Transaction Ordering for PCIe", PG194 "AXI Transactions for PCIe" and
-// "AXI SLVERR Response", PG302 "Master Bridge"):
-//   a write TLP is one burst of beats of 64 bytes with strobes; a read TLP of more than 4 bytes one of whole lines;
-//   a read does not pass the writes before it: its address goes when all of these were answered;
-//   at most 32 writes and 32 reads are under way on the AXI side, then TLPs wait in the endpoint's receive buffer;
-//   SLVERR becomes a completer abort; a poisoned write is dropped.
+// Bridge, after AMD's product guides (PG055 "Transaction Ordering for PCIe", PG194 "AXI Transactions for PCIe" and "AXI
+// SLVERR Response", PG302 "Master Bridge"):
+//   a write TLP becomes one burst of 64-byte beats with strobes; a read TLP of more than 4 bytes becomes one burst of
+//   whole lines; a read does not pass earlier writes: its address is sent after all of these were answered; at most 32
+//   writes and 32 reads are in flight on the AXI side, then TLPs wait in the endpoint's receive buffer; SLVERR becomes
+//   a completer abort; a poisoned write is dropped.
 // Use it on one thread only, the thread of the event queue.
 #pragma once
 
@@ -31,11 +31,11 @@
 
 namespace wherry::sim {
 
-/// The function behind the streams m_rx and s_tx.
+/// A function that uses the core's streams m_rx and s_tx.
 class StreamFunction {
  public:
   virtual ~StreamFunction() = default;
-  /// After each cycle of the core. Returns when it wants to be called at the latest, even if the core sleeps.
+  /// Called after each cycle of the core. Returns the latest time of the next call, even if the core sleeps.
   virtual pcie::Time turn(RtlCore& core, pcie::Time now) = 0;
   /// The core was reset.
   virtual void reset() {}
@@ -59,10 +59,10 @@ struct RtlFunctionCounters {
 class RtlFunction final : public pcie::Function, public bypass::CardAccess, pcie::EventHandler {
  public:
   static constexpr pcie::Time kCycle = 4 * pcie::kNanosecond;  ///< given: 250 MHz, the core's clock
-  /// fitted (research, section 4): an FPGA's hard block and bridge; with it a way through a switch takes 350 ns.
+  /// fitted (research, section 4): an FPGA's hard block and bridge; with it a path through a switch takes 350 ns.
   static constexpr pcie::Time kBridgeLatency = 130 * pcie::kNanosecond;
 
-  /// `in_place` and `stream` may be null, and outlive the function.
+  /// `in_place` and `stream` may be null, and must outlive the function.
   RtlFunction(pcie::EventQueue& queue, const RtlFunctionOptions& options, InPlaceFunction* in_place,
               StreamFunction* stream);
   RtlFunction(const RtlFunction&) = delete;
@@ -71,24 +71,24 @@ class RtlFunction final : public pcie::Function, public bypass::CardAccess, pcie
   [[nodiscard]] static pcie::FunctionOptions function_options();
   void attach(pcie::Port& port) noexcept { port_ = &port; }
   [[nodiscard]] pcie::Port& port() noexcept { return *port_; }
-  /// Something behind it has something to do: the clock runs.
+  /// Runs the clock, because a block behind the core has work.
   void wake();
   [[nodiscard]] RtlCore& core() noexcept { return core_; }
   [[nodiscard]] const RtlFunctionCounters& counters() const noexcept { return counters_; }
   [[nodiscard]] bool asleep() const noexcept { return !edge_scheduled_; }
 
-  /// A second manager of the window beside the bridge, on the card (as hdl/common/axi_mux.sv joins two): its bursts
-  /// take turns with the bridge's. How many writes were posted with this one: it is answered when as many were.
+  /// A second manager of the window on the card (as hdl/common/axi_mux.sv joins two): its bursts alternate with the
+  /// bridge's. Returns the number of posted writes, this one included: it is answered when that many writes were.
   std::uint64_t post_local_write(const AxiBurst& burst, std::span<const std::byte> data);
   void post_local_read(const AxiBurst& burst);
   struct LocalAnswer {
     bool failed = false;
     std::vector<std::byte> data;
   };
-  /// Of local reads, in their order; for who asked to pop.
+  /// Answers to local reads, in order. The reader pops them.
   [[nodiscard]] std::deque<LocalAnswer>& local_answers() noexcept { return local_answers_; }
 
-  // bypass::CardAccess, for the host's program: the event queue runs until the access is done. Not from within events.
+  // bypass::CardAccess, for the host's program: runs the event queue until the access is done. Not from within events.
   [[nodiscard]] std::uint32_t read(std::uint32_t offset) override;
   void write(std::uint32_t offset, std::uint32_t value) override;
   Status read_window(std::uint32_t offset, std::span<std::byte> into) override;
@@ -98,7 +98,7 @@ class RtlFunction final : public pcie::Function, public bypass::CardAccess, pcie
   // pcie::Function.
   void on_write(const pcie::InboundWrite& write) override;
   void on_read(const pcie::InboundRead& read) override;
-  /// The core is reset; of a removed card the clock stands until it is back.
+  /// Resets the core. After a removal, the clock stops until the card is back.
   void on_reset(pcie::ResetKind kind) override;
 
  private:
@@ -107,7 +107,7 @@ class RtlFunction final : public pcie::Function, public bypass::CardAccess, pcie
     std::uint64_t after = 0;  ///< writes that must have been answered
     bool local = false;       ///< post_local_read()
   };
-  /// An access to a register: of the host (no TLP), a read or write TLP.
+  /// An access to a register, from the host (no TLP) or by a read or write TLP.
   struct Access {
     std::uint32_t offset = 0;
     std::optional<std::uint32_t> value;      ///< of a write

@@ -11,7 +11,7 @@ constexpr unsigned kWordSize = 2;          ///< of 4
 constexpr unsigned kNarrowestFull = 5;     ///< what is aligned and of at most 32 bytes goes as one beat of its own size
 constexpr std::uint32_t kBoundary = 4096;  ///< no burst crosses it (AXI4, A3.4.1)
 
-/// AxSIZE of an access that is one beat of its own size. 6 if it is not.
+/// AxSIZE of an access that is one beat of its own size; otherwise 6. 6 if it is not.
 unsigned narrow_size(std::uint32_t offset, std::size_t bytes) {
   if (!std::has_single_bit(bytes) || offset % bytes != 0) return kLineSize;
   const auto size = static_cast<unsigned>(std::countr_zero(bytes));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manager at s_axi of a Verilated core with bypass's window. Bursts wait, and one beat goes each way in a cycle.
+// The manager at s_axi of a Verilated core with bypass's window. Bursts are queued; one beat a cycle each way.
 //
-// Writes and reads do not wait for each other. Addresses, data of writes, answers and data of reads each go in the
-// order of the calls, as the core answers (axi_port.sv); any number may wait. One thread.
+// Writes and reads do not wait for each other. Each channel keeps the order of the calls, as the core answers in order
+// (axi_port.sv). Any number of bursts may wait. One thread.
 #pragma once
 
 #include <fmt/core.h>
@@ -22,30 +22,30 @@
 
 namespace wherry::sim {
 
-/// An INCR burst: the bytes from `offset` on, in beats of 2^size. Precondition: it crosses no 4 KiB (AXI4, A3.4.1).
+/// An INCR burst: the bytes from `offset` on, in beats of 2^size. It must not cross 4 KiB (AXI4, A3.4.1).
 struct AxiBurst {
   std::uint32_t offset = 0;
   std::uint32_t bytes = 0;
   unsigned size = 0;
   [[nodiscard]] std::uint32_t beats() const noexcept { return ((offset + bytes - 1) >> size) - (offset >> size) + 1; }
-  /// What beat `number` has of the bytes: from, and to before.
+  /// The offsets of the bytes in beat `number`: the first, and one past the last.
   [[nodiscard]] std::pair<std::uint32_t, std::uint32_t> beat(std::uint32_t number) const noexcept;
 };
 
-/// The lowest `count` of 64 bits; from 0 to 64.
+/// A mask of the lowest `count` of 64 bits; `count` is 0 to 64.
 [[nodiscard]] constexpr std::uint64_t low_ones(std::size_t count) noexcept {
   return count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
 }
 
 inline constexpr unsigned kLineSize = 6;  ///< AxSIZE of 64 bytes
 
-/// The first burst of an access to exactly these bytes. The rest begins behind it.
+/// The first burst of an access to exactly these bytes. The remaining bytes follow it.
 [[nodiscard]] AxiBurst first_write(std::uint32_t offset, std::size_t bytes) noexcept;
-/// The same for a read. The core assumes that the NIC then has all bytes of a read beat. So no beat has more bytes than
-/// requested. A part that ends within a line is read by words.
+/// The same for a read. The core assumes that the NIC receives all bytes of a read beat. So no beat may have more bytes
+/// than requested. A part that ends within a line is read in words.
 [[nodiscard]] AxiBurst first_read(std::uint32_t offset, std::size_t bytes) noexcept;
 
-/// Whether an event comes a cycle later: a chance in a million, by a seed.
+/// Decides from a seed whether an event comes a cycle later; the chance is in parts per million.
 class Pauses {
  public:
   Pauses(std::uint64_t seed, std::uint32_t per_million) : random_(seed), per_million_(per_million) {}
@@ -67,11 +67,11 @@ class RtlWindow {
   /// `data` is copied.
   void post_write(const AxiBurst& burst, std::span<const std::byte> data);
   void post_read(const AxiBurst& burst, std::uint64_t token);
-  /// The oldest read that has ended.
+  /// The oldest finished read.
   [[nodiscard]] std::optional<Answer> answer() const;
   void pop_answer();
 
-  /// Bursts since the core's reset: posted; with all beats taken; answered.
+  /// Write bursts since the core's reset: posted; with all beats taken; answered.
   [[nodiscard]] std::uint64_t writes_posted() const noexcept { return posted_; }
   [[nodiscard]] std::uint64_t writes_taken() const noexcept { return posted_ - writes_.size(); }
   [[nodiscard]] std::uint64_t writes_answered() const noexcept { return answered_; }
@@ -79,16 +79,16 @@ class RtlWindow {
   /// Reads that have not ended, or whose answer was not popped.
   [[nodiscard]] std::size_t reads_waiting() const noexcept { return reads_.size(); }
   [[nodiscard]] bool idle() const noexcept { return reads_.empty() && answered_ == posted_; }
-  /// Of the last cycle: where a beat was taken that ends a write burst.
+  /// The offset of the write burst whose last beat was taken in the last cycle.
   [[nodiscard]] const std::optional<std::uint32_t>& write_ended() const noexcept { return write_ended_; }
 
-  /// A cycle: drive() before the clock's edge, sample() after the evaluation. `now`: the cycle, for what has no strobe.
+  /// A cycle: drive() before the clock edge, sample() after the evaluation. `now`: the cycle, for bytes without strobe.
   template <class Core>
   void drive(Core& core, Pauses& pauses, std::uint64_t now);
-  /// A sentence about the broken rule of AXI. Empty: none. `moved`: something passed.
+  /// Describes the violated AXI rule. Empty: none. `moved`: set by a transfer.
   template <class Core>
   [[nodiscard]] std::string sample(const Core& core, bool& moved);
-  /// The core was reset: forgets everything.
+  /// Forgets everything, after a reset of the core.
   void reset();
 
  private:
@@ -104,7 +104,7 @@ class RtlWindow {
     std::uint32_t beat = 0;
     bool failed = false;
   };
-  /// Bursts take identifiers in turn.
+  /// Bursts use the identifiers in turn.
   static constexpr std::uint8_t id_of(std::uint64_t number) { return static_cast<std::uint8_t>(number % 64); }
   template <class Core>
   [[nodiscard]] std::string sample_read(const Core& core);

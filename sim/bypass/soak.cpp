@@ -33,7 +33,7 @@ constexpr Time kDrain = 4'000 * kMicrosecond;  ///< after the last frame: longer
 constexpr std::uint64_t kAgain = 40;           ///< frames that must pass afterwards
 
 bool resets_core(Trouble trouble) { return trouble == Trouble::kCardRemoved || trouble == Trouble::kHotReset; }
-/// Data of frames may be wrong, because the card cannot see data that were lost or damaged on their way to it.
+/// Frames may carry wrong data, because the card cannot detect data that were lost or damaged before they reach it.
 bool may_spoil(Trouble trouble) {
   return trouble == Trouble::kWritesVanish || trouble == Trouble::kWritesPoisoned ||
          trouble == Trouble::kWritesRefused || trouble == Trouble::kHostile;
@@ -45,7 +45,7 @@ RigOptions random_rig(const SoakOptions& options, SplitMix64& random) {
     std::uint32_t mbits;
     pcie::LinkOptions link;
   };
-  // Faster than the cards of 1 Gbit/s are: more happens in a microsecond.
+  // Faster than the real 1 Gbit/s cards, so that more happens in a microsecond.
   const std::array<Card, 7> cards{
       Card{"e1000e", 10'000, {.generation = 2, .lanes = 4}},   Card{"igb", 10'000, {.generation = 2, .lanes = 4}},
       Card{"ixgbe", 10'000, {.generation = 2, .lanes = 8}},    Card{"x550", 10'000, {.generation = 3, .lanes = 4}},
@@ -209,7 +209,7 @@ class Soak {
     demand(a == b, fmt::format("{}: {} and {}", what, a, b));
   }
 
-  /// The host takes the queues back: first the NIC's, then the core's. Then every frame is accounted for.
+  /// The host stops the queues: first the NIC's, then the core's. Then every frame must be accounted for.
   void finish(std::uint64_t sent) {
     const bool quiet = options_.trouble == Trouble::kNone || options_.trouble == Trouble::kCompletionsLate ||
                        options_.trouble == Trouble::kReadsVanish || options_.trouble == Trouble::kCompletionsVanish;
@@ -261,10 +261,10 @@ class Soak {
       equal("core: tx_in = tx_posted + tx_refused + tx_size + tx_late", c["tx_in"],
             c["tx_posted"] + c["tx_refused"] + c["tx_size"] + c["tx_late"]);
       equal("core: tx_posted = tx_done + tx_stopped", c["tx_posted"], c["tx_done"] + c["tx_stopped"]);
-      // Through the function, which drops nothing.
+      // Balance of the function, which does not drop frames.
       equal("function: rx_frames = tx_in + held", c["rx_frames"],
             c["tx_in"] + c["verdicts_drop"] + core.frames_waiting() + core.frames_to_send() + core.verdicts_waiting());
-      // Between the two, over PCIe.
+      // Balance between NIC and core, over PCIe.
       demand(n.accepted <= c["tx_posted"],
              fmt::format("the NIC accepted {} frames of {} that were posted", n.accepted, c["tx_posted"]));
       if (options_.trouble != Trouble::kHostile)
@@ -281,7 +281,7 @@ class Soak {
     }
   }
 
-  /// The host sets up both again, and frames pass.
+  /// The host sets both up again, and frames must pass.
   void pass_again() {
     if (!result_.wrong.empty()) return;
     rig_.card.core().drain(false);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traffic through the Verilated core while PCIe reorders and fails. In all cases, each incoming frame has left or was
-// counted once, and the core can be used again. By a seed.
+// Traffic through the Verilated core while PCIe reorders and fails. In all cases, each incoming frame leaves or is
+// counted exactly once, and the core remains usable. A seed determines each run.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace wherry::sim {
 
-/// The trouble in the traffic of one seed.
+/// The kind of fault in the traffic of one seed.
 enum class Trouble : std::uint8_t {
   kNone,                 ///< reordering, splitting and replays only, as in all others
   kReadsVanish,          ///< reads of the NIC: it times out and repeats

@@ -9,7 +9,7 @@
 namespace wherry::sim {
 namespace {
 
-/// This many wait before s_tx, so the next begins in the cycle after the last beat of the one before.
+/// This many frames wait before s_tx, so that the next begins in the cycle after the last beat of the one before.
 constexpr std::size_t kFramesAhead = 2;
 
 }  // namespace

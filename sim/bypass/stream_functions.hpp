@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Network functions in C++ behind the streams of the Verilated core: an echo, and a generator with a checker. Frames
-// are taken and given whole.
+// are passed as a whole.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace wherry::sim {
 /// Sends each frame back (echo.hpp), in order.
 class EchoStream final : public StreamFunction {
  public:
-  /// `interval`: the least time between two frames, for a function that is slower than its input. 0: no limit.
+  /// `interval`: minimum time between two frames, for a function that is slower than its input. 0: no limit.
   explicit EchoStream(pcie::Time interval = 0) : interval_(interval) {}
   pcie::Time turn(RtlCore& core, pcie::Time now) override;
   void reset() override { next_ = 0; }
@@ -33,7 +33,7 @@ struct GeneratorOptions {
   pcie::Time start = 0;
 };
 
-/// Sends numbered frames (nic/traffic.hpp), and checks those that it receives.
+/// Sends numbered frames (nic/traffic.hpp), and checks the received frames.
 class GeneratorStream final : public StreamFunction {
  public:
   explicit GeneratorStream(const GeneratorOptions& options) : options_(options), next_(options.start) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subordinate at m_axil of a Verilated core that has bypass's tails: takes writes of 4 bytes, and answers each.
+// The subordinate at m_axil of a Verilated core with bypass's tails: it accepts writes of 4 bytes, and answers each.
 #pragma once
 
 #include <fmt/core.h>
@@ -24,10 +24,10 @@ class TailPort {
     return first;
   }
   void forget() { tails_.clear(); }
-  /// In the last cycle: the tail whose address and value have both come.
+  /// The tail whose address and value became complete in the last cycle.
   [[nodiscard]] const std::optional<TailWrite>& came() const noexcept { return came_; }
 
-  /// A cycle: drive() before the clock's edge, sample() after the evaluation. `Core` is Verilator's class.
+  /// A cycle: drive() before the clock edge, sample() after the evaluation. `Core` is Verilator's class.
   template <class Core>
   void drive(Core& core, Pauses& pauses) {
     core.m_axil_awready = pauses() ? 0 : 1;
@@ -35,7 +35,7 @@ class TailPort {
     core.m_axil_bvalid = unanswered_ > 0 ? 1 : 0;
     core.m_axil_bresp = 0;
   }
-  /// A sentence about the broken rule. Empty: none.
+  /// Describes the broken rule. Empty: none.
   template <class Core>
   [[nodiscard]] std::string sample(const Core& core) {
     constexpr std::uint8_t kAllStrobes = 0xF;
@@ -55,7 +55,7 @@ class TailPort {
     ++unanswered_;
     return {};
   }
-  /// The core was reset: forgets everything.
+  /// Forgets everything, after a reset of the core.
   void reset() { *this = {}; }
 
  private:

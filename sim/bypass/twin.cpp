@@ -11,7 +11,7 @@
 namespace wherry::sim {
 namespace {
 
-/// The latest beginning of a new region of BAR 2 behind an offset. Accesses are cut there.
+/// The granule of BAR 2's layout at an offset. Accesses are cut at its multiples. Accesses are cut there.
 std::uint32_t grain(std::uint32_t offset) {
   if (offset >= kSlots) return kSlotBytes;
   if (offset >= kPack) return kLineBytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bypass core in software: the oracle for the RTL, written from the layout, the datasheets and the rules in
-// twin_queue.hpp, not from the RTL. Virtual rings: a descriptor is computed when it is read, and decoded when it is
-// written. A transmission is complete when the NIC has read its last byte. No clock: tick() is one round.
+// The bypass core in software, as the oracle for the RTL: written from the layout, the datasheets and the rules in
+// twin_queue.hpp, not from the RTL. Rings are virtual: a descriptor is computed when the NIC reads it, and decoded when
+// the NIC writes it. A transmission is complete when the NIC has read its last byte. No clock: tick() is one round.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ namespace wherry::sim {
 
 class Twin final : public Card {
  public:
-  /// `function` decides in place; it outlives the twin. None: only the stream can be used.
+  /// `function` decides about frames in place, and must outlive the twin. Null: only the stream can be used.
   explicit Twin(InPlaceFunction* function = nullptr);
   Twin(const Twin&) = delete;  // its queues have its address
   Twin& operator=(const Twin&) = delete;
@@ -31,7 +31,7 @@ class Twin final : public Card {
   void stop(std::uint32_t queue) override;
   [[nodiscard]] CardCounters counters() const override;
 
-  /// For assertions: whether every slot is in one place.
+  /// For assertions: whether each slot is in exactly one place.
   [[nodiscard]] bool slots_conserved() const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The twin's refusals, counters and waits: credits, stops, a faulty or hostile NIC, wrong set-ups.
+// Tests of the twin's refusals, counters and waits: credits, stops, a faulty or hostile NIC, wrong set-ups.
 #include "sim/bypass/twin_testing.hpp"
 
 namespace wherry::sim {

@@ -19,7 +19,7 @@ void for_descriptors(std::uint32_t size, std::uint32_t offset, std::size_t bytes
   }
 }
 
-/// Part of a descriptor of which only the first 16 bytes are more than zeros.
+/// Copies a part of a descriptor, whose bytes after the first 16 are all zero.
 void copy_descriptor(const bypass::Descriptor& from, std::uint32_t first, std::span<std::byte> out) {
   std::array<std::byte, bypass::kDescriptorBytes> bytes{};
   bypass::store(from, bytes);

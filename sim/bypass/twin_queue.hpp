@@ -3,8 +3,8 @@
 //
 // The path of a frame: a free slot is offered (rx entry), the NIC reads its descriptor, fills the slot and writes the
 // descriptor back. The frame waits with its slots until the stream takes it or, in place, until there is room in the
-// transmit ring. There the NIC reads the descriptor and then the buffer. With its last byte, in ring order, the buffer
-// is free.
+// transmit ring. From that ring the NIC reads the descriptor, and then the buffer. A buffer becomes free when its last
+// byte was read, in ring order.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace wherry::sim {
 
-/// What the queues of a card have in common.
+/// The state that all queues of a card share.
 struct TwinShared {
   CardSetup setup;
   std::vector<std::byte> slots;  ///< the memory of all slots
@@ -31,7 +31,7 @@ struct TwinShared {
 
 class TwinQueue {
  public:
-  /// A frame of kMaxFrameBytes fills so many slots. A NIC that uses more leaves gaps in them: the frame is damaged.
+  /// Slots that a frame of kMaxFrameBytes fills. If a NIC uses more of them it leaves gaps, and the frame is damaged.
   static constexpr std::uint32_t kMaxParts = (kMaxFrameBytes + kSlotBytes - 1) / kSlotBytes;
 
   /// `shared` outlives the queue.
@@ -41,15 +41,15 @@ class TwinQueue {
   void stop();
   [[nodiscard]] bool running() const noexcept { return running_; }
 
-  /// Offsets from the begin of the ring. Any range.
+  /// Offsets count from the start of the ring. Any range.
   void read_rx_ring(std::uint32_t offset, std::span<std::byte> out);
   void read_tx_ring(std::uint32_t offset, std::span<std::byte> out);
   void write_rx_ring(std::uint32_t offset, std::span<const std::byte> data);
   [[nodiscard]] bool owns_slot(std::uint32_t slot) const noexcept;
-  /// Whether the NIC may write there now: it was offered.
+  /// Whether the NIC may write to the slot now, because it was offered.
   [[nodiscard]] bool offered(std::uint32_t slot) const noexcept;
-  /// The NIC reads `count` bytes of a slot, or of a line of the transmit buffer, from `at` on. False: the slot is not
-  /// to be sent.
+  /// The NIC reads `count` bytes from `at` on, in a slot or in a line of the transmit buffer. False: the slot is not to
+  /// be sent.
   bool watch_slot(std::uint32_t slot, std::uint32_t at, std::uint32_t count);
   bool watch_pack(std::uint32_t line, std::uint32_t at, std::uint32_t count);
 
@@ -60,7 +60,7 @@ class TwinQueue {
 
   [[nodiscard]] std::uint64_t rx_waiting() const noexcept { return waiting_.size(); }
   [[nodiscard]] std::uint64_t tx_waiting() const noexcept;
-  /// Free, offered, received and to be sent: always all slots of the queue.
+  /// Slots that are free, offered, received or to be sent: always all slots of the queue.
   [[nodiscard]] std::uint32_t slots_accounted() const;
 
  private:
@@ -87,8 +87,8 @@ class TwinQueue {
     std::uint32_t bytes = 0;
     bool damaged = false;
   };
-  /// Entries are counted from the start of the queue on; the ring's index is the count modulo its size.
-  /// head <= rung <= tail <= head + entries - 1.
+  /// Entry numbers count from the start of the queue; an entry's ring index is its number modulo the ring's size. head
+  /// <= rung <= tail <= head + entries - 1.
   struct Ring {
     std::uint32_t entries = 0;
     std::uint64_t head = 0;  ///< the first that the NIC has not finished
@@ -99,7 +99,7 @@ class TwinQueue {
     [[nodiscard]] std::uint32_t index(std::uint64_t number) const noexcept {
       return static_cast<std::uint32_t>(number % entries);
     }
-    /// The entry that this index is now, if it was announced to the NIC.
+    /// The number of the entry that has this ring index now, if it was announced to the NIC.
     [[nodiscard]] std::optional<std::uint64_t> told(std::uint32_t at) const noexcept;
     void fetched(std::uint64_t number);
     [[nodiscard]] std::uint32_t ring_bell(std::uint64_t to);

@@ -23,7 +23,7 @@ TEST_F(SimBypassTwin, Started_ExpectAllButOneDescriptorOfferedWithSlotsOfTheQueu
   EXPECT_EQ(card.counters().stray_reads, 0U);
 }
 
-/// The bytes of a descriptor as the NIC's read finds them.
+/// The bytes of a descriptor as a read of the NIC returns them.
 Bytes ring_bytes(Twin& card, std::uint32_t offset) {
   Bytes bytes(16);
   card.read(offset, bytes);
@@ -35,8 +35,8 @@ Bytes golden(const std::vector<int>& values) {
   return bytes;
 }
 
-// By hand: 82574 datasheet, 7.1.4.1 and 7.2.10 (extended data descriptor: DTALEN 19:0, DTYP 23:20 = 1, DCMD 31:24 with
-// EOP 0, IFCS 1, RS 3, DEXT 5). Slot 8 lies at kBar + 0x40'4000, the transmit buffer at kBar + 0x28'0000.
+// Computed by hand: 82574 datasheet, 7.1.4.1 and 7.2.10 (extended data descriptor: DTALEN 19:0, DTYP 23:20 = 1, DCMD
+// 31:24 with EOP 0, IFCS 1, RS 3, DEXT 5). Slot 8 lies at kBar + 0x40'4000, the transmit buffer at kBar + 0x28'0000.
 TEST_F(SimBypassTwin, RingsOf82574_ExpectGoldenBytes) {
   start(false);
   EXPECT_EQ(ring_bytes(card, 0), golden({0x00, 0x40, 0x40, 0x34, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
@@ -47,8 +47,8 @@ TEST_F(SimBypassTwin, RingsOf82574_ExpectGoldenBytes) {
             golden({0x00, 0x00, 0x28, 0x34, 0x12, 0, 0, 0, 0xEA, 0x05, 0x10, 0x23, 0, 0, 0, 0}));
 }
 
-// By hand: 82576 datasheet, 7.2.2.3 (advanced data descriptor: DTALEN 15:0, DTYP 23:20 = 3, DCMD as above, PAYLEN 63:46
-// = 3562, 0xDEA << 14 in the upper dword). Two slots: 2048 bytes without EOP, and 1514 with it.
+// Computed by hand: 82576 datasheet, 7.2.2.3 (advanced data descriptor: DTALEN 15:0, DTYP 23:20 = 3, DCMD as above,
+// PAYLEN 63:46 = 3562, 0xDEA << 14 in the upper dword). Two slots: 2048 bytes without EOP, and 1514 with it.
 TEST(SimBypassTwinInPlace, RingOf82576_ExpectGoldenBytes) {
   InPlaceEcho function;
   Twin card(&function);
@@ -243,7 +243,7 @@ TEST_F(SimBypassTwin, TransmitBufferFull_ExpectNoRoomUntilLinesAreRead) {
   (void)nic.read(buffer, 0, 6000);  // 93 lines, and there were 512 - 3 * 141 = 89
   EXPECT_TRUE(card.try_put({.queue = 0, .bytes = pattern(9000, 9)}));
   nic.turn();
-  // The new frame lies where the first one has been read. The rest of the old one is still its own.
+  // The new frame uses the part of the first one that was read already. The rest of the old frame must be unchanged.
   (void)nic.read(buffer, 6000, 3000);
   EXPECT_EQ(card.counters().tx_frames, 1U);
   nic.tx_head = 3;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of the twin: a NIC that does one step at a time, and a card between it and a function.
+// For tests of the twin: a NIC model that makes one step per call, and a card between it and a function.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,13 +28,13 @@ inline Bytes pattern(std::uint32_t bytes, std::uint64_t seed) {
   return data;
 }
 
-/// An igb or e1000e as these tests need it: one step at a time, by the datasheets' formats. Queue 0.
+/// An igb or e1000e with what these tests need: one step per call, with the datasheets' formats. Queue 0.
 class Nic {
  public:
   Nic(Twin& card, std::uint32_t entries, std::uint32_t queue = 0)
       : card_(&card), entries_(entries), rings_(queue * kRingStride) {}
 
-  /// The card's clock runs; tail writes arrive.
+  /// Runs the card's clock, and takes its tail writes.
   void turn(int ticks = 4) {
     for (int i = 0; i < ticks; ++i) {
       card_->tick();
@@ -56,7 +56,7 @@ class Nic {
     const std::array<std::uint32_t, 4> words{0x1111'1111, 0x2222'2222, status, bytes};
     card_->write(rings_ + index * 16, std::as_bytes(std::span(words)));
   }
-  /// As QEMU does: first with DD 0, and then only the status.
+  /// Writes back as QEMU does: first with DD 0, then the status alone.
   void write_back_in_dwords(std::uint32_t index, std::uint32_t status, std::uint32_t bytes) {
     const std::array<std::uint32_t, 5> words{1, 2, status & ~1U, bytes, status};
     const std::array<std::uint32_t, 5> at{0, 4, 8, 12, 8};
@@ -96,7 +96,7 @@ class Nic {
     card_->read(buffer.offset + from, data);
     return data;
   }
-  /// The next frame to the wire; by pieces of `piece` bytes.
+  /// The next frame to the wire, read in pieces of `piece` bytes.
   Bytes transmit(std::uint32_t piece = 512) {
     Bytes frame;
     for (bool last = false; !last;) {
@@ -145,7 +145,7 @@ class SimBypassTwin : public ::testing::Test {
     EXPECT_TRUE(holds_balance(card.counters()));
     EXPECT_TRUE(card.slots_conserved());
   }
-  /// The frames that leave by the stream now.
+  /// Takes the frames that wait at the stream.
   std::vector<Bytes> taken() {
     std::vector<Bytes> frames;
     while (auto frame = card.take()) frames.push_back(frame->bytes);

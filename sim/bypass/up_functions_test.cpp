@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `wherry bypass up --function`, the host's program with its pre-flight, against the Verilated card with its functions.
-// An 82599's registers (src/bypass/nic/model_testing.hpp) move the frames, and a kernel with VFIO is between them. What
-// is expected on the wire was written by hand from the RFCs.
+// Tests `wherry bypass up --function`, the host's program with its pre-flight, with the Verilated card and its
+// functions. A model of an 82599's registers (src/bypass/nic/model_testing.hpp) moves the frames, and a fake kernel
+// with VFIO connects the parts. The expected frames on the wire were written by hand from the RFCs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ constexpr std::uint64_t kCyclesPerMicrosecond = 250;
 constexpr std::uint64_t kLongestPause = 1000;     ///< cycles that the clock runs in one
 constexpr std::uint64_t kLongestAnswer = 10'000;  ///< cycles; a frame takes some hundreds here
 
-// The NIC is 52:54:00:12:34:56, which its model loads from its EEPROM; the asker 02:00:00:00:00:01 and 10.90.0.1.
+// NIC: 52:54:00:12:34:56, which its model loads from its EEPROM. Sender: 02:00:00:00:00:01 and 10.90.0.1.
 const auto kWhoHas = bytes_of(
     "ffffffffffff 020000000001 0806 0001 0800 06 04 0001 020000000001 0a5a0001 000000000000 0a5a0002 "
     "000000000000000000000000000000000000");
@@ -62,7 +62,7 @@ Bytes reflected(Bytes frame) {
   return frame;
 }
 
-/// Both in a machine: a kernel with VFIO, the NIC and the card on the bus.
+/// A machine with both: a kernel with VFIO, and the NIC and the card on its bus.
 struct Bench {
   pci::testing_support::Machine machine;
   std::unique_ptr<FakeKernel> kernel;
@@ -104,7 +104,7 @@ struct Bench {
     options.sysfs = machine.sysfs.text();
     options.function = function;
   }
-  /// A DMA reaches mapped memory, if the device may master the bus.
+  /// A DMA reaches mapped memory if the device may be bus master.
   bool reaches_window(std::uint64_t from, std::size_t bytes) {
     const auto place = kernel->mappings().find(kCardWindow);
     return kernel->device(kNicName).bus_master && place != kernel->mappings().end() && from >= kCardWindow &&
@@ -171,12 +171,12 @@ struct Bench {
     for (const std::string& fault : nic.faults) ADD_FAILURE() << fault;
     for (const std::string& line : kernel->log) EXPECT_FALSE(line.starts_with("ERROR")) << line;
   }
-  /// The frames that the card has sent when `count` frames have come, or time is up.
+  /// The frames that the card has sent when their number reaches `count`, or at the time limit.
   std::vector<Bytes> answers(std::size_t count) {
     for (std::uint64_t cycles = 0; sent.size() < count && cycles < kLongestAnswer; ++cycles) turn(1);
     return std::exchange(sent, {});
   }
-  /// The answer to a frame: nothing, or one frame.
+  /// The answer to a frame: no frame, or one.
   std::vector<Bytes> answer(const Bytes& frame, bool expected = true) {
     nic.arrive(frame);
     return answers(expected ? 1 : 2);
@@ -261,7 +261,7 @@ TEST(UpFunctionsStream, Generator_ExpectItsFramesAndWhatTheWireDidToThemCounted)
     EXPECT_TRUE(std::ranges::equal(bytes_of("020000000009 525400123456 88b5"), std::span(frames[i]).first(14)));
     EXPECT_EQ(std::to_integer<std::uint32_t>(frames[i][47]), i) << "its number";
   }
-  // One frame is lost, one is damaged, one belongs to another receiver.
+  // One frame is lost, one is damaged, and one has another receiver.
   frames.erase(frames.begin() + 5);
   frames[9][80] ^= std::byte{1};
   frames.push_back(kPing);

@@ -13,7 +13,7 @@ constexpr std::uint32_t kLine = 64;
 static_assert(memory::kBeatBytes == kLine);
 
 std::uint32_t beat_bytes(const memory::AxiAddress& address) { return 1U << address.size; }
-/// The last byte of a burst, and one more.
+/// The address after a burst's last byte.
 std::uint64_t end_of(const memory::AxiAddress& address) {
   return address.address / beat_bytes(address) * beat_bytes(address) +
          std::uint64_t{address.length + 1} * beat_bytes(address);
@@ -49,7 +49,7 @@ void WindowBus::step(std::span<const memory::AxiRequest> in) {
   drive();
 }
 
-/// The first burst, whose beats are all here: from its first byte with a strobe to its last.
+/// Hands over the first burst, which is complete: from its first byte with a strobe to its last.
 void WindowBus::hand_over() {
   const memory::AxiAddress address = addresses_.front();
   const std::uint64_t base = address.address / kLine * kLine;

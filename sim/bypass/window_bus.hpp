@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The window of a Verilated bypass core as the memory behind a DMA engine (sim/card): the engine is the second manager
-// of the core's AXI port. A burst is handed over when it is whole. Both have clocks of 4 ns. One thread.
+// The window of a Verilated bypass core as the memory of a DMA engine (sim/card), which is the second manager of the
+// core's AXI port. A burst is handed over when it is complete. The core and the engine have clocks of 4 ns. One thread.
 #pragma once
 
 #include <deque>
@@ -16,7 +16,7 @@ class WindowBus final : public memory::AxiBus {
   explicit WindowBus(RtlFunction& function) : function_(function) { drive(); }
   [[nodiscard]] const memory::AxiAnswer& answer(std::uint32_t /*port*/) const override { return out_; }
   void step(std::span<const memory::AxiRequest> in) override;
-  /// Bytes that passed each way.
+  /// Bytes transferred in each direction.
   [[nodiscard]] std::uint64_t read_bytes() const noexcept { return read_bytes_; }
   [[nodiscard]] std::uint64_t written_bytes() const noexcept { return written_bytes_; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dma_card_bench: the DMA engine as a card, its driver, and simulated PCIe between them (docs/design/dma-card.md).
-// Every figure is of a simulation.
+// dma_card_bench: measures the DMA engine as a card, with its driver and simulated PCIe between them
+// (docs/design/dma-card.md). Every figure comes from a simulation.
 //
 // The JSON (schema "wherry.dma_card_bench/1"):
 //   schema, simulated (true)
@@ -12,7 +12,7 @@
 //   stages a list of: name (of a rate), mean_ns (of each stage, by the name of its end: stages.hpp), per_bell and
 //          per_fetch (transfers), down_bytes, up_bytes (what each direction carried; all: what it could have)
 //   soak   (with --soak) what SoakResult has, and cpu_s
-// It ends with 1 where a byte was wrong, or an answer; targets that are missed are in the file.
+// The exit status is 1 if a byte or an answer was wrong. Missed targets are only recorded in the file.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -42,7 +42,7 @@ struct Named {
   RateRun run;
 };
 
-/// Of one row of rates: where the time went.
+/// Where the time of one row of rates went.
 Json stages_of(const StageReport& found) {
   Json times = Json::object();
   for (std::size_t i = 1; i < kStages; ++i) times[std::string(to_string(static_cast<Stage>(i)))] = found.mean_ns[i];
@@ -87,7 +87,7 @@ RateRun run_of(Direction direction, std::uint32_t bytes, unsigned depth, std::ui
       .direction = direction, .bytes = bytes, .depth = depth, .batch = depth > 64 ? kBatch : 1, .transfers = transfers};
 }
 
-/// Those that bars are made of.
+/// The runs from which the bars are computed.
 std::vector<Named> bar_runs() {
   std::vector<Named> runs;
   for (const Direction direction : {Direction::kToCard, Direction::kToHost}) {
@@ -122,7 +122,7 @@ std::vector<Named> more_runs() {
   std::vector<Named> runs;
   for (const Direction direction : {Direction::kToCard, Direction::kToHost}) {
     const std::string way = direction == Direction::kToCard ? "h2c" : "c2h";
-    // Every doorbell at once, not tuned; or one of the two.
+    // Every doorbell at once, untuned; or with one of the two measures.
     for (const auto& [name, in_time, tuned] :
          {std::tuple{"plain", false, false}, {"in_time", true, false}, {"tuned", false, true}}) {
       Named without{fmt::format("{}_4k_depth16_{}", way, name), run_of(direction, 4096, 16, 1200)};

@@ -20,14 +20,14 @@ using wherry::dma::kBellBytes;
 using wherry::dma::kRegisterBar;
 
 constexpr std::uint32_t kWord = 4;
-/// Longer than any step, except a timer, from one sign at a port to the next, also than a reset's 540 cycles
+/// More cycles than any step, except a timer, between two events at the ports, and than a reset's 540
 /// (docs/design/dma.md).
 constexpr std::uint64_t kQuiet = 1024;
 constexpr std::uint64_t kTickCycles = 256;   ///< TickBits of the engine as it is Verilated
 constexpr std::uint64_t kTimerCycles = 8;    ///< units of moderation.timer
 constexpr std::size_t kAccesses = 64;        ///< chosen: then TLPs wait in the endpoint's receive buffer
 constexpr std::uint32_t kQueueBytes = 4096;  ///< chosen: what the hard block has queued for the link, at most
-/// Sub-word of a token: the tag; above it the use of the tag.
+/// A token's low bits are the tag; above it is a count of the tag's uses.
 constexpr unsigned kTagBits = 8;
 
 Error error_of(pcie::CompletionStatus status) {
@@ -59,7 +59,7 @@ CardFunction::CardFunction(pcie::EventQueue& queue, const CardOptions& options)
 CardFunction::~CardFunction() = default;
 
 void CardFunction::power_on() {
-  // Its accesses end with it. The content of the memory stays.
+  // The engine's accesses end here. The memory keeps its content.
   if (options_.bus != nullptr) {
     options_.bus->managers_reset();
     core_.reset(*options_.bus);
@@ -265,7 +265,7 @@ void CardFunction::apply_settings() {
 void CardFunction::edge() {
   const auto pause = [&] { return options_.pauses != 0 && random_.below(1'000'000) < options_.pauses; };
   apply_settings();
-  // With bus mastering off requests wait here. While the function is in reset the engine's output is dropped.
+  // With bus mastering off, requests wait here. While the function is in reset, the engine's output is dropped.
   const bool passes = core_.settings.bus_master || resetting();
   if (held_read_ && passes) take_read(*held_read_);
   if (write_held_ && passes) take_beat({.first = false, .last = true, .bytes = 0, .address = 0, .data = {}});
@@ -371,7 +371,7 @@ bool CardFunction::busy() const {
   if (held_read_ || write_held_) return may_ask;  // on_room() wakes as well
   if (!accesses_.empty() || resetting() || !core_.completions.empty() || !core_.bells.empty()) return true;
   std::uint64_t quiet = std::max(kQuiet, longest_timer_ + kQuiet);
-  // A request that is lost ends by the engine's time-out, one tick late at most.
+  // The engine's time-out ends a lost request, at most one tick late.
   if (open_ != 0 && options_.timeout != 0) quiet += (options_.timeout + 2) * kTickCycles;
   return std::min(core_.still(), core_.now() - woken_) <= quiet;
 }

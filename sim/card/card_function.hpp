@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The DMA card as a PCIe function: the Verilated engine behind the hard block's requester and completer, and its
-// memory. BAR 0 holds the registers, BAR 2 the doorbells. docs/design/dma-card.md.
+// The DMA card as a PCIe function: the Verilated engine with its memory, behind the hard block's requester and
+// completer. BAR 0 holds the registers, BAR 2 the doorbells. docs/design/dma-card.md.
 //
-// Time: the engine has a clock of 4 ns, whose edges are events. It stops when nothing passes at any port of the engine,
-// nothing is due and no timer runs. It continues with the next input.
+// Time: the engine's clock has a period of 4 ns, and its edges are events. The clock stops when nothing passes at any
+// port of the engine, nothing is due and no timer runs. It continues with the next input.
 //
 // The part between TLPs and the engine's ports behaves like AMD's block (PG213, "Requester Interface" and "Completer
 // Interface"):
@@ -35,7 +35,7 @@ namespace wherry::sim::card {
 
 enum class MemoryKind : std::uint8_t { kBram, kDdr4 };
 
-/// The fate of reads in flight when the function is reset.
+/// What happens to reads in flight when the function is reset.
 enum class ReadsAtReset : std::uint8_t {
   kReported,  ///< the hard block ends them, with a completer abort
   kForgotten  ///< it says nothing: the engine finds out by its time-out
@@ -44,8 +44,8 @@ enum class ReadsAtReset : std::uint8_t {
 struct CardOptions {
   MemoryKind memory = MemoryKind::kBram;
   std::uint64_t memory_bytes = std::uint64_t{8} << 20;  ///< of kBram, and of `bus`
-  /// Not null: the card's memory is behind port 0 of this bus, whose clock is the engine's, instead of the card's own
-  /// memory. `memory` is then ignored. It outlives the card.
+  /// If not null: the card's memory is behind port 0 of this bus, which has the engine's clock, instead of the card's
+  /// own memory. `memory` is then ignored. It outlives the card.
   memory::AxiBus* bus = nullptr;
   unsigned timeout = 40;  ///< of the engine, ticks of 256 cycles
   ReadsAtReset reads_at_reset = ReadsAtReset::kReported;
@@ -68,7 +68,7 @@ struct CardCounters {
 class CardFunction final : public pcie::Function, pcie::EventHandler {
  public:
   static constexpr pcie::Time kCycle = 4 * pcie::kNanosecond;  ///< given: 250 MHz, the engine's clock
-  /// fitted (research of host bypassing, section 4): an FPGA's hard block, each way. For pcie::EndpointOptions.
+  /// fitted (research of host bypassing, section 4): an FPGA's hard block, each direction. For pcie::EndpointOptions.
   static constexpr pcie::Time kHardBlockLatency = 130 * pcie::kNanosecond;
 
   CardFunction(pcie::EventQueue& queue, const CardOptions& options);
@@ -79,11 +79,11 @@ class CardFunction final : public pcie::Function, pcie::EventHandler {
   [[nodiscard]] static pcie::FunctionOptions function_options();
   void attach(pcie::Port& port) noexcept { port_ = &port; }
   [[nodiscard]] pcie::Port& port() noexcept { return *port_; }
-  /// The command register or MSI-X' message control changed: the engine is told with the next edge.
+  /// Call it after a change of the command register or of MSI-X message control: the engine gets it at the next edge.
   void configuration_changed();
   bool msix_enable = false, msix_mask = false;
 
-  /// The contents of its own memory.
+  /// The content of the card's own memory.
   [[nodiscard]] memory::Content& content() noexcept { return content_; }
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept;
   [[nodiscard]] EngineCore& core() noexcept { return core_; }
@@ -91,8 +91,8 @@ class CardFunction final : public pcie::Function, pcie::EventHandler {
   [[nodiscard]] bool asleep() const noexcept { return !edge_scheduled_; }
   /// A reset of the function is in progress.
   [[nodiscard]] bool resetting() const noexcept { return core_.settings.reset_function; }
-  /// The first rule of AXI that the engine broke; empty: none. For the card's own memory. Another bus reports it
-  /// itself.
+  /// The first AXI rule that the engine broke; empty: none. Only for the card's own memory. Another bus reports
+  /// violations itself.
   [[nodiscard]] std::string violation() const;
 
   // pcie::Function.
@@ -106,7 +106,7 @@ class CardFunction final : public pcie::Function, pcie::EventHandler {
 
  private:
   static constexpr std::size_t kTags = 256;
-  /// An access of a BAR: a bell, a register's write, a register's read.
+  /// An access to a BAR: a doorbell write, a register write or a register read.
   struct Access {
     std::optional<BellWrite> bell;
     std::uint32_t offset = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver and the Verilated engine, with simulated PCIe between them: cases without faults.
+// Tests of the driver and the Verilated engine, with simulated PCIe between them: cases without faults.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -57,7 +57,7 @@ TEST(SimCard, RingADoorbellWithItsDescriptor_ExpectNoReadOfIt) {
   EXPECT_EQ(bench.rig.card.counters().reads - before, 3U);
 }
 
-// Every channel of both directions at once, through rings of 16 that go round.
+// Uses every channel in both directions at once, with rings of 16 that wrap around.
 TEST(SimCard, FillAllChannels_ExpectEveryTransferOnceAndInOrder) {
   constexpr std::uint32_t kBytes = 700, kTransfers = 100, kStride = 1024;
   Bench bench({}, {.ring_bits = 4});
@@ -124,7 +124,7 @@ TEST(SimCard, SendPackets_ExpectThemBackWhole) {
     for (const std::uint32_t bytes : {1U, 64U, 65U, 1500U, 4096U, 4097U, 9001U}) {
       const std::vector<std::byte> packet = random_bytes(bytes, ++seed);
       std::memcpy(bench.memory.bytes.data() + 5, packet.data(), bytes);
-      // In two descriptors, if it is long: the first one does not end it.
+      // A long packet takes two descriptors: the first one does not end it.
       const std::uint32_t first = bytes > 4096 ? 2048 : bytes;
       ASSERT_TRUE(
           out.post({.host = bench.memory.iova + 5, .bytes = first, .stream = true, .end_of_packet = first == bytes})

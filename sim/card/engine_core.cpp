@@ -16,11 +16,11 @@ using dma::kLineBytes;
 using dma::set_field;
 using dma::Word;
 
-/// The requester sweeps its tags for 256 cycles; registers get their values within 515.
+/// After a reset, the requester sweeps its tags for 256 cycles, and registers get their values within 515.
 constexpr std::uint64_t kResetCycles = 4;
 
-// Bits of the ports, from the last field on: hdl/dma/dma_pkg.sv, hdl/dma/control/dma_control_pkg.sv and
-// hdl/common/axi.svh.
+// Bit positions in the ports, where the last field of a struct is lowest: hdl/dma/dma_pkg.sv,
+// hdl/dma/control/dma_control_pkg.sv and hdl/common/axi.svh.
 namespace completion_bits {
 constexpr unsigned kBytes = 512, kError = 519, kFinal = 522, kLast = 523, kFirst = 524, kTag = 525;
 }
@@ -82,7 +82,7 @@ EngineCore::EngineCore(std::uint64_t seed) : pins_(std::make_unique<Pins>()) {
 }
 
 EngineCore::~EngineCore() {
-  // When a model is deleted on a thread, the Verilator runtime uses the context of that thread.
+  // To delete a model, the Verilator runtime uses the context of the deleting thread.
   Verilated::threadContextp(&pins_->context);
   pins_->core->final();
   pins_->core.reset();
@@ -113,7 +113,7 @@ const EngineOutput& EngineCore::cycle() {
     sample();
     const memory::AxiRequest request = sample_memory();
     const memory::AxiAnswer& answer = memory_->answer(0);
-    // A slow memory may be all that is at work for longer than anything else is.
+    // Memory traffic counts, because a slow memory may be the only active part for long.
     if (request.ar_valid || request.aw_valid || request.w_valid || answer.r_valid || answer.b_valid) moved_ = now_;
     memory_->step({&request, 1});
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// hdl/dma/dma_engine.sv, Verilated, as an object: its ports in cycles of 4 ns. Input from the host waits in queues
-// here. The engine's output is read after each cycle. Behind its AXI port is a memory of sim/memory.
+// The Verilated hdl/dma/dma_engine.sv as an object, with its ports in cycles of 4 ns. Input from the host is queued
+// here. The engine's output is read after each cycle. A memory of sim/memory is behind its AXI port.
 //
-// One thread. Everything is within one clock. A rule of AXI that the engine breaks, and an assertion of the RTL, end
-// the process.
+// One thread. There is one clock domain. A violation of AXI by the engine, or of an assertion of the RTL, ends the
+// process.
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ struct WriteBeat {
   Line data{};
 };
 
-/// A write to the doorbell window: it lies in the 64 bytes of one ring.
+/// A write to the doorbell window, within the 64 bytes of one ring.
 struct BellWrite {
   std::uint32_t offset = 0, bytes = 0;
   Line data{};
@@ -58,7 +58,7 @@ struct EngineSettings {
   bool reset_function = false;
 };
 
-/// What passed in the last cycle.
+/// The transfers in the last cycle.
 struct EngineOutput {
   std::optional<ReadRequest> read;
   std::optional<WriteBeat> write;
@@ -72,7 +72,7 @@ class EngineCore {
   EngineCore& operator=(const EngineCore&) = delete;
   ~EngineCore();
 
-  /// The pins rst_i: everything within is forgotten. `memory` takes over at the AXI port (port 0); it must outlive the
+  /// Asserts rst_i: the engine forgets everything. `memory` is connected to the AXI port (port 0), and must outlive the
   /// next reset.
   void reset(memory::AxiBus& memory);
 
@@ -81,14 +81,14 @@ class EngineCore {
   bool take_reads = true, take_writes = true;
   std::deque<CompletionBeat> completions;
   std::deque<BellWrite> bells;
-  /// Behind the streams. Pauses of its ports are drawn by the seed.
+  /// The block behind the streams. The seed determines the pauses of its ports.
   PacketLoop packets;
 
-  /// A register's access, one at a time; the answer is there when register_ended().
+  /// Begins a register access, one at a time. The answer is valid when register_ended() is true.
   void begin_register_read(std::uint32_t offset);
   void begin_register_write(std::uint32_t offset, std::uint32_t value);
   [[nodiscard]] bool register_ended() const noexcept { return access_.ended; }
-  /// The result of the last access. None: it was refused (SLVERR).
+  /// The result of the last access. Empty: it was refused (SLVERR).
   [[nodiscard]] std::optional<std::uint32_t> register_data() const noexcept {
     return access_.refused ? std::nullopt : std::optional(access_.data);
   }
@@ -96,7 +96,7 @@ class EngineCore {
   const EngineOutput& cycle();
   /// Since the last reset.
   [[nodiscard]] std::uint64_t now() const noexcept { return now_; }
-  /// Cycles since something passed at a port.
+  /// Cycles since the last transfer at any port.
   [[nodiscard]] std::uint64_t still() const noexcept { return now_ - moved_; }
 
  private:

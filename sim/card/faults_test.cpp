@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver and the Verilated engine, with simulated PCIe between them: faults, and recovery from them.
+// Tests of the driver and the Verilated engine, with simulated PCIe between them: faults, and recovery from them.
 #include <gtest/gtest.h>
 
 #include "sim/card/testing.hpp"
@@ -10,12 +10,12 @@ namespace {
 using namespace testing_support;
 using driver::Error;
 
-/// Three transfers. The second one fails as `expected`, the first is right, the third is void, and all other rings go
-/// on.
+/// Three transfers. The second fails as `expected`, the first is right, the third is void, and all other rings
+/// continue.
 void expect_failure(Bench& bench, Direction direction, Error expected, std::uint64_t bad_host, std::uint64_t bad_card,
                     const std::optional<pcie::Fault>& fault) {
   Ring& ring = bench.ring(direction, 1);
-  // The first alone, so that a fault that counts strikes the second.
+  // The first transfer runs alone, so that a counting fault strikes the second.
   ASSERT_EQ(bench.move(direction, 4096, 8192, 1000, Bell::kDescriptor, 1).error, Error::kNone);
   if (fault) bench.rig.fabric.add_fault(*fault);
   ASSERT_TRUE(ring.post({.host = bad_host, .card = bad_card, .bytes = 500, .cookie = 1000}).ok());
@@ -103,7 +103,7 @@ TEST(SimCardFaults, ADescriptorThatCannotBeRead_ExpectTheRingToSaySo) {
   EXPECT_EQ(bench.move(Direction::kToHost, 4096, 8192, 5000, Bell::kTail, 3).error, Error::kNone);
 }
 
-/// Found by the soak (seed 100005): one bit of the first completion's data is wrong, those behind it are good.
+/// Found by the soak (seed 100005): the first completion has a wrong bit of data, and the later ones are good.
 TEST(SimCardFaults, APoisonedCompletionInTheMiddleOfDescriptors_ExpectNoneOfThemCarriedOut) {
   constexpr unsigned kPosted = 12;
   constexpr std::uint32_t kBytes = 100;
@@ -151,7 +151,7 @@ TEST(SimCardFaults, AnError_ExpectItsInterruptAtOnce) {
   EXPECT_EQ(bench.rig.device.messages()[ring.number()], 1U);
 }
 
-/// Transfers on all rings, with an event in the middle. Then every transfer is reported, and everything works.
+/// Transfers on all rings, with an event in the middle. Then every transfer must be reported, and everything must work.
 void in_flight(Bench& bench, std::chrono::nanoseconds after, const std::function<void()>& what, bool all_are_right) {
   constexpr unsigned kEach = 6;
   for (unsigned i = 0; i < 8; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine with one channel in each direction.
+// Tests the engine with one channel in each direction.
 #include <gtest/gtest.h>
 
 #include "sim/card/testing.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A memory with its own clock behind a port with the engine's. The port has cycles of `cycle_ps`, and in each the
-// memory makes as many of its own as fit. A crossing costs `crossing` cycles of the port, on the way back. One thread.
+// A memory with its own clock, behind a port with the engine's clock. In each port cycle of `cycle_ps`, the memory runs
+// as many of its own cycles as fit. A clock crossing costs `crossing` port cycles, on the way back. One thread.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace wherry::sim::card {
 
 class PacedBackend final : public memory::Backend {
  public:
-  /// `inner` outlives this, and its cycle is not longer than `cycle_ps`: each of the port's cycles has at least one.
+  /// `inner` must outlive this. Its cycle is at most `cycle_ps`, so each cycle of the port contains at least one.
   PacedBackend(memory::Backend& inner, std::uint64_t cycle_ps, memory::Cycle crossing = 3)
       : inner_(inner), cycle_ps_(cycle_ps), crossing_(crossing) {}
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The block behind the engine's packet streams: each whole packet to the card goes back to the host, on its channel.
+// The block behind the engine's packet streams: it sends each whole packet back to the host, on the packet's channel.
 // One thread.
 #pragma once
 
@@ -20,7 +20,7 @@ class PacketLoop {
  public:
   static constexpr unsigned kChannels = 4;
 
-  /// A beat from the engine: packets of several channels mix.
+  /// A beat from the engine. Packets of several channels may interleave.
   void take(unsigned channel, bool worthless, bool last, const std::byte* data, std::size_t bytes) {
     Coming& coming = coming_[channel];
     coming.worthless = coming.worthless || worthless;
@@ -33,7 +33,7 @@ class PacketLoop {
     ++taken_;
     coming = {};
   }
-  /// The function was reset: packets that have begun have no end.
+  /// After a reset of the function: packets that have begun never end, so all are dropped.
   void reset() {
     coming_ = {};
     back.clear();

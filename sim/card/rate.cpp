@@ -30,8 +30,8 @@ struct Channel {
   std::deque<pcie::Time> since;
 };
 
-/// Their share of the link's time to the card: an ACK and an UpdateFC of non-posted credits each time that both are
-/// due.
+/// The DLLPs' share of the link's time to the card: one ACK and one UpdateFC of non-posted credits per
+/// pcie::dllp_latency().
 double dllp_share() {
   const pcie::LinkOptions link = RigOptions{}.link;
   const double bytes = 2.0 * link.overhead.dllp * static_cast<double>(pcie::byte_time(link)) / (1 << 20);  // ps
@@ -257,7 +257,7 @@ RateResult Measurement::take() {
     if (told != before) moved = rig_.device.now();
     before = told;
     if (!measuring_ && told >= std::uint64_t{run_.transfers} * run_.channels / kWarmUpShare) begin();
-    // With one channel done the others have more, so the measurement ends here.
+    // When one channel is done the others get more bandwidth, so the measurement ends here.
     if (one_is_done || !result_.error.empty()) break;
     if (rig_.device.now() - moved > kStandstill) {
       result_.error = "it stands still";

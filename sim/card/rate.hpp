@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rates of the DMA card through its driver, and what the link would carry at best (sim/dma/host_link.hpp). Simulated,
-// all of it.
+// Rates of the DMA card through its driver, and the upper bound from the link (sim/dma/host_link.hpp). All of it is
+// simulated.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace wherry::sim::card {
 
-/// One measurement. The driver's own instructions are not in it: the host looks at its memory every `look_ns`, and
-/// posts at once.
+/// One measurement. It excludes the driver's own instructions: the host polls its memory every `look_ns`, and posts at
+/// once.
 struct RateRun {
   wherry::dma::Direction direction = wherry::dma::Direction::kToCard;
   std::uint32_t bytes = 4096;
@@ -35,7 +35,7 @@ struct RateRun {
   bool stages = false;     ///< also say where the time goes; one channel, depth 1 to 128
 };
 
-/// Where the time went (stages.hpp).
+/// Where the time went, by stage (stages.hpp).
 struct StageReport {
   std::array<double, kStages> mean_ns{};
   double per_bell = 0, per_fetch = 0;  ///< transfers of a doorbell, of a read of descriptors
@@ -44,10 +44,10 @@ struct StageReport {
 
 struct RateResult {
   double gbytes = 0, millions = 0;
-  /// The link's bytes of data, headers and framing alone, and the share of that.
+  /// The link's bound from the bytes of data, headers and framing alone, and the measured share of it.
   double bound_gbytes = 0, share = 0;
-  /// The same with the ACKs and credits for the engine's read requests, which the host cannot leave out: on the way to
-  /// the card one of each within the longest time that the specification allows (pcie::dllp_latency). To the host:
+  /// The same with the ACKs and credits for the engine's read requests, which the host must send. To the card:
+  /// one of each within the longest time that the specification allows (pcie::dllp_latency). To the host:
   /// none.
   double bound_with_dllps_gbytes = 0, share_with_dllps = 0;
   double latency_us = 0;  ///< posting to the driver's knowing, mean
@@ -61,8 +61,8 @@ struct RateResult {
 };
 
 [[nodiscard]] RateResult measure(const RateRun& run);
-/// The size at which a channel at depth 1 reaches half of the link's bound, by measurements at powers of two and a line
-/// between the two that enclose it. Bytes.
+/// The transfer size at which a channel at depth 1 reaches half of the link's bound, interpolated linearly between
+/// measurements at powers of two. Bytes.
 [[nodiscard]] double half_rate_bytes(const RateRun& run);
 
 }  // namespace wherry::sim::card

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The targets of the engine behind sim/pcie, and the account of its time. All times are simulated: the same on every
-// machine.
+// The targets of the engine behind sim/pcie, and the breakdown of its time. All times are simulated, so every machine
+// gives the same ones.
 #include "sim/card/rate.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using wherry::dma::Direction;
 
 double sum(const StageReport& report) { return std::accumulate(report.mean_ns.begin(), report.mean_ns.end(), 0.0); }
 
-// At depth 1 every stage is visible alone, because no doorbell or completion waits.
+// At depth 1, no doorbell or completion waits, so every stage is visible alone.
 TEST(SimCardRate, OneTransferAtATime_ExpectStagesThatAddUpAndNoQueue) {
   for (const Direction direction : {Direction::kToCard, Direction::kToHost}) {
     for (const Bell bell : {Bell::kTail, Bell::kDescriptor}) {
@@ -30,7 +30,7 @@ TEST(SimCardRate, OneTransferAtATime_ExpectStagesThatAddUpAndNoQueue) {
       EXPECT_LE(of(Stage::kFetchLeft), 1);
       EXPECT_DOUBLE_EQ(report.per_bell, 1);
       if (bell == Bell::kTail) {
-        // 800 ns are from a request to its data, less what the engine and the port need for both.
+        // A request and its data take 800 ns, less what the engine and the port need for both.
         EXPECT_NEAR(of(Stage::kFetchAnswered) + of(Stage::kFetchLeft) + of(Stage::kFetchCame), 800, 10);
         EXPECT_DOUBLE_EQ(report.per_fetch, 1);
       } else {
@@ -55,14 +55,14 @@ TEST(SimCardRate, ManyTransfers_ExpectTheLinksBytesToBeItsTime) {
     const LinkUse& data = direction == Direction::kToCard ? report.down : report.up;
     EXPECT_NEAR(static_cast<double>(data.payload) / static_cast<double>(data.all), found.gbytes / 15.71,
                 0.02);  // what is under way at the ends
-    // Headers and framing: 20 bytes of 276, or 24 of 280.
+    // Headers and framing take 20 bytes of 276, or 24 of 280.
     EXPECT_NEAR(static_cast<double>(data.headers) / static_cast<double>(data.payload),
                 direction == Direction::kToCard ? 20.0 / 256 : 24.0 / 256, 0.001);
     EXPECT_EQ(report.down.others, 0U);
   }
 }
 
-// dma_h2c_4k_depth16, dma_c2h_4k_depth16, dma_h2c_4k_rtt2us, dma_64b_mps.
+// The bars dma_h2c_4k_depth16, dma_c2h_4k_depth16, dma_h2c_4k_rtt2us and dma_64b_mps.
 TEST(SimCardRate, TheBars_ExpectThem) {
   for (const Direction direction : {Direction::kToCard, Direction::kToHost}) {
     const RateResult near = measure({.direction = direction, .depth = 16, .transfers = 500});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host, link and card, and the card's driver, for tests and measurements. One thread.
+// Host, link, card and the card's driver, for tests and measurements. One thread.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class Rig {
   SimulatedDevice device;
 };
 
-/// From a read request of the card for 64 bytes to its data, on an idle fabric. Its own fabric is built for it.
+/// The time from a 64-byte read request of the card to its data, on an idle fabric. Builds its own fabric.
 [[nodiscard]] pcie::Time round_trip(const RigOptions& options);
 /// Sets RootOptions::memory_latency so that round_trip() is `wanted`. Precondition: links and switches alone take less.
 void set_round_trip(RigOptions& options, pcie::Time wanted);

@@ -17,10 +17,10 @@ namespace {
 
 namespace reg = wherry::dma::registers;
 
-/// Where x86 takes messages: 0xFEE00000 and the APIC's number (Intel SDM volume 3, 11.11). A vector has its own data.
+/// x86 message addresses: 0xFEE00000 and the APIC's number (Intel SDM volume 3, 11.11). Each vector has its own data.
 constexpr std::uint64_t kMessages = 0xFEE0'0000, kMessagesEnd = 0xFEF0'0000;
 constexpr std::uint64_t kVectorStride = 0x1000;  // so that the address tells which one it is
-/// A read that no one answers reads as all ones after the root's time-out, of which the processor never sees the
+/// A read without an answer returns all ones after the root's time-out. The processor never sees its
 /// status.
 constexpr pcie::Time kReadTime = 20 * pcie::kMillisecond;
 
@@ -84,14 +84,14 @@ Status SimulatedDevice::set_bus_master(bool on) {
 Status SimulatedDevice::reset() {
   if (!options_.has_reset) return {StatusCode::kUnsupported, "the simulated card has no reset of its own"};
   const bool master = card_.port().bus_master();
-  // The reset is a configuration request, which passes no posted write (PCIe 5.0, 2.4.1): the doorbells of before
-  // arrive before it. The model resets at once, so a read goes first.
+  // The reset is a configuration request, and does not pass posted writes (PCIe 5.0, 2.4.1): earlier doorbells arrive
+  // before it. The model resets at once, so a read flushes them first.
   static_cast<void>(read32(wherry::dma::kRegisterBar, reg::kIdOffset));
   card_.port().reset();
   const bool never = false;
   run_until(fabric_.queue().now() + options_.reset_time, never);
   if (card_.resetting()) return {StatusCode::kUnavailable, "the simulated card's reset does not end"};
-  // As Linux does, which keeps the function's configuration over a reset (pci_reset_function).
+  // Restores the function's configuration after the reset, as Linux does (pci_reset_function).
   write_table();
   return set_bus_master(master);
 }
@@ -100,7 +100,7 @@ Result<pci::DmaMemory> SimulatedDevice::allocate(std::size_t bytes) {
   const std::size_t whole = whole_pages(bytes);
   if (next_ + whole > fabric_.memory().size())
     return Status(StatusCode::kResourceExhausted, "the simulated host has no more memory");
-  // Where a page begins is the driver's concern at the bus, not in this process.
+  // The driver needs a page boundary at the bus address, not at the address in this process.
   std::vector<std::byte>& memory = memories_.emplace_back(whole);
   fabric_.memory().back(next_, memory);
   const pci::DmaMemory made{.bytes = memory, .iova = next_};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The card for a driver (pci::Device), in simulated time. Registers and doorbells are TLPs of the simulated processor,
-// DMA memory belongs to this process and to the simulated host, and an MSI-X message increments an eventfd. Time passes
-// only in the calls.
+// The card as a driver sees it (pci::Device), in simulated time. Register and doorbell accesses are TLPs of the
+// simulated processor. DMA memory belongs to this process and to the simulated host. An MSI-X message increments an
+// eventfd. Time advances only during calls.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace wherry::sim::card {
 
 struct DeviceOptions {
   bool has_reset = true;
-  /// Of the function-level reset, which the host waits for: the specification's 100 ms (PCIe 5.0, 6.6.2) are not needed
-  /// here.
+  /// The duration of a function-level reset, which the host waits for. The specification's 100 ms (PCIe 5.0, 6.6.2) are
+  /// not needed here.
   pcie::Time reset_time = 20 * pcie::kMicrosecond;
   std::uint64_t memory_from = std::uint64_t{4} << 30;  ///< DMA memory begins there
   std::uint64_t guard = 4096;                          ///< bytes between two pieces of memory, that nobody has
@@ -25,7 +25,7 @@ struct DeviceOptions {
 
 class SimulatedDevice final : public pci::Device, pcie::Function, pcie::MemoryWatcher {
  public:
-  /// Before Fabric::enumerate(): the processor is a port of it, too.
+  /// Construct it before Fabric::enumerate(), because the processor is a port of the fabric, too.
   SimulatedDevice(pcie::Fabric& fabric, CardFunction& card, const DeviceOptions& options = {});
 
   [[nodiscard]] std::uint32_t read32(unsigned bar, std::uint64_t offset) override;
@@ -39,10 +39,10 @@ class SimulatedDevice final : public pci::Device, pcie::Function, pcie::MemoryWa
   void pause(std::chrono::nanoseconds most) override;
   [[nodiscard]] bool wait(int eventfd, std::chrono::nanoseconds most) override;
 
-  /// The processor writes elsewhere: another function of the same driver. Posted.
+  /// A posted write of the processor to another function of the same driver. Posted.
   void write_bus(std::uint64_t address, std::span<const std::byte> data) { host_->post_write(address, data); }
 
-  /// Messages that came, by vector.
+  /// The number of messages that came, by vector.
   [[nodiscard]] const std::vector<std::uint64_t>& messages() const noexcept { return messages_; }
 
  private:

@@ -25,7 +25,7 @@ constexpr std::uint64_t kRingBytes = std::uint64_t{1} << 20;  // of the card's m
 constexpr std::uint64_t kWorldBytes = 400'000;
 constexpr auto kStandstill = 500us;  // longer than any time-out of the engine here, and any delay
 
-/// Which TLPs a fault is for.
+/// The TLPs that a fault may strike.
 enum class Target : std::uint8_t { kCompletions, kReads, kWrites, kBells };
 
 struct Slot {
@@ -165,8 +165,8 @@ void World::add_faults() {
     fault.one_in = between(1, 60);
     if (target == Target::kWrites) {
       writes_struck_ = true;
-      // A poisoned write reaches the memory with its mark, which only the host's error handling sees. A status word
-      // would then be wrong.
+      // A poisoned write reaches the memory with a mark that only the host's error handling sees. A status word could
+      // then be wrong, so the write vanishes instead.
       if (fault.kind == pcie::FaultKind::kPoison) fault.kind = pcie::FaultKind::kVanish;
     }
     rig_.fabric.add_fault(fault);
@@ -234,7 +234,7 @@ void World::judge(const Channel& channel, const Slot& slot, const driver::Done& 
                                static_cast<std::int64_t>(i) - kGuard));
     if (!inside) continue;
     ++missing;
-    // What was moved lies before the error, and is all there.
+    // All bytes before the error were moved, and must be there.
     if (i - kGuard < done.bytes && channel.to_card)
       return wrong(fmt::format("{}: byte {} is missing, and {} were moved", what, i - kGuard, done.bytes));
   }
@@ -267,7 +267,7 @@ void World::look(Channel& channel) {
 
 void World::reset() {
   ++result_.resets;
-  // What the host does to come back is not struck.
+  // Faults do not strike the host's recovery.
   if (const Status done = engine_->reset(); !done) wrong(done.to_string());
   moved_ = rig_.device.now();
 }

@@ -22,13 +22,13 @@ struct SoakResult {
   std::uint64_t voided = 0;                            ///< ended by a reset
   std::uint64_t struck = 0;                            ///< TLPs that a fault struck
   std::uint64_t resets = 0, recoveries = 0, masters_off = 0, engine_timeouts = 0, unexpected = 0;
-  std::uint64_t holes = 0;  ///< bytes of good transfers to the host whose write a fault took: PCIe tells the host
-                            ///< (AER), the card cannot know
+  std::uint64_t holes = 0;  ///< bytes of good transfers to the host whose write a fault took. PCIe reports it to
+                            ///< the host (AER), but not to the card
   std::uint64_t cycles = 0;
   std::string error;  ///< what was wrong, and the world's seed; empty: nothing
 };
 
-/// Worlds by seeds from options.seed on, until there are enough bytes, or one is wrong.
+/// Runs worlds with seeds from options.seed on, until they asked for enough bytes or one is wrong.
 [[nodiscard]] SoakResult soak(const SoakOptions& options);
 
 }  // namespace wherry::sim::card

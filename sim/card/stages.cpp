@@ -38,7 +38,7 @@ void Stages::told(Time now) {
   times[index(Stage::kTold)] = now;
   if (!counts_) return;
   ++counted_;
-  // A stage that did not happen (a descriptor in its doorbell) ends with the one before.
+  // A stage that did not happen (a fetch, if the descriptor is in its doorbell) ends with the stage before.
   for (std::size_t i = 1; i < kStages; ++i) {
     times[i] = std::max(times[i], times[i - 1]);
     sums_[i] += static_cast<double>(times[i] - times[i - 1]);
@@ -61,7 +61,7 @@ bool Stages::is_data(std::uint64_t address) const noexcept {
 }
 
 Stages::Times* Stages::at_address(std::uint64_t address) noexcept {
-  // The oldest that has this place; a place is used again only when its transfer was told.
+  // The oldest transfer in this place; a place is reused only after its transfer was reported.
   const std::uint64_t place = (address - options_.data) / options_.stride;
   return transfer(first_ + (place + options_.places - first_ % options_.places) % options_.places);
 }
@@ -106,7 +106,7 @@ void Stages::bell(Point point, const Tlp& tlp, Time now) {
     return;
   }
   if (point != Point::kLeft && point != Point::kDelivered) return;
-  // `tail` may come from an earlier bell. Its transfers are before its tail and have no such time yet.
+  // `tail` may belong to an earlier bell. The transfers of that bell are before `tail` and have no such time yet.
   const std::size_t at = index(point == Point::kLeft ? Stage::kBellLeft : Stage::kBellCame);
   const std::uint64_t behind = told_of_ - static_cast<std::uint16_t>(static_cast<std::uint16_t>(told_of_) - tail);
   for (std::uint64_t i = behind; i-- > first_;) {
@@ -116,19 +116,19 @@ void Stages::bell(Point point, const Tlp& tlp, Time now) {
   }
 }
 
-/// Those that the TLP asks for, or brings. A read begins at an even descriptor, so it may bring one again.
+/// The descriptors that the TLP asks for, or carries. A read begins at an even descriptor, so it may fetch one again.
 void Stages::descriptors(const Tlp& tlp, Stage stage, Time now) {
   constexpr std::uint64_t kBytes = wherry::dma::kDescriptorBytes;
   const std::uint64_t in_ring = tlp.address % wherry::dma::kPageBytes / kBytes;
   for (std::uint64_t i = 0; i * kBytes < tlp.bytes; ++i) {
-    // Of the transfers that this place of the ring may be, the one that is open.
+    // Of the transfers that may use this place of the ring, the open one.
     const std::uint64_t slot = (in_ring + i) % options_.descriptors;
     const std::uint64_t number =
         first_ + (slot + options_.descriptors - first_ % options_.descriptors) % options_.descriptors;
     Times* const times = transfer(number);
     if (times == nullptr || number >= told_of_) continue;
     Time& time = (*times)[index(stage)];
-    // Not again: it had been asked for before.
+    // Skip it: it was requested before.
     if (stage == Stage::kFetchAsked ? number < fetched_to_ : time != kNot) continue;
     time = now;
     if (stage == Stage::kFetchAsked) fetched_to_ = std::max(fetched_to_, number + 1);
@@ -161,7 +161,7 @@ void Stages::data(Point point, const Tlp& tlp, Time now) {
 void Stages::count_bytes(const Tlp& tlp) {
   const std::uint64_t all = pcie::link_bytes(tlp, options_.overhead), payload = tlp.payload_bytes();
   const bool completion = tlp.kind == TlpKind::kCompletion, of_host = tlp.requester == pcie::kHostId;
-  // The card's requests, its writes, and its answers to the host go up.
+  // Upward go the card's requests, its writes, and its answers to the host.
   const bool down = completion != of_host;
   LinkUse& use = down ? down_ : up_;
   if (of_host) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a transfer's time, from its posting to the driver's knowledge, and the link's traffic to the card
-// meanwhile. It is an observer of the fabric (docs/design/dma-card.md, "Where the time goes"). One channel, one
-// direction, whole transfers of one size. Use it on one thread only, the thread of the event queue.
+// The stages of a transfer's time, from its posting until the driver knows its end, and the link's traffic meanwhile.
+// An observer of the fabric (docs/design/dma-card.md, "Where the time goes"). It covers one channel, one direction, and
+// whole transfers of one size. Use it on one thread only, the thread of the event queue.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace wherry::sim::card {
 
-/// Ends of the stages of a transfer, in the order in which they come.
+/// The ends of a transfer's stages, in their order.
 enum class Stage : std::uint8_t {
   kPosted,         ///< the driver put it into its ring
   kRung,           ///< the doorbell that tells of it is at the root port
@@ -69,18 +69,18 @@ class Stages final : public pcie::Observer {
 
   /// The driver posts the next transfer.
   void posted(pcie::Time now);
-  /// It knows that the next one is done.
+  /// The driver has seen that the next one is done.
   void told(pcie::Time now);
   /// Discards the observations so far.
   void begin();
 
   void on_tlp(pcie::Point point, std::uint32_t place, const pcie::Tlp& tlp, pcie::Time now) override;
 
-  /// Mean time from the end of the stage before to that of this one, of the transfers that were told, ns. Of kPosted:
-  /// 0.
+  /// Mean time from the end of the previous stage to the end of this one, over the reported transfers, in ns. Of
+  /// kPosted: 0.
   [[nodiscard]] std::array<double, kStages> mean_ns() const;
   [[nodiscard]] std::uint64_t transfers() const noexcept { return counted_; }
-  /// Transfers that a doorbell told of, a read of descriptors brought, mean.
+  /// Mean number of transfers per doorbell, and per read of descriptors.
   [[nodiscard]] double per_bell() const noexcept { return share(rung_, bells_); }
   [[nodiscard]] double per_fetch() const noexcept { return share(fetched_, fetches_); }
   [[nodiscard]] const LinkUse& down() const noexcept { return down_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: host, card and driver, and transfers whose every byte is checked.
+// For tests: host, card and driver, and transfers with a check of every byte.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -49,14 +49,14 @@ struct Bench {
     rig.card.content().dump(at, {reinterpret_cast<std::uint8_t*>(data.data()), bytes});
     return data;
   }
-  /// The next thing that the ring tells.
+  /// The next completion that the ring reports.
   Done next(Ring& from, bool by_interrupt = false) {
     EXPECT_TRUE(from.wait(5ms, by_interrupt)) << "ring " << from.number() << " tells nothing";
     std::array<Done, 1> done;
     EXPECT_EQ(from.poll(done), 1U);
     return done[0];
   }
-  /// One transfer, of which every byte and those around are checked. `host_off` in the memory, `card` on the card.
+  /// Makes one transfer, and checks its bytes and those around. `host_off`: place in memory; `card`: place on the card.
   Done move(Direction direction, std::uint64_t host_off, std::uint64_t card, std::uint32_t bytes,
             Bell bell = Bell::kTail, unsigned channel = 0) {
     constexpr std::size_t kAround = 64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's measures for high rates: doorbells in time, and reads that request no more ahead than helps.
+// The driver's measures for high rates: doorbells in time, and no more read-ahead than helps.
 #include <gtest/gtest.h>
 
 #include "dma/generated/registers.hpp"
@@ -13,7 +13,7 @@ namespace reg = wherry::dma::registers;
 
 constexpr std::uint32_t kBytes = 4096;
 
-/// Posts transfers of 4 KiB from or to the first 128 KiB.
+/// Posts a transfer of 4 KiB from or to the first 128 KiB.
 void post(Bench& bench, Ring& ring, std::uint64_t number) {
   const std::uint64_t place = number % 32 * kBytes;
   ASSERT_TRUE(ring.post({.host = bench.memory.iova + place, .card = place, .bytes = kBytes, .cookie = number}).ok());
@@ -41,7 +41,7 @@ TEST(SimCardTuning, RingInTimeAtDepth16_ExpectFewDoorbellsAndEveryTransferOnce) 
       bench.rig.device.pause(20ns);
     }
     EXPECT_EQ(told, kTransfers);
-    // Two to four transfers a doorbell, except at the beginning and at the end.
+    // Two to four transfers share a doorbell, except at the beginning and at the end.
     EXPECT_LT(bench.rig.card.counters().bells - before, kTransfers * 2 / 3);
   }
 }
@@ -109,7 +109,7 @@ TEST(SimCardTuning, MeasureARead_ExpectTheRoundTripOfTheFabric) {
     Bench bench(options);
     const auto found = bench.engine->measure_read();
     ASSERT_TRUE(found) << found.status().to_string();
-    // In the engine a fetched descriptor takes some cycles more than a carried one; the driver looks every 10 ns.
+    // In the engine a fetched descriptor takes some cycles more than one in a doorbell; the driver polls every 10 ns.
     EXPECT_GE(found->count(), round_trip - 10);
     EXPECT_LE(found->count(), round_trip + 80);
     EXPECT_EQ(bench.move(Direction::kToCard, 4096, 4096, 5000).error, driver::Error::kNone);

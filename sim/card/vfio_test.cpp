@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver behind VFIO: a kernel that keeps VFIO's rules has the simulated card as its device. Registers and
-// doorbells go through the calls of VFIO to simulated PCIe, and the memory that VFIO maps is the simulated host's.
+// The driver behind VFIO: a kernel that keeps VFIO's rules has the simulated card as its device. Its calls carry
+// register and doorbell accesses to simulated PCIe. The memory that VFIO maps belongs to the simulated host.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -31,7 +31,7 @@ TEST(SimCardVfio, MoveBothWays_ExpectEveryByteAndAMessage) {
   machine.build();
   FakeKernel kernel(machine.sysfs);
   DeviceModel card{.name = kCardName, .group = machine.card_group, .kernel_driver = ""};
-  // What configuration space says of bus mastering reaches the simulated function before each access.
+  // Copies the bus-master bit from configuration space to the simulated function before each access.
   const auto follow = [&] {
     const bool on = (kernel.device(kCardName).config[kCommand] & kBusMaster) != 0;
     if (on != rig.card.port().bus_master()) static_cast<void>(rig.device.set_bus_master(on));
@@ -50,14 +50,14 @@ TEST(SimCardVfio, MoveBothWays_ExpectEveryByteAndAMessage) {
   kernel.on_map = [&](std::uint64_t iova, std::span<std::byte> memory) { rig.fabric.memory().back(iova, memory); };
   const pci::Binding binding(kernel, machine.sysfs.text());
   ASSERT_TRUE(binding.take(binding.describe(at(kCardName))).ok());
-  // Addresses of FakeKernel's memory are any: those of the simulated host's are whole pages.
+  // FakeKernel's memory has arbitrary addresses; at the simulated host it consists of whole pages.
   auto function = pci::VfioFunction::open(kernel, at(kCardName), machine.card_group, driver::kBellBar);
   ASSERT_TRUE(function) << function.status().to_string();
   auto engine = driver::Engine::open(**function);
   ASSERT_TRUE(engine) << engine.status().to_string();
   const auto memory = (*function)->allocate(16384);
   ASSERT_TRUE(memory) << memory.status().to_string();
-  // As the kernel does behind VFIO: the vectors' messages count up the eventfds.
+  // As in the kernel behind VFIO, a vector's messages increment its eventfd.
   ASSERT_EQ(kernel.device(kCardName).vectors.size(), driver::kRings);
   ASSERT_TRUE(rig.device.set_vectors(kernel.device(kCardName).vectors).ok());
   const std::vector<std::byte> data = random_bytes(5000, 3);

@@ -36,7 +36,7 @@ std::string mac_text(std::uint64_t mac) {
   return text;
 }
 
-/// The card, and how many tails it has written.
+/// The card, with a count of the tails that it has written.
 class CountedCard final : public DmaTarget {
  public:
   explicit CountedCard(DmaTarget& card) : card_(card) {}
@@ -133,7 +133,7 @@ class Demo {
     return host_->serve([this](const HostMessage& message) { return access(message); });
   }
 
-  /// Until the NIC has read all answers, and has brought nothing for some turns.
+  /// Waits until the NIC has read all answers, and has brought nothing for some turns.
   Status settle() {
     const auto moved = [this] { return machine_->proxy().bar_reads() + machine_->proxy().bar_writes(); };
     const Deadline patience(kSettlePatience);

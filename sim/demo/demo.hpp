@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The demonstration: a TAP device, QEMU's NIC at it, the card that drives the NIC, and the function behind the card.
+// The demonstration: a TAP device, QEMU's NIC on it, the card that drives the NIC, and the function behind the card.
 // The host's part sets everything up, and then gets no more processor time.
 #pragma once
 
@@ -27,7 +27,7 @@ struct DemoOptions {
   std::chrono::milliseconds every{500};  ///< between reports
 };
 
-/// The content of the screen.
+/// What the screen shows.
 struct DemoReport {
   std::string qemu;  ///< its version
   bool ready = false;
@@ -45,7 +45,7 @@ struct DemoReport {
 
 using DemoObserver = std::function<void(const DemoReport&)>;
 
-/// Until `stop`; then everything is given back. `self`: this program, which is started again as the host's part.
+/// Runs until `stop`, then releases everything. `self`: this program's path, with which the host's part is started.
 Status run_demo(const DemoOptions& options, const std::string& self, const std::atomic<bool>& stop,
                 const DemoObserver& observer);
 

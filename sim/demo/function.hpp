@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The function behind the card: the Verilated kv core takes every frame, answers requests to its port, and passes on
-// the rest. C++ code here answers ARP and echo requests among those.
+// the rest. Among the rest, C++ code here answers ARP and echo requests.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace wherry::sim {
 
 /// The answer to an ARP request for `self` (RFC 826), or to an ICMP echo request to it in IPv4 without options or
-/// fragments (RFC 792). Nothing to anything else.
+/// fragments (RFC 792). Other frames get no answer.
 [[nodiscard]] std::optional<std::vector<std::byte>> answer(std::span<const std::byte> frame, const kv::Endpoint& self);
 
 struct FunctionCounters {
@@ -29,11 +29,11 @@ class KvFunction {
  public:
   explicit KvFunction(const kv::Endpoint& self) : self_(self), kv_(kv::rtl::CoreOptions{}) {}
 
-  /// Moves as much as possible, and runs the core's clock. True: there is more to do at once.
+  /// Moves as many frames as possible, and runs the core's clock. True: there is more work at once.
   bool turn(StreamPort& port);
   [[nodiscard]] kv::RegisterIo& registers() noexcept { return kv_; }
   [[nodiscard]] const FunctionCounters& counters() const noexcept { return counters_; }
-  /// Cycles of the core's clock.
+  /// Computed cycles of the core's clock.
   [[nodiscard]] std::uint64_t cycles() const noexcept { return kv_.now() - kv_.skipped(); }
 
  private:

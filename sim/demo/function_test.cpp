@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers to ARP and ping, against frames written by hand from the RFCs.
+// Answers to ARP and ping, compared with frames written by hand from the RFCs.
 #include "sim/demo/function.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ const auto kWhoHas = bytes_of(
 const auto kIsAt = bytes_of(
     "020000000001 02574b560101 0806 0001 0800 06 04 0002 02574b560101 0a5a0002 020000000001 0a5a0001 "
     "000000000000000000000000000000000000");
-// 10.90.0.1 to 10.90.0.2, time to live 64; identifier 7, sequence 1, eight bytes of data.
+// From 10.90.0.1 to 10.90.0.2, time to live 64; identifier 7, sequence 1, eight bytes of data.
 const auto kPing = bytes_of(
     "02574b560101 020000000001 0800 4500 0024 0000 4000 40 01 2623 0a5a0001 0a5a0002 "
     "08 00 e7e3 0007 0001 0102030405060708 00000000000000000000");

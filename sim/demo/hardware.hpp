@@ -14,7 +14,7 @@
 
 namespace wherry::sim {
 
-/// Of hdl/bypass/bypass_kv.sv: where the functions' registers begin, and kv_core's; the bypass core's are before them.
+/// Offsets in hdl/bypass/bypass_kv.sv: the functions' registers and kv_core's. The bypass core's come before them.
 inline constexpr std::uint32_t kFunctionRegisters = 0x8000, kKvRegisters = 0xC000;
 
 /// The length of the twin's rings. The RTL's rings report their length.
@@ -25,7 +25,7 @@ struct ShownCounter {
   std::uint64_t value = 0;
 };
 
-/// The card's part of the screen.
+/// What the screen shows of the card.
 struct HardwareReport {
   std::uint64_t frames_in = 0, frames_out = 0;  ///< from the NIC, and read by it
   std::uint64_t arp = 0, icmp = 0, kv = 0;      ///< answers
@@ -37,22 +37,22 @@ struct HardwareReport {
 
 class DemoHardware : public DmaTarget {
  public:
-  /// The host's part; an address that nothing has reads as ones.
+  /// For the host's part. An address without a register reads as ones.
   virtual std::uint32_t read_register(std::uint32_t offset) = 0;
   virtual void write_register(std::uint32_t offset, std::uint32_t value) = 0;
-  /// The bypass card where it has no registers. kUnsupported from one that has.
+  /// Starts or stops a bypass card without registers. kUnsupported from a card that has registers.
   virtual Status run(bool on) = 0;
-  /// What goes on beside DMA. True: there is more to do at once.
+  /// Runs the work other than DMA. True: there is more work at once.
   virtual bool turn() = 0;
-  /// Read by the screen, not by the host's part.
+  /// The screen reads this, not the host's part.
   [[nodiscard]] virtual HardwareReport report() = 0;
 };
 
-/// bypass_kv.sv, Verilated: bypass core, kv core and echo, joined in RTL; and the card's memory.
+/// The Verilated bypass_kv.sv, in which bypass core, kv core and echo are joined, and the card's memory.
 [[nodiscard]] std::unique_ptr<DemoHardware> make_rtl_hardware();
 
-/// The bypass core's software twin, the Verilated kv core, and echo in C++; to compare with. `setup` gives what the
-/// host's part would write into the bypass core's registers; it is asked for when the host's part starts the card.
+/// The bypass core's software twin, the Verilated kv core, and echo in C++, for comparison. `setup` returns what the
+/// host's part would write into the bypass core's registers. It is called when the host's part starts the card.
 [[nodiscard]] std::unique_ptr<DemoHardware> make_twin_hardware(const kv::Endpoint& self,
                                                                std::function<CardSetup()> setup);
 

@@ -78,7 +78,7 @@ Status wait_until(const char* what, const Condition& condition) {
   return {};
 }
 
-/// The kv core enters the only epoch that it will be in. Its lease never ends, so from here on it needs no keeper.
+/// The kv core enters its only epoch. Its lease never ends, so from here on it needs no keeper.
 Status set_up_kv(RemoteKv& registers, const std::string& file, kv::Endpoint& self) {
   kv::ServedNode node;
   WHERRY_TRY(kv::load_cluster(node, file, {}));
@@ -134,7 +134,7 @@ class Host {
     return wait_until("the NIC's link", [this] { return nic_->link().up; });
   }
 
-  /// Frames that kv does not take: ARP requests for this address, and ping to it.
+  /// Sets up echo for frames that kv does not take: ARP requests for this address, and pings to it.
   void set_up_echo(const kv::Endpoint& self) {
     const auto write = [this](std::uint32_t offset, std::uint32_t value) {
       card_registers_.write(kFunctionRegisters + offset, value);

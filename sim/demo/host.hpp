@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's part of the demonstration: the project's own drivers of NIC, card and kv core set all of it up, over a
-// HostLink. Then the process sleeps until everything must be given back.
+// The host's part of the demonstration: the project's own drivers set up NIC, card and kv core over a HostLink. Then
+// the process sleeps until it must release everything.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct HostOptions {
   bool twin = false;           ///< the card is one without registers
 };
 
-/// Returns when all is given back.
+/// Returns when everything is released.
 Status run_host(const HostLink& link, const HostOptions& options);
 
 }  // namespace wherry::sim

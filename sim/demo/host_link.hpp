@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connection between the host's part, which is a separate process, and the machine with NIC and card. Each access
-// to a register is a message and its answer over a socket. So the machine sees every access of the host's part, and the
-// kernel counts the processor time of the host's part.
+// The connection between the host's part, which is a separate process, and the machine that has NIC and card. Each
+// access to a register is a message and its answer over a socket. So the machine sees every access of the host's part,
+// and the kernel counts that part's processor time.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ struct HostMessage {
   std::array<char, 500> text{};  ///< ends with 0
 };
 
-/// The host's end. Calls block until the machine answers. When the machine is gone, the process ends.
+/// The host's end. Calls block until the machine answers. If the machine is gone, the process ends.
 class HostLink {
  public:
   explicit HostLink(int socket) : socket_(socket) {}
@@ -53,27 +53,27 @@ struct ProcessUse {
 };
 [[nodiscard]] ProcessUse use_of(pid_t pid);
 
-/// The machine's end, and the process.
+/// The machine's end of the link, and the process at the other end.
 class HostPart {
  public:
-  /// What an access reads. The access may let the machine turn.
+  /// Performs an access, and returns what it reads. It may let the machine run meanwhile.
   using Access = std::function<Result<std::uint32_t>(const HostMessage&)>;
 
-  /// Starts `program` with `arguments` and its end of the socket, whose number it gets with --fd.
+  /// Starts `program` with `arguments`, and passes its end of the socket as the number in --fd.
   static Result<HostPart> start(const std::string& program, std::vector<std::string> arguments);
 
   /// Answers the requests. kUnavailable: the process has ended. kFailedPrecondition: the process reported why it
   /// failed.
   Status serve(const Access& access);
   [[nodiscard]] bool ready() const noexcept { return ready_; }
-  /// Of registers, since its start.
+  /// Accesses to registers, since its start.
   [[nodiscard]] std::uint64_t accesses() const noexcept { return accesses_; }
   [[nodiscard]] ProcessUse use() const { return use_of(pid()); }
   [[nodiscard]] pid_t pid() const noexcept { return process_.pid(); }
-  /// The kernel gives it no time any more, or again (SIGSTOP, SIGCONT).
+  /// Takes all processor time from the process, or lets it run again (SIGSTOP, SIGCONT).
   void suspend() const;
   void resume() const;
-  /// Precondition: ready(). What it does then are accesses again, and its end.
+  /// Precondition: ready(). The process then accesses registers again, and ends.
   void give_back();
   [[nodiscard]] bool ended() { return !process_.running(); }
 

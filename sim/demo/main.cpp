@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bypass_demo: a NIC of QEMU at a TAP device, driven by the bypass card; `wherry bypass demo` starts it. One JSON
-// object a line on standard output.
+// bypass_demo: connects a NIC of QEMU, which the bypass card drives, to a TAP device. `wherry bypass demo` starts it.
+// It prints one JSON object per line on standard output.
 #include <fmt/core.h>
 #include <sys/prctl.h>
 #include <unistd.h>

@@ -12,12 +12,12 @@ namespace {
 
 namespace functions = bypass_functions::registers;
 
-/// Longer than any step from one sign at a port to the next, within the bypass core (docs/design/bypass-core.md, The
-/// way of a packet), and within kv core and echo, too (kv::rtl::Core::kSilence).
+/// More cycles than any step between two events at the ports, in the bypass core (docs/design/bypass-core.md, The way
+/// of a packet), and in kv core and echo, too (kv::rtl::Core::kSilence).
 constexpr std::uint64_t kStill = 16, kSilent = 96;
 constexpr std::uint64_t kShortestTick = 8, kLongestTick = 64;  ///< cycles
 
-/// The bypass core's registers, for the project's own reader of counters.
+/// The bypass core's registers, for the project's own counter reader.
 class Counters final : public bypass::CardAccess {
  public:
   explicit Counters(RtlNode& node) : node_(node) {}
@@ -43,7 +43,7 @@ class RtlHardware final : public DemoHardware {
     accessed_ = true;
   }
   std::optional<TailWrite> next_tail() override { return node_.take_tail(); }
-  /// After an access one cycle. Otherwise until all is idle, but at least some cycles, so that timers advance.
+  /// Runs one cycle after an access. Otherwise runs until all is idle, with a minimum so that timers advance.
   void tick() override {
     node_.cycle();
     if (std::exchange(accessed_, false)) return;

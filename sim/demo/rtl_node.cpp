@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint32_t kChannels = WHERRY_RTL_CHANNELS;
 constexpr std::uint64_t kSeed = 1;  ///< of what memory holds at first
 constexpr std::uint64_t kResetCycles = 8;
-/// Longer than any access: the file of registers is filled after a reset in 515 (bypass_registers.sv).
+/// More cycles than any access takes. After a reset, the register file is filled in 515 (bypass_registers.sv).
 constexpr std::uint64_t kLongestAccess = 1'000'000;
 
 }  // namespace
@@ -40,7 +40,7 @@ RtlNode::RtlNode() : content_(kSeed), pins_(std::make_unique<Pins>()) {
 }
 
 RtlNode::~RtlNode() {
-  // When a model is deleted on a thread, the Verilator runtime uses the context of that thread.
+  // To delete a model, the Verilator runtime uses the context of the deleting thread.
   Verilated::threadContextp(&pins_->context);
   pins_->core->final();
   pins_->core.reset();

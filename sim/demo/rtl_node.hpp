@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// hdl/bypass/bypass_kv.sv, Verilated, with the card's memory: its window, registers and tails as calls, and a clock
-// that runs when it is told to. A broken rule (an assertion of the RTL, or AXI) ends the process with a sentence.
+// The Verilated hdl/bypass/bypass_kv.sv with the card's memory: calls for its window, registers and tails, and a clock
+// that runs on request. A violation (of an assertion of the RTL, or of AXI) ends the process with a message.
 //
 // One access to the window at a time. One thread.
 #pragma once
@@ -30,7 +30,7 @@ class RtlNode {
 
   void cycle();
   [[nodiscard]] std::uint64_t now() const noexcept { return now_; }
-  /// Cycles since the last transfer at a port or activity in memory.
+  /// Cycles since the last transfer at a port, or activity in memory.
   [[nodiscard]] std::uint64_t still() const noexcept { return now_ - moved_; }
 
   /// At s_axi. Ends with the answer.

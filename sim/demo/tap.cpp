@@ -79,7 +79,7 @@ Result<Fd> any_socket() {
   return socket;
 }
 
-/// As far as this kernel has IPv6.
+/// Has no effect if this kernel has no IPv6.
 void switch_ipv6_off(const std::string& name) {
   const Fd file(::open(fmt::format("/proc/sys/net/ipv6/conf/{}/disable_ipv6", name).c_str(), O_WRONLY | O_CLOEXEC));
   if (file) (void)!::write(file.get(), "1", 1);
@@ -95,7 +95,7 @@ Result<Fd> make_tap(const TapSetup& setup) {
   Fd tap(::open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
   if (!tap) return failed("/dev/net/tun");
   ifreq request = request_for(setup.name);
-  // TUNSETIFF attaches to a persistent device of another user; then the device would remain after this process.
+  // Refuse it: TUNSETIFF would attach to another user's persistent device, which would outlive this process.
   if (::ioctl(socket.get(), SIOCGIFFLAGS, &request) == 0)
     return Status(StatusCode::kAlreadyExists, fmt::format("there is an interface {} already", setup.name));
   request = request_for(setup.name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A TAP device (Linux, Documentation/networking/tuntap.rst) as the far end of a NIC's cable: frames that the kernel
-// sends there arrive at the NIC, and the other way round.
+// sends to it reach the NIC, and the NIC's frames reach the kernel.
 #pragma once
 
 #include <string>
@@ -16,11 +16,11 @@ struct TapSetup {
 };
 
 /// Makes the device, gives it the address and switches it on, without IPv6, so that the kernel sends no unrequested
-/// frames. The device goes with the last descriptor of it. kPermissionDenied: CAP_NET_ADMIN is missing; kAlreadyExists:
-/// the name is taken; kInvalidArgument; kUnsupported: the kernel has no TAP devices.
+/// frames. The device disappears when its last descriptor is closed. kPermissionDenied: CAP_NET_ADMIN is missing;
+/// kAlreadyExists: the name is taken; kInvalidArgument; kUnsupported: the kernel has no TAP devices.
 Result<Fd> make_tap(const TapSetup& setup);
 
-/// Switches the loopback device on, which a new network namespace has off.
+/// Switches on the loopback device, which is off in a new network namespace.
 Status switch_loopback_on();
 
 }  // namespace wherry::sim

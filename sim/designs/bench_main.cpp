@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// designs_bench: the four FPGA designs of paper 000, simulated. Every figure comes from a simulation.
-// docs/design/designs.md describes it, and has the JSON (schema "wherry.designs_bench/1"). It ends with 1 if a byte was
-// wrong, or a run failed.
+// designs_bench: simulates the four FPGA designs of paper 000. Every figure comes from a simulation.
+// docs/design/designs.md describes it, and has the JSON (schema "wherry.designs_bench/1"). The exit status is 1 if a
+// byte was wrong, or a run failed.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>

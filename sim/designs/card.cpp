@@ -8,9 +8,9 @@
 namespace wherry::sim::designs {
 namespace {
 
-/// Paper 000 has 1 MiB configured and 8 MB available (section 6.1): four channels of 1 MiB need more than 1.
+/// Paper 000 configures 1 MiB of the 8 MB available (section 6.1), but four channels of 1 MiB need more.
 constexpr std::uint64_t kBramBytes = std::uint64_t{8} << 20;
-/// The slices of a soft core's own path to the mux.
+/// Register slices on a soft core's own path to the mux.
 constexpr std::uint32_t kCoreSlices = 2;
 
 }  // namespace

@@ -21,10 +21,10 @@ enum class Design : std::uint8_t { kBram, kDdr4, kSoftcore, kLinux };
 inline constexpr Design kDesigns[] = {Design::kBram, Design::kDdr4, Design::kSoftcore, Design::kLinux};
 [[nodiscard]] std::string_view name_of(Design design) noexcept;
 
-/// Which memory controller: docs/design/card-memory.md.
+/// The memory controller: docs/design/card-memory.md.
 enum class Controller : std::uint8_t { kLitedram, kCard };
 
-/// The manager that shares the memory with the engine. It is stepped in the memory's clock.
+/// The manager that shares the memory with the engine. It runs in the memory's clock.
 class Neighbour {
  public:
   Neighbour() = default;
@@ -35,21 +35,21 @@ class Neighbour {
   virtual void step(const memory::AxiAnswer& in) = 0;
 };
 
-/// Makes a neighbour, and puts its data into the card's memory.
+/// A function that makes a neighbour, and puts the neighbour's data into the card's memory.
 using MakeNeighbour = std::function<std::unique_ptr<Neighbour>(memory::Content&)>;
 
 struct CardOptions {
   Design design = Design::kBram;
   Controller controller = Controller::kCard;
-  /// Register slices between the engine and the memory of the designs with a core: cycles of 300 MHz, there and back.
-  /// Fitted: 30 give one channel 9.4 to 9.6 GB/s each way, where the paper has 9.4 to 9.5 (section 6.3).
+  /// Register slices between engine and memory in the designs with a core: round trip, in cycles of 300 MHz. Fitted: 30
+  /// slices give one channel 9.4 to 9.6 GB/s in each direction; the paper has 9.4 to 9.5 (section 6.3).
   std::uint32_t slices = 30;
 };
 
-/// A cycle is the engine's, 4 ns; the DDR4 has its own clock of 300 MHz behind a crossing. One thread.
+/// A cycle is the engine's, 4 ns. The DDR4 has its own clock of 300 MHz, behind a clock crossing. One thread.
 class Card {
  public:
-  /// `neighbour`: of the designs with a core; empty: it is idle.
+  /// `neighbour`: for the designs with a core. If it is empty, the core is idle.
   Card(const CardOptions& options, const MakeNeighbour& neighbour);
 
   [[nodiscard]] const memory::AxiAnswer& answer() const;
@@ -59,7 +59,7 @@ class Card {
   [[nodiscard]] memory::Content& content() noexcept { return content_; }
   [[nodiscard]] const memory::Content& content() const noexcept { return content_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept;
-  /// The first broken rule of AXI. Empty: none.
+  /// The first violated rule of AXI. Empty: none.
   [[nodiscard]] std::string violation() const { return port_->violation(); }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AXI4 from one clock to another: five asynchronous FIFOs, as hdl/common/axi_cdc would have them, as a model.
+// An AXI4 clock crossing: a model of five asynchronous FIFOs, as in hdl/common/axi_cdc.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@
 
 namespace wherry::sim::designs {
 
-/// An input can come out three of the other clock's cycles later: a synchroniser of two registers, and the output's own
+/// An input can come out three cycles of the other clock later: two synchroniser registers, and the output register
 /// (Cummings, SNUG 2002, "Simulation and Synthesis Techniques for Asynchronous FIFO Design"). One thread.
 class Crossing {
  public:
-  /// Lengths of a cycle, ps, on the manager's side and on the memory's.
+  /// Cycle lengths in ps, on the manager's side and on the memory's.
   Crossing(std::uint64_t manager_ps, std::uint64_t memory_ps);
 
-  /// The manager's side: as of AxiBus, with one port.
+  /// The manager's side: like AxiBus, with one port.
   [[nodiscard]] const memory::AxiAnswer& answer() const noexcept { return out_; }
   void step(const memory::AxiRequest& in, std::uint64_t now_ps);
 
-  /// The memory's side: what it drives in the cycle that begins, and the edge at which the port drove `in`.
+  /// The memory's side: its request in the cycle that begins, and the clock edge at which the port drove `in`.
   [[nodiscard]] const memory::AxiRequest& request() const noexcept { return down_; }
   void memory_step(const memory::AxiAnswer& in, std::uint64_t now_ps);
 

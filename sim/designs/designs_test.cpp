@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine, the crossing and the cards: bytes, rules of AXI, and the bounds that other code computes.
+// Tests of the engine, the crossing and the cards: bytes, AXI rules, and bounds that other code computes.
 #include <gtest/gtest.h>
 
 #include "sim/designs/crossing.hpp"
@@ -21,7 +21,7 @@ PointOptions options_of(Design design, Flow flow, std::uint32_t channels, std::u
   return options;
 }
 
-/// measure() compares every byte of the last transfers, and asks the port whether a rule was broken.
+/// measure() compares every byte of the last transfers, and checks the port for violations.
 TEST(Designs, CarryEveryByteInEveryDesign) {
   for (const Design design : kDesigns)
     for (const Flow flow : {Flow::kToCard, Flow::kToHost})
@@ -50,7 +50,7 @@ TEST(Designs, AByteThatIsNotThereIsNoticed) {
   EXPECT_EQ(rig.differing(transfer), 1U);
 }
 
-/// The link's accounting is that of host_link.hpp, whose bounds are formulas.
+/// The link is charged as in host_link.hpp, whose bounds are formulas.
 TEST(Designs, NoFigureIsAboveTheLinksBound) {
   for (const Flow flow : {Flow::kToCard, Flow::kToHost}) {
     PointOptions options = options_of(Design::kBram, flow, 4, kMiB);
@@ -63,7 +63,7 @@ TEST(Designs, NoFigureIsAboveTheLinksBound) {
   }
 }
 
-/// Little's law: the bytes in flight over the round trip.
+/// Little's law: the rate is the bytes in flight divided by the round trip.
 TEST(Designs, ReadsUnderWayLimitAFarHost) {
   PointOptions options = options_of(Design::kBram, Flow::kToCard, 1, kMiB);
   options.preset.link.rtt_ns = 4'000;
@@ -91,13 +91,13 @@ TEST(Designs, ALongerWayTakesBandwidthOfOneChannelBothWays) {
   }
 }
 
-/// The same run twice is the same.
+/// Two equal runs must give equal results.
 TEST(Designs, AreDeterministic) {
   const PointOptions options = options_of(Design::kLinux, Flow::kToHost, 2, 65'536);
   EXPECT_EQ(measure(options).cycles, measure(options).cycles);
 }
 
-/// A slower manager loses nothing, and a faster one gets no more than its clock carries.
+/// A slower manager loses no beat, and a faster one gets at most one beat per cycle of the slower clock.
 TEST(Crossing, PassesABeatACycleOfTheSlowerClock) {
   memory::Bram bram(kMiB, 3'333);
   memory::Content content;
@@ -124,7 +124,7 @@ TEST(Crossing, PassesABeatACycleOfTheSlowerClock) {
   EXPECT_LE(static_cast<double>(manager.read_bytes()), most);
 }
 
-/// Each window has its part of the recording. What is in it is counted by python/tests/test_linux_trace.py.
+/// Each window contains its part of the recording. python/tests/test_linux_trace.py counts its content.
 TEST(LinuxTraffic, HasItsWindowsAndIsWhatItWouldBeWrittenAs) {
   const softcore::BusTrace& trace = linux_trace();
   EXPECT_EQ(trace.clock_hz, 100'000'000U);
@@ -142,7 +142,7 @@ TEST(LinuxTraffic, HasItsWindowsAndIsWhatItWouldBeWrittenAs) {
   EXPECT_EQ(again->accesses, trace.accesses);
 }
 
-/// On a memory that is as fast as requested: every access is performed once, and no rule of AXI is broken.
+/// The memory is as fast as requested: every access must be performed once, without a violation of AXI.
 TEST(LinuxTraffic, PlaysWhole) {
   const softcore::BusTrace& trace = linux_trace();
   std::uint64_t writes = 0;

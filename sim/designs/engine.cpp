@@ -35,7 +35,7 @@ void Engine::post(std::uint32_t index, const Transfer& transfer) {
   channel.bell_ns = link_.now() + kOneWay * preset_.link.rtt_ns;
 }
 
-/// Descriptors of a channel are read one block after another, so many ahead.
+/// Reads a channel's descriptors block by block, so many in advance.
 void Engine::fetch() {
   for (std::uint32_t i = 0; i < channels_.size(); ++i) {
     Channel& channel = channels_[i];
@@ -57,7 +57,7 @@ bool Engine::may_cut(const Channel& channel) const noexcept {
   return channel.bell && channel.cut < channel.described && channel.pieces < ids_;
 }
 
-/// Who has the turn keeps it while it has bytes left, and something to move.
+/// The channel with the turn keeps it while its turn has bytes left, and it has data to move.
 bool Engine::take_turn() {
   const Channel& holder = channels_[turn_];
   if (turn_left_ != 0 && holder.bell && holder.cut < holder.described) return may_cut(holder);
@@ -71,7 +71,7 @@ bool Engine::take_turn() {
   return false;
 }
 
-/// A piece of the channel that has the turn. Pieces end at multiples of their size.
+/// Cuts a piece for the channel that has the turn. Pieces end at multiples of their size.
 std::uint32_t Engine::cut() {
   Channel& channel = channels_[turn_];
   const std::uint32_t number = free_.back();
@@ -91,7 +91,7 @@ std::uint32_t Engine::cut() {
   return number;
 }
 
-/// The memory, or the link, has it. The transfer's last piece is the last to end, since pieces end in order.
+/// Ends a piece that the memory, or the link, has received. The last piece ends last, because pieces end in order.
 void Engine::end(Piece& piece, bool told) {
   Channel& channel = channels_[piece.channel];
   channel.pieces--;
@@ -146,7 +146,7 @@ void Engine::step_to_card(const memory::AxiAnswer& in) {
     link_.request({static_cast<std::uint8_t>(number), piece.bytes, piece.host});
     order_.push_back(static_cast<std::uint8_t>(number));
   }
-  // In the order of the requests, each when it is complete.
+  // In the order of the requests: each write goes out when its data are complete.
   if (!out_.aw_valid && !order_.empty() && pieces_[order_.front()].moved == pieces_[order_.front()].bytes) {
     const Piece& piece = pieces_[order_.front()];
     out_.aw_valid = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A DMA engine at the level of transactions, in cycles of 250 MHz: descriptors, read requests and writes on a PCIe
-// link, bursts of 512 bits to the card's memory. It carries the bytes, so its user can compare them.
+// A DMA engine at transaction level, in cycles of 250 MHz: descriptors, read requests and writes on a PCIe link, bursts
+// of 512 bits to the card's memory. It moves real bytes, so that its user can compare them.
 #pragma once
 
 #include <cstdint>
@@ -18,34 +18,34 @@ namespace wherry::sim::designs {
 inline constexpr std::uint64_t kEnginePs = 4'000;
 inline constexpr std::uint32_t kMostChannels = 4;
 
-/// A run of a transfer, as one call hands it to the engine. All are multiples of 64.
+/// A part of a transfer that one call hands to the engine. All values are multiples of 64. All are multiples of 64.
 struct Transfer {
   std::uint64_t host = 0;  ///< offset in the host's buffer
   std::uint64_t card = 0;
   std::uint64_t bytes = 0;
 };
 
-/// One direction, 1 to 4 channels, one transfer a channel at a time. One thread.
+/// Handles one direction, 1 to 4 channels, and one transfer per channel at a time. One thread.
 class Engine {
  public:
-  /// The host's buffer lives longer.
+  /// The host's buffer must outlive the engine.
   Engine(const EnginePreset& preset, Flow flow, std::uint32_t channels, std::span<std::byte> host, std::uint64_t seed);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   ~Engine() = default;
 
-  /// The doorbell leaves the host now. Precondition: idle(channel).
+  /// The host sends the doorbell now. Precondition: idle(channel).
   void post(std::uint32_t channel, const Transfer& transfer);
   [[nodiscard]] bool idle(std::uint32_t channel) const noexcept { return !channels_[channel].busy; }
-  /// When the host sees the end of the last transfer of an idle channel, ns.
+  /// When the host saw the end of the last transfer of an idle channel, in ns.
   [[nodiscard]] double ended_ns(std::uint32_t channel) const noexcept { return channels_[channel].ended_ns; }
 
   [[nodiscard]] const memory::AxiRequest& request() const noexcept { return out_; }
-  /// The edge at which the port drove `in`.
+  /// The clock edge at which the port drove `in`.
   void step(const memory::AxiAnswer& in);
 
   [[nodiscard]] double now_ns() const noexcept { return link_.now(); }
-  /// An answer of the memory said that it failed.
+  /// The memory answered an access with an error.
   [[nodiscard]] bool failed() const noexcept { return failed_; }
   /// Nothing is under way.
   [[nodiscard]] bool quiet() const noexcept;

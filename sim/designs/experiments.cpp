@@ -24,7 +24,7 @@ std::string_view word(Flow flow) { return flow == Flow::kToCard ? "h2c" : "c2h";
 std::string_view word(Notice notice) { return notice == Notice::kInterrupt ? "interrupt" : "polled"; }
 std::string_view word(Controller controller) { return controller == Controller::kCard ? "card" : "litedram"; }
 
-/// The designs as the paper had them: its MicroBlaze was idle in the tests (section 6.3).
+/// The designs as in the paper, whose MicroBlaze was idle in the tests (section 6.3).
 PointOptions point_of(Design design, Flow flow, std::uint32_t channels, std::uint64_t bytes) {
   PointOptions options{.flow = flow, .channels = channels, .bytes = bytes};
   options.card.design = design;
@@ -45,7 +45,7 @@ Json row_of(const PointOptions& options, const Point& point) {
           {"error", point.error}};
 }
 
-/// The sizes of one curve. Beyond a whole run of the driver a transfer is several of them.
+/// The sizes of one curve. A transfer beyond one full run of the driver consists of several runs.
 void curve(Json& rows, PointOptions options, std::uint64_t least, std::uint64_t most, std::uint64_t factor) {
   Point run;
   std::uint64_t simulated = 0;
@@ -83,8 +83,8 @@ Json figures(bool quick, const Say& say) {
   return rows;
 }
 
-/// One stream, and four that alternate in rows of one bank: at the memory's port, and through the engine over an
-/// unlimited link, with channels that begin in step.
+/// One stream, and four that alternate between rows of one bank: at the memory's port, and through the engine, with an
+/// unlimited link and with channels that begin in step.
 Json turns(const Say& say) {
   Json rows = Json::array();
   constexpr double kWideLink = 60;  // GB/s
@@ -141,7 +141,7 @@ Json interconnect(const Say& say) {
   return rows;
 }
 
-/// All windows of the recording where the bar is, the figures' one elsewhere.
+/// Measures all windows of the recording for the bar, and only the figures' window elsewhere.
 Json linux_beside(const Say& say) {
   Json rows = Json::array();
   for (const Controller controller : {Controller::kCard, Controller::kLitedram}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The experiments of designs_bench: figures 8 to 18 of paper 000, and their background.
+// The experiments of designs_bench: figures 8 to 18 of paper 000, and measurements that explain them.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@ namespace wherry::sim::designs {
 
 using Say = std::function<void(const std::string&)>;
 
-/// Each returns its rows as docs/design/designs.md describes them. A row whose `error` is not empty has no figure to
-/// believe.
+/// Each function returns its rows as docs/design/designs.md describes them. The figures of a row whose `error` is not
+/// empty are invalid.
 [[nodiscard]] nlohmann::json figures(bool quick, const Say& say);
 [[nodiscard]] nlohmann::json turns(const Say& say);
 [[nodiscard]] nlohmann::json interconnect(const Say& say);

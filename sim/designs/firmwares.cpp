@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The firmwares of docs/design/card-memory.md on PicoRV32, where its Verilog was there to build with.
+// Runs the firmwares of docs/design/card-memory.md on PicoRV32, if its Verilog was there at build time.
 #include "sim/designs/neighbours.hpp"
 
 #ifdef WHERRY_PICO

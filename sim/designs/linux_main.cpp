@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// designs_linux: boots Linux on VexRiscv in the fourth design of paper 000, and records its memory accesses
-// (`make linux-trace`, docs/design/designs.md). It ends with 0 if Linux powered the board off from user space.
+// designs_linux: boots Linux on VexRiscv in the fourth design of paper 000, and records its memory accesses (`make
+// linux-trace`, docs/design/designs.md). The exit status is 0 if Linux powered the board off from user space.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -27,7 +27,7 @@ namespace {
 using Json = nlohmann::json;
 using softcore::BusTrace;
 
-/// False: it cannot be read, or is empty.
+/// False: the file cannot be read, or is empty.
 bool read(const std::string& file, std::vector<std::uint8_t>& into) {
   std::ifstream in(file, std::ios::binary);
   into.assign(std::istreambuf_iterator<char>(in), {});
@@ -43,7 +43,7 @@ bool write(const std::string& file, const std::vector<std::uint8_t>& bytes) {
   return !out.fail();
 }
 
-/// The counts of a recording in docs/design/designs.md.
+/// The counts that docs/design/designs.md gives for a recording.
 Json counts_of(const BusTrace& trace) {
   std::array<std::uint64_t, 4> kinds{};
   std::uint64_t bytes = 0;
@@ -63,7 +63,7 @@ Json counts_of(const BusTrace& trace) {
           {"cycles", trace.accesses.empty() ? 0 : trace.accesses.back().cycle}};
 }
 
-/// The windows of kWindowCycles that lie in the middles of kLinuxWindows equal parts of the boot, one after another.
+/// Joins windows of kWindowCycles, each from the middle of one of kLinuxWindows equal parts of the boot.
 BusTrace slice_of(const BusTrace& boot, std::uint64_t cycles, Json& windows) {
   BusTrace slice{.clock_hz = boot.clock_hz, .accesses = {}};
   const auto at = [&boot](std::uint64_t cycle) {
@@ -89,7 +89,7 @@ struct Options {
   std::uint64_t cycles = 400'000'000;
 };
 
-/// The console says what init found (sim/softcore/linux/init.c).
+/// init reports its result on the console (sim/softcore/linux/init.c).
 bool all_was_well(LiveLinux& linux, const Card& card) {
   constexpr std::uint32_t kLinuxSaidSo = 1;  ///< sbi.c
   std::string why;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recording of Linux on VexRiscv, linux_boot.wbt: data that `make linux-trace` writes (docs/design/designs.md).
+// The recording of Linux on VexRiscv, linux_boot.wbt, which `make linux-trace` writes (docs/design/designs.md).
 #include <fmt/core.h>
 
 #include <cstdlib>
@@ -7,7 +7,7 @@
 
 #include "sim/designs/neighbours.hpp"
 
-// The file itself, so that a program needs no path to it. CMakeLists.txt says where it is.
+// Embeds the file itself, so that a program needs no path to it. CMakeLists.txt gives its path.
 __asm__(
     ".pushsection .rodata\n"
     ".global wherry_linux_boot\n"

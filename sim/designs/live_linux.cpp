@@ -6,7 +6,7 @@
 namespace wherry::sim::designs {
 
 LiveLinux::LiveLinux(memory::Content& content, const LinuxImage& image) : core_(kCoreBase) {
-  // Places of sim/softcore/linux/sbi.S, from the DRAM's beginning.
+  // Offsets in the DRAM, as in sim/softcore/linux/sbi.S.
   constexpr std::uint64_t kKernel = 0x40'0000, kDeviceTree = 0x1f0'0000;
   content.load(kCoreBase, image.sbi);
   content.load(kCoreBase + kKernel, image.kernel);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linux on VexRiscv beside the engine, as it boots: the slow target, of which linux_trace() is a recording.
+// Linux on VexRiscv beside the engine, as it boots. It is slow; linux_trace() is a recording of it.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class LiveLinux final : public Neighbour {
   softcore::VexCore core_;
 };
 
-/// `made`: where a pointer to it goes. The image and `made` must live until then.
+/// `made`: gets a pointer to the LiveLinux. The image and `made` must outlive the call of that function.
 [[nodiscard]] MakeNeighbour live_linux(const LinuxImage& image, LiveLinux*& made);
 
 }  // namespace wherry::sim::designs

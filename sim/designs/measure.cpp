@@ -24,7 +24,7 @@ std::uint32_t calls_of(std::uint64_t bytes) {
   return bytes <= kMiB ? 5 : 3;
 }
 
-/// One channel's blocking caller. Its first call does not count.
+/// One channel's blocking caller. Its first call is not measured.
 struct Caller {
   std::uint64_t host = 0, card = 0;
   std::uint32_t calls = 0;  ///< that have ended
@@ -69,7 +69,7 @@ class Run {
       point.gbytes += static_cast<double>(calls_ * bytes_) / (caller.last_end_ns - caller.first_end_ns);
       point.transfer_ns += caller.transfer_ns / calls_ / options_.channels;
     }
-    // Channels that were the first have begun other transfers meanwhile.
+    // Wait, because channels that finished early have begun other transfers meanwhile.
     while (point.error.empty() && !rig_.engine().quiet()) rig_.tick();
     if (point.error.empty()) point.error = check();
     return point;
@@ -82,7 +82,7 @@ class Run {
     return std::ranges::all_of(callers_, [this](const Caller& caller) { return caller.calls > calls_; });
   }
 
-  /// Random words at the source; none of them at the destination.
+  /// Writes random words to the source, and leaves the destination as it is.
   void fill(const Caller& caller) {
     SplitMix64 random(options_.seed + caller.host);
     std::vector<std::uint8_t> words((source_ + 7) / 8 * 8);
@@ -102,7 +102,7 @@ class Run {
     return {caller.host + (to_card ? shift : 0), caller.card + (to_card ? 0 : shift), bytes_};
   }
 
-  /// Posts what is due. True: a transfer began or ended.
+  /// Posts what is due. Returns true if a transfer began or ended.
   bool advance() {
     const double software =
         options_.notice == Notice::kInterrupt ? options_.preset.interrupt_ns : options_.preset.polled_ns;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocking callers, one a channel, as the paper's tools are: a design's bandwidth at one size. Every byte of the last
-// transfers is compared.
+// Blocking callers, one per channel, as in the paper's tools. They measure a design's bandwidth at one size. The code
+// compares every byte of the last transfers.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace wherry::sim::designs {
 
-/// Where the channels' buffers lie in the card's memory: rows of one bank (1 MiB apart and multiples), or 40 KiB
-/// further on each, which is another bank of litedram's address map.
+/// Where the channels' buffers lie in the card's memory: in rows of one bank (1 MiB apart and multiples), or each
+/// another 40 KiB further, which is another bank in litedram's address map.
 enum class Placement : std::uint8_t { kOneBank, kOtherBanks };
 
 struct PointOptions {
@@ -37,8 +37,8 @@ struct Point {
   std::string error;         ///< wrong bytes, a broken rule, or that nothing moves; empty: none
 };
 
-/// A transfer that is larger than a run of the preset consists of several runs, each a call. So the rate of one run is
-/// its rate, and only one is simulated.
+/// A transfer that is larger than a run of the preset consists of several runs, one call each. So the rate of one run
+/// is the transfer's rate, and only one run is simulated.
 [[nodiscard]] Point measure(const PointOptions& options);
 
 }  // namespace wherry::sim::designs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host's buffer, the engine and a card, stepped together.
+// A host's buffer, the engine and a card, which run in step.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ class Rig {
   [[nodiscard]] Card& card() noexcept { return card_; }
   [[nodiscard]] Engine& engine() noexcept { return engine_; }
 
-  /// Bytes of the transfer that are not the same at both ends.
+  /// Bytes of the transfer that differ between its two ends.
   [[nodiscard]] std::uint64_t differing(const Transfer& transfer) const {
     std::vector<std::uint8_t> there(transfer.bytes);
     card_.content().dump(transfer.card, there);

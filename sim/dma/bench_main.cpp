@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dma_data_bench: the rates of the Verilated data part of the DMA engine beside a model of a PCIe link (host_link.hpp).
-// Every figure comes from a simulation, which docs/design/dma-data.md describes.
+// dma_data_bench: measures the rates of the Verilated data part of the DMA engine with a model of a PCIe link
+// (host_link.hpp). Every figure comes from a simulation, which docs/design/dma-data.md describes.
 //
 // The JSON (schema "wherry.dma_data_bench/1"):
 //   schema, simulated (true)
@@ -9,7 +9,7 @@
 //          bound_gbytes_per_s, share (of it), latency_ns (turn to answer), up_use, down_use (of the link's time),
 //          cycles
 //   soak   seeds, bytes, turns, failed (turns that a fault ended), faults, resets, timed_out, cycles, cpu_s
-// It ends with 1 where a byte was wrong or an answer was.
+// The exit status is 1 if a byte or an answer was wrong.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -32,7 +32,7 @@ struct Named {
   RateRun run;
 };
 
-/// `think`: 0 where turns wait already.
+/// `think`: 0 if turns wait already.
 RateRun run_of(Way way, std::uint32_t bytes, unsigned depth, double think, std::uint32_t transfers) {
   return {.way = way, .bytes = bytes, .depth = depth, .think_ns = think, .transfers = transfers, .rig = {}};
 }
@@ -63,8 +63,8 @@ std::vector<Named> rate_runs() {
       runs.push_back(odd);
     }
   }
-  // With each transfer a descriptor of 32 bytes, fetched 16 at a time: its share of a completion of 256 bytes, twice
-  // over.
+  // Each transfer also needs a descriptor of 32 bytes. 16 are fetched at once, in two completions of 256 bytes with 20
+  // bytes of overhead each.
   Named small{"h2c_64_with_descriptors", run_of(Way::kToCard, 64, kPlenty, kThink, 8000)};
   small.run.rig.link.extra_down_per_read = 32 + 2 * 20.0 / 16;
   runs.push_back(small);

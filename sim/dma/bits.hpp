@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields of wide ports, as Verilator lays packed structs out: the last field of a struct is in the lowest bits.
+// Fields of wide ports in Verilator's layout of packed structs: a struct's last field is in the lowest bits.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that a DMA engine writes: it knows each byte that must come, and that it may come once.
+// Memory that a DMA engine writes. It knows each expected byte, and accepts it only once.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace wherry::sim::dma {
 
-/// The content of a source at an address: a hash, so no memory is needed, and addresses differ.
+/// The content of a source at an address: a hash, which needs no memory and differs between addresses.
 [[nodiscard]] inline std::uint8_t source_byte(std::uint64_t seed, std::uint64_t address) {
   return static_cast<std::uint8_t>(splitmix64(seed, address / 8) >> (address % 8 * 8));
 }
@@ -20,11 +20,11 @@ class CheckedMemory {
   CheckedMemory(std::string name, std::uint64_t base, std::size_t bytes)
       : name_(std::move(name)), base_(base), state_(bytes, kNothing), expected_(bytes) {}
 
-  /// From now on `bytes` from `address` on may be written, with those of a source.
+  /// Allows the writing of `bytes` from `address` on, with the bytes of a source.
   void open(std::uint64_t address, std::uint32_t bytes, std::uint64_t seed, std::uint64_t from);
-  /// Empty, or why this byte is wrong.
+  /// Returns why this byte is wrong; empty if it is right.
   [[nodiscard]] std::string write(std::uint64_t address, std::uint8_t value);
-  /// Bytes of the range that were written; it may be written no more.
+  /// Ends the writing of the range, and returns how many of its bytes were written.
   std::uint32_t close(std::uint64_t address, std::uint32_t bytes);
   [[nodiscard]] std::uint64_t base() const { return base_; }
   [[nodiscard]] std::size_t size() const { return state_.size(); }

@@ -17,7 +17,7 @@ constexpr std::uint64_t kHostSeed = 0x4051, kCardSeed = 0xCA4D;
 constexpr std::uint64_t kResetCycles = 300;  // the requester sweeps its tags
 constexpr std::size_t kBursts = 48;          // that the card's memory has under way
 
-// Bits of the ports: hdl/dma/dma_pkg.sv and hdl/common/axi.svh, from their last field on.
+// Bit positions in the ports, where a struct's last field is lowest: hdl/dma/dma_pkg.sv and hdl/common/axi.svh.
 namespace turn_bits {
 constexpr unsigned kCard = 0, kHost = 64, kBytes = 128, kLast = 141, kChannel = 143;
 }
@@ -178,7 +178,7 @@ void DataRig::sample_turns() {
   }
 }
 
-/// A turn's last write was taken by the requester, in whose register it may still be.
+/// The requester took a turn's last write, but may still have it in its register.
 void DataRig::answer_all() {
   const bool held = core_->m_write_valid != 0 && core_->m_write_ready == 0;
   for (const Way way : {Way::kToCard, Way::kToHost}) {
@@ -243,7 +243,7 @@ void DataRig::drive_completion() {
   set_field(port, completion_bits::kError, 3, static_cast<unsigned>(beat->error));
   set_field(port, completion_bits::kBytes, 7, beat->bytes);
   Line data;
-  // Poisoned data are garbage, and so are lanes without a byte.
+  // Poisoned data and lanes without a byte contain garbage.
   for (std::size_t i = 0; i < kLineBytes; ++i) {
     const bool good = i < beat->bytes && beat->error == Error::kNone;
     data[i] = static_cast<std::byte>(good ? source_byte(kHostSeed, beat->address + i) : 0xEE);
@@ -289,7 +289,7 @@ void DataRig::drive_card() {
                                         : 0) < kBursts;
     ready_[channel] = room && !frozen_ && !draw(options_.card_pauses);
   }
-  // The memory takes no data ahead of their address. No interconnect must do so (A3.3.1).
+  // The memory does not take data before their address. AXI does not require it to (A3.3.1).
   if (to_write_.empty()) ready_[kW] = false;
   set_field(port, response_bits::kAwReady, 1, ready_[kAw] ? 1 : 0);
   set_field(port, response_bits::kWReady, 1, ready_[kW] ? 1 : 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// hdl/dma/data/dma_data.sv, Verilated, between a host behind a PCIe link (host_link.hpp) and an AXI memory. Turns are
-// posted as calls; every byte is checked as it is written, every transaction against the rules of its bus, every answer
-// against the faults that were injected. Errors end up in error().
+// The Verilated hdl/dma/data/dma_data.sv between a host behind a PCIe link (host_link.hpp) and an AXI memory. Calls
+// post turns. The rig checks every byte as it is written, every transaction against the rules of its bus, and every
+// answer against the injected faults. error() returns the first error.
 //
 // One thread. Cycles are of 4 ns.
 #pragma once
@@ -59,18 +59,18 @@ class DataRig {
   DataRig& operator=(const DataRig&) = delete;
   ~DataRig();
 
-  /// To be offered when those before it are taken. Where its bytes go lies in host_memory() or card_memory().
+  /// Queues a turn, which is offered after earlier ones. Its destination lies in host_memory() or card_memory().
   void post(Way way, const Turn& turn);
   /// Answers so far, in order; the caller empties it.
   std::deque<Done>& done(Way way) { return sides_[index(way)].done; }
-  /// Turns that were posted and not answered.
+  /// Posted turns without an answer.
   [[nodiscard]] std::size_t open(Way way) const { return sides_[index(way)].open.size(); }
 
   void cycle();
-  /// While it is on, turns may be answered with ErrorReset.
+  /// While this is on, turns may be answered with ErrorReset.
   void stop(bool on);
   [[nodiscard]] bool idle() const;
-  /// The card's memory takes nothing and gives nothing.
+  /// While this is on, the card's memory takes nothing and gives nothing.
   void freeze_card(bool on) { frozen_ = on; }
 
   HostLink& link() { return link_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data part of the DMA engine, Verilated. The rig checks every byte, and does not know how the engine moves them.
+// Tests of the DMA engine's data part, Verilated. The rig checks every byte, independently of how the engine moves it.
 #include "sim/dma/data_rig.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kLimit = 60'000;  // cycles
 constexpr std::uint64_t kSource = 0x70'0000'0000;
 
-/// Runs until the turns of a way are answered.
+/// Runs until all turns of a way are answered.
 void run(DataRig& rig, Way way) {
   for (std::uint64_t i = 0; i < kLimit && rig.open(way) != 0 && rig.error().empty(); ++i) rig.cycle();
   ASSERT_EQ(rig.error(), "");
@@ -64,7 +64,7 @@ TEST(DmaData, CardStandsStill_ExpectNothingLostAndNoReadBeyondTheRing) {
     rig.post(Way::kToCard, turn_of(rig, Way::kToCard, kTurnBytes, i * 4096, i * 4096));
   for (std::uint32_t i = 0; i < 20'000; ++i) rig.cycle();
   ASSERT_EQ(rig.error(), "");
-  // 512 lines: 8 turns, of which some have gone on to the registers before the card.
+  // 512 lines are 8 turns, of which some have moved on to the registers before the card.
   EXPECT_LE(rig.link().reads * 512, std::uint64_t{9} * kTurnBytes);
   EXPECT_EQ(rig.open(Way::kToCard), 30U);
   rig.freeze_card(false);
@@ -80,13 +80,13 @@ TEST(DmaData, PlaceIsReserved_ExpectNoReadBeyondTheRestAndTheSameRate) {
     for (std::uint32_t i = 0; i < 30; ++i)
       rig.post(Way::kToCard, turn_of(rig, Way::kToCard, kTurnBytes, i * 4096, i * 4096));
     for (std::uint32_t i = 0; i < 20'000; ++i) rig.cycle();
-    // 512 lines of 64 bytes; 8 lines and one are free before a read goes, and some lines went on to the card's port.
+    // 512 lines of 64 bytes. A read needs 9 free lines (8 and one), and some lines moved on to the card's port.
     const std::uint64_t asked = rig.link().reads * 512, lines = 512 - reserve;
     EXPECT_LE(asked, lines * 64 + 4096) << reserve;
     EXPECT_GE(asked, (lines - 9) * 64 - 511) << reserve;
     rig.freeze_card(false);
     run(rig, Way::kToCard);
-    // 24 KiB are more than 14.6 GB/s times 0.9 us.
+    // 24 KiB are more than 14.6 GB/s times 0.9 us, the bytes in flight.
     if (reserve == 255) continue;
     const RateResult found = measure({.bytes = 4096, .depth = 16, .transfers = 300, .rig = options});
     EXPECT_EQ(found.error, "");
@@ -127,7 +127,7 @@ TEST(DmaData, Reset_AnswersStillComing_ExpectAllAbsorbedAndNewTurnsRight) {
   for (const Done& done : rig.done(Way::kToCard)) EXPECT_EQ(done.error, Error::kReset);
   rig.done(Way::kToCard).clear();
   rig.stop(false);
-  // The same tags, other bytes: completions of the dead come first.
+  // The same tags with other bytes: late completions of the ended requests come first.
   for (std::uint32_t i = 0; i < 40; ++i)
     rig.post(Way::kToCard, turn_of(rig, Way::kToCard, kTurnBytes, (100 + i) * 4096 + 17, i * 4096));
   run(rig, Way::kToCard);
@@ -144,7 +144,7 @@ TEST(DmaData, Soak_RandomWorlds_ExpectNothingWrong) {
   }
 }
 
-// Of simulated time: the same on every machine. The targets: 0.98, 0.90, 100 M/s.
+// In simulated time, so the same on every machine. The targets: 0.98, 0.90, 100 M/s.
 TEST(DmaData, Rate_Depth16At4KiB_ExpectTheLinksBound) {
   for (const Way way : {Way::kToCard, Way::kToHost}) {
     const RateResult large = measure({.way = way, .bytes = 4096, .depth = 16, .transfers = 300, .rig = {}});

@@ -39,7 +39,7 @@ void HostLink::request(const ReadRequest& request) {
   waiting_.insert(place, waiting);
 }
 
-/// The next completion of a request, onto the link.
+/// Puts the next completion of a request onto the link.
 void HostLink::complete(Waiting& waiting) {
   const ReadRequest& request = waiting.request;
   const std::uint32_t total = static_cast<std::uint32_t>(static_cast<std::int64_t>(request.bytes) + waiting.wrong_by);
@@ -49,8 +49,8 @@ void HostLink::complete(Waiting& waiting) {
   std::uint32_t bytes = std::min(grain - static_cast<std::uint32_t>(begin % kBoundary), total - waiting.done);
   if (!options_.random_splits)
     bytes = std::min(grain - static_cast<std::uint32_t>(begin % grain), total - waiting.done);
-  // An error without data ends the request, now or later. Poisoned data come whole, and only one of the completions is
-  // marked.
+  // An error without data ends the request, at once or later. Poisoned data come completely, and only one of the
+  // completions is marked.
   const bool without_data = waiting.error == Error::kUnsupported || waiting.error == Error::kAborted;
   const bool ends_in_error = without_data && (random_.below(2) == 0 || waiting.done + bytes == total);
   Error error = Error::kNone;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PCIe link and the host's memory behind it, as a DMA engine's requester sees them, in cycles of 4 ns. Both
-// directions are charged with the bytes of their TLPs, so that a rate is a share of the link's bound.
+// A PCIe link and the host's memory behind it, as a DMA engine's requester sees them, in cycles of 4 ns. Each direction
+// is charged with the bytes of its TLPs, so that a rate is a share of the link's bound.
 //
-// Accounting (research of probe, section 3; PCI Express Base Specification 3.0, sections 2.2 and 4.2): 8 bytes of
-// framing a TLP (STP with sequence number, LCRC), a header of 16 (request with a 64-bit address) or 12 bytes
-// (completion), and every 370 blocks a SKP ordered set: 4 of 1,538 bytes. Acknowledgements and credits travel the other
-// way than the data that they belong to, and are not charged.
+// Accounting (research of probe, section 3; PCI Express Base Specification 3.0, sections 2.2 and 4.2): each TLP has 8
+// bytes of framing (STP with sequence number, LCRC) and a header of 16 bytes (request with a 64-bit address) or 12
+// (completion). Every 370 blocks there is a SKP ordered set: 4 of 1,538 bytes. ACKs and credits travel in the opposite
+// direction of their data, and are not charged.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@
 namespace wherry::sim::dma {
 
 inline constexpr double kCycleNs = 4;
-/// The transmitter's queue at most: some lines.
+/// The most that the transmitter queues: some lines.
 inline constexpr double kQueueNs = 16;
 inline constexpr double kFraming = 8, kRequestHeader = 16, kCompletionHeader = 12;
 
-/// Numbers of dma_pkg::error_e.
+/// The numbers of dma_pkg::error_e.
 enum class Error : std::uint8_t { kNone, kUnsupported, kAborted, kPoisoned, kTimeout, kMalformed, kMemory, kReset };
 
 struct LinkOptions {
@@ -59,13 +59,13 @@ class HostLink {
  public:
   HostLink(const LinkOptions& options, std::uint64_t seed) : options_(options), random_(seed) {}
 
-  /// Whether the transmitter takes something in this cycle.
+  /// Whether the transmitter takes a request, or a write, in this cycle.
   [[nodiscard]] bool read_ready() const { return up_free_ <= now_ + kQueueNs && !paused_read_; }
   [[nodiscard]] bool write_ready() const { return up_free_ <= now_ + kQueueNs && !paused_write_; }
 
-  /// A request that was taken; how it ends, of which on_fault tells if it is not well.
+  /// Takes a request, and decides how it ends. on_fault reports an end with an error.
   void request(const ReadRequest& request);
-  /// This many bytes of a write, which begins or continues with them.
+  /// Sends this many bytes of a write, which begins or continues with them.
   void write(std::uint32_t bytes, bool first) { up((first ? kRequestHeader + kFraming : 0) + bytes); }
 
   /// The beat that is offered in this cycle. It stays until taken.
@@ -77,7 +77,7 @@ class HostLink {
 
   [[nodiscard]] double now() const { return now_; }
   [[nodiscard]] std::size_t in_flight() const { return waiting_.size() + beats_.size(); }
-  /// The host's answers never come any more, or do again.
+  /// Whether the host stops answering.
   void silence(bool on) { silent_ = on; }
 
   LinkFaults faults;
@@ -118,7 +118,7 @@ class HostLink {
   std::uint64_t asked_ = 0;
 };
 
-/// GB/s: the data of reads, or of writes, that the link carries at best.
+/// The most data of reads, or of writes, that the link can carry, in GB/s.
 [[nodiscard]] double read_bound(const LinkOptions& options, std::uint32_t bytes);
 [[nodiscard]] double write_bound(const LinkOptions& options, std::uint32_t bytes, std::uint32_t mps);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The link model beside sums done by hand: what it charges, and what it hands out.
+// Compares the link model with sums done by hand: what it charges, and what it delivers.
 #include "sim/dma/host_link.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kLine = 64;
 
-/// All beats of requests of 512 bytes, one after the other as fast as the link takes them.
+/// All beats of requests of 512 bytes, which are sent as fast as the link takes them.
 struct Heard {
   std::map<std::uint8_t, std::vector<CompletionBeat>> of;
   double first_ns = 0, last_ns = 0;
@@ -41,7 +41,7 @@ TEST(HostLink, Read_512BytesAlone_ExpectRoundTripAndBytesOfTwoCompletions) {
   HostLink link({.jitter_ns = 0}, 1);
   const Heard heard = hear(link, 1, 0x1000, 512);
   ASSERT_EQ(heard.of.at(0).size(), 512 / kLine);
-  // 800 ns, and a completion of 256 + 20 bytes at 15.713 bytes a ns, in steps of 4 ns.
+  // 800 ns, plus a completion of 256 + 20 bytes at 15.713 bytes a ns, in steps of 4 ns.
   EXPECT_NEAR(heard.first_ns, 800 + 17.6, 3 * kCycleNs);
   EXPECT_DOUBLE_EQ(link.down_bytes, 512 + 2 * 20);
   EXPECT_DOUBLE_EQ(link.up_bytes, 24);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rates of the DMA engine's data part, and what the link would carry at best.
+// Rates of the DMA engine's data part, and the upper bound from the link.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct RateRun {
   Way way = Way::kToCard;
   std::uint32_t bytes = 4096;  ///< of a transfer; turns of at most 4 KiB
   unsigned depth = 16;         ///< transfers under way
-  /// From a transfer's end to the turn of the one that takes its place: status word, host, doorbell, fetch of the
+  /// Time from a transfer's end to the turn of its successor: status word, host, doorbell, fetch of the
   /// descriptor.
   double think_ns = 1410;
   std::uint32_t host_off = 0, card_off = 0;  ///< from aligned addresses

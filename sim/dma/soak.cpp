@@ -16,11 +16,11 @@ constexpr unsigned kTimeoutTicks = 32;        // of 256 cycles: hdl's parameter 
 constexpr std::uint32_t kLine = 64;
 constexpr std::uint64_t kStoppedTurns = 100;  // cycles of a reset in which turns still come
 
-/// Addresses that follow each other with gaps, round a memory, so that turns that are open never overlap.
+/// Addresses that follow each other with gaps, round a memory, so that open turns never overlap.
 class Places {
  public:
   Places(std::uint64_t base, std::size_t size) : base_(base), size_(size) {}
-  /// Of `bytes`, a multiple of `align` and `off` more.
+  /// The next place for `bytes`, at a multiple of `align` plus `off`.
   std::uint64_t next(std::uint32_t bytes, std::uint32_t align, std::uint32_t off) {
     at_ = (at_ + align - 1) / align * align + off;
     if (at_ + bytes > size_) at_ = off;
@@ -82,7 +82,7 @@ SoakResult soak(std::uint64_t seed, std::uint64_t bytes, bool faults) {
     }
     if (random.below(3) == 0) injected.lost = random.below(1'000);
   }
-  // Sources lie anywhere in 64 bits; places that are written lie in the memories.
+  // Sources lie anywhere in 64 bits; destinations lie in the memories.
   Places host_from(random() >> 2 & ~std::uint64_t{0xFFF}, std::size_t{1} << 40);
   Places card_from(random() >> 2 & ~std::uint64_t{0xFFF}, std::size_t{1} << 40);
   Places host_to(rig.host_memory().base(), rig.host_memory().size()),
@@ -114,7 +114,7 @@ SoakResult soak(std::uint64_t seed, std::uint64_t bytes, bool faults) {
       rig.stop(true);
       ++result.resets;
     }
-    // At least some cycles, then until all is quiet, now and then longer.
+    // The stop lasts some cycles at least, then until all is quiet, and sometimes longer.
     if (stop_at != 0 && rig.now() > stop_at + 3 && rig.idle() && random.below(50) == 0) {
       rig.stop(false);
       stop_at = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random turns both ways with every fault that a host and a card can be told to make, in a random world for each seed.
+// Random turns both ways with every fault that a host and a card can make, in a random world for each seed.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct SoakResult {
   std::string error;  ///< empty if all is well
 };
 
-/// About so many bytes. `faults`: injects them, and resets of the function.
+/// Moves about `bytes` bytes. `faults`: injects faults, and resets of the function.
 [[nodiscard]] SoakResult soak(std::uint64_t seed, std::uint64_t bytes, bool faults);
 
 }  // namespace wherry::sim::dma

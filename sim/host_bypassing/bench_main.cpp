@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_bypassing_bench: the figures of paper 002 from models: its own core, its NIC, its topologies, its baselines.
-// What `wherry bench bypass` runs for them. docs/reference/bench-bypass.md.
+// host_bypassing_bench: computes the figures of paper 002 from models of its core, its NIC, its topologies and its
+// baselines. `wherry bench bypass` runs it for these figures. docs/reference/bench-bypass.md.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>

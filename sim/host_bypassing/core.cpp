@@ -7,9 +7,9 @@ namespace wherry::sim::host_bypassing {
 
 namespace {
 
-/// Frames that fit between the two handlers: the stream's FIFO. Chosen; the published design joins them directly.
+/// Capacity between the two handlers, in frames: the stream's FIFO. Chosen; the published design has none.
 constexpr std::size_t kBetween = 2;
-/// Frames of the Ethernet port that wait for the transmit handler. Chosen; at line rate one frame is in it.
+/// The most frames of the Ethernet port that wait for the transmit handler. Chosen; at line rate one waits.
 constexpr std::size_t kPortFrames = 64;
 constexpr pcie::Time kRxOverhead = 7, kTxOverhead = 2;  ///< cycles beside those of the data (research, section 3)
 
@@ -30,7 +30,7 @@ Status Core::start(nic::Nic& nic) {
   const std::uint64_t bar = port_->bar_address(2);
   for (std::uint32_t i = 0; i < options_.descriptors; ++i) {
     set_descriptor(kRxRing + i * bypass::kDescriptorBytes, bypass::make_rx(bar + kRxSlots + i * kSlotBytes));
-    // The first lap finds every transmit descriptor done.
+    // All transmit descriptors begin as done, so the first lap finds them free.
     set_descriptor(kTxRing + i * bypass::kDescriptorBytes, bypass::make_tx_done(*personality_));
   }
   if (Status status = nic.start_rx(0, bar + kRxRing, options_.descriptors, kSlotBytes); !status.ok()) return status;
@@ -93,7 +93,7 @@ void Core::begin_tx() {
     return;
   }
   tx_busy_ = true;
-  // A frame of the Ethernet port has passed the handler as it came: a beat of 8 bytes each 6.4 ns, slower than 4 ns.
+  // A frame from the Ethernet port passes the handler as it arrives: 8 bytes per 6.4 ns, slower than its 4 ns.
   const bool streamed = options_.joined || peer_ != nullptr;
   const auto beats = streamed ? pcie::Time{0} : static_cast<pcie::Time>((between_.front().size() + 7) / 8);
   queue_.schedule(queue_.now() + kCycle * (kTxOverhead + beats), *this, kTxDone);
@@ -108,7 +108,7 @@ void Core::on_frame(std::span<const std::byte> frame, bool fcs_good) {
   begin_tx();
 }
 
-/// The receive handler has streamed `frame`, and the port has sent along since the first beat: at the wire's pace.
+/// The receive handler has streamed `frame`. The port has sent it since the first beat, at the wire's pace.
 void Core::send_to_port(std::span<const std::byte> frame) {
   const pcie::Time first_beat = queue_.now() - kCycle * static_cast<pcie::Time>((frame.size() + 7) / 8);
   const pcie::Time start = std::max(first_beat, port_free_);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The core of paper 002, "Host Bypassing", as a model: rings and slots in FPGA memory, the receive ring polled, a tail
-// write for each packet or for a batch. The comparison for hdl/bypass, in the same fabric and behind the same NIC
+// A model of the core of paper 002, "Host Bypassing": rings and slots in FPGA memory, a polled receive ring, and a tail
+// write per packet or per batch. It is the comparison for hdl/bypass, in the same fabric and behind the same NIC
 // models.
 //
-// Given by the paper (section) or by its published RTL, measured (research, section 3):
+// Given by the paper (section), or measured on its published RTL (research, section 3):
 //   64 descriptors a ring (IV); slots of 2 KiB; 250 MHz (III-A); rx handler: 7 + bytes / 8 cycles a packet, tx handler:
 //   2 + bytes / 8, nothing overlaps; a tail write after `batch` packets, or `timeout` after the last one (III-C);
 //   the receive tail stays two short of the descriptor that is polled; without `writeback` the transmit ring is written
 //   without asking whether the NIC has read it, so that it may be overrun (III-C, IV-D).
-// Between the handlers the network function works. Here a packet is sent back unchanged (scenario 3), or it leaves and
-// comes by the FPGA's own Ethernet port (scenario 4, connect()).
+// The network function works between the handlers. Here a packet is sent back unchanged (scenario 3), or packets leave
+// and enter by the FPGA's own Ethernet port (scenario 4, connect()).
 #pragma once
 
 #include <array>
@@ -26,13 +26,13 @@ struct CoreOptions {
   std::uint32_t batch = 1;  ///< packets a tail write
   pcie::Time timeout = 0;   ///< 0: none
   bool writeback = false;   ///< RS on every packet, and the ring waits for it ("congestion control")
-  /// The receive handler's stream leads straight into the transmit handler, which takes each beat as it comes. false: a
-  /// packet is stored between them, as the sum of both handlers' times has it (research, section 4).
+  /// true: the receive handler streams directly into the transmit handler, which takes each beat as it comes. false: a
+  /// packet is stored between them, so the times of both handlers add up (research, section 4).
   bool joined = false;
 };
 
-/// Bytes between NIC and FPGA memory. Table II counts `received` payload and write-backs as ingoing, and `sent`
-/// payload, transmit descriptors and tails as outgoing; it leaves rx_descriptors out.
+/// Counts of bytes between NIC and FPGA memory. Table II counts `received` payload and write-backs as ingoing. It
+/// counts `sent` payload, transmit descriptors and tails as outgoing, but not rx_descriptors.
 struct CoreCounters {
   std::uint64_t packets_in = 0, packets_out = 0;
   std::uint64_t received_payload = 0, received_writebacks = 0, received_tx_writebacks = 0;
@@ -51,13 +51,13 @@ class Core final : public pcie::Function, public nic::WireEnd, pcie::EventHandle
   Core(pcie::EventQueue& queue, const CoreOptions& options);
   [[nodiscard]] static pcie::FunctionOptions function_options();
   void attach(pcie::Port& port) noexcept { port_ = &port; }
-  /// Scenario 4: the FPGA's own Ethernet port of `mbits`. Frames that the NIC receives leave there towards `peer`. The
-  /// NIC sends frames that come in by on_frame(). Its MAC adds no time of its own (chosen: not published).
+  /// Scenario 4: the FPGA's own Ethernet port of `mbits`. Frames that the NIC receives leave there towards `peer`.
+  /// Frames that come in by on_frame() are sent by the NIC. The port's MAC adds no time (chosen: not published).
   void connect(nic::WireEnd& peer, std::uint32_t mbits) noexcept {
     peer_ = &peer;
     mbits_ = mbits;
   }
-  /// Hands its rings to the NIC and goes. Both are attached and enumerated.
+  /// Hands the core's rings to the NIC, and starts it. Precondition: both are attached and enumerated.
   Status start(nic::Nic& nic);
   [[nodiscard]] const CoreCounters& counters() const noexcept { return counters_; }
 
@@ -68,7 +68,7 @@ class Core final : public pcie::Function, public nic::WireEnd, pcie::EventHandle
  private:
   static constexpr pcie::Time kCycle = 4 * pcie::kNanosecond;
   enum Event : std::uint8_t { kRxDone, kTxDone, kRxTail, kTxTail, kPortSent };
-  /// tailpointer_delay of the published RTL: the timer runs from the last write.
+  /// Models tailpointer_delay of the published RTL: the timer runs from the last write.
   struct Doorbell {
     std::uint32_t pending = 0;
     std::uint32_t value = 0;

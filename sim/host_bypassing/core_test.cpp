@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The paper's core behind the model of its NIC (82599), in its topologies. Compared with the paper's own figures
-// (published/host_bypassing.csv); the values that are fitted are named beside each.
+// Tests the paper's core behind the model of its NIC (82599), in the paper's topologies. It is compared with the
+// paper's own figures (published/host_bypassing.csv); fitted values are named beside each.
 #include "sim/host_bypassing/core.hpp"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST(HostBypassing, SwitchAtLineRate_ExpectNoLossAndThePapersLatency) {
   EXPECT_NEAR(set.meter.total().mean_us(), 7.99, 0.16);  // 2 %; NIC's own times are fitted to the one-way figures
 }
 
-/// In the steady state, once the packet buffer is full: of the frames from number 40,000 to 90,000.
+/// The steady state, after the packet buffer is full: frames number 40,000 to 90,000.
 struct Steady {
   double dropped, requests;
   std::uint64_t reordered;
@@ -72,7 +72,7 @@ Steady overload(bool writeback) {
       writeback ? "on" : "off", steady.dropped, steady.requests,
       static_cast<double>(found.rx_fetches + found.tx_fetches) / static_cast<double>(found.out),
       set.meter.total().mean_us(), static_cast<unsigned long long>(steady.reordered));
-  // An overrun ring sends slots that are being written.
+  // An overrun ring sends slots while they are written, so frames may be wrong.
   EXPECT_TRUE(!writeback || set.meter.checker().wrong == 0);
   return steady;
 }
@@ -86,9 +86,9 @@ TEST(HostBypassing, IntelRootOverloadedWithWriteback_ExpectThePapersLoss) {
 
 TEST(HostBypassing, IntelRootOverloadedWithoutWriteback_ExpectLessLossAndOverruns) {
   const Steady steady = overload(false);
-  // hb_loss_no_writeback is 9.90. By 15 requests a packet it is 10.26; here fetches merge a little, and what the
-  // overrun ring loses is not counted in the NIC. How much is reordered (0.49 % in the paper) is not predicted:
-  // docs/design/nic-model.md.
+  // The paper's hb_loss_no_writeback is 9.90. With 15 requests a packet it would be 10.26. Here fetches merge a little,
+  // and the NIC does not count what the overrun ring loses. The model does not predict how much is reordered (0.49 % in
+  // the paper): docs/design/nic-model.md.
   EXPECT_GT(steady.dropped, 7.5);
   EXPECT_LT(steady.dropped, 11.0);
   EXPECT_LE(steady.requests, 15.05);

@@ -16,13 +16,13 @@ using nlohmann::json;
 
 constexpr double kLineGbps = 10;
 constexpr std::uint32_t kLine = 1000;  // per mille
-/// Long enough for the NIC's 512 KiB to fill if a packet in a hundred is too many.
+/// Enough frames to fill the NIC's 512 KiB if one packet in a hundred is too many.
 constexpr std::uint64_t kFill = 120'000;
 
 double share(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
-/// Packets that went in and have not come out: lost, or longer inside.
+/// The share of packets that went in and did not come out: lost, or still inside.
 double lost_percent(const Interval& interval) {
   return interval.received <= interval.out ? 0 : 100 * share(interval.received - interval.out, interval.received);
 }
@@ -36,7 +36,7 @@ json slice_row(const Slice& slice) {
           {"max_us", slice.most_us}};
 }
 
-/// Of slices, in microseconds since the first; the last one is not whole.
+/// Adds rows for slices, with times in microseconds since the first. The last slice is incomplete and left out.
 void add_slices(json& rows, const json& what, const std::vector<Slice>& slices, pcie::Time slice) {
   for (std::size_t i = 0; i + 1 < slices.size(); ++i) {
     if (slices[i].frames == 0) continue;

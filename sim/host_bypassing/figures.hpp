@@ -13,21 +13,21 @@
 
 namespace wherry::sim::host_bypassing {
 
-/// Two readings of points that the paper leaves open about its NIC and its core.
+/// Two readings of what the paper leaves open about its NIC and its core.
 enum class Reading : std::uint8_t {
-  /// sim/nic's 82599 as it is: any number of descriptor reads under way. The FPGA stores a packet between its handlers.
+  /// sim/nic's 82599 as it is, with any number of descriptor reads at once. The FPGA stores a packet between handlers.
   kPlain,
-  /// A transmit descriptor read at a time; the handlers joined; rx_ns and tx_ns fitted in this testbed.
+  /// Only one transmit descriptor read at a time; handlers joined; rx_ns and tx_ns fitted in this testbed.
   kOneFetch,
 };
 [[nodiscard]] const char* name_of(Reading reading) noexcept;
-/// rx_ns and tx_ns of kOneFetch: fitted to 3.37 and 4.56 us one way (hb_s4_rx_latency_avg, hb_s4_tx_latency_avg).
+/// rx_ns and tx_ns of kOneFetch, fitted to 3.37 and 4.56 us one way (hb_s4_rx_latency_avg, hb_s4_tx_latency_avg).
 inline constexpr std::uint16_t kOneFetchRxNs = 2640, kOneFetchTxNs = 1251;
 [[nodiscard]] TestbedOptions with(Reading reading, TestbedOptions options);
 
-/// Bytes without FCS of the test packets, and of the TCP test's (IV-A, Table I).
+/// Bytes without FCS of the test packets, and of the TCP test's packets (IV-A, Table I).
 inline constexpr std::uint32_t kPacket = 300, kLongest = 1514;
-/// Gbit/s of frames with FCS, without preamble and gap, at so many per mille of 10 Gbit/s line rate.
+/// Gbit/s of frames with FCS, without preamble and gap, at `load_per_mille` of 10 Gbit/s line rate.
 [[nodiscard]] double rate_gbps(std::uint32_t load_per_mille) noexcept;
 
 struct Effort {

@@ -76,7 +76,7 @@ void SoftwareTestbed::Fpga::on_read(const pcie::InboundRead& read) {
   port->complete(read, {}, pcie::CompletionStatus::kUnsupportedRequest);
 }
 void SoftwareTestbed::Fpga::on_read_done(pcie::Token token, pcie::CompletionStatus status) {
-  // Without reordering, completions come as the reads were asked for.
+  // Without reordering, completions come in the order of the reads.
   if (status != pcie::CompletionStatus::kSuccess || token != first) return;
   port->post_write(work.front().packet.buffer, work.front().data);
   work.pop_front();
@@ -107,7 +107,7 @@ bool SoftwareTestbed::Thread::take_one() {
   return true;
 }
 
-/// The present input. act() follows when its time is over.
+/// Reads the present input. act() runs when the time for that is over.
 void SoftwareTestbed::Thread::look() {
   const SoftwareOptions& o = bed.options_;
   received.clear();
@@ -126,7 +126,7 @@ void SoftwareTestbed::Thread::look() {
   } else {
     ready = received;
   }
-  // A packet costs its time once: half on the way to the FPGA, half on the way back.
+  // Each packet costs its time once: half on the way to the FPGA, and half on the way back.
   const auto steps = static_cast<pcie::Time>(received.size() + ready.size());
   const pcie::Time work = steps == 0 ? o.poll : o.per_burst + steps * (o.fpga ? o.per_packet_fpga : o.per_packet) / 2;
   bed.queue_.schedule(bed.queue_.now() + work, *this);
@@ -162,7 +162,7 @@ void SoftwareTestbed::Thread::act() {
 void SoftwareTestbed::Thread::send(const Packet& packet) {
   const SoftwareOptions& o = bed.options_;
   const bypass::Personality& p = bed.nic_.options().nic;
-  // Descriptors are given back in groups. The last one of each group reports.
+  // Descriptors return in groups. Only the last one of each group reports.
   for (;;) {
     const std::uint32_t last = tx_done + o.report_every - 1;
     if (tx_used < o.report_every ||

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The baselines of paper 002 as models: scenario 1, a thread that polls the NIC and sends each packet back (DPDK), and
-// scenario 2, where the same thread hands each packet to an FPGA by a pointer, and the FPGA reads it from host memory
-// and writes it back. One thread; NIC, FPGA and host memory come from sim/nic and sim/pcie.
+// The baselines of paper 002 as models. Scenario 1: a thread polls the NIC and sends each packet back (DPDK). Scenario
+// 2: the same thread gives an FPGA a pointer to each packet; the FPGA reads the packet from host memory and writes it
+// back. Single-threaded. NIC, FPGA and host memory come from sim/nic and sim/pcie.
 //
-// The processor is a clock: each step costs a stated time. Caches, the DRAM's refresh (the paper's peaks every 2 s),
-// the operating system and other threads are not modelled.
+// The processor is modelled as a clock: each step costs a stated time. Not modelled are caches, the DRAM's refresh (the
+// paper's peaks every 2 s), the operating system and other threads.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ struct SoftwareOptions {
   pcie::Time poll = 50'000;         ///< chosen, ps: a look at the ring that finds nothing
   pcie::Time per_burst = 50'000;    ///< chosen, ps
   pcie::Time per_packet = 60'000;   ///< chosen, ps: some 125 cycles at 2.1 GHz, received and sent
-  /// fitted, ps: scenario 2 first loses packets between 2.35 and 2.4 Gbit/s (hb_s2_first_loss): 304 x 8 / 2.375. A
-  /// write to the FPGA's register, a look for its completion, and all else that the thread does for a packet.
+  /// fitted, ps: scenario 2 first loses packets between 2.35 and 2.4 Gbit/s (hb_s2_first_loss): 304 x 8 / 2.375. It
+  /// covers a write to the FPGA's register, a look for its completion, and all other work of the thread for a packet.
   pcie::Time per_packet_fpga = 1'024'000;
 };
 
-/// NIC, processor, and for scenario 2 the FPGA, all at the root complex of the host.
+/// NIC, processor and, for scenario 2, the FPGA, all at the host's root complex.
 class SoftwareTestbed {
  public:
   SoftwareTestbed(const SoftwareOptions& options, const nic::NicOptions& nic, pcie::Time slice = 0);
@@ -37,7 +37,7 @@ class SoftwareTestbed {
   /// As Testbed::run().
   Interval run(std::uint64_t warm_up, std::uint64_t frames, std::uint32_t bytes, std::uint32_t load_per_mille);
   [[nodiscard]] const Meter& meter() const noexcept { return meter_; }
-  /// Packets that found the transmit ring full, which the thread drops.
+  /// Packets that the thread dropped because the transmit ring was full.
   [[nodiscard]] std::uint64_t thread_dropped() const noexcept { return thread_.dropped; }
 
  private:
@@ -60,7 +60,7 @@ class SoftwareTestbed {
     std::deque<Work> work;  ///< oldest first; reads are answered in order here
     std::uint64_t first = 0;
   };
-  /// The processor's port: it only writes.
+  /// The processor's port, which only writes.
   struct Processor final : pcie::Function {
     void on_write(const pcie::InboundWrite& write) override { static_cast<void>(write); }
     void on_read(const pcie::InboundRead& read) override { static_cast<void>(read); }

@@ -18,10 +18,10 @@ enum class Topology : std::uint8_t { kSwitch, kIntel, kAmd };
 [[nodiscard]] const char* name_of(Topology topology) noexcept;
 
 [[nodiscard]] pcie::RootOptions root_of(Topology topology);
-/// The FPGA's hard block and bridge, each way. chosen: research, section 4.
+/// Latency of the FPGA's hard block and bridge, in each direction. chosen: research, section 4.
 inline constexpr pcie::Time kBridge = 130 * pcie::kNanosecond;
 
-/// Latency of a span of time.
+/// The latencies in a span of time.
 struct Slice {
   std::uint64_t frames = 0;
   std::uint64_t reordered = 0;
@@ -31,17 +31,17 @@ struct Slice {
   [[nodiscard]] double deviation_ns() const noexcept;
 };
 
-/// Between the traffic and the device under test: notes when each frame's last bit goes in, and measures when it comes
-/// out. Frames are nic::make_frame()'s, of one flow.
+/// Stands between the traffic and the device under test: it records when each frame's last bit goes in, and measures
+/// when it comes out. Frames come from nic::make_frame() and belong to one flow.
 class Meter final : public nic::WireEnd {
  public:
-  /// `slice`: 0, or how long each of slices() is.
+  /// `slice`: the length of each of slices(); 0: no slices.
   Meter(pcie::EventQueue& queue, nic::WireEnd& device, pcie::Time slice = 0)
       : queue_(queue), device_(device), slice_(slice) {}
   void on_frame(std::span<const std::byte> frame, bool fcs_good) override;
-  /// Where the device's frames go.
+  /// The receiver of the device's frames.
   [[nodiscard]] nic::WireEnd& out() noexcept { return out_; }
-  /// total() begins anew: frames that leave from now on.
+  /// Restarts total(), which then covers frames that leave from now on.
   void measure_from_now() noexcept { total_ = {}; }
   [[nodiscard]] std::uint64_t received() const noexcept { return in_.size(); }
   [[nodiscard]] const nic::Checker& checker() const noexcept { return checker_; }
@@ -66,7 +66,7 @@ class Meter final : public nic::WireEnd {
   Out out_{*this};
 };
 
-/// Which way frames take (Fig. 5).
+/// The path that frames take (Fig. 5).
 enum class Scenario : std::uint8_t { kBoth, kReceive, kTransmit };  ///< 3; 4: out, in by the FPGA's Ethernet port
 
 struct TestbedOptions {
@@ -84,8 +84,8 @@ struct Interval {
   [[nodiscard]] double loss_percent() const noexcept;
 };
 
-/// `warm_up` frames into `meter`, then `frames` more, of `bytes` without FCS, at 10 Gbit/s: what `counted` counts from
-/// the first to the last of the latter.
+/// Sends `warm_up` frames into `meter`, then `frames` more, of `bytes` without FCS, at 10 Gbit/s. Returns what
+/// `counted` counts from the first to the last of the latter.
 Interval measure(pcie::EventQueue& queue, Meter& meter, std::uint64_t warm_up, std::uint64_t frames,
                  std::uint32_t bytes, std::uint32_t load_per_mille, const std::function<Interval()>& counted);
 
@@ -94,8 +94,8 @@ class Testbed {
  public:
   explicit Testbed(const TestbedOptions& options);
   [[nodiscard]] bool ready() const noexcept { return ready_; }
-  /// `warm_up` frames, then `frames` more that count, of `bytes` without FCS. Ends with what is still inside, without
-  /// waiting for it.
+  /// Sends Sends `warm_up` frames, then `frames` measured ones, of `bytes` without FCS. At the end it does not wait for
+  /// packets that are still inside.
   Interval run(std::uint64_t warm_up, std::uint64_t frames, std::uint32_t bytes, std::uint32_t load_per_mille);
 
   pcie::EventQueue queue;

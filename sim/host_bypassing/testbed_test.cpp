@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The testbed, and the software baselines: packets are neither lost nor changed if nothing loses them, and the counters
-// add up.
+// Tests of the testbed and of the software baselines: without a cause of loss no packet is lost or changed, and the
+// counters add up.
 #include "sim/host_bypassing/testbed.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ TEST(Testbed, OneWayAtLineRate_ExpectEveryPacketOnceAndInOrder) {
     EXPECT_EQ(bed.meter.checker().frames, 2500U);
     EXPECT_EQ(bed.meter.checker().wrong + bed.meter.checker().missing + bed.meter.checker().reordered, 0U);
     EXPECT_EQ(bed.core.counters().port_dropped, 0U);
-    // No packet is sent before it has arrived: NIC and wire alone take that long.
+    // A packet cannot leave before it has arrived: NIC and wire alone take this long.
     EXPECT_GT(bed.meter.total().least_us, 2.35);
   }
 }
@@ -35,7 +35,7 @@ TEST(Testbed, BothWays_ExpectSlowerThanEitherAlone) {
   }
   EXPECT_GT(us[0], us[1]);
   EXPECT_GT(us[0], us[2]);
-  // A frame that is stored once is not stored twice: the sum of both counts the port's 250 ns, which this way saves.
+  // The sum contains the port's 250 ns. A frame that goes both ways saves them, because it is stored only once.
   EXPECT_LT(us[0], us[1] + us[2] + 0.4);
 }
 
@@ -77,7 +77,7 @@ TEST(Software, ThroughTheFpga_ExpectItsRateAndNoPacketLostBelowIt) {
   }
   SoftwareTestbed bed({.fpga = true}, {});
   const Interval found = bed.run(6000, 6000, kShort, 1000);
-  // A packet each 259.2 ns comes, and 1.024 us goes by for each; a burst of 32 more or less at the interval's ends.
+  // A packet comes every 259.2 ns, and each takes 1.024 us; a burst of 32 more or less at the interval's ends.
   EXPECT_NEAR(static_cast<double>(found.out) / 6000, 259.2 / 1024, 0.01);
   EXPECT_EQ(bed.meter().checker().wrong + bed.meter().checker().reordered, 0U);
 }

@@ -12,7 +12,7 @@ namespace wherry::kv::rtl {
 
 class CardMemory {
  public:
-  /// Address and size are multiples of 64. The core goes on meanwhile. An error ends the process with a message.
+  /// Address and size are multiples of 64. The core runs meanwhile. An error ends the process with a message.
   virtual void read(std::uint64_t address, std::span<std::byte> to) = 0;
 
  protected:
@@ -22,7 +22,7 @@ class CardMemory {
   ~CardMemory() = default;
 };
 
-/// At the pins of kv_host_path, without a DMA engine.
+/// Reads at the pins of kv_host_path, without a DMA engine.
 class PinMemory final : public CardMemory {
  public:
   explicit PinMemory(Core& core) : core_(core) {}

@@ -13,7 +13,7 @@
 namespace wherry::kv::rtl {
 namespace {
 
-/// Simulated, for a transfer of kBuffer: 64 times what the core's half of the channel needs.
+/// In simulated time, for a transfer of kBuffer: 64 times what the core's half of the channel needs.
 constexpr std::chrono::milliseconds kPatience{2};
 
 [[noreturn]] void fail(std::string_view what, std::string_view why) {

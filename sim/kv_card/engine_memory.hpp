@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kv card's memory through the DMA engine: driver (src/dma), simulated PCIe, Verilated engine, kv_host_path. Engine
-// and core have one clock: an edge of the engine's is a cycle of the core, and while the engine sleeps the core goes on
-// by itself. docs/guide/kv-snapshot.md, "A card's memory".
+// Access to the kv card's memory through the DMA engine: driver (src/dma), simulated PCIe, Verilated engine,
+// kv_host_path. Engine and core have one clock: an edge of the engine's is a cycle of the core. While the engine
+// sleeps, the core runs by itself. docs/guide/kv-snapshot.md, "A card's memory".
 //
 // One thread, the core's.
 #pragma once
@@ -17,15 +17,15 @@ namespace wherry::kv::rtl {
 
 class EngineMemory final : public CardMemory {
  public:
-  /// Takes the engine over: some thousand of the core's cycles pass. `core` outlives it. Ends the process with a
-  /// sentence if the driver finds no engine.
+  /// Brings the engine up, which takes some thousand of the core's cycles. `core` must outlive it. Ends the process
+  /// with a message if the driver finds no engine.
   explicit EngineMemory(Core& core);
 
   void read(std::uint64_t address, std::span<std::byte> to) override;
   /// Precondition: the core is in no epoch, and its cache is cleared before it enters one (kv_host_path,
   /// "Requirements"). Any address and size.
   void write(std::uint64_t address, std::span<const std::byte> from);
-  /// One transfer, and its outcome: at most kBuffer bytes, which are in buffer(). Nothing ends the process.
+  /// Makes one transfer of at most kBuffer bytes, in buffer(), and returns its outcome. Nothing ends the process.
   dma::Done move(dma::Direction direction, std::uint64_t address, std::uint32_t bytes);
   [[nodiscard]] std::span<std::byte> buffer() const noexcept { return memory_.bytes; }
   [[nodiscard]] std::uint64_t iova() const noexcept { return memory_.iova; }  ///< buffer()'s bus address

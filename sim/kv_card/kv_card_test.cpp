@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kv core's table through the DMA engine: driver, PCIe, engine, kv_host_path, memory. The expected content is the
-// software node's table after the same requests.
+// Tests the kv core's table through the DMA engine: driver, PCIe, engine, kv_host_path, memory. The expected content is
+// the software node's table after the same requests.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kLineBytes = kWays * WayHeader::kBytes;
 constexpr std::uint32_t kBuckets = 1U << Rig::kBucketBits;
 
-/// A software node that leads all slots alone, as the core of a Rig.
+/// A software node that leads all slots alone, like the core of a Rig.
 class Software final : DriverOutput, Output {
  public:
   Software()
@@ -53,7 +53,7 @@ class Software final : DriverOutput, Output {
   Cycles now_ = 0;
 };
 
-/// Writes, writes again and deletions, in buckets with one key and with several.
+/// Sends writes, overwrites and deletions, in buckets with one key and with several.
 void load(Rig& rig, Software& software, std::uint64_t seed) {
   wherry::kv::sim::Random random(seed);
   std::uint32_t number = 0;
@@ -206,7 +206,7 @@ TEST(KvCard, ResetInFlight_ExpectNothingLeftOfItAndTheNextReadRight) {
   }
 }
 
-// The pins, without an engine: bursts that a reset leaves behind, after any number of their beats.
+// The pins, without an engine: a reset abandons bursts after any number of their beats.
 TEST(KvPort, ManagerResetInTheMiddleOfBursts_ExpectItQuietAndNothingWritten) {
   using wherry::sim::memory::AxiRequest;
   constexpr std::uint64_t kPlace = std::uint64_t{5} << 30;

@@ -11,7 +11,7 @@ namespace {
 using wherry::sim::memory::AxiAddress;
 using wherry::sim::memory::kAllBytes;
 
-/// Longer than kv_host_path takes for a burst, with its core at work.
+/// More cycles than kv_host_path takes for a burst while its core works.
 constexpr std::uint64_t kMostCycles = 1'000'000;
 
 bool is_inside(const AxiAddress& burst) { return burst.address < kHbmBytes; }  // and none crosses 4 KiB
@@ -23,8 +23,8 @@ const wherry::sim::memory::AxiAnswer& KvPort::answer(std::uint32_t port) const {
   return out_;
 }
 
-/// The manager's inputs in this cycle. They do not depend on the manager's outputs in the same cycle, like
-/// kv_host_path's answers.
+/// Drives the manager's inputs in this cycle. They do not depend on the manager's outputs in the same cycle, and
+/// neither do kv_host_path's answers.
 void KvPort::present() {
   inner_ = core_.host_answer();
   out_ = inner_;
@@ -57,7 +57,7 @@ void KvPort::step(std::span<const Request> in) {
   to.aw_valid = from.aw_valid && out_.aw_ready && !write_is_lost;
   to.r_ready = from.r_ready && inner_.r_valid;
   to.b_ready = from.b_ready && inner_.b_valid;
-  // Data of a burst that leads nowhere come behind those of the bursts before it. The core takes none ahead of their
+  // Data of a burst beyond the memory come after the data of earlier bursts. The core takes no data before their
   // address.
   const bool data_is_lost = lost_write_ && write_data_ == 0;
   to.w_valid = from.w_valid && !data_is_lost;
@@ -85,7 +85,7 @@ void KvPort::step(std::span<const Request> in) {
 void KvPort::managers_reset() {
   lost_read_.reset();
   if (lost_write_ && write_data_ == 0) lost_write_.reset();
-  // Transactions in flight end: unexpected data are dropped, and missing data are not written.
+  // Ends the transactions in flight: unexpected data are dropped, and missing data are not written.
   const std::uint64_t end = cycles_ + kMostCycles;
   while (reads_ != 0 || writes_ != 0) {
     if (cycles_ == end) {

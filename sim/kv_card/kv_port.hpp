@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kv card's memory as the DMA engine's port sees it: both are AXI4 of 512 bits in one clock of 250 MHz, so wires
-// join them. In between is what an interconnect adds: an address beyond the card's memory is answered with DECERR.
+// The kv card's memory as the DMA engine's port sees it. Both have AXI4 of 512 bits in one clock of 250 MHz, so wires
+// join them. Between them is what an interconnect adds: an address beyond the card's memory is answered with DECERR.
 //
-// Each step() is a cycle of the kv core, which goes on with its own work. One thread.
+// Each step() is a cycle of the kv core, which does its own work meanwhile. One thread.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,14 @@ class KvPort final : public wherry::sim::memory::AxiBus {
 
   /// Nothing is under way.
   [[nodiscard]] bool quiet() const noexcept { return reads_ == 0 && writes_ == 0 && !lost_read_ && !lost_write_; }
-  /// Cycles of the core that it made.
+  /// Cycles of the core that this port ran.
   [[nodiscard]] std::uint64_t cycles() const noexcept { return cycles_; }
 
  private:
   using Answer = wherry::sim::memory::AxiAnswer;
   using Request = wherry::sim::memory::AxiRequest;
 
-  /// A burst that leads nowhere: it waits until those before it are answered, and holds up those behind it.
+  /// A burst beyond the memory: it waits until earlier bursts are answered, and blocks later ones.
   struct Lost {
     std::uint32_t id = 0;
     std::uint32_t beats = 0;  ///< of a read: to be answered. Of a write: to be taken

@@ -50,8 +50,8 @@ struct AxiAnswer {
   std::uint32_t b_id = 0;
 };
 
-/// Subordinate ports of one clock. A manager looks at answer(), then drives its request; step() is the edge that both
-/// see.
+/// Subordinate ports in one clock domain. A manager reads answer(), then drives its request; step() is the clock edge
+/// that both see.
 class AxiBus {
  public:
   AxiBus() = default;
@@ -62,8 +62,8 @@ class AxiBus {
   [[nodiscard]] virtual const AxiAnswer& answer(std::uint32_t port) const = 0;
   /// `in`: one request a port.
   virtual void step(std::span<const AxiRequest> in) = 0;
-  /// The managers were reset, and await nothing. Returns when none of their requests is in flight any more. A bus that
-  /// is made anew with its managers has nothing to do.
+  /// Call it after a reset of the managers, which then await nothing. Returns when none of their requests is in flight.
+  /// A bus that is made anew with its managers needs no action.
   virtual void managers_reset() {}
 };
 

@@ -11,7 +11,7 @@ void AxiPort::violate(std::string text) {
   if (violation_.empty()) violation_ = fmt::format("AXI4, port {}, cycle {}: {}", number_, backend_.now(), text);
 }
 
-/// A3.2.1: offered values do not change until they are taken.
+/// A3.2.1: offered values must not change until they are taken.
 void AxiPort::check(const AxiRequest& in) {
   const AxiRequest& was = before_;
   if (offered_) {
@@ -32,7 +32,7 @@ void AxiPort::check(const AxiRequest& in) {
   before_.w_valid = w;
 }
 
-/// A3.4.1, and the bursts that this port does not support.
+/// Checks A3.4.1, and for bursts that this port does not support.
 void AxiPort::check_burst(std::string_view channel, const AxiAddress& burst) {
   const std::uint64_t beat = std::uint64_t{1} << burst.size;
   const std::uint64_t first = burst.address / beat * beat, end = first + (burst.length + 1) * beat;
@@ -88,7 +88,7 @@ void AxiPort::offer() {
     if (read) (void)offer_read();
     return;
   }
-  // The turn changes at the end of a burst, or when its owner has no request. It counts from the next cycle on.
+  // The turn changes at the end of a burst, or when its owner has no request. This takes effect in the next cycle.
   const bool mine = write_turn_ ? write : read, other = write_turn_ ? read : write;
   const bool ended = mine && (write_turn_ ? offer_write() : offer_read());
   if ((ended || !mine) && other) write_turn_ = !write_turn_;
@@ -146,7 +146,7 @@ void AxiPort::take_data(const AxiRequest& in) {
   beats_ = 0;
 }
 
-/// Called after the memory's cycle: backend_.now() is the cycle that comes.
+/// Called after the memory's cycle, so backend_.now() is the next cycle.
 void AxiPort::take(const AxiRequest& in) {
   check(in);
   const auto outside = [this](const AxiAddress& burst) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AXI4 ports of 512 bits before a memory: bursts into accesses, data, answers, and the rules that a manager must keep.
+// AXI4 ports of 512 bits before a memory: they turn bursts into accesses, answer them, and check the manager.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace wherry::sim::memory {
 
-/// How a port takes its bursts. The defaults are those of litedram's AXI front end (frontend/axi.py).
+/// How a port handles its bursts. The defaults are those of litedram's AXI front end (frontend/axi.py).
 struct AxiPortSettings {
   std::uint32_t addresses = 1;     ///< bursts of each direction that wait, or are being cut
   std::uint32_t read_beats = 64;   ///< beats on the way to the manager, at most
@@ -24,9 +24,9 @@ struct AxiPortSettings {
   std::uint32_t answer = 1;        ///< cycles from the last write's data being taken to B
 };
 
-/// One port. Reads are answered in order, writes too, whatever their identifiers (A5.3 allows it). Addresses beyond the
-/// memory are answered with DECERR. A cycle is: present(), then the
-/// manager sees answer(), then the memory's cycle() and performed(), then take().
+/// One port. Reads are answered in order, and so are writes, whatever their identifiers (A5.3 allows it). Addresses
+/// beyond the memory are answered with DECERR. Sequence of one cycle: present(); the manager sees answer(); the
+/// memory's cycle() and performed(); take().
 class AxiPort {
  public:
   AxiPort(Backend& backend, Content& content, std::uint32_t number, const AxiPortSettings& settings)
@@ -35,9 +35,9 @@ class AxiPort {
   /// Offers the memory an access, and decides the port's outputs.
   void present();
   [[nodiscard]] const AxiAnswer& answer() const noexcept { return out_; }
-  /// The clock's edge at the end of that cycle, in which the manager drove `in`.
+  /// The clock edge at the end of the cycle in which the manager drove `in`.
   void take(const AxiRequest& in);
-  /// The memory performed one of this port's accesses.
+  /// Call it when the memory has performed one of this port's accesses.
   void performed(const Done& done);
 
   /// The first rule that the manager broke, and where; empty if it broke none.
@@ -81,7 +81,7 @@ class AxiPort {
   void violate(std::string text);
   [[nodiscard]] bool wants_read() const noexcept;
   [[nodiscard]] bool wants_write() const noexcept;
-  /// One more beat of the first burst goes to the memory. True: that was its last.
+  /// Offers one more beat of the first burst to the memory. True: it was the burst's last beat.
   bool offer_read();
   bool offer_write();
   void offer();
@@ -94,7 +94,7 @@ class AxiPort {
 
   Ring<Burst> reads_, writes_;  ///< that are being cut, or wait for it
   bool write_turn_ = true;      ///< with one_way
-  // Tags of accesses count up; the first element of the queue has the number beside it.
+  // Tags of accesses count up; beside each queue is the number of its first element.
   Ring<ReadBeat> incoming_;
   std::uint64_t first_incoming_ = 0;
   Ring<WriteBeat> data_;
@@ -114,7 +114,7 @@ class AxiPort {
 /// Several ports before one memory.
 class AxiMemory final : public AxiBus {
  public:
-  /// The backend and the content must live longer.
+  /// The backend and the content must outlive it.
   AxiMemory(Backend& backend, Content& content, std::uint32_t ports, const AxiPortSettings& settings = {});
 
   [[nodiscard]] const AxiAnswer& answer(std::uint32_t port) const override { return ports_[port].answer(); }

@@ -16,8 +16,8 @@
 namespace wherry::sim::memory {
 namespace {
 
-/// A manager with any strobes, sizes, gaps and identifiers, beside an array of bytes that says what must be read. It
-/// has one write, or one read, in flight, so the order is unambiguous.
+/// A manager with any strobes, sizes, gaps and identifiers, and an array of bytes that records what must be read. Only
+/// one write or read is in flight, so the order is unambiguous.
 class ByteManager {
  public:
   ByteManager(std::uint64_t base, std::uint32_t bytes, std::uint64_t seed)
@@ -100,7 +100,7 @@ class ByteManager {
 
 constexpr std::uint32_t kRegion = 1 << 16;
 
-/// The given number of managers, each in its own region.
+/// Runs the given number of managers, each in its own region.
 void expect_right_bytes(AxiBus& bus, std::uint32_t count, unsigned cycles, unsigned least) {
   std::deque<ByteManager> managers;
   for (std::uint32_t i = 0; i < count; ++i) managers.emplace_back(i * kRegion, kRegion, i + 1);
@@ -138,7 +138,7 @@ TEST(AxiMemory, RandomBytesThroughDdr4_ExpectWhatWasWritten) {
   }
 }
 
-/// The members that Verilator gives a design with a manager of 64 bits of address, 512 of data and 8 of identifier.
+/// The members that Verilator generates for a design with a manager of 64 address, 512 data and 8 identifier bits.
 struct Pins {
   std::uint8_t m_axi_arvalid, m_axi_arready, m_axi_arlen, m_axi_arsize, m_axi_arid;
   std::uint8_t m_axi_rvalid, m_axi_rready, m_axi_rlast, m_axi_rresp, m_axi_rid;
@@ -206,7 +206,7 @@ TEST(AxiMux, RandomBytesOfThreeManagers_ExpectWhatWasWritten) {
   }
 }
 
-/// Many bursts at once: everything is written by a manager, then read back by another.
+/// Many bursts at once: one manager writes everything, then another reads it back.
 TEST(AxiMemory, StreamWrittenAndReadBack_ExpectThePattern) {
   Ddr4 ddr4;
   Content content;
@@ -230,7 +230,7 @@ TEST(AxiMemory, StreamWrittenAndReadBack_ExpectThePattern) {
   run(reader, 1 << 18);
   EXPECT_GE(reader.read_bytes(), 1U << 18);
   EXPECT_EQ(reader.wrong_beats(), 0U);
-  // And the other way round: one byte that is not the pattern's is found.
+  // The opposite case: a byte that differs from the pattern must be found.
   content.load(64, std::vector<std::uint8_t>{static_cast<std::uint8_t>(~pattern_word(64))});
   TrafficManager again(read);
   again.verify();
@@ -238,7 +238,7 @@ TEST(AxiMemory, StreamWrittenAndReadBack_ExpectThePattern) {
   EXPECT_GT(again.wrong_beats(), 0U);
 }
 
-/// Cycles from a read's address to its first beat through a mux, and the rate of one beat a cycle.
+/// Measures the cycles from a read's address to its first beat through a mux, and the rate of one beat a cycle.
 TEST(AxiMux, Slices_ExpectEachAddsACycleEachWay) {
   const auto latency = [](std::uint32_t slices) {
     Bram bram;
@@ -270,8 +270,8 @@ TEST(AxiMux, Slices_ExpectEachAddsACycleEachWay) {
   EXPECT_GT(manager.written_bytes(), 9'500U * kBeatBytes);
 }
 
-/// A long path to the memory: the rate is bytes in flight over latency, however fast the memory is (paper 000, section
-/// 6.3).
+/// A long path to the memory: the rate is the bytes in flight divided by the latency, however fast the memory is (paper
+/// 000, section 6.3).
 TEST(AxiMux, LongWayToDdr4_ExpectBytesUnderWayOverLatency) {
   for (const bool reads : {true, false}) {
     Ddr4 ddr4;
@@ -318,7 +318,7 @@ TEST(AxiMemory, AddressBeyondTheMemory_ExpectDecodeError) {
   EXPECT_EQ(content.pages(), 0U);
 }
 
-/// One rule broken in each.
+/// Each case breaks one rule.
 TEST(AxiMemory, ManagerBreaksARule_ExpectItsName) {
   const auto violation = [](const std::vector<AxiRequest>& requests) {
     Ddr4 ddr4;

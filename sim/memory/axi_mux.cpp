@@ -8,7 +8,7 @@ AxiMux::AxiMux(AxiBus& below, const std::vector<std::uint32_t>& slices) : below_
   for (Manager& manager : managers_) present(manager);
 }
 
-/// The next manager with an address, behind `after`; kNobody if there is none.
+/// The next manager after `after` that has an address; kNobody if there is none.
 std::uint32_t AxiMux::next(std::uint32_t after, Pipe<AxiAddress> Manager::* channel) const {
   const auto count = static_cast<std::uint32_t>(managers_.size());
   for (std::uint32_t i = 1; i <= count; ++i) {
@@ -18,7 +18,7 @@ std::uint32_t AxiMux::next(std::uint32_t after, Pipe<AxiAddress> Manager::* chan
   return kNobody;
 }
 
-/// What is driven below in this cycle. An address stays until it is taken.
+/// Decides what is driven below in this cycle. An address stays until it is taken.
 void AxiMux::drive() {
   if (ar_holder_ == kNobody) ar_holder_ = next(ar_turn_, &Manager::ar);
   down_.ar_valid = ar_holder_ != kNobody;

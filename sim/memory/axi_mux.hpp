@@ -11,13 +11,13 @@
 
 namespace wherry::sim::memory {
 
-/// Addresses take turns burst by burst, AW and AR each by itself; write data follow in the order of their addresses,
-/// each burst whole; the identifier below has the manager's number in front, and with it answers find their way back.
-/// Every channel of every manager has 1 + `slices` registers that pass a beat a cycle: so many cycles there, and as
-/// many back. One thread.
+/// AR and AW addresses take turns separately, burst by burst. Write data follow in the order of their addresses, each
+/// burst whole. Below, an identifier has the manager's number in front, which directs the answers back. Every channel
+/// of every manager has 1 + `slices` registers that pass a beat a cycle: so many cycles in each direction. One
+/// thread.
 class AxiMux final : public AxiBus {
  public:
-  /// `below` has one port, no other user steps it, and it lives longer. `slices`: one number for each manager.
+  /// `below` has one port and no other user, and must outlive the mux. `slices`: one number per manager.
   AxiMux(AxiBus& below, const std::vector<std::uint32_t>& slices);
 
   [[nodiscard]] const AxiAnswer& answer(std::uint32_t port) const override { return managers_[port].out; }
@@ -41,7 +41,7 @@ class AxiMux final : public AxiBus {
     std::uint32_t id = 0;
     bool error = false;
   };
-  /// Registers in a row: an element comes out `latency` cycles after it went in.
+  /// A row of registers: an element comes out `latency` cycles after it went in.
   template <typename T>
   class Pipe {
    public:

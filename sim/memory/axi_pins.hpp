@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A memory's port at the pins m_axi_* (AXI4, 512 bits: `AXI_MANAGER` names of hdl/common/axi.svh) of a Verilated
-// design.
+// Connects a memory's port to the pins m_axi_* (AXI4, 512 bits: `AXI_MANAGER` names of hdl/common/axi.svh) of a
+// Verilated design.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace wherry::sim::memory {
 
-/// Before the clock's edge: the port's outputs.
+/// Drives the port's outputs, before the clock edge.
 template <class Design>
 void drive_axi(Design& design, const AxiAnswer& answer) {
   design.m_axi_arready = answer.ar_ready;

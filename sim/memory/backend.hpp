@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A memory as its ports see it: accesses of 64 bytes in, and the cycles in which each happens out. It holds no data.
+// A memory as its ports see it: it takes accesses of 64 bytes, and reports the cycle of each. It holds no data.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ struct Done {
   Cycle ready = 0;  ///< of a read: its data are at the port. Of a write: its data were taken.
 };
 
-/// One cycle is: offers of all ports, at most one of each direction a port, then cycle(), then done(). The order in
-/// which accesses are performed is that in which done() tells them. Two accesses to one address are performed in the
-/// order of their offers unless one reads and the other writes. A user that needs that order waits for the first to be
-/// done.
+/// Sequence of one cycle: offers of all ports, at most one per port and direction; then cycle(); then done().
+/// done() reports accesses in the order in which they are performed. Two accesses to one address keep the order of
+/// their offers, unless one reads and the other writes. A user that needs the order must wait until the first one
+/// is done.
 class Backend {
  public:
   Backend() = default;
@@ -35,13 +35,13 @@ class Backend {
   Backend& operator=(const Backend&) = delete;
   virtual ~Backend() = default;
 
-  /// Takes the access in this cycle, or says not now.
+  /// Takes the access in this cycle. False: not now.
   [[nodiscard]] virtual bool offer(const Access& access) = 0;
-  /// Decides this cycle's commands and goes to the next.
+  /// Decides this cycle's commands, and advances to the next cycle.
   virtual void cycle() = 0;
-  /// The operations of the last cycle(). Valid until the next.
+  /// The accesses that the last cycle() performed. Valid until the next.
   [[nodiscard]] virtual std::span<const Done> done() const noexcept = 0;
-  /// The cycle that is going on.
+  /// The current cycle.
   [[nodiscard]] virtual Cycle now() const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t bytes() const noexcept = 0;
   /// Length of a cycle, ps.

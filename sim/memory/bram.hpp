@@ -9,12 +9,12 @@
 
 namespace wherry::sim::memory {
 
-/// What AMD's AXI BRAM controller does with bursts of 512 bits: reads and writes each have a port of the memory (PG078,
-/// "true dual port"); two bursts of each direction wait.
+/// The behaviour of AMD's AXI BRAM controller with bursts of 512 bits: reads and writes each have a port of the memory
+/// (PG078, "true dual port"); two bursts of each direction wait.
 inline constexpr AxiPortSettings kBramPort{
     .addresses = 2, .read_beats = 64, .write_beats = 8, .one_way = false, .answer = 1};
 
-/// One thread. All ports together have one read and one write a cycle.
+/// One thread. All ports together perform one read and one write per cycle.
 class Bram final : public Backend {
  public:
   /// `bytes`: the paper's designs have 1, 2 or 8 MiB. `cycle_ps`: 4,000 is XDMA's AXI clock of 250 MHz.

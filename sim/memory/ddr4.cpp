@@ -40,7 +40,7 @@ Ddr4::Ddr4(const Ddr4Controller& controller, const Ddr4Timing& timing)
   settings_.bank_window = std::min(settings_.bank_window, kMaxWindow);
 }
 
-/// litedram's crossbar: a bank belongs to one port until its queue is empty, and changes hands a cycle later.
+/// As in litedram's crossbar, a bank belongs to one port until its queue is empty, and changes owner a cycle later.
 bool Ddr4::take_turn(const Access& access, std::uint32_t bank) {
   if (port_waits_[access.port] != 0 && port_bank_[access.port] != bank) return false;
   if (owner_[bank] != access.port) {
@@ -105,7 +105,7 @@ void Ddr4::forget_wishes(std::uint32_t index) noexcept {
   banks_[index].again = 0;
 }
 
-/// What the bank wishes: a column command for a hit, or a row command.
+/// Finds what the bank needs next: a column command for a hit, or a row command.
 void Ddr4::look(std::uint32_t index) {
   Bank& bank = banks_[index];
   const std::uint32_t bit = 1U << index;
@@ -165,7 +165,7 @@ bool Ddr4::find_hits(Bank& bank, std::uint32_t open_row) const {
   return bank.hit[0] != kNone || bank.hit[1] != kNone;
 }
 
-/// The turn among `candidates`, kNone if it is nobody's. A turn is given in the cycle before it counts.
+/// Whose turn it is among `candidates`; kNone if it is nobody's. A turn is granted in the cycle before it takes effect.
 std::uint32_t Ddr4::granted(std::uint32_t& grant, std::uint32_t candidates) const noexcept {
   const std::uint32_t now = (candidates >> grant & 1) != 0 ? grant : kNone;
   const std::uint32_t others = candidates & ~(1U << grant);
@@ -259,7 +259,7 @@ void Ddr4::issue_row() {
   forget_wishes(index);
 }
 
-/// Whether the bus goes on with reads or with writes.
+/// Decides whether the bus continues with reads or with writes.
 void Ddr4::turn(bool reads, bool writes) {
   const Cycle spent = now_ + 1 - mode_since_;
   const Ddr4Timing& timing = device_.timing();
@@ -287,7 +287,7 @@ void Ddr4::turn(bool reads, bool writes) {
   }
 }
 
-/// Close all rows, refresh, wait.
+/// Closes all rows, refreshes, and waits.
 void Ddr4::refresh() {
   if (now_ < refresh_at_) return;
   switch (refresh_step_) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A DDR4 memory with its controller, cycle by cycle: the behaviour of a card's one channel of 64 bits at 2400 MT/s with
-// reads and writes of 64 bytes. docs/design/card-memory.md has its errors against litedram's controller.
+// A DDR4 memory with its controller, cycle by cycle. It behaves like a card's single channel of 64 bits at 2400 MT/s,
+// with reads and writes of 64 bytes. docs/design/card-memory.md has its errors against litedram's controller.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace wherry::sim::memory {
 
-/// Which bits of an address are row, bank and column, highest first; R row, B bank, G bank group, C column of 8 bytes.
+/// Which address bits are row, bank and column, highest first: R row, B bank, G bank group, C column of 8 bytes.
 enum class AddressMap : std::uint8_t {
   kRowBankColumn,         ///< 16R 2G 2B 10C: litedram's ROW_BANK_COL. 8 KiB after another lie in one bank.
   kRowColumnBank,         ///< 16R 7C 2B 2G 3C: AMD's ROW_COLUMN_BANK (PG150, PG353). 64 B after another go round all.
@@ -25,46 +25,46 @@ struct Place {
 };
 [[nodiscard]] Place place_of(AddressMap map, std::uint64_t address) noexcept;
 
-/// The kind of controller. Cycles are the controller's: four clocks of the memory, 300 MHz.
+/// The kind of controller. Cycles are the controller's: 300 MHz, four clocks of the memory each.
 struct Ddr4Controller {
   AddressMap map = AddressMap::kRowColumnBank;
-  /// Accesses that wait, in all and at one bank.
+  /// The most accesses that wait, in total and at one bank.
   std::uint32_t window = 32, bank_window = 32;
-  /// Within a bank an access to the open row overtakes others (FR-FCFS, Rixner et al., ISCA 2000), but no access is
-  /// overtaken more often than this; 0: never. 4 as in Mutlu and Moscibroda, MICRO 2007 (FR-FCFS+Cap).
+  /// Within a bank, an access to the open row overtakes others (FR-FCFS, Rixner et al., ISCA 2000). No access is
+  /// overtaken more often than this; 0: never. The value 4 is that of Mutlu and Moscibroda, MICRO 2007 (FR-FCFS+Cap).
   std::uint32_t overtakes = 4;
-  /// Among the banks the oldest access goes first; otherwise they take turns, and the turn is decided a cycle before.
+  /// true: the oldest access of all banks goes first. false: banks take turns, which are decided a cycle before.
   bool oldest_first = true;
-  /// A port's accesses enter a bank only when those at its bank before are done.
+  /// A port's accesses enter a bank only when its accesses at another bank are done.
   bool one_bank_a_port = false;
-  /// Cycles from an access' offer until its bank looks at it.
+  /// Cycles from an access' offer until its bank considers it.
   std::uint32_t enter = 2;
-  /// Cycles that a bank takes to change its mind: from looking at an access to asking for another row.
+  /// Cycles that a bank takes from considering an access to requesting another row.
   std::uint32_t decide = 0;
-  /// The most cycles of reads, or writes, while the other kind waits.
+  /// The most cycles for which reads, or writes, continue while the other kind waits.
   std::uint32_t read_time = 32, write_time = 16;
-  /// Cycles between the last read and the first write, at least, beyond what the memory wants.
+  /// Minimum cycles between the last read and the first write, beyond what the memory requires.
   std::uint32_t read_to_write = 0;
   bool rows_while_turning = true;  ///< rows are opened and closed while the bus turns round
-  /// Cycles from PRE to ACT, and from ACT to a column command, at least.
+  /// Minimum cycles from PRE to ACT, and from ACT to a column command.
   std::uint32_t precharge = 0, activate = 0;
-  /// The clock of a cycle in which a row command goes; column commands go in clock 0.
+  /// The clock within a cycle in which a row command goes; column commands go in clock 0.
   std::uint32_t row_slot = 2;
-  /// A bank's last access that another row's follows closes the row by itself (auto-precharge).
+  /// A bank's last access before one to another row closes the row by itself (auto-precharge).
   bool auto_precharge = false;
   /// Cycles from a column command until read data are at the port, or write data are taken from it.
   std::uint32_t read_path = 12, write_path = 3;
   bool refresh = true;
-  /// Cycles from the refresh's turn to the first command, and after it.
+  /// Cycles from the start of a refresh to its first command, and after it.
   std::uint32_t refresh_enter = 1, refresh_leave = 1;
 };
 
-/// A card's controller: FR-FCFS, bank groups interleaved. Times as JEDEC has them.
+/// A card's controller: FR-FCFS with interleaved bank groups. Times are JEDEC's.
 inline constexpr Ddr4Controller kCardController{};
 
-/// litedram 2024.12 with the options of tools/litedram.py, as its sources describe it: port locks, banks in order,
+/// litedram 2024.12 with the options of tools/litedram.py, according to its sources: port locks, banks in order,
 /// registered arbiters, margins of a cycle (core/bankmachine.py, multiplexer.py, refresher.py, crossbar.py, modules.py;
-/// phy/model.py: latencies of usddrphy). Nothing here was adjusted to its measured rates.
+/// phy/model.py: latencies of usddrphy). No value was fitted to its measured rates.
 inline constexpr Ddr4Controller kLitedramController{
     .map = AddressMap::kRowBankColumn,
     .window = 16 * 9,
@@ -87,9 +87,9 @@ inline constexpr Ddr4Controller kLitedramController{
     .refresh_enter = 3,
     .refresh_leave = 3,
 };
-/// The times that litedram's table has for MT40A1G8, where they differ from JEDEC's: it knows no bank groups
-/// (tCCD, tWTR, tRRD are one number each), no tRTP, takes tRRD and tFAW of pages of 2 KiB, and counts in its own cycles
-/// with a margin of one: tRAS 11, tRC 15, tWR 6, tWTR 3, tRRD 3, tFAW 9.
+/// The times of litedram's table for MT40A1G8 that differ from JEDEC's. The table has no bank groups (tCCD, tWTR, tRRD
+/// are one number each) and no tRTP. It takes tRRD and tFAW of pages of 2 KiB, and counts in its own cycles with a
+/// margin of one: tRAS 11, tRC 15, tWR 6, tWTR 3, tRRD 3, tFAW 9.
 inline constexpr Ddr4Timing kLitedramTiming{
     .ras = 44, .rc = 60, .wr = 24, .rtp = 0, .ccd_l = 4, .rrd_s = 12, .rrd_l = 12, .faw = 36, .wtr_s = 12, .wtr_l = 12};
 
@@ -110,7 +110,7 @@ class Ddr4 final : public Backend {
   [[nodiscard]] std::uint64_t cycle_ps() const noexcept override { return 3'333; }
 
   [[nodiscard]] const Ddr4Counts& counts() const noexcept { return counts_; }
-  /// From now on all commands are appended there, too.
+  /// From now on, all commands are also appended to `into`.
   void record(std::vector<Ddr4Issued>* into) noexcept { device_.record(into); }
 
  private:
@@ -156,7 +156,7 @@ class Ddr4 final : public Backend {
   Ddr4Controller settings_;
   Ddr4Device device_;
   std::array<Bank, kBanks> banks_;
-  // Bit i of each is bank i.
+  // In each of these, bit i is bank i.
   std::uint32_t stale_ = 0;              ///< its wishes must be found again
   std::array<std::uint32_t, 2> hits_{};  ///< it has a read, or a write, that its open row can serve
   std::uint32_t rows_ = 0;               ///< it wishes a row command

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chips of a DDR4 memory, one rank: which rows are open, and when each command is allowed at the earliest.
+// The chips of a DDR4 memory with one rank: which rows are open, and the earliest clock of each command.
 #pragma once
 
 #include <array>
@@ -23,8 +23,8 @@ struct Ddr4Issued {
   std::uint32_t row = 0;   ///< of kActivate, and of kRead and kWrite the one that is meant
 };
 
-/// One thread. It trusts its user: the earliest_ functions say when a command is allowed, and the others execute it. A
-/// refresh needs all banks closed.
+/// One thread. It trusts its user: the earliest_ functions say when a command is allowed, and the others execute it
+/// unchecked. A refresh requires that all banks are closed.
 class Ddr4Device {
  public:
   explicit Ddr4Device(const Ddr4Timing& timing) : timing_(timing) {}
@@ -45,15 +45,15 @@ class Ddr4Device {
 
   void activate(std::uint32_t bank, std::uint32_t row, Clock at);
   void precharge(std::uint32_t bank, Clock at);
-  /// What a column command with auto-precharge does later: no command of its own. Allowed as a precharge is.
+  /// The later precharge of a column command with auto-precharge; no command of its own. Allowed as a precharge is.
   void auto_precharge(std::uint32_t bank, Clock at);
   void precharge_all(Clock at);
-  /// `row` is the one that the user means: it must be open.
+  /// `row` must be the open row.
   void read(std::uint32_t bank, std::uint32_t row, Clock at);
   void write(std::uint32_t bank, std::uint32_t row, Clock at);
   void refresh(Clock at);
 
-  /// From now on all commands are appended there, too. Null: none. Not owned.
+  /// From now on, all commands are also appended to `into`. Null: none. Not owned.
   void record(std::vector<Ddr4Issued>* into) noexcept { record_ = into; }
 
  private:

@@ -13,8 +13,8 @@ namespace {
 enum class Scope : std::uint8_t { kBank, kGroup, kOtherGroup, kAll };
 enum class Kind : std::uint8_t { kAct, kPre, kRd, kWr, kRef };
 
-/// From a command to a later one, at least: the larger of so many clocks and so many picoseconds, after `data_end`
-/// clocks (of the first command's data burst, if the rule counts from its end).
+/// The minimum interval between two commands: the larger of `clocks` and `ps`, after `data_end` clocks (of the first
+/// command's data burst, if the rule counts from its end).
 struct Rule {
   const char* name;
   Kind from, to;
@@ -138,7 +138,7 @@ class Judge {
     activates_.push_back(command.at);
   }
 
-  /// One command a clock; bursts of data do not overlap.
+  /// Only one command per clock, and data bursts must not overlap.
   void buses(const Ddr4Issued& command) {
     if (command.command != Ddr4Command::kAutoPrecharge) {
       if (some_ && command.at == last_command_) broken("command bus", command, "two commands in a clock");

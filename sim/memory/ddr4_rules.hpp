@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judges a trace of DDR4 commands by JEDEC's rules. It shares only the trace's format with the model. Intervals are
-// stated here a second time, in the specification's units, each with its source.
+// Checks a trace of DDR4 commands against JEDEC's rules. It shares only the trace's format with the model. It states
+// the intervals a second time, in the specification's units, each with its source.
 #pragma once
 
 #include <map>
@@ -13,15 +13,15 @@
 namespace wherry::sim::memory {
 
 struct Ddr4Judgement {
-  /// Name of each rule that was broken, and how often.
+  /// The name of each broken rule, and how often it was broken.
   std::map<std::string, std::uint64_t> broken;
   /// The first broken rule, as text.
   std::string first;
-  /// How often each interval was met exactly: a rule that no command comes near to was not tested.
+  /// How often each interval was met exactly. A rule that no command comes near to was not tested.
   std::map<std::string, std::uint64_t> tight;
 };
 
-/// `trace` in any order; 8 Gbit x8 chips of DDR4-2400, speed bin 16-16-16, BL8, CWL 12, preambles of 1 tCK.
+/// `trace` may be in any order. Chips: 8 Gbit x8, DDR4-2400, speed bin 16-16-16, BL8, CWL 12, preambles of 1 tCK.
 [[nodiscard]] Ddr4Judgement judge(std::span<const Ddr4Issued> trace);
 
 }  // namespace wherry::sim::memory

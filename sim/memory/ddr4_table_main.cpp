@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The comparison table of our DDR4 model as JSON, on stdout: `ddr4_table litedram | jedec | card`.
+// Prints the comparison table of our DDR4 model as JSON: `ddr4_table litedram | jedec | card`.
 #include <fmt/core.h>
 
 #include <cstdio>

@@ -72,11 +72,11 @@ TEST(Ddr4, RandomLoads_ExpectEveryJedecIntervalKept) {
   expect_kept(with_map(AddressMap::kRowBankColumn), 2);
   expect_kept(with_map(AddressMap::kBankGroupInterleaved), 3);
   expect_kept(kLitedramController, 4);
-  // Commands go in one clock of four, so some intervals are never met exactly; most are.
+  // Commands go in one clock of four, so some intervals are never met exactly, but most are.
   EXPECT_GE(tight.size(), 4U);
 }
 
-/// One interval is a few clocks short in the model: the judge must name that rule.
+/// In each case one interval of the model is a few clocks short, and the judge must name that rule.
 TEST(Ddr4, ModelWithAShortInterval_ExpectTheRuleIsNamed) {
   struct Fault {
     const char* rule;
@@ -106,7 +106,7 @@ TEST(Ddr4, ModelWithAShortInterval_ExpectTheRuleIsNamed) {
   }
 }
 
-/// The shortest distances of commands that go in every clock, which the model's four-clock cycles never reach.
+/// The shortest intervals of commands that go in every clock; the model's four-clock cycles never reach them.
 TEST(Ddr4, TraceByHand_ExpectJudgedToTheClock) {
   const auto rules = [](Clock second_act, Clock second_read) {
     const std::array trace{Ddr4Issued{0, Ddr4Command::kActivate, 0, 7},
@@ -138,7 +138,7 @@ TEST(Ddr4, EachAddressMap_ExpectAPlaceOfItsOwnForEachAddress) {
   }
 }
 
-/// Clocks by hand: ACT in clock 2 of the cycle in which the bank looks, the read 16 clocks later in the next clock 0.
+/// Clocks by hand: ACT in clock 2 of the cycle in which the bank looks; the read in the next clock 0 after 16 clocks.
 TEST(Ddr4, FirstReadOfARow_ExpectJedecsClocks) {
   Ddr4 ddr4;
   std::vector<Ddr4Issued> trace;
@@ -175,7 +175,7 @@ struct Choice {
 const std::array kChoices{Choice{"litedram", kLitedramController, kLitedramTiming},
                           Choice{"card", kCardController, kDdr4_2400}};
 
-/// research/probe.md section 4: a second reader costs writes more than reads, since the bus turns round for it.
+/// research/probe.md section 4: a second reader costs writes more than reads, because the bus turns round for it.
 TEST(Ddr4, SoftCoreBesideAStream_ExpectWritesSufferMore) {
   for (const Choice& choice : kChoices) {
     const auto kept = [&choice](const Load& load) {
@@ -191,7 +191,7 @@ TEST(Ddr4, SoftCoreBesideAStream_ExpectWritesSufferMore) {
   }
 }
 
-/// The same: four channels that take turns in one bank.
+/// From the same section: four channels that take turns in one bank.
 TEST(Ddr4, TurnsOf4KiB_ExpectTheyKeepWhat512BLose) {
   for (const Choice& choice : kChoices)
     for (const bool reads : {true, false}) {
@@ -208,8 +208,8 @@ TEST(Ddr4, TurnsOf4KiB_ExpectTheyKeepWhat512BLose) {
     }
 }
 
-/// AMD PG313, "Single-Thread Linear Read": a map that changes the bank group with each 64 bytes against one that stays
-/// in a bank, 95 % against 54 % of the bus. That is another controller than ours, so only the ratio is compared.
+/// AMD PG313, "Single-Thread Linear Read": a map that changes the bank group every 64 bytes reaches 95 % of the bus,
+/// and one that stays in a bank 54 %. AMD's controller is not ours, so only the ratio is compared.
 TEST(Ddr4, LinearReadInOneBank_ExpectTheBankGroupPenalty) {
   const Load load{.reads = true, .beats = 64};
   const double simple = read_rate(with_map(AddressMap::kRowBankColumn), load, false, kDdr4_2400),

@@ -12,12 +12,12 @@ namespace wherry::sim::memory {
 /// Clock period of DDR4-2400, ps, as JEDEC truncates it (JESD79-4B, 13.5 "Rounding Algorithms").
 inline constexpr std::uint64_t kClockPs = 833;
 
-/// Clocks for a minimum of `ps`: JEDEC's rounding, which ignores 2.6 % of a clock, since kClockPs is truncated.
+/// Clocks for a minimum of `ps`, with JEDEC's rounding: it ignores 2.6 % of a clock, since kClockPs is truncated.
 constexpr std::uint32_t clocks(std::uint64_t ps) {
   return static_cast<std::uint32_t>((ps * 1000 / kClockPs + 974) / 1000);
 }
 
-/// All in clocks. _S: between bank groups, _L: within one.
+/// All values are in clocks.
 struct Ddr4Timing {
   std::uint32_t cl = 16;               ///< read command to data: CL, speed bin -083E at 0.833 ns
   std::uint32_t cwl = 12;              ///< write command to data: CWL, the lower of 12 and 16 that the bin allows

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The comparison table of litedram's controller, Verilated: tools/litedram.py generates and builds it. No part of the
-// project's build.
+// Prints the comparison table of litedram's controller, Verilated. tools/litedram.py generates and builds it. It is not
+// part of the project's build.
 #include <verilated.h>
 
 #include <array>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace wherry::sim::memory;
 
-/// Two AXI4 ports s0_axi_, s1_axi_ of the Verilated design.
+/// The two AXI4 ports s0_axi_ and s1_axi_ of the Verilated design.
 class Litedram final : public AxiBus {
  public:
   Litedram() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue in one block of memory: std::deque allocates for every few beats of 64 bytes.
+// A queue in one block of memory, because std::deque allocates for every few beats of 64 bytes.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace wherry::sim::memory {
 
-/// Grows to its largest size and stays so. T is default-constructible.
+/// It grows to its largest size and never shrinks. T must be default-constructible.
 template <typename T>
 class Ring {
  public:

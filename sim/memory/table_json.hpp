@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The comparison table, measured on a bus and printed as JSON: one object a cell, and the simulation's own speed.
+// Measures the comparison table on a bus, and prints it as JSON: one object per cell, and the simulation's own speed.
 #pragma once
 
 #include <fmt/core.h>
@@ -11,7 +11,7 @@
 
 namespace wherry::sim::memory {
 
-/// Returns the exit status. The bus has two ports.
+/// Returns the exit status. The bus must have two ports.
 inline int print_table(AxiBus& bus, std::uint64_t cycle_ps) {
   const std::clock_t start = std::clock();
   const char* separator = "";

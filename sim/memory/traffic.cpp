@@ -31,7 +31,7 @@ std::uint64_t TrafficManager::next(std::uint64_t& sequential) {
   return address;
 }
 
-/// Its outputs in the cycle that begins.
+/// Drives its outputs of the cycle that begins.
 void TrafficManager::present() {
   const std::uint32_t length = load_.beats - 1;
   out_.r_ready = out_.b_ready = true;
@@ -121,7 +121,7 @@ std::vector<Cell> comparison_table() {
         Load one = load;
         one.beats = beats;
         one.streams = 4;
-        // With rows of 8 KiB and 16 banks of them, 1 MiB on is another row of the same bank, 40 KiB more another bank.
+        // With rows of 8 KiB and 16 banks, 1 MiB further is another row of the same bank, 40 KiB more is another bank.
         one.stride = (1 << 20) + (same ? 0 : 5 * 8192);
         add(fmt::format("{} {} B 4 streams, {}", verb, beats * kBeatBytes, same ? "same bank" : "other banks"), one);
       }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Managers that load a memory, and the table of loads by which one memory is compared with another.
+// Managers that load a memory, and the table of loads for comparing memories.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace wherry::sim::memory {
 
-/// The load that a manager makes.
+/// The load that one manager makes.
 struct Load {
   bool reads = false, writes = false;
   std::uint32_t beats = 16;  ///< of a burst; 1 to 64
   bool random = false;       ///< bursts anywhere in the region, aligned to their size; otherwise one after another
   std::uint32_t outstanding = 16;  ///< bursts of each direction
   std::uint64_t base = 0, region = 4 << 20;
-  /// Streams that take turns burst by burst. Each steps by `stride` bytes, and their starts are the same distance
+  /// Streams that take turns, burst by burst. Each advances by `stride` bytes, and their starts are `stride` bytes
   /// apart.
   std::uint32_t streams = 1;
   std::uint64_t stride = 1 << 20;
@@ -30,26 +30,26 @@ struct Load {
 /// The content of a word of the memory after a TrafficManager wrote it.
 [[nodiscard]] std::uint32_t pattern_word(std::uint64_t address) noexcept;
 
-/// One port's manager: as many bursts as Load allows, data sent when the address is taken. It writes a pattern.
+/// The manager of one port: it makes as many bursts as Load allows, and writes a pattern, data after the address.
 class TrafficManager {
  public:
   explicit TrafficManager(const Load& load);
 
   [[nodiscard]] const AxiRequest& request() const noexcept { return out_; }
-  /// The edge at which the port drove `in`.
+  /// The clock edge at which the port drove `in`.
   void step(const AxiAnswer& in);
   /// No new bursts.
   void stop() noexcept { stopped_ = true; }
   [[nodiscard]] bool quiet() const noexcept {
     return reads_.empty() && writes_ == 0 && !out_.ar_valid && !out_.aw_valid;
   }
-  /// Every beat that is read must have the pattern.
+  /// Checks that every beat read has the pattern.
   void verify() noexcept { verify_ = true; }
 
   /// Since the last forget().
   [[nodiscard]] std::uint64_t read_bytes() const noexcept { return read_bytes_; }
   [[nodiscard]] std::uint64_t written_bytes() const noexcept { return written_bytes_; }
-  /// Median of the cycles from a read's address taken to its last beat; 0 without reads.
+  /// The median of the cycles from when a read's address is taken to its last beat; 0 without reads.
   [[nodiscard]] std::uint64_t median_latency() const;
   [[nodiscard]] std::uint64_t wrong_beats() const noexcept { return wrong_; }
   void forget();
@@ -80,14 +80,14 @@ class TrafficManager {
   AxiRequest out_;
 };
 
-/// A row of the table: one manager, or two.
+/// A row of the table: the loads of one manager, or of two.
 struct Cell {
   std::string name;
   Load first;
   std::optional<Load> second;
 };
-/// Streams, random, streams that take turns in one bank and in several, both directions at once, beside a soft core's
-/// reads: the table of docs/design/card-memory.md.
+/// The table of docs/design/card-memory.md: sequential and random streams, streams that take turns in one bank and in
+/// several, both directions at once, and a stream beside a soft core's reads.
 [[nodiscard]] std::vector<Cell> comparison_table();
 
 struct Rates {
@@ -95,8 +95,8 @@ struct Rates {
   double second_read_gbs = 0, second_write_gbs = 0;  ///< the second's
   std::uint64_t latency = 0, second_latency = 0;     ///< cycles, median
 };
-/// Runs a cell on two ports: 4,000 cycles, then 24,000 that count, then until all is answered. `cycle_ps`: length of a
-/// cycle, ps.
+/// Runs a cell on two ports: 4,000 cycles of warm-up, 24,000 measured cycles, and then until all is answered.
+/// `cycle_ps`: length of a cycle, ps.
 [[nodiscard]] Rates measure(AxiBus& bus, const Cell& cell, std::uint64_t cycle_ps);
 
 }  // namespace wherry::sim::memory

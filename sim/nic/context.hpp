@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The common data of a NIC model's parts.
+// The data that all parts of a NIC model share.
 #pragma once
 
 #include <cstdint>

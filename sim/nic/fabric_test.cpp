@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NIC models over the whole fabric, with a plain driver in host memory: line rate both ways, a million packets, and a
-// thousand seeds of reordering, faults and resets. In all cases every frame is delivered, sent or counted.
+// thousand seeds of reordering, faults and resets. In all cases every frame must be delivered, sent or counted.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -20,7 +20,7 @@ constexpr std::uint64_t kMany = 50'000, kSeeds = 60;
 constexpr std::uint64_t kMany = 1'000'000, kSeeds = 1000;
 #endif
 
-/// The processor's way to the NIC: it only writes tails.
+/// The processor's path to the NIC, which only writes tails.
 struct Processor final : pcie::Function {
   void on_write(const pcie::InboundWrite& write) override { static_cast<void>(write); }
   void on_read(const pcie::InboundRead& read) override { static_cast<void>(read); }
@@ -75,7 +75,7 @@ constexpr LineRate kLineRates[] = {{"e1000e", 1000, 1, 1}, {"i210", 1000, 1, 1},
                                    {"i40e", 25'000, 3, 8}, {"i40e", 40'000, 3, 8},  {"iavf", 25'000, 3, 8},
                                    {"ice", 100'000, 4, 16}};
 
-/// Frames in at line rate, each sent back unchanged. Returns the frames that the driver had no room for.
+/// Sends frames in at line rate, and each one back unchanged. Returns how many found no room in the driver.
 std::uint64_t echo(Rig& rig, const SourceOptions& options) {
   std::uint64_t no_room = 0;
   rig.driver->receive([&](std::span<const std::byte> frame) { no_room += rig.driver->send(frame) ? 0 : 1; });
@@ -135,7 +135,7 @@ TEST(NicFabric, MillionPackets_ExpectAllBack) {
   EXPECT_EQ(rig.wire.missing + rig.wire.reordered + rig.wire.wrong, 0U);
 }
 
-/// Frames of 60 bytes a second that the NIC sends with this limit of reads in flight.
+/// How many frames of 60 bytes a second the NIC sends with this limit of reads in flight.
 double send_rate(std::uint8_t reads) {
   NicOptions options = named("ixgbe", 10'000);
   options.nic.reads_outstanding = reads;
@@ -173,7 +173,7 @@ TEST(NicFabric, LinkSlowerThanTheWire_ExpectPacketBufferFillsAndDropsAreCounted)
   EXPECT_EQ(rig.wire.wrong + rig.wire.reordered, 0U);
 }
 
-/// The events of one seed at a NIC while frames go both ways.
+/// What happened at a NIC with one seed while frames went both ways.
 struct Outcome {
   bool conserved = true;
   std::uint64_t drops = 0, retries = 0, stopped = 0, resets = 0;
@@ -235,7 +235,7 @@ Outcome strike(std::uint64_t seed) {
   rig.driver->on_space(give);
   give();
 
-  // An event happens in the middle.
+  // One event happens in the middle of the traffic.
   Outcome outcome;
   const pcie::Time when = static_cast<pcie::Time>(10 + below(120)) * pcie::kMicrosecond;
   const std::uint64_t event = below(6);
@@ -294,7 +294,7 @@ TEST(NicFabric, ReorderingFaultsAndResets_ExpectInIsOutPlusCountedDropsForEveryS
     sum.stopped += one.stopped;
     sum.resets += one.resets;
   }
-  // The seeds reach their intended cases.
+  // The seeds must reach their intended cases.
   EXPECT_GT(sum.drops, 0U);
   EXPECT_GT(sum.retries, 0U);
   EXPECT_GT(sum.stopped, 0U);

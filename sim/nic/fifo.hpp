@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue whose elements are used again, so that what they own (a frame's bytes) is allocated once.
+// A queue that reuses its elements, so that the memory that they own (a frame's bytes) is allocated once.
 #pragma once
 
 #include <cstddef>

@@ -102,7 +102,7 @@ void HostDriver::poll_rx() {
       spoilt_ = false;
       frame_.clear();
     }
-    // The tail stays one short of the next descriptor to come: equal would mean empty.
+    // The tail stays one short of the next descriptor to come, because equal would mean empty.
     const std::uint32_t limit = (rx_next_ + options_.rx_descriptors - 1) % options_.rx_descriptors;
     const std::uint32_t value = limit / p.rx_tail_granule * p.rx_tail_granule;
     if (rx_held_ >= options_.rx_tail_batch && value != rx_tail_) {
@@ -116,7 +116,7 @@ void HostDriver::poll_rx() {
 bool HostDriver::send(std::span<const std::byte> frame) {
   const bypass::Personality& p = nic_.options().nic;
   const auto parts = static_cast<std::uint32_t>((frame.size() + options_.buffer_bytes - 1) / options_.buffer_bytes);
-  // With reports the ring may be filled but for one (head equal to tail means empty).
+  // With reports, all entries of the ring except one may be filled (head equal to tail means empty).
   if (tx_used_ + parts > options_.tx_descriptors - 1) return false;
   const bool report = ++tx_since_report_ >= options_.report_every;
   if (report) tx_since_report_ = 0;

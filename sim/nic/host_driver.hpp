@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plain driver for a NIC model: rings and buffers in host memory, one queue pair, no interrupts. It looks at its
-// rings whenever the NIC writes to them, as a polling driver without delay would. For tests and as a baseline.
+// A plain driver for a NIC model: rings and buffers in host memory, one queue pair, no interrupts. It polls its rings
+// whenever the NIC writes to them, like a polling driver without delay. For tests and as a baseline.
 #pragma once
 
 #include <cstdint>
@@ -30,15 +30,15 @@ class HostDriver final : pcie::MemoryWatcher {
  public:
   /// `host`: the processor's port. All outlive the driver.
   HostDriver(pcie::Fabric& fabric, Nic& nic, pcie::Port& host, const DriverOptions& options);
-  /// Rings are made anew and handed over.
+  /// Sets up the rings again, and hands them over.
   Status start();
-  /// Each received frame, in order; valid in the call.
+  /// Called for each received frame, in order. The frame is valid during the call.
   void receive(std::function<void(std::span<const std::byte>)> handler) { handler_ = std::move(handler); }
   /// Called when a full transmit ring has room again.
   void on_space(std::function<void()> handler) { space_ = std::move(handler); }
   /// False: the ring is full.
   [[nodiscard]] bool send(std::span<const std::byte> frame);
-  /// Sends the tails to the NIC that tx_tail_batch has held back.
+  /// Sends the NIC the tails that tx_tail_batch has held back.
   void flush();
   /// Descriptors that may not be done yet.
   [[nodiscard]] std::uint32_t in_flight() const noexcept { return tx_used_; }

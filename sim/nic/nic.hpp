@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network card: one engine, whose behaviour is a bypass::Personality. docs/design/nic-model.md lists the modelled and
-// the missing features, and the source of each constant.
+// A network card: one engine whose behaviour a bypass::Personality defines. docs/design/nic-model.md lists the modelled
+// and the missing features, and the source of each constant.
 //
 // It is a PCIe function with registers in BAR 0 and an Ethernet port. If ring addresses are handed over by messages
-// (admin queue, virtchnl), start_rx() and start_tx() replace these. They work for every personality. Tail registers
-// always are registers. Use it on one thread only, the thread of the event queue.
+// (admin queue, virtchnl), start_rx() and start_tx() replace the messages. Both calls work for every personality. Tails
+// are always registers. Use it on one thread only, the thread of the event queue.
 //
-// Ordering: payload is written before its write-back. Write-backs follow ring order. All are posted and in order. Reads
-// complete in any order.
+// Ordering: payload is written before its write-back. Write-backs follow ring order. All writes are posted and in
+// order. Reads complete in any order.
 #pragma once
 
 #include <cstdint>
@@ -26,33 +26,33 @@ class Nic final : public pcie::Function, public WireEnd {
   Nic(const Nic&) = delete;
   Nic& operator=(const Nic&) = delete;
 
-  /// For Fabric::add_function(): BAR 0, and as many tags as the personality has reads.
+  /// For Fabric::add_function(): BAR 0, and one tag for each read that the personality allows.
   [[nodiscard]] static pcie::FunctionOptions function_options(const NicOptions& options);
-  /// Fabric::add_function() made `port`. Once, before anything else.
+  /// `port` comes from Fabric::add_function(). Call it once, before anything else.
   void attach(pcie::Port& port) noexcept;
-  /// `peer` receives the frames that are sent. Null: they are only counted.
+  /// `peer` receives the sent frames. Null: sent frames are only counted.
   void connect(WireEnd* peer) noexcept { peer_ = peer; }
 
-  /// A ring that the NIC owns from now on. Errors: no such queue; base, length or buffer that the personality does not
-  /// allow. Head and tail are 0.
+  /// Gives the NIC a ring, which it owns from now on. Errors: no such queue; a base, length or buffer that the
+  /// personality does not allow. Head and tail are 0.
   Status start_rx(std::uint32_t queue, std::uint64_t base, std::uint32_t descriptors, std::uint32_t buffer_bytes);
-  /// `head_writeback`: 0, or where the head is written instead of descriptors.
+  /// `head_writeback`: the address to which the head is written instead of descriptors, or 0.
   Status start_tx(std::uint32_t queue, std::uint64_t base, std::uint32_t descriptors, std::uint64_t head_writeback = 0);
   void stop_rx(std::uint32_t queue) { receive_.stop(queue); }
   void stop_tx(std::uint32_t queue) { transmit_.stop(queue); }
   [[nodiscard]] const Ring& rx_ring(std::uint32_t queue) const { return receive_.ring(queue); }
   [[nodiscard]] const Ring& tx_ring(std::uint32_t queue) const { return transmit_.ring(queue); }
 
-  /// Off: nothing is received. Frames on the wire are lost, and the rest waits.
+  /// Off: nothing is received. Frames on the wire are lost, and all others wait.
   void set_link(bool up);
-  /// Sent frames come back at the MAC, and nothing goes to or comes from the wire.
+  /// Sent frames come back at the MAC, and the wire is not used.
   void set_loopback(bool on) noexcept { loopback_ = on; }
-  /// Switches the port's bus mastering, and goes on where it stopped. (The command register tells a device at once; the
-  /// port's own switch does not.)
+  /// Switches the port's bus mastering, and continues where it stopped. (The command register notifies a device at
+  /// once; the port's own switch does not.)
   void set_bus_master(bool on);
-  /// Instead of NicOptions::hostile, from now on.
+  /// Replaces NicOptions::hostile from now on.
   void set_hostile(const Hostile& hostile) noexcept { context_.hostile = hostile; }
-  /// All rings stop, all frames inside are dropped and counted. Bus mastering stays.
+  /// Stops all rings, and drops and counts all frames inside. Bus mastering stays.
   void reset();
 
   [[nodiscard]] const NicCounters& counters() const noexcept { return context_.counters; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a NIC model, and its counters.
+// The options of a NIC model, and its counters.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace wherry::sim::nic {
 
 using pcie::Time;
 
-/// Behaviour that no NIC should have; each in so many of a thousand chances. For tests of what drives it.
+/// Faulty behaviour: the chance of each kind, in thousandths. For tests of the NIC's users.
 struct Hostile {
   std::uint32_t ghost_writebacks = 0;  ///< after a receive write-back: another one, to any descriptor of the ring
   std::uint32_t long_lengths = 0;      ///< a receive write-back tells more bytes than its buffer has
@@ -23,21 +23,21 @@ struct Hostile {
 };
 
 struct NicOptions {
-  /// A copy, because a test may change any value of it. doc: docs/design/nic-model.md.
+  /// A copy, because a test may change its values. doc: docs/design/nic-model.md.
   bypass::Personality nic = *bypass::find_personality("ixgbe");
   std::uint32_t mbits = 10'000;
   std::uint32_t queues = 1;  ///< receive-side scaling spreads over so many
   std::uint64_t seed = 1;    ///< of Hostile
   Hostile hostile{};
-  /// Reads of transmit descriptors that a queue may have under way; 0: any number. No datasheet says. With 1 the model
-  /// follows paper 002's latencies better, and its overload worse (docs/reference/bench-bypass.md).
+  /// The most reads of transmit descriptors that a queue may have in flight; 0: any number. No datasheet states it.
+  /// With 1, the model matches paper 002's latencies better, but its overload worse (docs/reference/bench-bypass.md).
   std::uint32_t tx_fetches = 0;
   /// Reads that time out are issued again (PCIe 5.0, 6.2.3.2.4.4: permitted), as 82576 and 82599 do after a reset
-  /// (GCR.Completion_Timeout_Resend). Drivers switch that off: then such a read has failed.
+  /// (GCR.Completion_Timeout_Resend). Drivers switch this off; then such a read has failed.
   bool repeats_reads = true;
 };
 
-/// Why a received frame goes no further. Each frame is counted at one place.
+/// Why a received frame is dropped. Each frame is counted at one place.
 enum class RxDrop : std::uint8_t {
   kLinkDown,
   kBadFcs,
@@ -100,8 +100,8 @@ struct NicCounters {
   }
 };
 
-/// A read that timed out is issued again so often; then it has failed. 82599 GCR.Completion_Timeout_Resend repeats
-/// without end; chosen, so that simulations end.
+/// How often a read that timed out is issued again before it has failed. 82599 GCR.Completion_Timeout_Resend repeats
+/// without end; this limit is chosen, so that simulations end.
 inline constexpr std::uint32_t kReadRetries = 8;
 
 }  // namespace wherry::sim::nic

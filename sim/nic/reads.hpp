@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A NIC's reads in flight: their owners, and the handling of failed ones.
 //
-// A read that timed out is issued again (kReadRetries), if the NIC repeats reads. A read that ended because bus
-// mastering is off waits for resume(), and then is issued again or has failed. After a reset every read that is still
-// under way ends with kAborted, and only then may its buffer be used again.
+// A read that timed out is issued again (kReadRetries times), if the NIC repeats reads. A read that ended because bus
+// mastering is off waits for resume(). Then it is issued again, or has failed. After a reset, every read in flight ends
+// with kAborted. Only then may its buffer be used again.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace wherry::sim::nic {
 
 class ReadOwner {
  public:
-  /// kAborted: a reset made it void. The buffer is free again, and the read has no further effect.
+  /// kAborted: a reset cancelled the read. The buffer is free again, and the read has no further effect.
   virtual void on_read(std::uint64_t argument, pcie::CompletionStatus status) = 0;
 
  protected:
@@ -29,14 +29,14 @@ class Reads {
   Reads(NicCounters& counters, bool repeats) : counters_(counters), repeats_(repeats) {}
   void attach(pcie::Port& port) noexcept { port_ = &port; }
 
-  /// `into` holds `bytes` and is left alone until on_read(). False: no room, Function::on_room() will come.
+  /// `into` holds `bytes`, and must stay untouched until on_read(). False: no room; on_room() follows.
   [[nodiscard]] bool try_read(std::uint64_t address, std::uint32_t bytes, std::byte* into, ReadOwner& owner,
                               std::uint64_t argument);
-  /// From Function::on_read_done().
+  /// Call it from Function::on_read_done().
   void done(pcie::Token token, pcie::CompletionStatus status);
-  /// Bus mastering is on again.
+  /// Call it when bus mastering is on again.
   void resume();
-  /// All reads in flight are void from now on.
+  /// Cancels all reads in flight.
   void reset();
   [[nodiscard]] std::size_t pending() const noexcept { return slots_.size() - free_.size(); }
 

@@ -11,7 +11,7 @@ namespace wherry::sim::nic {
 
 namespace {
 
-/// A frame's share of a packet buffer: whole lines. Chosen: 32 bytes, as 82599's statistics count buffer lines.
+/// A frame's space in a packet buffer, in whole lines. Chosen: lines of 32 bytes, as in 82599's statistics.
 constexpr std::uint64_t kBufferLine = 32;
 std::uint64_t buffer_bytes(std::size_t frame) {
   return (frame + kFcsBytes + kBufferLine - 1) / kBufferLine * kBufferLine;
@@ -145,7 +145,7 @@ void Receive::finished(QueueState& state, std::uint32_t index, std::uint32_t byt
     done.what.bytes = state.buffer_bytes + 1 + context_.below(1U << 14);
     ++context_.counters.hostile_acts;
   }
-  // By whole aligned lines, so that after a partial one the next is aligned again (82598 3.5.2.7).
+  // Writes back whole aligned lines, so that after a partial one the next is aligned again (82598 3.5.2.7).
   if (nic.rx_writeback <= 1 || (index + 1) % nic.rx_writeback == 0 || index + 1 == state.ring.entries()) {
     write_back(state);
   } else if (state.done.size() == 1 && nic.writeback_timer_ns != 0) {

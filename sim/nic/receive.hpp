@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The receive half of a NIC: packet buffer, RSS, payload writes, write-backs.
 //
-// Frames wait in one packet buffer, in the order of the wire. A queue without descriptors blocks those behind it,
-// unless Personality::rx_drop_without_descriptor. The FCS is stripped. A frame's payload is written before the
-// write-back of its descriptors, and descriptors are written back in ring order.
+// Frames wait in one packet buffer, in their order on the wire. A frame whose queue has no descriptors blocks those
+// behind it, unless Personality::rx_drop_without_descriptor. The FCS is stripped. A frame's payload is written before
+// the write-back of its descriptors, and descriptors are written back in ring order.
 #pragma once
 
 #include <cstddef>
@@ -25,11 +25,11 @@ class Receive final : RingUser, pcie::EventHandler {
   void stop(std::uint32_t queue);
   void set_tail(std::uint32_t queue, std::uint32_t tail);
   [[nodiscard]] const Ring& ring(std::uint32_t queue) const { return rings_[queue].ring; }
-  /// From the MAC: all that the wire brings.
+  /// Takes everything that the wire brings to the MAC.
   void on_frame(std::span<const std::byte> frame, bool fcs_good, bool link_up);
   /// Continues every frame that can continue.
   void pump();
-  /// Bus mastering is on again, or a read may find room.
+  /// Call it when bus mastering is on again, or when a read may find room.
   void resume();
   void reset();
   [[nodiscard]] std::uint64_t waiting() const noexcept { return buffer_.size() + unreported_; }
@@ -65,11 +65,11 @@ class Receive final : RingUser, pcie::EventHandler {
   void on_event(std::uint64_t argument) override;
   void drop(RxDrop why) { ++context_.counters.rx_dropped[static_cast<std::size_t>(why)]; }
   void leave();
-  /// False: it has to wait for something that will call pump().
+  /// False: it waits for an event that will call pump().
   [[nodiscard]] bool write_front();
   void finished(QueueState& state, std::uint32_t index, std::uint32_t bytes, std::uint32_t frame);
   void write_back(QueueState& state);
-  /// Descriptors that are done and not written back will never be written back.
+  /// Forgets the descriptors that are done but not written back.
   void forget(QueueState& state);
   void misbehave(QueueState& state);
 

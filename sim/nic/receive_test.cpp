@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each receive rule by itself, behind a port that the test holds in its hand. Where QEMU's models show the same
-// behaviour, the test says so ("QEMU:"; research, section 1): that is the comparison with something independent.
+// Tests each receive rule by itself, behind a port that the test controls. Where QEMU's models behave the same, the
+// test says so ("QEMU:"; research, section 1), as an independent comparison.
 #include <gtest/gtest.h>
 
 #include "sim/nic/testing.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BAR 0 of a NIC model: tail registers; where a personality hands rings over by registers, those, too; reset and
-// loopback. Every other register keeps what is written and means nothing.
+// BAR 0 of a NIC model: tail registers, reset and loopback, and the ring registers of personalities that use registers
+// for rings. Every other register keeps what is written, without effect.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -11,11 +11,11 @@
 namespace wherry::sim::nic {
 namespace {
 
-// Of the registers of a ring, from rx_ring_offset or tx_ring_offset on (E1000_RDBAL and the following).
+// Offsets of a ring's registers, from rx_ring_offset or tx_ring_offset on (E1000_RDBAL and the following).
 constexpr std::uint32_t kBaseLow = 0x00, kBaseHigh = 0x04, kLength = 0x08, kHead = 0x10, kControl = 0x28;
 constexpr std::uint32_t kRingRegisters = 0x2C;
 
-/// Which queue's register lies at `offset`, if one of `count` that begin at `first` does.
+/// Finds the queue whose register lies at `offset`, among the `count` queues that begin at `first`.
 bool among(std::uint32_t offset, std::uint32_t first, std::uint32_t stride, std::uint32_t bytes, std::uint32_t count,
            std::uint32_t& queue, std::uint32_t& within) {
   if (offset < first || stride == 0) return false;
@@ -88,7 +88,7 @@ void Nic::write_register(std::uint32_t offset, std::uint32_t word) {
     transmit_.set_link(link_up_ || loopback_);
   }
   if (nic.rx_ring_offset == 0) return;
-  // Without an enable bit a length starts the ring.
+  // Without an enable bit, a write to the length starts the ring.
   const std::uint32_t starts = nic.ring_enable_mask != 0 ? kControl : kLength;
   if (among(offset, nic.rx_ring_offset, nic.rx_ring_stride, kRingRegisters, queues, queue, within) &&
       within == starts) {

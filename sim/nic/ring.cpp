@@ -74,7 +74,7 @@ void Ring::on_read(std::uint64_t argument, CompletionStatus status) {
   }
   fetch.done = true;
   if (status != CompletionStatus::kSuccess) {
-    // The content there is unknown, so continuing would send and write anywhere.
+    // The content there is unknown, so continuing would read and write arbitrary addresses.
     ++statistics_.stopped;
     stop();
     user_.on_descriptors(queue_);

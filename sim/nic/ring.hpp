@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A descriptor ring from the NIC's side: the descriptors on the chip, and the time of the next fetch.
+// A descriptor ring from the NIC's side: the descriptors on the chip, and when the next fetch begins.
 //
-// Rules (X550 datasheet 7.2.3.4, I210 7.1.4.3 and 7.2.2.5): an empty chip fetches as soon as the tail moves, all
-// available descriptors up to its buffer. Otherwise a prefetch starts when fewer than PTHRESH descriptors are on the
-// chip or on their way, and at least HTHRESH lie in the ring. Nothing beyond the tail is fetched. A fetch does not
+// Rules (X550 datasheet 7.2.3.4, I210 7.1.4.3 and 7.2.2.5): an empty chip fetches as soon as the tail moves. It takes
+// all available descriptors, up to its buffer. Otherwise a prefetch starts when fewer than PTHRESH descriptors are on
+// the chip or on their way, and at least HTHRESH lie in the ring. Nothing beyond the tail is fetched. A fetch does not
 // wrap. Several fetches may be in flight, unless RingLimits::fetches forbids it. Descriptors are used in ring order,
-// for any order of completions.
+// whatever the order of completions.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ struct RingLimits {
 
 class RingUser {
  public:
-  /// Descriptors have come on the chip, or the ring has stopped.
+  /// Descriptors have arrived on the chip, or the ring has stopped.
   virtual void on_descriptors(std::uint32_t queue) = 0;
 
  protected:
@@ -61,9 +61,9 @@ class Ring final : ReadOwner {
   /// Forgets the chip's descriptors. The results of fetches in flight are dropped.
   void stop();
   [[nodiscard]] bool running() const noexcept { return running_; }
-  /// False: beyond the ring; nothing happened.
+  /// False: the tail is beyond the ring, and nothing happened.
   [[nodiscard]] bool set_tail(std::uint32_t tail);
-  /// Fetches as the rules allow. `wanting`: the descriptors on the chip are not enough for the user.
+  /// Fetches if the rules allow it. `wanting`: the user needs more descriptors than the chip has.
   void fetch(bool wanting = false);
 
   [[nodiscard]] Fifo<CachedDescriptor>& cached() noexcept { return cached_; }
@@ -75,7 +75,7 @@ class Ring final : ReadOwner {
   [[nodiscard]] std::uint64_t address(std::uint32_t index) const noexcept {
     return base_ + std::uint64_t{index} * limits_.descriptor_bytes;
   }
-  /// Moved by the user: the next descriptor that is not done.
+  /// The next descriptor that is not done. The user moves it.
   std::uint32_t head = 0;
 
  private:

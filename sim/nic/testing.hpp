@@ -16,7 +16,7 @@
 
 namespace wherry::sim::nic {
 
-/// Memory behind it answers reads: at once, or when the test says so, in any order.
+/// The memory behind it answers reads at once, or when the test says so, in any order.
 class HandPort final : public pcie::Port {
  public:
   struct Write {
@@ -57,7 +57,7 @@ class HandPort final : public pcie::Port {
     }
     function_.on_read_done(request.token, status);
   }
-  /// Answers all that wait and all that follow from it.
+  /// Answers all waiting reads, and all that follow from them.
   void answer_all() {
     while (!reads.empty()) answer(0);
   }
@@ -165,7 +165,7 @@ struct Bench {
     for (std::size_t i = 4; i-- > 0;) value = value << 8 | std::to_integer<std::uint32_t>(port.completed[i]);
     return value;
   }
-  /// A numbered frame whose data lie at kBuffers + i * kBuffer, in one descriptor.
+  /// Puts a numbered frame at kBuffers + i * kBuffer, in one descriptor.
   void put_tx(std::uint32_t i, std::uint32_t bytes, bool report = false) {
     std::vector<std::byte> frame(bytes);
     if (bytes >= kShortestNumbered) make_frame(frame, i, 0);
@@ -181,7 +181,7 @@ struct Bench {
     if (bytes >= kShortestNumbered) make_frame(frame, number, 0);
     nic.on_frame(frame, fcs_good);
   }
-  /// Runs events and answers until none is left.
+  /// Runs events and answers reads until none is left.
   void settle() {
     do {
       if (!port.hold_reads) port.answer_all();
@@ -194,7 +194,7 @@ struct Bench {
   [[nodiscard]] bool is_done(std::uint32_t i) const {
     return bypass::rx_done(p, port.peek(kRx + i * p.rx_descriptor_bytes));
   }
-  /// In = out + dropped + inside, both ways.
+  /// In both directions: in = out + dropped + inside.
   [[nodiscard]] bool conserved() const {
     const NicCounters& c = nic.counters();
     return c.received == c.delivered + c.rx_dropped_all() + nic.rx_waiting() &&

@@ -21,7 +21,7 @@ void put16(std::span<std::byte> out, std::size_t at, std::size_t value) {
 std::size_t get16(std::span<const std::byte> in, std::size_t at) {
   return std::to_integer<std::size_t>(in[at]) << 8 | std::to_integer<std::size_t>(in[at + 1]);
 }
-/// The bytes after the number.
+/// The bytes after the frame's number.
 void fill(std::span<std::byte> out, std::uint64_t number) {
   std::uint64_t word = (number + 1) * 0x9E3779B97F4A7C15ULL;
   for (std::size_t i = 0; i < out.size(); i += 8, word += 0x0101010101010101ULL) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Test traffic: numbered UDP frames whose every byte follows from number and size, sent at a share of line rate, and a
-// checker that finds what is missing, doubled, out of order or wrong.
+// checker that finds missing, doubled, reordered and wrong frames.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,10 @@ inline constexpr std::size_t kFrameHeader = 42;         ///< Ethernet, IPv4, UDP
 inline constexpr std::size_t kNumberAt = kFrameHeader;  ///< 8 bytes, little endian
 inline constexpr std::size_t kShortestNumbered = kNumberAt + 8;
 
-/// Frame `number` of `flow`, which is in the source port. Precondition: out.size() >= kShortestNumbered.
+/// Frame `number` of `flow`, whose number is in the source port. Precondition: out.size() >= kShortestNumbered.
 void make_frame(std::span<std::byte> out, std::uint64_t number, std::uint32_t flow);
 [[nodiscard]] std::uint64_t number_of(std::span<const std::byte> frame) noexcept;
-/// Bytes are those that make_frame() writes; padding after `bytes` is zero.
+/// Whether the bytes are those that make_frame() writes, with zeros as padding after them.
 [[nodiscard]] bool frame_is_right(std::span<const std::byte> frame);
 
 struct SourceOptions {
@@ -54,7 +54,7 @@ class Source final : pcie::EventHandler {
   Time last_ = 0;
 };
 
-/// Takes frames of any number of flows.
+/// Checks frames of any number of flows.
 class Checker final : public WireEnd {
  public:
   explicit Checker(std::uint32_t flows = 1) : next_(flows), flows_(flows) {}

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The transmit half of a NIC: descriptors, payload reads, packet buffer, completion reports, MAC.
 //
-// Store and forward: a frame goes to the wire once all of it is in the packet buffer (X550 datasheet 7.2.1). It is read
-// once all its descriptors are on the chip. Queues take turns, a frame each. Reads of many frames are in flight. Frames
-// leave in the order in which they were begun, for any order of completions. A frame's completion is reported when its
-// data are in the packet buffer (X550 7.2.1.2), before it is on the wire.
+// Store and forward: a frame goes to the wire once all of it is in the packet buffer (X550 datasheet 7.2.1). The NIC
+// reads a frame once all its descriptors are on the chip. Queues take turns, one frame each. Reads of several frames
+// may be in flight. Frames leave in the order in which they began, whatever the order of completions. A frame is
+// reported as complete when its data are in the packet buffer (X550 7.2.1.2), before it is on the wire.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class Transmit final : RingUser, ReadOwner, pcie::EventHandler {
   void start(std::uint32_t queue, std::uint64_t base, std::uint32_t entries);
   void stop(std::uint32_t queue);
   void set_tail(std::uint32_t queue, std::uint32_t tail);
-  /// Where the head is written when a descriptor with RS is done; 0: descriptors are written back instead.
+  /// The address to which the head is written when a descriptor with RS is done; 0: descriptors are written back.
   void set_head_writeback(std::uint32_t queue, std::uint64_t address) { rings_[queue].head_address = address; }
   [[nodiscard]] const Ring& ring(std::uint32_t queue) const { return rings_[queue].ring; }
   void set_link(bool up);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each transmit rule by itself. "QEMU:" as in receive_test.cpp.
+// Tests each transmit rule by itself. "QEMU:" means the same as in receive_test.cpp.
 #include <gtest/gtest.h>
 
 #include "sim/nic/testing.hpp"
@@ -369,7 +369,7 @@ TEST(NicTransmit, Frames_ExpectExactLineRate) {
       bench.tail(true, 50);
       bench.settle();
       EXPECT_EQ(bench.sent.frames, 50U);
-      // Answers take no time here: 49 slots of preamble, frame, FCS and gap after the first frame.
+      // Answers take no time here, so 49 slots of preamble, frame, FCS and gap follow the first frame.
       const Time first = bench.p.tx_ns * pcie::kNanosecond + frame_time(bytes, mbits);
       if (50U <= bench.p.tx_buffer_kib * 1024U / bytes) {
         EXPECT_EQ(bench.queue.now(), first + 49 * slot_time(bytes, mbits));

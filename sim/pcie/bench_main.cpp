@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast the PCIe model is on this machine: packets, TLPs and events a second of CPU time; and the event queue beside
-// std::priority_queue.
+// Measures the speed of the PCIe model on this machine: packets, TLPs and events per second of CPU time; and the event
+// queue compared with std::priority_queue.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -58,7 +58,7 @@ struct Again final : EventHandler {
   wherry::SplitMix64 random{1};
 };
 
-/// The "hold" model: each event schedules one more. Nanoseconds an event.
+/// The "hold" model: each event schedules one more. Returns nanoseconds per event.
 double hold_ours(std::size_t pending, std::uint64_t events) {
   EventQueue queue;
   Again handler(queue);

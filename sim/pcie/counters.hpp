@@ -9,7 +9,7 @@
 
 namespace wherry::sim::pcie {
 
-/// Access control services of the switch port or root port above a node (Spec 6.12): the handling of requests and
+/// Access control services of the switch port or root port above a node (Spec 6.12): how it treats requests and
 /// completions from below to a peer.
 struct Acs {
   bool source_validation = false;    ///< SV: a requester ID that is not below the port is an error
@@ -28,12 +28,12 @@ struct LinkCounters {
   std::uint64_t replays = 0;
   Time busy = 0;     ///< the wire carried TLPs or DLLPs
   Time blocked = 0;  ///< TLPs waited, the wire was free, credits were not
-  /// The least that was ever left: never below 0 if the model is right. Unlimited credits are not in it.
+  /// The fewest credits that were ever left: never below 0 if the model is right. Unlimited credits are not included.
   std::int64_t lowest_headers[kFlowClasses]{};
   std::int64_t lowest_data[kFlowClasses]{};
 };
 
-/// TLPs that ended before their destination, by cause. What was sent is what was received and these.
+/// TLPs that ended before their destination, by cause. The TLPs sent are the TLPs received plus these.
 struct FabricCounters {
   std::uint64_t unsupported_writes = 0;  ///< no such address; read: answered by UR
   std::uint64_t unsupported_reads = 0;
@@ -48,7 +48,7 @@ struct FabricCounters {
   std::uint64_t peer_requests = 0;     ///< that the root complex forwarded, after cutting
 };
 
-/// Where an observer sees a TLP.
+/// The points at which an observer sees a TLP.
 enum class Point : std::uint8_t {
   kIssued,   ///< `place` is the FunctionId that sends it, in the order of sending
   kEntered,  ///< an ordered buffer number `place`

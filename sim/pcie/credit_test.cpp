@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flow control: credits limit the bytes in flight, nothing is lost, and TLPs that must pass do so, for any time.
+// Flow control: credits limit the bytes in flight, nothing is lost, and TLPs that must pass blocked ones do so.
 #include <gtest/gtest.h>
 
 #include "sim/pcie/testing.hpp"
@@ -41,11 +41,11 @@ TEST(Credits, DeviceThatTakesNoWritesForEver_ExpectExactlyTheBuffersToFill) {
   system.queue.run(100 * kMillisecond);
   EXPECT_EQ(system[1].bytes_written, 0U);
   EXPECT_EQ(system.queue.pending(), 0U);  // it waits, it does not poll
-  // The device's buffer holds 6 headers, the switch's 5.
+  // The device's buffer holds 6 headers, and the switch's holds 5.
   EXPECT_EQ(system.fabric.link_counters(system.nodes[1], false).tlps[0], 6U);
   EXPECT_EQ(system.fabric.link_counters(system.nodes[0], true).tlps[0], 6U + 5);
   EXPECT_EQ(system.fabric.link_counters(system.nodes[1], false).lowest_headers[0], 0);
-  // And at last it takes them.
+  // Finally the device takes them.
   system[1].port->set_ready(true, true);
   system.queue.run();
   EXPECT_EQ(system[1].bytes_written, 6400U);
@@ -71,7 +71,7 @@ TEST(Credits, ReadsThatNobodyTakes_ExpectWritesAndCompletionsToPass) {
   system[1].port->set_ready(true, false);
   for (int i = 0; i < 20; ++i) system[0].port->post_read({.address = system.bar(1), .bytes = 64, .token = 1});
   for (std::uint64_t i = 0; i < 20; ++i) system[0].port->post_write(system.bar(1) + i * 64, pattern(64));
-  // Device 1's own read of device 0: its completion follows the stuck reads.
+  // Device 1 reads from device 0: its completion must follow the stuck reads.
   system[1].port->post_read({.address = system.bar(0), .bytes = 1024, .token = 2});
   system.queue.run();
   EXPECT_EQ(system[1].bytes_written, 1280U);  // A3
@@ -160,7 +160,7 @@ TEST(Credits, QueueOfTheDeviceFull_ExpectTryWriteToRefuseAndRoomLater) {
   EXPECT_EQ(system[0].port->bytes_queued(), 0U);
 }
 
-// With no more credit than a TLP the rate is one TLP a round trip: sending, crossing, the update's way back.
+// With credit for only one TLP, the rate is one TLP per round trip: sending, crossing, and the update's way back.
 TEST(Credits, OneHeader_ExpectOneTlpEachRoundTrip) {
   Hierarchy::Shape shape;
   shape.with_switch = false;
@@ -169,7 +169,7 @@ TEST(Credits, OneHeader_ExpectOneTlpEachRoundTrip) {
   Hierarchy system(shape);
   for (std::uint64_t i = 0; i < 50; ++i) system[0].port->post_write(system.bar(1) + i * 64, pattern(64));
   system.queue.run();
-  // 88 bytes, an ACK and an UpdateFC of 8 each, at 7.877 GB/s less the SKP ordered sets: 13.238 ns.
+  // 88 bytes, an ACK and an UpdateFC of 8 each take 13.238 ns at 7.877 GB/s less the SKP ordered sets.
   const double gap = static_cast<double>(system[1].last_write - system[1].first_write) / 49;
   EXPECT_NEAR(gap, 1'013'238, 10);
   EXPECT_GT(system.fabric.link_counters(system.nodes[1], false).blocked, 48 * kMicrosecond);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside sim/pcie: a device: its end of the link, and its functions.
+// Inside sim/pcie: a device with its end of the link and its functions.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class Endpoint final : public Node, public Outlet, EventHandler {
     out_ = &out;
     bus_ = bus;
   }
-  /// After the functions have their places.
+  /// Call it after the functions have their addresses.
   void build_claims();
   std::vector<std::unique_ptr<FunctionPort>> functions;
   EndpointOptions options;

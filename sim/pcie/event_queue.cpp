@@ -83,7 +83,7 @@ void Timer::set(Time at) {
 }
 
 void Timer::on_event(std::uint64_t argument) {
-  // Events that an earlier one has overtaken find another time here and are void.
+  // An event that an earlier one has replaced finds another time here, and has no effect.
   if (static_cast<Time>(argument) != queued_) return;
   queued_ = kNever;
   if (due_ == kNever) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock of a simulation and its future events: a heap of events. One thread. Deterministic: events of one instant
+// The clock of a simulation, and its future events in a heap. One thread. It is deterministic: events of one instant
 // happen in the order in which they were scheduled.
 #pragma once
 
@@ -22,7 +22,7 @@ class EventHandler {
   ~EventHandler() = default;
 };
 
-/// Neither copied nor moved: components hold references. A handler must outlive its events.
+/// It cannot be copied or moved, because components hold references. A handler must outlive its events.
 class EventQueue {
  public:
   EventQueue() = default;
@@ -31,18 +31,18 @@ class EventQueue {
 
   [[nodiscard]] Time now() const noexcept { return now_; }
 
-  /// Wakes `handler` at `at`; an instant that has passed counts as now. Allocates only when more events wait than ever
+  /// Wakes `handler` at `at`; an instant in the past counts as now. Allocates only when more events wait than ever
   /// before.
   void schedule(Time at, EventHandler& handler, std::uint64_t argument = 0);
-  /// Calls `action` at `at`. For tests and set-up: may allocate, schedule() does not.
+  /// Calls `action` at `at`. For tests and set-up, because it may allocate, unlike schedule().
   void call(Time at, std::function<void()> action);
 
-  /// Runs until no event is left, or until the next one is later than `until`; then, if `until` is not kNever, the
-  /// clock shows `until`. Returns the number of events.
+  /// Runs until no event is left, or until the next one is later than `until`. Then the clock shows `until`, except for
+  /// kNever. Returns the number of events.
   std::uint64_t run(Time until = kNever);
   /// Runs one event. False: there was none.
   bool step();
-  /// run() returns after the present event.
+  /// run() returns after the current event.
   void stop() noexcept { stopped_ = true; }
 
   [[nodiscard]] Time next() const noexcept { return heap_.empty() ? kNever : heap_.front().at; }
@@ -76,7 +76,7 @@ class EventQueue {
   Actions actions_;
 };
 
-/// One alarm that may be set anew or called off at any time at no cost: at most one event of it lies in the queue for
+/// One alarm, which may be set again or cancelled at any time at no cost. The queue holds at most one event of it for
 /// each time that it was set to an *earlier* instant.
 class Timer final : EventHandler {
  public:

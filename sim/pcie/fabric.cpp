@@ -33,7 +33,7 @@ Status check_link(const LinkOptions& link) {
           fmt::format("a link of {} lanes: PCIe has 1, 2, 4, 8, 12, 16 and 32", link.lanes)};
 }
 
-/// Spec 2.6.1: a receiver must hold one TLP of the largest size at least.
+/// Spec 2.6.1: a receiver must hold at least one TLP of the largest size.
 Status check_buffer(const ReceiveBuffer& buffer, std::uint32_t mps) {
   const std::uint32_t least = mps / kCreditBytes;
   for (const Credits& credits : {buffer.posted, buffer.completion}) {

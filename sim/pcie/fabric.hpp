@@ -19,8 +19,8 @@
 
 namespace wherry::sim::pcie {
 
-/// The queue must outlive the fabric, and must not run after it is gone. A NodeId that a call takes was given by this
-/// fabric; where a link is meant, it is not kRoot.
+/// The queue must outlive the fabric, and must not run after the fabric's end. A NodeId argument must come from this
+/// fabric. If it names a link, it is not kRoot.
 class Fabric {
  public:
   Fabric(EventQueue& queue, const FabricOptions& options);
@@ -28,16 +28,16 @@ class Fabric {
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
 
-  // Building, before enumerate(). `above`: kRoot or a switch; the link leads there. Errors: an unknown or wrong node, a
-  // generation, lane count or size that PCIe does not have.
+  // Building, before enumerate(). `above`: kRoot or a switch, to which the link leads. Errors: an unknown or wrong
+  // node; a generation, lane count or size that PCIe does not have.
   Result<NodeId> add_switch(NodeId above, const LinkOptions& link, const SwitchOptions& options = {});
   Result<NodeId> add_endpoint(NodeId above, const LinkOptions& link, const EndpointOptions& options = {});
-  /// Up to 256 functions an endpoint (ARI), the first is function 0. `function` must outlive the fabric.
+  /// Up to 256 functions per endpoint (ARI); the first is function 0. `function` must outlive the fabric.
   Result<Port*> add_function(NodeId endpoint, Function& function, const FunctionOptions& options);
-  /// The processor's own path to the devices: `host` gets the data of its reads, and no device writes to it. At most
-  /// one. Its bus mastering is always on.
+  /// The processor's own path to the devices: `host` gets the data of its reads, and devices do not write to it. At
+  /// most one. Its bus mastering is always on.
   Result<Port*> add_host(Function& host, const FunctionOptions& options = {});
-  /// Numbers buses, places BARs, opens windows: as firmware does, depth first, in the order of adding. Fails if BARs do
+  /// Numbers buses, places BARs and opens windows like firmware: depth first, in the order of adding. Fails if BARs do
   /// not fit (below 4 GiB: from 0xc0000000 to 0xfe000000; prefetchable ones: 1 TiB and up).
   Status enumerate();
 
@@ -46,28 +46,28 @@ class Fabric {
   [[nodiscard]] Iommu& iommu() noexcept;
 
   // While it runs.
-  /// Of the port above `node`. Default: all off.
+  /// The settings of the port above `node`. Default: all off.
   void set_acs(NodeId node, const Acs& acs);
   [[nodiscard]] Acs acs(NodeId node) const;
   void add_fault(const Fault& fault);
   void clear_faults();
-  /// Surprise removal of an endpoint, or of a switch and everything below. TLPs on their way there are lost and
+  /// Surprise removal of an endpoint, or of a switch with everything below it. TLPs on their way to it are lost and
   /// counted, and the port above answers later reads with UR. Functions get on_reset(kRemoved).
   void remove(NodeId node);
   /// Puts it back. Functions get on_reset(kInserted).
   void insert(NodeId node);
-  /// Hot reset: as remove() and insert() in one instant, with on_reset(kHot).
+  /// Hot reset: like remove() and insert() in one instant, with on_reset(kHot).
   void hot_reset(NodeId node);
 
   // Looking.
-  /// The direction of the link above `node`: `up` is towards the root.
+  /// Counters of one direction of the link above `node`; `up` is towards the root.
   [[nodiscard]] const LinkCounters& link_counters(NodeId node, bool up) const;
   [[nodiscard]] const FabricCounters& counters() const noexcept;
-  /// Writes and bytes that reached host memory, reads that it answered.
+  /// Writes and bytes that reached host memory, and reads that it answered.
   [[nodiscard]] const PortCounters& memory_counters() const noexcept;
   /// TLPs that are in the fabric or in a function's queue.
   [[nodiscard]] std::uint64_t in_flight() const noexcept;
-  /// At most one; null: none.
+  /// At most one observer; null removes it.
   void observe(Observer* observer) noexcept;
 
  private:

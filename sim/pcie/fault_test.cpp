@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults one by one: the requester's result, the counters, and that nothing remains.
+// Tests faults one by one: the requester's result, the counters, and that nothing remains.
 #include <gtest/gtest.h>
 
 #include "sim/pcie/testing.hpp"
@@ -13,7 +13,7 @@ using testing_support::MemoryDevice;
 using testing_support::pattern;
 using enum CompletionStatus;
 
-/// Device 0 reads 1000 bytes of device 1; the status, and what came.
+/// Device 0 reads 1000 bytes of device 1: the status, and the data that came.
 struct Outcome {
   CompletionStatus status;
   std::vector<std::byte> data;
@@ -53,7 +53,7 @@ TEST(Fault, CompletionVanishes_ExpectATimeoutAndLaterReadsUnharmed) {
   system[1].memory = pattern(kBarBytes);
   system.fabric.add_fault({.kind = FaultKind::kVanish, .at = system.nodes[0], .tlp = TlpKind::kCompletion, .count = 1});
   EXPECT_EQ(read(system).status, kTimeout);
-  // Data after the gap do not fit (their byte count), and do not belong to this read.
+  // The completions after the gap have a wrong byte count, so they do not belong to this read.
   EXPECT_GE(system[0].port->counters().unexpected_completions, 1U);
   const Outcome second = read(system);
   EXPECT_EQ(second.status, kSuccess);

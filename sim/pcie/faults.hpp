@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults that a test asks for. They strike TLPs where these arrive at the far end of a link.
+// Faults that a test requests. They strike TLPs on arrival at the far end of a link.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ enum class FaultKind : std::uint8_t {
 
 struct Fault {
   FaultKind kind = FaultKind::kVanish;
-  // Which TLPs; what is not set matches all.
+  // Which TLPs the fault strikes; unset fields match all.
   std::optional<NodeId> at{};  ///< arriving at this node
   std::optional<TlpKind> tlp{};
   std::optional<FunctionId> requester{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PCIe function: what a device implements (Function) and what it uses (Port). Use it on one thread only, the thread
-// of the event queue. No call of Port calls back into a Function before it returns: callbacks come from events.
+// of the event queue. A call of Port never calls back into a Function before it returns: callbacks come from events.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace wherry::sim::pcie {
 
 class Port;
 
-/// Names a read to its issuer; any value.
+/// Identifies a read for its issuer; any value.
 using Token = std::uint64_t;
 
 struct InboundWrite {
@@ -37,7 +37,7 @@ struct InboundRead {
   std::uint32_t reset_count;  ///< of this function: a completion of a read from before a reset is dropped and counted
 };
 
-/// The reason why all of a function's operations in flight are void.
+/// Why all of a function's operations in flight are void.
 enum class ResetKind : std::uint8_t {
   kFunctionLevel,  ///< FLR
   kHot,            ///< of the link
@@ -52,23 +52,23 @@ class Function {
   virtual void on_read(const InboundRead& read) = 0;
 
   /// Data of a read, in the order of the completions: ascending within one request of MRRS, in any order between
-  /// requests. `data` are valid in the call. Not needed if the read has a destination for its data.
+  /// requests. `data` are valid during the call. A read that has a destination for its data does not need this call.
   virtual void on_read_data(Token token, std::uint32_t offset, std::span<const std::byte> data) {
     static_cast<void>(token), static_cast<void>(offset), static_cast<void>(data);
   }
-  /// The same of data that came marked as wrong (EP): on_read_done() will say kPoisoned. Not told apart unless asked
-  /// for.
+  /// The same for data that came marked as wrong (EP): on_read_done() will give kPoisoned. By default they are treated
+  /// like other data.
   virtual void on_poisoned_data(Token token, std::uint32_t offset, std::span<const std::byte> data) {
     on_read_data(token, offset, data);
   }
-  /// The read is over, once for each accepted read: all data have arrived, or `status` is the first error (other parts
+  /// The end of a read, once for each accepted read: all data have arrived, or `status` is the first error (other parts
   /// may have arrived).
   virtual void on_read_done(Token token, CompletionStatus status) {
     static_cast<void>(token), static_cast<void>(status);
   }
-  /// try_write() or try_read() said no: now there is room.
+  /// There is room again, after try_write() or try_read() returned false.
   virtual void on_room() {}
-  /// All of its operations in flight are void. Reads were given back by on_read_done(kAborted) before.
+  /// All operations of this function in flight are void. Its reads ended with on_read_done(kAborted) before.
   virtual void on_reset(ResetKind kind) { static_cast<void>(kind); }
 
  protected:
@@ -84,7 +84,7 @@ struct ReadRequest {
   Attributes attributes{};
 };
 
-/// All count TLPs unless they say otherwise.
+/// All count TLPs unless stated otherwise.
 struct PortCounters {
   std::uint64_t writes_sent = 0, write_bytes_sent = 0;
   std::uint64_t reads_sent = 0, read_bytes_asked = 0;  ///< requests, after cutting
@@ -98,42 +98,42 @@ struct PortCounters {
   std::uint64_t unexpected_completions = 0;  ///< for no read, or for one that is over
   std::uint64_t poisoned_received = 0;
   std::uint64_t unsupported = 0;  ///< requests that no BAR claims, or while memory space is off
-  /// Bytes that were asked for and not answered, at most: what a completion buffer must hold (Spec 2.6.1)
+  /// The most bytes that were requested and not yet answered: what a completion buffer must hold (Spec 2.6.1)
   std::uint64_t most_bytes_awaited = 0;
   std::uint64_t stale_completes = 0;  ///< complete() for a read from before a reset
 };
 
-/// A function's way to the fabric. Made by Fabric::add_function(), lives as long as the fabric. All buffers belong to
-/// the caller and are copied before the call returns, unless ReadRequest::into is given.
+/// A function's access to the fabric. Fabric::add_function() makes it, and it lives as long as the fabric. All buffers
+/// belong to the caller, and are copied before the call returns, except ReadRequest::into.
 class Port {
  public:
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
 
-  /// Posted write of any length: cut at pages and to MPS. Always accepted, in order after earlier ones: for doorbells
-  /// and the like. Bulk writers use try_write(). Dropped and counted while bus mastering is off.
+  /// A posted write of any length, cut at pages and to MPS. It is always accepted, in order after earlier ones. While
+  /// bus mastering is off, it is dropped and counted. For doorbells and similar writes; bulk writers use try_write().
   virtual void post_write(std::uint64_t address, std::span<const std::byte> data, Attributes attributes = {}) = 0;
-  /// As post_write(), unless more than FunctionOptions::queue_bytes wait to be sent: false, and nothing happened; then
-  /// on_room() comes.
+  /// Like post_write(), unless more than FunctionOptions::queue_bytes wait to be sent. Then it returns false without
+  /// effect, and on_room() follows.
   [[nodiscard]] virtual bool try_write(std::uint64_t address, std::span<const std::byte> data,
                                        Attributes attributes = {}) = 0;
-  /// Reads. False, and nothing happened, if the queue is full or an earlier read still waits for tags; then on_room()
-  /// comes. While bus mastering is off: taken, and over at once with kAborted.
+  /// Reads. False, without effect, if the queue is full or an earlier read still waits for tags; then on_room()
+  /// follows. While bus mastering is off, a read is accepted and ends at once with kAborted.
   [[nodiscard]] virtual bool try_read(const ReadRequest& request) = 0;
-  /// As try_read(), always taken: its parts wait for tags as long as need be.
+  /// Like try_read(), but always accepted: its parts wait for tags as long as necessary.
   virtual void post_read(const ReadRequest& request) = 0;
 
-  /// Answers a read. `data`: as many bytes as it asked for; none if `status` is an error (kUnsupportedRequest or
+  /// Answers a read. `data`: as many bytes as the read asked for; empty if `status` is an error (kUnsupportedRequest or
   /// kCompleterAbort). The answer is cut at RCB and to MPS.
   virtual void complete(const InboundRead& read, std::span<const std::byte> data,
                         CompletionStatus status = CompletionStatus::kSuccess) = 0;
 
-  /// The requests that the device takes from its receive buffer now. Writes that it does not take keep their credits,
-  /// and block reads and completions behind them, as the ordering rules demand. Both are on at first.
+  /// Which requests the device takes from its receive buffer now. Writes that it does not take keep their credits, and
+  /// block reads and completions behind them, as the ordering rules demand. Both are on at first.
   virtual void set_ready(bool writes, bool reads) = 0;
 
   [[nodiscard]] virtual FunctionId id() const noexcept = 0;
-  /// Bus address; 0: no such BAR, or not enumerated yet.
+  /// The bus address of a BAR; 0: no such BAR, or not enumerated yet.
   [[nodiscard]] virtual std::uint64_t bar_address(std::uint32_t bar) const noexcept = 0;
   [[nodiscard]] virtual std::uint32_t mps() const noexcept = 0;
   [[nodiscard]] virtual std::uint32_t mrrs() const noexcept = 0;
@@ -144,16 +144,16 @@ class Port {
   [[nodiscard]] virtual bool bus_master() const noexcept = 0;
   [[nodiscard]] virtual const PortCounters& counters() const noexcept = 0;
 
-  // The command register and the like, as the host writes them; at once, not by configuration requests.
+  // The command register and similar settings, as the host writes them; at once, not by configuration requests.
 
-  /// Off at first. When it is switched off, queued writes still go out, and reads that wait for tags end with kAborted.
+  /// Off at first. When it is switched off, queued writes still leave, but reads that wait for tags end with kAborted.
   virtual void set_bus_master(bool on) = 0;
   /// On after enumeration. Off: BARs are not claimed.
   virtual void set_memory_space(bool on) = 0;
   virtual void set_mrrs(std::uint32_t bytes) = 0;  ///< 128 to 4096, a power of two
   virtual void set_completion_timeout(Time timeout) = 0;
-  /// FLR: on_read_done(kAborted) for each read, then on_reset(). Tags stay taken until their completions came or timed
-  /// out, so that no late completion meets a new read. Bus mastering is off afterwards.
+  /// FLR: calls on_read_done(kAborted) for each read, then on_reset(). Tags stay in use until their completions came or
+  /// timed out, so that a late completion does not meet a new read. Bus mastering is off afterwards.
   virtual void reset() = 0;
 
  protected:

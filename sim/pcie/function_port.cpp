@@ -156,7 +156,7 @@ void FunctionPort::set_bus_master(bool on) {
   bus_master_ = on && present_;
 }
 
-/// Reads that have not got all their tags. Their parts in flight may still end.
+/// Ends reads that have not got all their tags. The parts of these reads that are in flight may still end.
 void FunctionPort::abandon_waiting() {
   for (const std::uint32_t index : waiting_) {
     Read& read = reads_[index];
@@ -225,7 +225,7 @@ void FunctionPort::on_event(std::uint64_t argument) {
       break;
     case kNotices: {
       notices_scheduled_ = false;
-      // In these calls more may be added, for a later event.
+      // These calls may add notices, which a later event handles.
       const std::vector<Notice> notices = std::exchange(notices_, {});
       for (const Notice& notice : notices) {
         if (notice.reset) {

@@ -14,7 +14,7 @@ namespace wherry::sim::pcie {
 /// Where a function's packets go.
 class Outlet {
  public:
-  /// `packet->queued_by` is set. FunctionPort::left() reports when its first bit is sent, or when it is lost.
+  /// `packet->queued_by` must be set. FunctionPort::left() reports when its first bit is sent, or when it is lost.
   virtual void issue(Packet* packet) = 0;
   /// The value of FunctionPort::ready() has changed.
   virtual void ready_changed() = 0;
@@ -65,7 +65,7 @@ class FunctionPort final : public Port, public QueueAccount, EventHandler {
   void inserted();
   void hot_reset();
   void left(const Packet& packet) override;
-  /// Requests that a BAR of ours claims, and completions for us. The packet stays the caller's.
+  /// Take requests that a BAR of this function claims, and completions for it. The packet remains the caller's.
   void receive_write(const Packet& packet, std::uint32_t bar);
   void receive_read(const Packet& packet, std::uint32_t bar);
   void receive_completion(const Packet& packet);
@@ -89,7 +89,7 @@ class FunctionPort final : public Port, public QueueAccount, EventHandler {
     bool complete_issue = false;
     CompletionStatus status = CompletionStatus::kSuccess;
   };
-  /// To be told by an event, in this order.
+  /// Events deliver these in this order.
   struct Notice {
     bool reset;
     ResetKind kind;

@@ -130,7 +130,7 @@ void FunctionPort::receive_completion(const Packet& packet) {
     return;
   }
   Tag& tag = tags_[packet.tag];
-  // A device checks the byte count and the lower address (Spec 2.3.2): the answer to an earlier use of the tag differs.
+  // A device checks the byte count and the lower address (Spec 2.3.2). The answer to an earlier use of the tag differs.
   const std::uint64_t expected = tag.address + (tag.bytes - tag.remaining);
   if (success && (packet.remaining != tag.remaining || (packet.address ^ expected) % kLowerAddress != 0)) {
     ++counters_.unexpected_completions;

@@ -7,7 +7,7 @@
 
 namespace wherry::sim::pcie {
 namespace {
-// VT-d specification 3.14: writes there are interrupts, never translated.
+// VT-d specification 3.14: writes to this range are interrupts, and are never translated.
 constexpr std::uint64_t kInterrupts = 0xfee00000, kInterruptsEnd = 0xfef00000;
 }  // namespace
 

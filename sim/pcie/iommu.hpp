@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Address translation in the root complex: domains, pages of 4 KiB, a translation cache. Only requests that reach the
-// root are translated: a switch routes peer to peer by the untranslated address unless ACS redirects it.
+// root are translated. A switch routes peer to peer by the untranslated address, unless ACS redirects it.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct IommuCounters {
   [[nodiscard]] std::uint64_t faults() const noexcept { return faults_unmapped + faults_forbidden + faults_no_domain; }
 };
 
-/// Off at first: every address means itself. Once it is on, a function without a domain can reach nothing.
+/// Off at first: addresses are not translated. When it is on, a function without a domain cannot reach anything.
 class Iommu {
  public:
   using Domain = std::uint32_t;
@@ -43,14 +43,14 @@ class Iommu {
   void enable(bool on) noexcept { enabled_ = on; }
   [[nodiscard]] bool enabled() const noexcept { return enabled_; }
   Domain add_domain();
-  /// A function is in one domain; kHostId is never translated.
+  /// A function belongs to one domain; kHostId is never translated.
   void attach(FunctionId function, Domain domain);
   void detach(FunctionId function);
-  /// `iova`, `target` (bus address: memory or a BAR) and `bytes`: whole pages. Pages that are mapped already, or that
-  /// lie in the interrupt range 0xfee00000 (VT-d specification 3.14), are refused and nothing is mapped.
+  /// `iova`, `target` (bus address: memory or a BAR) and `bytes`: whole pages. Refuses pages that are mapped already,
+  /// or that lie in the interrupt range 0xfee00000 (VT-d specification 3.14), and then maps nothing.
   Status map(Domain domain, std::uint64_t iova, std::uint64_t target, std::uint64_t bytes,
              Permission permission = {true, true});
-  /// Unmapped pages are passed over. The cache forgets them at once.
+  /// Ignores pages that are not mapped. The cache forgets the pages at once.
   void unmap(Domain domain, std::uint64_t iova, std::uint64_t bytes);
 
   /// No request crosses a page.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resets and removals with much in flight: each read ends once, nothing hangs, and all losses are counted.
+// Resets and removals with much traffic in flight: each read ends once, nothing hangs, and all losses are counted.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -32,7 +32,7 @@ TEST(FunctionLevelReset, ReadsUnderWay_ExpectEachAbortedOnceThenTheReset) {
   EXPECT_EQ(tokens.size(), 10U);
   EXPECT_EQ(system[0].resets, std::vector<ResetKind>{ResetKind::kFunctionLevel});
   EXPECT_FALSE(system[0].port->bus_master());
-  // No read waits for the late completions: 700 bytes are requests of 512 and 188, which come in 256, 256 and 188.
+  // No read waits for the late completions. The 700 bytes are requests of 512 and 188, which come in 256, 256 and 188.
   EXPECT_EQ(system[0].port->counters().unexpected_completions, 30U);
   EXPECT_EQ(system.fabric.in_flight(), 0U);
 }
@@ -86,7 +86,7 @@ TEST(Removal, InMidFlight_ExpectTimeoutThenUnsupportedThenWellAgainWhenBack) {
   EXPECT_EQ(system[0].done[1], (std::pair<Token, CompletionStatus>{1, kTimeout}));
   EXPECT_EQ(system[1].bytes_written, 0U);
   EXPECT_EQ(system[1].resets, std::vector<ResetKind>{ResetKind::kRemoved});
-  // Its actions while it is away have no effect.
+  // The removed device's actions have no effect.
   system[1].port->set_bus_master(true);
   system[1].port->post_write(system.bar(0), pattern(4));
   system[1].port->post_read({.address = system.bar(0), .bytes = 4, .token = 3});
@@ -130,7 +130,7 @@ TEST(HotReset, UnderTraffic_ExpectReadsAbortedAndCreditsAsNew) {
   system[1].port->set_ready(true, true);
   system.queue.run();
   EXPECT_EQ(system[1].resets, std::vector<ResetKind>{ResetKind::kHot});
-  // Four lay in the device's buffer, the others in the switch's queue for it or still with device 0.
+  // Four were in the device's buffer, the others in the switch's queue for it or still with device 0.
   EXPECT_EQ(system[1].writes.size() + system.fabric.counters().link_down, 20U);
   for (std::uint64_t i = 0; i < 20; ++i) system[0].port->post_write(system.bar(1) + i * 64, pattern(64));
   const std::size_t before = system[1].writes.size();
@@ -139,7 +139,7 @@ TEST(HotReset, UnderTraffic_ExpectReadsAbortedAndCreditsAsNew) {
   EXPECT_EQ(system.fabric.in_flight(), 0U);
 }
 
-/// Devices that always have operations in flight, and a reset or removal at a random moment.
+/// Devices that always have operations in flight, with a reset or removal at a random moment.
 TEST(Removal, RandomMomentUnderRandomTraffic_ExpectEachReadToEndOnceAndEveryTlpAccountedFor) {
   struct Count final : Observer {
     void on_tlp(Point point, std::uint32_t, const Tlp& tlp, Time) override {
@@ -219,7 +219,7 @@ TEST(Removal, RandomMomentUnderRandomTraffic_ExpectEachReadToEndOnceAndEveryTlpA
     if (!cuts) {
       ASSERT_TRUE(count.open.empty()) << "seed " << seed;
     }
-    // And all is well again.
+    // Afterwards everything must work again.
     for (auto& device : system.devices) device->port->set_bus_master(true);
     std::vector<std::byte> back(3000);
     system[victim].memory = pattern(kBarBytes, seed);

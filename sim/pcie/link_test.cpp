@@ -13,7 +13,7 @@ using testing_support::Hierarchy;
 using testing_support::kBarBytes;
 using testing_support::pattern;
 
-/// Device 0 writes to device 1, `bytes` a call, as fast as it can. Gigabytes a second at the receiver.
+/// Device 0 writes to device 1 as fast as it can, `bytes` per call. Returns GB/s at the receiver.
 double write_rate(Hierarchy& system, std::uint32_t bytes, std::uint32_t count = 4000) {
   const auto data = pattern(bytes);
   system[1].keep_writes = false;
@@ -23,13 +23,13 @@ double write_rate(Hierarchy& system, std::uint32_t bytes, std::uint32_t count = 
   }
   system.queue.run();
   EXPECT_EQ(system[1].bytes_written, std::uint64_t{bytes} * count);
-  // From the first TLP's arrival on: it is not part of the time.
+  // The time begins with the first TLP's arrival, so this TLP is not counted.
   const double first = std::min<double>(bytes, system.devices[0]->port->mps());
   return (static_cast<double>(bytes) * count - first) /
          static_cast<double>(system[1].last_write - system[1].first_write) * 1000;
 }
 
-/// Device 0 reads host memory, `bytes` a call, `depth` calls at once. Gigabytes a second.
+/// Device 0 reads host memory, `bytes` per call, with `depth` calls at once. Gigabytes a second.
 struct Reader final : Function {
   void on_write(const InboundWrite&) override {}
   void on_read(const InboundRead&) override {}
@@ -83,7 +83,7 @@ TEST_P(Writes, OneWay_ExpectPayloadOverPayloadAndHeaders) {
   const Case& c = GetParam();
   Hierarchy system(
       {.fabric = {.mps = c.mps}, .with_switch = false, .link = {.generation = c.generation, .lanes = c.lanes}});
-  // By hand (research/bypass section 3): 24 bytes a TLP with a 64-bit address.
+  // Computed by hand (research/bypass section 3): 24 bytes per TLP with a 64-bit address.
   const double tlps = std::ceil(static_cast<double>(c.bytes) / c.mps);
   const double expected = raw(c.generation, c.lanes) * c.bytes / (c.bytes + 24 * tlps);
   EXPECT_NEAR(write_rate(system, c.bytes) / expected, 1.0, 0.001);
@@ -109,7 +109,7 @@ TEST(Sigcomm2018, WritesWithTheirShareForDllps_ExpectTheirEffectiveBandwidth) {
 }
 
 TEST(Sigcomm2018, ReadsWithTheirShareForDllps_ExpectTheirEffectiveBandwidth) {
-  // Theirs count requests of 512 bytes; the wire towards the device is the limit.
+  // The published values count requests of 512 bytes; the wire towards the device is the limit.
   const std::pair<std::uint32_t, double> published[] = {{64, 44.10}, {128, 50.06}, {256, 53.69}, {512, 53.69}};
   for (const auto& [bytes, gigabits] : published) {
     LinkOptions link{.generation = 3, .lanes = 8};
@@ -120,8 +120,8 @@ TEST(Sigcomm2018, ReadsWithTheirShareForDllps_ExpectTheirEffectiveBandwidth) {
 }
 
 // Intel AN 690 (PCI Express DMA reference design, Stratix V, Gen3 x8, 256-bit): 7.1 GB/s of writes and 7.0 of reads,
-// measured on hardware (research/probe.md section 3, [S9]). Nothing here is fitted to it. The model is a bound: real
-// devices acknowledge more often than they must.
+// measured on hardware (research/probe.md section 3, [S9]). No parameter is fitted to it. The model is an upper bound:
+// real devices acknowledge more often than they must.
 TEST(IntelAn690, MeasuredOnHardware_ExpectTheModelAboveByFourPercentAtMost) {
   Hierarchy system({.with_switch = false, .link = {.generation = 3, .lanes = 8}});
   const double writes = write_rate(system, 4096) / 7.1;
@@ -133,8 +133,8 @@ TEST(IntelAn690, MeasuredOnHardware_ExpectTheModelAboveByFourPercentAtMost) {
 }
 
 // research/probe.md section 3: H2C(c) = raw mrrs / (mrrs + mrrs / c x 20 + 16), Gen3 x16, MRRS 512, c = completion
-// size: 64: 11.69, 128: 13.23, 256: 14.16 GB/s. The 16 bytes are ACK and UpdateFC for each request; ours come less
-// often.
+// size: 64: 11.69, 128: 13.23, 256: 14.16 GB/s. The 16 bytes are an ACK and an UpdateFC for each request; the model
+// sends them less often.
 TEST(Reads, CompletionSize_ExpectTheBoundOfTheWireTowardsTheDevice) {
   for (const auto& [completion, expected] : {std::pair{64U, 11.69}, std::pair{128U, 13.23}, std::pair{256U, 14.16}}) {
     FabricOptions options;
@@ -146,7 +146,7 @@ TEST(Reads, CompletionSize_ExpectTheBoundOfTheWireTowardsTheDevice) {
   }
 }
 
-// research/probe.md section 3: C2H, writes to host memory, Gen3 x16.
+// From research/probe.md section 3: C2H, writes to host memory, Gen3 x16.
 TEST(Writes, ToHostMemory_ExpectTheBoundOfTheProbeModel) {
   for (const auto& [mps, expected] : {std::pair{128U, 13.23}, std::pair{256U, 14.37}, std::pair{512U, 15.01}}) {
     Hierarchy system({.fabric = {.mps = mps, .memory_bytes = std::uint64_t{1} << 33},
@@ -162,7 +162,7 @@ TEST(Writes, ToHostMemory_ExpectTheBoundOfTheProbeModel) {
   }
 }
 
-// Little's law: what is awaited over the round trip. research/probe.md section 5: 64 tags of 512 bytes, 3 us.
+// Little's law: bytes awaited divided by the round trip. research/probe.md section 5: 64 tags of 512 bytes, 3 us.
 TEST(Reads, FewTagsAndALongRoundTrip_ExpectTagsTimesSizeOverTheRoundTrip) {
   const auto run = [](std::uint32_t count, std::uint32_t bytes) {
     EventQueue queue;
@@ -224,14 +224,14 @@ TEST(Counters, OneWriteOfThreeHundredBytes_ExpectTwoTlpsAndTheirBytes) {
   EXPECT_EQ(system.fabric.link_counters(system.switch_node, true).tlps[0], 0U);  // it did not go up
 }
 
-// Latency, by hand, in picoseconds: Gen3 x8 without SKP, 126.953125 a byte.
+// Latency computed by hand, in picoseconds: Gen3 x8 without SKP, 126.953125 a byte.
 TEST(Latency, CutThroughSwitch_ExpectFirstBitToFirstBitAndOneSerialisation) {
   LinkOptions link{.propagation = 60'000};
   link.overhead.skip = false;
   Hierarchy system({.link = link});
   system[0].port->post_write(system.bar(1), pattern(64));
   system.queue.run();
-  // 60 ns, 100 ns of the switch, 88 bytes, 60 ns.
+  // 60 ns of link, 100 ns of the switch, 88 bytes, 60 ns of link.
   const double expected = 60'000 + 100'000 + 88 * 126.953125 + 60'000;
   EXPECT_NEAR(static_cast<double>(system[1].last_write), expected, 3);
 }

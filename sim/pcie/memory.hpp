@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host memory: pages are created when they are written, and others read as zeros. Ranges may be memory of the caller,
-// as a program's own memory is part of the host's.
+// Host memory. Pages are created when they are written; others read as zeros. A range may be memory of the caller, as a
+// program's own memory is part of the host's.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace wherry::sim::pcie {
 
-/// Told of writes that devices made. In the call the memory already holds the data.
+/// Learns of the writes that devices made. During the call, the memory already holds the data.
 class MemoryWatcher {
  public:
   virtual void on_memory_write(std::uint64_t address, std::uint32_t bytes) = 0;
@@ -29,15 +29,15 @@ class HostMemory {
   explicit HostMemory(std::uint64_t bytes) : bytes_(bytes) {}
 
   [[nodiscard]] std::uint64_t size() const noexcept { return bytes_; }
-  /// Precondition of both: the range lies within size().
+  /// Precondition of both calls: the range lies within size().
   void read(std::uint64_t address, std::span<std::byte> into) const;
   void write(std::uint64_t address, std::span<const std::byte> data);
-  /// From now on the range is `by`, which must outlive the memory. Precondition: whole pages within size(), of no other
-  /// such range.
+  /// From now on the range is the memory `by`, which must outlive this object. Precondition: whole pages within size()
+  /// that are not in another such range.
   void back(std::uint64_t address, std::span<std::byte> by);
-  /// Writes of devices that touch the range. `watcher` must outlive the memory.
+  /// Reports to `watcher` the writes of devices that touch the range. It must outlive the memory.
   void watch(std::uint64_t address, std::uint64_t bytes, MemoryWatcher& watcher);
-  /// As write(), and tells the watchers.
+  /// Like write(), and informs the watchers.
   void device_write(std::uint64_t address, std::span<const std::byte> data);
 
  private:
@@ -50,7 +50,7 @@ class HostMemory {
     std::uint64_t begin, end;
     std::byte* memory;
   };
-  /// Where the byte is, if it is the caller's memory; null: a page's.
+  /// The byte's place if it is in the caller's memory; null if it is in a page.
   [[nodiscard]] std::byte* backed(std::uint64_t address) const noexcept;
 
   std::uint64_t bytes_;

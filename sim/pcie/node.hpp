@@ -14,7 +14,7 @@
 
 namespace wherry::sim::pcie {
 
-/// Shared by all parts of a fabric.
+/// The state that all parts of a fabric share.
 struct Context {
   explicit Context(EventQueue& q, const FabricOptions& o) : queue(q), options(o) {}
 
@@ -37,9 +37,9 @@ struct Context {
     if (observer != nullptr) [[unlikely]]
       observer->on_tlp(point, place, tlp, queue.now());
   }
-  /// Ends a packet that reaches no function: returns its credits, and tells the observer. The caller counts it.
+  /// Ends a packet that does not reach a function: returns its credits, and informs the observer. The caller counts it.
   void drop(Packet* packet);
-  /// Which fault strikes this TLP at that node, if any: of kDelay, or of the other kinds.
+  /// The fault that strikes this TLP at that node, if any. `delay`: only kDelay, or only the other kinds.
   [[nodiscard]] const Fault* strike(const Tlp& tlp, NodeId at, bool delay);
 };
 
@@ -50,18 +50,18 @@ class Node {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  /// A packet came in at that port; it holds credits of the transmitter that sent it.
+  /// A packet arrived at that port. It holds credits of the transmitter that sent it.
   virtual void arrive(Packet* packet, std::uint32_t port) = 0;
-  /// The link of that port went down, so the node's data from there are lost.
+  /// The link of that port went down, so the node's data from that port are lost.
   virtual void link_down(std::uint32_t port) { static_cast<void>(port); }
 
-  /// From the link to arrive(): after the last bit; or, if `cut_through`, after the first.
+  /// Delay from the link to arrive(): after the last bit, or after the first if `cut_through`.
   Time arrival_latency = 0;
   bool cut_through = false;
   const NodeId node_id;
 };
 
-/// Answers a read with an error, from the node that found it. The request ends here.
+/// Makes the error completion for a read, from the node that found the error. The request ends here.
 [[nodiscard]] Packet* error_completion(Context& context, Packet* request, CompletionStatus status,
                                        FunctionId completer);
 

@@ -12,26 +12,26 @@
 
 namespace wherry::sim::pcie {
 
-/// Without reordering, O(1): the oldest of the three classes' heads that may leave. With it, some packets are held back
-/// for a while, and those that may pass them do.
+/// Without reordering, O(1): of the three classes' heads, the oldest that may leave. With reordering, some packets are
+/// held back for a while, and packets that may pass them do so.
 class OrderedBuffer {
  public:
   OrderedBuffer(const Reordering& reordering, std::uint64_t seed) : reordering_(reordering), random_(seed) {}
 
-  /// `packet->ready` is the earliest time to leave; chance may make it later.
+  /// `packet->ready` is the earliest time at which it may leave; chance may delay it.
   void push(Packet* packet, Time now);
-  /// Holds packets of this buffer from now on: for a fault that delays one.
+  /// From now on this buffer can hold packets back, for a fault that delays one.
   void allow_holds() noexcept { scan_ = true; }
 
-  /// The packet to leave at `now`, or null; then `*wake`, if it is not kNever, is when a held one becomes ready. It
-  /// remains in the buffer. `may_leave(packet)`: has credits, is wanted.
+  /// Returns the packet that leaves at `now`, or null. `*wake` is then when a held one becomes ready, or kNever. The
+  /// packet remains in the buffer. `may_leave(packet)`: it has credits and is wanted.
   template <typename MayLeave>
   Packet* pick(Time now, Time* wake, MayLeave&& may_leave) {
     *wake = kNever;
     return scan_ ? pick_any(now, wake, may_leave) : pick_head(now, wake, may_leave);
   }
   void remove(Packet* packet) noexcept;
-  /// The oldest, of any class; null: empty.
+  /// The oldest packet of all classes; null: empty.
   [[nodiscard]] Packet* oldest() const noexcept;
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
   [[nodiscard]] std::uint32_t size() const noexcept { return count_; }
@@ -41,7 +41,7 @@ class OrderedBuffer {
     Packet* head = nullptr;
     Packet* tail = nullptr;
   };
-  /// It searches no further back than this. Heads are always checked.
+  /// The search goes no further back than this. Heads are always checked.
   static constexpr std::uint32_t kWindow = 48;
 
   template <typename MayLeave>
@@ -67,7 +67,7 @@ class OrderedBuffer {
     std::array<const Packet*, kWindow> earlier;
     std::uint32_t count = 0;
     while (count < kWindow) {
-      // The next in the order of their coming.
+      // The next packet in the order of arrival.
       Packet** next = nullptr;
       for (Packet*& candidate : at) {
         if (candidate != nullptr && (next == nullptr || candidate->order < (*next)->order)) next = &candidate;
@@ -86,8 +86,8 @@ class OrderedBuffer {
       earlier[count++] = packet;
       *next = packet->next;
     }
-    // A class whose first packet lies beyond the window must not starve: it passes all of the others, or waits for a
-    // write.
+    // A class whose first packet lies beyond the window must not starve. That packet may pass all of the others, or
+    // waits for a write.
     for (Packet* const head : at) {
       if (head == nullptr || head->previous != nullptr) continue;
       const bool blocked =

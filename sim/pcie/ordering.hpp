@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// May one TLP pass another? Spec 2.4.1, table "Ordering Rules Summary", within one traffic class.
+// Whether one TLP may pass another. Spec 2.4.1, table "Ordering Rules Summary", within one traffic class.
 #pragma once
 
 #include "sim/pcie/tlp.hpp"
@@ -12,7 +12,7 @@ enum class Passing : std::uint8_t {
   kMust,  ///< "Yes": when the earlier one is blocked, to avoid deadlock
 };
 
-/// Whether `later`, which came to a buffer after `earlier`, leaves it before.
+/// Whether `later`, which came to a buffer after `earlier`, may leave it first.
 [[nodiscard]] constexpr Passing passing(const Tlp& later, const Tlp& earlier) noexcept {
   const bool ido = later.attributes.id_ordering;
   const auto issuer = [](const Tlp& tlp) { return tlp.kind == TlpKind::kCompletion ? tlp.completer : tlp.requester; };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every order that PCIe allows, none that it forbids. The judge knows the table of the specification, and sees TLPs at
-// the ends and in the buffers on the way. It knows nothing of the code under test.
+// Tests that every order that PCIe allows occurs, and none that it forbids. The judge knows the specification's table,
+// and sees TLPs at the ends and in the buffers between them. It is independent of the code under test.
 #include "sim/pcie/ordering.hpp"
 
 #include <gtest/gtest.h>
@@ -22,8 +22,8 @@ using testing_support::MemoryDevice;
 using testing_support::pattern;
 using testing_support::seeds;
 
-/// Spec 2.4.1, table "Ordering Rules Summary": "Row pass column?" for posted (P), read (R), completion (C), without the
-/// rows and columns that the model does not have. a: the plain case; b: with the relaxation that the footnotes name.
+/// Spec 2.4.1, table "Ordering Rules Summary": "Row pass column?" for posted (P), read (R), completion (C); other rows
+/// and columns are not modelled. a: the plain case; b: with the relaxation that the footnotes name.
 enum Cell { kPP, kPR, kPC, kRP, kRR, kRC, kCP, kCR, kCC, kCells };
 struct Rule {
   bool plain;             ///< a
@@ -88,7 +88,7 @@ class Judge final : public Observer {
            (rule.id_ordering && later.attributes.id_ordering && other);
   }
 
-  /// Where requests and completions may end (Spec 2.2.7, 2.3.1.1), for the MPS and MRRS of these tests.
+  /// Checks where requests and completions end (Spec 2.2.7, 2.3.1.1), for the MPS and MRRS of these tests.
   void shape(const Tlp& tlp) {
     const std::uint64_t end = tlp.address + tlp.bytes;
     const bool request = tlp.kind != TlpKind::kCompletion;
@@ -118,14 +118,14 @@ class Judge final : public Observer {
     fault = "a TLP left a buffer that it had not entered";
   }
 
-  /// From end to end, for each pair of sender and receiver: the same rules, with any parts between them.
+  /// From end to end, each pair of sender and receiver must keep the same rules, whatever parts are between them.
   void deliver(std::uint32_t place, const Seen& seen) {
     const auto at = issued.find(seen.number);
     if (at == issued.end()) return;  // made on the way: an error completion, or a part of a request that was cut
     const Issue& issue = at->second;
     auto& line = delivered[{issue.sender, place}];
-    // Those that were issued later and came before. A root that cuts reads answers to its own tags, and has its answers
-    // come under the requester's: completions are of one request if they are at both ends.
+    // TLPs that were issued later and arrived before. A root that cuts reads answers to its own tags and passes its
+    // answers on under the requester's. Completions belong to one request if they do so at both ends.
     for (auto after = line.upper_bound(issue.turn); after != line.end(); ++after) {
       const auto& [as_issued, as_delivered] = after->second;
       if (!allowed(as_issued, issue.seen, false) && !allowed(as_delivered, seen, false)) {
@@ -152,7 +152,7 @@ class Judge final : public Observer {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::map<std::uint64_t, std::pair<Seen, Seen>>> delivered;
 };
 
-/// Devices that write to and read from each other and host memory for a while.
+/// Devices write to and read from each other and host memory for a while.
 void traffic(Hierarchy& system, std::uint64_t seed, int operations, bool relaxed) {
   SplitMix64 random(seed);
   static const auto data = pattern(600);
@@ -194,7 +194,7 @@ Hierarchy::Shape shape_of(std::uint64_t seed) {
   shape.devices = 2 + random.below(2);
   shape.link.generation = 1 + random.below(4);
   shape.link.lanes = 4;
-  // Small receive buffers make TLPs wait for credits, too.
+  // With small receive buffers, TLPs wait for credits, too.
   shape.endpoint.buffer = {.posted = {4, 32}, .non_posted = {4, 4}};
   shape.switch_options.buffer = {.posted = {4, 32}, .non_posted = {4, 4}, .completion = {4, 32}};
   shape.function.tags = 32;
@@ -229,7 +229,7 @@ TEST(Ordering, TenThousandSeeds_ExpectNothingForbiddenAndEveryAllowedPassing) {
   EXPECT_GT(by_id, 100U);
 }
 
-// Without the rule a forbidden order must be found. Otherwise the judge is useless.
+// The judge must find each forbidden order. Otherwise it is useless.
 TEST(Judge, ForbiddenOrders_ExpectEachToBeTold) {
   const Attributes plain{};
   const auto tlp = [](TlpKind kind, std::uint64_t number, FunctionId requester, std::uint16_t tag, Attributes a) {
@@ -267,7 +267,7 @@ TEST(Judge, ForbiddenOrders_ExpectEachToBeTold) {
   EXPECT_FALSE(found(completion, tlp(TlpKind::kCompletion, 2, 5, 4, plain)));
 }
 
-// The function that the buffers ask, against the table, for all pairs.
+// Compares the function that the buffers use with the table, for all pairs.
 TEST(Passing, AllPairsOfKindsAndAttributes_ExpectTheTableOfTheSpecification) {
   Judge judge;
   const auto seen = [](const Tlp& t) {
@@ -292,7 +292,7 @@ TEST(Passing, AllPairsOfKindsAndAttributes_ExpectTheTableOfTheSpecification) {
 }
 
 TEST(Ordering, WriteThenFlag_ExpectDataBeforeFlagUnderEverySeed) {
-  // Payload by several TLPs, then a descriptor: who sees the descriptor finds the payload.
+  // Payload goes in several TLPs, then a descriptor: a reader that sees the descriptor must find the payload.
   for (std::uint64_t seed = 1; seed <= seeds(500); ++seed) {
     Hierarchy::Shape shape = shape_of(seed);
     Hierarchy system(shape);

@@ -18,7 +18,7 @@ Packet* PacketPool::take(std::uint32_t payload) {
   std::uint8_t size = 0;
   while (kSizes[size] < payload) ++size;
   if (free_[size] == nullptr) {
-    // One line more for each, so that packets of a size do not all fall into the same sets of a cache.
+    // One more cache line for each, so that packets of one size do not all fall into the same cache sets.
     const std::size_t stride = round_up(sizeof(Packet)) + kSizes[size] + kAlignment;
     slabs_.push_back(std::make_unique<std::byte[]>(stride * kSlab + kAlignment));
     auto place = reinterpret_cast<std::uintptr_t>(slabs_.back().get());

@@ -14,20 +14,20 @@ namespace wherry::sim::pcie {
 
 struct Packet;
 
-/// Keeps account of the packets in a receive buffer: the link that leads to it.
+/// Accounts for the packets in a receive buffer: the link that leads to it implements this.
 class BufferAccount {
  public:
-  /// The packet, which holds room there, has left it.
+  /// The packet, which used room there, has left the buffer.
   virtual void release(const Packet& packet) = 0;
 
  protected:
   ~BufferAccount() = default;
 };
 
-/// Keeps account of the packets that a function sends.
+/// Accounts for the packets that a function sends.
 class QueueAccount {
  public:
-  /// Its first bit is on the wire, or it is lost.
+  /// The packet's first bit is on the wire, or the packet is lost.
   virtual void left(const Packet& packet) = 0;
 
  protected:
@@ -58,14 +58,14 @@ struct Packet : Tlp {
   [[nodiscard]] std::uint32_t data_credits() const noexcept { return (payload_bytes() + 15) / 16; }
 };
 
-/// Packets, their payload behind them. Never gives memory back before its end.
+/// A pool of packets, each with its payload behind it. It keeps its memory until its end.
 class PacketPool {
  public:
   PacketPool() = default;
   PacketPool(const PacketPool&) = delete;
   PacketPool& operator=(const PacketPool&) = delete;
 
-  /// With room for this many bytes, at most 4096. Everything else is as constructed, and `number` is new.
+  /// A packet with room for this many bytes, at most 4096. Its other fields are as constructed, and `number` is new.
   [[nodiscard]] Packet* take(std::uint32_t payload);
   void give(Packet* packet) noexcept;
   [[nodiscard]] std::uint64_t live() const noexcept { return live_; }

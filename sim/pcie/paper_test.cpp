@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The published points of paper 002 that the fabric alone decides (published/host_bypassing.csv).
+// The published points of paper 002 that depend on the fabric alone (published/host_bypassing.csv).
 #include <gtest/gtest.h>
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace wherry::sim::pcie::paper {
 namespace {
 
-/// Bytes a packet that the FPGA sends, as Table II counts them: without rx descriptor fetches (published/README.md).
+/// Bytes per packet that the FPGA sends, as Table II counts them: without rx descriptor fetches (published/README.md).
 double outgoing(const System& system) {
   const PortCounters& fpga = system.fpga_port->counters();
   const auto packets = static_cast<double>(system.nic.transmitted);
@@ -24,7 +24,7 @@ struct Row {
 class TableTwo : public testing::TestWithParam<Row> {};
 TEST_P(TableTwo, BytesOnThePcieBus_ExpectThePublishedOnes) {
   const Row& row = GetParam();
-  // The paper's own arithmetic: 300 bytes at 10 Gbit/s are 240 ns (research section 4).
+  // The paper's own arithmetic: 300 bytes at 10 Gbit/s take 240 ns (research section 4).
   System system({}, true,
                 {.gap = 240 * kNanosecond, .packets = 20'000, .tail_batch = row.batch, .tail_timeout = row.timeout});
   ASSERT_TRUE(system.ready.ok());
@@ -38,7 +38,7 @@ INSTANTIATE_TEST_SUITE_P(Published, TableTwo,
                          testing::Values(Row{1, kNever, 324}, Row{8, 2500 * kNanosecond, 317},
                                          Row{16, 2500 * kNanosecond, 316.7}));
 
-/// Loss in the steady state, per cent, of 300-byte packets at line rate.
+/// Loss in the steady state, in per cent, of 300-byte packets at line rate.
 double loss(const RootOptions& root, bool tx_writeback, std::uint32_t tail_batch = 1) {
   System system({.root = root}, false,
                 {.packets = ~std::uint64_t{0},
@@ -56,8 +56,8 @@ double loss(const RootOptions& root, bool tx_writeback, std::uint32_t tail_batch
 }
 
 TEST(IntelRoot, LineRateWithoutWriteback_ExpectThePublishedLoss) {
-  // The time of a request was fitted to the first loss at 8.42 Gbit/s: this is a consistency check. That rate is 10.26
-  // % below line rate (304 of 324 bytes): the paper's two figures differ by so much.
+  // The time of a request was fitted to the first loss at 8.42 Gbit/s, so this is only a consistency check. That rate
+  // is 10.26 % below line rate (304 of 324 bytes). The paper's two figures differ by this much.
   EXPECT_NEAR(loss(intel_xeon_4110(), false), 9.90, 0.4);
 }
 
@@ -73,7 +73,7 @@ TEST(IntelRoot, RequestsOfAPacket_ExpectFifteen) {
   System system({.root = intel_xeon_4110()}, false, {.gap = 400 * kNanosecond, .packets = 1000});
   system.queue.run();
   EXPECT_EQ(system.nic.transmitted, 1000U);
-  // And 64 rx descriptors at first, by one tail write.
+  // There are also 64 rx descriptors at the start, from one tail write.
   EXPECT_EQ(system.fabric.counters().peer_requests, 15'000U + 65);
 }
 
@@ -82,7 +82,7 @@ TEST(OtherRoots, LineRate_ExpectNoLoss) {
   EXPECT_EQ(loss(ideal_root(), true), 0);
 }
 
-// The paper: "first packet loss at 8.42 Gbit/s". Below it none, above it some.
+// The paper states "first packet loss at 8.42 Gbit/s". Expect no loss below it, and some above it.
 TEST(IntelRoot, AroundTheFirstLoss_ExpectNoneBelowAndSomeAbove) {
   for (const double rate : {8.3, 8.7}) {
     const auto gap = static_cast<Time>(304 * 8 / rate * 1000);  // with FCS, as line rate counts

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The traffic of paper 002 without a NIC model: a device that makes the PCIe accesses of its NIC for each packet, and
-// one that answers like its FPGA. For tests of the fabric and for its benchmark; sim/nic has real NIC models.
+// The traffic of paper 002 without a NIC model. One device makes the PCIe accesses of the paper's NIC for each packet,
+// and another answers like its FPGA. It serves tests of the fabric and its benchmark; sim/nic has real NIC models.
 //
-// A packet is received and sent again by the accesses that research/bypass.md section 4 counts: payload (posted), rx
-// write-back (16 bytes), rx tail and tx tail (4 bytes each, from the FPGA), rx and tx descriptor fetch (16 bytes each),
-// payload read; optionally a tx write-back (16 bytes).
+// To receive a packet and send it again takes the accesses that research/bypass.md section 4 counts: payload (posted),
+// rx write-back (16 bytes), rx tail and tx tail (4 bytes each, from the FPGA), rx and tx descriptor fetch (16 bytes
+// each), payload read; optionally a tx write-back (16 bytes).
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace wherry::sim::pcie::paper {
 
 struct Traffic {
-  /// Of a packet, without FCS: Table II has 300 bytes of payload on PCIe (hb_test_packet).
+  /// Bytes of a packet, without FCS: Table II has 300 bytes of payload on PCIe (hb_test_packet).
   std::uint32_t bytes = 300;
   Time gap = 259'200 * kPicosecond;  ///< from packet to packet: (300 + FCS 4 + 20) bytes at 10 Gbit/s
   std::uint64_t packets = 10'000;
@@ -34,7 +34,7 @@ struct Traffic {
 
 // The FPGA's BAR 2.
 inline constexpr std::uint64_t kRxRing = 0, kTxRing = 0x10000, kSlots = 0x400000, kSlotBytes = 2048;
-// The NIC's BAR 0, as the 82599 has it.
+// The NIC's BAR 0, as in the 82599.
 inline constexpr std::uint64_t kRxTail = 0x1018, kTxTail = 0x6018;
 
 class Nic final : public Function, EventHandler {
@@ -138,8 +138,8 @@ class Nic final : public Function, EventHandler {
   std::uint32_t rx_asked_ = 0, rx_known_ = 0, rx_used_ = 0, tx_asked_ = 0;
 };
 
-/// Forwards in order, in place: the slot that a packet came into is the slot that it is sent from. A slot is given back
-/// when the NIC has read its last byte, or with tx_writeback when that has come.
+/// Forwards in order and in place: each packet is sent from the slot that received it. A slot is returned when the NIC
+/// has read its last byte, or with tx_writeback when the write-back has come.
 class Fpga final : public Function, EventHandler {
  public:
   Fpga(EventQueue& queue, const Traffic& traffic)
@@ -190,7 +190,7 @@ class Fpga final : public Function, EventHandler {
       timer_.set(std::max(queue_.now(), last_ + traffic_.tail_timeout));
     }
   }
-  /// Both of them, of which the rx tail says what has been given back since.
+  /// Writes both tails. The rx tail returns all slots that became free since the last one.
   void write_tails() {
     timer_.cancel();
     if (pending_ == 0) return;
@@ -205,7 +205,7 @@ class Fpga final : public Function, EventHandler {
     ++rx_tail_;
     if (traffic_.tail_batch == 1) return tail(kRxTail, rx_tail_);
     rx_waits_ = true;
-    // Without anything to send no tail write would come: the ring must not run dry.
+    // If nothing is sent, no other tail write would come, and the ring would run dry.
     if (rx_tail_ - rx_told_ >= traffic_.ring / 2) {
       rx_waits_ = false;
       tail(kRxTail, rx_tail_);
@@ -230,7 +230,7 @@ class Fpga final : public Function, EventHandler {
   Timer timer_;
 };
 
-/// NIC (82599: Gen2 x8) and FPGA (Gen3 x8), both at a switch or both at the root.
+/// The NIC (82599: Gen2 x8) and the FPGA (Gen3 x8), both at a switch or both at the root.
 struct System {
   System(const FabricOptions& options, bool with_switch, const Traffic& traffic)
       : fabric(queue, options), nic(queue, traffic), fpga(queue, traffic) {

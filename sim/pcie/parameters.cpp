@@ -7,7 +7,7 @@ constexpr std::int64_t kUnit = std::int64_t{1} << 20;
 constexpr Time kAcrossSwitch = 100 * kNanosecond;  // SwitchOptions::latency
 static_assert(kAcrossSwitch == SwitchOptions{}.latency);
 
-/// Picoseconds that a lane needs for eight bits, encoding aside.
+/// Picoseconds that a lane takes for eight bits, without the encoding.
 constexpr std::int64_t symbol_bits(std::uint32_t generation) {
   constexpr std::array<std::int64_t, 5> kSymbol{3200, 1600, 1000, 500, 250};  // Spec 4.2, 8.4: 2.5, 5, 8, 16, 32 GT/s
   return kSymbol[generation - 1];

@@ -18,7 +18,7 @@ double gigabytes(std::uint32_t generation, std::uint32_t lanes, bool skip) {
 }
 
 TEST(ByteTime, EachGeneration_ExpectTransferRateTimesEncoding) {
-  // GT/s x encoding x lanes / 8, by hand.
+  // By hand: GT/s x encoding x lanes / 8.
   EXPECT_NEAR(gigabytes(1, 1, false), 0.25, 1e-6);
   EXPECT_NEAR(gigabytes(2, 8, false), 4.0, 1e-5);
   EXPECT_NEAR(gigabytes(3, 8, false), 7.8769231, 1e-5);
@@ -71,7 +71,7 @@ TEST(LinkBytes, EachKind_ExpectHeaderFramingAndWholeDoublewords) {
   EXPECT_EQ(link_bytes(tlp, overhead), 20U);
 }
 
-// A parameter without source and mark is a number out of the air.
+// A parameter without source and mark would be an arbitrary number.
 TEST(Table, EachParameter_ExpectAMark) {
   std::ifstream file(WHERRY_PCIE_PARAMETERS);
   ASSERT_TRUE(file) << WHERRY_PCIE_PARAMETERS;

@@ -7,7 +7,7 @@
 
 namespace wherry::sim::pcie {
 namespace {
-// Arguments of events that are not packets.
+// Arguments of events that do not stand for packets.
 constexpr std::uint64_t kServe = 0, kDeadline = 1;
 }  // namespace
 
@@ -49,7 +49,7 @@ void PeerServer::wake_at(Time at) {
 void PeerServer::serve() {
   const Time now = context_.queue.now();
   for (Ingress& ingress : ingress_) {
-    // Completions cost nothing: they wait for writes before them only.
+    // Completions cost no time: they only wait for the writes before them.
     const auto free = [](const Packet& packet) { return packet.kind == TlpKind::kCompletion; };
     Time held = kNever;
     while (Packet* const packet = ingress.waiting.pick(now, &held, free)) {
@@ -126,7 +126,7 @@ void PeerServer::cut_write(Packet* packet, Time begin) {
     std::memcpy(piece->payload, packet->payload + offset, bytes);
     offset += bytes;
     if (offset == packet->bytes) {
-      // The last keeps the room in the receive buffer until it leaves.
+      // The last piece keeps the room in the receive buffer until it leaves.
       piece->holds = std::exchange(packet->holds, nullptr);
       piece->holds_epoch = packet->holds_epoch;
       piece->held_data = packet->held_data;
@@ -268,7 +268,7 @@ void PeerServer::pass_on(Parent& parent, Packet* packet, std::uint32_t part_offs
   }
   const bool success = packet->status == CompletionStatus::kSuccess;
   parent.failed = !success;
-  // To the requester the root is the completer. Its ID says nothing of the device's writes that must stay before.
+  // For the requester, the root is the completer. Its ID says nothing of the device's writes that must stay before it.
   packet->completer = kHostId;
   packet->attributes.id_ordering = false;
   packet->requester = parent.requester;
@@ -289,7 +289,7 @@ void PeerServer::free_part(std::uint16_t number) {
   if (oldest_ == kNone) deadline_timer_.cancel();
 }
 
-/// An unanswered part ends its read. The requester's own time is over, too, or it is gone.
+/// An unanswered part ends its read. The requester's own time is over, too, or the requester is gone.
 void PeerServer::forget_unanswered() {
   while (oldest_ != kNone && parts_[oldest_].deadline <= context_.queue.now()) {
     const std::uint32_t index = parts_[oldest_].parent;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside sim/pcie: the root complex's handling of traffic between its ports.
+// Inside sim/pcie: how the root complex handles traffic between its ports.
 #pragma once
 
 #include <deque>
@@ -10,19 +10,19 @@
 
 namespace wherry::sim::pcie {
 
-/// The requester ID of reads that the root complex cut: it gathers their completions.
+/// The requester ID of reads that the root complex cut, because it gathers their completions.
 inline constexpr FunctionId kPeerProxyId = 1;
 
-/// One request of at most RootOptions::peer_cut bytes each peer_interval; all ports wait in line, the rules of ordering
-/// hold within each. A read that is cut takes tags of the root's own; its completions go on in the order of addresses
-/// under the tag of the requester.
+/// Serves one request of at most RootOptions::peer_cut bytes per peer_interval. All ports wait in one line; the
+/// ordering rules hold within each port. A cut read takes tags of the root's own. Its completions go on in the order of
+/// addresses, under the requester's tag.
 class PeerServer final : EventHandler {
  public:
   PeerServer(Context& context, std::vector<DownPort>& ports);
 
-  /// After all ports are there.
+  /// Call it after all ports exist.
   void start();
-  /// A request or completion for port `packet->target`; it came in at `packet->port`.
+  /// Takes a request or completion for port `packet->target`, which came in at `packet->port`.
   void enter(Packet* packet);
   /// A completion for kPeerProxyId.
   void gather(Packet* packet);
@@ -68,7 +68,7 @@ class PeerServer final : EventHandler {
   void free_part(std::uint16_t number);
   void forget_unanswered();
   void wake_at(Time at);
-  /// When a request of that ingress may leave that is served at `at`.
+  /// When a request may leave its ingress if it is served at `at`.
   [[nodiscard]] Time leave_time(const Packet& packet, Time at);
 
   Context& context_;

@@ -68,7 +68,7 @@ void RootComplex::arrive(Packet* packet, std::uint32_t port) {
       return answer(error_completion(context_, packet, CompletionStatus::kCompleterAbort, kHostId), port);
   }
   if (packet->kind != TlpKind::kCompletion) return request(packet);
-  // D2a: not before the writes that came before it.
+  // D2a: a completion must not pass the writes that came before it.
   const Time ready = order_[port].writes_until;
   if (ready > context_.queue.now()) return later(packet, kDispatch, ready);
   dispatch(packet);
@@ -138,7 +138,7 @@ void RootComplex::dispatch(Packet* packet) {
 }
 
 void RootComplex::to_peer(Packet* packet, std::uint32_t target) {
-  // Down where it came from: only if it had to come up.
+  // It may go down to the port from which it came only if it had to come up.
   if (target == packet->port && !packet->translated && !packet->redirected) return refuse(packet);
   switch (options_.peer_to_peer) {
     case PeerToPeer::kRefused:

@@ -13,7 +13,7 @@
 
 namespace wherry::sim::pcie {
 
-/// Below this the host has memory; from here to 4 GiB lie BARs and interrupts; the rest of memory is above.
+/// The host's memory lies below this. From here to 4 GiB lie BARs and interrupts; the rest of memory is above.
 inline constexpr std::uint64_t kLowMemoryEnd = 0xc0000000;
 inline constexpr std::uint64_t kLowBarEnd = 0xfe000000;
 inline constexpr std::uint64_t kInterruptBegin = 0xfee00000;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The routes of requests and completions: BAR windows, host memory, ACS, IOMMU, root complexes that break peer-to-peer
-// traffic.
+// Tests the routes of requests and completions: BAR windows, host memory, ACS, IOMMU, root complexes that break
+// peer-to-peer traffic.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using testing_support::pattern;
 
 std::uint64_t tlps(const LinkCounters& link) { return link.tlps[0] + link.tlps[1] + link.tlps[2]; }
 
-/// Device 0 reads so much from that address; the status, and the data in `into`.
+/// Device 0 reads that many bytes from an address. Returns the status, and the data in `into`.
 CompletionStatus read(Hierarchy& system, std::uint64_t address, std::span<std::byte> into) {
   system[0].done.clear();
   system[0].port->post_read(
@@ -61,7 +61,7 @@ TEST(Enumeration, NestedSwitchesAndBothWindows_ExpectDisjointAlignedBarsAndIds) 
   for (std::size_t i = 1; i < ranges.size(); ++i) EXPECT_LE(ranges[i - 1].second, ranges[i].first);
   std::sort(ids.begin(), ids.end());
   EXPECT_EQ(std::unique(ids.begin(), ids.end()), ids.end());
-  // Each reaches each, and no other device gets the TLP.
+  // Each device reaches each other one, and no third device gets the TLP.
   for (const auto& device : devices) device->port->set_bus_master(true);
   for (const auto& from : devices) {
     for (const auto& to : devices) {
@@ -154,7 +154,7 @@ TEST(Routing, HostReadsAndWritesADevice_ExpectItsMemory) {
 TEST(Routing, AddressOfNobody_ExpectUnsupportedRequestAndCounters) {
   Hierarchy system({});
   std::vector<std::byte> back(8);
-  // Between the BARs of the switch; beyond all; in the hole below 4 GiB; past the end of memory.
+  // Addresses between the BARs of the switch; beyond everything; in the hole below 4 GiB; past the end of memory.
   for (const std::uint64_t address :
        {system.bar(1) + 5 * kBarBytes, std::uint64_t{1} << 60, std::uint64_t{0xf0000000}, std::uint64_t{6} << 30}) {
     EXPECT_EQ(read(system, address, back), CompletionStatus::kUnsupportedRequest) << std::hex << address;
@@ -266,7 +266,7 @@ TEST(IommuOn, MapMistakes_ExpectErrorsAndNothingMapped) {
   EXPECT_TRUE(iommu.map(domain, 0x1000, 0, 0x1000).ok());
 }
 
-// research/bypass.md section 5: with IOVA = bus address, one image works with redirect and without.
+// research/bypass.md section 5: with IOVA = bus address, the same image works with redirect and without.
 TEST(IommuOn, BarMappedAtItsBusAddress_ExpectPeersToWorkWithRedirectAndWithout) {
   for (const bool redirect : {false, true}) {
     Hierarchy system({});
@@ -303,7 +303,7 @@ TEST(IommuOn, BarMappedElsewhere_ExpectPeersToWorkOverTheRootOnly) {
   EXPECT_EQ(system.fabric.link_counters(system.switch_node, true).tlps[0], 3U);
 }
 
-// SIGCOMM 2018 section 6.5: within the reach of 64 entries nothing is lost, beyond it a page walk of 330 ns.
+// SIGCOMM 2018 section 6.5: within the reach of 64 entries there is no cost, and beyond it a page walk of 330 ns.
 TEST(IommuOn, MorePagesThanCacheEntries_ExpectThePageWalkInEachRead) {
   for (const std::uint32_t pages : {32U, 128U}) {
     Hierarchy system({});

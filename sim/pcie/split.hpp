@@ -10,14 +10,14 @@
 
 namespace wherry::sim::pcie {
 
-/// Bytes of a request that begins at `address`: within a page, and in at most `limit` bytes of whole doublewords.
+/// Bytes of the part that begins at `address`: within a page, and in at most `limit` bytes of whole doublewords.
 [[nodiscard]] inline std::uint32_t request_part(std::uint64_t address, std::uint32_t left, std::uint32_t limit) {
   const auto in_page = static_cast<std::uint32_t>(kPageBytes - address % kPageBytes);
   const auto in_limit = static_cast<std::uint32_t>(limit - address % kDwBytes);
   return std::min({left, in_page, in_limit});
 }
 
-/// Spec 2.3.1.1: a completion that is not the last ends at a multiple of RCB.
+/// Spec 2.3.1.1: every completion except the last ends at a multiple of RCB.
 struct CompletionSplitter {
   std::uint32_t mps;
   std::uint32_t preferred;  ///< ends at multiples of this
@@ -33,7 +33,7 @@ struct CompletionSplitter {
     }
     const auto first = static_cast<std::uint32_t>(rcb - address % rcb);
     if (most <= first) return most;
-    // Any boundary within, or the end of the request.
+    // Chooses any boundary within, or the end of the request.
     const std::uint32_t boundaries = (most - first) / rcb + 1;
     const bool may_end = most == left && (address + most) % rcb != 0;
     const std::uint32_t chosen = random.below(boundaries + (may_end ? 1 : 0));

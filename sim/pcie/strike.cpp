@@ -4,7 +4,7 @@
 namespace wherry::sim::pcie {
 namespace {
 
-/// A completion becomes one that says so: it has no data and is the last.
+/// Makes a completion an error completion: it has no data and is the last.
 void become_error(Packet& packet, CompletionStatus status) {
   packet.status = status;
   packet.last = true;

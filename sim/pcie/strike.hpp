@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside sim/pcie: a fault strikes a packet that has just arrived.
+// Inside sim/pcie: makes a fault strike a packet that has just arrived.
 #pragma once
 
 #include "sim/pcie/node.hpp"

@@ -57,7 +57,7 @@ void Switch::request(Packet* packet, std::uint32_t port) {
   }
   if (target == nullptr) return pass(packet, *up_, port);
   if (target == &from) {
-    // It was sent up by a redirect further down (Spec 6.12, upstream forwarding), or it is lost.
+    // It was sent up by a redirect further down (Spec 6.12, upstream forwarding). Otherwise it is lost.
     if (packet->redirected && from.acs.upstream_forwarding) return pass(packet, *up_, port);
     ++context_.counters.acs_violations;
     return refuse(packet, port);
@@ -103,7 +103,7 @@ void Switch::pass(Packet* packet, Transmitter& out, std::uint32_t port) {
     context_.drop(packet);
     return;
   }
-  // A port whose link is down takes requests for unsupported ones (Spec 2.9.1).
+  // A port whose link is down treats requests as unsupported (Spec 2.9.1).
   Packet* const answer = error_completion(context_, packet, CompletionStatus::kUnsupportedRequest, id_);
   out_of(port).send(answer);
 }

@@ -10,7 +10,7 @@
 
 namespace wherry::sim::pcie {
 
-/// A port that leads down, of a switch or of the root complex: what lies below it, as its bridge registers say.
+/// A downstream port of a switch or of the root complex, with what lies below it according to its bridge registers.
 struct DownPort {
   Transmitter* out = nullptr;
   Acs acs{};
@@ -34,7 +34,7 @@ class Switch final : public Node {
     up_ = &out;
     id_ = id;
   }
-  /// Its number is the index plus 1.
+  /// A port's number is its index plus 1.
   std::vector<DownPort> down;
   SwitchOptions options;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a device that is memory behind BARs, and small hierarchies.
+// For tests: a device with memory behind its BARs, and small hierarchies.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace wherry::sim::pcie::testing_support {
 
 inline constexpr std::uint64_t kBarBytes = std::uint64_t{1} << 16;
 
-/// The number of seeds in a test: a tenth in a build with a sanitizer, which is some ten times slower.
+/// The number of seeds in a test: a tenth with a sanitizer, which makes a build some ten times slower.
 constexpr std::uint64_t seeds(std::uint64_t all) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return all / 10;
@@ -27,7 +27,7 @@ constexpr std::uint64_t seeds(std::uint64_t all) {
 #endif
 }
 
-/// BAR 0 is memory. Answers reads at once, or `latency` later.
+/// BAR 0 is memory. It answers reads at once, or `latency` later.
 class MemoryDevice final : public Function, EventHandler {
  public:
   explicit MemoryDevice(EventQueue& q) : queue(q), memory(kBarBytes) {}
@@ -95,7 +95,7 @@ class MemoryDevice final : public Function, EventHandler {
   std::uint64_t next = 0;
 };
 
-/// A root, perhaps a switch, and devices in a row below it.
+/// A root, with or without a switch, and a row of devices below it.
 struct Hierarchy {
   struct Shape {
     FabricOptions fabric{};
@@ -135,7 +135,7 @@ struct Hierarchy {
   std::unique_ptr<MemoryDevice> host;
 };
 
-/// Bytes that differ from place to place.
+/// Bytes that are different at different places.
 inline std::vector<std::byte> pattern(std::size_t bytes, std::uint64_t seed = 1) {
   std::vector<std::byte> data(bytes);
   SplitMix64 random(seed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transaction layer packet (TLP) of PCI Express, as the model carries it. "Spec" is the PCI Express Base
-// Specification, revision 5.0; section numbers are its.
+// The transaction layer packet (TLP) of PCI Express, as in this model. "Spec" is the PCI Express Base Specification,
+// revision 5.0, whose section numbers are given.
 //
 // Addresses and lengths are in bytes; the model derives doublewords (DW, 4 bytes) and byte enables. Byte enables are
 // contiguous. Not modelled: messages (errors are counted instead), I/O and configuration requests, atomic operations,
@@ -28,12 +28,12 @@ enum class TlpKind : std::uint8_t {
   kRead,        ///< memory read: non-posted
   kCompletion,  ///< with data (CplD), or without (Cpl) if the status is an error
 };
-/// The three classes of flow control and ordering; the same three, in the words of Spec 2.4 and 2.6.
+/// The three classes of flow control and of ordering, which are the same, in the words of Spec 2.4 and 2.6.
 enum class FlowClass : std::uint8_t { kPosted, kNonPosted, kCompletion };
 inline constexpr std::size_t kFlowClasses = 3;
 [[nodiscard]] constexpr FlowClass flow_class(TlpKind kind) noexcept { return static_cast<FlowClass>(kind); }
 
-/// Spec 2.2.9, and other results for a requester.
+/// Spec 2.2.9, and other results that a requester may see.
 enum class CompletionStatus : std::uint8_t {
   kSuccess,
   kUnsupportedRequest,  ///< UR: nobody has that address, or the IOMMU refused it
@@ -76,7 +76,7 @@ struct Tlp {
     const auto first = static_cast<std::uint32_t>(address % kDwBytes);
     return bytes == 0 ? 1 : (first + bytes + kDwBytes - 1) / kDwBytes;
   }
-  /// Payload as it lies on the link, whole doublewords. The completion of a flush has one (Spec 2.2.5).
+  /// Payload bytes on the link, in whole doublewords. The completion of a flush has one doubleword (Spec 2.2.5).
   [[nodiscard]] constexpr std::uint32_t payload_bytes() const noexcept {
     const bool empty = kind == TlpKind::kRead || status != CompletionStatus::kSuccess;
     return empty ? 0 : dw() * kDwBytes;

@@ -59,7 +59,7 @@ DownPort& Topology::port_above(NodeId node) noexcept {
   return (parent != nullptr ? parent->down : root_.down)[branch.port];
 }
 
-/// Links first, because their losses return credits and room, and nothing may be sent over them then.
+/// Takes the links down first: their losses return credits and room, and nothing may then be sent over them.
 void Topology::take_down(NodeId node) {
   Branch& branch = branches_[node];
   branch.up->go_down();

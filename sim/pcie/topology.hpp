@@ -23,7 +23,7 @@ class Topology {
   NodeId add_endpoint(NodeId above, const LinkOptions& link, const EndpointOptions& options);
 
   [[nodiscard]] RootComplex& root() noexcept { return root_; }
-  /// Null: it is not one.
+  /// Null if the node is not an endpoint.
   [[nodiscard]] Endpoint* endpoint(NodeId node) noexcept {
     return node < branches_.size() ? branches_[node].endpoint : nullptr;
   }
@@ -39,7 +39,7 @@ class Topology {
   void hot_reset(NodeId node);
 
  private:
-  /// A node and the link above it.
+  /// A node, with the link above it.
   struct Branch {
     NodeId above = kRoot;
     std::uint32_t port = 0;  ///< index among the ports of the node above that lead down

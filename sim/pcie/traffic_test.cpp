@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random traffic through random hierarchies: no byte is lost, doubled or changed, whatever is reordered.
+// Random traffic through random hierarchies: no byte may be lost, doubled or changed, whatever is reordered.
 #include <gtest/gtest.h>
 
 #include "sim/pcie/testing.hpp"
@@ -67,8 +67,8 @@ struct Tree {
   std::vector<std::unique_ptr<MemoryDevice>> devices;
 };
 
-/// Each device owns a part of each BAR and of host memory, writes it piece by piece, each byte once, and reads the
-/// upper half, which nobody writes. Misplaced bytes show at the end.
+/// Each device owns a part of each BAR and of host memory. It writes that part piece by piece, each byte once, and
+/// reads the upper half, which no device writes. The check at the end finds misplaced bytes.
 TEST(Traffic, RandomTrees_ExpectEveryByteOnceAndInItsPlace) {
   constexpr std::uint32_t kHalf = testing_support::kBarBytes / 2;
   for (std::uint64_t seed = 1; seed <= seeds(400); ++seed) {

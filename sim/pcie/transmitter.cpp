@@ -43,7 +43,7 @@ void Transmitter::reset_credits() {
 void Transmitter::send(Packet* packet) {
   assert(up_);
   if (packet->tail != 0) {
-    // Cut through: the last bit may not leave before it has come.
+    // Cut through: the last bit must not leave before it has come.
     const std::int64_t duration = (link_bytes(*packet, link_.overhead) * byte_time_) >> 20;
     packet->ready = std::max(packet->ready, packet->tail - duration);
     packet->tail = 0;
@@ -147,7 +147,7 @@ void Transmitter::transmit(Packet* packet) {
   Time begin = now;
   Time end = occupy(now, bytes);
   if (link_.replay_one_in != 0 && replay_random_.below(link_.replay_one_in) == 0) [[unlikely]] {
-    // The receiver says NAK, and all is sent again from there on: one round trip is lost.
+    // The receiver sends a NAK, and everything from there on is sent again: this costs one round trip.
     ++counters_.replays;
     const Time nak = end + 2 * link_.propagation + ((link_.overhead.dllp * byte_time_) >> 20);
     begin = nak;
@@ -170,7 +170,7 @@ void Transmitter::on_event(std::uint64_t argument) {
     arrive(reinterpret_cast<Packet*>(static_cast<std::uintptr_t>(argument)));
     return;
   }
-  // Of several such events the latest set is the earliest: the others find that it is not theirs any more.
+  // Of several such events, the one set last is the earliest. The others find that they are outdated.
   if (context_.queue.now() >= wake_) {
     wake_ = kNever;
     pump();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside sim/pcie: one direction of a link: the sender's buffer, the wire, and the credits of the receiver at its end.
+// Inside sim/pcie: one direction of a link, with the sender's buffer, the wire, and the credits of the receiver.
 //
-// Data link packets (ACK, UpdateFC) about this direction travel in the other one. They are not events: each has a due
-// time, and settle() lets those that are due take their time on the other wire before anybody looks at it.
+// Data link packets (ACK, UpdateFC) for this direction travel in the other one. They are not events. Each has a due
+// time, and settle() lets the due ones take their time on the other wire before that wire is used.
 #pragma once
 
 #include <array>
@@ -19,16 +19,16 @@ class Transmitter final : public BufferAccount, EventHandler {
   Transmitter(Context& context, const LinkOptions& link, const ReceiveBuffer& receiver, Node& far,
               std::uint32_t far_port);
 
-  /// The other direction. To be called once for each.
+  /// The other direction. Call it once for each.
   void pair(Transmitter& other) noexcept { other_ = &other; }
 
-  /// Precondition: up(). The packet leaves when the rules, the wire and the credits let it.
+  /// Precondition: up(). The packet leaves when the rules, the wire and the credits allow it.
   void send(Packet* packet);
-  /// A packet that came over this direction has left the receiver's buffer.
+  /// A packet that came over this direction has left the receiver's buffer, so its credits are free again.
   void release(const Packet& packet) override;
 
   [[nodiscard]] bool up() const noexcept { return up_; }
-  /// Everything in the buffer and on the wire is lost. Idempotent.
+  /// Drops everything in the buffer and on the wire. Idempotent.
   void go_down();
   void go_up();
   [[nodiscard]] std::uint32_t epoch() const noexcept { return epoch_; }
@@ -53,7 +53,7 @@ class Transmitter final : public BufferAccount, EventHandler {
   void wake_at(Time at);
   void transmit(Packet* packet);
   [[nodiscard]] bool has_credits(const Packet& packet) const noexcept;
-  /// Bytes on this wire from `from` on; when they are through.
+  /// Puts bytes on this wire from `from` on, and returns when they are through.
   Time occupy(Time from, std::uint32_t bytes);
   void settle(Time now);
   void reset_credits();

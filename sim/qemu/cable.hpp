@@ -6,11 +6,11 @@
 
 namespace wherry::sim {
 
-/// A QEMU with a NIC, whose cable ends here.
+/// A QEMU with a NIC, and the end of the NIC's cable.
 class Cable {
  public:
   virtual ~Cable() = default;
-  /// Moves as much as possible. If that is nothing, waits at most `wait_ms`. kUnavailable: QEMU has ended.
+  /// Moves as much data as possible. If nothing moves, it waits at most `wait_ms`. kUnavailable: QEMU has ended.
   virtual Status turn(int wait_ms) = 0;
   [[nodiscard]] virtual Wire& wire() noexcept = 0;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One end of a socket to QEMU, with bytes that wait on both ways.
+// One end of a socket to QEMU, with bytes that wait in both directions.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace wherry::sim {
 
-/// Two connected stream sockets, both closed by exec. kInternal.
+/// Two connected stream sockets, which exec closes. kInternal.
 Result<std::pair<Fd, Fd>> socket_pair();
 
-/// Never blocks. File descriptors that QEMU sends along are closed: nothing here needs them.
+/// Never blocks. File descriptors that QEMU sends along are closed, because they are not needed here.
 class Channel {
  public:
   Channel() = default;
@@ -28,7 +28,7 @@ class Channel {
   /// Receives what is there. True: some bytes came. kUnavailable: the other end is closed.
   Result<bool> fill();
 
-  /// The received text that was not consumed.
+  /// The received text that is not consumed yet.
   [[nodiscard]] std::string_view text() const noexcept { return std::string_view(in_).substr(begin_); }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
     return std::as_bytes(std::span(in_.data(), in_.size())).subspan(begin_);

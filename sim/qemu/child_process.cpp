@@ -23,7 +23,7 @@ Status failed(const std::string& what) {
   return {StatusCode::kInternal, fmt::format("{}: {}", what, std::strerror(errno))};
 }
 
-/// In the child, between fork and exec: only async-signal-safe calls. Returns if there is no such program.
+/// Runs in the child, between fork and exec: only async-signal-safe calls. Returns if there is no such program.
 void become(char* const* arguments, std::span<const int> kept, int output, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);  // it died before the line above

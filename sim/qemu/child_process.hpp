@@ -12,14 +12,14 @@
 
 namespace wherry::sim {
 
-/// Another program, which ends with this process in any case: the kernel kills it with the thread that started it
-/// (prctl(2), PR_SET_PDEATHSIG). It has its own process group, so Ctrl-C on a terminal reaches only this process.
-/// Move-only; the destructor kills it and waits for its end.
+/// Another program, which always ends with this process: the kernel kills it with the thread that started it (prctl(2),
+/// PR_SET_PDEATHSIG). It has its own process group, so Ctrl-C on a terminal reaches only this process. It can be moved
+/// but not copied. The destructor kills the program and waits for its end.
 class ChildProcess {
  public:
   ChildProcess() noexcept = default;
-  /// `program`: a path, or a name on $PATH. The child has the descriptors `kept` under their numbers, nothing on
-  /// standard input, and its output is kept for said(). kNotFound: there is no such program; kInternal.
+  /// `program`: a path, or a name on $PATH. The child has the descriptors `kept` under their numbers, and nothing on
+  /// standard input. said() returns its output. kNotFound: there is no such program; kInternal.
   static Result<ChildProcess> start(const std::string& program, const std::vector<std::string>& arguments,
                                     std::span<const int> kept);
   ChildProcess(ChildProcess&& other) noexcept;
@@ -30,12 +30,12 @@ class ChildProcess {
 
   /// False once it has ended.
   [[nodiscard]] bool running();
-  /// Waits for its end. Its exit status; 128 and the signal's number if a signal ended it.
+  /// Waits for its end. Returns its exit status, or 128 plus the signal's number if a signal ended it.
   int wait();
-  /// Its standard output and standard error, at most the last 4 KiB.
+  /// The program's standard output and standard error, at most the last 4 KiB.
   [[nodiscard]] std::string said() const;
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
-  /// It continues, if it was stopped (SIGSTOP).
+  /// Lets it continue, if it was stopped (SIGSTOP).
   void resume() const noexcept;
 
  private:

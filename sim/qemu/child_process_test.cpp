@@ -16,7 +16,7 @@
 namespace wherry::sim {
 namespace {
 
-/// Alive, and not a zombie that waits for its parent.
+/// Whether a process is alive, and not a zombie that waits for its parent.
 bool lives(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string number, name, state;

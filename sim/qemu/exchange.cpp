@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds kQuiet{300};    ///< longer than any frame i
 
 std::uint32_t slots_of(std::size_t bytes) { return static_cast<std::uint32_t>((bytes + kSlotBytes - 1) / kSlotBytes); }
 
-/// As echo.hpp describes them.
+/// Builds a piece as echo.hpp describes it.
 std::vector<std::byte> piece_of(const std::vector<std::byte>& reply, std::size_t number, std::uint32_t longest) {
   const std::size_t most = longest - kPieceHeader, from = number * most;
   const std::size_t count = std::min(most, reply.size() - from);
@@ -96,7 +96,7 @@ Status Exchange::step() {
   return pump();
 }
 
-/// Until `done`, or until nothing has returned for long.
+/// Runs until `done`, or until nothing has returned for a long time.
 template <typename Done>
 Status Exchange::step_until(const Done& done) {
   std::uint64_t last = returned();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends traffic into the NIC's cable, and compares the returned traffic with the expected one: every byte, every frame,
-// in order.
+// Sends traffic into the NIC's cable, and compares what returns with the expectation: every byte, every frame, in
+// order.
 #pragma once
 
 #include <chrono>
@@ -14,13 +14,13 @@
 
 namespace wherry::sim {
 
-/// The largest number of frames in flight.
+/// Limits on the frames in flight.
 struct InFlight {
   std::uint32_t frames = 32;
   std::uint32_t slots = 48;
 };
 
-/// The reply to a frame that is longer than a reply may be.
+/// The reply to a frame that would make a reply too long.
 enum class LongFrames : std::uint8_t { kCut, kNothing };
 
 struct Replies {
@@ -42,16 +42,16 @@ class Exchange {
   Exchange(Cable& machine, const Traffic& traffic, const InFlight& limits)
       : machine_(machine), traffic_(traffic), limits_(limits) {}
 
-  /// Both of frames sent from now on.
+  /// Both apply to frames that are sent from now on.
   void set_traffic(const Traffic& traffic) noexcept { traffic_ = traffic; }
   void set_replies(const Replies& replies) noexcept { replies_ = replies; }
-  /// `count` more frames, until all of them have returned. kDeadlineExceeded: no more frames return.
+  /// Sends `count` more frames, and runs until all have returned. kDeadlineExceeded: no more frames return.
   Status run(std::uint64_t count);
-  /// The same, but ends when `replies` have returned, in the middle of it. pump() sends the other frames, and receives,
-  /// without turning the machine.
+  /// The same, but ends in the middle, when `replies` have returned. pump() sends the other frames and receives,
+  /// without running the machine.
   Status run_into(std::uint64_t count, std::uint64_t replies);
   Status pump();
-  /// Until nothing has returned for a while. Frames that are still missing are lost.
+  /// Runs until nothing has returned for a while. Frames that are missing then are lost.
   Status settle();
 
   [[nodiscard]] const ExchangeCounters& counters() const noexcept { return counters_; }

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kMemoryBytes = std::size_t{512} << 20;
 constexpr std::chrono::minutes kReadPatience{5};  ///< for what takes milliseconds
 constexpr const char* kNicMacText = "52:54:00:12:34:56";
-/// intel_iommu=on: Debian's kernel has it off. nopt: also the kernel's own drivers are translated. no_timer_check and
+/// intel_iommu=on: it is off in Debian's kernel. nopt: the kernel's own drivers are translated, too. no_timer_check and
 /// nowatchdog: on a busy machine QEMU's timers are late, which the kernel would take for broken hardware.
 constexpr const char* kCommandLine =
     "console=ttyS0 intel_iommu=on iommu=nopt ipv6.disable=1 no_timer_check nowatchdog quiet panic=-1";
@@ -78,7 +78,7 @@ Status Guest::turn(int wait_ms) {
 void Guest::post_tails() {
   if (held_) return;
   while (const auto tail = card_.next_tail()) {
-    // A root complex or a switch would not let this access through (PCI Express Base 4.0, 7.5.1.1.3).
+    // A root complex or a switch would block this access (PCI Express Base 4.0, 7.5.1.1.3).
     if (!proxy_.bus_master()) {
       ++tails_refused_;
       continue;

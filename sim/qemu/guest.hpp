@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A QEMU with a Linux guest and an IOMMU: root port, switch, and side by side behind it QEMU's e1000e and our card. The
-// guest's own programs set both up; here are the cable, the card, and the guest's serial line.
+// A QEMU with a Linux guest and an IOMMU: a root port, a switch, and behind it QEMU's e1000e and our card side by side.
+// The guest's own programs set both up. This class has the cable, the card, and the guest's serial line.
 //
-// One thread, one loop, turn(). No process remains, however this one ends.
+// One thread, one loop: turn(). No process remains, however this one ends.
 //
-// **Who may reach the card when.** A thread of QEMU that waits for the card's answer releases QEMU's global lock. The
-// guest's processor is one such thread, and the NIC, when the cable or a tail write of the card wakes it, is another.
-// An access to a BAR during another one is refused as re-entrant (softmmu/memory.c, access_with_adjusted_size), and the
-// guest reads something else. An access to the configuration space may end in two threads that wait for each other
-// (hw/remote/mpqemu-link.c, io_mutex). So frames are sent, and tails are written, only while the guest's programs leave
-// the card alone: hold_tails(), settle().
+// **When the card may be accessed.**** A thread of QEMU that waits for the card's answer releases QEMU's global lock.
+// The guest's processor is one such thread. The NIC is another one, when the cable or a tail write of the card wakes
+// it. QEMU refuses a BAR access during another one as re-entrant (softmmu/memory.c, access_with_adjusted_size), and the
+// guest reads a wrong value. An access to the configuration space may deadlock two threads (hw/remote/mpqemu-link.c,
+// io_mutex). So frames are sent and tails are written only while the guest's programs do not access the card:
+// hold_tails(), settle().
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct GuestOptions {
 
 class Guest final : public Cable {
  public:
-  /// The guest boots. `card` and `registers` are one card, and outlive the guest. kNotFound: there is no QEMU.
+  /// The guest boots. `card` and `registers` are one card, and must outlive the guest. kNotFound: there is no QEMU.
   static Result<std::unique_ptr<Guest>> start(const GuestOptions& options, DmaTarget& card, RegisterTarget& registers);
   Guest(const Guest&) = delete;
   Guest& operator=(const Guest&) = delete;
@@ -48,27 +48,27 @@ class Guest final : public Cable {
 
   /// The next line of the guest's console, without its end.
   [[nodiscard]] std::optional<std::string> take_line();
-  /// A line for the reader of the console.
+  /// Sends a line to the program that reads the console.
   void say(const std::string& line) { serial_.put(line + "\n"); }
 
-  /// The card's tail writes have this identifier from now on, and pass the IOMMU by the guest's tables as they are
-  /// now and later; before, none is made. kFailedPrecondition: the IOMMU is off.
+  /// From now on, the card's tail writes have this identifier and pass the IOMMU, by the guest's tables at the time of
+  /// the write. Before, none is made. kFailedPrecondition: the IOMMU is off.
   Status attach(std::uint16_t source);
-  /// Where a write of the card to `address` would go now. Nothing: the IOMMU has no place for it.
+  /// The address to which a write of the card to `address` would go now. Empty: the IOMMU does not map it.
   [[nodiscard]] std::optional<std::uint64_t> translate(std::uint64_t address) const;
-  /// The card's tail writes wait from now on, or go on.
+  /// Holds the card's tail writes back from now on, or lets them continue.
   void hold_tails(bool on) noexcept { held_ = on; }
-  /// Until the NIC has nothing to do with the card any more: no message for a while, and all tails written.
+  /// Runs until the NIC has no more work with the card: no message for a while, and all tails written.
   Status settle();
 
   [[nodiscard]] const ProxyCard& proxy() const noexcept { return proxy_; }
   [[nodiscard]] std::uint64_t tails() const noexcept { return tails_; }
-  /// Tails that were not written, because the card's bus mastering was off, or the IOMMU did not have the address.
+  /// Tails that were not written: the card's bus mastering was off, or the IOMMU did not map the address.
   [[nodiscard]] std::uint64_t tails_refused() const noexcept { return tails_refused_; }
   [[nodiscard]] std::uint64_t tails_faulted() const noexcept { return tails_faulted_; }
-  /// The last one that was.
+  /// The last tail that was written.
   [[nodiscard]] std::uint64_t last_tail() const noexcept { return last_tail_; }
-  /// Nothing while QEMU runs; then its exit status.
+  /// Empty while QEMU runs; then its exit status.
   [[nodiscard]] std::optional<int> ended();
   [[nodiscard]] std::string said() const { return process_.said(); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bypass_guest: the real set-up program in a Linux guest, with a NIC of QEMU and the Verilated bypass core.
+// bypass_guest: runs the real set-up program in a Linux guest, with a NIC of QEMU and the Verilated bypass core.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>

@@ -22,10 +22,10 @@ namespace {
 constexpr std::uint32_t kLongest = 1514;      ///< what `wherry bypass up` takes, unless it is told otherwise
 constexpr std::chrono::minutes kSilence{10};  ///< of a guest that boots in a quarter of one
 constexpr std::chrono::seconds kExit{10};     ///< between the ends of QEMU's sockets and its own
-/// QEMU 7.2 may crash when the guest's kernel switches its IOMMU on: the guest's write rearranges QEMU's memory map,
-/// and behind that the multi-process device gives QEMU's lock away, so that another thread frees what the write goes on
-/// with (softmmu/memory.c, access_with_adjusted_size; softmmu/physmem.c, cpu_reloading_memory_map;
-/// hw/remote/proxy-memory-listener.c). The busier the machine, the more likely. None of our code has run by then.
+/// QEMU 7.2 may crash when the guest's kernel switches its IOMMU on. The guest's write rearranges QEMU's memory map.
+/// Meanwhile the multi-process device releases QEMU's lock, so another thread frees what the write still uses
+/// (softmmu/memory.c, access_with_adjusted_size; softmmu/physmem.c, cpu_reloading_memory_map;
+/// hw/remote/proxy-memory-listener.c). A busier machine makes this more likely. Our code has not run by then.
 constexpr int kCrashed = 128 + 11;
 constexpr int kBoots = 8;
 constexpr std::uint64_t kHeldFrames = 20;          ///< fewer than the card's slots
@@ -36,7 +36,7 @@ constexpr InFlight kInFlight{.frames = 48, .slots = 48};
 
 double seconds_since(std::uint64_t start) { return static_cast<double>(now_ns() - start) * 1e-9; }
 
-/// The card with a function at its streams.
+/// The card, with a function at its streams.
 class EchoingFunction final : public DmaTarget {
  public:
   explicit EchoingFunction(RtlEndpoint& card) : card_(card), echo_(card) {}
@@ -170,7 +170,7 @@ class Runner {
     return guest_->attach(source_id(at->bus, at->device, at->function));
   }
 
-  /// Frames go into the card, which may not tell the NIC to fetch the replies.
+  /// Sends frames into the card, which may not tell the NIC to fetch the replies.
   Status hold() {
     namespace reg = bypass::registers;
     guest_->hold_tails(true);
@@ -193,14 +193,14 @@ class Runner {
     return listen();
   }
 
-  /// The NIC is its driver's again: the card must not answer.
+  /// The NIC belongs to its driver again, so the card must not answer.
   Status released() {
     report_.mapped_after_down = guest_->translate(guest_->last_tail()).has_value();
     for (std::uint64_t i = 0; i < kFramesAfterRelease; ++i) guest_->wire().send(traffic_.frame(kFirstHeld + i));
     return listen();
   }
 
-  /// No program may send frames now, except the kernel's driver: it may ask who has an address.
+  /// Only the kernel's driver may send frames now: it may ask who has an address.
   Status listen() {
     for (const Deadline deadline(kListen); !deadline.passed();) {
       WHERRY_TRY(guest_->turn(1));

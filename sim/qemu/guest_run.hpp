@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The outside world's part while the guest's first process (tools/guest/init.sh) sets NIC and card up, stops and kills
-// the program, and gives the NIC back. The guest leads: of its console, these lines are for us.
+// Plays the outside world while the guest's first process (tools/guest/init.sh) sets NIC and card up, stops and kills
+// the program, and gives the NIC back. The guest leads. These lines of its console are for this program:
 //
 //     MARK name          a moment
 //     RESULT name value  what it found
@@ -42,17 +42,17 @@ struct GuestReport {
   std::uint64_t tails = 0;          ///< that the card wrote
   std::uint64_t tails_refused = 0;  ///< while its bus mastering was off
   std::uint64_t tails_faulted = 0;  ///< that the guest's IOMMU tables do not let through
-  /// Whether the card could still write the NIC's tails once the NIC was its driver's again.
+  /// Whether the card could still write the NIC's tails after the NIC was given back to its driver.
   bool mapped_after_down = false;
   std::uint64_t card_resets = 0;
   std::uint64_t boots_crashed = 0;  ///< QEMU crashed at boot, and was started again
   double seconds = 0;
 };
 
-/// Each line of the guest's console.
+/// Called for each line of the guest's console.
 using LineObserver = std::function<void(const std::string&)>;
 
-/// Until the guest says "RESULT end"; QEMU is killed then. An error: QEMU failed, the guest says nothing any more, or
+/// Runs until the guest says "RESULT end", and then kills QEMU. Errors: QEMU failed, the guest has fallen silent, or
 /// frames do not return.
 Result<GuestReport> run_guest(const GuestRunOptions& options, const LineObserver& observer);
 

@@ -20,15 +20,15 @@ namespace {
 
 constexpr std::chrono::minutes kAnswerPatience{2};  ///< for what takes milliseconds
 
-// The machine type microvm with pcie=on (hw/i386/microvm.c, include/hw/i386/microvm.h): where ECAM and BARs are. On
-// q35, QEMU 10 without KVM crashes as it routes the INTx of a proxy (hw/remote/proxy.c, proxy_intx_update).
+// Where ECAM and BARs are in the machine type microvm with pcie=on (hw/i386/microvm.c, include/hw/i386/microvm.h). On
+// q35, QEMU 10 without KVM crashes when it routes the INTx of a proxy (hw/remote/proxy.c, proxy_intx_update).
 constexpr std::uint64_t kEcam = 0xE000'0000;
 constexpr PciMemory kBarSpace{.next = 0xC000'0000, .end = 0xE000'0000};
 
 constexpr std::pair kManyBounceBuffers{9, 1};  ///< QEMU's version
 constexpr std::uint16_t kIntel = 0x8086;
 
-/// 64 KiB whose last 16 bytes are the processor's first: cli; hlt; jmp to hlt.
+/// 64 KiB whose last 16 bytes are the first that the processor executes: cli; hlt; jmp to hlt.
 Result<Fd> make_firmware() {
   constexpr std::size_t kBytes = 1U << 16;
   constexpr std::array<std::uint8_t, 4> kHalt{0xFA, 0xF4, 0xEB, 0xFD};
@@ -244,7 +244,7 @@ Status Machine::set_link(bool up) { return command("set_link", {{"name", "nic"},
 
 Status Machine::remove_nic() {
   WHERRY_TRY(command("device_del", {{"id", "nic"}}));
-  // Nobody presses the attention button here, and no operating system is asked: the power goes.
+  // There is no attention button and no operating system to ask: the power goes off at once.
   WHERRY_TRY(set_slot_power(*config_, nic_.parent, false));
   return turn_until([this] { return monitor_->take_event("DEVICE_DELETED", "nic"); }, kAnswerPatience,
                     "removal of the NIC");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A QEMU whose processor does nothing: root port, switch, and side by side behind it a NIC that nobody here wrote and
-// our card. The NIC's DMA to the card is peer to peer, and comes to this process as messages.
+// A QEMU whose processor is halted: a root port, a switch, and behind it, side by side, a NIC model that is not ours,
+// and our card. The NIC's DMA to the card is peer to peer, and reaches this process as messages.
 //
 // One thread, one loop, turn(): while QEMU waits for the card, this process never waits for QEMU. It makes no file, and
 // leaves no process behind, however it ends.
@@ -28,9 +28,9 @@
 
 namespace wherry::sim {
 
-/// What of the card this QEMU's NICs can map at a time to send it: buffers that are not in the machine's memory are
-/// copied by way of bounce buffers. Before 9.1 there is one, of a page, for the whole machine
-/// (address_space_map() in softmmu/physmem.c); since then it is an option.
+/// How much of the card this QEMU's NICs can map at once to send it. Buffers outside the machine's memory are copied
+/// through bounce buffers. Before QEMU 9.1 there is one, of a page, for the whole machine (address_space_map() in
+/// softmmu/physmem.c); since then it is an option.
 struct SendLimits {
   std::uint32_t buffers = 1;
   std::uint32_t buffer_bytes = 4096;
@@ -45,7 +45,7 @@ struct MachineOptions {
 
 class Machine final : public Cable {
  public:
-  /// The tree is enumerated; the NIC is not set up. `card` outlives the machine. kNotFound: there is no QEMU;
+  /// The tree is enumerated, but the NIC is not set up. `card` must outlive the machine. kNotFound: there is no QEMU;
   /// kUnsupported: this QEMU lacks the NIC.
   static Result<std::unique_ptr<Machine>> start(const MachineOptions& options, DmaTarget& card);
   Machine(const Machine&) = delete;
@@ -55,7 +55,7 @@ class Machine final : public Cable {
   Status turn(int wait_ms) override;
   /// Extra work of each turn(). It must not call turn(). Empty: nothing.
   void set_background(std::function<Status()> work) { background_ = std::move(work); }
-  /// Runs as long as `condition` is false. kDeadlineExceeded names `what`.
+  /// Runs while `condition` is false. kDeadlineExceeded names `what`.
   template <typename Condition>
   Status turn_until(Condition condition, std::chrono::nanoseconds patience, const char* what) {
     for (const Deadline deadline(patience); !condition();) {
@@ -67,10 +67,10 @@ class Machine final : public Cable {
 
   /// Precondition: the cable is not a TAP device.
   [[nodiscard]] Wire& wire() noexcept override { return *wire_; }
-  /// So long, or a little longer.
+  /// Runs for that time, or a little longer.
   Status turn_for(std::chrono::nanoseconds time);
 
-  /// For the host's own driver (bypass/nic/nic.hpp). An access has no status: nic_failure() has the first that failed,
+  /// For the host's own driver (bypass/nic/nic.hpp). An access has no status: nic_failure() has the first failure,
   /// after which all reads give all ones.
   [[nodiscard]] bypass::Registers& nic_registers() noexcept;
   [[nodiscard]] const Status& nic_failure() const noexcept;
@@ -80,14 +80,14 @@ class Machine final : public Cable {
   [[nodiscard]] const std::string& version() const noexcept { return version_; }
   [[nodiscard]] const SendLimits& send_limits() const noexcept { return limits_; }
   [[nodiscard]] pid_t pid() const noexcept { return process_.pid(); }
-  /// QEMU continues, if a process has stopped it.
+  /// Lets QEMU continue, if a process has stopped it.
   void resume() const noexcept { process_.resume(); }
 
-  /// The cable in or out, at the NIC.
+  /// Plugs the NIC's cable in or out.
   Status set_link(bool up);
   /// Bus mastering of the NIC.
   Status set_nic_master(bool on) { return set_bus_master(*config_, nic_, on); }
-  /// Surprise removal: the slot's power goes. And a new NIC in that slot, which must be set up.
+  /// Surprise removal: the slot's power goes off. insert_nic() puts a new NIC into that slot, which must be set up.
   Status remove_nic();
   Status insert_nic();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bypass_qemu: a NIC of QEMU, driven by the bypass card.
+// bypass_qemu: runs a NIC of QEMU that the bypass card drives.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -51,7 +51,7 @@ nlohmann::json json_of(const CardCounters& card) {
           {"stray_reads", card.stray_reads},     {"stray_writes", card.stray_writes}};
 }
 
-/// The sum over the phases without events at the NIC.
+/// The sums over the phases without events at the NIC.
 struct Sum {
   std::uint64_t sent = 0, wrong = 0, lost = 0, messages = 0;
   double seconds = 0;

@@ -14,17 +14,17 @@ namespace wherry::sim {
 
 class Monitor {
  public:
-  /// Queues the command that every client has to begin with.
+  /// Queues the command with which every client must begin.
   explicit Monitor(Fd socket);
 
-  /// Queued; turn() sends it. Precondition: no command is unanswered.
+  /// Queued; turn() sends it. Precondition: all earlier commands are answered.
   void post(const std::string& command, const nlohmann::json& arguments = nlohmann::json::object());
   /// Empty while there is no answer; an error is kFailedPrecondition with QEMU's own words.
   [[nodiscard]] std::optional<Status> take_answer();
-  /// Whether an event of that name came, for the device of that id; the event is forgotten.
+  /// Whether an event of that name came for the device with that id; then the event is removed.
   [[nodiscard]] bool take_event(const std::string& name, const std::string& device);
 
-  /// kUnavailable: QEMU is gone; kProtocol: that is no QMP.
+  /// kUnavailable: QEMU is gone; kProtocol: the text is not QMP.
   Status turn();
   [[nodiscard]] bool wants_to_send() const noexcept { return channel_.wants_to_send(); }
   [[nodiscard]] int fd() const noexcept { return channel_.fd(); }

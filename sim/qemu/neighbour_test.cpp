@@ -23,7 +23,7 @@ const std::vector<std::byte> kIsAt = bytes({0x52, 0x54, 0, 0x12, 0x34, 0x56, 2, 
                                             0x08, 0x06, 0, 1,    0x08, 0,    6,  4, 0, 2,        //
                                             2,    0,    0, 0,    0,    1,    10, 0, 2, 2,        //
                                             0x52, 0x54, 0, 0x12, 0x34, 0x56, 10, 0, 2, 15});
-// RFC 791 and 792; checksums by hand.
+// Frames by RFC 791 and 792, with checksums computed by hand.
 const std::vector<std::byte> kPing =
     bytes({2,    0, 0,    0,    0, 1, 0x52, 0x54, 0,  0x12, 0x34, 0x56, 0x08, 0,                      //
            0x45, 0, 0,    28,   0, 1, 0,    0,    64, 1,    0x62, 0xD0, 10,   0, 2, 15, 10, 0, 2, 2,  //

@@ -10,7 +10,7 @@
 namespace wherry::sim {
 namespace {
 
-/// Configuration space of a tree as firmware finds it, with BARs and bridges that behave.
+/// The configuration space of a tree as firmware finds it, with BARs and bridges that react to writes.
 class Tree final : public ConfigSpace {
  public:
   struct Node {
@@ -35,7 +35,7 @@ class Tree final : public ConfigSpace {
   }
   std::uint32_t& at(PciAddress where, std::uint32_t reg) { return nodes_.at(key(where)).registers[reg]; }
 
-  /// Of bus 0, or behind bridges whose numbers lead there.
+  /// Whether a function is on bus 0, or behind bridges whose bus numbers lead to it.
   bool reachable(PciAddress where) {
     if (where.bus == 0) return true;
     return std::any_of(nodes_.begin(), nodes_.end(), [&](auto& entry) {

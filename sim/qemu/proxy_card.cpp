@@ -20,7 +20,7 @@ constexpr std::byte kBarOf64Bits{0x04};
 constexpr std::uint32_t kBarKind = 0xF;
 
 constexpr std::uint32_t config_of(unsigned bar) { return kConfigBars + 4 * bar; }
-/// Byte `number` of the bits of a BAR of `bytes` that can be written.
+/// Byte `number` of the writable bits of a BAR of `bytes`.
 constexpr std::uint32_t address_bits(std::uint32_t bytes, std::uint32_t number) {
   return ~(bytes - 1) >> (8 * number) & 0xFF;
 }
@@ -33,7 +33,7 @@ ProxyCard::ProxyCard(DmaTarget& card, RegisterTarget* registers) : card_(card), 
   std::memcpy(&config_[kConfigClass], &kProcessingAccelerator, 2);
 }
 
-/// As QEMU does with its copy of the configuration space.
+/// Resets what QEMU resets in its copy of the configuration space.
 void ProxyCard::reset() {
   ++resets_;
   config_[kConfigCommand] = std::byte{0};
@@ -54,7 +54,7 @@ std::uint64_t ProxyCard::config_read(std::uint32_t at, std::uint32_t bytes) cons
   return value;
 }
 
-/// The bits of a byte of configuration space.
+/// The writable bits of a byte of configuration space.
 std::uint32_t ProxyCard::writable(std::uint32_t at) const {
   if (at == kConfigCommand) return kMemoryAndMaster;
   const std::uint32_t number = at % 4;

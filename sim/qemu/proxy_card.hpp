@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The card as a PCI function of QEMU's machine, by the messages of proxy_message.hpp.
+// The card as a PCI function of QEMU's machine, accessed by the messages of proxy_message.hpp.
 #pragma once
 
 #include <array>
@@ -15,25 +15,25 @@ inline constexpr std::uint16_t kCardVendor = 0x10EE;  ///< Xilinx, the default o
 inline constexpr std::uint16_t kCardDevice = 0x9038;
 inline constexpr unsigned kRegisterBar = 0, kCardBar = 2;
 
-/// A conventional function: multi-process QEMU gives it 256 bytes of configuration space, whose content we choose. Its
-/// BARs are not prefetchable (hw/remote/proxy.c, probe_pci_info, has none), so they lie below 4 GiB.
+/// A conventional function: multi-process QEMU gives it 256 bytes of configuration space, whose content we choose. QEMU
+/// has no prefetchable BARs for it (hw/remote/proxy.c, probe_pci_info), so its BARs lie below 4 GiB.
 class ProxyCard {
  public:
   /// BAR 2 alone, 32 bit.
   explicit ProxyCard(DmaTarget& card) : ProxyCard(card, nullptr) {}
-  /// Also BAR 0; and BAR 2 is one of 64 bit for whoever looks at it after a reset. Before, QEMU does, which takes the
-  /// upper half of such a BAR for another one.
+  /// Also BAR 0. BAR 2 is 64 bit for a reader after a reset. Before the reset QEMU reads it, and would take the upper
+  /// half of such a BAR for another one.
   ProxyCard(DmaTarget& card, RegisterTarget& registers) : ProxyCard(card, &registers) {}
 
-  /// The answer. None for messages that need no answer.
+  /// The answer. Empty for messages that need no answer.
   [[nodiscard]] std::optional<std::uint64_t> handle(const ProxyMessage& message);
 
-  /// Whether the card may write, at all.
+  /// Whether the card may write at all.
   [[nodiscard]] bool bus_master() const noexcept;
   [[nodiscard]] std::uint64_t bar_reads() const noexcept { return bar_reads_; }
   [[nodiscard]] std::uint64_t bar_writes() const noexcept { return bar_writes_; }
   [[nodiscard]] std::uint64_t resets() const noexcept { return resets_; }
-  /// Accesses beside the BARs, which QEMU should never send, and of registers by other than four bytes.
+  /// Accesses outside the BARs, which QEMU should never send, and register accesses that are not of four bytes.
   [[nodiscard]] std::uint64_t strays() const noexcept { return strays_; }
 
  private:

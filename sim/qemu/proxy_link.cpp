@@ -6,7 +6,7 @@
 namespace wherry::sim {
 
 Result<bool> ProxyLink::serve() {
-  // The next message follows an answer within some 10 us: looking again costs less than going to sleep.
+  // The next message follows an answer within some 10 us, so polling again costs less than sleeping.
   constexpr int kLooks = 40;
   bool any = false;
   for (int look = 0; look < (any ? kLooks : 1); ++look) {

@@ -13,12 +13,12 @@ namespace wherry::sim {
 
 class ProxyLink {
  public:
-  /// Both outlive it. `target` is what `card` represents.
+  /// Both outlive it. `target` is the device that `card` represents.
   ProxyLink(ProxyCard& card, DmaTarget& target) : card_(card), target_(target) {}
   void connect(Fd socket) { channel_ = Channel(std::move(socket)); }
 
-  /// Answers what is there, and what follows at once; a tick after each. True: there were messages. kUnavailable: QEMU
-  /// is gone; kProtocol.
+  /// Answers the waiting messages and those that follow at once, with a tick after each. True: there were messages.
+  /// kUnavailable: QEMU is gone; kProtocol.
   Result<bool> serve();
   Status flush() { return channel_.flush(); }
   [[nodiscard]] bool wants_to_send() const noexcept { return channel_.wants_to_send(); }

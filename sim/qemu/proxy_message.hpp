@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages of multi-process QEMU (docs/system/multi-process.rst and include/hw/remote/mpqemu-link.h of QEMU 7.2 to
-// 10): what its x-pci-proxy-dev sends to the process that is the device. Structs of the machine's ABI, 64 bit,
-// little-endian: a header {int command; size_t size;} and `size` bytes.
+// Messages of multi-process QEMU (docs/system/multi-process.rst and include/hw/remote/mpqemu-link.h of QEMU 7.2 to 10):
+// what its x-pci-proxy-dev sends to the device's process. They are structs of the machine's ABI, 64 bit, little-endian:
+// a header {int command; size_t size;} and `size` bytes.
 #pragma once
 
 #include <cstddef>
@@ -38,15 +38,15 @@ struct ProxyMessage {
 inline constexpr std::size_t kProxyHeaderBytes = 16;
 inline constexpr std::size_t kProxyMaxBody = 192;  ///< kSyncMemory's: eight addresses, sizes and offsets
 
-/// The first message of `in`, and how many bytes it has; nothing while it is not all there. kProtocol: this is no such
-/// message; what follows cannot be understood either.
+/// Returns the first message of `in` and its number of bytes, or nothing while it is incomplete. kProtocol: this is not
+/// such a message, and what follows cannot be understood either.
 struct ParsedProxyMessage {
   ProxyMessage message;
   std::size_t bytes = 0;
 };
 Result<std::optional<ParsedProxyMessage>> parse_proxy_message(ByteView in);
 
-/// The answer to whatever wants one: a value, or 0 to writes.
+/// The answer to any message that wants one: a value, or 0 for writes.
 [[nodiscard]] Bytes proxy_answer(std::uint64_t value);
 
 }  // namespace wherry::sim

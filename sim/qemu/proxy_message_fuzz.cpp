@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes from another process as messages to the card: the parser takes what is a message and nothing else, in pieces as
-// at once, and no message harms the card.
+// Bytes from another process as messages to the card: the parser accepts exactly the messages, in pieces as well as at
+// once, and no message harms the card.
 #include <cstdlib>
 
 #include "sim/bypass/echo.hpp"
@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::uint64_t kBar = 0xD080'0000;
 
-/// Used again and again: its memory alone takes longer than a run. Stopped, it has nothing of the run before but
-/// counts.
+/// The card is reused, because making its memory takes longer than a run. After a stop, only its counts remain from the
+/// run before.
 void start(Twin& card, bool in_place) {
   CardSetup setup;
   setup.nic = bypass::find_personality("e1000e");

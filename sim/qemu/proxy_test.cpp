@@ -10,7 +10,7 @@
 namespace wherry::sim {
 namespace {
 
-/// Bytes by hand: {command, 0, size, 0} and the body, in words of 32 bits.
+/// Messages made by hand: {command, 0, size, 0} and the body, in words of 32 bits.
 Bytes words(std::initializer_list<std::uint32_t> values) {
   Writer writer;
   for (const std::uint32_t value : values) writer.put(value);

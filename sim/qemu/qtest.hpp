@@ -18,15 +18,15 @@ class Qtest {
  public:
   explicit Qtest(Fd socket) : channel_(std::move(socket)) {}
 
-  /// Queued; turn() sends them. Their answers are checked when they come.
+  /// Queued; turn() sends them. Their answers are checked on arrival.
   void post_write32(std::uint64_t address, std::uint32_t value);
   void post_write16(std::uint64_t address, std::uint16_t value);
   void post_out32(std::uint16_t port, std::uint32_t value);
-  /// Queued behind all writes. One at a time: its value is taken before the next one is asked for.
+  /// Queued behind all writes. Only one at a time: take its value before you ask for the next one.
   void ask_read32(std::uint64_t address);
   [[nodiscard]] std::optional<std::uint32_t> take_value();
 
-  /// Sends and receives what is possible. kUnavailable: QEMU is gone; kProtocol: it refused a command.
+  /// Sends and receives as much as possible. kUnavailable: QEMU is gone; kProtocol: it refused a command.
   Status turn();
   [[nodiscard]] std::size_t unanswered() const noexcept { return expected_.size(); }
   [[nodiscard]] bool wants_to_send() const noexcept { return channel_.wants_to_send(); }

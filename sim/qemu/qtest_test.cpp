@@ -11,7 +11,7 @@
 namespace wherry::sim {
 namespace {
 
-/// QEMU's end, played by the test.
+/// The test acts as QEMU.
 class SimQemuQtest : public ::testing::Test {
  protected:
   void say(const std::string& text) { ASSERT_EQ(::write(qemu.get(), text.data(), text.size()), ssize_t(text.size())); }

@@ -16,25 +16,25 @@ constexpr std::uint32_t kEntries = 64;  ///< of a ring: small, so that it wraps 
 constexpr std::uint32_t kCardSlots = 96;
 constexpr std::uint32_t kCrcBytes = 4;
 constexpr std::chrono::milliseconds kMoment{20};  ///< in which an event makes itself felt
-/// Ticks after which a tail is written without credits: about those of a frame. A card's clock stands while QEMU works,
-/// and QEMU takes a burst of frames from its socket before it looks at a tail: igb drops those for which it knows no
-/// descriptor.
+/// Ticks after which a tail is written without credits: about as many as a frame takes. A card's clock stands still
+/// while QEMU works. QEMU takes a burst of frames from its socket before it looks at a tail, and igb drops the frames
+/// for which it knows no descriptor.
 constexpr std::uint32_t kPatience = 256;
 
-/// So many frames that the NIC cannot have them all at the event, and few enough to be fast.
+/// Too many frames for the NIC to have them all at the event, and few enough to be fast.
 constexpr std::uint64_t kFramesAroundEvent = 240;
 constexpr std::uint32_t kShortFrames = 100;
 constexpr std::uint64_t kFramesAfterEvent = 40;
 
-/// e1000e holds frames back while it has no descriptors, so that more may be on their way than it has. igb drops them
-/// (82576 datasheet, 4.5.9; QEMU counts them nowhere): no more than fit, though QEMU sends all that are on their way,
-/// and takes as many new ones, before it looks at the tail that gives it their slots back.
+/// e1000e holds frames back while it has no descriptors, so more may be in flight than it has. igb drops them (82576
+/// datasheet, 4.5.9; QEMU does not count them), so only as many may be in flight as fit. QEMU sends all of these, and
+/// takes as many new ones, before it looks at the tail that returns their slots.
 InFlight limits_for(const std::string& nic) {
   if (nic == "igb") return {.frames = 24, .slots = kEntries / 2 - 1};
   return {.frames = 96, .slots = 120};
 }
 
-/// What tells where frames are stuck.
+/// Describes where frames are stuck.
 std::string describe(const CardCounters& card) {
   return fmt::format(
       "the card: received {}, waiting {}, sent {}, to be sent {}, tail writes {} and {}, wrong "
@@ -43,7 +43,7 @@ std::string describe(const CardCounters& card) {
       card.wrong_writebacks, card.stray_reads, card.stray_writes);
 }
 
-/// The card with a function at its stream. In place there is nothing to do there.
+/// The card, with a function at its stream. In place, there is nothing to do at the stream.
 class EchoingCard final : public DmaTarget {
  public:
   explicit EchoingCard(Card& card) : card_(card), echo_(card) {}
@@ -84,7 +84,7 @@ class Runner {
     return phase("by the stream", false, [this] { return exchange_->run(options_.frames - options_.frames / 2); });
   }
 
-  /// Each in both ways of working, then traffic that must be whole again.
+  /// Makes each event in both ways of working, after which traffic must be complete again.
   Status events() {
     for (const bool in_place : {false, true}) {
       stop_card();
@@ -109,7 +109,7 @@ class Runner {
     echoing_.forget();
   }
 
-  /// What the NIC of this QEMU can send, the functions do not exceed.
+  /// The functions do not exceed what the NIC of this QEMU can send.
   void limit(bool in_place) {
     const SendLimits& limits = machine_->send_limits();
     const std::uint32_t slot = std::min(kSlotBytes, limits.buffer_bytes);
@@ -136,13 +136,13 @@ class Runner {
          .frame_bytes = kMaxFrameBytes + kCrcBytes,
          .promiscuous = true})));
     WHERRY_TRY(card_.start(0));
-    // An 82576 drops frames that come before it knows descriptors.
+    // An 82576 drops frames that arrive before it knows descriptors.
     WHERRY_TRY(wait_until("the card's first receive tail",
                           [this] { return machine_->nic_registers().read(nic_->rx_tail_offset) != 0; }));
     return wait_for_link();
   }
 
-  /// What QEMU itself has come to, if it has ended.
+  /// QEMU's own failure, if it has ended.
   Status done(Status status) { return machine_->nic_failure() ? std::move(status) : machine_->nic_failure(); }
 
   template <typename Condition>
@@ -158,14 +158,14 @@ class Runner {
     return wait_until("the NIC's link", [this] { return driver_->link().up; });
   }
 
-  /// First the NIC, then the card, so that no write arrives unexpectedly.
+  /// Stops first the NIC and then the card, so that no write arrives unexpectedly.
   Status orderly_reset(bool in_place) {
     WHERRY_TRY(done(driver_->stop()));
     stop_card();
     return set_up(in_place);
   }
 
-  /// Somebody resets the NIC, and the card does not know.
+  /// The NIC is reset, and the card does not know.
   Status sudden_reset(bool in_place) {
     bypass::update(machine_->nic_registers(), nic_->reset_offset, 0, nic_->reset_mask);
     WHERRY_TRY(machine_->turn_for(kMoment));
@@ -173,7 +173,7 @@ class Runner {
     return set_up(in_place);
   }
 
-  /// The card is not told, so frames that it sends meanwhile are lost in the NIC.
+  /// The card does not learn of it, so frames that it sends meanwhile are lost in the NIC.
   Status link_off_and_on() {
     WHERRY_TRY(machine_->set_link(false));
     WHERRY_TRY(machine_->turn_for(kMoment));
@@ -190,7 +190,7 @@ class Runner {
     return set_up(in_place);
   }
 
-  /// An event with frames in flight. Their outcomes are counted. Afterwards no frame may be missing.
+  /// Makes an event with frames in flight. Their outcomes are counted. Afterwards no frame may be missing.
   template <typename Happens>
   Status event(const std::string& name, const Happens& happens) {
     exchange_->set_traffic(Traffic(options_.seed, kShortFrames));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole exercise: traffic in place and by the stream, and then a NIC's possible events in the middle of it.
+// The whole run: traffic in place and by the stream, and then a NIC's possible events in the middle of it.
 #pragma once
 
 #include <cstdint>
@@ -41,10 +41,10 @@ struct RunReport {
   [[nodiscard]] bool good() const noexcept;
 };
 
-/// What is said after each phase.
+/// Called after each phase.
 using PhaseObserver = std::function<void(const Phase&)>;
 
-/// `card` must be stopped; `function` is its function in place. An error: it could not be done at all.
+/// `card` must be stopped; `function` is its function in place. An error: the run was not possible at all.
 Result<RunReport> run_bypass(const RunOptions& options, Card& card, InPlaceEcho& function,
                              const PhaseObserver& observer);
 

@@ -22,14 +22,14 @@ constexpr std::uint16_t kPeerPort = 40'000;
 constexpr std::size_t kEthernet = 14;
 constexpr std::size_t kIpHeader = 20;
 
-/// Bytes in network order, one behind the other.
+/// Puts bytes in network order, one after the other.
 class Builder {
  public:
   template <typename T>
   void put(T value, std::size_t bytes = sizeof(T)) {
     for (std::size_t i = bytes; i-- > 0;) out_.push_back(static_cast<std::byte>(std::uint64_t{value} >> (8 * i)));
   }
-  /// RFC 1071, over all from `from` on and `more`, into the two bytes at `at`.
+  /// Puts the RFC 1071 checksum, over all bytes from `from` on and `more`, into the two bytes at `at`.
   void checksum(std::size_t from, std::size_t at, std::uint32_t more = 0) {
     std::uint32_t sum = more;
     for (std::size_t i = from; i < out_.size(); ++i)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of all sizes and kinds, by a seed, and the replies that an echo owes for them. A reply is built from its
-// fields, as the frame is: nothing here reads what echo() does.
+// Frames of all sizes and kinds, from a seed, and the replies that an echo must give to them. A reply is built from its
+// fields, like the frame, independently of echo().
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@ class Traffic {
   static constexpr std::uint32_t kShortest = 60;  ///< bytes, without the check sequence
   static constexpr std::uint32_t kLongest = 9000;
 
-  /// `longest`: no frame has more bytes; at least kShortest.
+  /// `longest`: the most bytes of a frame; at least kShortest.
   explicit Traffic(std::uint64_t seed, std::uint32_t longest = kLongest) noexcept : seed_(seed), longest_(longest) {}
 
-  /// Frame `number`, for the NIC: of an unknown EtherType, UDP, or an ICMP echo request. No two are equal.
+  /// Frame `number` for the NIC: of an unknown EtherType, UDP, or an ICMP echo request. No two are equal.
   [[nodiscard]] std::vector<std::byte> frame(std::uint64_t number) const { return build(number, false); }
   [[nodiscard]] std::vector<std::byte> reply(std::uint64_t number) const { return build(number, true); }
-  /// Most are short, one in thirty is longer than 1514 bytes; the edges of slots are among them.
+  /// Most frames are short, and one in thirty is longer than 1514 bytes; sizes at the edges of slots are included.
   [[nodiscard]] std::uint32_t size(std::uint64_t number) const;
 
  private:

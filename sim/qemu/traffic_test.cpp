@@ -16,7 +16,7 @@ unsigned word(std::span<const std::byte> frame, std::size_t at) {
   return std::to_integer<unsigned>(frame[at]) << 8 | std::to_integer<unsigned>(frame[at + 1]);
 }
 
-/// RFC 1071: 0xFFFF if the sum is right.
+/// The RFC 1071 sum, which is 0xFFFF if it is right.
 unsigned sum(std::span<const std::byte> data, unsigned start = 0) {
   unsigned total = start;
   for (std::size_t i = 0; i < data.size(); ++i) total += std::to_integer<unsigned>(data[i]) << (i % 2 == 0 ? 8 : 0);
@@ -55,7 +55,7 @@ TEST(SimQemuTraffic, ManyFrames_ExpectAllSizesAndKindsAndRightChecksums) {
   EXPECT_TRUE(sizes.contains(2048) && sizes.contains(2049));
 }
 
-// Two ways to the same bytes: by the fields, and by swapping them.
+// Makes the same bytes in two ways: from the fields, and by swapping them.
 TEST(SimQemuTraffic, Reply_ExpectWhatAnEchoMakesOfTheFrame) {
   const Traffic traffic(8);
   for (std::uint64_t i = 0; i < 1000; ++i) {

@@ -14,7 +14,7 @@ constexpr unsigned kPageBits = 12, kLevelBits = 9;
 
 }  // namespace
 
-/// 0, which is not present, for what is not in memory.
+/// A word outside the memory reads as 0, which means not present.
 std::uint64_t VtdTables::word(std::uint64_t address) const {
   std::uint64_t value = 0;
   if (address <= memory_.size() && memory_.size() - address >= sizeof value)

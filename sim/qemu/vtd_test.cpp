@@ -13,7 +13,7 @@ constexpr std::uint16_t kCard = source_id(4, 0, 0);
 constexpr std::uint64_t kRoot = 0x1000, kContext = 0x2000, kTop = 0x3000, kMiddle = 0x4000, kBottom = 0x5000;
 constexpr std::uint64_t kAddress = 0xFEA0'3818;  // a register of a NIC
 
-/// Tables by hand: three levels, 39 bits.
+/// Tables written by hand: three levels, 39 bits.
 class SimQemuVtd : public ::testing::Test {
  protected:
   SimQemuVtd() {

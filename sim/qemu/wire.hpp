@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other end of the NIC's cable: frames as QEMU's socket backend carries them over a stream (net/socket.c), each
-// behind its length, four bytes with the highest first.
+// The other end of the NIC's cable. QEMU's socket backend carries frames over a stream (net/socket.c), each behind its
+// length, which is four bytes with the highest first.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class Wire {
 
   /// Queued; turn() sends.
   void send(std::span<const std::byte> frame);
-  /// The next frame that the NIC has sent. kProtocol: a length that no frame has.
+  /// The next frame that the NIC has sent. kProtocol: the length is not that of a frame.
   Result<std::optional<std::vector<std::byte>>> take();
 
   /// kUnavailable: QEMU is gone.

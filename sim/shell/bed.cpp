@@ -20,14 +20,14 @@ double ns(Time time) { return static_cast<double>(time) / pcie::kNanosecond; }
 
 pcie::FabricOptions fabric_of(const Parameters& p) {
   pcie::FabricOptions options{.mps = p.mps, .mrrs = p.mrrs};
-  // The testbench's memory answers at once: what there is of it is in `flight`. It cuts completions to one size.
+  // The testbench's memory answers at once, because its latency is part of `flight`. It cuts completions to one size.
   options.root.memory_latency = 0;
   options.root.completion_bytes = p.completion;
   options.root.rcb = p.completion < 128 ? 64 : 128;
   return options;
 }
 
-/// Half of the way is the link and the root's port, half the card's hard block; nothing depends on the halves.
+/// Half of the flight is the link and the root's port, half the card's hard block; the split has no effect.
 pcie::LinkOptions link_of(const Parameters& p) {
   return {.generation = 3, .lanes = 16, .propagation = kShellClock.cycles(p.flight) / 2};
 }
@@ -50,7 +50,7 @@ class Bed final : pcie::MemoryWatcher {
         by_mover_(path == Path::kWireToHbm || path == Path::kHbmToWire),
         memory_(queue_, trace_, content_, timing_of(p_), by_mover_ ? p_.mover_read_route : 0,
                 by_mover_ ? 0 : p_.qdma_write_route),
-        // To the network: box, packet adapter, and what else stands before it.
+        // To the network: box, packet adapter, and the parts before them.
         wire_out_(queue_, trace_, Place::kWireOut, wire_),
         adapter_out_(queue_, kCmacClock, kCmacClock.cycles(p_.tx), wire_out_),
         second_(queue_, p_.second_store == kShellStore ? kShellClock : kCmacClock, 0, adapter_out_),
@@ -109,7 +109,7 @@ class Bed final : pcie::MemoryWatcher {
  private:
   [[nodiscard]] std::uint32_t bytes() const { return static_cast<std::uint32_t>(packet_.size()); }
 
-  /// What the host has written: a descriptor, and a packet where one starts.
+  /// Prepares what the host has written: a descriptor, and a packet if it starts there.
   void prepare() {
     std::array<std::byte, kMemoryDescriptor> descriptor{};
     const auto put = [&](std::size_t at, std::uint64_t value, std::size_t size) {
@@ -136,7 +136,7 @@ class Bed final : pcie::MemoryWatcher {
     }
   }
 
-  /// The network's side: a beat each cycle of the CMAC.
+  /// The network's side: sends a beat in each CMAC cycle.
   void send() {
     trace_.see(Place::kWireIn, queue_.now());
     std::int64_t cycle = 0;
@@ -204,7 +204,7 @@ class Bed final : pcie::MemoryWatcher {
   bool built_ = false;
 };
 
-/// As sections 5.3.2, 5.3.3, 5.4.2, 5.4.3, 5.5.2 and 5.5.3 define them.
+/// The times as sections 5.3.2, 5.3.3, 5.4.2, 5.4.3, 5.5.2 and 5.5.3 define them.
 Measured Bed::measured() const {
   const Span fetch = trace_.of(Place::kFetch), wire_in = trace_.of(Place::kWireIn), box = trace_.of(Place::kBoxOut);
   const Span host_read = trace_.of(Place::kHostRead), host_write = trace_.of(Place::kHostWrite);
@@ -234,7 +234,7 @@ Measured Bed::measured() const {
                         {"dm_hbm", ns(card_write.length())}};
       break;
     case Path::kHbmToWire: {
-      // The command is given at 0.
+      // The command is given at time 0.
       const Span read = trace_.card_reads.front();
       found.total = ns(wire_out.last);
       found.sections = {{"dm_hbm", ns(read.length())},
@@ -249,7 +249,7 @@ Measured Bed::measured() const {
       break;
     }
     case Path::kHbmToHost: {
-      // A transaction's time with the memory is the memory's, also where it lies between writes to the host.
+      // A transaction's time with the memory counts as the memory's, even if it lies between writes to the host.
       Time all = 0;
       for (const Span& read : trace_.card_reads) all += read.length();
       found.total = ns(host_write.last - fetch.last);

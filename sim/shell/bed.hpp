@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thesis's testbench (sections 5.2 to 5.5): one packet over one path of the shell, and the times that its tables
-// have.
+// The thesis's testbench (sections 5.2 to 5.5): one packet over one path of the shell, and the times in the thesis's
+// tables.
 #pragma once
 
 #include <cstdint>

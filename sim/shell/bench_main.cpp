@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// shell_bench: Tables 5.1 to 5.6 of thesis 003, by simulation of its shell. What `wherry bench probe --only thesis`
-// runs. docs/design/shell-model.md.
+// shell_bench: computes Tables 5.1 to 5.6 of thesis 003 by simulating its shell. `wherry bench probe --only thesis`
+// runs it. docs/design/shell-model.md.
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -34,7 +34,7 @@ json row_of(const PathName& path, std::uint32_t bytes, const Measured& found) {
           {"wrong", found.wrong}};
 }
 
-/// What 4 KiB from HBM to the host take otherwise: the causes of the spike, one by one.
+/// What 4 KiB from HBM to the host would take without the causes of the spike, one by one.
 json spike_rows(const Parameters& given) {
   struct Variant {
     const char* name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a transfer becomes bursts at a port of the card's memory (sim/hbm.hpp).
+// Cuts a transfer into bursts at a port of the card's memory (sim/hbm.hpp).
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace wherry::sim::shell {
 
-/// Calls `visit(address, beats, last)` for each burst of AXI3 in order: 16 beats of 32 bytes at most, none across a
-/// page. `bytes`: a multiple of 32.
+/// Calls `visit(address, beats, last)` for each AXI3 burst in order. A burst has at most 16 beats of 32 bytes, and
+/// stays within a page. `bytes`: a multiple of 32.
 template <typename Visit>
 void cut_bursts(std::uint64_t address, std::uint32_t bytes, Visit&& visit) {
   constexpr auto kBeat = static_cast<std::uint32_t>(kv::rtl::kHbmBeatBytes);

@@ -56,7 +56,7 @@ void CardPort::wake() {
   queue_.schedule(begin + kCycle, *this);
 }
 
-/// The edge at the end of a cycle.
+/// The clock edge at the end of a cycle.
 void CardPort::on_event(std::uint64_t argument) {
   static_cast<void>(argument);
   const AxiAnswer answer = port_.answer();
@@ -67,7 +67,7 @@ void CardPort::on_event(std::uint64_t argument) {
   if (ticking_) queue_.schedule(queue_.now() + kCycle, *this);
 }
 
-/// What is driven in the cycle that began at `begin`, and what of it is taken.
+/// Decides what is driven in the cycle that began at `begin`, and what of it is taken.
 AxiRequest CardPort::offer(Time begin, const AxiAnswer& answer) {
   AxiRequest request;
   request.r_ready = request.b_ready = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way from an AXI master to a port of the card's memory (sim/hbm.hpp): bursts of AXI3, one beat of 32 bytes a
+// The path from an AXI master to a port of the card's memory (sim/hbm.hpp): AXI3 bursts, one beat of 32 bytes a
 // cycle.
 #pragma once
 
@@ -22,17 +22,17 @@ class CardPort final : pcie::EventHandler {
   using Data = std::function<void(std::uint32_t offset, std::span<const std::byte> data)>;
   using Done = std::function<void()>;
 
-  /// Routes, in cycles: how much longer a master's reads and writes take than the memory's own time.
+  /// Routes, in cycles: the time that a master's reads and writes take beyond the memory's own.
   CardPort(pcie::EventQueue& queue, Trace& trace, kv::rtl::HbmContent& content, const kv::rtl::HbmTiming& timing,
            std::uint32_t read_route, std::uint32_t write_route);
 
-  /// Offered now. `data`: for each beat, when it is taken.
+  /// Offers a read now. `data`: called for each beat, when it is taken.
   void read(std::uint64_t address, std::uint32_t bytes, Data data);
-  /// Offered as write_data() brings beats. `done`: when the answer of the last burst is taken.
+  /// Offers a write as write_data() brings its beats. `done`: called when the last burst's answer is taken.
   void write(std::uint64_t address, std::uint32_t bytes, Done done);
   void write_data(std::span<const std::byte> data);
 
-  /// The first rule of AXI3 that was broken; empty: none.
+  /// The first violated rule of AXI3; empty: none.
   [[nodiscard]] const std::string& violation() const noexcept { return port_.violation(); }
 
  private:

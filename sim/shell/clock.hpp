@@ -10,13 +10,13 @@ namespace wherry::sim::shell {
 
 using pcie::Time;
 
-/// Its edges are at whole cycles since the start of the simulation.
+/// Its edges are at multiples of the cycle since the start of the simulation.
 class Clock {
  public:
   constexpr explicit Clock(std::int64_t hz) : hz_(hz) {}
-  /// So many cycles. Below 9 million of them.
+  /// The time of `count` cycles, which must be below 9 million.
   [[nodiscard]] constexpr Time cycles(std::int64_t count) const noexcept { return count * pcie::kSecond / hz_; }
-  /// The first edge that is not before `at`.
+  /// The first edge at or after `at`.
   [[nodiscard]] constexpr Time edge(Time at) const noexcept {
     std::int64_t count = at * (hz_ / 1000) / (pcie::kSecond / 1000);
     while (cycles(count) < at) ++count;

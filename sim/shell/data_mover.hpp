@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AMD's AXI DataMover (PG022) between the network's streams and the card's memory, a command at a time.
+// AMD's AXI DataMover (PG022) between the network's streams and the card's memory, for one command at a time.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class DataMover final : public Sink {
   DataMover(pcie::EventQueue& queue, const Parameters& parameters, CardPort& card, Sink* out)
       : queue_(queue), parameters_(parameters), card_(card), out_(out) {}
 
-  /// The command for the packet that comes next (S2MM).
+  /// The command for the next packet (S2MM).
   void write(std::uint64_t address, std::uint32_t bytes) noexcept {
     address_ = address;
     bytes_ = bytes;

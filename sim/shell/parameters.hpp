@@ -2,8 +2,8 @@
 // Every number of the shell's model: value, unit, source and mark, for all three cases of thesis 003. Marks are those
 // of sim/pcie/parameters.hpp: given, chosen, fitted. docs/design/shell-model.md explains them.
 //
-// Fitted numbers were set to the values of 128 and 2048 bytes of Tables 5.1 to 5.6 alone, by
-// python/wherry/probe/shell/fitting.py. The other sizes are held out.
+// Fitted numbers were set only to the values of 128 and 2048 bytes in Tables 5.1 to 5.6, by
+// python/wherry/probe/shell/fitting.py. The other sizes are held out as a test.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ inline constexpr std::uint32_t kPageBytes =
 inline constexpr std::uint32_t kRequestBytes = 16;  ///< given: descriptor before a request's data (PG213, RQ, 512 bit)
 inline constexpr std::uint32_t kCompletionBytes = 12;  ///< given: descriptor before a completion's data (PG213, RC)
 
-/// The stores in case 2, on the way from the DataMover to the network, besides the adapter's.
+/// Stores between the DataMover and the network in case 2, besides the adapter's.
 enum : std::uint32_t { kNoStore = 0, kShellStore = 1, kCmacStore = 2 };
 
 struct Parameters {
@@ -54,7 +54,7 @@ struct Parameters {
   std::uint32_t host_offset = 2048;
 };
 
-/// A parameter, as people are shown it.
+/// A parameter, as users see it.
 struct Parameter {
   std::string_view name;
   std::uint32_t Parameters::* member;
@@ -65,7 +65,7 @@ struct Parameter {
 };
 [[nodiscard]] std::span<const Parameter> parameters() noexcept;
 
-/// Sets the parameter of "name=value". Errors: no such parameter, no number, out of its range.
+/// Sets the parameter of "name=value". Errors: no such parameter, not a number, or out of range.
 [[nodiscard]] Status set(Parameters& parameters, std::string_view assignment);
 
 }  // namespace wherry::sim::shell

@@ -47,7 +47,7 @@ void Qdma::host_to_stream(std::uint64_t ring) {
   });
 }
 
-/// Data come; `left`: bytes of the packet after them. They are passed on after the pipeline, without waiting for more.
+/// Data arrive; `left`: the packet's bytes after them. They go on after the pipeline's delay, without waiting for more.
 void Qdma::stream(std::span<const std::byte> data, std::uint32_t left) {
   out_bytes_.insert(out_bytes_.end(), data.begin(), data.end());
   const Time ready = queue_.now() + kShellClock.cycles(parameters_.h2c_stream);
@@ -61,8 +61,8 @@ void Qdma::stream(std::span<const std::byte> data, std::uint32_t left) {
   }
 }
 
-/// "Once completion data for a read request is received, an AXI write is generated" (PG302, H2C MM Engine): of each
-/// request, when all of its data are there.
+/// "Once completion data for a read request is received, an AXI write is generated" (PG302, H2C MM Engine). Each
+/// request makes a write when all of its data are there.
 void Qdma::host_to_card(std::uint64_t ring) {
   fetch(ring, kMemoryDescriptor, [this](std::span<const std::byte> descriptor) {
     Transfer left = memory_descriptor(descriptor);
@@ -101,9 +101,9 @@ void Qdma::card_to_host(std::uint64_t ring) {
   });
 }
 
-/// Descriptors are split at boundaries of 4 KiB of the card's addresses (PG302 and PG347, C2H MM Engine), and here of
-/// the host's, too, which no write may cross either. What is split is one transaction after the other: see
-/// Parameters::one_at_a_time.
+/// Descriptors are split at 4 KiB boundaries of the card's addresses (PG302 and PG347, C2H MM Engine). Here they are
+/// also split at those of the host's addresses, because no write may cross them. The parts are transactions one after
+/// the other: see Parameters::one_at_a_time.
 void Qdma::transaction() {
   const Transfer now = to_host_;
   if (now.bytes == 0) return;

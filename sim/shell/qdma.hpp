@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// AMD's QDMA as the thesis uses it: one queue each way, stream (case 1) or memory-mapped (case 3). It reads a real
-// descriptor from host memory (formats: PG302, "H2C Stream Descriptor", "C2H Stream Descriptor", "AXI Memory Mapped
-// Descriptor") and executes it. Not modelled: write-backs, completion rings, interrupts, prefetch, several queues: the
-// thesis's times end before them.
+// AMD's QDMA as the thesis uses it: one queue in each direction, stream (case 1) or memory-mapped (case 3). It reads a
+// real descriptor from host memory (formats: PG302, "H2C Stream Descriptor", "C2H Stream Descriptor", "AXI Memory
+// Mapped Descriptor") and executes it. Not modelled, because the thesis's times end before them: write-backs,
+// completion rings, interrupts, prefetch, several queues.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kH2cStreamDescriptor = 16, kC2hStreamDescriptor =
 
 class Qdma final : public Sink {
  public:
-  /// `out`: packets of the host, towards the network. `card`: not needed for streams.
+  /// `out`: receives the host's packets, towards the network. `card`: not needed for streams.
   Qdma(pcie::EventQueue& queue, const Parameters& parameters, Requester& requester, CardPort* card, Sink* out)
       : queue_(queue),
         parameters_(parameters),
@@ -30,15 +30,15 @@ class Qdma final : public Sink {
         out_(out),
         writer_(queue, requester, parameters.mps) {}
 
-  /// The host has moved a producer index: the descriptor lies at `ring`.
+  /// The host has moved a producer index, and the descriptor lies at `ring`.
   void host_to_stream(std::uint64_t ring);
   void host_to_card(std::uint64_t ring);
   void card_to_host(std::uint64_t ring);
   /// The same, but the descriptor is fetched when a packet comes (thesis, section 5.3.1).
   void stream_to_host(std::uint64_t ring) noexcept { ring_ = ring; }
-  /// Of a packet to the host.
+  /// A beat of a packet to the host.
   void beat(const Beat& beat) override;
-  /// So many bytes have got to the host since the start.
+  /// `bytes`: the number that has arrived at the host since the start.
   void host_has(std::uint64_t bytes);
 
  private:

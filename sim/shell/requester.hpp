@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The card's PCIe hard block as QDMA sees it: requests leave over the RQ interface, completions come over RC, both 512
-// bit at 250 MHz, a TLP at a time and from the beginning of a beat (PG213, without straddling). A TLP goes to the link
+// The card's PCIe hard block as QDMA sees it. Requests leave over the RQ interface, completions come over RC, both with
+// 512 bit at 250 MHz. Each TLP starts at the beginning of a beat (PG213, without straddling). A TLP goes to the link
 // when its last beat has been taken.
 #pragma once
 
@@ -27,7 +27,7 @@ class Requester final : public pcie::Function {
 
   /// One TLP. Precondition: it keeps to MPS and to a page.
   void write(std::uint64_t address, std::vector<std::byte> data);
-  /// As many requests as MRRS and pages demand. `data`: in order; offsets are the read's.
+  /// Makes as many requests as MRRS and pages demand. `data`: called in order, with offsets within the read.
   void read(Place place, std::uint64_t address, std::uint32_t bytes, Data data);
 
   void on_write(const pcie::InboundWrite& write) override { static_cast<void>(write); }
@@ -48,7 +48,7 @@ class Requester final : public pcie::Function {
     std::uint32_t offset;  ///< of the request in its read
     Data data;
   };
-  /// Takes so many bytes of RQ from now on; the edge at which the last beat is taken.
+  /// Occupies RQ for `bytes` from now on, and returns the edge at which the last beat is taken.
   Time send(Place place, std::uint32_t bytes);
 
   pcie::EventQueue& queue_;

@@ -16,7 +16,7 @@
 namespace wherry::sim::shell {
 namespace {
 
-/// Thesis, Tables 5.1, 5.3 and 5.5, from 128 bytes on; ns.
+/// Thesis, Tables 5.1, 5.3 and 5.5, from 128 bytes on, in ns.
 struct Published {
   Path path;
   std::vector<double> descriptor, total;
@@ -46,8 +46,8 @@ TEST(Shell, EachLatencyIsWithinTenPercent) {
   }
 }
 
-/// Cases 1 and 2: the sections lie between marks of their own, and no time is counted twice or left out. In case 3
-/// QDMA's section is the rest beside the others.
+/// Cases 1 and 2: each section lies between its own marks, so no time may be counted twice or left out. In case 3,
+/// QDMA's section is the remainder beside the others.
 TEST(Shell, SectionsAddUp) {
   for (const PathName& path : paths()) {
     for (const std::uint32_t bytes : {64U, 128U, 192U, 1024U, 2048U, 4096U, 8192U}) {
@@ -60,7 +60,7 @@ TEST(Shell, SectionsAddUp) {
   }
 }
 
-/// Whatever the buffers' places, every byte arrives.
+/// Every byte must arrive, wherever the buffers are.
 TEST(Shell, DataArriveFromAnyPlace) {
   for (const PathName& path : paths()) {
     for (const std::uint32_t card : {0U, 32U, 2048U, 4064U}) {
@@ -88,7 +88,7 @@ double spike(std::uint32_t bytes, std::uint32_t card, std::uint32_t host, std::u
   return found.total;
 }
 
-/// The 4 KiB spike comes from boundaries and from transactions that wait for each other, not from the size.
+/// The 4 KiB spike must come from boundaries and from transactions that wait for each other, not from the size.
 TEST(Shell, TheSpikeHasACause) {
   const double without = spike(4096, 0, 0, 1, 1);
   EXPECT_LT(without, 1600);  // Table 5.5 goes up by some 128 ns a KiB up to 2 KiB: 1264 + 256
@@ -97,7 +97,7 @@ TEST(Shell, TheSpikeHasACause) {
   const double small = spike(2048, 1024, 2048, 1, 1);
   EXPECT_GT(spike(2048, 3072, 2048, 1, 2), 1.5 * small);  // 2 KiB across a boundary have it, too
   EXPECT_NEAR(spike(4096, 1024, 1024, 1, 2), spike(4096, 1024, 0, 1, 2), 10);
-  // Writes and the DataMover have none, wherever the buffers are, as in Tables 5.3 and 5.5.
+  // Writes and the DataMover have no spike, wherever the buffers are, as in Tables 5.3 and 5.5.
   for (const Path path : {Path::kHostToHbm, Path::kWireToHbm, Path::kHbmToWire}) {
     Parameters aligned;
     aligned.card_offset = aligned.host_offset = 0;
@@ -105,14 +105,14 @@ TEST(Shell, TheSpikeHasACause) {
   }
 }
 
-/// By hand, from the page's own numbers: a packet's path from the network to the card.
+/// Computed by hand, from the page's own numbers: a packet's path from the network to the card.
 TEST(Shell, AStoreTakesAPacketTwice) {
   const Parameters p;
   const auto cmac = [&](std::uint32_t bytes) { return run(Path::kWireToHost, bytes, p).sections.front().ns; };
-  // 16 beats more: 16 cycles of 322 MHz in, 16 of 250 MHz out, within a cycle of crossing.
+  // 16 more beats take 16 cycles of 322 MHz in and 16 of 250 MHz out, within a cycle of crossing.
   const double beat = 1e9 / 322'265'625 + 4;
   EXPECT_NEAR(cmac(2048) - cmac(1024), 16 * beat, 4);
-  // To the network a packet is read out once, or twice where the fit found a second store.
+  // Towards the network, a packet is read out once, or twice where the fit found a second store.
   const auto tx = [&](Path path) {
     return run(path, 2048, p).sections.back().ns - run(path, 1024, p).sections.back().ns;
   };
@@ -120,7 +120,7 @@ TEST(Shell, AStoreTakesAPacketTwice) {
   EXPECT_NEAR(tx(Path::kHbmToWire), 32 * 1e9 / 322'265'625, 4);
 }
 
-/// The write of one TLP, by hand: 16 + 512 bytes are nine beats of RQ; with a header of 12 bytes and 8 of framing they
+/// The write of one TLP, by hand: 16 + 512 bytes are nine beats of RQ. With a header of 12 bytes and 8 of framing, they
 /// are 532 bytes of a Gen3 x16 link.
 TEST(Shell, OneWriteByHand) {
   const Measured found = run(Path::kWireToHost, 512, {});

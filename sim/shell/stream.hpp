@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AXI4-Stream of 512 bit: packets as beats, and the parts on their path. A beat is handed on at the edge at which it is
-// taken. Nothing here applies back-pressure: the thesis has one packet on its way.
+// AXI4-Stream of 512 bit: packets as beats, and the parts on their path. A beat is passed on at the edge at which it is
+// taken. No part applies back-pressure, because the thesis has one packet in flight.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ class Sink {
 }
 [[nodiscard]] std::vector<Beat> cut(std::span<const std::byte> packet);
 
-/// Marks each beat and hands it on.
+/// Records each beat and passes it on.
 class Probe final : public Sink {
  public:
   Probe(pcie::EventQueue& queue, Trace& trace, Place place, Sink& next)
@@ -52,7 +52,7 @@ class Probe final : public Sink {
   Sink& next_;
 };
 
-/// A pipeline of the shell's clock.
+/// A pipeline in the shell's clock.
 class Pipe final : public Sink {
  public:
   Pipe(pcie::EventQueue& queue, std::uint32_t cycles, Sink& next)
@@ -65,11 +65,11 @@ class Pipe final : public Sink {
   Sink& next_;
 };
 
-/// Holds a packet until all of it is there, and gives it out a beat a cycle of another clock. So do both directions of
-/// OpenNIC's packet adapter (src/utility/axi_stream_packet_buffer.sv, axi_stream_packet_fifo.sv).
+/// Holds a packet until all of it is there, then gives out one beat per cycle of another clock. Both directions of
+/// OpenNIC's packet adapter do so (src/utility/axi_stream_packet_buffer.sv, axi_stream_packet_fifo.sv).
 class PacketStore final : public Sink {
  public:
-  /// `delay`: from the last beat in until the first one is offered at an edge of `out`.
+  /// `delay`: from the last beat in until the first one is offered, at an edge of `out`.
   PacketStore(pcie::EventQueue& queue, const Clock& out, Time delay, Sink& next)
       : queue_(queue), out_(out), delay_(delay), next_(next) {}
   void beat(const Beat& beat) override;

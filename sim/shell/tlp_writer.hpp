@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// QDMA's way to the host: collects a TLP's data, passes them on at a beat a cycle, and offers the write.
+// QDMA's path to the host: collects a TLP's data, passes them on at a beat a cycle, and offers the write.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ class TlpWriter {
   TlpWriter(pcie::EventQueue& queue, Requester& requester, std::uint32_t mps)
       : queue_(queue), requester_(requester), mps_(mps) {}
 
-  /// Data go to `address`, none of them before `from`.
+  /// Data go to `address`, and none before the time `from`.
   void open(std::uint64_t address, Time from);
-  /// Data that may be passed on after `delay`. They may come before open().
+  /// Adds data that may be passed on after `delay`. They may come before open().
   void add(std::span<const std::byte> data, Time delay);
-  /// Also writes the present data, even if they do not fill a TLP.
+  /// Also writes the data that do not fill a TLP.
   void flush();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a packet passed the places of the shell between which the thesis measures.
+// The times at which a packet passed the places of the shell between which the thesis measures.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ enum class Place : std::uint8_t {
   kCount
 };
 
-/// From the first time to the last.
+/// From the first event to the last.
 struct Span {
   Time first = pcie::kNever;
   Time last = 0;
@@ -41,7 +41,7 @@ class Trace {
   }
   [[nodiscard]] const Span& of(Place place) const { return spans_[static_cast<std::size_t>(place)]; }
 
-  /// Of each transaction with the card's memory: the address is taken from the master, and the last data.
+  /// For each transaction with the card's memory: from when the address is taken from the master to the last data.
   std::vector<Span> card_reads;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small assembler for RV32I: enough for the three firmwares of a soft core, without a compiler. Encodings: The RISC-V
+// A small assembler for RV32I: enough for a soft core's three firmwares, without a compiler. Encodings: The RISC-V
 // Instruction Set Manual, volume I, 20191213, section 2.2 and chapter 24.
 #pragma once
 
@@ -13,14 +13,14 @@ enum class Register : std::uint32_t {};
 [[nodiscard]] constexpr Register x(std::uint32_t number) noexcept { return Register{number}; }
 inline constexpr Register kZero = x(0);
 
-/// Instructions one after another, from address 0 on; the program runs where it is put, since jumps are relative.
+/// Appends instructions from address 0 on. The program runs at any place, since jumps are relative.
 class Assembler {
  public:
-  /// Where the next instruction goes, in bytes.
+  /// The offset of the next instruction, in bytes.
   [[nodiscard]] std::uint32_t here() const noexcept { return static_cast<std::uint32_t>(words_.size() * 4); }
   [[nodiscard]] const std::vector<std::uint32_t>& words() const noexcept { return words_; }
 
-  /// Any 32 bits into a register: two instructions.
+  /// Loads any 32 bits into a register, with two instructions.
   void load_immediate(Register to, std::uint32_t value) {
     const std::uint32_t low = value & 0xfff, high = (value + 0x800) >> 12;  // addi adds a signed number
     words_.push_back(high << 12 | at(to, 7) | 0x37);
@@ -47,7 +47,7 @@ class Assembler {
     words_.push_back((offset >> 20 & 1) << 31 | (offset >> 1 & 0x3ff) << 21 | (offset >> 11 & 1) << 20 |
                      (offset >> 12 & 0xff) << 12 | 0x6f);
   }
-  /// PicoRV32's own (README, "waitirq"): stops until an interrupt is pending.
+  /// An instruction of PicoRV32 alone (README, "waitirq"): stops until an interrupt is pending.
   void wait_for_interrupt() { words_.push_back(0x0800'000b); }
 
  private:

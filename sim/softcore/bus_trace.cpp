@@ -10,9 +10,9 @@
 namespace wherry::sim::softcore {
 namespace {
 
-// "WBT2", the clock as four bytes, then for each access two numbers of 7 bits a byte, lowest first, the top bit of all
-// but the last set (LEB128): cycles since the access before, and (distance of the address from the one before, in
-// words, folded: 0, -1, 1, -2 as 0, 1, 2, 3) * 4 + kind.
+// The file: "WBT2", the clock as four bytes, then two LEB128 numbers for each access (7 bits a byte, lowest first, top
+// bit set in all bytes but the last). They are the cycles since the access before, and (distance of the address from
+// the one before, in words, folded: 0, -1, 1, -2 as 0, 1, 2, 3) * 4 + kind.
 constexpr std::array<std::uint8_t, 4> kMagic{'W', 'B', 'T', '2'};
 constexpr std::size_t kHeader = 8;
 
@@ -25,7 +25,7 @@ struct Reader {
   std::span<const std::uint8_t> bytes;
   std::size_t at = kHeader;
 
-  /// False: the bytes end within a number, or it has more than 63 bits, or a byte too many.
+  /// False: the bytes end within a number, or the number has more than 63 bits or a byte too many.
   bool take(std::uint64_t& value) {
     value = 0;
     for (unsigned shift = 0; at < bytes.size() && shift < 63; shift += 7) {

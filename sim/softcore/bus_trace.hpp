@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A soft core's accesses to the card's memory, with their times; and a manager that repeats them.
+// A soft core's accesses to the card's memory, with their times; and a manager that replays them.
 // docs/design/card-memory.md has the format.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace wherry::sim::softcore {
 
-/// What one access of the core's bus moves. A word has 4 bytes, a line of a cache 32.
+/// What one access of the core's bus moves. A word has 4 bytes, and a cache line 32.
 enum class BusKind : std::uint8_t { kReadWord, kWriteWord, kReadLine, kFetchLine };
 inline constexpr std::uint32_t kWordBytes = 4, kLineBytes = 32;
 
@@ -34,18 +34,18 @@ struct BusTrace {
   std::vector<BusAccess> accesses;
 
   [[nodiscard]] std::vector<std::uint8_t> encode() const;
-  /// Refuses whatever encode() does not write: says at which byte, and why.
+  /// Refuses everything that encode() does not write, and says at which byte, and why.
   [[nodiscard]] static Result<BusTrace> decode(std::span<const std::uint8_t> bytes);
 };
 
-/// Plays a trace as a manager: each access as a burst of one beat, one under way, none before its time. How the core
-/// would have reacted to other waits is not known, so a slower memory only delays (open loop). It begins again at the
-/// end.
+/// Plays a trace as a manager: each access is a burst of one beat, only one is in flight, and none begins before its
+/// time. A slower memory only delays the accesses (open loop), because the core's reaction to other waits is not known.
+/// At its end, the trace begins again.
 class TracePlayer {
  public:
-  /// `bus_hz`: the clock that steps it. `base`: where the trace's address 0 lies; `bytes`: addresses wrap there, a
-  /// power of two. `first`: the access that it begins with, as if it had played those before. A trace without accesses
-  /// does nothing. The trace must live longer.
+  /// `bus_hz`: the clock that steps the player. `base`: where the trace's address 0 lies; `bytes`: addresses wrap
+  /// there, a power of two. `first`: the access with which it begins, as if it had played the earlier ones. A trace
+  /// without accesses does nothing. The trace must outlive the player.
   TracePlayer(const BusTrace& trace, std::uint64_t bus_hz, std::uint64_t base, std::uint64_t bytes,
               std::size_t first = 0);
 

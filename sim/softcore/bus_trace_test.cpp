@@ -36,8 +36,8 @@ TEST(BusTrace, EncodedAndDecoded_ExpectTheSame) {
   EXPECT_EQ(again.value().clock_hz, trace.clock_hz);
 }
 
-/// Bytes by hand, from the format in docs/design/card-memory.md: 100 MHz; a fetch of the line 0x40 in cycle 5, a
-/// write to 0x3c 130 later, a read of 0x44 at once, a read of the line 0x60.
+/// Bytes written by hand, from the format in docs/design/card-memory.md: 100 MHz; a fetch of the line 0x40 in cycle 5,
+/// a write to 0x3c 130 later, a read of 0x44 at once, a read of the line 0x60.
 TEST(BusTrace, BytesByHand_ExpectTheirMeaning) {
   const std::vector<std::uint8_t> bytes{'W',  'B',  'T',  '2',  0x00, 0xe1, 0xf5, 0x05, 5,
                                         0x83, 0x01, 0x82, 0x01, 5,    0,    16,   1,    58};
@@ -64,7 +64,7 @@ TEST(BusTrace, BrokenBytes_ExpectWhereAndWhy) {
   EXPECT_EQ(why({'W', 'B', 'T', '2', 1, 0, 0, 0, 0x80, 0}), "bus trace, byte 8: a number is cut short or too long");
   EXPECT_EQ(why({'W', 'B', 'T', '2', 1, 0, 0, 0, 5, 4}), "bus trace, byte 8: out of range");
   EXPECT_EQ(why({'W', 'B', 'T', '2', 1, 0, 0, 0, 5, 10}), "bus trace, byte 8: a line that begins within a line");
-  // Whatever is read back is what would have been written.
+  // A trace that is read back must be one that would have been written.
   SplitMix64 random(2);
   const std::vector<std::uint8_t> good = random_trace(3, 200).encode();
   for (unsigned i = 0; i < 3'000; ++i) {
@@ -79,7 +79,7 @@ TEST(BusTrace, BrokenBytes_ExpectWhereAndWhy) {
   }
 }
 
-/// On a memory that answers at once each access goes in its own cycle; afterwards all begins again.
+/// On a memory that answers at once, each access goes in its own cycle. Afterwards the trace begins again.
 TEST(TracePlayer, TraceOnBram_ExpectItsCountsAndItsTime) {
   BusTrace trace;
   trace.clock_hz = 100'000'000;
@@ -133,7 +133,7 @@ TEST(TracePlayer, BegunWithin_ExpectTheRestThenTheWhole) {
   EXPECT_EQ(bus.violation(), "");
 }
 
-/// Words from the RISC-V manual's formats, put together by hand.
+/// Words put together by hand from the RISC-V manual's formats.
 TEST(Assembler, Instructions_ExpectTheirEncodings) {
   Assembler code;
   code.nop();

@@ -19,7 +19,7 @@ PicoCore::PicoCore(std::span<const std::uint32_t> firmware, const Settings& sett
   Vpicorv32& core = model_->core;
   out_.r_ready = out_.b_ready = true;
   if (settings.code_on_card) {
-    // lui x1, address; jalr x0, address(x1): a jump from the own memory to where the code lies.
+    // lui x1, address; jalr x0, address(x1): a jump from the core's own memory to the code.
     const std::uint32_t at = kCardBase + settings.code_address;
     local_[0] = (at + 0x800) >> 12 << 12 | 1U << 7 | 0x37;
     local_[1] = (at & 0xfff) << 20 | 1U << 15 | 0x67;
@@ -43,7 +43,7 @@ void PicoCore::record(BusTrace* into) noexcept {
   record_start_ = counts_.cycles;
 }
 
-/// The core's clock. mem_ready goes with the cycle after the one in which the access was seen.
+/// An edge of the core's clock. mem_ready is set one cycle after the access was seen.
 void PicoCore::edge() {
   Vpicorv32& core = model_->core;
   core.mem_ready = 0;

@@ -20,14 +20,14 @@ struct PicoCounts {
   std::uint64_t waited = 0;                       ///< cycles of the core in which it waited for the card
 };
 
-/// RV32I without caches: each load or store of the card's memory is one access of 4 bytes, of which one is under way.
-/// It runs from a memory of its own, as a MicroBlaze with a local memory does, or, with `code_on_card`, from the
-/// card's. One thread.
+/// RV32I without caches: each load or store of the card's memory is one access of 4 bytes, and only one is in flight.
+/// It runs from its own memory, as a MicroBlaze with a local memory does, or, with `code_on_card`, from the card's
+/// memory. One thread.
 class PicoCore {
  public:
   struct Settings {
     std::uint32_t ratio = 3;  ///< cycles of the bus in one of the core: 3 at 300 MHz is 100 MHz
-    /// Every instruction is fetched through the bus: the caller put the firmware into the card's memory, there.
+    /// Fetches every instruction through the bus: the caller puts the firmware into the card's memory at code_address.
     bool code_on_card = false;
     std::uint32_t code_address = 0;
   };
@@ -41,12 +41,12 @@ class PicoCore {
   /// An edge of the bus' clock, at which the port drove `in`.
   void step(const memory::AxiAnswer& in);
 
-  /// A word of its own memory.
+  /// A word of the core's own memory.
   [[nodiscard]] std::uint32_t local(std::uint32_t address) const { return local_[address / 4]; }
   [[nodiscard]] const PicoCounts& counts() const noexcept { return counts_; }
-  /// It met an instruction, or an address, that it cannot do.
+  /// The core met an instruction, or an address, that it cannot handle.
   [[nodiscard]] bool trapped() const noexcept;
-  /// Accesses of the card's memory from now on go there, too. Null: none. Not owned.
+  /// From now on, accesses of the card's memory are also appended to `into`. Null: none. Not owned.
   void record(BusTrace* into) noexcept;
 
  private:

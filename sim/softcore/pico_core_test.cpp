@@ -15,7 +15,7 @@ namespace {
 
 using namespace memory;
 
-/// A DMA engine's stream and a soft core before one DDR4 memory, through the interconnect.
+/// A DMA engine's stream and a soft core that share one DDR4 memory through the interconnect.
 struct Card {
   explicit Card(const Load& load, const Ddr4Controller& controller = kCardController,
                 const Ddr4Timing& timing = kDdr4_2400)
@@ -53,7 +53,7 @@ TEST(PicoCore, MemoryTestBesideWrites_ExpectRoundsWithoutErrors) {
   EXPECT_EQ(card.bus.violation(), "");
 }
 
-/// The firmware's comparison is real: words that the stream overwrites are counted.
+/// The firmware's comparison is real: it must count words that the stream overwrites.
 TEST(PicoCore, MemoryTestWhereTheStreamWrites_ExpectErrors) {
   Card card({.writes = true, .region = 1 << 12});
   PicoCore core(memory_test_firmware(0, 1024, 4), {});
@@ -79,7 +79,7 @@ TEST(PicoCore, IdleAndNops_ExpectOnlyWhatTheyFetch) {
   EXPECT_GT(core.counts().card_reads, 500U);
 }
 
-/// What a recorded trace replayed does to a stream is what the core did that it was recorded from.
+/// A recorded trace, when replayed, must affect a stream as the recorded core did.
 TEST(PicoCore, RecordedAndReplayed_ExpectTheSameLoad) {
   BusTrace trace;
   std::uint64_t live_bytes = 0, live_accesses = 0;
@@ -103,8 +103,8 @@ TEST(PicoCore, RecordedAndReplayed_ExpectTheSameLoad) {
   EXPECT_NEAR(static_cast<double>(card.stream.written_bytes()) / static_cast<double>(live_bytes), 1.0, 0.02);
 }
 
-/// Paper 000: the soft core's program reduces the DMA engine's rate. Fetches are reads: they turn the bus round within
-/// a stream of writes, and not within one of reads. The memory test writes as much as it reads, and costs both.
+/// Paper 000: the soft core's program reduces the DMA engine's rate. Fetches are reads: they turn the bus round in a
+/// stream of writes, but not in a stream of reads. The memory test writes as much as it reads, so it slows both.
 TEST(PicoCore, FirmwareBesideAStream_ExpectFetchesCostWritesMoreAndTheMemoryTestBoth) {
   enum class Runs : std::uint8_t { kIdle, kFetches, kTest };
   const auto rate = [](bool writes, Runs what) {

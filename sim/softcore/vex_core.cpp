@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kCyclesOfMicrosecond = 100;  ///< the core's clock is 100 MHz
 constexpr unsigned kResetCycles = 20;
-/// Wishbone B4, section 4.1.1, CTI: a burst of addresses that count up, and the last cycle of one.
+/// Wishbone B4, section 4.1.1, CTI: a burst with rising addresses, and the last cycle of a burst.
 constexpr std::uint32_t kCountsUp = 2, kEndOfBurst = 7;
 constexpr std::size_t kMostConsole = 1 << 20;
 
@@ -55,7 +55,7 @@ void VexCore::fail(const char* what, std::uint32_t address) {
   if (fault_.empty()) fault_ = fmt::format("cycle {}: {} {:#010x}", counts_.cycles, what, address);
 }
 
-/// The core's clock. Both buses see an answer in the cycle in which it is there.
+/// The core's clock. Both buses see an answer in the cycle in which it arrives.
 void VexCore::edge() {
   VVexRiscv& core = model_->core;
   if (++cycle_of_us_ == kCyclesOfMicrosecond) {

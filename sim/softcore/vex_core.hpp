@@ -13,7 +13,7 @@
 
 namespace wherry::sim::softcore {
 
-/// The board, as the core sees it. Its devices are words behind kDevices: the time (two words, microseconds, read
+/// The board as the core sees it. Its devices are words from kDevices on: the time (two words, microseconds, read
 /// only), the time of the next timer interrupt (two words), the console, the power switch, and one that shows a number
 /// in hexadecimal.
 inline constexpr std::uint32_t kDramBase = 0x4000'0000, kDramBytes = 32U << 20;
@@ -27,9 +27,9 @@ struct VexCounts {
   std::uint64_t waited = 0;  ///< cycles in which an access of the card was under way
 };
 
-/// RV32IMA, Sv32, caches of 4 KiB (instructions) and 4 KiB (data, write-through) with lines of 32 bytes. One access of
-/// the card's memory is in flight, and data go before instructions. Its DRAM is a range of the card's memory, into
-/// which the caller puts what it boots from, at kDramBase. One thread.
+/// RV32IMA and Sv32, with caches of 4 KiB (instructions) and 4 KiB (data, write-through) and lines of 32 bytes. One
+/// access of the card's memory is in flight at a time, and data go before instructions. Its DRAM is a range of the
+/// card's memory at kDramBase, into which the caller puts the boot image. One thread.
 class VexCore {
  public:
   /// `card_base`: where the DRAM lies in the card's memory, a multiple of 64. `ratio`: cycles of the bus in one of the
@@ -43,14 +43,14 @@ class VexCore {
   /// An edge of the bus' clock, at which the port drove `in`.
   void step(const memory::AxiAnswer& in);
 
-  /// What was written to the power switch: 0 while it runs. The core has no clock afterwards.
+  /// The word that was written to the power switch; 0 while the core runs. Afterwards the core has no clock.
   [[nodiscard]] std::uint32_t off() const noexcept { return off_; }
   [[nodiscard]] const std::string& console() const noexcept { return console_; }
   [[nodiscard]] const VexCounts& counts() const noexcept { return counts_; }
-  /// The memory refused an access, or the core asked for an address where nothing is. Empty: neither.
+  /// The memory refused an access, or the core used an address without a device. Empty: neither.
   [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
-  /// Accesses of the card's memory from now on go there, too; addresses are those within the DRAM. Null: none. Not
-  /// owned.
+  /// From now on, accesses of the card's memory are also appended to `into`, with addresses within the DRAM. Null:
+  /// none. Not owned.
   void record(BusTrace* into) noexcept;
 
  private:
@@ -63,7 +63,7 @@ class VexCore {
   enum class Bus : std::uint8_t { kNone, kData, kFetch };
 
   void edge();
-  /// True: the answer is there, in `data`.
+  /// True: the answer is in `data`.
   bool serve(Bus bus, const Wishbone& asked, std::uint32_t& data);
   std::uint32_t device(const Wishbone& asked);
   void ask(Bus bus, const Wishbone& asked);

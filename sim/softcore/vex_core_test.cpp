@@ -64,7 +64,7 @@ void switch_off(Assembler& code, std::uint32_t value) {
   code.jump(code.here());
 }
 
-/// 64 words are written, and read back twice: writes go through, eight words a line, and the cache keeps them.
+/// 64 words are written, and read back twice. Writes go through, eight words are a line, and the cache keeps the lines.
 TEST(VexCore, WritesAndReadsBack_ExpectItsWordsAndTheAccessesOfAWriteThroughCache) {
   constexpr std::uint32_t kData = 0x10'0000, kWords = 64;
   Assembler code;
@@ -113,7 +113,7 @@ TEST(VexCore, WritesAndReadsBack_ExpectItsWordsAndTheAccessesOfAWriteThroughCach
   EXPECT_EQ(again->accesses, board.trace.accesses);
 }
 
-/// The time is microseconds at 100 cycles each: the core waits for one that it computes.
+/// The time is in microseconds of 100 cycles each. The core waits for a time that it computes.
 TEST(VexCore, WaitsForATime_ExpectSoManyCycles) {
   Assembler code;
   code.load_immediate(kDevice, kDevices);

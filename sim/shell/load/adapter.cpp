@@ -75,7 +75,7 @@ void AdapterOut::release(Time way) {
   others_from_ = queue_.now() + way;
   const std::size_t other = 1 - holder_;
   if (!wants_[other]) return;
-  // It has waited for a packet's time: it is next, and its beats come after those on their way.
+  // It has waited for a packet's time, so it is next. Its beats come after those in flight.
   held_ = true;
   holder_ = other;
   wants_[other] = false;
@@ -94,7 +94,7 @@ void AdapterOut::part(const Part& part) {
   if (!part.last()) return;
   const std::uint32_t beats = arrived_;
   arrived_ = 0;
-  // The wire takes a frame no earlier than the one before it has ended.
+  // The wire takes a frame only after the one before it has ended.
   const Time own = kCmacClock.edge(queue_.now() + kCmacClock.cycles(p_.tx));
   const Time begin = kCmacClock.edge(std::max({own, wire_free_, out_free_}));
   const std::int64_t bits = std::int64_t{8} * (part.packet->bytes + limits_.wire_overhead);

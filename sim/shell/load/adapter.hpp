@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The packet adapter under load: finite stores. Towards the card a packet that finds no room is dropped and counted,
-// since the CMAC cannot wait; towards the network the sources wait. Times without load are those of stream.hpp.
+// The packet adapter under load, with finite stores. Towards the card, a packet without room is dropped and counted,
+// since the CMAC cannot wait. Towards the network, the sources wait. Times without load are those of stream.hpp.
 #pragma once
 
 #include <array>
@@ -15,16 +15,16 @@
 
 namespace wherry::sim::shell::load {
 
-/// OpenNIC's packet_adapter_rx.sv: in at 322 MHz, out at 250 MHz in the order of coming, a beat a cycle if the sink has
-/// room. Beats of a packet count from their coming until they leave; a packet of which a beat finds the store full is
-/// dropped whole (axi_stream_packet_buffer.sv, `drop`). received = given out + dropped + held.
+/// OpenNIC's packet_adapter_rx.sv: in at 322 MHz, out at 250 MHz in the order of arrival, a beat a cycle if the sink
+/// has room. A packet's beats count from arrival until they leave. A packet is dropped whole if one of its beats finds
+/// the store full (axi_stream_packet_buffer.sv, `drop`). received = given out + dropped + held.
 class AdapterIn {
  public:
-  /// `route`: where a packet goes. A packet for a sink without room holds up those behind it.
+  /// `route`: where a packet goes. A packet whose sink has no room blocks those behind it.
   AdapterIn(pcie::EventQueue& queue, const Parameters& p, const Limits& limits, std::function<PartSink&(Packet&)> route)
       : queue_(queue), p_(p), capacity_(limits.adapter_beats), route_(std::move(route)) {}
 
-  /// A beat at an edge of the CMAC's clock.
+  /// A beat arrives at an edge of the CMAC's clock.
   void part(const Part& part);
   /// A sink has room again.
   void pump();
@@ -50,26 +50,26 @@ class AdapterIn {
   Time last_ = 0;
 };
 
-/// packet_adapter_tx.sv and the CMAC behind it: in from two sources, a packet at a time, out at 322 MHz, and no faster
-/// than the wire takes frames.
+/// packet_adapter_tx.sv and the CMAC behind it: packets come from two sources, one packet at a time, and leave at 322
+/// MHz, but no faster than the wire takes frames.
 class AdapterOut {
  public:
   static constexpr std::size_t kSources = 2;
   AdapterOut(pcie::EventQueue& queue, const Parameters& p, const Limits& limits)
       : queue_(queue), p_(p), limits_(limits) {}
 
-  /// Whether the source has the adapter for its next packet. Sources that wait take turns.
+  /// Whether the source gets the adapter for its next packet. Waiting sources take turns.
   [[nodiscard]] bool acquire(std::size_t source);
-  /// It has sent its packet's last beat, which arrives after `way`; another source's beats come after it.
+  /// The source has sent its packet's last beat, which arrives after `way`. Another source's beats come after it.
   void release(Time way);
   [[nodiscard]] bool room() const noexcept { return used_ < limits_.adapter_beats; }
   void reserve() noexcept { ++used_; }
   /// A beat arrives.
   void part(const Part& part);
 
-  /// Called for a source when it may have the adapter, or when there is room.
+  /// Called when a source may have the adapter, or when there is room.
   std::array<std::function<void()>, kSources> on_room;
-  /// The last beat of a packet has left.
+  /// Called when the last beat of a packet has left.
   std::function<void(Packet&)> sent;
 
  private:
@@ -86,7 +86,7 @@ class AdapterOut {
   Time wire_free_ = 0, out_free_ = 0;
 };
 
-/// What gives beats to AdapterOut: each from a time on, a beat a cycle of `clock`, and `way` later there.
+/// Gives beats to AdapterOut: each from a time on, a beat a cycle of `clock`, arriving `way` later.
 class Feeder {
  public:
   Feeder(pcie::EventQueue& queue, AdapterOut& adapter, std::size_t source, const Clock& clock, Time way)

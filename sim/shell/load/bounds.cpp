@@ -12,10 +12,10 @@ constexpr double kCycleNs = 4;     ///< ns, of 250 MHz
 constexpr double kTlp = 12 + 8;    ///< link bytes beside a TLP's payload: header below 4 GiB, framing and LCRC
 constexpr double kCardBytes = 32;  ///< a cycle, each way, of the memory's port
 
-/// ns that a byte takes on Gen3 x16: 8 GT/s, 128b/130b, SKP.
+/// The time of a byte on Gen3 x16 in ns: 8 GT/s, 128b/130b, SKP.
 double link_byte() { return static_cast<double>(pcie::byte_time({.generation = 3, .lanes = 16})) / (1 << 20) / 1000; }
 
-/// Calls `visit` for each piece of at most `most` bytes, no piece beyond a page.
+/// Calls `visit` for each piece: at most `most` bytes, and within one page.
 template <typename Visit>
 void pieces(std::uint32_t bytes, std::uint32_t most, std::uint32_t offset, Visit&& visit) {
   for (std::uint32_t done = 0; done < bytes;) {

@@ -61,7 +61,7 @@ void CardSwitch::wake() {
   queue_.schedule(begin + kCycle, *this);
 }
 
-/// The edge at the end of a cycle.
+/// The clock edge at the end of a cycle.
 void CardSwitch::on_event(std::uint64_t argument) {
   static_cast<void>(argument);
   const AxiAnswer answer = port_.answer();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SmartConnect between two AXI masters and one port of the card's memory. As CardPort (card_port.hpp), for several
-// masters: round-robin arbiters choose among the reads and among the writes that are offered, a burst at a time (PG247,
-// Transaction Arbitration). Data of writes follow the order of their addresses.
+// SmartConnect between two AXI masters and one port of the card's memory. It is like CardPort (card_port.hpp), but for
+// several masters: round-robin arbiters choose among the offered reads and among the offered writes, a burst at a time
+// (PG247, Transaction Arbitration). Write data follow the order of their addresses.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ class CardSwitch final : pcie::EventHandler {
   CardSwitch(pcie::EventQueue& queue, kv::rtl::HbmContent& content, const Parameters& p);
 
   void read(Master master, std::uint64_t address, std::uint32_t bytes, Data data);
-  /// `done`: the answer of the last burst is taken.
+  /// `done`: called when the last burst's answer is taken.
   void write(Master master, std::uint64_t address, std::uint32_t bytes, Done done);
   void write_data(Master master, std::span<const std::byte> data);
   /// Called when the memory has taken 32 bytes of the master's writes.

@@ -78,7 +78,7 @@ std::uint32_t Descriptors::wanted(RingKind kind, const Ring& ring) const {
   return static_cast<std::uint32_t>(std::min({count, to_end, space, page, std::uint64_t{p_.mrrs / size}}));
 }
 
-/// The next rings in turn that want descriptors, while RQ has room.
+/// Fetches for the next rings in turn that want descriptors, while RQ has room.
 void Descriptors::fetch() {
   const std::size_t rings = sets_.size() * limits_.queues;
   for (std::size_t step = 1; step <= rings && requests_.room(Source::kFetch); ++step) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// QDMA's descriptor engine (PG302 and PG347, Descriptor Engine; PG344, Descriptor Fetch): rings in host memory, one
-// fetch of each queue at a time, as many descriptors as MRRS holds, queues in turn, a buffer of its own for each
-// direction. For packets to the host it fetches when packets come (PG302, C2H Stream Engine).
+// QDMA's descriptor engine (PG302 and PG347, Descriptor Engine; PG344, Descriptor Fetch). Rings are in host memory.
+// Queues take turns, each with one fetch at a time of as many descriptors as MRRS holds. Each direction has its own
+// buffer. For packets to the host, it fetches when packets come (PG302, C2H Stream Engine).
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace wherry::sim::shell::load {
 
 enum class RingKind : std::uint8_t { kH2cStream, kC2hStream, kH2cMemory, kC2hMemory, kCount };
 
-/// What a descriptor holds at byte `at`.
+/// The word at byte `at` of a descriptor.
 template <typename Word>
 [[nodiscard]] Word word_at(std::span<const std::byte> bytes, std::size_t at) {
   Word word;
@@ -30,10 +30,10 @@ template <typename Word>
 
 class Descriptors {
  public:
-  /// A descriptor of `queue` has come, in the ring's order.
+  /// Called when a descriptor of `queue` has arrived, in the ring's order.
   using Deliver = std::function<void(std::uint32_t queue, std::span<const std::byte> descriptor)>;
 
-  /// Rings of `limits.queues` queues of each kind begin at `base`.
+  /// The rings begin at `base`, with `limits.queues` queues of each kind.
   Descriptors(const Parameters& p, const Limits& limits, Requests& requests, pcie::HostMemory& memory,
               std::uint64_t base);
 
@@ -42,14 +42,14 @@ class Descriptors {
     const Ring& ring = sets_[static_cast<std::size_t>(kind)].rings[queue];
     return ring.posted - ring.done == limits_.ring;
   }
-  /// The host writes a descriptor and tells the queue's new producer index. Precondition: the ring is not full.
+  /// The host writes a descriptor and the queue's new producer index. Precondition: the ring is not full.
   void post(RingKind kind, std::uint32_t queue, std::span<const std::byte> descriptor);
-  /// kC2hStream: a packet of `queue` needs a descriptor. The host has posted enough.
+  /// kC2hStream: a packet of `queue` needs a descriptor. Precondition: the host has posted enough descriptors.
   void need(std::uint32_t queue);
-  /// The engine has taken a delivered descriptor out of the buffer.
+  /// The engine has removed a delivered descriptor from the buffer.
   void taken(RingKind kind, std::uint32_t queue);
   [[nodiscard]] static std::uint32_t size_of(RingKind kind) noexcept;
-  /// The host may post one more to that queue. It is told at once: a bound.
+  /// The host may post one more descriptor to that queue. It learns this at once, so the model is a bound.
   std::function<void(RingKind kind, std::uint32_t queue)> on_space;
 
   std::uint64_t fetches = 0, fetched = 0;

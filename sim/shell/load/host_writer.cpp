@@ -31,7 +31,7 @@ void HostWriter::add(std::uint64_t number, std::span<const std::byte> data) {
   pump();
 }
 
-/// TLPs of which all data are there: they end at MPS and at pages.
+/// Cuts off TLPs whose data are all there. TLPs end at MPS and at pages.
 void HostWriter::cut(Transfer& transfer) {
   if (transfer.from == pcie::kNever) return;
   const bool all = transfer.data.size() == transfer.bytes;

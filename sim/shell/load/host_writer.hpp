@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// QDMA's way to the host for many transfers: as TlpWriter (tlp_writer.hpp), one transfer after the other, with
+// QDMA's path to the host for many transfers: like TlpWriter (tlp_writer.hpp), one transfer after the other, with
 // back-pressure from RQ.
 #pragma once
 
@@ -17,20 +17,20 @@ namespace wherry::sim::shell::load {
 
 class HostWriter {
  public:
-  /// Bytes of a packet have gone to RQ; `last`: of its transfer.
+  /// Called when bytes of a packet have gone to RQ. `last`: the last ones of its transfer.
   using Sent = std::function<void(Packet& packet, std::uint32_t bytes, bool last)>;
 
-  /// `delay`: from data to the earliest time at which they are passed on.
+  /// `delay`: from the arrival of data to the earliest time at which they are passed on.
   HostWriter(pcie::EventQueue& queue, Requests& requests, Source source, std::uint32_t mps, Time delay, Sent sent)
       : queue_(queue), requests_(requests), source_(source), mps_(mps), delay_(delay), sent_(std::move(sent)) {
     requests_.on_room_of(source, [this] { pump(); });
   }
 
-  /// The next transfer, of so many bytes; data and place come later. Its number.
+  /// Begins the next transfer, of `bytes` bytes; data and place come later. Returns its number. Its number.
   std::uint64_t begin(Packet& packet, std::uint32_t bytes);
   /// Transfer `number` goes to `address`, not before `from`.
   void open(std::uint64_t number, std::uint64_t address, Time from);
-  /// More data of transfer `number`.
+  /// Adds data to transfer `number`.
   void add(std::uint64_t number, std::span<const std::byte> data);
 
  private:

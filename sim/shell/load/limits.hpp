@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bounds the shell under load: buffers, requests under way, sizes of rings. Not one of these numbers was set to a
-// published result. Marks: given (a product guide or OpenNIC's source says so) or bound (nobody says; the value and
-// what it can change are stated). The delays are those of sim/shell/parameters.hpp, as they were fitted without load.
-// docs/design/shell-load.md.
+// The limits of the shell under load: buffers, requests in flight, sizes of rings. None of these numbers was set to a
+// published result. Marks: given (a product guide or OpenNIC's source states it) or bound (no source states it; the
+// value and its effect are described). The delays are those of sim/shell/parameters.hpp, as they were fitted without
+// load. docs/design/shell-load.md.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ struct Limits {
   std::uint32_t link_ahead = 3072;
 };
 
-/// A limit, as people are shown it.
+/// A limit, as users see it.
 struct Limit {
   std::string_view name;
   std::uint32_t Limits::* member;

@@ -106,7 +106,7 @@ Bed::Bed(const LoadOptions& options)
                     return mover_write_;
                   }),
       backlog_(static_cast<std::size_t>(RingKind::kCount), std::vector<std::deque<Packet*>>(limits_.queues)) {
-  // As the unloaded testbench (bed.cpp): half of the flight is the link's, half the hard block's.
+  // As in the unloaded testbench (bed.cpp): half of the flight is the link's, half the hard block's.
   const Time flight = kShellClock.cycles(p_.flight);
   const pcie::NodeId slot =
       fabric_
@@ -131,7 +131,7 @@ Bed::Bed(const LoadOptions& options)
   };
 }
 
-/// All packets with their times, buffers and bytes: those of a flow come as a Poisson process, or regularly.
+/// Makes all packets with their times, buffers and bytes. A flow's packets come as a Poisson process, or regularly.
 void Bed::offer_all() {
   double total = 0;
   for (const Flow& flow : options_.flows) total += flow.gbytes_per_s / flow.bytes;
@@ -197,7 +197,7 @@ void Bed::offer(Packet& packet) {
   }
 }
 
-/// The network's side: a frame when the wire is free, its beats one each cycle of the CMAC.
+/// The network's side: sends a frame when the wire is free, a beat in each CMAC cycle.
 void Bed::send(Packet& packet) {
   const Time begin = std::max(queue_.now(), wire_free_);
   wire_free_ = begin + std::int64_t{8000} * (packet.bytes + limits_.wire_overhead) / limits_.wire_gbits;
@@ -224,7 +224,7 @@ void Bed::post_waiting(RingKind kind, std::uint32_t queue) {
       put(8, packet.bytes, 4);
       put(16, card_to_host ? packet.host : packet.card, 8);
     }
-    // The engines know a packet by its place in the queue's order.
+    // The engines identify a packet by its place in the queue's order.
     waiting.pop_front();
     if (kind == RingKind::kH2cStream) h2c_stream_.expect(packet);
     if (kind == RingKind::kH2cMemory) h2c_memory_.expect(packet);
@@ -233,7 +233,7 @@ void Bed::post_waiting(RingKind kind, std::uint32_t queue) {
   }
 }
 
-/// An empty buffer for a packet of the network.
+/// Posts an empty buffer for a packet from the network.
 void Bed::post_buffer(std::uint32_t queue) {
   const std::uint64_t address = kHostBuffers + owners_.size() * kStride + p_.host_offset;
   owners_.push_back(nullptr);

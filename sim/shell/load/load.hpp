@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thesis's shell with many packets under way: rates, latencies and losses. docs/design/shell-load.md.
-// Nothing here was measured on a card, and the thesis has no such figure. All of it is predicted.
+// The thesis's shell with many packets in flight: rates, latencies and losses. docs/design/shell-load.md. Nothing here
+// was measured on a card, and the thesis has no such figures. All figures are predictions.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct LoadOptions {
   Limits limits{};
 };
 
-/// Of one flow. Times are ns from when a packet was offered, whether or not the shell could take it then. They are
-/// those of packets that were offered after the first fifth, and that were not dropped.
+/// Of one flow. Times are in ns from when a packet was offered, whether or not the shell could take it then. They cover
+/// packets that were offered after the first fifth and not dropped.
 struct FlowFound {
   Flow flow;
   std::uint32_t offered = 0, delivered = 0, dropped = 0;  ///< packets of the whole run
@@ -53,12 +53,12 @@ struct LoadFound {
 
 [[nodiscard]] LoadFound run(const LoadOptions& options);
 
-/// By hand, from sizes alone: no path carries more than its slowest stage.
+/// Computed by hand, from sizes alone: a path carries at most what its slowest stage does.
 struct Bound {
   std::string_view stage;
   double gbytes_per_s;
 };
-/// All stages of the path; the least is the bound.
+/// All stages of the path, of which the least is the bound.
 [[nodiscard]] std::vector<Bound> bounds_of(Path path, std::uint32_t bytes, const Parameters& p, const Limits& limits);
 [[nodiscard]] Bound bound_of(Path path, std::uint32_t bytes, const Parameters& p, const Limits& limits);
 

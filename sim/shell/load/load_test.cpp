@@ -17,8 +17,8 @@ LoadOptions flow(Path path, std::uint32_t bytes, double gbytes_per_s, std::uint3
   return {.flows = {{path, bytes, gbytes_per_s}}, .packets = packets};
 }
 
-/// As many packets as the shell can take, one behind the other.
-/// `most`: of what it can, GB/s; 0: its bound.
+/// Offers more packets than the shell can take, one behind the other. `most`: the rate that it can take, in GB/s; 0:
+/// its bound.
 LoadFound saturated(Path path, std::uint32_t bytes, std::uint32_t packets, const Limits& limits = {}, double most = 0) {
   if (most == 0) most = bound_of(path, bytes, {}, limits).gbytes_per_s;
   LoadOptions options = flow(path, bytes, 1.2 * most, packets);
@@ -29,7 +29,7 @@ LoadFound saturated(Path path, std::uint32_t bytes, std::uint32_t packets, const
   return found;
 }
 
-/// The unloaded limit: the model that the thesis's tables were compared with, to the picosecond.
+/// Without load, the times must equal those of the model that was compared with the thesis's tables, to the picosecond.
 TEST(Load, OnePacket_ExpectTheTimesOfTheUnloadedShell) {
   for (const PathName& path : paths()) {
     for (const std::uint32_t bytes : {64U, 128U, 256U, 512U, 1024U, 2048U, 4096U}) {
@@ -45,7 +45,7 @@ TEST(Load, OnePacket_ExpectTheTimesOfTheUnloadedShell) {
   }
 }
 
-/// Packets that come one by one do not meet each other. Clock edges: a packet comes at any time between them.
+/// Packets that come far apart do not meet each other. They may arrive at any time between two clock edges.
 TEST(Load, PacketsFarApart_ExpectTheTimesOfTheUnloadedShell) {
   for (const PathName& path : paths()) {
     LoadOptions options = flow(path.path, 1024, 0.2, 50);
@@ -57,8 +57,8 @@ TEST(Load, PacketsFarApart_ExpectTheTimesOfTheUnloadedShell) {
   }
 }
 
-/// in = out + counted drops, for any seed. Every outgoing byte is right. Each packet of the network to the host has one
-/// entry in a completion ring.
+/// in = out + counted drops must hold for any seed. Every outgoing byte must be right. Each packet from the network to
+/// the host must have one entry in a completion ring.
 TEST(Load, EachSeed_ExpectNothingLostUncounted) {
   std::uint64_t dropped = 0;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
@@ -104,7 +104,7 @@ TEST(Load, SameSeed_ExpectTheSameRun) {
   EXPECT_EQ(a.p99_ns, b.p99_ns);
 }
 
-/// Bounds by hand, of sizes alone. No run is above; where a stage can be kept busy, runs come near.
+/// Bounds computed by hand, from sizes alone. No run may exceed them; where a stage can be kept busy, runs come near.
 TEST(Load, Saturation_ExpectTheSlowestStagesRate) {
   struct Expected {
     Path path;
@@ -130,8 +130,8 @@ TEST(Load, Saturation_ExpectTheSlowestStagesRate) {
   }
 }
 
-/// Two cases write to the host at once. A TLP of 512 bytes is nine beats of RQ, 36 ns, and 532 bytes of the link, 33.9
-/// ns: RQ is the slower, and it is busy with data, completions, statuses, messages and requests for descriptors.
+/// Two cases write to the host at once. A TLP of 512 bytes takes nine beats of RQ, 36 ns, and 532 bytes of the link,
+/// 33.9 ns. So RQ is slower; it carries data, completions, statuses, messages and requests for descriptors.
 TEST(Load, TwoCasesToTheHost_ExpectRqBusyAndTheLinkNotOverfull) {
   LoadOptions options{.packets = 1600, .regular = true};
   options.limits.memory_order = kOverlap;
@@ -147,9 +147,9 @@ TEST(Load, TwoCasesToTheHost_ExpectRqBusyAndTheLinkNotOverfull) {
   EXPECT_GE(4 * (data + small), 0.95 * found.duration_ns) << rate << ' ' << small << ' ' << data;
 }
 
-/// A queue with one deterministic server, Poisson arrivals (Pollaczek and Khinchine): waiting is S rho / (2 (1 - rho)).
-/// A chain of deterministic servers makes a packet wait as the slowest one alone would (Friedman, 1965): the network's
-/// way to the memory has wire, adapter and the memory's port, which takes 128 ns for 1 KiB.
+/// A queue with one deterministic server and Poisson arrivals (Pollaczek and Khinchine): the waiting time is S rho / (2
+/// (1 - rho)). In a chain of deterministic servers, a packet waits as long as at the slowest one alone (Friedman,
+/// 1965). The network's path to the memory has wire, adapter and the memory's port, which takes 128 ns for 1 KiB.
 TEST(Load, PoissonArrivals_ExpectTheWaitingOfMD1) {
   for (const Path path : {Path::kHbmToWire, Path::kWireToHbm}) {
     for (const double load : {0.3, 0.6}) {
@@ -170,7 +170,7 @@ TEST(Load, PoissonArrivals_ExpectTheWaitingOfMD1) {
   }
 }
 
-/// Little's law: what is under way, over the time that it is: six commands of the DataMover; one transaction of QDMA.
+/// Little's law: the rate is the number in flight over each one's time: six DataMover commands; one QDMA transaction.
 TEST(Load, BoundedConcurrency_ExpectLittlesLaw) {
   Limits six;
   six.mover_reads = 6;
@@ -200,8 +200,8 @@ TEST(Load, TwoMastersOfTheMemory_ExpectEqualShares) {
   for (const FlowFound& one : found.flows) EXPECT_NEAR(one.gbytes_per_s, 4, 0.1);
 }
 
-/// The adapter gives packets out in order. Packets for HBM, more than its port takes, block those for the host behind
-/// them, and both are lost in front of the adapter.
+/// The adapter gives packets out in order. Packets for HBM exceed its port's rate and block those for the host behind
+/// them. Both are lost in front of the adapter.
 TEST(Load, HbmPathBesideHostPath_ExpectLossOfBoth) {
   LoadOptions options{.packets = 1500};
   options.flows = {{Path::kWireToHost, 1024, 2.5}, {Path::kWireToHbm, 1024, 9.5}};
@@ -212,7 +212,7 @@ TEST(Load, HbmPathBesideHostPath_ExpectLossOfBoth) {
   EXPECT_EQ(run(flow(Path::kWireToHost, 1024, 2.5, 300)).adapter_dropped, 0U);  // alone it loses none
 }
 
-/// One interrupt is outstanding in each queue: under load one tells of many completions.
+/// Each queue has one outstanding interrupt, so under load one reports many completions.
 TEST(Load, Interrupts_ExpectFewerThanCompletionsUnderLoad) {
   const LoadFound busy = run(flow(Path::kWireToHost, 64, 4, 2000));
   EXPECT_EQ(busy.entries, 2000U);
@@ -222,7 +222,7 @@ TEST(Load, Interrupts_ExpectFewerThanCompletionsUnderLoad) {
   apart.regular = true;
   const LoadFound quiet = run(apart);
   EXPECT_EQ(quiet.interrupts, 20U);
-  // Entry, status and message follow the data over RQ, a beat each, and over the link.
+  // Entry, status and message follow the data: over RQ, with a beat each, and over the link.
   EXPECT_GT(quiet.flows[0].told_ns - quiet.flows[0].mean_ns, 3.9);
   EXPECT_LT(quiet.flows[0].told_ns - quiet.flows[0].mean_ns, 24);
   apart.limits.interrupts = 0;
@@ -231,7 +231,7 @@ TEST(Load, Interrupts_ExpectFewerThanCompletionsUnderLoad) {
   EXPECT_LT(polled.flows[0].told_ns, quiet.flows[0].told_ns);
 }
 
-/// Prefetched descriptors are at hand when a packet comes (PG302, C2H Stream Engine).
+/// Prefetched descriptors are on the card when a packet comes (PG302, C2H Stream Engine).
 TEST(Load, Prefetch_ExpectPacketsNotToWaitForDescriptors) {
   LoadOptions options = flow(Path::kWireToHost, 1024, 6, 800);
   const double without = run(options).flows[0].mean_ns;

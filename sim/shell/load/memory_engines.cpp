@@ -95,7 +95,7 @@ C2hMemory::C2hMemory(pcie::EventQueue& queue, const Parameters& p, const Limits&
   });
 }
 
-/// Descriptors that may begin do so: one after the other, or as many as there is room for.
+/// Begins the descriptors that may begin: one after the other, or as many as there is room for.
 void C2hMemory::issue() {
   while (!waiting_.empty()) {
     if (limits_.memory_order == kEngineSerial && !active_.empty()) return;

@@ -15,7 +15,7 @@
 
 namespace wherry::sim::shell::load {
 
-/// Host memory to the card's (PG302, H2C MM Engine): a card write for each read request, when all its data are there.
+/// Host memory to the card's memory (PG302, H2C MM Engine): one card write per read request, when its data are there.
 class H2cMemory {
  public:
   H2cMemory(pcie::EventQueue& queue, const Parameters& p, const Limits& limits, Requests& requests,
@@ -44,14 +44,14 @@ class H2cMemory {
   std::uint32_t buffered_ = 0;  ///< bytes asked for, and not taken by the card's memory
 };
 
-/// The card's memory to the host's (PG302, C2H MM Engine): descriptors are cut at pages of both.
+/// The card's memory to the host's memory (PG302, C2H MM Engine): descriptors are cut at pages of both.
 class C2hMemory {
  public:
   C2hMemory(pcie::EventQueue& queue, const Parameters& p, const Limits& limits, Requests& requests,
             Descriptors& descriptors, Notices& notices, CardSwitch& card);
 
   void expect(Packet& packet) { expected_[packet.queue].push_back(&packet); }
-  /// More bytes of the packet have got to the host.
+  /// More bytes of the packet have arrived at the host.
   void host_has(Packet& packet);
 
  private:

@@ -66,8 +66,8 @@ void MoverRead::issue() {
   }
 }
 
-/// A packet's first beat comes no earlier than the gap after the one before it. Data come at half of a beat in each
-/// cycle, so at most a gap's beats wait.
+/// A packet's first beat comes at the earliest a gap after the packet before it. Data arrive at half a beat per cycle,
+/// so at most the beats of one gap wait.
 void MoverRead::beat(const Part& part) {
   Time at = queue_.now() + kShellClock.cycles(p_.mover_read);
   if (out_ != 0) at = std::max(at, out_ + kShellClock.cycles(part.index == 0 ? limits_.mover_gap : 1));
@@ -79,7 +79,7 @@ void MoverRead::beat(const Part& part) {
   queue_.call(at + kShellClock.cycles(p_.box), [this, part] { store(part); });
 }
 
-/// The second store: a packet's beats leave when all of it is there.
+/// The second store: a packet's beats leave only when the whole packet is there.
 void MoverRead::store(const Part& part) {
   stored_.push_back(part);
   if (!part.last()) return;

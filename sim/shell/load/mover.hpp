@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The DataMover under load: commands follow each other. Times without load are those of data_mover.cpp; the gap between
-// packets is PG022's.
+// The DataMover under load, with one command after another. Times without load are those of data_mover.cpp; the gap
+// between packets is PG022's.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace wherry::sim::shell::load {
 
-/// S2MM: packets of the network to the card's memory.
+/// S2MM: packets from the network to the card's memory.
 class MoverWrite final : public PartSink {
  public:
   MoverWrite(pcie::EventQueue& queue, const Parameters& p, const Limits& limits, CardSwitch& card);
@@ -40,7 +40,7 @@ class MoverRead {
  public:
   MoverRead(pcie::EventQueue& queue, const Parameters& p, const Limits& limits, CardSwitch& card, Feeder& feeder);
 
-  /// A command. Those that must wait do so in order.
+  /// A command. Commands that must wait do so in order.
   void command(Packet& packet);
 
  private:

@@ -15,7 +15,7 @@ constexpr std::uint32_t kEntryRoom = 64, kStatus = 8, kMessage = 4;  ///< given:
 Notices::Notices(pcie::EventQueue& queue, const Parameters& p, const Limits& limits, Requests& requests,
                  pcie::HostMemory& memory, std::vector<Packet>& packets, std::uint64_t base)
     : queue_(queue), p_(p), limits_(limits), requests_(requests), memory_(memory), packets_(packets), base_(base) {
-  // A status descriptor lies behind its ring's entries (PG302, Completion Status Structure).
+  // A ring's status descriptor follows its entries (PG302, Completion Status Structure).
   const std::uint64_t stride = (std::uint64_t{limits_.ring} + 1) * kEntryRoom;
   const std::size_t count = static_cast<std::size_t>(RingKind::kCount) * limits_.queues;
   for (std::size_t i = 0; i < count; ++i) {
@@ -40,7 +40,7 @@ void Notices::over(Packet& packet, RingKind kind, Source source) {
   const std::uint64_t place = queue.written++ % limits_.ring;
   queue.untold.push_back(&packet);
   if (kind == RingKind::kC2hStream) {
-    // User-defined data of the entry: here the packet's number.
+    // The entry's user-defined data are the packet's number here.
     requests_.write(source, queue.ring + place * limits_.completion, bytes_of(packet.id, limits_.completion));
     ++entries;
     if (limits_.interrupts == 0) return;  // the host polls the ring
@@ -48,7 +48,7 @@ void Notices::over(Packet& packet, RingKind kind, Source source) {
   trigger(index, source);
 }
 
-/// A status, and an interrupt if none is outstanding. Without interrupts each completion writes a status.
+/// Writes a status, and sends an interrupt if none is outstanding. Without interrupts each completion writes a status.
 void Notices::trigger(std::size_t index, Source source) {
   Queue& queue = queues_[index];
   if (limits_.interrupts != 0 && !queue.armed) return;
@@ -60,7 +60,7 @@ void Notices::trigger(std::size_t index, Source source) {
   ++interrupts;
 }
 
-/// The host knows of the first `written` completions of the queue.
+/// The host now knows of the first `written` completions of the queue.
 void Notices::tell(Queue& queue, std::uint64_t written) {
   for (; queue.seen < written; ++queue.seen) {
     queue.untold.front()->told = queue_.now();
@@ -77,7 +77,7 @@ void Notices::on_memory_write(std::uint64_t address, std::uint32_t bytes) {
     std::uint64_t written = 0;
     memory_.read(queues_[index].status, std::as_writable_bytes(std::span(&written, 1)));
     tell(queues_[index], written);
-    // The consumer index comes back; if more is waiting then, the queue triggers at once.
+    // The consumer index comes back. If more completions wait then, the queue triggers at once.
     queue_.call(queue_.now() + kShellClock.cycles(p_.flight), [this, index, source] {
       Queue& queue = queues_[index];
       queue.armed = true;

@@ -2,7 +2,7 @@
 // QDMA's reports to the host: entries of completion rings (packets to the host), status descriptors, and MSI-X
 // interrupts with one outstanding in each queue (PG302, Completion Queue, Completion Status Structure, Interrupts;
 // PG347, Completion Status/Interrupt Moderation; trigger mode EVERY). The host's side is ideal: it answers an interrupt
-// at once, and its update of the consumer index is back after one flight. A bound, not a driver.
+// at once, and its update of the consumer index is back after one flight. This is a bound, not a driver.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ namespace wherry::sim::shell::load {
 
 class Notices final : pcie::MemoryWatcher {
  public:
-  /// Rings and status descriptors begin at `base`; packets are found by their number in `packets`.
+  /// Rings and status descriptors begin at `base`. `packets`: the packets by their numbers.
   Notices(pcie::EventQueue& queue, const Parameters& p, const Limits& limits, Requests& requests,
           pcie::HostMemory& memory, std::vector<Packet>& packets, std::uint64_t base);
 
-  /// The transfer is over on the card's side. `source`: whose TLPs the notice follows.
+  /// The transfer has ended on the card's side. `source`: the engine whose TLPs the notice follows.
   void over(Packet& packet, RingKind kind, Source source);
 
   std::uint64_t entries = 0, statuses = 0, interrupts = 0;  ///< written

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A packet of the loaded shell, and the bytes that it carries.
+// A packet of the loaded shell, and the content of its bytes.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ struct Packet {
   std::uint64_t wrong = 0;    ///< bytes that differed on the way
 };
 
-/// A beat of a stream; its bytes are the packet's at 64 x `index`.
+/// A beat of a stream; its bytes are the packet's from 64 x `index` on.
 struct Part {
   Packet* packet = nullptr;
   std::uint32_t index = 0;
@@ -40,7 +40,7 @@ struct Part {
   [[nodiscard]] bool last() const noexcept { return (index + 1) * kBeatBytes >= packet->bytes; }
 };
 
-/// The byte at `offset` of packet `id`.
+/// Byte `offset` of packet `id`.
 [[nodiscard]] inline std::byte byte_of(std::uint32_t id, std::uint32_t offset) noexcept {
   const std::uint64_t word = splitmix64(id, offset / 8);
   return static_cast<std::byte>(word >> 8 * (offset % 8));
@@ -48,7 +48,7 @@ struct Part {
 inline void fill(std::uint32_t id, std::uint32_t offset, std::span<std::byte> into) noexcept {
   for (std::size_t i = 0; i < into.size(); ++i) into[i] = byte_of(id, offset + static_cast<std::uint32_t>(i));
 }
-/// Bytes that are not the packet's.
+/// The number of bytes that differ from the packet's.
 [[nodiscard]] inline std::uint64_t differing(std::uint32_t id, std::uint32_t offset,
                                              std::span<const std::byte> data) noexcept {
   std::uint64_t count = 0;
@@ -57,17 +57,17 @@ inline void fill(std::uint32_t id, std::uint32_t offset, std::span<std::byte> in
   return count;
 }
 
-/// The end of a stream, or a change of its path. Takes beats for which room() was true.
+/// The end of a stream, or a part that changes its path. It accepts beats for which room() was true.
 class PartSink {
  public:
-  /// Beats that may be sent now. Beats in flight count as arrived.
+  /// The number of beats that may be sent now. Beats in flight occupy their room already.
   [[nodiscard]] virtual std::uint32_t room() const = 0;
-  /// One of the beats is in flight.
+  /// One of these beats is now in flight.
   virtual void reserve() = 0;
   virtual void part(const Part& part) = 0;
   /// The earliest time at which the next beat may be taken.
   [[nodiscard]] virtual Time not_before() const { return 0; }
-  /// A packet's last beat is in flight.
+  /// A packet's last beat is now in flight.
   virtual void gap() {}
   /// Called when there is room again.
   std::function<void()> on_room;

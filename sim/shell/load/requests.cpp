@@ -23,7 +23,7 @@ void Requests::add(Source source, Tlp tlp) {
   choose();
 }
 
-/// The next engine in turn that has a TLP gets RQ for the beats of it.
+/// Gives RQ to the next engine in turn that has a TLP, for the beats of that TLP.
 void Requests::choose() {
   if (busy_) return;
   for (std::size_t step = 1; step <= engines_.size(); ++step) {
@@ -38,7 +38,7 @@ void Requests::choose() {
   }
 }
 
-/// The last beat has been taken: the TLP goes to the link, if there is room.
+/// The last beat has been taken, so the TLP goes to the link, if there is room.
 void Requests::post() {
   const Tlp& tlp = engines_[turn_].waiting.front();
   const bool taken = tlp.write ? port_->try_write(tlp.address, tlp.data)

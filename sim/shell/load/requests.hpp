@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hard block under load: several engines of QDMA share RQ, a TLP at a time. Like Requester (requester.hpp), with
+// The hard block under load: QDMA's engines share RQ, a TLP at a time. It is like Requester (requester.hpp), with
 // arbitration and back-pressure: engines alternate TLP by TLP. A TLP without room on the link blocks all behind it.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace wherry::sim::shell::load {
 
-/// What asks for RQ. PG302 does not say how it chooses among them; here they take turns.
+/// The users of RQ. PG302 does not say how RQ chooses among them; here they take turns.
 enum class Source : std::uint8_t { kFetch, kH2cStream, kC2hStream, kH2cMemory, kC2hMemory, kStatus, kCount };
 
 class Requests final : public pcie::Function {
@@ -29,11 +29,11 @@ class Requests final : public pcie::Function {
   explicit Requests(pcie::EventQueue& queue) : queue_(queue) {}
   void start(pcie::Port& port) noexcept { port_ = &port; }
 
-  /// An engine keeps a few TLPs at RQ, the one in transmission and the next ones. Then it waits for on_room.
+  /// An engine keeps a few TLPs at RQ: the one in transmission and the next ones. Then it waits for on_room.
   static constexpr std::size_t kAhead = 4;
   [[nodiscard]] bool room(Source source) const { return of(source).waiting.size() < kAhead; }
   void on_room_of(Source source, std::function<void()> call) { of(source).on_room.push_back(std::move(call)); }
-  /// One TLP. Preconditions: it keeps to MPS and to a page. Taken whether or not there is room.
+  /// One TLP. Preconditions: it keeps to MPS and to a page. It is accepted whether or not there is room.
   void write(Source source, std::uint64_t address, std::vector<std::byte> data);
   /// One TLP. Preconditions: it keeps to MRRS and to a page. `data`: ascending.
   void read(Source source, std::uint64_t address, std::uint32_t bytes, Data data);

@@ -38,7 +38,7 @@ void C2hStream::part(const Part& part) {
 void C2hStream::descriptor(std::uint32_t queue, std::span<const std::byte> bytes) {
   const Waiting first = waiting_[queue].front();
   waiting_[queue].pop_front();
-  // The host gave out its buffers in the order of the ring: this one is the packet's from now on.
+  // The host posted its buffers in the order of the ring: from now on this one belongs to the packet.
   first.packet->host = word_at<std::uint64_t>(bytes, 0);
   placed(*first.packet);
   descriptors_.taken(RingKind::kC2hStream, queue);
@@ -96,7 +96,7 @@ void H2cStream::data(std::uint64_t number, std::uint32_t offset, std::span<const
   issue();
 }
 
-/// "Data is issued to the user logic in order of the requests" (PG344, H2C Stream Engine): whole beats of the first.
+/// "Data is issued to the user logic in order of the requests" (PG344, H2C Stream Engine): first request, whole beats.
 void H2cStream::pass() {
   const Time ready = queue_.now() + kShellClock.cycles(p_.h2c_stream);
   while (!readings_.empty()) {

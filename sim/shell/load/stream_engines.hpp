@@ -15,7 +15,7 @@
 
 namespace wherry::sim::shell::load {
 
-/// Packets to the host, in the order of their coming (PG302, C2H Stream Engine). A packet without a descriptor holds up
+/// Packets to the host, in their order of arrival (PG302, C2H Stream Engine). A packet without a descriptor blocks
 /// those behind it.
 class C2hStream final : public PartSink {
  public:
@@ -25,7 +25,7 @@ class C2hStream final : public PartSink {
   [[nodiscard]] std::uint32_t room() const override { return free_; }
   void reserve() override { --free_; }
   void part(const Part& part) override;
-  /// A packet has got its buffer in host memory: Packet::host.
+  /// Called when a packet has its buffer in host memory: Packet::host.
   std::function<void(Packet&)> placed;
 
  private:
@@ -44,13 +44,13 @@ class C2hStream final : public PartSink {
   std::map<std::uint32_t, std::deque<Waiting>> waiting_;  ///< for a descriptor, by queue
 };
 
-/// Packets of the host (PG302, H2C Stream Engine).
+/// Packets from the host (PG302, H2C Stream Engine).
 class H2cStream {
  public:
   H2cStream(pcie::EventQueue& queue, const Parameters& p, const Limits& limits, Requests& requests,
             Descriptors& descriptors, Notices& notices, Feeder& feeder);
 
-  /// The host's packets of a queue go in this order.
+  /// The host's packets of a queue leave in this order.
   void expect(Packet& packet) { expected_[packet.queue].push_back(&packet); }
 
  private:

@@ -87,13 +87,13 @@ class Sweep {
   }
 
  private:
-  /// Small packets are many: a run must be long beside a packet's latency.
+  /// Runs with small packets have more of them, because a run must be long compared with a packet's latency.
   [[nodiscard]] LoadOptions base(std::uint32_t bytes) const {
     return {.packets = packets_ * std::max(1U, 512 / bytes), .parameters = parameters_};
   }
 
-  /// Above the bound, so that it is the shell that sets the rate. Long enough for descriptors to get going, and for the
-  /// FIFOs to be full for most of it.
+  /// Above the bound, so that the shell sets the rate. Long enough for descriptors to reach a steady flow, and for the
+  /// FIFOs to be full for most of the run.
   [[nodiscard]] LoadOptions saturating(Path path, std::uint32_t bytes) const {
     LoadOptions options = base(bytes);
     options.packets *= 4;
@@ -136,7 +136,7 @@ class Sweep {
     return known;
   }
 
-  /// Saturation first; then shares of the rate that was found.
+  /// Runs saturation first, then shares of the rate that it found.
   void alone(Path path, std::uint32_t bytes) {
     LoadOptions options = saturating(path, bytes);
     const LoadFound full = load::run(options);
@@ -150,7 +150,7 @@ class Sweep {
     add("alone", 1, full, full.flows[0]);
   }
 
-  /// Each flow at the same share of what it has alone.
+  /// Each flow has the same share of its rate alone.
   void together(const std::string& scenario, std::uint32_t bytes, const std::vector<Path>& of) {
     for (const double share : kTogetherShares) {
       LoadOptions options = base(bytes);

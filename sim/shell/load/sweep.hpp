@@ -8,7 +8,7 @@
 
 namespace wherry::sim::shell::load {
 
-/// `packets`: of each run. Some seconds of CPU with 1000.
+/// `packets`: of each run. 1000 of them take some seconds of CPU.
 [[nodiscard]] nlohmann::json sweep(const Parameters& parameters, std::uint32_t packets);
 
 }  // namespace wherry::sim::shell::load

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one program of the recorded boot: it writes to a file, reads it back, lets a child write to pages that they share
-// until then, and powers the board off. Without a C library.
+// The only program of the recorded boot. It writes to a file, reads it back, lets a child write to pages that both
+// share until then, and powers the board off. Without a C library.
 typedef unsigned long word;
 
 enum { kOpenat = 56, kClose = 57, kWrite = 64, kPread = 67, kExit = 93, kWaitid = 95, kReboot = 142, kClone = 220 };
@@ -26,7 +26,7 @@ static void say(const char* text) {
 static word pages[kPages * kPageWords];
 static word block[kBlock / sizeof(word)];
 
-// Every page several times, so that the cache holds little of it.
+// Sweeps every page several times, so that the cache holds little of it.
 static word sweep(word salt) {
   word sum = 0;
   for (word round = 0; round < kRounds; ++round)

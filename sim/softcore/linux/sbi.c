@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machine mode for one hart: the calls of SBI 0.1 that Linux 6.1 makes (RISC-V SBI Specification 0.1, "Legacy
-// Extensions"), and the time, which VexRiscv does not have as a register. sbi.S calls it at each trap.
+// Machine mode for one hart. It provides the calls of SBI 0.1 that Linux 6.1 makes (RISC-V SBI Specification 0.1,
+// "Legacy Extensions"), and the time, which VexRiscv does not have as a register. sbi.S calls it at each trap.
 typedef unsigned u32;
 
 enum { kTime = 0, kTimer = 2, kConsole = 4, kPower = 5, kNumber = 6 };  // words of the board's devices, vex_core.hpp
@@ -58,7 +58,7 @@ static u32 call(u32 number, u32 a0, u32 a1) {
   }
 }
 
-// The instruction at a virtual address, read as who was interrupted would (MPRV).
+// The instruction at a virtual address, read with the rights of the interrupted program (MPRV).
 static u32 instruction_at(u32 address) {
   u32 word;
   __asm__ volatile("li t0, 0x20000; csrs mstatus, t0; lw %0, 0(%1); csrc mstatus, t0"
@@ -68,7 +68,7 @@ static u32 instruction_at(u32 address) {
   return word;
 }
 
-// rdtime and rdtimeh: csrrs rd, 0xc01 and 0xc81. True: that is what it was.
+// Emulates rdtime and rdtimeh: csrrs rd, 0xc01 and 0xc81. True: the instruction was one of these.
 static int time_read(u32 instruction, u32* x) {
   const u32 csr = instruction >> 20, to = instruction >> 7 & 31;
   if ((instruction & 0x7f) != 0x73 || (csr != 0xc01 && csr != 0xc81)) return 0;
@@ -76,7 +76,7 @@ static int time_read(u32 instruction, u32* x) {
   return 1;
 }
 
-// To Linux' own handler, as the hardware would have done it (Privileged Architecture 1.12, sections 3.1.6 and 4.1).
+// Passes a trap to Linux' own handler, as the hardware would do (Privileged Architecture 1.12, sections 3.1.6 and 4.1).
 static void delegate(u32 cause, u32 epc, u32 value) {
   enum { kSie = 0x2, kSpie = 0x20, kSpp = 0x100, kMppSupervisor = 0x800, kMpp = 0x1800 };
   const u32 status = READ(mstatus);
@@ -90,7 +90,7 @@ static void delegate(u32 cause, u32 epc, u32 value) {
   WRITE(mepc, READ(stvec));
 }
 
-// `x`: the 32 registers of who was interrupted.
+// `x`: the 32 registers of the interrupted program.
 void handle(u32* x) {
   const u32 cause = READ(mcause), epc = READ(mepc);
   if (cause == MACHINE_TIMER) {
