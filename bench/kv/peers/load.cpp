@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kSilentNs = 60'000'000'000;  // what hangs; other programs may have the machine
 
-/// Until something has ended. An error: it did not end well, or not within a minute.
+/// Until something has ended. Returns an error if the operation failed, or took more than a minute.
 wherry::Status until_some(Peer& peer, Idle idle, std::vector<std::uint32_t>& ended) {
   ended.clear();
   const std::uint64_t give_up = now_ns() + kSilentNs;
