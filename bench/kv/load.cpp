@@ -165,7 +165,7 @@ wherry::Status fill(const LoadOptions& options) {
   constexpr std::uint32_t kAtOnce = 64;
   ClientOptions with = options.client;
   with.lanes = std::min(options.clients * options.depth, kAtOnce);
-  // Retries are harmless because nothing is measured yet, and on a busy machine a cluster may lose its leases at times.
+  // A long deadline does no harm: nothing is measured yet, and on a busy machine a cluster may lose its leases.
   constexpr std::chrono::minutes kPatience(1);
   with.deadline = std::max<std::chrono::nanoseconds>(with.deadline, kPatience);
   WHERRY_ASSIGN(auto client, Client::connect(with));

@@ -36,7 +36,7 @@ struct Sample {
   double ns = 0, cpu_ns = 0;  ///< of one batch
 };
 
-/// One DoPut call, as long as this object lives. The columns are wrapped once, without a copy, so no array is built.
+/// One DoPut call; it lasts as long as this object. The columns are wrapped once, without a copy, so no array is built.
 class Put {
  public:
   Put(flight::FlightClient& client, std::shared_ptr<arrow::RecordBatch> batch) : batch_(std::move(batch)) {

@@ -54,7 +54,7 @@ Result<VerbResult> load(Peer& peer, const PeerLoad& options) {
   const std::uint64_t from = now_ns() + static_cast<std::uint64_t>(options.warm_up * 1e9);
   const std::uint64_t end = from + static_cast<std::uint64_t>(options.seconds * 1e9);
   for (;;) {
-    // Looked at once: posting and ending by two looks waits in vain when the end lies between them.
+    // One reading of the clock: with two, the loop would wait in vain if the end lay between them.
     const std::uint64_t now = now_ns();  // what is posted now leaves together
     if (now >= end && free.size() == options.depth) break;
     if (now < end) {
