@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts that the applications share.
+// Tests of the code that the applications share.
 #include <gtest/gtest.h>
 
 #include "common/distribution.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rank owns an element of an array, or a row of a matrix, and its number there.
+// Maps elements of an array, or rows of a matrix, to the rank that owns them and to their local index there.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class Divider {
 };
 
 /// Distributes elements 0 to size - 1 over the ranks. Cyclic: element i goes to rank i modulo ranks, which spreads
-/// neighbouring elements. Block: each rank has one contiguous piece, which keeps them together.
+/// neighbouring elements. Block: each rank has one contiguous piece, so neighbours stay together.
 class Distribution {
  public:
   enum class Kind : std::uint8_t { kCyclic, kBlock };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors in huge pages, if the system has some. Without them, random accesses to a large table wait longer for address
+// Vectors in huge pages, if the system has any. Without them, random accesses to a large table wait longer for address
 // translation than for memory.
 #pragma once
 
@@ -26,7 +26,7 @@ struct HugeAllocator {
   T* allocate(std::size_t count) {
     const std::size_t bytes = count * sizeof(T);
     void* const memory = ::operator new(bytes, alignment(bytes));
-    // Advice only: a system that cannot follow it uses ordinary pages.
+    // This is only advice: without huge pages the system uses ordinary ones.
     if (bytes >= kPage) (void)::madvise(memory, bytes / kPage * kPage, MADV_HUGEPAGE);
     return static_cast<T*>(memory);
   }

@@ -22,7 +22,7 @@ struct Entry {
   double value;
 };
 
-/// The handling of a second entry in the same row and column.
+/// What happens to a second entry in the same row and column.
 enum class Twice : std::uint8_t { kAdd, kDrop };
 
 RowMatrix compress(Distribution rows, Rank rank, std::uint64_t columns, std::vector<Entry> entries, Twice twice,

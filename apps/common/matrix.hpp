@@ -45,7 +45,7 @@ struct InputOptions {
 
 enum class Shape : std::uint8_t {
   kWhole,          ///< as in the file, with the upper half of a symmetric matrix; entries that occur twice add up.
-                   ///< Generated: the entries of a row are in any column
+                   ///< generated: a row's entries may be in any column
   kLowerTriangle,  ///< the graph without directions, loops and values: each edge once, at its larger end. Generated:
                    ///< each vertex is joined to some vertices before it, more often to early ones
 };
@@ -53,7 +53,7 @@ enum class Shape : std::uint8_t {
 /// This rank's rows. Each rank reads the whole file and keeps its rows, or generates its rows.
 Result<RowMatrix> load(const InputOptions& options, Shape shape, Rank rank, Rank ranks);
 
-/// Writes "PREFIX.<rank>.mtx": a matrix of the full size with this rank's rows. The sum over the ranks is the whole.
+/// Writes "PREFIX.<rank>.mtx": a matrix of the full size with this rank's rows. Summed over the ranks, it is the whole.
 Status save(const RowMatrix& matrix, const std::string& prefix);
 
 /// The sum over the ranks is the same for any number of ranks.

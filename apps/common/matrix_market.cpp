@@ -23,7 +23,7 @@ constexpr std::uint64_t kMaxRows = (std::uint64_t{1} << 32) - 1;  // 32-bit indi
 constexpr std::size_t kMaxLineBytes = std::size_t{64} << 10;      // of a line; the format allows 1024
 constexpr std::int64_t kMaxExactInteger = std::int64_t{1} << 53;  // integers that a double holds
 
-/// For errors: unprintable characters become '?', and a long text is cut.
+/// Makes text fit for an error: unprintable characters become '?', and a long text is cut.
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t kMaxQuoted = 40;
   std::string out = "'";
@@ -55,7 +55,7 @@ std::optional<T> number(std::string_view word) {
   return value;
 }
 
-/// Takes one line after the other. Each function returns the error without the line's number. Empty: none.
+/// Takes the lines of a file one by one. The functions' errors do not contain the line's number. Empty: none.
 class Reader {
  public:
   explicit Reader(const MatrixMarketSink& sink) : sink_(sink) {}
@@ -184,7 +184,7 @@ Status read_matrix_market(std::istream& in, std::string_view name, const MatrixM
 }
 
 Status read_matrix_market(const std::string& path, const MatrixMarketSink& sink) {
-  // Each rank reads the file from its beginning. A device may have no end, and a pipe has one reader.
+  // Each rank reads the file from its beginning. A device may never end, and a pipe can be read by one rank only.
   struct stat info{};
   if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
     return {StatusCode::kInvalidArgument,

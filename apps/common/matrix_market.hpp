@@ -21,10 +21,10 @@ struct MatrixMarket {
   bool symmetric = false;
 };
 
-/// Gets what the reader finds, in the order of the file.
+/// Receives the header and the entries, in the order of the file.
 struct MatrixMarketSink {
   std::function<void(const MatrixMarket&)> begin;
-  /// Rows and columns count from zero. Entries of a pattern have the value 1.
+  /// Rows and columns count from zero. Entries of a pattern matrix have the value 1.
   std::function<void(std::uint32_t row, std::uint32_t column, double value)> entry;
 };
 

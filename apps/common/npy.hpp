@@ -15,7 +15,7 @@ namespace wherry::apps {
 /// "PREFIX.<rank><suffix>": the file for a rank's part of a result.
 std::string part_name(const std::string& prefix, route::Rank rank, const std::string& suffix);
 
-/// Makes the directories that the file will lie in. If it cannot, opening the file fails, which says why.
+/// Makes the directories above the file. On failure the later opening of the file reports the cause.
 void make_parent(const std::string& path) noexcept;
 
 Status write_npy(const std::string& path, std::span<const std::uint64_t> values);

@@ -11,7 +11,7 @@
 namespace wherry::apps {
 namespace {
 
-/// NaN: the text is not a number.
+/// Returns NaN if the text is not a number.
 double parse(const std::string& text) {
   std::size_t used = 0;
   try {
@@ -22,7 +22,7 @@ double parse(const std::string& text) {
   }
 }
 
-/// A whole number in digits, or in a form such as 1e6 up to 2^53, up to which a double is exact.
+/// A whole number in digits, or in a form such as 1e6. The latter ends at 2^53, where a double stops being exact.
 std::optional<std::uint64_t> parse_whole(const std::string& text) {
   std::uint64_t digits = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), digits);

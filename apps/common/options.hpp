@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options that several applications have.
+// Command-line options that several applications share.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,24 +10,24 @@
 
 namespace wherry::apps {
 
-/// The limit of Distribution and below().
+/// The largest number that Distribution and below() accept.
 inline constexpr std::uint64_t kMaxElements = (std::uint64_t{1} << 32) - 1;
 
 /// A whole number from `min` to `max`, also in the form 1e6.
 void add_count(CLI::App& cli, const std::string& name, std::uint64_t& value, const std::string& what,
                std::uint64_t max = std::uint64_t{1} << 53, std::uint64_t min = 1);
 
-/// --distribution: how `things` are distributed over the ranks.
+/// Adds --distribution, which says how `things` are distributed over the ranks.
 void add_distribution(CLI::App& cli, Distribution::Kind& kind, const std::string& things);
 
 /// A finite number of at least `min`.
 void add_number(CLI::App& cli, const std::string& name, double& value, const std::string& what, double min = 0);
 
-/// As CLI::Range, but it also refuses "nan".
+/// Like CLI::Range, but also refuses "nan".
 CLI::Validator finite_range(double min, double max);
 
-/// For a matrix that is read or generated. `rows`: the application's word for them. `with_values`: its entries have
-/// values.
+/// Adds the options of a matrix that is read from a file or generated. `rows`: the application's word for them.
+/// `with_values`: its entries have values.
 void add_input_options(CLI::App& cli, InputOptions& options, const std::string& rows, bool with_values);
 
 }  // namespace wherry::apps

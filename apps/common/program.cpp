@@ -23,7 +23,7 @@ using route::Statistics;
 
 namespace {
 
-/// Standard error. Never throws, as fmt::print would if that is closed. Then only the exit status tells.
+/// Standard error. Never throws; fmt::print would, if standard output is closed. Then only the status reports it.
 void complain(const std::string& line) noexcept { (void)std::fputs(line.c_str(), stderr); }
 
 }  // namespace

@@ -24,12 +24,12 @@ struct Report {
 
 class Program {
  public:
-  /// `about`: the beginning of --help.
+  /// `about`: the first lines of --help.
   Program(std::string name, const std::string& about);
 
   CLI::App& command_line() noexcept { return cli_; }
   [[nodiscard]] std::uint64_t seed() const noexcept { return seed_; }
-  /// Prefix of the files for the result. Empty: write none.
+  /// Prefix of the result files' names. Empty: write none.
   [[nodiscard]] const std::string& output() const noexcept { return output_; }
 
   /// Parses the command line, joins the job, runs `body` and reports. Returns the exit status of main.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: ranks that are threads of the test's own process.
+// Runs ranks as threads of the test's process.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace wherry::apps {
 
-/// Runs `body(runtime)` as each rank. The buffers are small, so that lanes get full.
+/// Runs `body(runtime)` as each rank. The buffers are small, so lanes become full.
 inline void run_ranks(const std::vector<std::uint32_t>& node_of_rank,
                       const std::function<void(route::Runtime&)>& body) {
   auto wirings = route::wire_threads(node_of_rank, {2, 1024});
@@ -28,7 +28,7 @@ inline void run_ranks(const std::vector<std::uint32_t>& node_of_rank,
   for (std::thread& thread : threads) thread.join();
 }
 
-/// The jobs that every application is tested with: the node of each rank.
+/// The jobs with which every application is tested, each as the list of its ranks' nodes.
 inline const std::vector<std::vector<std::uint32_t>> kJobs{{0}, {0, 0}, {0, 0, 1, 1}, {0, 1, 2}, {0, 0, 0, 1, 1}};
 
 }  // namespace wherry::apps

@@ -13,8 +13,8 @@ using route::Handler;
 using route::Rank;
 using route::Runtime;
 
-/// Sends from outside of handlers. While there is no room, handles arriving messages. False: the job has failed, and
-/// runtime.status() has the reason.
+/// Sends a message; call it outside of handlers. While there is no room, it handles arriving messages. Returns false if
+/// the job has failed; runtime.status() has the reason.
 template <typename T>
 [[nodiscard]] bool deliver(Runtime& runtime, Rank to, Handler<T> handler, const T& message) noexcept {
   for (;;) {
@@ -24,14 +24,14 @@ template <typename T>
   }
 }
 
-/// Returns when every rank has called it. A fast rank may send while a slow one is still inside: what the handlers need
-/// must be ready before.
+/// Returns when every rank has called it. A fast rank may send while a slow one is still inside, so the handlers' data
+/// must be ready before the call.
 inline Status barrier(Runtime& runtime) {
   const auto none = runtime.reduce(std::uint64_t{0});
   return none ? Status() : none.status();
 }
 
-/// All ranks end together, successfully or not: none waits for one that has failed.
+/// All ranks end together, successfully or not: no rank waits for a failed one.
 inline Status together(Runtime& runtime, Status mine) {
   const auto failures = runtime.reduce(std::uint64_t{mine ? 0u : 1u});
   if (!failures) return failures.status();
@@ -39,10 +39,10 @@ inline Status together(Runtime& runtime, Status mine) {
   return mine;
 }
 
-/// Calls `work()`, which does a piece of this rank's work (false: there is none now), until no rank has work and no
-/// message is in flight. Handlers may add work. This ends correctly: a rank takes part in a round of quiesce only if it
-/// has no work, and work between two rounds either shows in its counts, or sent nothing and changed nothing for other
-/// ranks.
+/// Calls `work()` until no rank has work and no message is in flight. work() does a piece of this rank's work, and
+/// returns false if there is none now. Handlers may add work. This ends correctly: a rank takes part in a round of
+/// quiesce only if it has no work, and work between two rounds either shows in its counts, or sent nothing and changed
+/// nothing for other ranks.
 template <typename Work>
 Status until_all_idle(Runtime& runtime, Work work) {
   for (;;) {

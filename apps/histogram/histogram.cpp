@@ -7,7 +7,7 @@
 namespace wherry::apps {
 namespace {
 
-/// The place of an update, in one word. The list of updates is read once, and the counters need the cache.
+/// An update's rank and index, in one word. The list of updates is read once, and the counters need the cache.
 struct Target {
   std::uint64_t word;
   static Target of(Distribution::Home home) noexcept { return {std::uint64_t{home.local} << 24 | home.rank}; }
@@ -16,7 +16,7 @@ struct Target {
 };
 static_assert(route::kMaxRanks <= Rank{1} << 24);
 
-/// Update u, of all, goes to counter splitmix(seed, u) scaled to the number of counters.
+/// Update u of the whole job increments counter splitmix(seed, u), scaled to the number of counters.
 HugeVector<Target> targets_of(const HistogramOptions& options, const Distribution& counters, Share updates) {
   HugeVector<Target> targets;
   targets.reserve(updates.last - updates.first);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters all over the ranks, incremented at random: one 8-byte message each.
+// Increments random counters that are distributed over the ranks, with one 8-byte message each.
 #pragma once
 
 #include "common/distribution.hpp"

@@ -20,15 +20,15 @@ import wherry
 from wherry.system import this_machine
 
 BARS: dict[str, tuple[str, str, float | None]] = {
-    # name: (columns, prefixes of the names of the other ways, of which the best counts, target)
+    # name: (columns, prefixes of the other ways' names, target). The best of the other ways counts.
     "lammps_host_lost_ratio": (ALL, "", 2.0),
     "lammps_host_lost_ratio_positions": ("x", "", 10.0),
     "lammps_host_lost_ratio_dump_binary": (ALL, "dump_binary", 20.0),
     "lammps_host_lost_ratio_flight": (ALL, "flight", 10.0),
     "lammps_host_lost_ratio_without_id": (BOTH, "", None),
 }
-"""The job's claims: host time lost with the other way over that with `fix wherry`. Without a target: only shown beside
-the others."""
+"""The job's claims, each a ratio: host time lost with the other way over host time lost with `fix wherry`. A claim
+without a target is only shown."""
 
 
 @dataclass(slots=True)
@@ -53,14 +53,14 @@ class Measured:
 
 @dataclass(slots=True)
 class Report:
-    """All that the job found out."""
+    """All results of the job."""
 
     measured: list[Measured] = field(default_factory=list)
     expected: list[Expected] = field(default_factory=list)
     positions: dict[int, tuple[float, float, float]] = field(default_factory=dict)
-    """Sum of the positions by axis, by step, of the frames of positions alone."""
+    """For the frames that have positions alone: the sum of the positions along each axis, by step."""
     whole_runs: dict[str, list[float]] = field(default_factory=dict)
-    """For the second part, by way: how many ms longer a step takes than in a run without output, one value for each
+    """For the second part, by way: the extra time of a step beside a run without output, ms, one value for each
     round."""
     problems: list[str] = field(default_factory=list)
     session: dict[str, str] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Report:
         return any((one.way.name, one.way.columns) == (name, columns) for one in self.measured)
 
     def best_other(self, columns: str, names: str = "") -> Measured:
-        """The way that costs least after ours, of those whose names begin so."""
+        """The cheapest of the other ways whose names begin with one of `prefixes`."""
         others = [
             one
             for one in self.measured
@@ -85,7 +85,7 @@ class Report:
 
 
 def ratios(one: Measured, ours: Measured) -> list[float]:
-    """The ratios of neighbours: the other way's frame over ours of the same round."""
+    """One ratio for each round: the cost of the other way's frame over that of ours."""
     return [a / b for a, b in zip(one.lost_ms(), ours.lost_ms(), strict=True)]
 
 
@@ -102,7 +102,7 @@ def bars(report: Report) -> dict[str, dict[str, Any]]:
 
 
 def print_details(console: Console, report: Report) -> None:
-    """The time of `fix wherry` by parts, and the check by whole runs."""
+    """The parts of `fix wherry`'s time, and the check by whole runs."""
     for columns in (ALL, "x"):
         ours = report.of("wherry", columns)
         calls, copies, waits = (ours.part_us(part) for part in ("calls", "copies", "waits"))
@@ -118,7 +118,7 @@ def print_details(console: Console, report: Report) -> None:
 
 
 def print_table(console: Console, report: Report) -> None:
-    """The table, and what it says in a sentence."""
+    """Prints the table, and its conclusion in one sentence."""
     frames = len(report.of("wherry", ALL).costs)
     table = Table(title=f"Host time that LAMMPS loses to one frame: median of {frames} \\[least to most], ms")
     table.add_column("way")

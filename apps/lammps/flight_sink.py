@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Flight server that takes record batches and keeps the latest, as Flight's users would run beside a simulation.
+"""A Flight server that receives record batches and keeps the latest one: what a user of Flight runs beside a
+simulation.
 
     python apps/lammps/flight_sink.py --cores 1
 
-Writes its port to standard output, and ends with its standard input. It answers each batch once it has it.
+It writes its port to standard output, and ends when its standard input is closed. It confirms each batch after it has
+received it.
 """
 
 from __future__ import annotations
@@ -18,12 +20,12 @@ import pyarrow.flight as flight
 
 
 class Sink(flight.FlightServerBase):  # type: ignore[misc]
-    """Takes any stream that is put."""
+    """Accepts any stream by DoPut."""
 
     latest: pa.RecordBatch | None = None
 
     def do_put(self, _context: Any, _descriptor: Any, reader: Any, writer: Any) -> None:
-        """Keeps each batch until the next one is here, and says that it has it."""
+        """Keeps each batch until the next one arrives, and confirms it."""
         for chunk in reader:
             self.latest = chunk.data
             writer.write(b"taken")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost for a host that makes Arrow IPC of its arrays by itself: the baseline of Wherry's jobs."""
+"""Measures what it costs a host to serialise its own arrays as Arrow IPC: the baseline of Wherry's jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def schema_of(columns: Columns) -> pa.Schema:
 
 
 class HostSerialisation:
-    """The cost of a frame for a host that serialises it by itself, in memory, as an Arrow IPC stream. Two baselines."""
+    """What it costs a host to serialise one frame in memory, as an Arrow IPC stream. Two baselines."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
@@ -48,7 +48,7 @@ class HostSerialisation:
 
     @staticmethod
     def _copied(values: np.ndarray[Any, np.dtype[Any]]) -> pa.Buffer:
-        """As NumericBuilder.AppendValues and Finish: one copy, into memory of Arrow's pool."""
+        """Costs what NumericBuilder.AppendValues and Finish cost: one copy, into memory of Arrow's pool."""
         buffer = pa.allocate_buffer(values.nbytes)
         np.copyto(np.frombuffer(buffer, dtype=values.dtype), values)
         return buffer

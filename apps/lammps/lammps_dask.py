@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The physics of a LAMMPS stream, computed by Dask's workers, each of which reads its parts from their agent.
+"""Dask workers compute the physics of a LAMMPS stream. Each worker reads its parts from their agent.
 
     python apps/lammps/lammps_dask.py --stream particles                       # two worker processes on this machine
     python apps/lammps/lammps_dask.py --agents hosts:agents.txt --scheduler tcp://head:8786
 
-The stream has columns `x` and `v`: fixed-size lists of 3 doubles, one row an atom. Every step that is complete when the
-program starts gets one JSON object a line: {"step", "atoms", "kinetic_energy", "position_sum": [x, y, z]}, in LAMMPS's
-units for mass 1.
+The stream has columns `x` and `v`: fixed-size lists of 3 doubles, one row an atom. The program writes one JSON object,
+in one line, for every step that is complete at its start: {"step", "atoms", "kinetic_energy", "position_sum": [x, y,
+z]}, in LAMMPS's units for mass 1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from wherry.errors import Error
 
 
 def figures(particles: wherry.move.Dataset, client: distributed.Client) -> list[dict[str, Any]]:
-    """The figures of each step, from the smallest on."""
+    """The figures of each step, in ascending order of steps."""
     atoms = particles.to_dask(tag="step")
     axes = ("x_0", "x_1", "x_2")
     wanted = atoms[["step", *axes]].assign(atoms=1, kinetic_energy=(atoms.v_0**2 + atoms.v_1**2 + atoms.v_2**2) / 2)
@@ -43,7 +43,8 @@ def figures(particles: wherry.move.Dataset, client: distributed.Client) -> list[
 
 @contextmanager
 def cluster(scheduler: str | None, workers: int) -> Iterator[distributed.Client]:
-    """The cluster with that scheduler. None: a cluster of `workers` processes on this machine."""
+    """Connects to the cluster of that scheduler. If the address is None, starts a cluster of `workers` processes on
+    this machine."""
     if scheduler is not None:
         with distributed.Client(scheduler) as client:
             yield client

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main job with `fix wherry`: the cost of a frame for LAMMPS, beside its users' present ways, in the same run.
+"""The main job with `fix wherry`: what a frame costs LAMMPS, compared in one run with the ways that users have today.
 
     python apps/lammps/lammps_fix.py                           # 256,000 atoms, a minute or two
     python apps/lammps/lammps_fix.py --atoms 4000 --rounds 2   # a few seconds
 
-One LAMMPS process has one core; the agent, the reader and the Flight server share the other. The ways alternate, one
-frame each, round after round, and each round begins with another one (ways.py defines the timing). An independent
-reader follows the stream of `fix wherry` through Arrow Flight and computes temperature and kinetic energy with DuckDB.
-They must agree with LAMMPS's own to 1e-9, every frame, in order. Positions that were posted alone are also compared
-with LAMMPS's. With --check, a second part compares the time of whole runs, with and without output at every step. That
-includes the agent's effect on the force computation.
+One LAMMPS process has one core; the agent, the reader and the Flight server share the other. In each round every way
+writes one frame, and each round begins with a different way (ways.py defines the timing). An independent reader follows
+the stream of `fix wherry` through Arrow Flight and computes temperature and kinetic energy with DuckDB. They must agree
+with LAMMPS's own to 1e-9, every frame, in order. Positions that were posted alone are also compared with LAMMPS's. With
+--check, a second part compares the time of whole runs, with and without output at every step. That includes the agent's
+effect on the force computation.
 """
 
 from __future__ import annotations
@@ -39,12 +39,13 @@ STREAM = "particles"
 POSITIONS = "positions"
 SHM = Path("/dev/shm")
 WARM_UP = 8
-"""Frames before the first round. Source: SnapshotCopy (plugin/snapshot_copy.hpp) tries two copies four times each."""
+"""Warm-up frames before the first round. Source: SnapshotCopy (plugin/snapshot_copy.hpp) tries two copies four times
+each."""
 TOLERANCE = 1e-9
 
 
 def before_all(options: argparse.Namespace) -> list[str]:
-    """Commands whose fixes come first in each step: what LAMMPS says of a frame's step, then the clock."""
+    """Commands whose fixes run first in each step: the one that records LAMMPS's own figures, then the clock."""
     load = [f"plugin load {options.plugins / name}" for name in ("wherryplugin.so", "peersplugin.so")]
     return [
         *load,
@@ -58,7 +59,7 @@ def before_all(options: argparse.Namespace) -> list[str]:
 
 
 def fixes(options: argparse.Namespace, agent: str, flight: str, directory: Path, adios: bool) -> list[str]:
-    """Commands that define all fixes of the job, inactive, and at last the one that stops the clock."""
+    """Commands that define all fixes of the job, inactive, and last the fix that stops the clock."""
     every = options.every
     commands = [
         f"fix wherry_all all wherry {every} {STREAM} {ALL} agent {agent} keep 16 full wait",
@@ -109,8 +110,8 @@ def ways(shm: Path, disk: Path, adios: bool) -> list[Way]:
 def warm_up(
     melt: Melt, chosen: Sequence[Way], options: argparse.Namespace, reader: ReaderProcess, report: Report
 ) -> None:
-    """Frames of all fixes at once, so that pages are touched, connections are made, and `fix wherry` has tried its ways
-    to copy."""
+    """Writes frames with all fixes at once. This touches pages, makes connections, and lets `fix wherry` choose how to
+    copy."""
     fixes = [way.fix for way in chosen if isinstance(way, Fix)]
     for fix in fixes:
         melt.command(f"fix_modify {fix} active yes")
@@ -131,7 +132,7 @@ def take_turns(
     report: Report,
     console: Console,
 ) -> None:
-    """The first part: a frame of each way, round after round, each round beginning with another one."""
+    """The first part: rounds of one frame by each way. Each round begins with a different way."""
     report.measured = [Measured(way) for way in chosen]
     warm_up(melt, chosen, options, reader, report)
     for number in range(options.rounds + 1):
@@ -142,13 +143,13 @@ def take_turns(
                 one.costs.append(cost)
             if one.way.name == "wherry":
                 note_expected(melt, one.way.columns, report)
-            # The reader's work must not be in the time of the next way.
+            # The reader's work must not count in the time of the next way.
             reader.wait_until(lambda: len(reader.figures) == len(report.expected), 60.0, "read a frame")
         console.print(f"round {number} of {options.rounds}" + (" (warm-up)" if number == 0 else ""), highlight=False)
 
 
 def note_expected(melt: Melt, columns: str, report: Report) -> None:
-    """LAMMPS's own values of the frame that was just posted, in the step before the current one."""
+    """LAMMPS's own values of the frame that was posted last, one step ago."""
     temp, ke, x, y, z = melt.fix_vector("truth", 5)
     atoms = len(melt.columns()["id"])
     if columns == ALL:
@@ -158,7 +159,7 @@ def note_expected(melt: Melt, columns: str, report: Report) -> None:
 
 
 def compare_whole_runs(melt: Melt, options: argparse.Namespace, report: Report) -> None:
-    """The second part: runs with output at every step beside runs without, by the time from first step to last."""
+    """The second part: compares runs with output at every step and runs without output, from first step to last."""
     steps = 20  # each run has one rebuild of the neighbour lists (melt.py)
     names = {"wherry": "wherry_each", "wherry, positions": "wherry_x_each", "arrow_shm": "arrow_each"}
 
@@ -184,7 +185,7 @@ def compare_whole_runs(melt: Melt, options: argparse.Namespace, report: Report) 
 
 
 def check_positions(session_file: str, report: Report) -> None:
-    """The frames of positions alone, through Flight, against LAMMPS's own sums."""
+    """Compares frames that have positions alone, read through Flight, with LAMMPS's own sums."""
     client, call = wherry.flight_client(session_file)
     seen = []
     for about, batch in wherry.flight_frames(client, call, POSITIONS, follow=False):
@@ -227,13 +228,13 @@ def run(options: argparse.Namespace, cells: int, cores: tuple[int, int], console
         adios = has_adios()
         for command in fixes(options, session.info.session_file, flight, shm, adios):
             melt.command(command)
-        melt.advance(options.every + 1, prepare=True)  # frames come in the last step but one of each run
+        melt.advance(options.every + 1, prepare=True)  # each run's frame is written in its last step but one
         with contextlib.closing(ReaderProcess(session.info.session_file, {agent}, STREAM)) as reader:
             reader.wait_until(lambda: reader.ready, 30.0, "start")
             take_turns(melt, ways(shm, disk, adios), options, reader, report, console)
             compare_whole_runs(melt, options, report)
             check_positions(session.info.session_file, report)
-            melt.command("unfix wherry_all")  # the end of its stream
+            melt.command("unfix wherry_all")  # so that the reader sees the end of its stream
             reader.wait_until(lambda: reader.ended, 60.0, "come to the end of the stream")
             report.problems += compare_figures(report, reader.figures)
     return report

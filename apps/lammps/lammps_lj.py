@@ -7,11 +7,10 @@ physics.
 
 The application has one core and the agent another. Every --every steps the job offloads `id`, `type`, `x` and `v`
 straight out of LAMMPS's own arrays. LAMMPS overwrites `x` and `v` in its next step. So the job does its bookkeeping
-while the agent pulls, and waits for the ticket just before LAMMPS continues. A second process (lammps_reader) follows
-the stream through Arrow Flight and computes temperature and kinetic energy with DuckDB. The job compares them with
-LAMMPS's own numbers: every frame must arrive once, in order and complete, and agree to 1e-9. In the same run, after
-each hold, it measures the cost of serialising the same frame on the host (paper 004, section V-G, "host
-serialization").
+while the agent pulls, and waits for the ticket before LAMMPS continues. A second process (lammps_reader) follows the
+stream through Arrow Flight and computes temperature and kinetic energy with DuckDB. The job compares them with LAMMPS's
+own numbers: every frame must arrive once, in order and complete, and agree to 1e-9. In the same run, after each hold,
+it measures the cost of serialising the same frame on the host (paper 004, section V-G, "host serialization").
 """
 
 from __future__ import annotations
@@ -50,7 +49,8 @@ from wherry.system import this_machine
 READER = Path(__file__).resolve().with_name("lammps_reader.py")
 STREAM = "lammps"
 TOLERANCE = 1e-9
-"""Largest relative difference between LAMMPS's figures and the reader's. Only the order of summation differs: 1e-14."""
+"""Largest allowed relative difference between LAMMPS's figures and the reader's. The real difference, from the order of
+summation, is about 1e-14."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +74,15 @@ class FrameTimes:
     call_us: float
     """The offload() call."""
     hold_ms: float
-    """From that call's return until the sources were seen to be free. An upper bound when `covered`."""
+    """From that call's return until the sources were seen to be free. An upper bound if `covered` is set."""
     stall_ms: float
     """The part of the hold that bookkeeping did not cover: time lost to the application."""
     covered: bool
-    """The sources were free before the bookkeeping was done."""
+    """The sources were free before the bookkeeping ended."""
     agent_ms: float
     """First get issued to last byte in place, on the agent's clock."""
     agent_gb_s: float
-    """bytes / agent_ms, in 10^9 bytes per second."""
+    """Bytes over agent_ms, in 10^9 bytes per second."""
     host_convert_write_ms: float
     """The host serialises by itself, the paper's way: copy into Arrow arrays, and write."""
     host_wrap_write_ms: float
@@ -128,7 +128,7 @@ def compare(expected: Sequence[Expected], read: Sequence[Figures]) -> tuple[list
 
 
 class ReaderProcess:
-    """lammps_reader as a child process; its lines are collected by a thread that sleeps but for them."""
+    """lammps_reader as a child process. A thread waits for its lines and collects them."""
 
     def __init__(self, session_file: str, cores: set[int], stream: str = STREAM) -> None:
         environment = dict(os.environ)
@@ -136,7 +136,7 @@ class ReaderProcess:
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package_root, environment.get("PYTHONPATH", "")]))
         command = [sys.executable, str(READER), "--agent", session_file, "--stream", stream]
         command += ["--cores", ",".join(str(core) for core in sorted(cores))]
-        # A session of its own: Ctrl-C reaches this process alone, which then ends the reader.
+        # In a separate session, so Ctrl-C reaches this process alone, which then ends the reader.
         self._process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
         )
@@ -159,7 +159,7 @@ class ReaderProcess:
         self._errors.extend(line.rstrip() for line in self._process.stderr)
 
     def poll(self) -> None:
-        """Takes in what the reader wrote so far. Raises JobFailed when it ended early."""
+        """Reads what the reader has written so far. Raises JobFailed if the reader ended early."""
         gone = self._process.poll() is not None
         if gone:
             for thread in self._threads:
@@ -177,7 +177,7 @@ class ReaderProcess:
             raise JobFailed(f"the reader ended early after {len(self.figures)} frames: {reason}")
 
     def wait_until(self, condition: Callable[[], bool], timeout: float, what: str) -> None:
-        """Polls until `condition()` holds. Raises JobFailed when it does not within `timeout` seconds."""
+        """Polls until `condition()` holds. Raises JobFailed if that takes longer than `timeout` seconds."""
         deadline = time.monotonic() + timeout
         while not condition():
             if time.monotonic() > deadline:
@@ -202,8 +202,8 @@ class ReaderProcess:
 
 
 def wait_for(ticket: Any, reader: ReaderProcess, timeout: float = 60.0) -> None:
-    """Waits until the ticket's sources are free. A reader that died meanwhile would never make room: that fails,
-    too."""
+    """Waits until the ticket's sources are free. Fails also if the reader died meanwhile, because then it would never
+    make room."""
     deadline = time.monotonic() + timeout
     while True:
         try:
@@ -217,7 +217,7 @@ def wait_for(ticket: Any, reader: ReaderProcess, timeout: float = 60.0) -> None:
 
 @dataclass(slots=True)
 class Report:
-    """All that the job found out; the summary file is this as JSON."""
+    """All results of the job. The summary file has them as JSON."""
 
     times: list[FrameTimes] = field(default_factory=list)
     expected: list[Expected] = field(default_factory=list)
@@ -249,7 +249,7 @@ class Report:
 def simulate(
     options: argparse.Namespace, cells: int, cores: tuple[int, int], console: Console
 ) -> tuple[Report, list[Figures]]:
-    """Runs the job; returns what LAMMPS and the clock said, and what the reader read."""
+    """Runs the job. Returns the figures of LAMMPS and of the clock, and what the reader read."""
     application, agent = cores
     available = os.sched_getaffinity(0)
     with contextlib.ExitStack() as stack:
@@ -257,7 +257,7 @@ def simulate(
             wherry.Session(agent=options.agent, name="lammps_lj", embedded_budget=options.budget, embedded_core=agent)
         )
         console.print(str(session.info), highlight=False, markup=False)
-        # After the agent was started, which takes its own core; before LAMMPS touches its memory.
+        # Runs after the agent has started, which takes its own core, and before LAMMPS touches its memory.
         os.sched_setaffinity(0, {application})
         stack.callback(os.sched_setaffinity, 0, available)
         melt = stack.enter_context(contextlib.closing(Melt(cells)))
@@ -279,7 +279,7 @@ def offload_frames(
     with contextlib.closing(ReaderProcess(session.info.session_file, reader_cores)) as reader:
         reader.wait_until(lambda: reader.ready, 30.0, "start")
         baseline = HostSerialisation(schema)
-        baseline.convert_and_write(columns)  # the first serialisation of a process sets Arrow up
+        baseline.convert_and_write(columns)  # the first serialisation in a process includes Arrow's initialisation
         baseline.wrap_and_write(columns)
         del columns
         report = Report(
@@ -342,7 +342,7 @@ def one_frame(
 
 
 class frames_shown:  # noqa: N801 - used as a function
-    """A line a frame, and on a terminal a progress bar below them."""
+    """Prints one line for each frame and, on a terminal, a progress bar below."""
 
     def __init__(self, console: Console, total: int) -> None:
         self._console = console
@@ -409,7 +409,7 @@ def summary(
 
 
 def print_totals(console: Console, report: Report) -> None:
-    """Medians, with min and max, and what they mean for the host."""
+    """Prints medians with min and max, and what they mean for the host."""
     totals = report.totals()
     rows = sum(times.rows for times in report.times)
     nbytes = sum(times.bytes for times in report.times)

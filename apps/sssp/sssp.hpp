@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shortest paths from one vertex to all others, by delta-stepping (U. Meyer, P. Sanders, "Delta-stepping: a
 // parallelizable shortest path algorithm", Journal of Algorithms 49, 2003): vertices wait in buckets of distances that
-// are `delta` wide, and the ranks empty one bucket after the other, each its own part of it. To follow an edge is a
-// message to the owner of its end.
+// are `delta` wide, and the ranks empty one bucket after the other, each its own part of it. Each followed edge is a
+// message to the owner of the vertex at its end.
 //
-// Buckets, because messages come in any order: relaxed at once, as they come, vertices would be reached over long paths
-// first and their edges followed again for every shorter one. One quiesce for each bucket ends it. Messages that add to
-// the same bucket are handled meanwhile, so there are no rounds within. Light and heavy edges are treated alike, which
-// saves a second quiesce a bucket and costs the heavy edges of the few vertices that get nearer within their bucket.
+// Why buckets: messages come in any order. If each were relaxed at once, long paths would reach a vertex first, and its
+// edges would be followed again for every shorter path. One quiesce ends each bucket. Messages that add to the open
+// bucket are handled before it, so a bucket has no inner rounds. Light and heavy edges are treated alike: this saves a
+// second quiesce a bucket, and follows some heavy edges twice.
 #pragma once
 
 #include <vector>

@@ -10,7 +10,7 @@
 namespace wherry::apps {
 namespace {
 
-/// Bellman and Ford: relaxes every edge until nothing changes.
+/// The algorithm of Bellman and Ford: relaxes every edge until nothing changes.
 std::vector<double> plain(const RowMatrix& edges, std::uint64_t source) {
   std::vector<double> distance(edges.rows(), std::numeric_limits<double>::infinity());
   distance[source] = 0;

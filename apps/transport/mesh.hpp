@@ -19,7 +19,7 @@ struct Mesh {
   Vector size{16, 16, 16};
 
   [[nodiscard]] double width(std::size_t axis) const noexcept { return size[axis] / cells[axis]; }
-  /// The plane below cell `index` of an axis; the same bits wherever it is asked for.
+  /// Position of the plane below cell `index` of an axis. Every rank computes the same bits.
   [[nodiscard]] double plane(std::size_t axis, std::uint32_t index) const noexcept { return index * width(axis); }
   [[nodiscard]] Cell at(const Vector& position) const noexcept;
   [[nodiscard]] std::uint64_t count() const noexcept { return std::uint64_t{cells[0]} * cells[1] * cells[2]; }
@@ -33,14 +33,14 @@ struct Box {
   Cell first, last;
 
   [[nodiscard]] std::uint64_t count() const noexcept;
-  /// Among the box's own cells.
+  /// Index among the box's own cells.
   [[nodiscard]] std::uint64_t number(const Cell& cell) const noexcept;
   [[nodiscard]] Cell cell(std::uint64_t number) const noexcept;
 };
 
 class Domains {
  public:
-  /// As many boxes as ranks, with as few facets between them as there can be. kInvalidArgument: no such cut.
+  /// One box for each rank, with the fewest possible facets between boxes. kInvalidArgument: no such cut.
   static Result<Domains> cut(const Mesh& mesh, Rank ranks);
   [[nodiscard]] Box box(Rank rank) const noexcept;
   [[nodiscard]] Rank owner(const Cell& cell) const noexcept {

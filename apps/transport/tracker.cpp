@@ -67,7 +67,7 @@ Tracker::Facet Tracker::next_facet(const Particle& particle) const noexcept {
     const double along = particle.direction[axis];
     if (along == 0) continue;
     const double plane = options_.mesh.plane(axis, particle.cell[axis] + (along > 0 ? 1 : 0));
-    // Rounding may have carried it a little beyond: then it crosses at once.
+    // If rounding has carried the particle a little beyond the plane, it crosses at once.
     const double distance = std::max(0.0, (plane - particle.position[axis]) / along);
     if (distance < facet.distance) facet = {axis, distance};
   }

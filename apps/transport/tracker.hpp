@@ -13,12 +13,12 @@ class Tracker {
  public:
   Tracker(const TransportOptions& options, const Box& box);
 
-  /// Particle `number` of the source, at its start, wherever that is.
+  /// Particle `number` of the source, at its start, which may lie in any rank's box.
   [[nodiscard]] Particle emit(std::uint64_t number) const noexcept;
 
   enum class Fate : std::uint8_t { kEnded, kCensus, kLeftBox };
-  /// Follows a particle until it ends, the time step does, or it enters a cell of another box. The particles that
-  /// fission sets free are appended to `born`.
+  /// Follows a particle until it ends, the time step does, or it enters a cell of another box. Particles that fission
+  /// releases are appended to `born`.
   Fate fly(Particle& particle, std::vector<Particle>& born);
 
   Tallies tallies;

@@ -69,7 +69,7 @@ class Population {
   unsigned flights_ = 0;
 };
 
-/// Of all ranks; and whether the particles add up.
+/// The sum over all ranks, and a check that the particles add up.
 Result<Tallies> sum(Runtime& runtime, Tallies tallies) {
   for (std::uint64_t* const count :
        {&tallies.emitted, &tallies.born, &tallies.captured, &tallies.fissions, &tallies.scattered, &tallies.escaped[0],
@@ -103,7 +103,7 @@ Result<Transport> simulate(Runtime& runtime, const TransportOptions& options) {
     source.first += step * options.particles;
     source.last += step * options.particles;
     if (Status done = population.step(source, options.step_time); !done) return done;
-    // No rank flies a particle of the next step in this one.
+    // No rank moves a particle of the next step during this one.
     if (Status ready = barrier(runtime); !ready) return ready;
   }
   result.seconds = watch.seconds();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Particles through matter, by Monte Carlo, on a mesh that is cut into a box for each rank: the pattern of Quicksilver
 // (https://github.com/LLNL/Quicksilver). A particle flies to its next event: the facet of its cell, a collision, or the
-// end of the time step (census). One that enters another rank's box is a message to that rank.
+// end of the time step (census). A particle that enters another rank's box is a message to that rank.
 //
 // One group of particles of one speed; one material, in which a collision absorbs (capture), scatters into any
 // direction, or splits a nucleus (fission). Analog: every particle counts one, so the counts are exact.
@@ -40,7 +40,7 @@ struct CellTally {
   std::uint64_t track_length = 0;  ///< of all particles in it, in track_unit(mesh): the flux times volume and time
   std::uint64_t collisions = 0;
 };
-/// Lengths are counted in units so small that rounding is lost in the noise.
+/// Lengths are counted in units so small that the rounding is far below the statistical noise.
 double track_unit(const Mesh& mesh) noexcept;
 
 /// Particles, of one rank or of all. emitted + born = captured + fissions + escaped + in flight.

@@ -9,14 +9,14 @@
 namespace wherry::apps {
 namespace {
 
-/// An entry on its way: `row` of the result, by its owner's local number.
+/// An entry as a message: `row` is the result's row, by its owner's local number.
 struct Entry {
   std::uint32_t row;
   std::uint32_t column;
   double value;
 };
 
-/// An entry in its place. Index and value side by side, so that to store one is one cache miss.
+/// A stored entry. Index and value lie side by side, so storing an entry costs one cache miss.
 struct Element {
   std::uint32_t column;
   double value;
@@ -43,7 +43,7 @@ Result<Transpose> transpose(Runtime& runtime, const RowMatrix& matrix, Distribut
   const Distribution rows(kind, matrix.columns, runtime.ranks());
   Transpose result;
   result.matrix = {.row_distribution = rows, .rank = runtime.rank(), .columns = matrix.rows()};
-  // The place of the next entry of each row; before that, the number of entries.
+  // First the number of entries of each row, then the place of its next entry.
   HugeVector<std::uint64_t> next(rows.count(runtime.rank()));
   HugeVector<Element> elements;
 

@@ -8,7 +8,7 @@
 namespace wherry::apps {
 namespace {
 
-/// Is `neighbour` one of the smaller neighbours of `vertex` (its owner's local number)?
+/// Asks whether `neighbour` is a smaller neighbour of `vertex` (its owner's local number).
 struct Question {
   std::uint32_t vertex;
   std::uint32_t neighbour;

@@ -11,11 +11,11 @@
 
 namespace wherry::bench {
 
-/// Ctrl-C or SIGTERM: unwinds to main, which ends the children.
+/// Thrown after Ctrl-C or SIGTERM. It unwinds to main, which ends the children.
 class Interrupted : public std::exception {};
 
 void catch_signals();
-/// Throws Interrupted after a signal. Loops that run for long call it once per round.
+/// Throws Interrupted after a signal. Long loops call it once per round.
 void check_interrupted();
 
 /// Throws std::runtime_error "what: why".

@@ -17,13 +17,13 @@ class Report {
   /// `cores`: how many the process may use. `pinning`: what runs on which core.
   Report(const std::string& name, std::size_t cores, const std::map<std::string, int>& pinning, int repetitions);
 
-  /// A key of the head that only this benchmark has.
+  /// Adds a key to the head that only this benchmark has.
   void head(const std::string& key, Row value) { head_[key] = std::move(value); }
   void version(const std::string& of, const std::string& version) { head_["versions"][of] = version; }
   /// Appends one measurement.
   void row(const std::string& experiment, Row values) { results_[experiment].push_back(std::move(values)); }
-  /// A measured value with a target. `comparison`: ">=" or "<="; empty: no target. min and max are widened to include
-  /// the value.
+  /// A measured value with a target. `comparison`: ">=" or "<=", or empty if there is no target. min and max are
+  /// widened to include the value.
   struct Bar {
     double value = 0, min = 0, max = 0;
   };

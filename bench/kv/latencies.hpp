@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A histogram of nanoseconds with 64 steps in each power of two: percentiles to 1.6 %, and no allocation when one is
-// added.
+// A histogram of nanoseconds with 64 steps in each power of two: percentiles are exact to 1.6 %, and adding a value
+// allocates nothing.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class Latencies {
   [[nodiscard]] double mean() const noexcept {
     return count_ == 0 ? 0 : static_cast<double>(sum_) / static_cast<double>(count_);
   }
-  /// The upper end of the step that holds it; `part` from 0 to 1.
+  /// The percentile, as the upper end of its step; `part` is from 0 to 1.
   [[nodiscard]] std::uint64_t percentile(double part) const noexcept {
     const auto wanted = static_cast<std::uint64_t>(part * static_cast<double>(count_));
     std::uint64_t seen = 0;

@@ -27,7 +27,7 @@ class Keys {
  public:
   explicit Keys(const LoadOptions& options) : count_(options.keys) {
     if (options.led_by >= 0) {
-      // In mode static the nodes lead the slots in turns.
+      // In mode `static` slot s is led by node s modulo the nodes.
       const auto nodes = static_cast<std::uint32_t>(options.client.nodes.size());
       for (std::uint64_t k = 1; k <= count_; ++k)
         if (slot_of(hash_of(k)) % nodes == static_cast<std::uint32_t>(options.led_by)) led_.push_back(k);
@@ -165,7 +165,7 @@ wherry::Status fill(const LoadOptions& options) {
   constexpr std::uint32_t kAtOnce = 64;
   ClientOptions with = options.client;
   with.lanes = std::min(options.clients * options.depth, kAtOnce);
-  // Nothing is measured yet; on a busy machine a cluster may lose its leases now and then.
+  // A long deadline does no harm: nothing is measured yet, and on a busy machine a cluster may lose its leases.
   constexpr std::chrono::minutes kPatience(1);
   with.deadline = std::max<std::chrono::nanoseconds>(with.deadline, kPatience);
   WHERRY_ASSIGN(auto client, Client::connect(with));

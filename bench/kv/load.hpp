@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients that load a kv cluster, each in a thread, and what they saw.
+// Clients that load a kv cluster, each in its own thread, and their results.
 #pragma once
 
 #include <array>
@@ -45,7 +45,7 @@ struct LoadResult {
 
 /// Writes every key once, so that reads find something. An error names the first key that could not be written.
 wherry::Status fill(const LoadOptions& options);
-/// Blocks for warm_up + seconds; counted is what began after the warm-up.
+/// Blocks for warm_up + seconds. Operations count if they began after the warm-up.
 Result<LoadResult> load(const LoadOptions& options);
 
 }  // namespace wherry::kv::bench

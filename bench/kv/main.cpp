@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
     return fail({wherry::StatusCode::kInvalidArgument, "--clients times --depth lanes: there are 8192"});
   if (!load.client.xdp.empty() && load.clients > 1)
     return fail({wherry::StatusCode::kInvalidArgument, "--xdp: an interface's queue is for one client: --clients 1"});
-  // A node that is not there is named as "-": an empty word would not survive the command line.
+  // A missing node is written as "-", because the command line loses an empty word.
   for (std::string& node : load.client.nodes)
     if (node == "-") node.clear();
   if (first_lane) load.client.first_lane = static_cast<std::uint16_t>(*first_lane);

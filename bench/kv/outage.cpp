@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// kv_outage: kills a node that leads, and reports when each of two clients got its next acknowledged write: one that
-// asks again as the client library does by default, and one that asks every millisecond. The clock is CLOCK_BOOTTIME,
-// the keeper's. Part of `wherry bench kv`.
+// kv_outage: kills a leader, and reports when each of two clients gets its next write acknowledged. One repeats
+// requests as the client library does by default, the other every millisecond. The clock is CLOCK_BOOTTIME, the
+// keeper's. Part of `wherry bench kv`.
 #include <fmt/core.h>
 #include <sched.h>
 #include <signal.h>
@@ -32,7 +32,7 @@ struct Writer {
   std::uint64_t key = 0, posted = 0, done = 0, unknown = 0;
   std::uint64_t first_after = 0;  ///< when the first write that was posted after the kill was known to be done
 
-  /// An error in words, or nothing.
+  /// The text of an error, or nothing.
   std::string turn(std::uint64_t killed) {
     constexpr std::array<std::byte, 64> kValue{};
     if (client->in_flight() == 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clients' results, as the JSON that the programs here print.
+// Writes the clients' results as the JSON that the programs in this folder print.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ inline nlohmann::json to_json(const VerbResult& verb, double seconds) {
           {"outcomes", outcomes}};
 }
 
-/// The verbs that took place: "operations" by name, and the successful ones in a second.
+/// By name of each verb that was used: "operations", and how many succeeded per second.
 inline nlohmann::json to_json(const std::array<VerbResult, kVerbs>& verbs, double seconds) {
   nlohmann::json operations = nlohmann::json::object();
   std::uint64_t ok = 0;

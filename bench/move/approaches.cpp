@@ -20,7 +20,7 @@ struct Sample {
   double gbps = 0;        ///< the same once more: the source is in nobody's cache as modified
 };
 
-/// One size and number of columns.
+/// Measures one size and number of columns.
 class Contest {
  public:
   Contest(Bench& bench, int columns, std::size_t size)
@@ -39,15 +39,15 @@ class Contest {
     swap_blocks();
   }
 
-  /// The columns change places with the host's serialised bytes. The read speed of memory depends on its physical pages
-  /// (by up to 15 %), and neither side must have the better ones.
+  /// The columns and the host's serialised bytes swap their memory. The read speed of memory depends on its physical
+  /// pages (by up to 15 %), and neither side must have the better ones.
   void swap_blocks() {
     turn_ = 1 - turn_;
     sources_[turn_].reset();
     work_.segments = sources_[turn_].segments();
   }
 
-  /// The application computes first, every time: the host's call is made from the caches that this leaves.
+  /// The application computes before every call, so the host's call runs with the caches that this leaves.
   Sample run(Approach approach) {
     source().compute();
     switch (approach) {
@@ -87,7 +87,7 @@ class Contest {
     return {static_cast<double>(stop - start) * 1e-3, fresh, again(post)};
   }
 
-  /// Arrays are built with their size known, and serialised once, straight into registered memory that is used again.
+  /// Arrays are built with a known size, and serialised once, directly into registered memory that is reused.
   Sample host_serialization() {
     const std::uint64_t start = now_ns();
     const std::size_t bytes = serialize_into(*build(source().values(), names_), serialized().bytes());
@@ -98,7 +98,7 @@ class Contest {
     return sample;
   }
 
-  /// The host's part is an offload like the others; gets and conversion are timed by BenchService as one piece.
+  /// The host's part is an offload like the others. BenchService times gets and conversion together.
   template <typename Post>
   Sample on_agent(Work work, Post post) {
     Sample sample = transfer(post);
@@ -125,8 +125,8 @@ struct Samples {
   std::vector<double> host_us[kApproaches], fresh[kApproaches], gbps[kApproaches];
 };
 
-/// The bars compare neighbours: each comes as often after itself as after the other, first as often as last. Without a
-/// bar, each comes once, in one order and then in the other.
+/// Bars compare neighbours. Each approach follows itself as often as the other one, and is first as often as last.
+/// Without a bar, each approach runs once in each order.
 std::vector<Approach> order_of(int round, std::size_t size) {
   std::vector<Approach> order = {kSmartNic, kIdpIpc};
   if (size <= 16 * kMiB) {
@@ -140,8 +140,8 @@ std::vector<Approach> order_of(int round, std::size_t size) {
   return order;
 }
 
-/// Every approach has its turn, once with the columns in the one block and once in the other. There is an even number
-/// of each, so the median of one approach lies between the two.
+/// Every approach runs once with the columns in the first block and once with them in the second. Their number is even,
+/// so an approach's median lies between the two blocks.
 Samples contest_round(Contest& contest, int round, std::size_t size) {
   Samples taken;
   for (int turn = 0; turn < 2; ++turn) {

@@ -60,7 +60,7 @@ void write(const arrow::RecordBatch& batch, arrow::io::OutputStream* out) {
   require_arrow(writer->Close());
 }
 
-/// Table I, step 4: a dummy write for the size, a buffer of that size, the write.
+/// Table I, step 4: a dummy write that finds the size, a buffer of that size, and the write.
 void serialize_as_published(const arrow::RecordBatch& batch) {
   arrow::io::MockOutputStream size;
   write(batch, &size);
@@ -70,8 +70,8 @@ void serialize_as_published(const arrow::RecordBatch& batch) {
   write(batch, &out);
 }
 
-/// One record batch as C structs. Arrow reaches the children through the parent until the imported batch goes, so all
-/// of them belong to the parent array and are freed by its release.
+/// Exports one record batch as C structs. Arrow uses the children through the parent for as long as the imported batch
+/// lives, so the parent array owns them and its release frees them.
 struct CStructs {
   std::deque<ArrowArray> arrays;
   std::deque<ArrowSchema> schemas;
@@ -201,7 +201,7 @@ std::size_t serialize_into(const arrow::RecordBatch& batch, std::span<std::byte>
 }
 
 std::size_t ipc_bound(std::size_t data_bytes, std::size_t columns) {
-  // Schema and batch metadata take some 200 bytes a column with such names, the padding at most 64 a buffer.
+  // With such names, schema and batch metadata take some 200 bytes a column. Padding takes at most 64 bytes a buffer.
   return data_bytes + 4096 + columns * 1024;
 }
 

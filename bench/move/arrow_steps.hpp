@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The four steps from columns to Arrow IPC as an application would write them (paper 004, table I), timed one by one,
-// and the same as one piece. float64 columns. All throw std::runtime_error when Arrow refuses.
+// The four steps from float64 columns to Arrow IPC as an application would write them (paper 004, table I), timed one
+// by one, and as a whole. All functions throw std::runtime_error if Arrow reports an error.
 #pragma once
 
 #include <cstddef>
@@ -30,16 +30,16 @@ StepTimes convert_c_abi(ColumnValues columns, Names names);
 
 /// Copies the columns into Arrow arrays: AppendValues with the size known, Finish.
 std::shared_ptr<arrow::RecordBatch> build(ColumnValues columns, Names names);
-/// Without a copy; the columns must outlive the batch.
+/// Wraps the columns without a copy; they must outlive the batch.
 std::shared_ptr<arrow::RecordBatch> wrap(ColumnValues columns, Names names);
-/// The same through the C data interface.
+/// Wraps them through the C data interface.
 std::shared_ptr<arrow::RecordBatch> import_c_abi(ColumnValues columns, Names names);
-/// Writes a complete IPC stream into memory that is there already; bytes written.
+/// Writes a complete IPC stream into existing memory. Returns the bytes written.
 std::size_t serialize_into(const arrow::RecordBatch& batch, std::span<std::byte> to);
-/// An upper bound of what serialize_into writes.
+/// An upper bound of the bytes that serialize_into writes.
 std::size_t ipc_bound(std::size_t data_bytes, std::size_t columns);
 
-/// Random names of 64 bytes, as in the paper; always the same ones.
+/// Random names of 64 bytes, as in the paper. They are the same in every run.
 std::vector<std::string> random_names(int columns);
 
 }  // namespace wherry::bench

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figure 3: a transfer against the fastest thing that could be done instead: one raw get from heap memory, one memcpy
-// from mapped memory. Source, destination's alignment and age, and the number of destinations (two, in turn) are the
-// same on both sides.
+// Figure 3: a transfer compared with its fastest alternative: one raw get from heap memory, or one memcpy from mapped
+// memory. Source, destination's alignment and age, and the number of destinations (two, in turn) are the same on both
+// sides.
 #include <fmt/core.h>
 
 #include "sources.hpp"
@@ -45,8 +45,8 @@ Comparison compare(Bench& bench, std::size_t size, Memory memory, Work baseline)
   std::vector<double> move_ns, baseline_ns, ratios;
   for (int round = 0; round < bench.rounds(); ++round) {
     check_interrupted();
-    // Each side's destinations evict the other's from the cache, so a side that follows itself has an advantage. So
-    // both come once first and once last.
+    // The two sides' destinations evict each other from the cache, so a side that runs twice in a row has an advantage.
+    // So each side is first once and last once.
     double move = 0, raw = 0;
     for (const bool ours : {true, false, false, true}) {
       if (ours) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figure 4: the allocators of both sides, and whether destinations are kept. Raw gets: nothing else is measured.
+// Figure 4: the effect of both sides' allocators, and of reusing destinations. Raw gets: nothing else is measured.
 #include <fmt/core.h>
 
 #include "sources.hpp"

@@ -26,15 +26,15 @@ namespace wherry::bench {
 
 namespace {
 
-// Frames of five streams, two of 256 MiB each, and two for the baselines, in their size classes. Only what is used
-// becomes resident.
+// Room for the frames of five streams, two frames of 256 MiB each, and for two of the baselines, by size classes. Only
+// what is used becomes resident.
 constexpr std::uint64_t kBudget = std::uint64_t{6} << 30;
 constexpr int kReadyTimeoutMs = 20'000;
 
 std::atomic<bool> stop_requested{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-/// The terminal's Ctrl-C reaches the whole process group: the parent decides, the children wait for its SIGTERM.
+/// The terminal's Ctrl-C reaches the whole process group. The children ignore it and wait for the parent's SIGTERM.
 void become_child(int core) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   std::signal(SIGINT, SIG_IGN);

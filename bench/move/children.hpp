@@ -11,7 +11,7 @@
 
 namespace wherry::bench {
 
-/// Forks them; ends them, in any case, on destruction. They end with this process even when it is killed.
+/// Forks the processes. The destructor ends them in every case. They end with this process, even if it is killed.
 class Children {
  public:
   /// Call it before any thread exists and before any call into UCX or gRPC. Throws std::runtime_error.
@@ -22,7 +22,7 @@ class Children {
 
   /// Blocks until the agent listens. Throws if it died instead.
   std::string wait_for_agent() const { return wait_for(agent_, session_file_); }
-  /// The same of the agent with the settings of --set, of experiment `profile`.
+  /// The same for the second agent of experiment `profile`, which has the settings of --set.
   std::string wait_for_advised() const { return wait_for(advised_, advised_file_); }
   /// Blocks until the Flight server listens; its port.
   [[nodiscard]] int wait_for_flight() const;

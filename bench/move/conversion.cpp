@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures 7 and 8: the parts of the host's time when it makes Arrow IPC by itself.
+// Figures 7 and 8: the parts of a host's time if it makes Arrow IPC itself.
 #include <fmt/core.h>
 
 #include "arrow_steps.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Against Arrow Flight: the same batch, from the application's columns to a process on the other core that holds it.
+// Compares with Arrow Flight: the same batch goes from the application's columns to a process on the other core.
 #include <arrow/buffer.h>
 #include <arrow/flight/client.h>
 #include <arrow/record_batch.h>
@@ -25,7 +25,7 @@ void require_flight(const arrow::Status& status) {
   if (!status.ok()) throw std::runtime_error("Flight: " + status.ToString());
 }
 
-/// Of all threads of the process.
+/// CPU time of all threads of the process.
 std::uint64_t process_cpu_ns() {
   timespec t{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -36,7 +36,7 @@ struct Sample {
   double ns = 0, cpu_ns = 0;  ///< of one batch
 };
 
-/// One DoPut call, as long as this object lives. Columns are wrapped once, without a copy: nothing is built.
+/// One DoPut call; it lasts as long as this object. The columns are wrapped once, without a copy, so no array is built.
 class Put {
  public:
   Put(flight::FlightClient& client, std::shared_ptr<arrow::RecordBatch> batch) : batch_(std::move(batch)) {
@@ -51,7 +51,7 @@ class Put {
   Put(const Put&) = delete;
   Put& operator=(const Put&) = delete;
 
-  /// Until the server has the batch, and says so.
+  /// Waits until the server confirms that it has the batch.
   void send() {
     require_flight(writer_->WriteRecordBatch(*batch_));
     std::shared_ptr<arrow::Buffer> acknowledgment;
@@ -65,7 +65,7 @@ class Put {
   std::unique_ptr<flight::FlightMetadataReader> reader_;
 };
 
-/// The agent stands still meanwhile: the Flight server has the core for itself.
+/// The agent is stopped meanwhile, so the Flight server has the core to itself.
 Sample put_batches(Bench& bench, Put& put, int batches) {
   bench.children.stop_agent();
   put.send();

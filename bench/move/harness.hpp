@@ -31,16 +31,16 @@ struct Bench {
   Report& report;
 
   [[nodiscard]] int rounds() const noexcept { return options.quick ? 5 : 11; }
-  /// Those of `all` that this run and this machine's memory allow. With --quick only `quick`.
+  /// The elements of `all` that this run's options and this machine's memory allow. With --quick only `quick`.
   [[nodiscard]] std::vector<std::size_t> sizes(std::vector<std::size_t> all, std::vector<std::size_t> quick) const;
   /// A line on stderr.
   void progress(const std::string& text) const;
-  /// A stream that keeps one frame, so that its frames take turns in two pieces of memory. Reopening a name frees the
-  /// frame that was left.
+  /// A stream that keeps one frame, so that its frames take turns in two pieces of memory. Opening a name again frees
+  /// its last frame.
   Stream open(const std::string& name, Strategy strategy, const Schema& schema, std::size_t bytes) const;
 };
 
-/// Until the ticket is ready, without a system call: the application computes meanwhile, and its caches stay warm.
+/// Waits until the ticket is ready, without a system call, as an application that computes meanwhile with warm caches.
 void spin(const Ticket& ticket);
 /// The agent's time from the first get to the last byte in place. Throws if the offload failed.
 double transfer_ns(const Ticket& ticket);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figure 2: what the host pays for one offload, whatever its size.
+// Figure 2: the host's cost of one offload, by size.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::size_t calls_a_round(std::size_t size, bool quick) {
   return quick ? 5 : 20;
 }
 
-/// One call, in microseconds. Then waits until the transfer is done, only by ready(). So every call pays for the
+/// One call, in microseconds. Then waits until the transfer is done, by ready() alone. So every call pays for the
 /// clean-up of earlier tickets.
 double offload(std::span<const Column> columns, Stream& stream) {
   const std::uint64_t start = now_ns();
@@ -90,7 +90,7 @@ void run_initiate(Bench& bench) {
       Case& c = cases.emplace_back(make_case(bench, names, size));
       for (int i = 0; i < 4; ++i) offload(c.source.columns(), c.stream);  // the destination's page faults
     }
-    // Sizes take turns, so that a phase of the machine is not mistaken for a size.
+    // The sizes alternate, so that a drift of the machine does not look like an effect of size.
     for (int round = 0; round < bench.rounds(); ++round) {
       for (Case& c : cases) {
         check_interrupted();

@@ -16,7 +16,7 @@ struct Experiment {
   const char* name;
   void (*run)(Bench&);
 };
-// Flight is last: its threads would disturb the others.
+// Flight is last, because its threads would disturb the other experiments.
 constexpr Experiment kExperiments[] = {
     {"initiate", run_initiate},     {"bandwidth", run_bandwidth},   {"mapped", run_mapped},   {"buffers", run_buffers},
     {"conversion", run_conversion}, {"approaches", run_approaches}, {"profile", run_profile}, {"flight", run_flight}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The application's requests to BenchService, in bytes: both halves of one small encoding.
+// The encoding of the application's requests to BenchService: encoder and decoder.
 #pragma once
 
 #include <cstdint>

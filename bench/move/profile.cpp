@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An agent with the settings of --set against one with the defaults. Both run, and the one that is not measured is
-// stopped.
+// Compares an agent that has the settings of --set with one that has the defaults. Both exist all the time, and the one
+// that is not being measured is stopped.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr std::uint64_t kPaceNs = 1'000'000;  // between offloads of an applicat
 constexpr std::size_t kUnderWay = 2;          // offloads, where throughput is measured
 constexpr std::size_t kSizes[] = {256 * kKiB, kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB};
 
-/// Of one size and memory, of one agent.
+/// The figures of one agent, for one size and kind of memory.
 struct Figures {
   double ns = 0;       ///< for an offload, where one follows the other
   double turn_ns = 0;  ///< until an offload of kSmall is there, posted behind a large one

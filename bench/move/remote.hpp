@@ -15,7 +15,7 @@ namespace wherry::bench {
 
 /// Keeps the application's core busy, as an application that waits for an offload does. Two virtual cores may be two
 /// threads of one real core. An agent whose neighbour sleeps in a system call is up to a fifth faster, which would
-/// distort the measurement. Inherits the core of its maker.
+/// distort the measurement. The thread inherits the core of its creator.
 class Busy {
  public:
   Busy() : thread_([this] { spin(); }) {}
@@ -39,7 +39,7 @@ class Remote {
  public:
   explicit Remote(Session& session) noexcept : session_(session) {}
 
-  /// Makes memory known to BenchService; its id. `region` may go after detach().
+  /// Makes memory known to BenchService. Returns its id. `region` may be freed after detach().
   std::uint32_t attach(const fabric::Region& region);
   void detach(std::uint32_t id);
   /// Nanoseconds of each repetition, on the agent's clock.

@@ -19,7 +19,7 @@ constexpr std::size_t kMallocHeader = 16;
 SourceBlock::SourceBlock(Bench& bench, std::size_t bytes, Memory kind) : bench_(&bench), kind_(kind) {
   auto* core = bench.session.core();
   if (kind == Memory::kMapped) {
-    // The work of Session::allocate, with a look at the key on the way.
+    // Does what Session::allocate does, and also shows the key.
     fabric::Region region = require(core->context().allocate(bytes), "allocate");
     values_ = {reinterpret_cast<double*>(region.data()), bytes / sizeof(double)};
     remote_id_ = bench.remote.attach(region);

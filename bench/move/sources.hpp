@@ -17,7 +17,7 @@ enum class Memory : std::uint8_t {
   kMapped,    ///< allocated by Wherry, mapped by the agent
 };
 
-/// One allocation; registered for the session's lifetime of this object.
+/// One allocation, registered with the session for the lifetime of this object.
 class SourceBlock {
  public:
   SourceBlock(Bench& bench, std::size_t bytes, Memory kind);
@@ -44,11 +44,11 @@ class SourceBlock {
   std::uint32_t remote_id_ = 0;
 };
 
-/// `bytes` in `columns` equal columns, each an allocation of its own, as an application's vectors are.
+/// `bytes` in `columns` equal columns, each with its own allocation, like an application's vectors.
 class Source {
  public:
   Source(Bench& bench, int columns, std::size_t bytes, Memory kind = Memory::kMemalign);
-  /// The columns one after the other in `block`, which must outlive the source.
+  /// Places the columns one after the other in `block`, which must outlive the source.
   Source(const SourceBlock& block, int columns, std::size_t bytes);
 
   [[nodiscard]] std::span<const Column> columns() const noexcept { return columns_; }
@@ -57,7 +57,7 @@ class Source {
   [[nodiscard]] const std::vector<Segment>& segments() const noexcept { return segments_; }
   /// The application's own work: every value changes.
   void compute();
-  /// Plain numbers again, whatever stood there.
+  /// Overwrites everything with plain numbers.
   void reset();
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arrow serialised by the host into shared memory, at its best. The arrays are wrapped, not copied. The schema was
-// written before. Each record batch goes to the same pages, which have been touched. What remains is one copy.
+// written before. Each record batch goes to the same pages, which have been touched. One copy remains.
 #include <arrow/io/api.h>
 #include <arrow/ipc/api.h>
 #include <fcntl.h>

@@ -42,7 +42,7 @@ int FixClock::setmask() {
   return INITIAL_INTEGRATE | PRE_FORCE | POST_FORCE | END_OF_STEP | POST_RUN;
 }
 
-/// Before or after the forces: the first clock starts, the second one stops it.
+/// Runs before or after the forces: the first clock fix starts the time, the second one stops it.
 void FixClock::turn() {
   if (update->ntimestep % nevery != 0) return;
   if (first_.empty()) return start();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The present ways of LAMMPS's users instead of `fix wherry`, as fixes, so that all are measured in the same way: in a
-// time step, in C++. Only for the comparison (apps/lammps/lammps_fix.py). They read all atoms of one MPI rank.
+// The ways that LAMMPS's users have today, as fixes, so that all are measured as `fix wherry` is: in a time step, in
+// C++. Only for the comparison (apps/lammps/lammps_fix.py). They read all atoms of one MPI rank.
 //
 //   fix b all peer/clock N            } what the fixes defined between these two, and dumps, take of every N-th step;
 //   fix e all peer/clock N b          } the second one stops the first
@@ -25,9 +25,9 @@ namespace wherry::lammps {
 using Clock = std::chrono::steady_clock;
 
 /// Host time that frames take, by one clock for all ways. A frame may be taken out of a step at three points: before
-/// the forces, after them, and at the step's end. The first two are the time between this fix and its second one, which
-/// are defined before and after all others; the last is the time from this fix to the beginning of the next step,
-/// because dumps come after all fixes. The end of a run is not counted: LAMMPS prints its thermo output there.
+/// the forces, after them, and at the step's end. For the first two points, that is the time between this fix and a
+/// second one, which stand before and after all others. For the last point it is the time to the next step, because
+/// dumps come after all fixes. The end of a run is not counted, because LAMMPS prints its thermo output there.
 class FixClock final : public LAMMPS_NS::Fix {
  public:
   FixClock(LAMMPS_NS::LAMMPS* lammps, int argument_count, char** arguments);
@@ -37,7 +37,7 @@ class FixClock final : public LAMMPS_NS::Fix {
   void post_force(int /*vflag*/) override { turn(); }
   void end_of_step() override;
   void post_run() override;
-  /// Seconds in total: of frames; of runs, without their set-up.
+  /// Total seconds: of frames, and of runs without their set-up.
   double compute_vector(int index) override { return index == 0 ? seconds_ : run_seconds_; }
 
  private:

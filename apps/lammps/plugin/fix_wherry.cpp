@@ -35,7 +35,7 @@ class Timed {
   Clock::time_point start_ = Clock::now();
 };
 
-/// Atoms get these when they are created, or when they move (x), or when they change ranks: all before forces.
+/// These change when atoms are created, move (x) or change ranks. All of that comes before the forces.
 bool is_final_early(std::string_view name) {
   static constexpr std::string_view kEarly[] = {"id", "type", "mask", "image", "molecule", "x"};
   return std::ranges::find(kEarly, name) != std::end(kEarly);
@@ -52,7 +52,7 @@ Result<std::shared_ptr<Session>> session_for(const SessionOptions& options) {
   return session;
 }
 
-/// The text that rank `from` has, to all.
+/// Broadcasts the text of rank `from`.
 void broadcast(std::string& text, int from, MPI_Comm world) {
   auto bytes = static_cast<std::uint64_t>(text.size());
   MPI_Bcast(&bytes, 1, MPI_UINT64_T, from, world);
@@ -60,7 +60,7 @@ void broadcast(std::string& text, int from, MPI_Comm world) {
   MPI_Bcast(text.data(), static_cast<int>(bytes), MPI_CHAR, from, world);
 }
 
-/// Bytes of one value; 0: not a number of an atom.
+/// Bytes of one value. 0 if it is not a number for each atom.
 std::size_t value_bytes(int datatype) {
   switch (datatype) {
     case LAMMPS_INT:
@@ -174,7 +174,7 @@ void FixWherry::open_session() {
   agree(status);
 }
 
-/// Reads the keyword at `at`, if it is one, and its value. Returns the index of the next.
+/// Reads the keyword at `at` and its value. Returns the next index.
 int FixWherry::read_options(int argument_count, char** arguments, int at) {
   const std::string keyword = arguments[at];
   static constexpr std::string_view kKeywords[] = {"agent", "strategy", "keep", "full", "budget", "core"};
@@ -298,7 +298,7 @@ void FixWherry::post_force(int /*vflag*/) {
   wait(*std::exchange(early_ticket_, std::nullopt));
 }
 
-/// The velocities of this step are there, until the next one begins.
+/// The velocities of this step are valid until the next step begins.
 void FixWherry::end_of_step() {
   if (!active_) return;
   ++frames_;
@@ -315,9 +315,9 @@ void FixWherry::end_of_step() {
   snapshot.reader = posted(early_ ? stream_->post_rest(columns_, options) : stream_->post(columns_, options));
 }
 
-/// Registers the array anew if LAMMPS has moved it. No agent reads it then, because each transfer ends before the
-/// forces do. Only for an agent on the same machine, which reads by addresses. A network adapter could still read the
-/// old pages of the array.
+/// Registers the array anew if LAMMPS has moved it. No agent reads it at that time, because each transfer ends before
+/// the forces do. Only for an agent on the same machine, which reads by addresses. A network adapter could still read
+/// the old pages of the array.
 void FixWherry::keep_registered(Attribute& a, const std::byte* data) {
   if (a.registered == data && a.capacity == atom->nmax) return;
   a.region = Region();
@@ -328,7 +328,7 @@ void FixWherry::keep_registered(Attribute& a, const std::byte* data) {
   a.capacity = atom->nmax;
 }
 
-/// Copies what is final late, and points columns_ at it.
+/// Copies the attributes that are final late, and points columns_ to the copies.
 void FixWherry::copy_late(Snapshot& to) {
   const auto atoms = static_cast<std::size_t>(atom->nlocal);
   if (to.memory.bytes().size() < atoms * late_bytes_) {
@@ -357,7 +357,7 @@ const std::byte* FixWherry::data_of(const Attribute& a) const {
   return static_cast<const std::byte*>(is_table(a.datatype) ? *static_cast<void**>(array) : array);
 }
 
-/// `data`: null where it is given later. The column refers to items_[index].
+/// `data` is null if it is set later. The column refers to items_[index].
 Column FixWherry::column_of(const Attribute& a, const std::byte* data, std::size_t index) {
   const std::int64_t atoms = atom->nlocal;
   Column& values = items_[index];
@@ -384,7 +384,7 @@ void FixWherry::fail(const Status& status) {
   error->one(FLERR, "fix wherry, stream {}, step {}: {}", options_.name, update->ntimestep, status.message());
 }
 
-/// Ends LAMMPS on all ranks if `status` is an error on any: with that of the lowest one. All ranks call it.
+/// Ends LAMMPS on all ranks if `status` is an error on any. It reports the lowest such rank's. All ranks call it.
 void FixWherry::agree(const Status& status) const {
   const int mine = status ? comm->nprocs : comm->me;
   int first = 0;

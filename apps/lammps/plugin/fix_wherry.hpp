@@ -5,10 +5,10 @@
 //
 // Every N steps one frame of the stream gets a row for each atom. Attributes that a time step does not change after the
 // atoms have moved (id, type, x ...) are posted directly before the forces are computed. The agent pulls them out of
-// LAMMPS's own arrays meanwhile. Attributes that are final only at the end of the step (v, f ...), and overwritten at
-// once by the next one, are copied then, and posted as the rest of the same frame. With several MPI ranks each posts a
-// part of the frame, with its own atoms. Readers see the frame when all parts are there. docs/guide/lammps.md has the
-// syntax.
+// LAMMPS's own arrays during that computation. Attributes that are final only at the end of the step (v, f ...), and
+// overwritten at once by the next one, are copied then, and posted as the rest of the same frame. With several MPI
+// ranks each posts a part of the frame, with its own atoms. Readers see the frame when all parts are there.
+// docs/guide/lammps.md has the syntax.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@
 
 namespace wherry::lammps {
 
-/// Seconds that the host lost to one fix, by what it did meanwhile.
+/// Seconds that the host lost to one fix, by activity.
 struct HostTime {
   double calls = 0;   ///< in calls of Wherry
   double copies = 0;  ///< copying what would be overwritten
@@ -39,11 +39,11 @@ struct HostTime {
 /// the constructor, init() and the destructor. A step makes none.
 class FixWherry final : public LAMMPS_NS::Fix {
  public:
-  /// Reads the arguments and opens the session. If the agent is to be found, or started, the first rank does so, and
-  /// the others join it. The stream is opened by init(), which knows how many atoms there are.
+  /// Reads the arguments and opens the session. The first rank finds or starts the agent, if that is asked for, and the
+  /// others join it. The stream is opened by init(), which knows how many atoms there are.
   FixWherry(LAMMPS_NS::LAMMPS* lammps, int argument_count, char** arguments);
-  /// Waits for offloads in flight (10 s at most) and closes the stream. The first rank leaves last: the agent may be
-  /// its own, and ends with it.
+  /// Waits for offloads in flight (10 s at most) and closes the stream. The first rank leaves last, because its process
+  /// may contain the agent.
   ~FixWherry() override;
 
   int setmask() override;
@@ -69,7 +69,7 @@ class FixWherry final : public LAMMPS_NS::Fix {
     const std::byte* registered = nullptr;
     int capacity = 0;  ///< of `registered`, in atoms: LAMMPS moves its arrays only to make them larger
   };
-  /// The target of late copies. Two take turns: the agent may still read one while the other is filled.
+  /// The target of late copies. Two take turns, because the agent may still read one while the other is filled.
   struct Snapshot {
     Memory memory;
     std::optional<Ticket> reader;

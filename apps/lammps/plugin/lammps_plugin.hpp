@@ -21,6 +21,6 @@ struct lammpsplugin_t {
 
 using lammpsplugin_register = void (*)(lammpsplugin_t*, void* lammps);
 
-/// LAMMPS calls it when it loads the library.
+/// LAMMPS calls this function when it loads the library.
 [[gnu::visibility("default")]] void lammpsplugin_init(void* lammps, void* handle, void* register_style);
 }

@@ -7,9 +7,9 @@
 
 namespace wherry::lammps {
 
-/// Copies data that another core reads afterwards: by memcpy, or by stores that bypass the caches, which save the read
-/// of each written line. The faster copy depends on the machine's caches, so both are tried on the first copies, and
-/// the better one stays. One thread.
+/// Copies data that another core reads afterwards, by memcpy or by stores that bypass the caches. Those need not read
+/// each line before they write it. The faster copy depends on the machine's caches, so both are tried on the first
+/// copies, and the better one stays. One thread.
 class SnapshotCopy {
  public:
   /// The regions must not overlap. The data is visible to other cores when the call returns.

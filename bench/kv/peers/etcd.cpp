@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A gRPC client of etcd's two calls, straight on HTTP/2, so that no library's threads are measured with the server.
+// A gRPC client for two calls of etcd, directly on HTTP/2, so that the measurement includes no threads of a library.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ class Etcd final : public Peer {
         put_(http2::grpc_headers("/etcdserverpb.KV/Put", authority)),
         range_(http2::grpc_headers("/etcdserverpb.KV/Range", authority)) {
     stream_.append(http2::kPreface);
-    // SETTINGS_INITIAL_WINDOW_SIZE, and as much for the connection: replies never wait for us.
+    // SETTINGS_INITIAL_WINDOW_SIZE, and the same for the connection, so replies never wait for credit from this client.
     constexpr std::array<std::uint8_t, 6> kWindow{0, 4, 0x3f, 0xff, 0xff, 0xff};
     frame(Type::settings, 0, 0, std::as_bytes(std::span(kWindow)));
     widen(0x3fff0000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// As much of HTTP/2 (RFC 9113) as a gRPC client of one server needs that sends small requests and believes it.
+// The part of HTTP/2 (RFC 9113) that a gRPC client needs for small requests to one trusted server.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ struct Frame {
   ByteView payload;
 };
 
-/// The first frame of the received bytes. nullopt: it is not complete yet.
+/// The first frame of the received bytes, or nullopt if it is not complete yet.
 inline std::optional<Frame> first_frame(ByteView arrived) noexcept {
   if (arrived.size() < kHeaderBytes) return std::nullopt;
   const auto at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(arrived[i]); };
@@ -50,7 +50,7 @@ inline std::array<std::byte, kHeaderBytes> header(std::size_t length, Type type,
           byte(stream)};
 }
 
-/// The error code of a frame of type reset or go_away (sections 6.4 and 6.8); nullopt: it is too short to have one.
+/// The error code of a frame of type reset or go_away (sections 6.4 and 6.8), or nullopt if the frame is too short.
 inline std::optional<std::uint32_t> error_code(const Frame& frame) noexcept {
   const std::size_t begin = frame.type == static_cast<std::uint8_t>(Type::go_away) ? 4 : 0;
   if (frame.payload.size() < begin + 4) return std::nullopt;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kSilentNs = 60'000'000'000;  // what hangs; other programs may have the machine
 
-/// Until something has ended. An error: it did not end well, or not within a minute.
+/// Until something has ended. Returns an error if the operation failed, or took more than a minute.
 wherry::Status until_some(Peer& peer, Idle idle, std::vector<std::uint32_t>& ended) {
   ended.clear();
   const std::uint64_t give_up = now_ns() + kSilentNs;
@@ -54,7 +54,7 @@ Result<VerbResult> load(Peer& peer, const PeerLoad& options) {
   const std::uint64_t from = now_ns() + static_cast<std::uint64_t>(options.warm_up * 1e9);
   const std::uint64_t end = from + static_cast<std::uint64_t>(options.seconds * 1e9);
   for (;;) {
-    // Looked at once: posting and ending by two looks waits in vain when the end lies between them.
+    // One reading of the clock: with two, the loop would wait in vain if the end lay between them.
     const std::uint64_t now = now_ns();  // what is posted now leaves together
     if (now >= end && free.size() == options.depth) break;
     if (now < end) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A store as a client that is as quick as we can make one sees it: one connection, no library. For others' stores, and
-// for reads of ours where servers are compared.
+// The fastest client of a store that we can make: one connection, no library. Used for other projects' stores, and for
+// reads of Wherry's where servers are compared.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +22,21 @@ class Peer {
 
   /// `tag` comes back from poll() when it has ended. Leaves at the next flush().
   virtual void read(std::uint32_t tag, std::uint64_t key) = 0;
-  /// Ends when a follower has it, too.
+  /// The write ends after a follower has it, too.
   virtual void write(std::uint32_t tag, std::uint64_t key, ByteView value) = 0;
   [[nodiscard]] virtual wherry::Status flush() = 0;
-  /// Adds the tags of those that have ended. Never blocks. An error: one did not end well.
+  /// Adds the tags of the operations that have ended. Never blocks. Returns an error if an operation failed.
   [[nodiscard]] virtual wherry::Status poll(std::vector<std::uint32_t>& ended) = 0;
   virtual void wait(Idle how) const noexcept = 0;
 };
 
 /// Redis: GET; SET, and one WAIT 1 0 for all writes of a flush.
 Result<std::unique_ptr<Peer>> connect_redis(const std::string& at, std::uint32_t value_bytes);
-/// etcd version 3: Put and linearizable Range, by gRPC. At most kEtcdInFlight at once.
+/// etcd version 3: Put and linearizable Range, by gRPC. At most kEtcdInFlight operations at once.
 Result<std::unique_ptr<Peer>> connect_etcd(const std::string& at, std::uint32_t value_bytes);
 inline constexpr unsigned kEtcdInFlight = 32;
 
-/// A node of ours, for reads alone.
+/// A kv node of Wherry, for reads alone.
 Result<std::unique_ptr<Peer>> connect_wherry(const std::string& at, std::uint32_t value_bytes);
 
 struct PeerLoad {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How replies are cut out of what arrives, and how a measurement ends.
+// Tests how the clients split received bytes into replies, and how a measurement ends.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -78,7 +78,7 @@ TEST(Http2, HeadersOfACall_ExpectHpack) {
             "application/grpc\x00\x02te\x08trailers"sv);
 }
 
-/// A minimal etcd for a connection with one client: its output is written by hand, from RFC 9113.
+/// A minimal etcd for one client. Its output was written by hand, from RFC 9113.
 class EtcdByHand {
  public:
   EtcdByHand() {
@@ -104,7 +104,7 @@ class EtcdByHand {
          "0123456789abcdef"sv);
     send(http2::Type::headers, http2::kEndHeaders | http2::kEndStream, stream, "\x88"sv);
   }
-  /// Until `count` have ended, or an error.
+  /// Polls until `count` operations have ended, or one fails.
   wherry::Status ended(std::size_t count, std::vector<std::uint32_t>& tags) {
     const Deadline deadline(std::chrono::seconds(20));
     while (tags.size() < count) {
@@ -160,7 +160,7 @@ TEST(Etcd, ServerEndsTheConnection_ExpectItsReason) {
   }
 }
 
-/// Answers at once; an error when it is asked for an answer to nothing.
+/// Answers at once. Fails if it is polled without an operation.
 class AtOnce : public Peer {
  public:
   void read(std::uint32_t tag, std::uint64_t /*key*/) override { posted_.push_back(tag); }

@@ -18,7 +18,7 @@ struct RespReply {
   std::size_t bytes = 0;    ///< of the whole reply
 };
 
-/// The first reply in the received bytes. nullopt: it is not complete yet.
+/// The first reply in the received bytes, or nullopt if it is not complete yet.
 inline std::optional<RespReply> first_reply(ByteView arrived) noexcept {
   const std::string_view all(reinterpret_cast<const char*>(arrived.data()), arrived.size());
   const std::size_t end = all.find("\r\n");

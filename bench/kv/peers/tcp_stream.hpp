@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A TCP connection without delays: bytes are collected, sent at once, and received without sleeping unless told
-// otherwise.
+// A TCP connection without delays: it collects bytes, sends them together, and by default receives without
+// sleeping.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ class TcpStream {
   void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
   /// All appended bytes go to the kernel. kUnavailable: the other side has closed.
   [[nodiscard]] wherry::Status flush();
-  /// Adds what has arrived to arrived(); false in the result: nothing. Never blocks.
+  /// Adds received bytes to arrived(). False in the result: there were none. Never blocks.
   [[nodiscard]] Result<bool> receive();
-  /// Until the next receive() is worth it, or a millisecond has passed.
+  /// Waits until there is something to receive, or a millisecond has passed.
   void wait(Idle how) const noexcept;
 
   [[nodiscard]] ByteView arrived() const noexcept { return ByteView(in_.data() + begin_, end_ - begin_); }

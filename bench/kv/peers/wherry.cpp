@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads of one of our nodes, with only the features of the other clients here: no library, no timers. Lost requests are
-// repeated when no answer comes any more.
+// Reads from one of Wherry's nodes, with no more features than the other clients here: no library, no timers. It
+// repeats lost requests when no more answers come.
 #include <arpa/inet.h>
 #include <fmt/core.h>
 #include <sched.h>
