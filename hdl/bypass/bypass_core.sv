@@ -10,11 +10,11 @@
 /// Tails leave at m_axil. Of a frame in place, only the first beat leaves, at m_head. If its verdict is to forward,
 /// the frame is transmitted from its slots. Registers: docs/reference/bypass-registers.md.
 /// tuser of m_rx, m_head and s_tx: [15:0] bytes (ignored at s_tx), [23:16] queue pair; of m_rx and m_head [47:24]
-/// cycle. s_verdict: a beat for each beat taken at m_head. tuser[0]: forward; tuser[1]: tdata replaces the first
-/// line.
-/// Latency: write-back to m_rx or m_head 5 cycles, 6 with several pairs; s_tx to tail 3 or 4; verdict to tail 2 or 3.
-/// Paths: W of s_axi and s_verdict to registers within; s_verdict_tready from s_verdict_tvalid. Reset: stops all
-/// pairs.
+/// cycle. s_verdict: a beat for each beat taken at m_head. tuser[0]: forward; tuser[1]: tdata is the new first line.
+/// Latency: write-back to m_rx or m_head 5 cycles, 6 with several pairs; s_tx to tail 3 or 4; verdict to tail 2 or
+/// 3.
+/// Paths: W of s_axi and s_verdict to registers within; s_verdict_tready from s_verdict_tvalid.
+/// Reset: all pairs are stopped.
 /// Requirements: the NIC writes in order (no relaxed ordering). The function takes every frame in the end.
 module bypass_core
   import bypass_pkg::*;

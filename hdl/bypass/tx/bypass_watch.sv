@@ -9,8 +9,8 @@
 /// last byte in it; within a line, reads go upwards. A frame is not done before the NIC was told of it.
 /// With written_back_i, a written-back descriptor (tx_ring_t.reported) completes a frame, and reads have
 /// no effect. Skipped frames, and those of a stopped queue, are not waited for. A line's mark is a pair
-/// of bits. A read of the NIC makes them differ; the check makes them equal. So neither side clears a
-/// bit of the other. Latency: a frame of one line that is next in order is done 5 cycles after the read.
+/// of bits: a read makes them differ, and the check makes them equal, so that no bit has two writers.
+/// Latency: a frame of one line that is next in order is done 5 cycles after the read.
 /// Reset: discards the frames. Marks are equal if no frame waits. If frames waited, or a read came while none
 /// did, all 2^Bits lines are swept, one a cycle, to forget the reads. During the sweep no frame is accepted.
 /// Requirements: a frame in place begins at a slot, any other in the first copy of the packed buffer.
