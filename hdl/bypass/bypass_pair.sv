@@ -3,8 +3,8 @@
 
 /// A queue pair: its two rings, their doorbells, and its running state.
 ///
-/// Behaviour: the pair starts with empty rings when it is enabled and idle. It stops when it is disabled.
-/// Each block then drops this pair's frames and counts them as usual, until the pair is empty (state_o.idle).
+/// Behaviour: the pair starts with empty rings when it is enabled and idle, and stops when it is disabled.
+/// Then each block drops this pair's frames and counts them as usual, until none is left (state_o.idle).
 /// Latency: see its parts.
 /// Reset: stopped.
 /// Requirements: as its parts.

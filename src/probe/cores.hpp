@@ -16,7 +16,7 @@ struct Cores {
 /// `allowed`: not empty. The other core is the first one on a different
 /// physical core, if there is one. `root`: for tests, a prefix of /sys.
 [[nodiscard]] Cores choose_cores(const std::vector<int>& allowed, const std::string& root = "");
-/// The cores of this process at the first call, so call it before a thread is pinned.
+/// The cores that this process may use at the first call. Make that call before a thread is pinned.
 [[nodiscard]] const Cores& cores();
 
 }  // namespace wherry::probe

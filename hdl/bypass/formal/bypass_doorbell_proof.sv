@@ -35,7 +35,7 @@ module bypass_doorbell_proof
       .grows_i(announced)
   );
 
-  // Covers growth with and without announcement, and announcements without growth, wherever grows_i is allowed.
+  // Where grows_i is allowed, growth may be announced or not, and an announced growth may fail to come.
   assign announced = announce_i && (grows_i == 3'd0 || (grows_i == 3'd1 && free != '0)) && settings_i.batch <= 8'd1
       && settings_i.align == '0;
   // Room to grow: a ring is never full.

@@ -120,7 +120,7 @@ module bypass_filter
     );
   end
 
-  // One LUT combines six pieces; the groups follow a register later.
+  // One LUT combines six pieces. The results are combined after a register.
   localparam int unsigned Groups = (Pieces + 5) / 6;
   rules_t [Groups-1:0] group, group_q;
   always_comb begin

@@ -4,7 +4,7 @@
 
 /// Assigns transmit descriptors to frames, and holds the entries of all transmit rings.
 ///
-/// Behaviour: each cycle, one frame, from the packed buffer or in place, gets its ring's next
+/// Behaviour: one frame a cycle, from the packed buffer or in place, gets its ring's next
 /// descriptor (post_o) and goes to the watch (m_*), if both have room. Frames with `skip` go to
 /// the watch only. Four banks hold the entries, so that a beat of descriptors is read at once.
 /// coming_o: a frame is offered for that ring. It is known earlier than post_o, and post_o may or may not follow.

@@ -108,7 +108,7 @@ module dma_control_registers
   end
   assign filling_o = fills_q;
 
-  // ---- the register file, and its copies in the blocks
+  // ---- the register file, and the blocks that get its values
 
   localparam capability_t Capability = '{reserved_8: '0, ahead_bits: 4'(AheadBits), channels: 4'(Channels)};
   word_t kept_word;

@@ -6,9 +6,9 @@
 /// Fetches descriptors into the store as soon as a doorbell announces them.
 ///
 /// Behaviour:
-/// - A doorbell without a descriptor moves its ring's tail. Rings take turns to request missing descriptors: up to 16,
-///   within a multiple of 16 (4 or 8 if reads are limited), so no read crosses a page or the ring's end; only with
-///   room for 16. Reads begin at even descriptors: completions begin at multiples of 64 bytes, a row of the store.
+/// - A doorbell without a descriptor moves its ring's tail. Rings take turns to request descriptors. A read asks for up
+///   to 16, needs room for 16, and stays within a multiple of 16 (4 or 8 if the function's reads are limited). So it
+///   crosses neither a page nor the ring's end. It begins at an even descriptor, so that a beat is a row of the store.
 /// - A doorbell's descriptor goes directly to the store (carry_*) if it is the ring's next one to be taken,
 ///   and no ring has an untaken carried one (carried_i). Otherwise it is fetched from the ring like any other.
 /// - Reads complete in any order, but descriptors become available (stored_*) in request order. A read
@@ -16,8 +16,8 @@
 ///   first error. After a failed read, no more descriptors of its ring become available (bad_o, code_o).
 /// Latency: doorbell to read request 6 cycles, to carry_o 4; last beat of a fetch to stored_o 2.
 /// Reset: no descriptor is requested, and all tails are 0. life_i.clear does the same for one ring.
-/// Requirements: as in dma_teller while a ring is cleared, with may_i low and no read in flight. Reads from before a
-/// reset or life_i.forget get no answers. Completions begin at multiples of 64 bytes (PCIe's read completion boundary).
+/// Requirements: a ring in its clear has may_i low and no read in flight, after 3 cycles of life_i.hold. No answers of
+/// reads from before a reset or life_i.forget. Completions begin at multiples of 64 bytes (PCIe's completion boundary).
 module dma_fetch
   import dma_pkg::read_t, dma_pkg::completion_t;
   import dma_control_pkg::*;

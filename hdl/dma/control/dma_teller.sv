@@ -16,7 +16,7 @@
 /// Status words, packet entries and messages leave at m_* in the order of the operations.
 /// Latency: answer to status word 4 cycles if no other operation waits.
 /// Reset: life_i.clear follows for each ring. life_i.clear: the ring's counts are 0, and it has no reports.
-/// Requirements: flight_i precedes a turn's answer. In a clear, the ring has no turns; hold was high for 3 cycles.
+/// Requirements: flight_i precedes a turn's answer. A ring in its clear has no turns, after 3 cycles of life_i.hold.
 module dma_teller
   import dma_pkg::done_t;
   import dma_control_pkg::*;

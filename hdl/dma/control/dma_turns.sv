@@ -17,8 +17,8 @@
 ///   buffer longer than a turn; a part of a packet to the card that neither ends it nor has whole lines of 64 bytes.
 /// Latency: an available descriptor becomes a turn 3 cycles later if no other work waits; a turn every 2 cycles.
 /// Reset: all rings are empty. life_i.clear does the same for one ring.
-/// Requirements: a ring in its clear has no turn in flight and no may_i, and life_i.hold was high for 3 cycles.
-/// Descriptors fit the store. One answered_i a turn. store_i is the descriptor of the previous cycle's look_o.
+/// Requirements: a ring in its clear has may_i low and no turn in flight, after 3 cycles of life_i.hold. All
+/// descriptors fit the store. answered_i comes once a turn. store_i is the descriptor of the previous cycle's look_o.
 module dma_turns
   import dma_pkg::turn_t, dma_pkg::TurnBytes;
   import dma_control_pkg::*;

@@ -225,7 +225,7 @@ module dma_c2h_reader
     logic [5:0] skip_q, lane_q;
     logic [6:0] top, there;
     logic ours, beat, whole, stopped;
-    // A registered beat; of its keep bits, only the number of lanes.
+    // A registered beat. Its `keep` is stored as the number of lanes.
     typedef struct packed {
       logic [1:0]   channel;
       logic         last;
@@ -235,7 +235,7 @@ module dma_c2h_reader
     stream_beat_t now;
     logic now_valid, now_ready;
     always_comb begin
-      // Lanes are filled from lane 0 on. So the end is found by its position within aligned groups, bit by bit.
+      // Kept lanes begin at lane 0. So each bit of their number follows from the edges at multiples of its weight.
       top = {s_axis_payload.keep[63], 6'd0};
       for (int b = 0; b < 6; b++) begin
         for (int i = 0; i < 64; i += 2 << b) begin

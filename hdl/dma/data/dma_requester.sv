@@ -15,8 +15,8 @@
 /// - Time-out: an incomplete request ends after timeout_i ticks (of 2^TickBits cycles; 0: never; up to one tick
 ///   late), by a beat with ErrorTimeout and final_. Later completions are unexpected, unless the tag is in use again.
 /// - Writes: whole, in order of acceptance. Status writes precede waiting data; they use StatusBytes bytes only.
-/// - stop_i (a reset of the function): requests in flight are dead. Their completions or time-outs are
-///   absorbed, and their tags are not reused before. Reads offered meanwhile are discarded; writes continue.
+/// - stop_i (a reset of the function): requests in flight are dead. Their completions or time-outs are absorbed,
+///   and until then their tags are not reused. Reads offered meanwhile are discarded; writes continue.
 /// Combinational paths: none from valid and payload of reads and writes. Completions pass through.
 /// Latency: reads and writes 1 cycle, completions 0.
 /// Reset: forgets requests in flight. For Tags + FetchTags cycles no read is accepted.

@@ -3,8 +3,8 @@
 `include "assertions.svh"
 
 /// Proves dma_turns for any inputs. An arbitrary ring's turns are its descriptors, piece by piece,
-/// in order: each byte once, and none without a descriptor. With Fair, for two ready channels of a
-/// direction: since both are ready, neither gets three turns' bytes (12288) more than the other.
+/// in order: each byte once, and none without a descriptor. With Fair: while two channels of a
+/// direction are both ready, neither gets more than the other by three turns' bytes (12288) or more.
 module dma_turns_proof
   import dma_pkg::turn_t;
   import dma_control_pkg::*;

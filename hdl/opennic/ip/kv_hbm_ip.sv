@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-// The ports of one of the IP's eight AXI3 ports in use, for a port list; all eight are alike. Then their idle outputs.
+// Ports of one of the eight equal AXI3 ports that are in use, to be listed before other ports; and their idle outputs.
 `define KV_HBM_IP_PORT(NUMBER) \
     input wire AXI_``NUMBER``_ACLK, \
     input wire AXI_``NUMBER``_ARESET_N, \

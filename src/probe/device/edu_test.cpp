@@ -33,7 +33,7 @@ class EduModel {
     thread_.join();
     munmap(at_, 4096);
   }
-  /// These count from the next transfer.
+  /// `flip`: the transfer with a flipped byte, counted from now on (1: the next). `transfers`: their number so far.
   std::atomic<unsigned> flip{0};
   std::atomic<unsigned> transfers{0};
 
