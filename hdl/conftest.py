@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RTL tests build a simulation first, which takes its time on a slow machine."""
+"""Longer time limit for RTL tests: they build a simulation first, which is slow on some machines."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The findings of tools/lint_hdl.py in the text of modules."""
+"""Tests the findings of tools/lint_hdl.py about the text of modules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_every_synchroniser_is_marked_and_none_may_lose_its_mark() -> None:
 
 
 def test_what_meets_another_clock_goes_through_a_synchroniser_cell() -> None:
-    """In every module with two clocks, and in the HBM's, which has level signals of the IP."""
+    """Covers every module with two clocks, and the HBM's module, which has level signals from the IP."""
     using = {}
     for path in hdl_tools.modules():
         text = (hdl_tools.ROOT / path).read_text()
@@ -73,7 +73,7 @@ def test_all_state_has_a_reset_but_what_is_begun_before_its_use() -> None:
 )
 def test_state_without_a_reset_is_found(module: str, name: str) -> None:
     text = next(hdl_tools.ROOT.glob(f"hdl/kv/**/{module}.sv")).read_text()
-    # The last assignment is the reset's: alone behind its `if`, or a line of its block.
+    # The last assignment is the one in the reset: alone after its `if`, or a line of its block.
     without, count = re.subn(
         rf"(.*\n)(?:\s*if \(rst_i\))?\s+{name}\s+<= [^;]*;(.*)", r"\1\2", text, count=1, flags=re.S
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of tools/synth.py from a netlist."""
+"""Tests the results that tools/synth.py derives from a netlist."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_path_ends_at_registers_and_runs_through_carries_and_lut_ram() -> None:
         "ram": cell("RAM32M16", {"ADDRA": [7], "ADDRH": [9]}, {"DOA": [8], "DOH": [10]}),
         "last": cell("LUT1", {"I0": [8]}, {"O": [9]}),
     }
-    assert netlist_depth.longest_path({"cells": cells}) == 4  # first, ram, last, and the ram again through ADDRH
+    assert netlist_depth.longest_path({"cells": cells}) == 4  # first, ram, last, and then the ram again through ADDRH
 
 
 def test_path_runs_through_a_multiplier() -> None:

@@ -3,36 +3,36 @@
 `include "assertions.svh"
 `include "axi.svh"
 
-/// Drives a commodity NIC: the NIC's rings and buffers are this core's window, and its frames are streams.
-/// docs/design/bypass-core.md says how.
-///
-/// Behaviour: the NIC reads and writes the window (s_axi, offsets in BAR 2), in which descriptors are computed as they are read and decoded as they are
-/// written back. Received frames go to the function at m_rx, whole; what comes at s_tx is transmitted. Tail pointers go out at m_axil. Of frames in place
-/// only the first beat goes to the function, at m_head, and a verdict comes back; the frame is then transmitted from where it was received. Registers:
-/// docs/reference/bypass-registers.md.
-/// tuser of m_rx, m_head and s_tx: [15:0] bytes of the frame, [23:16] queue pair; of the two that go out [47:24] the cycle. s_tx may have any bytes.
-/// s_verdict: in the order of m_head, a beat each: tuser[0] forward, tuser[1] with tdata as the frame's first 64 bytes. Not before its head was taken.
-/// Latency: write-back to the first beat of m_rx or m_head 5 cycles, 6 with several pairs; last beat of s_tx to the tail at m_axil 4; verdict to the tail 3.
+/// Drives a commodity NIC: the NIC's rings and buffers lie in this core's window, and its frames are streams.
+/// See docs/design/bypass-core.md.
+/// Behaviour: the NIC reads and writes the window (s_axi, offsets in BAR 2). Descriptors are computed when it reads
+/// them, and decoded when it writes them back. Received frames leave whole at m_rx. Frames at s_tx are transmitted.
+/// Tails leave at m_axil. Of a frame in place, only the first beat leaves, at m_head. If its verdict is to forward,
+/// the frame is transmitted from its slots. Registers: docs/reference/bypass-registers.md.
+/// tuser of m_rx, m_head and s_tx: [15:0] bytes (ignored at s_tx), [23:16] queue pair; of m_rx and m_head [47:24]
+/// cycle. s_verdict: a beat for each beat taken at m_head. tuser[0]: forward; tuser[1]: tdata is the new first line.
+/// Latency: write-back to m_rx or m_head 5 cycles, 6 with several pairs; s_tx to tail 3 or 4; verdict to tail 2 or
+/// 3.
 /// Paths: W of s_axi and s_verdict to registers within; s_verdict_tready from s_verdict_tvalid.
 /// Reset: all pairs are stopped.
-/// Requirements: the NIC's writes come in order (no relaxed ordering). The function takes every frame in the end.
+/// Requirements: the NIC writes in order (no relaxed ordering). The function takes every frame in the end.
 module bypass_core
   import bypass_pkg::*;
 #(
     /// 2^n queue pairs, 0 to 4.
     parameter int unsigned QueueBits  = 0,
-    /// 2^n receive descriptors, and slots of 2 KiB, in each pair; 4 to 10 - QueueBits.
+    /// Each pair has 2^n receive descriptors and as many slots of 2 KiB; 4 to 10 - QueueBits.
     parameter int unsigned RxRingBits = 8,
-    /// 2^n transmit descriptors in each pair; 3 to 12.
+    /// Each pair has 2^n transmit descriptors; 3 to 12.
     parameter int unsigned TxRingBits = 9,
-    /// 2^n lines of 64 bytes in the packed transmit buffer; 9 to 11.
+    /// The packed transmit buffer has 2^n lines of 64 bytes; 9 to 11.
     parameter int unsigned PackBits   = 9
 ) (
     `AXI_LITE_SUBORDINATE(s_axil, 16, 32)
     `AXI_SUBORDINATE(s_axi, WindowBits, 512, 6)
     `AXI_LITE_WRITER(m_axil, 64, 32)
 
-    // To and from the function.
+    // Streams between the core and the function.
     `AXIS_TRANSMITTER(m_rx, 512, 48)
     `AXIS_RECEIVER(s_tx, 512, 48)
     `AXIS_TRANSMITTER(m_head, 512, 48)
@@ -55,7 +55,7 @@ module bypass_core
   localparam int unsigned SlotLineBits = QueueBits + RxRingBits + SlotBits - LineBits;
   typedef logic [Queues-1:0] queues_t;
 
-  // ---- what the blocks say to each other
+  // ---- signals between the blocks
 
   settings_t settings;
   logic [23:0] cycle;
@@ -349,7 +349,7 @@ module bypass_core
 
   // ---- registers
 
-  // Whether a frame that comes is taken is known late: what counts that has a register before the sum.
+  // Whether an arriving frame is accepted is known late in the cycle. So these counts pass a register before the sum.
   events_t others, others_q, input_q, verdict_q, events;
   always_comb begin
     others = port_events | slots_events | reader_events | watch_events | tail_events;

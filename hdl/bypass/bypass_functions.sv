@@ -2,25 +2,25 @@
 `default_nettype none
 `include "axi.svh"
 
-/// The bypass core with its network functions behind it, chosen at run time: docs/design/bypass-functions.md.
+/// The bypass core with network functions, which software selects at run time: docs/design/bypass-functions.md.
 ///
-/// Behaviour: that of bypass_core between the NIC and the functions; m_rx and s_tx are as that core's, for a function elsewhere (receive.stream = 3). Frames in place are
-/// filtered, and forwarded or echoed. Registers: the core's (docs/reference/bypass-registers.md), and from 0x8000 on
-/// those of the functions (docs/reference/bypass-functions-registers.md).
-/// Latency: bypass_core's, and that of bypass_function_set.
-/// Paths: W of s_axi to registers within; addresses of s_axil through a choice.
-/// Reset: all pairs are stopped, and functions get nothing.
-/// Requirements: those of bypass_core.
+/// Behaviour: as bypass_core, with the functions attached. m_rx and s_tx serve an external function (receive.stream =
+/// 3). Frames in place are filtered, then forwarded or echoed. Registers: the core's
+/// (docs/reference/bypass-registers.md); from 0x8000 on the functions' (docs/reference/bypass-functions-registers.md).
+/// Latency: the sum of bypass_core and bypass_function_set.
+/// Combinational paths: W of s_axi to internal registers; the addresses of s_axil through the address decoder.
+/// Reset: all pairs are stopped, and the functions receive no frames.
+/// Requirements: as bypass_core.
 module bypass_functions
   import bypass_pkg::*;
   import bypass_functions_pkg::*;
 #(
-    // As bypass_core has them.
+    // Parameters of bypass_core.
     parameter int unsigned QueueBits  = 0,
     parameter int unsigned RxRingBits = 8,
     parameter int unsigned TxRingBits = 9,
     parameter int unsigned PackBits   = 9,
-    // As bypass_function_set has them.
+    // Parameters of bypass_function_set.
     parameter int unsigned Rules      = MaxRules,
     parameter bit          Generator  = 1'b1
 ) (
@@ -28,7 +28,7 @@ module bypass_functions
     `AXI_SUBORDINATE(s_axi, WindowBits, 512, 6)
     `AXI_LITE_WRITER(m_axil, 64, 32)
 
-    // To and from a function elsewhere.
+    // Streams between the core and an external function.
     `AXIS_TRANSMITTER(m_rx, 512, 48)
     `AXIS_RECEIVER(s_tx, 512, 48)
 

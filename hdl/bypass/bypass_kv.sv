@@ -2,16 +2,16 @@
 `default_nettype none
 `include "axi.svh"
 
-/// A node of the key-value store behind a commodity NIC: the bypass core, the kv core behind it, and behind that, where its host would be, the
-/// functions of the bypass core, which answer ARP and ping. docs/design/bypass-functions.md.
+/// A node of the key-value store behind a commodity NIC. kv_core follows the bypass core. In the place of
+/// kv_core's host are the bypass functions, which answer ARP and ping. See docs/design/bypass-functions.md.
 ///
-/// Behaviour: received frames go to kv_core, which takes its own and hands on the others, unchanged, to the functions; what those send goes through it to the
-/// NIC. kv_core's own frames leave by queue pair 0. Frames in place go to the functions alone. Registers: the core's, from 0x8000 on the functions', from
-/// 0xC000 on kv_core's (docs/reference/kv-registers.md).
-/// Latency: bypass_core's, and that of kv_core.
-/// Paths: W of s_axi to registers within; addresses of s_axil through a choice.
-/// Reset: all pairs are stopped, kv_core is in no epoch, and functions get nothing.
-/// Requirements: those of bypass_core and of kv_core.
+/// Behaviour: kv_core handles its own received frames, and passes others unchanged to the functions. Their
+/// frames return through kv_core, which sends by queue pair 0. Frames in place go to the functions only.
+/// Registers: the core's; from 0x8000 the functions'; from 0xC000 kv_core's (docs/reference/kv-registers.md).
+/// Latency: the sum of bypass_core and kv_core.
+/// Combinational paths: W of s_axi to internal registers; the addresses of s_axil through the address decoder.
+/// Reset: all pairs are stopped, kv_core is in no epoch, and the functions receive no frames.
+/// Requirements: as bypass_core and kv_core.
 module bypass_kv
   import bypass_pkg::*;
   import bypass_functions_pkg::*;
@@ -19,18 +19,18 @@ module bypass_kv
   import kv_core_pkg::kv_axil_req_t;
   import kv_core_pkg::kv_axil_resp_t;
 #(
-    // As bypass_core has them.
+    // Parameters of bypass_core.
     parameter int unsigned QueueBits     = 0,
     parameter int unsigned RxRingBits    = 8,
     parameter int unsigned TxRingBits    = 9,
     parameter int unsigned PackBits      = 9,
-    // As kv_core has them.
+    // Parameters of kv_core.
     parameter int unsigned Channels      = 2,
     parameter int unsigned LineCacheBits = 12,
     parameter int unsigned LaneBits      = 12,
     parameter int unsigned MaxFollowers  = 7,
     parameter int unsigned HostBeats     = 4096,
-    // As bypass_function_set has them.
+    // Parameters of bypass_function_set.
     parameter int unsigned Rules         = 0,
     parameter bit          Generator     = 1'b0
 ) (
@@ -64,7 +64,7 @@ module bypass_kv
       .m_axil_req (block_req),
       .m_axil_resp(block_resp)
   );
-  // kv_core takes the address of a word, whatever is above.
+  // kv_core decodes the lower 12 address bits and ignores the upper ones.
   kv_axil_req_t  kv_req;
   kv_axil_resp_t kv_resp;
   assign kv_req = '{

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// A queue pair: its two rings, their doorbells, and whether it runs.
+/// A queue pair: its two rings, their doorbells, and its running state.
 ///
-/// Behaviour: it begins to run, with empty rings, when it is enabled and nothing of it is under way; it stops when it is not enabled any more.
-/// What is under way then is dropped by the blocks that have it, which say so as always, until nothing is left (state_o.idle).
+/// Behaviour: the pair starts with empty rings when it is enabled and idle, and stops when it is disabled.
+/// Then each block drops this pair's frames and counts them as usual, until none is left (state_o.idle).
 /// Latency: see its parts.
 /// Reset: stopped.
-/// Requirements: those of its parts.
+/// Requirements: as its parts.
 module bypass_pair
   import bypass_pkg::*;
 #(
@@ -41,7 +41,7 @@ module bypass_pair
     if (rst_i) run_q <= 1'b0;
   end
 
-  // Of this pair.
+  // Fetches of this pair's descriptors.
   logic [1:0] fetched;
   for (genvar i = 0; i < 2; i++) begin : gen_fetched
     assign fetched[i] = news_i.fetch.valid && news_i.fetch.tx == 1'(i) && news_i.fetch.pair == Queue;

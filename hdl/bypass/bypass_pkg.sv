@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 `include "axi.svh"
 
-/// What the blocks of the bypass core share: the window that the NIC sees, and what passes between blocks
-/// (docs/design/bypass-core.md).
+/// Shared by the blocks of the bypass core: the layout of the NIC's window,
+/// and the types that pass between blocks (docs/design/bypass-core.md).
 package bypass_pkg;
 
-  // A package is for many modules, none of which uses all of it.
+  // Each module that imports this package uses only a part of it.
   // verilator lint_off UNUSEDPARAM
   // verilator lint_off UNUSEDSIGNAL
 
-  // ---- the window (BAR 2): 8 MiB, and what lies in it
+  // ---- layout of the window (BAR 2): 8 MiB
 
   localparam int unsigned WindowBits = 23;
   localparam int unsigned LineBits = 6;  // a line: 64 bytes, a beat
   localparam int unsigned SlotBits = 11;  // a slot: a receive buffer of 2 KiB
   localparam int unsigned MaxQueueBits = 4;
   localparam int unsigned MaxFrame = 9728;
-  /// Receive descriptors of the longest frame, and those after which a frame without an end is given up.
+  /// Receive descriptors of the longest frame. A frame without an end after that many is dropped.
   localparam int unsigned MaxSlots = 8;
 
   typedef logic [WindowBits-1:0] offset_t;
@@ -41,7 +41,7 @@ package bypass_pkg;
     Slots
   } region_e;
 
-  /// How a core is built, as powers of two.
+  /// Build parameters of a core, as powers of two.
   typedef struct packed {
     int unsigned queue_bits;
     int unsigned rx_bits;  // descriptors of a receive ring, and slots
@@ -50,19 +50,19 @@ package bypass_pkg;
   } bypass_config_t;
   localparam bypass_config_t DefaultConfig = '{queue_bits: 0, rx_bits: 8, tx_bits: 9, pack_bits: 9};
 
-  /// rx_bits: four groups of four descriptors, and more than MaxSlots. Each queue's slots lie in the window twice. pack_bits: the
-  /// longest frame, and another one behind it.
+  /// Limits: rx_bits allows four groups of four descriptors and more than MaxSlots; each queue's
+  /// slots appear twice in the window. pack_bits allows the longest frame and a second one behind it.
   function automatic logic config_is_valid(bypass_config_t config_i);
     return config_i.queue_bits <= MaxQueueBits && config_i.rx_bits >= 4 && config_i.queue_bits + config_i.rx_bits <= 10
         && config_i.tx_bits >= 3 && config_i.tx_bits <= 12 && config_i.pack_bits >= 9 && config_i.pack_bits <= 11;
   endfunction
 
-  /// The number of a queue that exists: the bits that tell queues apart. With one queue a constant, which synthesis does not see behind a memory.
+  /// Limits a number to existing queues. With one queue it is a constant, which synthesis does not see behind a memory.
   function automatic queue_t existing(queue_t pair, bypass_config_t config_i);
     return queue_t'(32'(pair) & ((32'd1 << config_i.queue_bits) - 32'd1));
   endfunction
 
-  /// What lies at an offset.
+  /// The region of the window at an offset.
   function automatic region_e region_of(offset_t offset, logic rx_32_bytes, bypass_config_t config_i);
     logic [15:0] index;
     logic pair;  // it exists
@@ -82,7 +82,7 @@ package bypass_pkg;
     return NoRegion;
   endfunction
 
-  /// Where a write belongs: Slots, a ring or Heads. It says no more than region_of, but so much sooner.
+  /// Whether the region at an offset accepts writes (Slots, a ring or Heads). It agrees with region_of, but is faster.
   function automatic logic takes_writes(offset_t offset, logic rx_32_bytes, bypass_config_t config_i);
     logic in_slots, in_ring, in_heads;
     in_slots = offset[22] && 32'(offset[21:0]) >> (config_i.queue_bits + config_i.rx_bits + 1 + SlotBits) == '0;
@@ -94,7 +94,7 @@ package bypass_pkg;
     return in_slots || in_ring || in_heads;
   endfunction
 
-  /// Of a line in Slots: its queue, its slot, and the line's number in the memory of all slots.
+  /// For a line in Slots: its queue, its slot, and the line's number in the memory of all slots.
   function automatic queue_t slot_queue(offset_t offset, bypass_config_t config_i);
     return queue_t'(32'(offset[21:0]) >> (config_i.rx_bits + 1 + SlotBits));
   endfunction
@@ -111,7 +111,7 @@ package bypass_pkg;
   function automatic line_t pack_line(offset_t offset, bypass_config_t config_i);
     return line_t'(32'(offset[18:LineBits]) & ((32'd1 << config_i.pack_bits) - 32'd1));
   endfunction
-  /// And back: the first line of a slot.
+  /// The inverse: the offset of a slot's first line.
   function automatic offset_t slot_offset(queue_t pair, index_t index, bypass_config_t config_i);
     return SlotsOffset | offset_t'((32'(pair) << (config_i.rx_bits + 1 + SlotBits)) | (32'(index) << SlotBits));
   endfunction
@@ -119,7 +119,7 @@ package bypass_pkg;
     return PackOffset | {2'd0, line, 6'd0};
   endfunction
 
-  /// Lines of a frame, and slots.
+  /// The number of lines, and of slots, that a frame takes.
   function automatic logic [7:0] lines_of(bytes_t bytes);
     return bytes[13:6] + 8'(bytes[5:0] != '0);
   endfunction
@@ -129,7 +129,7 @@ package bypass_pkg;
 
   // ---- registers
 
-  /// The NIC's descriptors: the register of that name, and those behind it.
+  /// The NIC's descriptor format: the register `descriptors` and those that follow it.
   typedef struct packed {
     logic        rx_32_bytes;
     logic [1:0]  rx_length;
@@ -141,7 +141,7 @@ package bypass_pkg;
     logic        tx_report_5;
   } personality_t;
 
-  /// When a tail is written. A core has one for its receive rings and one for its transmit rings.
+  /// When the doorbell writes a tail. The receive rings share one setting, and the transmit rings another.
   typedef struct packed {
     logic [3:0]  credits;
     logic [7:0]  batch;
@@ -166,7 +166,7 @@ package bypass_pkg;
 
   // ---- receive
 
-  /// Receive descriptors that a beat wrote back: of a queue's group of four. Nothing was, without done and sized.
+  /// Receive descriptors in a beat written back: a queue's group of four. Without done and sized, there are none.
   typedef struct packed {
     queue_t           pair;
     logic [9:0]       group;
@@ -184,7 +184,7 @@ package bypass_pkg;
     BadStopped
   } verdict_e;
 
-  /// A received frame: where it is, and whether it is to be dropped.
+  /// A received frame: its position in the ring, and whether it must be dropped.
   typedef struct packed {
     queue_t   pair;
     index_t   index;
@@ -193,7 +193,7 @@ package bypass_pkg;
     verdict_e verdict;
   } frame_t;
 
-  /// Slots that the NIC may have again.
+  /// Slots that return to the NIC.
   typedef struct packed {
     logic   valid;
     queue_t pair;
@@ -202,7 +202,7 @@ package bypass_pkg;
 
   // ---- transmit
 
-  /// A frame to be transmitted: where it begins in the window. Of `skip` nothing is transmitted: its slots are given back in turn.
+  /// A frame to be transmitted, and its first line. With `skip`, it is not transmitted, and its slots return in order.
   typedef struct packed {
     queue_t                       pair;
     logic                         skip;
@@ -218,13 +218,13 @@ package bypass_pkg;
     bytes_t                       bytes;
   } tx_entry_t;
 
-  /// A transmitted frame is the NIC's no more.
+  /// The NIC has read a transmitted frame completely.
   typedef struct packed {
     logic   valid;
     queue_t pair;
   } tx_done_t;
 
-  /// Transmit descriptors before `head` were written back.
+  /// The NIC has written back the transmit descriptors before `head`.
   typedef struct packed {
     logic   valid;
     queue_t pair;
@@ -233,7 +233,7 @@ package bypass_pkg;
 
   // ---- the window
 
-  /// A beat is read, with its bytes' end.
+  /// The NIC reads a beat; last_byte is the last byte that it asks for.
   typedef struct packed {
     logic       valid;
     offset_t    offset;
@@ -258,7 +258,7 @@ package bypass_pkg;
     data_t   data;
   } slot_write_t;
 
-  /// Descriptors are fetched: of a queue's group of four.
+  /// The NIC fetches descriptors: a queue's group of four.
   typedef struct packed {
     logic       valid;
     logic       tx;
@@ -268,7 +268,7 @@ package bypass_pkg;
 
   // ---- queue pairs
 
-  /// What all pairs are told, each of which takes what is its own.
+  /// Events for all pairs; each pair selects its own.
   typedef struct packed {
     rx_written_t    rx_written;
     tx_written_t    tx_written;
@@ -279,20 +279,20 @@ package bypass_pkg;
     index_t         reads;       // and the one that is read
   } news_t;
 
-  /// What one pair is told: a received descriptor is taken; a frame to be transmitted may be posted, and is.
+  /// Commands to one pair: take a received descriptor; a frame may be posted in this cycle; a frame is posted.
   typedef struct packed {
     logic take;
     logic coming;
     logic post;
   } order_t;
 
-  /// A tail was written, with so many descriptors more.
+  /// A tail was written, which offers `count` more descriptors.
   typedef struct packed {
     logic   valid;
     index_t count;
   } gave_t;
 
-  /// A receive ring; of it the descriptors of the group in rx_written that count, and what is counted.
+  /// A receive ring; accept: the descriptors of the group in rx_written that count; ended, unexpected: event counts.
   typedef struct packed {
     logic [3:0] accept;
     logic [2:0] ended;
@@ -306,7 +306,7 @@ package bypass_pkg;
     logic       may_read;    // the slot news_t.reads is a frame's that may be transmitted in place
   } rx_ring_t;
 
-  /// A transmit ring; reported, told: its oldest frame's descriptor was written back, the NIC knows of it.
+  /// A transmit ring; about its oldest frame: reported: its descriptor was written back; told: the NIC has its tail.
   typedef struct packed {
     index_t tail;
     index_t given;
@@ -317,7 +317,7 @@ package bypass_pkg;
     logic   unexpected;
   } tx_ring_t;
 
-  /// A queue pair; begins: it runs from the next cycle on.
+  /// State of a queue pair; begins: it runs from the next cycle on.
   typedef struct packed {
     logic     running;
     logic     begins;
@@ -326,7 +326,7 @@ package bypass_pkg;
     tx_ring_t tx;
   } pair_state_t;
 
-  /// Each counts in every cycle; registers of that name. A block says what happens in it, the rest is 0.
+  /// Event counts of one cycle, named as the counters' registers. A block sets its own events; the others are 0.
   typedef struct packed {
     logic [2:0] rx_in;
     logic       rx_frame;
@@ -356,7 +356,7 @@ package bypass_pkg;
 
   // ---- between bypass_register_file and the blocks of registers
 
-  /// An access: in its first cycle, in the one after, and in that in which what it reads must be there; a write is of a whole word.
+  /// A register access: its first, second and last cycle (read data is due). `write`: of whole words only.
   typedef struct packed {
     logic        starts;
     logic        second;
@@ -366,19 +366,19 @@ package bypass_pkg;
     logic [15:0] address;
     logic [31:0] data;
   } register_access_t;
-  /// A word is written, in an access's second cycle; `word` is the access's with a read, too.
+  /// A word is written in the access's second cycle. `word` is also valid for a read.
   typedef struct packed {
     logic        valid;
     logic [8:0]  word;
     logic [31:0] data;
   } register_write_t;
-  /// What the word of an access has, and the reset value of that which is filled.
+  /// Properties of the accessed word; reset: the reset value of the word in register_fill_t.
   typedef struct packed {
     logic        writable;
     logic [31:0] bits;
     logic [31:0] reset;
   } register_word_t;
-  /// Words get their reset values.
+  /// A word gets its reset value.
   typedef struct packed {
     logic       valid;
     logic [8:0] word;
@@ -392,14 +392,14 @@ package bypass_pkg;
   `AXI_LITE_TYPES(tail, 64, 32)
   `AXIS_TYPE(bypass_axis, 512, 48)
 
-  // ---- between the core and its functions: streams with what goes the other way
+  // ---- between the core and its functions: streams, each with the ready signal of the other direction
 
   typedef struct packed {
     logic         valid;
     bypass_axis_t beat;
   } bypass_stream_t;
 
-  /// To a function: what was received, and whether it may send.
+  /// To a function: received frames, and ready for the frames that it sends.
   typedef struct packed {
     bypass_stream_t rx;
     logic           tx_ready;
@@ -409,7 +409,7 @@ package bypass_pkg;
     logic           rx_ready;
   } from_function_t;
 
-  /// The same of frames in place: first beats, and verdicts.
+  /// The same for frames in place: their first beats, and verdicts.
   typedef struct packed {
     bypass_stream_t head;
     logic           verdict_ready;

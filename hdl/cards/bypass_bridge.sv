@@ -2,24 +2,24 @@
 `default_nettype none
 `include "axi.svh"
 
-/// A PCIe bridge that speaks AXI4 on one side, a bypass core on the other: docs/guide/cards.md.
+/// Connects a PCIe bridge with AXI4 to a bypass core: docs/guide/cards.md.
 ///
-/// Behaviour: requests of the host and the NIC to the card (s_pcie, BARs as axi_demux's regions below) go to the core's
-/// window or to its registers. All others are answered with DECERR. Tail pointers go out as writes of one beat
-/// (m_pcie), whose addresses are bus addresses. Register accesses of more than 4 bytes are cut into words. They delay
-/// the answers to later accesses of the window, so that all come in order.
-/// Latency: for the window 1 cycle each way (axi_cut), or with Crossing that of cdc_fifo each way; for tails 1, or
-/// cdc_fifo's and 1.
+/// Behaviour: accesses of the host and the NIC to the card (s_pcie) go to the core's window or
+/// registers, by the BAR regions below. All others get DECERR. Tail pointers leave as writes
+/// of one beat (m_pcie), to bus addresses. Register accesses of more than 4 bytes are split
+/// into words; they delay the answers of later window accesses, because answers stay in order.
+/// Latency: the window 1 cycle each way (axi_cut), or with Crossing that of
+/// cdc_fifo each way; tails 1 cycle, with Crossing plus that of cdc_fifo.
 /// Reset: axi_rst_ni, synchronous with axi_clk_i, resets both sides. rst_o resets the core and the blocks behind it.
-/// Requirements: without Crossing clk_i is axi_clk_i. INCR bursts. Nothing is read at s_tail.
-/// Clock crossing: by axi_cdc and reset_sync.
+/// Requirements: without Crossing, clk_i is axi_clk_i. Bursts are INCR. s_tail is used for writes only.
+/// Clock crossing: axi_cdc and reset_sync.
 module bypass_bridge
   import bypass_pkg::*;
 #(
-    /// clk_i is not axi_clk_i.
+    /// clk_i and axi_clk_i are different clocks.
     parameter bit Crossing = 1'b0
 ) (
-    // The bridge: 512 bits, 64-bit addresses, 4 bits of id.
+    // The bridge side: 512 bits, 64-bit addresses, 4-bit identifiers.
     input  wire                     axi_clk_i,
     input  wire                     axi_rst_ni,
     input  wire axi_pkg::axi_req_t  s_pcie_req,
@@ -27,7 +27,7 @@ module bypass_bridge
     output axi_pkg::axi_req_t       m_pcie_req,
     input  wire axi_pkg::axi_resp_t m_pcie_resp,
 
-    // The core: its registers, its window and its tails.
+    // The core side: registers, window and tails.
     output bypass_axil_req_t       m_axil_req,
     input  wire bypass_axil_resp_t m_axil_resp,
     output window_req_t            m_window_req,
@@ -41,14 +41,14 @@ module bypass_bridge
     input  wire  clk_i
 );
 
-  // The BARs' addresses at the bridge (hdl/cards/shell/build_bridge.tcl): BAR 2, the window; BAR 0, the registers.
+  // Addresses of the BARs at the bridge (hdl/cards/shell/build_bridge.tcl): BAR 2 is the window, BAR 0 the registers.
   localparam axi_pkg::region_t Window = '{base: 64'h0, size: 64'h80_0000};
   localparam axi_pkg::region_t Registers = '{base: 64'h100_0000, size: 64'h1_0000};
   localparam int unsigned Outstanding = 32;  // what the bridge may ask in each direction
 
   // ---- clocks and resets
 
-  // An initial value is meant: in the first cycle after the FPGA's configuration all is in reset.
+  // The initial value is intended: after the FPGA's configuration, the first cycle is a reset.
   // verilator lint_off PROCASSINIT
   logic axi_rst_q = 1'b1;
   // verilator lint_on PROCASSINIT
@@ -134,7 +134,7 @@ module bypass_bridge
       .m_axil_resp
   );
 
-  // The core has its own widths of address and id.
+  // The core's port has narrower addresses and identifiers.
   always_comb begin
     m_window_req.aw = '{
         id: '0,

@@ -3,15 +3,15 @@
 `include "axi.svh"
 `include "cards.svh"
 
-/// The bypass core on an Alveo card, without the function behind it: PCIe pins on one side, streams on the other.
-/// docs/guide/cards.md. NEITHER SYNTHESISED BY VIVADO NOR RUN ON A CARD by us.
+/// The bypass core on an Alveo card, with PCIe pins on one side and streams for a user's function on the other.
+/// See docs/guide/cards.md. NEITHER SYNTHESISED BY VIVADO NOR RUN ON A CARD by us.
 ///
-/// Behaviour: bypass_node at AMD's PCIe bridge. A user's function is instantiated beside this module, in the same
-/// clock. Without Crossing that is clk_o, the bridge's own clock, which the user connects to clk_i. With Crossing it is
-/// any clock.
-/// Latency: see bypass_node, and the IP.
-/// Reset: pcie_perst_ni, and every reset of the link. rst_o is for the function.
-/// Requirements: those of bypass_node. The reference clock is the slot's, 100 MHz.
+/// Behaviour: bypass_node with AMD's PCIe bridge. The user instantiates a function
+/// beside this module, in the same clock. Without Crossing, the user connects
+/// clk_o, the bridge's clock, to clk_i. With Crossing, clk_i may be any clock.
+/// Latency: see bypass_node and the IP.
+/// Reset: pcie_perst_ni, and every reset of the link. rst_o resets the function.
+/// Requirements: as bypass_node. The reference clock is the slot's, 100 MHz.
 module bypass_card #(
     /// Of bypass_node.
     parameter bit          Functions  = 1'b0,
@@ -23,7 +23,7 @@ module bypass_card #(
 ) (
     `PCIE_PINS(pcie, 16)
 
-    // To and from the function: see bypass_core.
+    // Streams between the core and the function: see bypass_core.
     `AXIS_TRANSMITTER(m_rx, 512, 48)
     `AXIS_RECEIVER(s_tx, 512, 48)
     `AXIS_TRANSMITTER(m_head, 512, 48)

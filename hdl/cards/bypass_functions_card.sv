@@ -3,14 +3,14 @@
 `include "axi.svh"
 `include "cards.svh"
 
-/// A top for an Alveo U50 or U55C: the bypass core and its network functions, which registers choose.
-/// docs/guide/cards.md. NEITHER SYNTHESISED BY VIVADO NOR RUN ON A CARD by us.
+/// A top for an Alveo U50 or U55C: the bypass core with network functions, which software selects by registers.
+/// See docs/guide/cards.md. NEITHER SYNTHESISED BY VIVADO NOR RUN ON A CARD by us.
 ///
-/// Behaviour: bypass_card with Functions, in the bridge's clock. bypass_example takes the place of a user's function,
-/// where receive.stream = 3 sends frames.
-/// Latency: see bypass_node, and the IP.
-/// Reset: pcie_perst_ni, and whatever resets the link. Frames are dropped until software has chosen a function.
-/// Requirements: pins as hdl/cards/shell/au50.xdc or au55c.xdc have them.
+/// Behaviour: bypass_card with Functions, in the bridge's clock. bypass_example
+/// stands for a user's function; receive.stream = 3 sends frames to it.
+/// Latency: see bypass_node and the IP.
+/// Reset: pcie_perst_ni, and every reset of the link. Frames are dropped until software has chosen a function.
+/// Requirements: the pins of hdl/cards/shell/au50.xdc or au55c.xdc.
 module bypass_functions_card
   import bypass_pkg::bypass_axis_t;
 #(

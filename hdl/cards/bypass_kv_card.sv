@@ -3,15 +3,15 @@
 `include "axi.svh"
 `include "cards.svh"
 
-/// A top for an Alveo U55C: a node of the key-value store behind a commodity NIC, its table in HBM.
-/// docs/guide/cards.md. NEITHER SYNTHESISED BY VIVADO NOR RUN ON A CARD by us.
+/// A top for an Alveo U55C: a node of the key-value store behind a commodity NIC, with its table in HBM.
+/// See docs/guide/cards.md. NEITHER SYNTHESISED BY VIVADO NOR RUN ON A CARD by us.
 ///
-/// Behaviour: bypass_node with Kv at AMD's PCIe bridge and at AMD's HBM, all in the bridge's clock.
-/// Latency: see bypass_node, and the IPs.
-/// Reset: pcie_perst_ni, and every reset of the link. HBM keeps its content, so software makes kv_core clear its table.
-/// Requirements: pins as hdl/cards/shell/au55c.xdc and au55c_kv.xdc have them. The bridge's clock has 250 MHz, as kv_box_hbm wants it.
+/// Behaviour: bypass_node with Kv, AMD's PCIe bridge and AMD's HBM, all in the bridge's clock.
+/// Latency: see bypass_node and the IPs.
+/// Reset: pcie_perst_ni, and every reset of the link. HBM keeps its contents, so software must clear the table.
+/// Requirements: the pins of hdl/cards/shell/au55c.xdc and au55c_kv.xdc; the bridge's clock has 250 MHz (kv_box_hbm).
 module bypass_kv_card #(
-    /// Of bypass_core and kv_core.
+    /// Parameters of bypass_core and kv_core.
     parameter int unsigned QueueBits  = 0,
     parameter int unsigned RxRingBits = 8,
     parameter int unsigned TxRingBits = 9,

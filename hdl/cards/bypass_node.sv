@@ -2,17 +2,17 @@
 `default_nettype none
 `include "axi.svh"
 
-/// The bypass core and the blocks behind it, at a PCIe bridge with AXI4: a whole card except the vendor's cells.
-/// docs/guide/cards.md.
+/// The bypass core and the design behind it, with an AXI4 port for a PCIe bridge: a card without the vendor's cells.
+/// See docs/guide/cards.md.
 ///
-/// Behaviour: one of three designs is behind bypass_bridge. Neither Functions nor Kv: bypass_core, with its four
-/// streams for a user's function. Functions: bypass_functions. Its register `receive` may choose the streams to the
-/// outside, m_rx and s_tx. Kv: bypass_kv, at memory. Unused streams offer nothing and take nothing.
-/// Latency: bypass_bridge's, plus that of the design behind it.
-/// Reset: axi_rst_ni, synchronous with axi_clk_i. With Kv it lasts also until memory_ready_i. A reset waits until
-/// memory has been idle for 64 cycles (kv_box_reset), because memory would take the rest of a broken burst for a part
-/// of the next one. Meanwhile the bridge is ignored. rst_o is for the function.
-/// Requirements: those of bypass_bridge, bypass_core, and kv_core. Kv without Crossing.
+/// Behaviour: one of three designs follows bypass_bridge. Without Functions and Kv: bypass_core, with four
+/// streams for a user's function. Functions: bypass_functions, whose register `receive` may select the
+/// external streams m_rx and s_tx. Kv: bypass_kv, with memory. Unused streams offer and accept no beats.
+/// Latency: the sum of bypass_bridge and the design behind it.
+/// Reset: axi_rst_ni, synchronous with axi_clk_i. With Kv, a reset waits until memory was idle for 64
+/// cycles (kv_box_reset), because memory would take the rest of a broken burst for a part of the next
+/// one. It then lasts until memory_ready_i. Meanwhile the bridge is ignored. rst_o resets the function.
+/// Requirements: as bypass_bridge, bypass_core and kv_core. Kv requires that Crossing is 0.
 module bypass_node
   import axi_pkg::axi_req_t;
   import axi_pkg::axi_resp_t;
@@ -24,24 +24,24 @@ module bypass_node
 #(
     parameter bit          Functions     = 1'b0,
     parameter bit          Kv            = 1'b0,
-    /// clk_i is not axi_clk_i.
+    /// clk_i and axi_clk_i are different clocks.
     parameter bit          Crossing      = 1'b0,
-    /// Of bypass_core.
+    /// Parameters of bypass_core.
     parameter int unsigned QueueBits     = 0,
     parameter int unsigned RxRingBits    = 8,
     parameter int unsigned TxRingBits    = 9,
     parameter int unsigned PackBits      = 9,
-    /// Of bypass_function_set.
+    /// Parameters of bypass_function_set.
     parameter int unsigned Rules         = MaxRules,
     parameter bit          Generator     = 1'b1,
-    /// Of kv_core.
+    /// Parameters of kv_core.
     parameter int unsigned Channels      = 2,
     parameter int unsigned LineCacheBits = 12,
     parameter int unsigned LaneBits      = 12,
     parameter int unsigned MaxFollowers  = 7,
     parameter int unsigned HostBeats     = 4096
 ) (
-    // The bridge: 512 bits, 64-bit addresses, 4 bits of id.
+    // The bridge side: 512 bits, 64-bit addresses, 4-bit identifiers.
     input  wire            axi_clk_i,
     input  wire            axi_rst_ni,
     input  wire axi_req_t  s_pcie_req,
@@ -49,7 +49,7 @@ module bypass_node
     output axi_req_t       m_pcie_req,
     input  wire axi_resp_t m_pcie_resp,
 
-    // To and from the function: see bypass_core.
+    // Streams between the core and the function: see bypass_core.
     `AXIS_TRANSMITTER(m_rx, 512, 48)
     `AXIS_RECEIVER(s_tx, 512, 48)
     `AXIS_TRANSMITTER(m_head, 512, 48)
@@ -138,7 +138,7 @@ module bypass_node
     assign bridge_rst_n = !rest_rst;
     always_ff @(posedge clk_i) rest_rst_q <= rest_rst;
 
-    // Until all is over what the IP asks waits, and what it has forgotten is taken and thrown away.
+    // Until the reset is over, the IP's requests wait, and answers to requests from before the reset are discarded.
     assign deaf = !axi_rst_ni || !done || stop || closed || rst;
     always_comb begin
       in_req      = s_pcie_req;

@@ -3,14 +3,14 @@
 `include "axi.svh"
 `include "cards.svh"
 
-/// AMD's PCIe bridge on an Alveo card, with bundles for ports: docs/guide/cards.md.
+/// AMD's PCIe bridge on an Alveo card, with AXI bundles as ports: docs/guide/cards.md.
 /// NEITHER SYNTHESISED BY VIVADO NOR RUN ON A CARD by us.
 ///
-/// Behaviour: requests of the host and of other devices to the card leave at m_pcie. Requests at s_pcie go to the bus,
-/// at the same address.
+/// Behaviour: accesses of the host and of other devices to the card leave at
+/// m_pcie. Requests at s_pcie go to the bus with their address unchanged.
 /// Latency: the IP's.
-/// Reset: pcie_perst_ni, and every reset of the link. rst_no is low meanwhile.
-/// Requirements: the reference clock is the slot's, 100 MHz. s_pcie has whole beats, without narrow bursts.
+/// Reset: pcie_perst_ni, and every reset of the link; rst_no is then low.
+/// Requirements: the reference clock is the slot's, 100 MHz. s_pcie has only whole beats, no narrow bursts.
 module bypass_pcie
   import axi_pkg::axi_req_t;
   import axi_pkg::axi_resp_t;
@@ -30,7 +30,7 @@ module bypass_pcie
     output logic link_up_o
 );
 
-  // UG578: the transceivers take O, the PCIe block ODIV2 by a buffer within the IP.
+  // UG578: the transceivers use O, and the PCIe block uses ODIV2 through a buffer within the IP.
   logic ref_clk, ref_clk_gt;
   IBUFDS_GTE4 #(
       .REFCLK_HROW_CK_SEL(2'b00)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ports that several modules of the DMA engine hand on: what they are is in dma_pkg and dma_control_pkg.
+// Ports that several modules of the DMA engine share. dma_pkg and dma_control_pkg define their types.
 //
 //   `DMA_HOST_PORTS      the host, as a PCIe requester sees it: reads, their completions, posted writes
 //   `DMA_FUNCTION_PORTS  the PCIe function around the engine: registers, doorbells, configuration, reset; and two pulses
@@ -15,8 +15,8 @@
   `STREAM_RECEIVER(s_completion, dma_pkg::completion_t) \
   `STREAM_SENDER(m_write, dma_pkg::write_t)
 
-// mps_i: bytes of a write are 128 << x. timeout_i: until a read has failed, in ticks of 2^TickBits cycles; 0: never.
-// unexpected_o, timed_out_o: pulses: a completion of no request; a request that got none.
+// mps_i: the most bytes of a write are 128 << x. timeout_i: ticks of 2^TickBits cycles before a read fails; 0: never.
+// unexpected_o, timed_out_o: pulses: a completion without a request; a request without a completion.
 `define DMA_FUNCTION_PORTS \
   input  wire axi_pkg::axi_lite_req_t     s_axil_req, \
   output axi_pkg::axi_lite_resp_t         s_axil_resp, \

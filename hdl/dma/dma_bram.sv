@@ -3,23 +3,23 @@
 `include "axi.svh"
 `include "dma.svh"
 
-/// The DMA engine with memory on the chip, which a second manager shares: the smallest card (paper 000, section 3.2: the design with BRAM).
+/// The smallest card: DMA engine and on-chip memory (paper 000, 3.2: the design with BRAM), with a second manager.
 ///
-/// Behaviour: dma_engine; its bursts and those of s_axi take turns at one memory of 64-byte words. The memory is at every multiple of its size.
-/// Latency: from a burst's address at s_axi to R 5 cycles, if the memory is free.
-/// Reset: dma_engine's; the contents stay.
-/// Requirements: those of dma_engine. s_axi offers write data as soon as its address was taken: data that wait hold up the engine's.
+/// Behaviour: bursts of dma_engine and s_axi alternate at one memory of 64-byte words, repeated over all addresses.
+/// Latency: a burst's address at s_axi to R 5 cycles if the memory is free.
+/// Reset: as dma_engine; the memory's contents stay.
+/// Requirements: as dma_engine. s_axi must offer write data right after the address: missing data block the engine.
 module dma_bram #(
     /// Channels in each direction; 1 to 4.
     parameter int unsigned Channels = 4,
-    /// Words of 64 bytes; a power of two. 16,384 are 1 MiB, in UltraRAM with Ultra.
+    /// Words of 64 bytes; a power of two. 16,384 words are 1 MiB, in UltraRAM if Ultra is set.
     parameter int unsigned Words    = 512,
     parameter bit          Ultra    = 1'b0,
     parameter bit          Stream   = 1'b1
 ) (
     input wire clk_i,
     input wire rst_i,
-    // Of dma_engine.
+    // Ports of dma_engine.
     `DMA_FUNCTION_PORTS
     `DMA_HOST_PORTS
     `DMA_STREAM_PORTS

@@ -3,20 +3,20 @@
 `include "dma.svh"
 `include "stream.svh"
 
-/// The DMA engine: descriptors in host memory, bytes between host memory and the card's memory or packet streams
-/// (docs/design/dma.md).
+/// The DMA engine: it executes descriptors from host memory, and moves bytes between
+/// host memory and the card's memory or packet streams (docs/design/dma.md).
 ///
-/// Behaviour: dma_control, which reads descriptors and makes turns of them, and dma_data, which moves the bytes of turns; they share one requester.
-/// Latency: docs/design/dma.md; a cycle is added here to a turn, and to its answer.
-/// Reset: 520 cycles until registers answer. flr_i: all turns end with ErrorReset; flr_done_o when none is under way and nothing of before is posted.
-/// Requirements: those of the two parts.
+/// Behaviour: dma_control makes turns of descriptors, and dma_data moves their bytes. They share one requester.
+/// Latency: see docs/design/dma.md. This module adds a cycle to each turn and to each answer.
+/// Reset: registers answer after 520 cycles. flr_i: turns end with ErrorReset; flr_done_o follows the last old post.
+/// Requirements: as the two parts.
 module dma_engine
   import dma_pkg::*;
   import dma_control_pkg::*;
 #(
     /// Channels in each direction; 1 to 4.
     parameter int unsigned Channels = 4,
-    /// Of the port to the card's memory: see axi.svh.
+    /// Types of the port to the card's memory: see axi.svh.
     parameter type axi_req_t = axi_pkg::axi_req_t,
     parameter type axi_resp_t = axi_pkg::axi_resp_t,
     /// See dma_data.
@@ -38,7 +38,7 @@ module dma_engine
     input  wire axi_resp_t m_axi_resp
 );
 
-  // The two parts by the names that dma_data has for what lies between them; turns and answers rest in registers, which cut all paths.
+  // Signals between the parts have dma_data's names. Turns and answers pass registers, which cut all paths.
   logic s_fetch_valid, s_fetch_ready, m_fetched_valid, m_fetched_ready, s_status_valid, s_status_ready;
   read_t s_fetch_payload;
   completion_t m_fetched_payload;
@@ -75,7 +75,7 @@ module dma_engine
   );
   assign flr_done_o = control_done && idle_o;
 
-  // Turns come every other cycle in each direction, and so do their answers.
+  // In each direction, turns and answers come at most every other cycle.
   for (genvar i = 0; i < 2; i++) begin : gen_side
     stream_register #(
         .Width($bits(turn_t)),

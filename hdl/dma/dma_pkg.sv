@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 `include "axi.svh"
 
-/// What the parts of the DMA engine say to each other (docs/design/dma.md).
+/// Shared by the parts of the DMA engine (docs/design/dma.md).
 ///
-/// The control part (dma_control: registers, doorbells, descriptor fetch, turn-taker, status words, interrupts) hands turns to the data part
-/// (dma_data: cutters, tags, realignment, AXI), which hands back what became of each. Both reach the host through dma_requester.
+/// dma_control (registers, doorbells, descriptor fetch, turns, status words, interrupts) gives turns to dma_data
+/// (cutters, tags, realignment, AXI), which returns an answer for each. Both reach the host through dma_requester.
 package dma_pkg;
 
   // verilator lint_off UNUSEDPARAM
 
-  /// Bytes of the longest turn: channels take turns after so many.
+  /// Bytes of the longest turn. A channel may be replaced by another after each turn.
   localparam int unsigned TurnBytes = 4096;
-  /// Channels in each direction, at most.
+  /// The most channels in each direction.
   localparam int unsigned MaxChannels = 4;
 
   // verilator lint_on UNUSEDPARAM
 
-  /// Why a transfer failed; the numbers are those of its status word.
+  /// Why a transfer failed; status words use the same numbers.
   typedef enum logic [2:0] {
     ErrorNone,
     ErrorUnsupported,  // PCIe: completion with status UR
@@ -28,8 +28,8 @@ package dma_pkg;
     ErrorReset         // ended by a reset of the function or of its channel
   } error_e;
 
-  /// A piece of a descriptor: 1 to TurnBytes bytes between host and card. One direction has one stream of turns; all turns of a channel come,
-  /// and are answered, in the order of its descriptors.
+  /// A piece of a descriptor: 1 to TurnBytes bytes between host and card. Each direction has one
+  /// stream of turns. A channel's turns come, and are answered, in the order of its descriptors.
   typedef struct packed {
     logic [1:0]  channel;
     logic        stream;   // card side: the packet stream, not memory
@@ -39,8 +39,8 @@ package dma_pkg;
     logic [63:0] card;     // without meaning with stream
   } turn_t;
 
-  /// What became of a turn. To the card: its bytes are written and answered (B), or taken by the stream. To the host: its last write was
-  /// taken by the requester, so that a status word that is posted later arrives later.
+  /// The answer of a turn. To the card: its bytes are written and answered (B), or taken by the stream.
+  /// To the host: the requester took its last write, so a status word posted later also arrives later.
   typedef struct packed {
     logic [1:0]  channel;
     error_e      error;
@@ -48,15 +48,15 @@ package dma_pkg;
     logic [12:0] bytes;          // moved
   } done_t;
 
-  /// A request to read the host's memory: it lies in one 4 KiB page, and has no more bytes than MRRS. The requester's tags are the user's own.
+  /// A read of host memory, within one 4 KiB page and at most MRRS bytes. Its sender chooses the tag.
   typedef struct packed {
     logic [7:0]  tag;
     logic [12:0] bytes;
     logic [63:0] addr;
   } read_t;
 
-  /// A beat of a completion. Completions of one request come in the order of its addresses, those of several in any order; beats of two
-  /// completions never mix. The first byte is in lane 0 of the first beat.
+  /// A beat of a completion. A request's completions come in address order, those of several requests
+  /// in any order. Beats of two completions never mix. The first byte is in lane 0 of the first beat.
   typedef struct packed {
     logic [7:0]   tag;
     logic         first;
@@ -67,7 +67,7 @@ package dma_pkg;
     logic [511:0] data;
   } completion_t;
 
-  /// A posted write: it lies in one 4 KiB page, and has no more bytes than MPS. A beat with first has its address and size; data begin in lane 0.
+  /// A posted write, within one 4 KiB page and at most MPS bytes. `first` has address and size; data begin in lane 0.
   typedef struct packed {
     logic         first;
     logic         last;
@@ -76,7 +76,7 @@ package dma_pkg;
     logic [511:0] data;
   } write_t;
 
-  /// The packet stream, both ways: user is {the packet is worthless, channel}. To the host the former means nothing.
+  /// The packet stream in both directions; user: {the packet is bad, channel}. To the host, `bad` has no effect.
   `AXIS_TYPE(dma_axis, 512, 3)
 
 endpackage

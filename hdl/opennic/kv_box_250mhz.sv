@@ -2,7 +2,7 @@
 `default_nettype none
 `include "axi.svh"
 
-// The shell's streams of all ports, in the list of ports, before others.
+// The shell's streams of all ports, for a port list; these come before other ports.
 `define SHELL_RECEIVER(prefix) \
   input  wire  [Ports-1:0]        prefix``_tvalid, \
   output logic [Ports-1:0]        prefix``_tready, \
@@ -24,17 +24,17 @@
 
 /// The kv core as a user plugin in the 250 MHz box of the OpenNIC shell: docs/guide/opennic.md.
 ///
-/// Behaviour: one kv core for each CMAC port, between that port and the physical function of the same number. Other
-/// frames pass in both directions, with their tuser_size and tuser_src. tuser_dst is the port's or the function's bit,
-/// as the shell requires: the adapter drops frames without it. The core's own frames have tuser_size, no source, and
-/// the port as destination. Core n's registers are at 4096 n of the box. kv_box_registers defines the space beside
-/// them. mod_rstn resets all cores at once, between frames and with idle memory: kv_box_reset.
+/// Behaviour: one kv core for each CMAC port, between that port and the physical function of the same number.
+/// Other frames pass in both directions with their tuser_size and tuser_src. tuser_dst is the bit of the port
+/// or function, because the shell's adapter drops frames without it. The core's own frames have tuser_size,
+/// no source, and the port as destination. Core n has its registers at 4096 n; see kv_box_registers for the
+/// rest. mod_rstn resets all cores together, between frames and with idle memory: kv_box_reset.
 /// Latency: only the cores'.
-/// Paths: as the cores', and tvalid and tready of each stream through one gate.
-/// Reset: mod_rstn, low for a cycle of axil_aclk; also when the FPGA has been configured.
-/// Requirements: axis_aclk has 250 MHz. axil_aclk may have any relation to it. Memory works in the domain of axis_aclk,
-/// with one port for each channel of each core, core 0's first. All ports see the same bytes. rlast and identifiers are
-/// not needed.
+/// Combinational paths: as the cores; tvalid and tready of each stream also pass one gate.
+/// Reset: mod_rstn, low for a cycle of axil_aclk; also after configuration of the FPGA.
+/// Requirements: axis_aclk has 250 MHz. axil_aclk may have any relation to it.
+/// Memory uses axis_aclk, with one port for each channel of each core, core 0's
+/// first. All ports access the same bytes. rlast and identifiers are not needed.
 module kv_box_250mhz
   import kv_core_pkg::*;
 #(
@@ -45,8 +45,8 @@ module kv_box_250mhz
     parameter  int unsigned LineCacheBits = 12,
     parameter  int unsigned LaneBits      = 12,
     parameter  int unsigned MaxFollowers  = 7,
-    /// tuser_size can be trusted with a frame's first beat. In the shell as published it can not, after the first frame with a wrong
-    /// FCS: docs/guide/opennic.md. Reads are as fast without.
+    /// Whether tuser_size is valid in a frame's first beat. In the published shell it is not, after
+    /// the first frame with a wrong FCS: docs/guide/opennic.md. Reads are equally fast without it.
     parameter  bit          WholeFrames   = 1'b0,
     /// See kv_box_reset.
     parameter  int unsigned DrainCycles   = 65536,
@@ -66,7 +66,7 @@ module kv_box_250mhz
     `SHELL_TRANSMITTER(m_axis_adap_tx_250mhz)
     `SHELL_RECEIVER(s_axis_adap_rx_250mhz)
 
-    /// Memory can be used; once it can, for ever.
+    /// Memory is ready. Once high, it stays high.
     input  wire                              memory_ready_i,
     output memory_req_t       [Memories-1:0] m_axi_req,
     input  wire memory_resp_t [Memories-1:0] m_axi_resp
@@ -76,7 +76,7 @@ module kv_box_250mhz
     $fatal(1, "Ports must be 1 or 2 in %m");
   end
 
-  /// tuser as it passes through a core: the size where the core puts its own.
+  /// tuser inside a core: the size is where the core puts its own.
   typedef struct packed {
     logic [15:0] dst;
     logic [15:0] src;
@@ -109,7 +109,7 @@ module kv_box_250mhz
 
   // ---- registers
 
-  // The shell has no strobes: words are written whole.
+  // The shell has no strobes, so it always writes whole words.
   logic [3:0] s_axil_wstrb;
   axi_pkg::axi_lite_req_t shell_req;
   axi_pkg::axi_lite_resp_t shell_resp;

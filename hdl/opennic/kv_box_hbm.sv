@@ -7,15 +7,15 @@
 
 /// Ports of the U55C's two stacks, 16 GB, for one or two kv cores.
 ///
-/// Behaviour: port j of core c is AXI port 16 c + 4 j of the IP: core 0 at stack 0, core 1 at stack 1, a switch of four
-/// ports for each channel. All ports see all 16 GB, through the stacks' global addressing. All transactions have
-/// identifier 0, 32 bytes in each beat, and INCR, so they come in order.
+/// Behaviour: port j of core c is AXI port 16 c + 4 j of the IP. So core 0 is at stack 0, core 1 at stack
+/// 1, and each channel has a switch of four ports. Each port reaches all 16 GB, through the stacks' global
+/// addressing. Transactions have identifier 0, 32 bytes in each beat, and INCR, so they complete in order.
 /// Latency: the IP's.
-/// Reset: none. The HBM is reset once, after configuration of the FPGA, and keeps its content when a plugin is reset.
-/// ready_o when both stacks have been calibrated.
-/// Requirements: all AXI ports run with clk_i, 250 MHz, as PG276 allows (each has its own clock, and the switch takes
-/// one of them). So no clock converters are needed, and a port has 8 GB/s. ref_clk_i has 100 MHz: docs/guide/opennic.md
-/// has PG276's requirements for it.
+/// Reset: none. The HBM is reset once, after configuration of the FPGA, and keeps its
+/// contents when a plugin is reset. ready_o is high when both stacks have been calibrated.
+/// Requirements: all AXI ports use clk_i, 250 MHz, as PG276 allows (each has a clock,
+/// and the switch uses one of them). So there are no clock converters, and a port has
+/// 8 GB/s. ref_clk_i has 100 MHz, with PG276's requirements: docs/guide/opennic.md.
 module kv_box_hbm
   import kv_core_pkg::*;
 #(
@@ -44,7 +44,7 @@ module kv_box_hbm
     $fatal(1, "Channels must be 1 to 4 in %m");
   end
 
-  // ---- one reset, when the FPGA has been configured: 256 cycles of the reference clock
+  // ---- one reset of 256 cycles of the reference clock, after configuration of the FPGA
 
   logic [8:0] reset_q = '0;
   logic up;
@@ -68,7 +68,7 @@ module kv_box_hbm
   );
   assign ready_o = &complete_seen;
 
-  // ---- eight ports of the IP, of which some are used
+  // ---- eight ports of the IP; some of them are used
 
   memory_req_t  [7:0] req;
   memory_resp_t [7:0] resp;
@@ -88,7 +88,7 @@ module kv_box_hbm
     end
   end
 
-  // One port of the IP: AXI_`NUMBER` with element `INDEX` of the bundles above.
+  // Connections of one port of the IP: AXI_`NUMBER` to element `INDEX` of the bundles above.
   `define KV_BOX_HBM_PORT(NUMBER, INDEX) \
       .AXI_``NUMBER``_ACLK(clk_i), \
       .AXI_``NUMBER``_ARESET_N(!axi_rst), \

@@ -2,16 +2,16 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Lets a stream in by whole frames only.
+/// Passes a stream, and stops it only between frames.
 ///
-/// Behaviour: with stop_i the present frame continues, and the next one waits. A first beat that is already offered
-/// stays until it is taken, and its frame continues. With closed_i nothing continues, because the taker of the stream
-/// is about to be reset. The rest of the present frame is dropped, also after closed_i, so the output always begins
-/// with a frame's first beat.
+/// Behaviour: with stop_i, the present frame continues and the next one waits. A first beat
+/// that is already offered stays until it is taken, and its frame continues. With closed_i
+/// all beats stop, because the receiver is about to be reset. The rest of a stopped frame
+/// is dropped, also after closed_i falls, so the output always starts with a first beat.
 /// Latency: none.
-/// Paths: valid and ready, and between_o, go through.
-/// Reset: none. After configuration of the FPGA it begins between frames. Resets of others must not make it lose the
-/// frame's end.
+/// Combinational paths: valid and ready pass through; between_o depends on the inputs.
+/// Reset: none. After configuration of the FPGA it starts between frames.
+/// Other blocks' resets do not affect it, because it must see the frame's end.
 module kv_box_inlet (
     input wire clk_i,
 

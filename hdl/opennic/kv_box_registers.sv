@@ -3,15 +3,15 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// From the shell's AXI4-Lite, at 125 MHz, to the registers of the cores, at 250 MHz.
+/// Connects the shell's AXI4-Lite at 125 MHz to the registers of the cores at 250 MHz.
 ///
-/// Behaviour: core n is at 4096 n. The space beside the cores, and a core in reset, reads as 0 and ignores writes, with
-/// OKAY. An error would reach the host as a failed PCIe transaction, which some hosts do not survive. One access at a
-/// time. Reads and writes alternate.
-/// Latency: an access takes some ten cycles of axil_clk_i plus the core's.
-/// Reset: none, since an access in progress must be answered during any reset. After configuration of the FPGA it is
-/// idle. rst_i says that the cores are being reset: an access in progress is then answered like one beside the cores.
-/// Requirements: the two clocks may have any relation; an access and its answer cross by cdc_bus. The shell has no strobes: words are written whole.
+/// Behaviour: core n is at 4096 n. Other addresses, and a core in reset, read as 0 and ignore
+/// writes, with OKAY: an error would become a failed PCIe transaction at the host, which some
+/// hosts do not survive. There is one access at a time; reads and writes alternate.
+/// Latency: about ten cycles of axil_clk_i, plus the core's access.
+/// Reset: none, because an access in progress must be answered during any reset. It starts idle. rst_i
+/// says that the cores are in reset: an access in progress is then answered as one to another address.
+/// Requirements: whole-word writes (the shell has no strobes). Clocks may have any relation; accesses use cdc_bus.
 module kv_box_registers
   import kv_core_pkg::*;
 #(
@@ -22,7 +22,7 @@ module kv_box_registers
     input wire clk_i,
     input wire rst_i,
 
-    // In the domain of axil_clk_i. The box has 2^20 bytes, and higher bits of addresses say nothing.
+    // In the domain of axil_clk_i. The box has 2^20 bytes, so higher address bits are ignored.
     // verilator lint_off UNUSEDSIGNAL
     input  wire axi_pkg::axi_lite_req_t s_axil_req,
     // verilator lint_on UNUSEDSIGNAL
@@ -48,7 +48,7 @@ module kv_box_registers
   logic [19:0] aw_q, ar_q;
   logic [31:0] w_q;
 
-  // The signals that cross: an access, and its answer.
+  // The signals that cross between the clocks: an access, and its answer.
   typedef struct packed {
     logic write;
     logic [19:0] address;
@@ -162,7 +162,7 @@ module kv_box_registers
   assign fresh   = access_valid && answer_ready && !busy_q;
   assign beside  = fresh && 32'(core) >= Cores;
   assign ends    = busy_q && |(core_q & answers);
-  // A core in reset has forgotten the access, or does not take it.
+  // A core in reset has lost the access or does not accept it.
   assign forgets = rst_i && (busy_q || fresh);
 
   always_comb begin
@@ -173,7 +173,7 @@ module kv_box_registers
     end
   end
 
-  // The access stays until it is answered.
+  // The access stays until its answer.
   assign answer_valid = beside || ends || forgets;
   assign access_ready = answer_valid;
   always_comb begin

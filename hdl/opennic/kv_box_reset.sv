@@ -2,22 +2,22 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The shell's reset handshake, and a reset that leaves no half frame and no half burst behind.
+/// The shell's reset handshake. It resets a core without cutting frames or bursts.
 ///
-/// Behaviour: mod_rstn low for a cycle of axil_clk_i requests a reset. mod_rst_done_o is low from the next cycle on
-/// until it is done. First stop_o: no new frames are let in. After QuietCycles of quiet_i, or after DrainCycles,
-/// closed_o cuts the core off. One cycle later rst_o resets it, for at least HoldCycles, until settled_i or until
-/// DrainCycles have passed. The core stays in reset until memory_ready_i. mod_rst_done_o does not wait for that, since
-/// the host would wait with it. A request during a reset is served with it.
+/// Behaviour: mod_rstn low for a cycle of axil_clk_i requests a reset. mod_rst_done_o is low from the next
+/// cycle until the reset is done. First stop_o holds new frames. After QuietCycles of quiet_i, or after
+/// DrainCycles, closed_o isolates the core. One cycle later rst_o resets it, for at least HoldCycles,
+/// until settled_i or DrainCycles more. The core stays in reset until memory_ready_i; mod_rst_done_o does
+/// not wait for it, because the host would wait, too. A request during a reset is part of it.
 /// Latency: mod_rstn low to stop_o: 3 cycles of clk_i and one of axil_clk_i.
-/// Reset: none. It begins with a reset when the FPGA has been configured, by its initial values.
-/// Requirements: the two clocks may have any relation; they cross as toggles, by sync.
+/// Reset: none. After configuration of the FPGA, the initial values start a reset.
+/// Requirements: the two clocks may have any relation; requests cross as toggles, by sync.
 module kv_box_reset #(
-    /// How long the core is given to come to rest; at least QuietCycles and HoldCycles.
+    /// Time limit for the core to become idle; at least QuietCycles and HoldCycles.
     parameter int unsigned DrainCycles = 65536,
-    /// Longer than anything stays within the core unseen.
+    /// Longer than any work stays within the core without activity outside.
     parameter int unsigned QuietCycles = 64,
-    /// Of reset; at least 2.
+    /// Cycles of reset; at least 2.
     parameter int unsigned HoldCycles  = 16
 ) (
     input wire clk_i,
@@ -27,7 +27,7 @@ module kv_box_reset #(
     input  wire  mod_rstn_i,
     output logic mod_rst_done_o,
 
-    /// Memory can be used; once it can, for ever.
+    /// Memory is ready. Once high, it stays high.
     input wire memory_ready_i,
     /// No frame and no memory access is in flight, and all outputs are idle.
     input wire quiet_i,
@@ -59,7 +59,7 @@ module kv_box_reset #(
     Wait
   } state_e;
 
-  // What was asked for is served when the two are the same.
+  // The request has been served when the two are equal.
   logic asked_q = 1'b0;
   logic served_q = 1'b1;
   logic asked, served;  // as the other clock sees them

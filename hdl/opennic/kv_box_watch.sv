@@ -2,12 +2,12 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Tracks the answers that one port of memory still owes, and the data that it is owed.
+/// Tracks the answers that one memory port has still to give, and the write data that it has still to receive.
 ///
-/// Behaviour: settled_o: all reads and writes that memory has taken have been answered, so every write has had its
-/// data. idle_o: also no request waits to be taken.
-/// Latency: none from the valids to idle_o, one cycle for the rest.
-/// Reset: clear_i forgets everything. It begins so when the FPGA has been configured.
+/// Behaviour: settled_o: memory has answered all accepted reads and writes, so
+/// it has all write data. idle_o: in addition, no request waits to be accepted.
+/// Latency: none from the valids to idle_o; one cycle otherwise.
+/// Reset: clear_i forgets all accesses. The FPGA's configuration does the same.
 /// Requirements: fewer than 2^Bits beats in flight.
 module kv_box_watch
   import kv_core_pkg::*;

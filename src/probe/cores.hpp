@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The core that measures, and the core for the other side of a path.
+// Chooses the core that measures, and the core for the other side of a path.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@ struct Cores {
   std::string relation;     ///< "other core", "SMT sibling" or "same core"
 };
 
-/// `allowed`: not empty. The other core is the first that does not share a physical core with the first one, if there
-/// is one. `root`: for tests, a path before /sys.
+/// `allowed`: not empty. The other core is the first one on a different
+/// physical core, if there is one. `root`: for tests, a prefix of /sys.
 [[nodiscard]] Cores choose_cores(const std::vector<int>& allowed, const std::string& root = "");
-/// The cores of this process at the first call, so call it before a thread is pinned.
+/// The cores that this process may use at the first call. Make that call before a thread is pinned.
 [[nodiscard]] const Cores& cores();
 
 }  // namespace wherry::probe

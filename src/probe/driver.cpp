@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kPicoseconds = 1000;
 
-/// Unsuccessful polls before the core is yielded. It is yielded early if the other side has no core of its own.
+/// Number of unsuccessful polls before the thread yields. It is low if both sides must share one core.
 std::uint64_t polls_before_yield() { return cores().count > 1 ? 4096 : 16; }
 
 }  // namespace

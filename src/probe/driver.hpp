@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Posts and polls. This is the part inside the clock. One thread. Nothing is allocated after the constructor.
+// Posts and polls transfers: the timed part of a run. For one thread. Only the constructor allocates memory.
 #pragma once
 
 #include <atomic>
@@ -14,27 +14,27 @@ namespace wherry::probe {
 
 class Driver {
  public:
-  /// No transfer has ended for that long: kDeadlineExceeded.
+  /// kDeadlineExceeded follows if no transfer has ended for this time.
   static constexpr std::uint64_t kPatienceNs = 5'000'000'000;
 
-  /// `stop`: set by Ctrl-C. Then every call soon returns kCancelled. All arguments outlive this.
+  /// `stop`: set by Ctrl-C; every call then soon returns kCancelled. All arguments must outlive this object.
   Driver(Clock& clock, Path& path, const Work& work, const std::atomic<bool>& stop);
 
-  /// That many transfers, with as many in flight as the path has slots. The next is posted as soon as one ends. Returns
-  /// the total time, ns. `each`: gets the latency of each, ps of one unit, which costs two readings of the clock for
-  /// each transfer. Null: the clock is read only twice.
+  /// Runs `transfers` transfers, with all slots of the path in flight, and posts the next one when
+  /// one ends. Returns the total time, ns. `each` receives each transfer's latency, ps per unit,
+  /// which costs two readings of the clock. If it is null, the clock is read only twice in total.
   [[nodiscard]] Result<std::uint64_t> closed_loop(std::uint64_t transfers, Histogram* each);
-  /// A transfer every `interval_ns`, whether or not others have ended. Latency, ps, counts from the intended start of a
-  /// transfer, so the wait behind a late one counts as well (G. Tene, "How not to measure latency": coordinated
-  /// omission).
+  /// Starts a transfer every `interval_ns`, even if earlier ones have not ended.
+  /// Latency, ps, counts from a transfer's intended start, so it includes the wait
+  /// behind a late one (coordinated omission: G. Tene, "How not to measure latency").
   [[nodiscard]] Result<std::uint64_t> open_loop(std::uint64_t transfers, double interval_ns, Histogram& each);
 
-  /// Now, by the clock that counts for this path.
+  /// The present time of the clock that applies to this path.
   [[nodiscard]] std::uint64_t now_ns() noexcept { return own_time_ ? path_.own_ns() : clock_.now_ns(); }
 
  private:
   [[nodiscard]] bool post(std::uint64_t begun_ns);
-  /// Takes what has ended. `each` as above.
+  /// Takes ended transfers. `each` as above.
   [[nodiscard]] Status take(Histogram* each);
   [[nodiscard]] Status idle();
 

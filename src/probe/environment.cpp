@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kUnknown = "unknown";
 
-/// The first line of a small file. Empty: there is none.
+/// The first line of a small file; empty if there is none.
 std::string line_of(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -28,7 +28,7 @@ std::string line_of(const std::string& path) {
 }
 std::string known(std::string text) { return text.empty() ? kUnknown : text; }
 
-/// "always [madvise] never" as "madvise".
+/// Turns "always [madvise] never" into "madvise".
 std::string chosen(const std::string& text) {
   const std::size_t begin = text.find('['), end = text.find(']');
   return begin == std::string::npos || end == std::string::npos || end < begin
@@ -36,7 +36,7 @@ std::string chosen(const std::string& text) {
              : text.substr(begin + 1, end - begin - 1);
 }
 
-/// The value of the first line of /proc/cpuinfo or /proc/meminfo that begins with `name`.
+/// The value of the first line that begins with `name`, in /proc/cpuinfo or /proc/meminfo.
 std::string value_of(const std::string& path, const std::string& name) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

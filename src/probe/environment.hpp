@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The properties of the machine that a run must report, since figures depend on them.
+// The machine's properties that a run must report because its figures depend on them.
 #pragma once
 
 #include <map>
@@ -8,17 +8,17 @@
 
 namespace wherry::probe {
 
-/// By name: this machine's property as text. "unknown" if the machine does not report it. `root`: for tests, a path
-/// before /proc and /sys.
+/// By name: the machine's properties as text, "unknown" if the machine
+/// does not report one. `root`: for tests, a prefix of /proc and /sys.
 ///
-/// cpu and kernel (base/machine.hpp), numa_nodes, smt, governor, frequency_max_mhz, hypervisor, thp, hugepages, iommu,
-/// memlock, preemption, load.
+/// Names: cpu and kernel (base/machine.hpp), numa_nodes, smt, governor,
+/// frequency_max_mhz, hypervisor, thp, hugepages, iommu, memlock, preemption, load.
 [[nodiscard]] std::map<std::string, std::string> environment(const std::string& root = "");
 
-/// "0-2,5" as 0, 1, 2, 5. Empty if it is not a list in the kernel's format.
+/// Turns "0-2,5" into 0, 1, 2, 5. Empty if the text is not a list in the kernel's format.
 [[nodiscard]] std::vector<unsigned> parse_list(const std::string& text);
 
-/// NUMA nodes that are online; one if the machine does not tell.
+/// The NUMA nodes that are online; one node if the machine does not report them.
 [[nodiscard]] std::vector<unsigned> numa_nodes(const std::string& root = "");
 
 }  // namespace wherry::probe

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A mergeable log-linear histogram of whole numbers (picoseconds in the runner). Each power of two has 64 steps, so a
-// step is at most 1/64 = 1.6 % of its value wide (the layout of HdrHistogram, G. Tene, written anew). Nothing is
-// allocated when a value is added.
+// A mergeable log-linear histogram of integers (picoseconds in the runner). Each power
+// of two has 64 steps, so a step is at most 1/64 = 1.6 % of its value wide. This is the
+// layout of G. Tene's HdrHistogram, in new code. Adding a value allocates no memory.
 #pragma once
 
 #include <array>
@@ -28,11 +28,11 @@ class Histogram {
   void reset() noexcept { *this = Histogram(); }
 
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
-  /// Exact. 0 if there is nothing.
+  /// Exact; 0 if the histogram is empty.
   [[nodiscard]] std::uint64_t max() const noexcept { return max_; }
   [[nodiscard]] std::uint64_t min() const noexcept { return count_ == 0 ? 0 : min_; }
-  /// The smallest value such that at least `part` (0 to 1) of all are not larger (nearest rank). It returns the middle
-  /// of its step, within min() and max(), so it is off by at most 0.8 %. 0 if the histogram is empty.
+  /// The smallest value that at least `part` (0 to 1) of all do not exceed (nearest rank), as the middle
+  /// of its step within min() and max(). Its error is at most 0.8 %. 0 if the histogram is empty.
   [[nodiscard]] std::uint64_t percentile(double part) const noexcept;
 
   [[nodiscard]] static std::size_t index_of(std::uint64_t value) noexcept {
@@ -41,7 +41,7 @@ class Histogram {
     if (shift >= kPowers - 1) return kCells - 1;
     return static_cast<std::size_t>((shift + 1) * kSteps + (value >> shift) - kSteps);
   }
-  /// The least and the greatest value of a step.
+  /// The least and the greatest value in a step.
   [[nodiscard]] static std::uint64_t first_of(std::size_t index) noexcept;
   [[nodiscard]] static std::uint64_t last_of(std::size_t index) noexcept;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Beside the sorted values themselves. python/tests/test_probe_histogram.py does the same with numpy's percentiles.
+// Compares with sorted values. python/tests/test_probe_histogram.py compares with numpy's percentiles.
 #include "probe/histogram.hpp"
 
 #include <gtest/gtest.h>
@@ -14,14 +14,14 @@
 namespace wherry::probe {
 namespace {
 
-/// The value of nearest rank: the smallest such that at least `part` of all are not larger.
+/// The value by nearest rank: the smallest that at least `part` of all values do not exceed.
 std::uint64_t nearest_rank(std::vector<std::uint64_t> values, double part) {
   std::ranges::sort(values);
   const auto rank = static_cast<std::size_t>(std::ceil(part * static_cast<double>(values.size())));
   return values[rank == 0 ? 0 : rank - 1];
 }
 
-/// Spread over many powers of two, like latencies.
+/// Values over many powers of two, like latencies.
 std::vector<std::uint64_t> some_values(std::uint64_t seed, std::size_t count) {
   SplitMix64 random(seed);
   std::vector<std::uint64_t> values;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registry, environment, cores, clock, CPU cost.
+// Tests registry, environment, cores, clock and CPU cost.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -126,8 +126,8 @@ TEST(MachineClock, BesideTheKernels_ExpectTheSameTimeToAThousandth) {
   usleep(50'000);
   const auto our_time = static_cast<double>(clock.now_ns() - ours),
              their_time = static_cast<double>(now_ns() - kernels);
-  // Between the two readings at either end the machine may do other work for any time. The readings enclose each other,
-  // so only a time shorter than the kernel's shows a wrong rate.
+  // The machine may interrupt between the two readings at either end, for any time. Each pair of
+  // readings encloses the other, so only a time shorter than the kernel's indicates a wrong rate.
   EXPECT_GT(our_time, 50e6 * 0.999);
   EXPECT_GT(their_time, 50e6 * 0.999);
   EXPECT_GE(clock.resolution_ns(), 1.0);

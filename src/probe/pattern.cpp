@@ -6,7 +6,7 @@
 namespace wherry::probe {
 namespace {
 
-/// The pattern, or its complement (`flip` all ones), word by word; the ends byte by byte.
+/// Writes the pattern, or its complement (`flip`: all ones), in words; the first and last bytes singly.
 void fill(std::span<std::byte> to, std::uint64_t seed, std::uint64_t offset, std::uint64_t flip) noexcept {
   std::size_t i = 0;
   const auto single = [&] { to[i] = pattern_byte(seed, offset + i) ^ static_cast<std::byte>(flip & 0xff), ++i; };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content of transferred data: 64-bit words that depend on a seed and on their offset. So a byte that is stale,
-// shifted, missing or of another round is noticed.
+// The contents of transferred data: 64-bit words that depend on a seed and their offset.
+// So verification detects a byte that is stale, shifted, missing or of another round.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +17,14 @@ namespace wherry::probe {
   return static_cast<std::byte>(splitmix64(seed, offset / 8) >> (offset % 8 * 8) & 0xff);
 }
 
-/// Writes the pattern, from its byte `offset` on.
+/// Writes the pattern, starting at its byte `offset`.
 void fill_pattern(std::span<std::byte> to, std::uint64_t seed, std::uint64_t offset = 0) noexcept;
-/// The complement of the pattern, so a byte that was not overwritten differs from the pattern in every bit.
+/// Writes the complement of the pattern. A byte that was not overwritten then differs from the pattern in every bit.
 void fill_poison(std::span<std::byte> to, std::uint64_t seed, std::uint64_t offset = 0) noexcept;
-/// The first byte that differs from the pattern. Nothing if all are equal.
+/// The offset of the first byte that differs from the pattern; no value if all bytes are equal.
 [[nodiscard]] std::optional<std::size_t> find_wrong(std::span<const std::byte> in, std::uint64_t seed,
                                                     std::uint64_t offset = 0) noexcept;
-/// The first byte that is not fill_poison()'s.
+/// The offset of the first byte that differs from fill_poison()'s.
 [[nodiscard]] std::optional<std::size_t> find_touched(std::span<const std::byte> in, std::uint64_t seed,
                                                       std::uint64_t offset = 0) noexcept;
 

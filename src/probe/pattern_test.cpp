@@ -8,7 +8,7 @@
 namespace wherry::probe {
 namespace {
 
-/// splitmix64 as its paper has it, once more: G. Steele, D. Lea, C. Flood, OOPSLA 2014, figure 16.
+/// A second version of splitmix64, from the paper: G. Steele, D. Lea, C. Flood, OOPSLA 2014, figure 16.
 std::byte reference(std::uint64_t seed, std::uint64_t offset) {
   std::uint64_t z = seed + (offset / 8 + 1) * 0x9e3779b97f4a7c15U;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;

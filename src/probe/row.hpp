@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the rounds of a path and shape to one row of figures.
+// Turns the rounds of a path and shape into one row of figures.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace wherry::probe {
 
-/// One of the things that a run measures.
+/// One item that a run measures: a path with a shape.
 struct Cell {
   Path* path = nullptr;
   Shape shape;
@@ -28,7 +28,7 @@ struct Round {
   bool warm = false;       ///< the warm-up ended because three batches agreed
 };
 
-/// What all rounds of a cell have added up.
+/// The sums of all rounds of a cell.
 struct Tally {
   Histogram latency;  ///< ps, of one unit
   std::vector<Round> rounds;
@@ -64,7 +64,7 @@ inline constexpr double kOverBound =
 
 /// Precondition: at least one round.
 [[nodiscard]] Row row_of(const Tally& tally);
-/// Precondition: not empty. The mean of the two in the middle where there are two.
+/// Precondition: not empty. For an even count, the mean of the two middle values.
 [[nodiscard]] double median(std::vector<double> values);
 
 }  // namespace wherry::probe

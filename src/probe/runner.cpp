@@ -21,7 +21,7 @@ constexpr std::uint64_t kMostTransfers = std::uint64_t{1} << 24;
 
 std::uint64_t beyond(std::uint64_t all, std::uint64_t asking) noexcept { return all > asking ? all - asking : 0; }
 
-/// One visit of a cell whose path is open, with its batches.
+/// One visit of a cell whose path is open: its batches.
 class Visit {
  public:
   Visit(Clock& clock, const Cell& cell, const Work& work, const std::atomic<bool>& stop)
@@ -31,7 +31,7 @@ class Visit {
         driver_(clock, *cell.path, work, stop),
         least_ns_(clock.resolution_ns() * Runner::kResolutions) {}
 
-  /// Until three batches agree, or the time is over. Finds how many transfers a sample has.
+  /// Runs until three batches agree or the time is over. Determines the number of transfers in a sample.
   Status warm_up(std::uint64_t most_ns);
   Status timed(std::uint64_t slice_ns, Tally& tally);
 
@@ -39,7 +39,7 @@ class Visit {
 
  private:
   [[nodiscard]] bool measured() const { return cell_.path->info().provenance == Provenance::kMeasured; }
-  /// The ns of a batch of that many transfers. Its CPU time goes to `cpu` if restore() uses some that does not count.
+  /// The ns of a batch of `transfers_`. `cpu` receives its CPU time if restore() takes time that must not count.
   Result<std::uint64_t> batch(Histogram* each, CpuCost* cpu);
   [[nodiscard]] std::uint64_t limited(double transfers) const {
     const double most = static_cast<double>(work_.per_restore > 0 ? work_.per_restore : kMostTransfers);
@@ -74,9 +74,9 @@ Status Visit::warm_up(std::uint64_t most_ns) {
     WHERRY_ASSIGN(const std::uint64_t ns, batch(nullptr, nullptr));
     const double each = std::max(static_cast<double>(ns), 1e-3) / static_cast<double>(transfers_);
     transfer_ns_ = each;
-    // A transfer's latency, of as many as are under way.
+    // One transfer's latency while all slots are in flight.
     each_ = !measured() || each * work_.slots >= least_ns_;
-    // A few times as many as are in flight, unless that takes long, so that beginning and end of a batch count less.
+    // Several times the number in flight, unless that takes long, so that a batch's begin and end have less weight.
     const double several = std::clamp(kEnoughNs / each, static_cast<double>(work_.slots), 4.0 * work_.slots);
     const double wanted =
         each_ ? std::max(several, kLeastSampleNs / each) : std::max(least_ns_ / each, static_cast<double>(work_.slots));
@@ -101,7 +101,7 @@ Status Visit::timed(std::uint64_t slice_ns, Tally& tally) {
   if (!each_ && !open && measured() && transfer_ns_ * static_cast<double>(transfers_) * 2 < least_ns_)
     return {StatusCode::kUnsupported, "a batch is too short for the clock"};
   CpuCost cpu;
-  // The question itself also costs the other side some time: as much as between two questions with nothing else.
+  // other_side() itself costs the other side CPU time: measured as the difference of two successive calls.
   const Path::CpuTime other_before = cell_.path->other_side();
   const Path::CpuTime other = cell_.path->other_side();
   const std::uint64_t steal = steal_ns();
@@ -117,7 +117,7 @@ Status Visit::timed(std::uint64_t slice_ns, Tally& tally) {
       tally.offered_per_s.push_back(1e9 / interval);
     } else {
       WHERRY_ASSIGN(ns, batch(each_ ? &latency : nullptr, &cpu));
-      // Little's law: the number in flight, over the rate, is the mean latency of a transfer.
+      // Little's law: a transfer's mean latency is the number in flight divided by the rate.
       if (!each_) latency.add(static_cast<std::uint64_t>(static_cast<double>(ns) * 1000 * work_.slots / per_sample));
     }
     busy_ns += ns;
@@ -132,7 +132,7 @@ Status Visit::timed(std::uint64_t slice_ns, Tally& tally) {
   tally.units += static_cast<std::uint64_t>(units);
   tally.samples += latency.count();
   tally.latency.merge(latency);
-  // Each transfer's time covered `units` of them.
+  // The time of each transfer covers `units` units.
   const double p50_ns = static_cast<double>(latency.percentile(0.5)) / 1000;
   tally.rounds.push_back({p50_ns, busy_ns == 0 ? 0 : units * 1e9 / static_cast<double>(busy_ns),
                           all.involuntary_switches > 0 || steal_ns() != steal, agreed_});
@@ -190,7 +190,7 @@ Outcome Runner::run(std::span<const Cell> cells) {
   double overhead_ns = 0;  // of a visit, without its slice
   for (unsigned round = 0; round < options_.rounds; ++round) {
     for (std::size_t i = 0; i < states.size(); ++i, ++visits) {
-      // Every other round goes backwards, so a cell does not always come after the same one.
+      // Every other round runs backwards, so that a cell does not always follow the same one.
       State& state = states[round % 2 == 0 ? i : states.size() - 1 - i];
       if (stop_.load(std::memory_order_relaxed)) break;
       if (state.out) continue;
@@ -218,7 +218,7 @@ Outcome Runner::run(std::span<const Cell> cells) {
 
 namespace {
 
-/// Does nothing, at once.
+/// A path whose transfers do nothing and end at once.
 class Nothing final : public Path {
  public:
   [[nodiscard]] const PathInfo& info() const override { return info_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures cells. Rounds interleave them, so a disturbance of the machine affects all of them (docs/guide/probe.md,
-// Rules).
+// Measures cells. Their rounds are interleaved, so a disturbance
+// of the machine affects all cells (docs/guide/probe.md, Rules).
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ struct RunOptions {
   bool spoil = false;  ///< for tests: flips a byte of the landed data before each check
 };
 
-/// Hears of a run as it goes. All calls come from run().
+/// Receives reports during a run. All calls come from run().
 class Listener {
  public:
   Listener() = default;
@@ -32,11 +32,11 @@ class Listener {
   Listener& operator=(const Listener&) = delete;
   virtual ~Listener() = default;
   virtual void on_progress(std::size_t visits, std::size_t of, const Cell& next) = 0;
-  /// Once for each cell that was measured, in the cells' order, at the end.
+  /// Called at the end, once for each measured cell, in the order of the cells.
   virtual void on_row(const Cell& cell, const Row& row) = 0;
-  /// Data was wrong: the cell is measured no more, and has no row.
+  /// The cell had wrong data, so it is not measured further and has no row.
   virtual void on_wrong(const Cell& cell, const std::string& why) = 0;
-  /// It could not be measured.
+  /// The cell could not be measured.
   virtual void on_failed(const Cell& cell, const std::string& why) = 0;
 };
 
@@ -49,10 +49,10 @@ struct Outcome {
 class Runner {
  public:
   static constexpr unsigned kLeastSamples = 3;  ///< of a visit
-  /// A timed sample takes at least this many times the clock's resolution. Otherwise transfers are timed together.
+  /// A timed sample lasts at least this many resolutions of the clock. Shorter transfers are timed together.
   static constexpr double kResolutions = 100;
 
-  /// All outlive this. `stop`: set by Ctrl-C.
+  /// All arguments must outlive this object. `stop`: set by Ctrl-C.
   Runner(Clock& clock, RunOptions options, Listener& listener, const std::atomic<bool>& stop)
       : clock_(clock), options_(options), listener_(listener), stop_(stop) {}
 
@@ -69,7 +69,7 @@ class Runner {
   const std::atomic<bool>& stop_;
 };
 
-/// The runner's own share of a transfer's time, measured with a path that does nothing.
+/// The runner's share of a transfer's time, measured with a path that does nothing.
 struct HarnessCost {
   double batched_ns = 0;  ///< where transfers are timed together: the least of several batches
   double timed_ns = 0;    ///< where each is timed: the median

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A clock that a test moves, and paths that follow the test's orders, including lies.
+// Tests with a clock that the test moves, and with paths that follow its orders, including wrong results.
 #include "probe/runner.hpp"
 
 #include <gtest/gtest.h>
@@ -199,8 +199,8 @@ TEST_F(RunnerTest, StoppedInTheMiddle_ExpectAnEndAndEveryPathClosed) {
 }
 
 TEST_F(RunnerTest, OpenLoop_ExpectLatencyFromTheIntendedStart) {
-  // Each transfer is served at once, except every 100th, which takes as long as ten arrivals. The transfers behind it
-  // wait, and report it.
+  // Transfers take 5 us, but every 100th takes as long as ten arrivals.
+  // The transfers behind it wait, and their latency shows it.
   FakePath path("a.b", "a", &clock);
   path.ns_of = [](std::uint64_t n) { return n % 100 == 99 ? 100'000U : 5000U; };
   const std::atomic<bool> go{false};
@@ -208,7 +208,7 @@ TEST_F(RunnerTest, OpenLoop_ExpectLatencyFromTheIntendedStart) {
   ASSERT_TRUE(path.open({.bytes = 64, .depth = 16}));
   path.prepare(1);
   auto histogram = std::make_unique<Histogram>();
-  // The clock does not move while the driver waits for the next start, so reading it must advance it.
+  // The clock does not move while the driver waits for the next start, so each reading must advance it.
   class Ticking final : public Clock {
    public:
     explicit Ticking(FakeClock& clock) : clock_(clock) {}
@@ -225,8 +225,8 @@ TEST_F(RunnerTest, OpenLoop_ExpectLatencyFromTheIntendedStart) {
   ASSERT_TRUE(paced.open_loop(1000, 10'000, *histogram));
   EXPECT_EQ(histogram->count(), 1000U);
   EXPECT_NEAR(static_cast<double>(histogram->percentile(0.5)) / 1000, 5000, 300);
-  // Transfers behind one that takes 100 us wait 95, 90, ... us. Nine of ten such transfers have others behind them. A
-  // hundred of a thousand wait for 50 us or more, and the next for 45.
+  // The transfers behind one of 100 us wait 95, 90, ... us. A hundred of a
+  // thousand transfers wait for 50 us or more, and the next ones for 45 us.
   EXPECT_NEAR(static_cast<double>(histogram->percentile(0.9)) / 1000, 45'000, 1500);
   EXPECT_NEAR(static_cast<double>(histogram->max()) / 1000, 100'000, 3000);
 }

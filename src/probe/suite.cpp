@@ -20,12 +20,12 @@ std::vector<unsigned> depths_of(const SuiteOptions& options) {
   return options.quick ? std::vector<unsigned>{1, 8} : std::vector<unsigned>{1, 4, 16};
 }
 
-/// Adds shapes that the path accepts, as variants of one of a size.
+/// Collects the shapes of a size that the path accepts, with their variants.
 class Collector {
  public:
   Collector(Path& path, const SuiteOptions& options) : path_(path), options_(options) {}
 
-  /// Every combination of direction, pattern and cache state that the path accepts at its plainest.
+  /// Adds each combination of direction, pattern and cache state that the path accepts with the other properties plain.
   void add_size(std::size_t bytes) {
     for (const Flow flow : {Flow::kH2C, Flow::kC2H, Flow::kBoth})
       for (const Pattern pattern : {Pattern::kSequential, Pattern::kStrided, Pattern::kRandom})
@@ -43,7 +43,7 @@ class Collector {
         continue;
       const bool polled = add(shape, Notice::kPolled);
       const bool middle = shape.bytes == 4 * kKiB || shape.bytes == 64 * kKiB || shape.bytes == 256 * kKiB;
-      // How the end is learnt of matters most at depth 1; a path that does not poll has no other rows.
+      // The kind of notice matters most at depth 1. A path that cannot poll has only rows with other notices.
       for (const Notice notice : {Notice::kInterrupt, Notice::kBlocking})
         if (!polled || (middle && depth == 1)) add(shape, notice);
     }
@@ -95,7 +95,7 @@ std::vector<Cell> cells_of(Path& path, const SuiteOptions& options) {
   auto cells = collector.take();
   const bool small = std::ranges::all_of(cells, [](const Cell& cell) { return cell.shape.bytes < 4 * kKiB; });
   if (!small || !options.sizes.empty()) return cells;
-  // For registers and atomics only words matter.
+  // For registers and atomics, only single words matter.
   Collector words(path, options);
   for (const std::size_t bytes : {4, 8, 16, 32}) words.add_size(bytes);
   auto all = words.take();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a clock that moves only when a path lets time pass, and a path that follows a test's orders.
+// For tests: a clock that moves only when a path advances it, and a path that follows a test's orders.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class FakeClock final : public Clock {
   std::uint64_t now_ = 1000;
 };
 
-/// A path whose transfers take `ns_of(n)` of a FakeClock, n counting from 0. It serves one at a time, in order.
+/// A path whose n-th transfer (from 0) takes `ns_of(n)` of a FakeClock. It serves one at a time, in order.
 class FakePath final : public Path {
  public:
   FakePath(std::string id, std::string group, FakeClock* clock = nullptr) : clock_(clock) {
@@ -100,7 +100,7 @@ class FakePath final : public Path {
 
   PathInfo& change() { return info_; }
 
-  // What it does.
+  // Its behaviour.
   std::function<std::uint64_t(std::uint64_t)> ns_of = [](std::uint64_t) { return 5000; };
   Bound bound;
   Status open_says, poll_says;
@@ -111,7 +111,7 @@ class FakePath final : public Path {
   bool invents = false;  ///< transfers end that nobody posted
   CpuTime other;
   std::uint64_t own = 0;
-  // The calls that it got.
+  // The number of calls that it received.
   unsigned opened = 0, closed = 0, verified = 0, restored = 0, stale = 0;
   std::uint64_t transfers = 0;
   std::vector<std::uint64_t> seeds;

@@ -19,7 +19,7 @@ std::uint64_t raw_ns() noexcept {
 }
 
 #if defined(__x86_64__)
-/// Intel SDM vol. 2A, CPUID leaf 80000007H, EDX bit 8 (AMD APM vol. 3, the same): the counter's rate never changes.
+/// Whether the counter's rate never changes: Intel SDM vol. 2A, CPUID leaf 80000007H, EDX bit 8; AMD APM vol. 3.
 bool invariant_tsc() noexcept {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(0x80000007U, &a, &b, &c, &d) != 0 && (d & (1U << 8)) != 0;
@@ -28,7 +28,7 @@ bool invariant_tsc() noexcept {
 struct Pair {
   std::uint64_t ticks, ns;
 };
-/// Both clocks at one moment, from the least interrupted of many tries.
+/// Reads both clocks at one moment: of many tries, the one with the least interruption.
 Pair both() noexcept {
   Pair best{};
   std::uint64_t least = ~std::uint64_t{0};
@@ -60,7 +60,7 @@ MachineClock::MachineClock() {
     tsc_ = true;
   }
 #endif
-  // Cost: the least of many runs. Step: the smallest difference between different readings.
+  // Cost: the lowest of many runs. Step: the smallest difference between two different readings.
   double cost = 1e9, step = 1e9;
   for (int run = 0; run < 20; ++run) {
     constexpr int kReadings = 200;

@@ -2,14 +2,14 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// When a ring's tail is written: at once while the NIC keeps up, in batches that the NIC's own pace makes while it does not.
+/// Decides when a ring's tail is written: at once if the NIC keeps up, otherwise in batches at the NIC's pace.
 ///
-/// Behaviour: the tail is written when it differs from what was written last by batch or more, and fewer than `credits` writes are unanswered. A
-/// beat of descriptors that is fetched answers one, and all of them if it has the last descriptor that was told. A tail that has differed for
-/// `timer` cycles is written whatever the credits and the batch say. While it waits for the bus it goes on to the newest.
-/// Latency: from want_i to m_valid 1 cycle; 0 if it was announced (grows_i).
-/// Reset: nothing was told.
-/// Requirements: want_i does not go back. grows_i only where batches are of one and tails are not aligned.
+/// Behaviour: the tail is written if it is a batch or more ahead of the last one, and fewer than `credits` writes
+/// are unanswered. A fetched beat answers one write, or all if it has the last descriptor offered. A tail that has
+/// differed for `timer` cycles is written anyway. While a tail waits for the bus, it advances to the newest value.
+/// Latency: from want_i to m_valid 1 cycle; 0 if the tail was announced (grows_i).
+/// Reset: the NIC has no descriptors.
+/// Requirements: want_i never decreases. Set grows_i only if batches are of one and tails are not aligned.
 module bypass_doorbell
   import bypass_pkg::*;
 #(
@@ -20,14 +20,14 @@ module bypass_doorbell
     input wire rst_i,
 
     input wire run_i,
-    /// Nothing was told.
+    /// The ring restarts: the NIC has no descriptors.
     input wire begin_i,
     input wire bell_settings_t settings_i,
 
     input wire index_t want_i,
-    /// want_i may be one more in the next cycle.
+    /// want_i may increase by one in the next cycle.
     input wire grows_i,
-    /// A beat of descriptors of this ring was fetched: of that group.
+    /// The NIC fetched a beat of this ring's descriptors: this group.
     input wire fetched_i,
     input wire [Bits-3:0] group_i,
 
@@ -35,7 +35,7 @@ module bypass_doorbell
     input  wire    m_ready,
     output index_t m_payload,
 
-    /// What was written last.
+    /// The tail that was written last.
     output index_t told_o,
     output gave_t  gave_o
 );
@@ -62,7 +62,7 @@ module bypass_doorbell
   assign m_payload = aligned;
 
   always_ff @(posedge clk_i) begin
-    // What was announced and did not come rings for nothing.
+    // An announced tail that did not come is not written.
     ring_q <= (m_valid || rings) && !gave_o.valid;
     if (gave_o.valid) told_q <= aligned;
     if (gave_o.valid) begin

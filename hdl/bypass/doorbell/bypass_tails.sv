@@ -2,12 +2,12 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Tail pointers, out to the NIC's registers.
+/// Writes tail pointers to the NIC's registers.
 ///
-/// Behaviour: of the doorbells that ring (s_*: of queue q the receive ring's is 2 q, the transmit ring's 2 q + 1) one a cycle goes out, in turn, to the address
-/// that software has given. A write is posted: its answer is taken and, if it is an error, counted, and waited for by nobody.
+/// Behaviour: one tail a cycle leaves, in rotation, for the address from software. Inputs 2 q and 2 q + 1: queue
+/// q's receive and transmit ring. Writes are posted: this block does not wait for answers, but counts errors.
 /// Latency: 1 cycle.
-/// Reset: forgets what waits for the bus. Addresses need none.
+/// Reset: discards tails that wait for the bus. Addresses need no reset.
 /// Requirements: none.
 module bypass_tails
   import bypass_pkg::*;
@@ -19,7 +19,7 @@ module bypass_tails
     input wire clk_i,
     input wire rst_i,
 
-    // An address is written in two halves.
+    // Software writes an address in two halves.
     input wire [         1:0] write_i,
     input wire [RingBits-1:0] write_ring_i,
     input wire [        31:0] write_data_i,
@@ -66,7 +66,7 @@ module bypass_tails
     );
   end
 
-  // Both channels take it in the same cycle.
+  // The address and data channels accept a tail in the same cycle.
   assign ready = room == '1;
   stream_register #(
       .Width(64)

@@ -2,8 +2,8 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Of bypass_doorbell: for ever, whatever the ring, the NIC and the bus do: tails are never ahead of what is wanted; without a timer no more are written than credits allow,
-/// each answered by a fetch or not at all; and a tail that differs is written in the end, if there is a timer.
+/// Proves bypass_doorbell for any ring, NIC and bus: a tail never passes want_i. Without a timer,
+/// unanswered tails stay within the credits. With a timer, a tail that differs is eventually written.
 module bypass_doorbell_proof
   import bypass_pkg::*;
 #(
@@ -35,10 +35,10 @@ module bypass_doorbell_proof
       .grows_i(announced)
   );
 
-  // What comes is announced or not, and what is announced comes or not, where it is one and that is worth a tail.
+  // Where grows_i is allowed, growth may be announced or not, and an announced growth may fail to come.
   assign announced = announce_i && (grows_i == 3'd0 || (grows_i == 3'd1 && free != '0)) && settings_i.batch <= 8'd1
       && settings_i.align == '0;
-  // What may still grow: a ring is never full.
+  // Room to grow: a ring is never full.
   assign free = Mask - ((want_q - told_o) & Mask);
   logic [4:0] written_q, answered_q;  // tails, and those that a fetch has answered, modulo 32
   logic [4:0] waits_q;  // cycles for which a tail has differed
@@ -49,7 +49,7 @@ module bypass_doorbell_proof
   always_ff @(posedge clk_i) begin
     if (index_t'(grows_i) <= free) want_q <= (want_q + index_t'(grows_i)) & Mask;
     if (gave_o.valid) written_q <= written_q + 1'b1;
-    // A fetch answers one that was written before, or is being written; or all of them.
+    // A fetch answers one tail that was written before or is being written, or all of them.
     if (fetched_i && (gave_o.valid || written_q != answered_q)) begin
       answered_q <= !gave_o.valid && dut.reaches ? written_q : answered_q + 1'b1;
     end

@@ -2,9 +2,9 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Of bypass_echo: of each frame that comes one leaves, or it is counted as dropped; in order, with its beats, lengths and pair, and with fields swapped as ARP, IPv4,
-/// ICMP and UDP want it. One frame, any, is watched, in its first two beats. What is answered is judged from the frame's bytes, without the cell's own functions; header checksums
-/// are left to the bench.
+/// Proves bypass_echo: each frame leaves in order or is counted as dropped. Beats, length and pair stay;
+/// fields are swapped as ARP, IPv4, ICMP and UDP require. It follows two beats of one arbitrary frame,
+/// and computes the answer without the module's functions. The simulation checks header checksums.
 module bypass_echo_proof
   import bypass_pkg::*;
   import bypass_functions_pkg::*;
@@ -61,7 +61,7 @@ module bypass_echo_proof
   `ASSUME_NEXT(beat_stays, s_valid && !s_ready, s_valid && s_payload == $past(s_payload) && s_way == $past(s_way))
   `ASSUME_NEXT(settings_stay, 1'b1, settings_i == $past(settings_i))
 
-  // ---- what is decided, and what must leave for it
+  // ---- the decision, and what must leave because of it
 
   logic [1:0] judged_q, to_send_q, to_tell_q, my_place_q;
   logic known_q, sends_q;
@@ -110,7 +110,7 @@ module bypass_echo_proof
     end
   end
 
-  // ---- the answer, byte by byte in the order of the wire
+  // ---- the answer, byte by byte in wire order
 
   logic [511:0] asked, answer;
   logic [47:0] mac;

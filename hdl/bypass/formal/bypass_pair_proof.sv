@@ -2,12 +2,12 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Of bypass_pair: whatever the NIC writes back and fetches, and however the bus takes tails, a tail never passes its head, a slot has one owner, and
-/// what the NIC was given is what it has and what came back. One slot, any, is watched.
+/// Proves bypass_pair for any write-backs, fetches and bus: a tail never passes its head, a slot has one owner,
+/// and the descriptors given are those that the NIC has or has returned. The proof follows one arbitrary slot.
 module bypass_pair_proof
   import bypass_pkg::*;
 #(
-    /// Tails are also written when their timer says so. Without, their number is bounded by credits.
+    /// The timer also writes tails. Without it, credits bound the number of tails.
     parameter bit Timer = 1'b0
 ) (
     input wire clk_i,
@@ -45,7 +45,7 @@ module bypass_pair_proof
   assign release_i = news_i.released;
   assign done_i    = news_i.done;
 
-  // ---- what the other blocks promise
+  // ---- assumptions about the other blocks
 
   count_t released;
   index_t unread, unreleased;  // whole and not taken; taken and not released
@@ -71,7 +71,7 @@ module bypass_pair_proof
   end
   `ASSUME(tx_is_not_aligned, settings_i.tx_bell.align == '0)
 
-  // ---- the tail never passes the head: of what lies before it, one at least is not the NIC's
+  // ---- the tail never passes the head: at least one of the slots before it is not the NIC's
 
   index_t told, free, want, ahead;
   assign told  = dut.i_rx_bell.told_q;
@@ -104,7 +104,7 @@ module bypass_pair_proof
 
   // ---- credits
 
-  // Tails since the last fetch, of both rings.
+  // Tails since the last fetch, for each ring.
   logic [1:0][3:0] silent_q, unanswered, credits;
   assign unanswered = {dut.i_tx_bell.unanswered_q, dut.i_rx_bell.unanswered_q};
   assign credits = {dut.i_tx_bell.credits, dut.i_rx_bell.credits};
@@ -127,7 +127,7 @@ module bypass_pair_proof
   `ASSERT(idle_has_nothing, !state_o.idle || (!state_o.rx.has && dut.i_tx.given_q == '0 && m_valid == '0),
           "idle, and something is under way")
 
-  // For induction, which begins in any state that the assertions allow.
+  // For induction: it starts from any state that the assertions allow.
   index_t rx_pointers;
   assign rx_pointers = dut.i_rx.head_q | dut.i_rx.whole_q | dut.i_rx.taken_q | dut.i_rx.released_q | dut.i_rx.given_q;
   `ASSERT(rx_in_mask, (rx_pointers | told | slot_q) <= RxMask, "a pointer is outside its ring")

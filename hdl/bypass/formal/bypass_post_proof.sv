@@ -2,8 +2,8 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Of bypass_post: each sender's frames go on in their order, each once; a frame gets its ring's tail as its descriptor if there is room, and the NIC reads there
-/// what was posted last. One frame of one sender, and one descriptor, any, are watched.
+/// Proves bypass_post: each sender's frames pass once, in order. With room, a frame gets the descriptor at its
+/// ring's tail; the NIC reads the entry posted there last. One arbitrary frame and descriptor are followed.
 module bypass_post_proof
   import bypass_pkg::*;
 (
@@ -28,7 +28,7 @@ module bypass_post_proof
   index_t [1:0] tail_q;
   tx_entry_t [3:0] entries_o;
   window_read_t window_read;
-  // offset_i: queue, group of four.
+  // offset_i: the queue and the group of four.
   assign window_read = '{
           valid: read_i,
           offset: {2'd0, 3'd0, offset_i[1], 1'b1, 9'd0, offset_i[0], 6'd0},
@@ -48,7 +48,7 @@ module bypass_post_proof
   logic [1:0] taken;
   assign taken = s_valid & s_ready;
 
-  // The descriptor that is watched: what was posted there last, and whether a read sees it.
+  // The followed descriptor: the entry that was posted there last, and whether a read must see it.
   tx_entry_t entry_q;
   logic known_q, fresh_q, looked_q;
   logic writes;

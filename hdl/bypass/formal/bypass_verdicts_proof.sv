@@ -2,7 +2,7 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Of bypass_verdicts: frames are posted in the order in which they came, each once, and each with the verdict that was meant for it. One frame, any, is watched.
+/// Proves bypass_verdicts: frames are posted once, in order, with their own verdict. One arbitrary frame is followed.
 module bypass_verdicts_proof
   import bypass_pkg::*;
 (
@@ -27,7 +27,7 @@ module bypass_verdicts_proof
   data_t m_line_data;
   post_t m_payload;
   bypass_axis_t s_verdict_payload;
-  // The lowest bits of the data are the number of the verdict.
+  // The lowest bits of the data carry the verdict's number.
   logic [2:0] verdicts_q;
   assign s_verdict_payload = '{user: 48'(action_i), last: 1'b1, keep: '1, data: data_t'(verdicts_q)};
   bypass_verdicts #(.Config(Config)) dut (.*);
@@ -37,7 +37,7 @@ module bypass_verdicts_proof
   assign post  = m_valid && m_ready;
   assign good  = s_place_payload.verdict == Good;
 
-  // Frames, and good ones among them, so far; the frame that is watched, and its verdict.
+  // Frames so far, and the good ones among them; the followed frame, and its verdict.
   logic [2:0] watched_q, places_q, posts_q, goods_q, number_q;
   logic held_q, told_q;
   logic [1:0] action_q;
@@ -74,7 +74,7 @@ module bypass_verdicts_proof
   `RESET_FIRST
   `ASSUME(pair_exists, s_place_payload.pair == '0)
   `ASSUME(few, places_q != '1)
-  // A verdict is for a frame whose head was taken.
+  // A verdict comes only after the frame's head was taken.
   `ASSUME(verdict_for_a_frame, !s_verdict_valid || verdicts_q != goods_q)
   `ASSUME_NEXT(verdict_kept, s_verdict_valid && !s_verdict_ready, s_verdict_valid && action_i == $past(action_i))
   `ASSUME_NEXT(goes_on_running, 1'b1, run_i == $past(run_i))

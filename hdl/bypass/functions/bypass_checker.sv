@@ -2,15 +2,15 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Looks at what comes back of the generator's frames: what is missing, out of order, double or wrong, and how long it took.
+/// Checks the generator's frames when they return: missing, misordered, duplicate or wrong ones, and their latency.
 ///
-/// Behaviour: takes a beat in each cycle. Frames of the run (settings_i.run) are compared with what the generator made of their number, from byte
-/// AtPattern on; those before are for the ones on the way to change. Of a number that is above the one expected, those between are skipped; of
-/// one below, the frame is late, or, if its number is among the last 512 that came of their kind (modulo 512), a duplicate.
-/// Latency: counted 5 cycles after its last beat; in the histogram 8.
+/// Behaviour: takes a beat a cycle. Frames of the run (settings_i.run) are compared with the generator's pattern
+/// for their number, from byte AtPattern on; earlier bytes may change on the way. A number above the expected one
+/// counts those between as skipped. One below is late, or a duplicate if it is the last of its value modulo 512.
+/// Latency: a frame is counted 5 cycles after its last beat, and enters the histogram after 8.
 /// Paths: none.
-/// Reset: begins anew, as with clear_i.
-/// Requirements: tuser is the same with all beats of a frame.
+/// Reset: clears the counters and the remembered numbers, as clear_i does.
+/// Requirements: tuser is the same in all beats of a frame.
 module bypass_checker
   import bypass_pkg::*;
   import bypass_functions_pkg::*;
@@ -43,7 +43,7 @@ module bypass_checker
 
   assign s_ready = 1'b1;
 
-  // ---- stage 1: a beat, and whose it is
+  // ---- stage 1: a beat, and whether its frame belongs to the run
 
   typedef struct packed {
     logic        ours;
@@ -123,7 +123,7 @@ module bypass_checker
     end
   end
 
-  // ---- stage 4: has that number come before? While clearing, all is forgotten
+  // ---- stage 4: whether the number came before. Clearing forgets all numbers.
 
   logic judge_q, wrong4_q;
   logic [31:0] number4_q, after4_q, latency4_q;

@@ -2,17 +2,17 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Answers what is asked of one Ethernet and one IPv4 address, at a beat a cycle: ARP, ping, UDP echo.
-/// docs/design/bypass-functions.md.
+/// Answers ARP, ping and UDP echo for one Ethernet and one IPv4 address, at a beat a cycle.
+/// See docs/design/bypass-functions.md.
 ///
-/// Behaviour: a frame is judged by its first 64 bytes, of which alone it changes some; so a frame in place (way.place) needs no more. What is
-/// not answered is dropped, or goes back with its Ethernet addresses swapped (settings_i.reflect). No checksum is computed anew, and so a wrong one
-/// stays wrong: swapped addresses and ports leave a sum as it is (RFC 1071, 2), and that of ICMP grows by what its type loses (RFC 1624). Frames of the stream leave at
-/// m_tx, with the queue pair that they came from; for each frame in place there is a verdict, in order. What echo is not to look at (way.look) it hands on as it is.
-/// Latency: first beat to first beat, or verdict, 3 cycles.
+/// Behaviour: only a frame's first 64 bytes are read or changed, so a frame in place needs no others (way.place).
+/// Frames without an answer are dropped, or returned with swapped Ethernet addresses (settings_i.reflect). Wrong
+/// checksums stay wrong: swaps keep a sum (RFC 1071, 2), and ICMP's is updated (RFC 1624). Stream frames leave at
+/// m_tx with their pair; frames in place get verdicts, in order. Frames without way.look pass unchanged.
+/// Latency: 3 cycles from the first beat to the first beat of the answer, or to the verdict.
 /// Paths: none.
-/// Reset: forgets what is under way.
-/// Requirements: tuser of s_payload is the same with all beats of a frame. A frame in place is one beat.
+/// Reset: discards frames in progress.
+/// Requirements: tuser of s_payload is the same in all beats of a frame. A frame in place is one beat.
 module bypass_echo
   import bypass_pkg::*;
   import bypass_functions_pkg::*;
@@ -40,7 +40,7 @@ module bypass_echo
     output echo_e event_kind_o
 );
 
-  // ---- stage 1: what the first beat says
+  // ---- stage 1: fields of the first beat
 
   typedef struct packed {
     logic first;
@@ -97,7 +97,7 @@ module bypass_echo
     seen.later = fragment != '0;
     seen.ping = from_port == IcmpEchoRequest;
     seen.port = settings_i.udp_any || (to_port == settings_i.udp_port && from_port != settings_i.udp_port);
-    // 20 bytes of header, and 8 of UDP or ICMP, or a byte of a later fragment.
+    // Minimum length: 20 bytes of header, and 8 of UDP or ICMP, or 1 byte of a later fragment.
     seen.fits = length >= (seen.later ? 16'd21 : 16'd28) && 17'(length) + 17'd14 <= 17'(bytes);
     seen.header = bytes >= 14'd14;
     for (int unsigned i = 0; i < 5; i++)
@@ -120,8 +120,8 @@ module bypass_echo
 
   // ---- stage 2: the verdict
 
-  // A sum of words is right if it is all ones, carries added to its end (RFC 1071): here the carries are below 16, and what is
-  // above 65535 is never as much again.
+  // A sum of words is right if it is all ones after its carries are added at the end (RFC 1071).
+  // The carries are below 16 here, so a sum that overflows again is small and cannot be all ones.
   logic [19:0] sum;
   logic right_sum, ours, good;
   always_comb begin
@@ -179,12 +179,12 @@ module bypass_echo
   logic [511:0] asked, answer;
   logic [16:0] icmp_sum;
   assign asked = axis2_q.data;
-  // The type was 8 and becomes 0. All ones, not all zeros, where both are the sum: that is right for a message of zeros, too.
+  // The type 8 becomes 0. Of the equivalent sums 0xffff and 0 this gives 0xffff, as a message of zeros needs.
   assign icmp_sum = 17'(word_at(asked, AtIcmpChecksum)) + 17'(IcmpEchoRequest);
   always_comb begin
     answer                 = asked;
     answer[0+:48]          = asked[8*AtSource+:48];
-    // A group is no source.
+    // A group address cannot be a source.
     answer[8*AtSource+:48] = kind2_q == Reflected && to_one2_q ? asked[0+:48] : mac_of(settings_i.mac);
     if (kind2_q == AnsweredArp) begin
       answer[8*AtArpOperation+:16] = word_of(ArpReply);
@@ -217,7 +217,7 @@ module bypass_echo
     put.place = place2_q;
     put.axis  = axis2_q;
     if (first2_q && kind2_q != AsItIs) put.axis.data = answer;
-    // A verdict: whether the frame is forwarded, and whether its first beat is replaced.
+    // A verdict: whether to forward the frame, and whether to replace its first beat.
     if (place2_q) put.axis.user = {46'd0, kind2_q != AsItIs, answered2_q};
   end
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// A small network function of one's own: every frame goes back to its sender. docs/guide/bypass-own-function.md
-/// explains it line by line.
+/// A small network function as an example: it returns every frame to its sender.
+/// docs/guide/bypass-own-function.md explains it line by line.
 ///
-/// Behaviour: swaps a frame's Ethernet addresses. What was sent to a group is dropped: a group is not a source.
+/// Behaviour: swaps a frame's Ethernet addresses. Frames to a group are dropped: a group cannot be a source.
 /// Latency: 1 cycle; a beat a cycle.
 /// Paths: s_ready from m_ready.
-/// Reset: forgets what is under way.
-/// Requirements: none beyond the contract.
+/// Reset: discards frames in progress.
+/// Requirements: only those of the contract.
 module bypass_example
   import bypass_pkg::bypass_axis_t;
 (

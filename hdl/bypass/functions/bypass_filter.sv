@@ -2,16 +2,16 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Decides about frames by their first 64 bytes: rules, each of which compares some bits, and the first that matches decides.
+/// Filters frames by their first 64 bytes. Each rule compares some bits, and the first matching rule decides.
 ///
-/// Behaviour: the first beat is cut into 128 pieces of four bits. For each piece a LUT RAM has, at each value of the piece, and of whether the frame
-/// has that byte, a bit for each rule: the rule has nothing against it. A rule matches if none of the pieces is against it. The table is built from the file of
-/// registers (filter_match, filter_mask) at rules_i.build, row by row; meanwhile no rule matches. What is to be dropped is thrown away here; of
-/// frames in place the beat goes on with way.drop instead, and without way.look.
-/// Latency: 2 cycles. The table is right 8195 cycles after rules_i.build, and one for each cycle with rules_i.taken.
+/// Behaviour: the first beat is cut into 128 pieces of four bits. For each value of a piece, with its byte present
+/// or absent, a LUT RAM has one bit for each rule: whether the rule allows it. A rule matches if all pieces allow
+/// it. rules_i.build builds the table row by row from filter_match and filter_mask; until then no rule matches.
+/// Stream frames to be dropped end here. Frames in place continue with way.drop, and without way.look.
+/// Latency: 2 cycles. The table is complete 8195 cycles after rules_i.build, plus one per cycle of rules_i.taken.
 /// Paths: m_ready to s_ready.
-/// Reset: forgets what is under way, and builds the table.
-/// Requirements: rules are enabled in filter_settings_t; one that is changed should not be. s_keep has ones from the lowest bit on.
+/// Reset: discards frames in progress, and builds the table.
+/// Requirements: an enabled rule (filter_settings_t) must not change. The ones of s_keep begin at the lowest bit.
 module bypass_filter
   import bypass_pkg::*;
   import bypass_functions_pkg::*;
@@ -39,7 +39,7 @@ module bypass_filter
     output way_t         m_way,
     output bypass_axis_t m_payload,
 
-    /// A frame has been judged: by that rule, or, at MaxRules, by none.
+    /// A frame was judged by this rule, or by none if it is MaxRules.
     output logic       event_o,
     output logic [3:0] event_rule_o
 );
@@ -52,7 +52,7 @@ module bypass_filter
   localparam int unsigned WordPieces = 8;  // in a word of 32 bits
   typedef logic [Rules-1:0] rules_t;
 
-  // ---- building: for each word of the frame, and each row, all rules, the last one first; what to match, then the mask
+  // ---- building: for each word of the frame and each row, all rules, the last one first; match, then mask
 
   typedef struct packed {
     logic [3:0] word;
@@ -101,7 +101,7 @@ module bypass_filter
     end
   end
 
-  // ---- the table, and the first beat
+  // ---- the table looks up the first beat
 
   rules_t [Pieces-1:0] allows;
   logic [Pieces-1:0][4:0] piece_value;
@@ -120,7 +120,7 @@ module bypass_filter
     );
   end
 
-  // Pieces by sixes, a LUT; then the rest.
+  // One LUT combines six pieces. The results are combined after a register.
   localparam int unsigned Groups = (Pieces + 5) / 6;
   rules_t [Groups-1:0] group, group_q;
   always_comb begin

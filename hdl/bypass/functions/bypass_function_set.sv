@@ -2,24 +2,24 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The network functions behind the bypass core, and their registers: docs/design/bypass-functions.md.
+/// The network functions behind the bypass core, with their registers: docs/design/bypass-functions.md.
 ///
-/// Behaviour: all frames, of the stream and in place, pass the filter; then they go where register `receive` says: to echo, to the
-/// checker, elsewhere, or to nobody. What echo answers, what the generator makes and what comes from elsewhere leave at stream_o.tx, a frame at a time. For each
-/// head of a frame in place there is a verdict, in order.
-/// Latency: stream to elsewhere 2 cycles; back to the stream by echo 6, while nothing else leaves; head to verdict 5.
-/// Paths: stream_o.rx_ready and place_o.head_ready from elsewhere_i.rx_ready.
-/// Reset: forgets what is under way; nobody gets a frame until `receive` is written.
-/// Requirements: tuser as bypass_core has it, the same with all beats of a frame but for the cycle.
+/// Behaviour: all frames pass the filter, from the stream and in place. Register `receive` then directs them to
+/// echo, to the checker, to an external function, or discards them. Frames of echo, the generator and the external
+/// function leave at stream_o.tx, one frame at a time. Each head of a frame in place gets a verdict, in order.
+/// Latency: stream to external function 2 cycles; stream to echo and back 6 if the output is free; head to verdict 5.
+/// Combinational paths: elsewhere_i.rx_ready to stream_o.rx_ready and place_o.head_ready.
+/// Reset: discards frames in progress. All frames are discarded until software writes `receive`.
+/// Requirements: tuser as in bypass_core; apart from the cycle, it is the same in all beats of a frame.
 module bypass_function_set
   import bypass_pkg::*;
   import bypass_functions_pkg::*;
 #(
-    /// Of the filter; 0 to MaxRules. 0: there is no filter.
+    /// The filter's rules; 0 to MaxRules. 0: there is no filter.
     parameter int unsigned Rules = MaxRules,
-    /// Generator and checker are built in.
+    /// The generator and the checker are included.
     parameter bit Generator = 1'b1,
-    /// Register `capability` says that a kv core lies before it.
+    /// Register `capability` reports that a kv core precedes these functions.
     parameter bit Kv = 1'b0
 ) (
     input wire clk_i,
@@ -33,7 +33,7 @@ module bypass_function_set
     input  wire to_judge_t    place_i,
     output from_judge_t       place_o,
 
-    // To and from a function elsewhere.
+    // Streams between these functions and an external one.
     output to_function_t        elsewhere_o,
     input  wire from_function_t elsewhere_i
 );
@@ -63,7 +63,7 @@ module bypass_function_set
       .clearing_i(clearing)
   );
 
-  // ---- in: frames and first beats, and where they are to go
+  // ---- input: frames and first beats, and their destinations
 
   typedef logic [$bits(bypass_axis_t)-1:0] raw_t;
   logic in_valid, in_ready, in_place, in_last, next_first_q, offered_q;
@@ -78,7 +78,7 @@ module bypass_function_set
       .s_valid  ({place_i.head.valid, stream_i.rx.valid}),
       .s_ready  ({place_o.head_ready, stream_o.rx_ready}),
       .s_payload({raw_t'(place_i.head.beat), raw_t'(stream_i.rx.beat)}),
-      // Of a frame in place the first beat is all that there is.
+      // A frame in place has only its first beat here.
       .s_last   ({1'b1, stream_i.rx.beat.last}),
       .m_valid  (in_valid),
       .m_ready  (in_ready),
@@ -92,7 +92,7 @@ module bypass_function_set
           drop: 1'b0,
           target: in_place ? ToEcho : settings.stream
       };
-  // A beat that is offered keeps its way, whatever is written meanwhile.
+  // An offered beat keeps its destination when software writes the register meanwhile.
   assign way = next_first_q && !offered_q ? first_way : way_q;
   bypass_axis_t in_whole;
   always_comb begin

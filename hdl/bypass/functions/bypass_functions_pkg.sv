@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the network functions behind the bypass core share: docs/design/bypass-functions.md.
+/// Shared by the network functions behind the bypass core: docs/design/bypass-functions.md.
 package bypass_functions_pkg;
 
-  // A package is for many modules, none of which uses all of it.
+  // Each module that imports this package uses only a part of it.
   // verilator lint_off UNUSEDPARAM
   // verilator lint_off UNUSEDSIGNAL
 
-  // ---- a frame's first 64 bytes, in the order of the wire
+  // ---- a frame's first 64 bytes, in wire order
 
   localparam logic [15:0] EthertypeIpv4 = 16'h0800;  // IEEE 802
   localparam logic [15:0] EthertypeArp = 16'h0806;
@@ -15,13 +15,13 @@ package bypass_functions_pkg;
   localparam logic [7:0] ProtocolUdp = 8'd17;
   /// Version 4, five words of header (RFC 791, 3.1).
   localparam logic [7:0] Ipv4NoOptions = 8'h45;
-  /// Hardware Ethernet, protocol IPv4, their lengths, and what is asked (RFC 826).
+  /// Ethernet as hardware, IPv4 as protocol, their address lengths, and the operation "request" (RFC 826).
   localparam logic [63:0] ArpRequest = 64'h0001_0800_06_04_0001;
   localparam logic [15:0] ArpReply = 16'h0002;
   /// Type and code (RFC 792).
   localparam logic [15:0] IcmpEchoRequest = 16'h0800;
 
-  // Where they begin.
+  // Offsets of the fields.
   localparam int unsigned AtSource = 6;
   localparam int unsigned AtEthertype = 12;
   localparam int unsigned AtIp = 14;  // or ARP
@@ -39,7 +39,7 @@ package bypass_functions_pkg;
   localparam int unsigned AtArpTargetIp = 38;
   localparam int unsigned ArpEnd = 42;
 
-  /// Numbers of several bytes are in the order of the wire: the first byte is the most significant one.
+  /// Numbers of several bytes are in wire order: the first byte is the most significant one.
   function automatic logic [15:0] word_at(logic [511:0] data, int unsigned at);
     return {data[8*at+:8], data[8*(at+1)+:8]};
   endfunction
@@ -49,7 +49,7 @@ package bypass_functions_pkg;
   function automatic logic [47:0] mac_at(logic [511:0] data, int unsigned at);
     return {word_at(data, at), ip_at(data, at + 2)};
   endfunction
-  /// And back: what they look like in a beat.
+  /// The inverse: a number as it lies in a beat.
   function automatic logic [15:0] word_of(logic [15:0] number);
     return {number[7:0], number[15:8]};
   endfunction
@@ -67,9 +67,9 @@ package bypass_functions_pkg;
   localparam axi_pkg::region_t FunctionsBesideKvRegion = '{base: 64'h8000, size: 64'h4000};
   localparam axi_pkg::region_t KvRegion = '{base: 64'hC000, size: 64'h4000};
 
-  // ---- settings: registers of that name
+  // ---- settings, named as their registers
 
-  /// What becomes of a frame that came as a stream.
+  /// The destination of a stream frame.
   typedef enum logic [1:0] {
     ToNobody,
     ToEcho,
@@ -115,7 +115,7 @@ package bypass_functions_pkg;
     generator_settings_t generator;
   } functions_settings_t;
 
-  // ---- the generator's frames: 42 bytes of any header, what says which frame it is, and a pattern to their end
+  // ---- the generator's frames: 42 bytes of any header, the frame's identification, and a pattern up to the end
 
   localparam int unsigned AtRun = 42;
   localparam int unsigned AtNumber = 44;
@@ -123,12 +123,12 @@ package bypass_functions_pkg;
   localparam int unsigned AtPattern = 52;
   localparam int unsigned LeastGenerated = 60;
 
-  /// Bytes 4i to 4i + 3, the first one in the lowest bits.
+  /// Bytes 4i to 4i + 3 of the pattern, with the first one in the lowest bits.
   function automatic logic [31:0] pattern(logic [31:0] number, logic [11:0] i);
     return number ^ {4'd0, i, 4'd0, i};
   endfunction
 
-  // ---- what the checker counts: registers of that name, in their order
+  // ---- the checker's counters, named as their registers and in the same order
 
   localparam int unsigned LatencyBins = 512;
 
@@ -144,14 +144,14 @@ package bypass_functions_pkg;
     logic [31:0] checked;
   } checked_t;
 
-  /// And what the generator counts.
+  /// The counters of the checker and of the generator.
   typedef struct packed {
     checked_t    of_checker;
     logic [31:0] behind;
     logic [31:0] generated;
   } check_counts_t;
 
-  /// A counter of the histogram is read; it is there a cycle later.
+  /// Reads a counter of the histogram; the value follows a cycle later.
   typedef struct packed {
     logic       read;
     logic [8:0] bin;
@@ -159,13 +159,13 @@ package bypass_functions_pkg;
 
   // ---- the filter and the file of registers
 
-  /// What the filter is told: build the table anew; the word that was asked for a cycle ago; the file is read for another block.
+  /// To the filter: build the table again; another block reads the file (taken); the word asked for a cycle ago.
   typedef struct packed {
     logic        build;
     logic        taken;
     logic [31:0] word;
   } rules_given_t;
-  /// What it says: it is at it, and which word it wants: 128 of filter_match, then 128 of filter_mask.
+  /// From the filter: it is building; it needs this word: the first 128 are filter_match, the others filter_mask.
   typedef struct packed {
     logic       building;
     logic [7:0] word;
@@ -173,7 +173,7 @@ package bypass_functions_pkg;
 
   // ---- a frame on its way
 
-  /// Where it goes; the same with all its beats.
+  /// The destination of a frame, the same for all its beats.
   typedef struct packed {
     logic    place;   // this is the first beat of a frame in place: a verdict is asked for, not the frame
     logic    look;    // echo looks at it, rather than hand it on
@@ -193,7 +193,7 @@ package bypass_functions_pkg;
     AsItIs
   } echo_e;
 
-  /// A frame has been judged: by echo, and how; by the filter, by that rule or, at MaxRules, by none. It was thrown away.
+  /// Events of frames: judged by echo, and how; judged by the filter, and by which rule (MaxRules: none); discarded.
   typedef struct packed {
     logic       echo;
     echo_e      echo_kind;

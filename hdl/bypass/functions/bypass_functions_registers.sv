@@ -2,19 +2,19 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The registers of the functions, docs/reference/bypass-functions-registers.md, behind AXI4-Lite.
+/// The AXI4-Lite registers of the functions: docs/reference/bypass-functions-registers.md.
 ///
-/// Behaviour: what is written is kept in block RAM, from which it is read, and what functions need in flip-flops besides. The filter reads its
-/// rules in the same RAM, when no register is read. A write that is not of a whole word changes nothing (SLVERR).
-/// Latency: address (and data) in to response 5 cycles, after those in which the file gets its reset values, or counters are cleared.
-/// Reset: all registers are as the page has them, within 515 cycles; settings_o at once.
-/// Requirements: counters that are read (bin_i) are there a cycle after their number.
+/// Behaviour: block RAM keeps written values for reading; flip-flops also keep those that functions need. The
+/// filter reads its rules from the same RAM between accesses. A write of a partial word changes nothing (SLVERR).
+/// Latency: address (and data) to response 5 cycles, plus the wait while the file is filled or counters are cleared.
+/// Reset: all registers have the page's reset values within 515 cycles; settings_o has them at once.
+/// Requirements: a counter's value (bin_i) follows its number by one cycle.
 module bypass_functions_registers
   import bypass_pkg::*;
   import bypass_functions_pkg::*;
   import bypass_functions_registers_pkg::*;
 #(
-    /// Of the filter; 0: there is none.
+    /// Rules of the filter; 0: there is no filter.
     parameter int unsigned Rules = MaxRules,
     parameter bit Generator = 1'b1,
     parameter bit Kv = 1'b0
@@ -101,7 +101,7 @@ module bypass_functions_registers
       .clear_i     (clear_o),
       .clearing_o  (echo_clearing)
   );
-  // The first after the last rule is filter_missed.
+  // The counter after the last rule's is filter_missed.
   counter_ram #(
       .Counters(16)
   ) i_filter_counters (
@@ -163,7 +163,7 @@ module bypass_functions_registers
   assign acts    = starts && access.write && !is_bin && word == ControlWord;
   always_ff @(posedge clk_i) begin
     clear_o <= acts && control.clear_counters;
-    // The table is built when the file has its reset values, too.
+    // The table is also built when the file has received its reset values.
     build_q <= (acts && control.build_filter) || (fill.valid && fill.word == '1);
     if (rst_i) begin
       clear_o <= 1'b0;

@@ -2,15 +2,15 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Makes frames of one size at one rate, each with its number and the cycle in which it began:
-/// docs/design/bypass-functions.md has their format.
+/// Generates frames of one size at one rate. Each carries its number and the cycle in which it began.
+/// docs/design/bypass-functions.md describes their format.
 ///
-/// Behaviour: a run begins when settings_i.enable rises, with number 0, and ends after settings_i.count frames, or when it falls. A frame begins when it
-/// is due, or as soon as the one before has left: what is held up is caught up, but for more than 2^20 cycles.
-/// Latency: a frame is offered 1 cycle after it is due; a beat a cycle, frame behind frame.
-/// Paths: m_ready to no output.
+/// Behaviour: a run starts with number 0 when settings_i.enable rises, and ends when it falls or after
+/// settings_i.count frames. A frame starts when due, or right after the previous one: up to 2^20 cycles are caught up.
+/// Latency: a frame is offered 1 cycle after it is due. Beats and frames follow each other without gaps.
+/// Combinational paths: none from m_ready.
 /// Reset: no run.
-/// Requirements: settings but for enable stay as they are during a run.
+/// Requirements: during a run, of the settings only `enable` may change.
 module bypass_generator
   import bypass_pkg::*;
   import bypass_functions_pkg::*;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// Descriptors as the NIC writes them back: what has been received, what has been transmitted.
+/// Decodes the descriptors that the NIC writes back for received and for transmitted frames.
 ///
-/// Behaviour: a descriptor is done with the byte that has its DD bit. Its length counts whenever it comes, with DD or before: NICs write 16 bytes at
-/// once, but QEMU's write 4, the status last. Of 32-byte descriptors the first half is looked at.
+/// Behaviour: a descriptor is done when the byte with DD is written. The length may come with DD or before: NICs
+/// write 16 bytes at once, but QEMU's write 4, the status last. Of 32-byte descriptors, the first half counts.
 /// Latency: 1 cycle.
-/// Reset: nothing was written back.
+/// Reset: nothing is reported as written back.
 /// Requirements: none.
 module bypass_decode
   import bypass_pkg::*;
@@ -44,7 +44,7 @@ module bypass_decode
         2'd1: bytes[i] = descriptor[115:102];
         default: bytes[i] = descriptor[45:32];
       endcase
-      // The byte of the length's upper bits comes with the lower ones.
+      // The byte of the length's upper bits is written together with the lower byte.
       sized[i] = nic_i.rx_length[1] ? strobe[5] : strobe[13];
       rx_done[i] = strobe[8] && descriptor[64];
       eop[i] = descriptor[65];
@@ -53,7 +53,7 @@ module bypass_decode
     end
   end
 
-  // In groups of four descriptors: two of 32 bytes are the lower or the upper two of a group.
+  // In groups of four descriptors: a beat has two 32-byte descriptors, the lower or the upper half of a group.
   function automatic logic [3:0] grouped(logic [3:0] lanes, logic wide, logic upper);
     if (!wide) return lanes;
     return {{2{upper}} & {lanes[2], lanes[0]}, {2{!upper}} & {lanes[2], lanes[0]}};
@@ -76,7 +76,7 @@ module bypass_decode
     rx_o.error <= wide ? {error[2], error[0], error[2], error[0]} : error;
     rx_o.bytes <= wide ? {bytes[2], bytes[0], bytes[2], bytes[0]} : bytes;
 
-    // Of a head the low bits count. One bit of the offset tells heads from rings; the region is known later.
+    // A head's value is in the low bits. One offset bit separates heads from rings, before the region is known.
     tx_o.valid <= (in_tx && tx_done != '0) || (write_i.valid && write_i.region == Heads && write_i.strobe[0]);
     tx_o.pair  <= !write_i.offset[21] ? write_i.offset[20:17] : write_i.offset[9:6];
     tx_o.head  <= !write_i.offset[21] ? {line, last_tx} + 1'b1 : write_i.data[11:0];

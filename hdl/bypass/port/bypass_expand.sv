@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// Descriptors as the NIC reads them: made of what is known of them, stored nowhere.
+/// Computes descriptors when the NIC reads them. No descriptor is stored.
 ///
-/// Behaviour: a receive descriptor is its slot's address, the rest 0. A transmit descriptor is its frame's address and the personality's word
-/// with the frame's length where the NIC wants it; one frame is one descriptor.
-/// Latency: the entries are asked for with read_i; beat_o a cycle later.
-/// Reset: it has no state.
-/// Requirements: entries_i are those of the group that was read, a cycle after read_i.
+/// Behaviour: a receive descriptor is its slot's address; its other bits are 0. A transmit descriptor is its
+/// frame's address, and the personality's word with the frame's length inserted. One frame is one descriptor.
+/// Latency: read_i requests the entries; beat_o follows a cycle later.
+/// Reset: there is no state.
+/// Requirements: one cycle after read_i, entries_i holds the entries of the group that was read.
 module bypass_expand
   import bypass_pkg::*;
 #(
@@ -29,7 +29,7 @@ module bypass_expand
   // verilator lint_on UNUSEDSIGNAL
   assign nic = settings_i.personality;
 
-  // What is the same for all four, or 0, is ready when the entries are.
+  // Fields that are 0, or equal in all four descriptors, are ready together with the entries.
   logic tx, tx_q, at_0_q, at_34_q, at_46_q, wide_q, reports_q;
   logic [63:0] word_q;
   logic [63:WindowBits] odd_base_q;  // of the second and fourth

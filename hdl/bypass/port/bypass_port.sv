@@ -2,15 +2,15 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The window as the NIC sees it: beats that are written and read, and what lies where they go.
+/// The NIC's port to the window: it passes on written and read beats together with their region.
 ///
-/// Behaviour: a beat that is written goes out with its region, in the cycle in which it came. A beat that is read goes out with its region and
-/// with the last byte that it asks for, and gets the data of its region a cycle later: descriptors (expanded_i), the packed buffer
-/// (packed_i), slots (slot_i); heads read as 0. Beats to where nothing is are answered with SLVERR, as are writes to the packed buffer.
+/// Behaviour: a written beat leaves with its region in the cycle in which it arrives. A read beat leaves with its
+/// region and the last byte requested. Its data follow a cycle later: descriptors (expanded_i), packed buffer
+/// (packed_i), slots (slot_i); heads read as 0. Beats outside all regions, and writes to the packed buffer, get SLVERR.
 /// Latency: W to write_o 0; AR to read_o 1, to R 3; events_o a cycle later. A beat a cycle each way.
 /// Paths: W to write_o.
-/// Reset: forgets what is under way.
-/// Requirements: none; a NIC may do whatever AXI4 allows.
+/// Reset: discards accesses in progress.
+/// Requirements: none; every access that AXI4 allows is allowed.
 module bypass_port
   import bypass_pkg::*;
 #(
@@ -70,7 +70,7 @@ module bypass_port
       };
   assign refused = !takes_writes(write_offset, rx_32_bytes_i, Config);
 
-  // A beat ends with its size: QEMU's NICs read the last three bytes of a frame as two and one.
+  // A beat ends according to its size: QEMU's NICs read the last three bytes of a frame as two and one.
   logic [5:0] beyond;
   assign beyond = ~(6'b111111 << size);
   assign read_o = '{
@@ -80,7 +80,7 @@ module bypass_port
           last_byte: read_offset[5:0] | beyond
       };
 
-  // Straight into the queue of answers: a register more would be a cycle more in each descriptor and in each payload.
+  // The data enter the response queue directly: a register would delay each descriptor and payload by a cycle.
   always_comb begin
     case (region_q)
       RxRing, TxRing: data = expanded_i;

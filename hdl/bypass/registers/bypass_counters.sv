@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The event counters of docs/reference/bypass-registers.md in block RAM, though all of them may count in one cycle.
+/// The event counters of docs/reference/bypass-registers.md in block RAM. All may count in the same cycle.
 ///
-/// Behaviour: what each counts meanwhile is kept beside it; in turn, one a cycle, that is added to the RAM. Counters wrap at 2^32. clear_i, and reset,
-/// set all to 0 (clearing_o); events until clearing_o falls are not counted.
-/// Latency: an event is there to be read after 28 cycles at most; read_data_o 1 cycle after read_i.
-/// Reset: begins to clear.
+/// Behaviour: a small register per counter collects its events. One of them a cycle, in rotation, is added to the
+/// RAM. Counters wrap at 2^32. clear_i and reset set all to 0; while clearing_o is set, events are not counted.
+/// Latency: an event can be read after at most 28 cycles; read_data_o follows read_i by 1 cycle.
+/// Reset: starts to clear.
 /// Requirements: none.
 module bypass_counters
   import bypass_pkg::*;
@@ -17,7 +17,7 @@ module bypass_counters
 
     input wire events_t events_i,
 
-    /// The register at RxInOffset + 4 read_index_i.
+    /// Reads the register at RxInOffset + 4 read_index_i.
     input  wire         read_i,
     input  wire  [ 4:0] read_index_i,
     output logic [31:0] read_data_o,
@@ -28,7 +28,7 @@ module bypass_counters
 
   localparam int unsigned FirstWord = 32'(RxInWord);
   localparam int unsigned Counters = 32'(OutsideReadsWord) - FirstWord + 1;
-  /// 24 frames of 9728 bytes; 24 times up to 4; or 24 times 1.
+  /// Sums over a round of 24 cycles: frames of 9728 bytes; up to 4 events a cycle; 1 event a cycle.
   localparam int unsigned ManyBits = 18;
   localparam int unsigned FewBits = 7;
   localparam int unsigned OneBits = 5;
@@ -36,7 +36,7 @@ module bypass_counters
     $fatal(1, "a round has become longer: look at the widths in %m");
   end
 
-  // What happens now.
+  // The events of this cycle.
   bytes_t [Counters-1:0] now;
   always_comb begin
     now = '0;
@@ -66,7 +66,7 @@ module bypass_counters
     now[OutsideReadsWord-RxInWord] = 14'(events_i.outside_read);
   end
 
-  // What of each is not in the RAM yet: it begins again when its turn comes.
+  // Events that are not in the RAM yet. The sum restarts when the counter has its turn.
   logic [4:0] turn_q, added_q;
   logic [Counters-1:0][ManyBits-1:0] waiting;
   logic [ManyBits-1:0] amount_q;

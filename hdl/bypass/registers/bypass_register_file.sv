@@ -2,20 +2,20 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// What blocks of registers have in common: accesses one at a time, and a file in block RAM from which is read what was written.
+/// Common to register blocks: one access at a time, and a block RAM file from which written values are read.
 ///
-/// Behaviour: an access begins with access.starts, and lasts Cycles + 1 cycles, in which its other fields stay. A whole word that may be written is kept
-/// (written). A write that is not of a whole word changes nothing (SLVERR). After a reset each word of the file gets its reset value.
-/// Latency: address (and data) in to response 3 + Cycles cycles, but in the 512 after a reset, and while busy_i.
+/// Behaviour: an access begins with access.starts and lasts Cycles + 1 cycles, in which its other fields stay. A whole
+/// word is stored if it is writable (written). A partial write changes nothing (SLVERR). Reset restores each word.
+/// Latency: address (and data) to response 3 + Cycles cycles; longer in the 512 after a reset, and during busy_i.
 /// Paths: none.
-/// Reset: the file is filled anew.
-/// Requirements: `about` is what its fields say; read_data_i is there with access.ends.
+/// Reset: fills the file with the reset values.
+/// Requirements: `about` describes the word as register_word_t says; read_data_i is valid with access.ends.
 module bypass_register_file
   import bypass_pkg::*;
 #(
-    /// Of the bytes that there are; 11 to 16.
+    /// Width of a byte address; 11 to 16.
     parameter int unsigned AddressWidth = 12,
-    /// From an access's first cycle to its last but one: 2 or 3.
+    /// Cycles of an access without its last one; 2 or 3.
     parameter int unsigned Cycles       = 2
 ) (
     input wire clk_i,
@@ -34,7 +34,7 @@ module bypass_register_file
     input wire                        busy_i,
     input wire register_word_t        about,
     input wire                 [31:0] read_data_i,
-    /// The word that is read while no access begins; filed_o has a word a cycle later.
+    /// The word that is read while no access begins; filed_o has its value a cycle later.
     input wire                 [ 8:0] other_i
 );
 

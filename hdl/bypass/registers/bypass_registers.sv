@@ -2,13 +2,13 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The registers of the bypass core, docs/reference/bypass-registers.md, behind AXI4-Lite.
+/// The AXI4-Lite registers of the bypass core: docs/reference/bypass-registers.md.
 ///
-/// Behaviour: what is written is kept in block RAM, from which it is read, and what blocks need in flip-flops besides. A write that is not of a whole
-/// word changes nothing (SLVERR).
-/// Latency: address (and data) in to response 6 cycles, but see bypass_register_file; after a clear, when the counters are 0.
-/// settings_o changes with the response of a write.
-/// Reset: all registers are as docs/reference/bypass-registers.md has them, within 515 cycles; settings_o at once.
+/// Behaviour: block RAM keeps written values for reading; flip-flops also keep
+/// those that blocks need. A write of a partial word changes nothing (SLVERR).
+/// Latency: address (and data) to response 6 cycles; longer while the file is filled
+/// (bypass_register_file) or the counters are cleared. settings_o changes with the response of a write.
+/// Reset: registers get the reset values of docs/reference/bypass-registers.md within 515 cycles; settings_o at once.
 /// Requirements: none.
 module bypass_registers
   import bypass_pkg::*;
@@ -26,7 +26,7 @@ module bypass_registers
 
     output settings_t settings_o,
     output logic [23:0] time_o,
-    /// Halves of the addresses of tails.
+    /// Writes one half of the address of a tail register.
     output logic [1:0] tail_write_o,
     output logic [RingBits-1:0] tail_ring_o,
     output logic [31:0] tail_data_o,
@@ -43,7 +43,7 @@ module bypass_registers
     $fatal(1, "registers have moved: look at the words in %m");
   end
 
-  // ---- an access; registers of queues have the queue's number in the middle
+  // ---- an access; a queue's registers have the queue's number in the middle of their address
 
   typedef logic [3:0] place_t;  // of a queue's words
 
@@ -96,7 +96,7 @@ module bypass_registers
       .other_i    (word)
   );
 
-  // ---- what is read from elsewhere
+  // ---- values from other blocks
 
   logic [31:0] counter, state_q;
   logic [63:0] cycles_q;

@@ -2,14 +2,14 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Frames made of the descriptors that were written back: their place, length and whether they are good.
+/// Assembles frames from written-back descriptors: their position, their length, and whether they are good.
 ///
-/// Behaviour: the entries lie in four banks, so that a beat of write-backs is stored at once; they are read one a cycle. Queues have turns:
-/// one frame each, and a turn goes to the next queue with a whole frame. All buffers of a frame but the last are full.
-/// A frame ends after MaxSlots descriptors at the latest; what has no end there is dropped, and what follows up to the end, too.
-/// Latency: from rx_ring_t.has to the frame 1 cycle for one descriptor, and one more for each other; one more if another queue had the turn.
+/// Behaviour: four banks store a beat of write-backs at once; entries are read one a cycle. Queues take
+/// turns: one frame each, then the next queue with a complete frame. Only a frame's last buffer may be partly
+/// filled. A frame with more than MaxSlots descriptors is dropped, with all its descriptors up to the end.
+/// Latency: from rx_ring_t.has 1 cycle for each descriptor of a frame, and one more if another queue had the turn.
 /// Reset: queue 0 has the turn.
-/// Requirements: see bypass_rx_ring; a frame is whole when its first descriptor is.
+/// Requirements: as bypass_rx_ring. When a frame's first descriptor is available, all of them are.
 module bypass_rx_frames
   import bypass_pkg::*;
 #(
@@ -36,7 +36,7 @@ module bypass_rx_frames
   localparam index_t Mask = index_t'((1 << Config.rx_bits) - 1);
   typedef logic [GroupBits-1:0] group_t;
 
-  // Of one queue only there is something written back.
+  // At most one queue has write-backs in a cycle.
   logic [3:0] accept;
   logic [Queues-1:0] has_each;
   always_comb begin
@@ -99,7 +99,7 @@ module bypass_rx_frames
   function automatic group_t group_of(queue_t pair, logic [9:0] group);
     return group_t'((32'(pair) << (Config.rx_bits - 2)) | 32'(group & Mask[11:2]));
   endfunction
-  // A length may come before its status. It is stored whoever has the descriptor: what it says is looked at as the frame is read.
+  // A length may come before its status. It is always stored, and evaluated only when the frame is read.
   for (genvar i = 0; i < 4; i++) begin : gen_bank
     lutram #(
         .Width($bits(status_t)),
@@ -135,7 +135,7 @@ module bypass_rx_frames
   bytes_t max_q;
   always_ff @(posedge clk_i) max_q <= max_frame_i < bytes_t'(MaxFrame) ? max_frame_i : bytes_t'(MaxFrame);
   frame_t frame;
-  // Whether a queue's next descriptor begins a frame, or goes on with one that was given up.
+  // Whether a queue's next descriptor begins a frame, or continues one that was dropped.
   logic [Queues-1:0] begins_q;
   logic begins;
   always_comb begin

@@ -2,14 +2,14 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Reads received frames out of their slots: whole ones to the function, of those in place the first beat.
+/// Reads received frames from their slots: whole frames of the stream, and the first beat of frames in place.
 ///
-/// Behaviour: frames go in the order in which they come, a line a cycle. A frame's slots are given back (release_o) as its last line is read,
-/// or as it is dropped; those in place are handed on (m_place_*) instead, good or bad, in order, and stay.
+/// Behaviour: frames leave in the order of arrival, a line a cycle. A frame's slots return (release_o) when its last
+/// line is read, or when it is dropped. Frames in place keep their slots, and go to m_place_* in order, good or bad.
 /// Latency: from s_valid to the first beat 2 cycles, if the slots' memory is free.
-/// Paths: from m_rx_ready to none; s_ready from the slots' memory (ready_i) and m_place_ready.
-/// Reset: forgets what is under way.
-/// Requirements: data_i is the line that was asked for (read_o with ready_i) a cycle ago.
+/// Combinational paths: none from m_rx_ready; s_ready from ready_i (memory of the slots) and m_place_ready.
+/// Reset: discards frames in progress.
+/// Requirements: one cycle after read_o with ready_i, data_i is the requested line.
 module bypass_rx_reader
   import bypass_pkg::*;
 #(
@@ -45,7 +45,7 @@ module bypass_rx_reader
     output events_t  events_o
 );
 
-  // A beat, but for its data and its unused bytes.
+  // A beat without its data; final_byte is the last valid byte.
   typedef struct packed {
     logic        valid;
     logic        in_place;
@@ -70,14 +70,14 @@ module bypass_rx_reader
   assign good     = frame.verdict == Good;
   assign lines    = lines_of(frame.bytes);
   assign last     = in_place || line_q + 1'b1 == lines;
-  // The last line, and what is dropped, needs a place behind.
+  // The last line, and a dropped frame, need room in the queue of places.
   assign may_end  = !in_place || m_place_ready;
   assign reads    = s_valid && good && room && (!last || may_end);
   assign fetch    = reads && ready_i;
   assign s_ready  = good ? fetch && last : may_end;
   assign read_o   = reads;
 
-  // Slots follow each other, round the queue's own.
+  // Slots are contiguous, and wrap around within their queue.
   localparam int unsigned RingBits = Config.rx_bits + SlotLineBits;
   typedef logic [RingBits-1:0] ring_line_t;
   ring_line_t ring_line;

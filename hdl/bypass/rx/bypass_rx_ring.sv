@@ -2,23 +2,23 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// A receive ring: who has which slot. Descriptor i is slot i, so the ring is all there is to know.
+/// A receive ring: the owner of each slot. Descriptor i is slot i, so the pointers are the whole state.
 ///
-/// Behaviour: a slot goes round, and so do the pointers, each behind the one before it:
+/// Behaviour: slots change owners in a circle. The pointers follow each other round the ring:
 ///
 ///     told (the tail) - head: the NIC's, which fills them    head - taken: written back, the core's
 ///     taken - released: of frames that are read, or transmitted in place    released - told: free, to be given by the next tail
 ///
-/// - Write-backs count in turn only, and only of descriptors that the NIC has; others are ignored (state_o.unexpected says how many).
-/// - A frame is there when its end was written back: from taken to before whole. What has no end
-///   after MaxSlots descriptors ends there; bypass_rx_frames drops it, and what follows of it.
-/// - state_o.want is the tail as it could be: so that limit_i slots are away, with the NIC or with frames. All ones: all but the one that tells full
-///   from empty.
-/// - A stopped ring (run_i = 0) takes no write-back; what was whole is still read, to be dropped.
+/// - A write-back counts only if it is in order and the NIC has the descriptor. state_o.unexpected counts the others.
+/// - A frame is available when its end is written back: the descriptors from taken to whole.
+///   A frame ends after MaxSlots descriptors at the latest; bypass_rx_frames then drops it and the rest of it.
+/// - state_o.want is the highest tail that keeps at most limit_i slots in use, by the NIC or by
+///   frames. A limit of all ones allows all slots except the one that separates full from empty.
+/// - A stopped ring (run_i = 0) accepts no write-back. Complete frames are still read, to be dropped.
 /// Latency: from a write-back to state_o.has 1 cycle.
 /// Reset: empty.
-/// Requirements: take_i only of what is whole; releases only of what was taken; gave_i only up to state_o.want; begin_i only while state_o.idle;
-/// limit_i does not change while it runs, and is at least MaxSlots in its lower bits.
+/// Requirements: take_i only of complete frames; releases only of taken slots; gave_i only up to state_o.want; begin_i
+/// only while state_o.idle. limit_i is constant while the ring runs, and its lower bits are at least MaxSlots.
 module bypass_rx_ring
   import bypass_pkg::*;
 #(
@@ -30,9 +30,9 @@ module bypass_rx_ring
     input wire rst_i,
 
     input wire run_i,
-    /// The ring begins anew.
+    /// The ring restarts empty.
     input wire begin_i,
-    /// Slots that may be away, modulo those of the ring.
+    /// Slots that may be in use, modulo the slots of the ring.
     input wire index_t limit_i,
 
     // verilator lint_off UNUSEDSIGNAL  // what of it is this ring's
@@ -49,7 +49,7 @@ module bypass_rx_ring
   index_t head_q, whole_q, taken_q, released_q, given_q;
   count_t open_q;  // descriptors of a frame whose end is not here
 
-  // ---- what of the news is its own
+  // ---- this ring's part of the news
 
   // verilator lint_off UNUSEDSIGNAL  // what of it is the entry's
   rx_written_t written;
@@ -65,7 +65,7 @@ module bypass_rx_ring
 
   // ---- write-backs
 
-  // Of the group, from the head's lane on: in turn, done, and the NIC's.
+  // Of the group, from the head's lane on: the descriptors that are in order, done, and owned by the NIC.
   logic mine;
   logic [1:0] lane;
   logic [3:0] more, fine, ends, closes;
@@ -84,7 +84,7 @@ module bypass_rx_ring
     end
   end
 
-  // Where frames end: with EOP, or with too many descriptors without one.
+  // Frames end with EOP, or after too many descriptors without EOP.
   logic [2:0] count, behind;  // behind: the last end
   index_t whole;
   always_comb begin
@@ -107,7 +107,7 @@ module bypass_rx_ring
     count = 3'($countones(accept));
   end
 
-  // What is counted: a cycle later.
+  // Event counts, a cycle later.
   logic [3:0] lost_q, ends_q;
   always_ff @(posedge clk_i) begin
     lost_q <= mine ? written.done & ~accept : '0;
@@ -150,7 +150,7 @@ module bypass_rx_ring
           may_read: ((news_i.reads - released_q) & Mask) < ((taken_q - released_q) & Mask)
       };
 
-  // Round the ring: released, taken, whole, head, and what was given, in this order.
+  // Order round the ring: released, taken, whole, head, and the end of the NIC's descriptors.
   index_t to_taken, to_whole, to_head, to_tail;
   assign to_taken = (taken_q - released_q) & Mask;
   assign to_whole = (whole_q - released_q) & Mask;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The memory of all slots: what the NIC has received, and what it transmits in place.
+/// The memory of all slots: frames that the NIC has received, and those that it transmits in place.
 ///
-/// Behaviour: the NIC comes first, on both sides: its writes (window_write_i), of bytes, and its reads (window_read_i). A line is replaced (s_*) when
-/// the NIC writes none, and read for the core (read_i) when the NIC reads none (ready_o). A write to a slot that is not the NIC's (rx_ring_t.may_write) is not
-/// stored (events_o.rx_stray).
-/// Latency: reading 1 cycle; a write is there to be read 2 cycles later.
-/// Reset: forgets the write under way.
-/// Requirements: each pair says of the slot written_o, in the same cycle, whether it is the NIC's.
+/// Behaviour: the NIC has priority: its byte writes (window_write_i) and its reads (window_read_i). s_* replaces a
+/// line in a cycle without a write of the NIC, and read_i reads one in a cycle without a read of the NIC (ready_o).
+/// A write to a slot that the NIC does not own (rx_ring_t.may_write) is ignored and counted (events_o.rx_stray).
+/// Latency: a read takes 1 cycle; a write can be read 2 cycles later.
+/// Reset: discards the write in progress.
+/// Requirements: in the same cycle, each pair reports whether the NIC owns its slot written_o (may_write).
 module bypass_slots
   import bypass_pkg::*;
 #(
@@ -40,7 +40,7 @@ module bypass_slots
 
   typedef logic [Bits-1:0] address_t;
 
-  // ---- a write of the NIC's
+  // ---- a write of the NIC
 
   logic write_q, may_write;
   queue_t  pair;

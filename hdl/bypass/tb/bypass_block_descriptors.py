@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_expand and bypass_decode by themselves: what the datasheets say of each family's descriptors, both ways."""
+"""bypass_expand and bypass_decode alone: each family's descriptors, read and written back as in its datasheet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QUEUE, TX, WINDOW = 0x20000, 0x10000, 23
 
 
 def tell(settings: Struct, kind: Format, prefix: str = "") -> None:
-    """The registers' values of a family, as docs/reference/bypass-registers.md places them in the personality."""
+    """Sets the fields of a family's personality, as docs/reference/bypass-registers.md defines them."""
     word = kind.registers["descriptors"]
     mask = kind.registers["rx_error_mask"]
     values = {
@@ -33,7 +33,7 @@ def tell(settings: Struct, kind: Format, prefix: str = "") -> None:
 
 
 class Expand(Block):
-    """Beats of descriptors, read back as a NIC reads them."""
+    """Descriptors in beats, read as a NIC reads them."""
 
     def __init__(self, dut: Any, name: str, seed: int) -> None:
         super().__init__(dut, name, seed)
@@ -43,7 +43,7 @@ class Expand(Block):
         self.settings.set(base=self.base >> WINDOW)
 
     async def beat(self, region: int, offset: int, entries: list[tuple[int, int]]) -> bytes:
-        """A beat that is read; its entries come a cycle later."""
+        """Reads a beat; its entries follow a cycle later."""
         self.read.set(valid=1, region=region, offset=offset, last_byte=63)
         await self.bench.cycle()
         self.read.set(valid=0, region=self.random.randrange(6), offset=self.random.getrandbits(WINDOW))
@@ -56,13 +56,13 @@ class Expand(Block):
 
 
 def noise(block: Block) -> list[tuple[int, int]]:
-    """Entries that must count for nothing."""
+    """Random entries that must have no effect."""
     return [(block.random.getrandbits(17), block.random.getrandbits(14)) for _ in range(4)]
 
 
 @cocotb.test()
 async def every_family_reads_its_receive_descriptors(dut: Any) -> None:
-    """Descriptor i has the address of slot i of its pair, and nothing else."""
+    """Descriptor i holds the address of slot i of its pair; all other bits are 0."""
     for name, config in (("one", ONE), ("four", Config(2, 4, 3, 9))):
         expand = Expand(dut, f"expand_{name}", seed=1)
         await expand.bench.reset()
@@ -81,13 +81,13 @@ async def every_family_reads_its_receive_descriptors(dut: Any) -> None:
 
 @cocotb.test()
 async def every_family_reads_its_transmit_descriptors(dut: Any) -> None:
-    """Address, length, end of packet, the frame's length where there is one, and a report where one is due."""
+    """Checks address, length, end of packet, the frame's length if the family has one, and the report bit if due."""
     expand = Expand(dut, "expand_four", seed=2)
     await expand.bench.reset()
     for kind in FORMATS.values():
         tell(expand.settings, kind, "personality.")
         for report, bits in ((0, 0), (1, 0), (1, 2), (1, 5)):
-            expand.settings.set(report=report, report_mask=(1 << bits) - 1)  # bits of an index that must be ones
+            expand.settings.set(report=report, report_mask=(1 << bits) - 1)  # index bits that must be ones
             for _ in range(8):
                 entries = [(expand.random.getrandbits(17), expand.random.randint(17, 9728)) for _ in range(4)]
                 group = expand.random.randrange(1024)
@@ -104,7 +104,7 @@ async def every_family_reads_its_transmit_descriptors(dut: Any) -> None:
 
 
 class Decode(Block):
-    """Write-backs, one a cycle; what comes of each is compared a cycle later."""
+    """Write-backs, one a cycle; each result is compared a cycle later."""
 
     def __init__(self, dut: Any, name: str, seed: int) -> None:
         super().__init__(dut, name, seed)
@@ -115,7 +115,7 @@ class Decode(Block):
         self.tx_seen: tuple[int, ...] = ()
 
     async def beat(self, region: int, offset: int, data: bytes, strobes: int, *, valid: bool = True) -> None:
-        """A beat at the window; bytes that are not written are noise."""
+        """Writes a beat to the window; bytes without a strobe are random."""
         for lane in range(64):
             if not strobes >> lane & 1:
                 data = data[:lane] + self.random.randbytes(1) + data[lane + 1 :]
@@ -129,7 +129,7 @@ class Decode(Block):
 
 @cocotb.test()
 async def every_family_writes_back_what_it_received(dut: Any) -> None:
-    """Descriptors of any lane, together or one by one, whole or the status last: each counts once, with its fields."""
+    """Any lanes, together or one by one, whole or status last: each descriptor counts once, with its fields."""
     decode = Decode(dut, "decode", seed=3)
     await decode.bench.reset()
     draw = decode.random
@@ -149,7 +149,7 @@ async def every_family_writes_back_what_it_received(dut: Any) -> None:
                 index = lane if kind.rx_bytes == 16 else (2 * group + lane) % 4
                 expected[index] = (length, eop, error)
             offset = QUEUE * queue + 64 * group
-            early = draw.random() < 0.4  # the length before, the status by itself
+            early = draw.random() < 0.4  # the length is written first, and then the status alone
             if early:
                 without = sum(0x0F00 << kind.rx_bytes * lane for lane in lanes)
                 unmarked = bytearray(beat)
@@ -175,7 +175,7 @@ async def every_family_writes_back_what_it_received(dut: Any) -> None:
 
 
 def _quiet(noise_: int, kind: Format) -> int:
-    """Without the bits by which a frame is dropped: a datasheet's other errors are errors, too."""
+    """Removes the error bits by which the core drops a frame, since a datasheet has other errors, too."""
     return noise_ & ~(kind.registers["rx_error_mask"] << 64)
 
 
@@ -186,7 +186,7 @@ def _lengths(decode: Decode) -> dict[int, int]:
 
 @cocotb.test()
 async def what_is_no_write_back_is_none(dut: Any) -> None:
-    """Writes elsewhere, writes without DD, cycles without a write, and a reset."""
+    """Covers writes elsewhere, writes without DD, cycles without a write, and a reset."""
     decode = Decode(dut, "decode", seed=4)
     await decode.bench.reset()
     kind = FORMATS["igb"]
@@ -201,7 +201,7 @@ async def what_is_no_write_back_is_none(dut: Any) -> None:
 
 @cocotb.test()
 async def every_family_reports_what_it_transmitted(dut: Any) -> None:
-    """The descriptor behind the last one that is done in a beat is the head; a head that is written is one."""
+    """The head is the descriptor after the last done one of a beat, or a head that the NIC writes."""
     decode = Decode(dut, "decode", seed=5)
     await decode.bench.reset()
     draw = decode.random

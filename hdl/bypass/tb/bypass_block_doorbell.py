@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_doorbell and bypass_tails by themselves, held to what their headers and docs/design/bypass-core.md say of
-tails."""
+"""bypass_doorbell and bypass_tails alone, checked against their headers and docs/design/bypass-core.md."""
 
 from __future__ import annotations
 
@@ -11,11 +10,11 @@ from bench import Sink
 from bypass_blocks import Block
 from packed_structs import Struct, axi_lite
 
-LATE = 3  # cycles after which a timer that has run out is heeded for certain
+LATE = 3  # cycles after which an expired timer has certainly taken effect
 
 
 class Bell(Block):
-    """A ring's doorbell between a ring that grows, a bus that takes, and a NIC that fetches."""
+    """A ring's doorbell, with a ring that grows, a bus that accepts tails, and a NIC that fetches."""
 
     def __init__(self, dut: Any, name: str, bits: int, seed: int) -> None:
         super().__init__(dut, name, seed)
@@ -28,27 +27,27 @@ class Bell(Block):
         self.told_o, self.gave, self.count = self.pin("told_o"), gave.pin("valid"), gave.pin("count")
         self.pin("begin_i").set(0)
         self.runs, self.grows, self.stall, self.fetches = True, 0.3, 0.0, 0.1
-        self.alarms = 0  # announced, and nothing came
+        self.alarms = 0  # announcements without a growth
         self.reset()
 
     def set(self, *, credits: int, batch: int, align: int, timer: int) -> None:
-        """While it is in reset."""
+        """Changes the settings; the block must be in reset."""
         self.settings.set(credits=credits, batch=batch, align=align, timer=timer)
         self.credits, self.batch, self.align, self.timer = max(credits, 1), batch, 1 << align, timer
 
     def reset(self) -> None:
-        """Nothing was told."""
+        """The NIC has no descriptors."""
         self.wanted = self.told = self.unanswered = self.differs = self.written = self.coming = 0
         self.was_valid = self.may = self.must = False
         self.for_credit = self.for_timer = 0
 
     def drive(self) -> None:
-        """The ring grows by up to what it has, less one."""
+        """The ring grows, up to its size less one."""
         draw = self.random
         self.wanted = (self.wanted + self.coming) % self.size
         room = self.size - 1 - (self.wanted - self.told) % self.size
         self.coming = min(room, draw.randint(1, 4)) if self.chance(self.grows) else 0
-        # What comes in the next cycle is announced, where each is worth a tail; and at times what does not come.
+        # If each growth is worth a tail, the next one is announced; sometimes an announcement comes without growth.
         self.announces = self.coming <= 1 and self.batch <= 1 and self.align == 1
         self.announces = self.announces and self.chance(0.8 if self.coming else 0.2)
         last = (self.told - 1) % self.size // 4
@@ -62,7 +61,7 @@ class Bell(Block):
         self.ready.set(not self.chance(self.stall))
 
     def sample(self) -> None:
-        """It rings when it must, and not when it may not; what it says is the newest."""
+        """Checks that a tail is written when it must be and only when it may be, with the newest value."""
         aligned = self.wanted // self.align * self.align
         ahead = (aligned - self.told) % self.size
         valid = bool(self.valid.get())
@@ -80,7 +79,7 @@ class Bell(Block):
         expired = self.timer > 0 and self.differs >= self.timer
         early = self.announces and self.unanswered < self.credits
         if early and not self.coming and (not ahead or gave):
-            early = False  # it did not come, and there is nothing else to tell
+            early = False  # the growth did not come, and there is no other tail to write
             self.alarms += 1
         self.may = self.runs and (early or (ahead > 0 and (credit or expired)))
         overdue = expired and self.differs >= self.timer + LATE
@@ -103,7 +102,7 @@ CASES = ((4, "small"), (9, "large"))
 
 @cocotb.test()
 async def a_doorbell_rings_when_it_must_and_never_else(dut: Any) -> None:
-    """Every rule in every cycle: credits, batch, alignment, timer."""
+    """Checks every rule in every cycle: credits, batch, alignment, timer."""
     for bits, name in CASES:
         bell = Bell(dut, f"bell_{name}", bits, seed=bits)
         for credits, batch, align, timer in ((1, 1, 0, 0), (0, 1, 0, 0), (3, 4, 0, 25), (15, 8, 3, 0), (2, 2, 3, 40)):
@@ -118,7 +117,7 @@ async def a_doorbell_rings_when_it_must_and_never_else(dut: Any) -> None:
 
 @cocotb.test()
 async def a_stopped_ring_rings_no_more(dut: Any) -> None:
-    """What rings already goes out, and nothing else does; a bus that takes nothing is waited for."""
+    """A tail already offered is still written, and no other. The doorbell waits for a bus that accepts nothing."""
     bell = Bell(dut, "bell_large", 9, seed=3)
     bell.set(credits=15, batch=1, align=0, timer=10)
     await bell.bench.reset()
@@ -135,7 +134,7 @@ async def a_stopped_ring_rings_no_more(dut: Any) -> None:
 
 
 class Tails(Block):
-    """All doorbells, whose tails move on while they wait, and a bus whose two channels have paces of their own."""
+    """All doorbells, whose tails advance while they wait, and a bus whose two channels run at separate speeds."""
 
     def __init__(self, dut: Any, name: str, queues: int, seed: int) -> None:
         super().__init__(dut, name, seed)
@@ -156,7 +155,7 @@ class Tails(Block):
         self.reset()
 
     def reset(self) -> None:
-        """Nothing waits."""
+        """No tail waits."""
         self.waits = [-1 for _ in self.rings]
         self.now = [0 for _ in self.rings]
         self.expected: list[tuple[int, int]] = []
@@ -166,7 +165,7 @@ class Tails(Block):
         self.response.set(b_valid=0)
 
     async def tell(self) -> None:
-        """Software writes all addresses, half by half."""
+        """Writes all addresses as software does, in halves."""
         for i in self.rings:
             for half in range(2):
                 self.pin("write_i").set(1 << half)
@@ -176,7 +175,7 @@ class Tails(Block):
         self.pin("write_i").set(0)
 
     def drive(self) -> None:
-        """Some ring; those that wait may have moved on."""
+        """Random doorbells ring; waiting tails may advance."""
         for i in self.rings:
             if self.waits[i] < 0 and self.chance(self.rate):
                 self.waits[i] = 0
@@ -190,7 +189,7 @@ class Tails(Block):
         self.response.pin("b.resp").set(self.answer or 0)
 
     def sample(self) -> None:
-        """One goes at most, as it is in that cycle."""
+        """At most one tail leaves a cycle, with its value of that cycle."""
         goes = [i for i in self.rings if self.waits[i] >= 0 and self.readies[i].get()]
         assert len(goes) <= 1
         for i in self.rings:
@@ -210,7 +209,7 @@ class Tails(Block):
 
 @cocotb.test()
 async def tails_go_to_their_addresses_in_turn(dut: Any) -> None:
-    """Address and data stay together whatever the bus does; nobody waits longer than all others; errors count."""
+    """Address and data match at any bus timing; no doorbell waits longer than one round; errors are counted."""
     for queues, name in ((1, "one"), (4, "four")):
         tails = Tails(dut, f"tails_{name}", queues, seed=queues)
         await tails.bench.reset()
@@ -232,7 +231,7 @@ async def tails_go_to_their_addresses_in_turn(dut: Any) -> None:
 
 @cocotb.test()
 async def a_bus_that_takes_nothing_holds_all_tails(dut: Any) -> None:
-    """For ever; then a reset forgets what waits, and addresses stay."""
+    """Tails wait without limit. A reset then discards them, and the addresses stay."""
     tails = Tails(dut, "tails_four", 4, seed=9)
     await tails.bench.reset()
     await tails.tell()

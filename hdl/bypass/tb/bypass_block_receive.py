@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_rx_frames, bypass_rx_reader and bypass_slots by themselves: descriptors, bytes, slots."""
+"""bypass_rx_frames, bypass_rx_reader and bypass_slots alone: descriptors, bytes, slots."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIZES = ("one", "four")
 
 @dataclass(frozen=True)
 class Written:
-    """A receive descriptor as it came back."""
+    """A receive descriptor as the NIC writes it back."""
 
     length: int
     eop: bool
@@ -28,7 +28,7 @@ class Written:
 
 
 class Frames(Block):
-    """The frames' maker, with the rings that it reads played here."""
+    """bypass_rx_frames; this class also models the rings that it reads."""
 
     def __init__(self, dut: Any, name: str, seed: int) -> None:
         super().__init__(dut, f"frames_{name}", seed)
@@ -57,11 +57,11 @@ class Frames(Block):
         self.pin("max_frame_i").set(self.max_frame)
 
     def arrive(self, queue: int, *descriptors: Written) -> None:
-        """The NIC will write them back."""
+        """Queues descriptors that the NIC will write back."""
         self.coming[queue].extend(descriptors)
 
     def _expect(self, queue: int, end: int) -> None:
-        """A frame has ended before descriptor `end`: what becomes of it."""
+        """A frame ended before descriptor `end`: computes its expected result."""
         parts = self.part[queue]
         total = sum(part.length for part in parts)
         whole = parts[-1].eop and self.begins[queue] and 0 < parts[-1].length <= SLOT
@@ -77,7 +77,7 @@ class Frames(Block):
         self.part[queue] = []
 
     def drive(self) -> None:
-        """A group comes back: its lengths with it, or some of them a cycle before."""
+        """The NIC writes a group back; some of its lengths may come a cycle earlier."""
         draw = self.random
         self.written.set(pair=draw.randrange(16), group=draw.getrandbits(10), sized=0)
         self.next_whole = list(self.whole)
@@ -97,7 +97,7 @@ class Frames(Block):
         lengths = sum(item.length << 14 * (lane + i) for i, item in enumerate(items))
         self.written.set(pair=queue, group=self.head[queue] % self.size // 4, bytes=lengths, sized=mask)
         if self.early is None and self.chance(0.3):
-            self.early = (queue, count, 0)  # the status comes with the next write
+            self.early = (queue, count, 0)  # the status follows with the next write
             return
         if self.early is not None:
             self.written.set(sized=0, bytes=draw.getrandbits(56))
@@ -116,7 +116,7 @@ class Frames(Block):
                 self.next_whole[queue] = self.head[queue]
 
     def sample(self) -> None:
-        """What was taken; the rings' pointers move."""
+        """Follows the taken descriptors, and moves the rings' pointers."""
         take = self.take.get()
         assert take.bit_count() <= 1
         for queue in self.queues:
@@ -126,11 +126,11 @@ class Frames(Block):
         self.whole = self.next_whole
 
     def idle(self) -> bool:
-        """All came back, and out."""
+        """Whether all descriptors were written back, and all frames left."""
         return not any(self.coming) and len(self.frames.items) == sum(map(len, self.expected))
 
     def check(self) -> None:
-        """Every frame, in the order of its queue."""
+        """Compares every frame, in the order of its queue."""
         for queue in self.queues:
             got = [item for item in self.frames.items if item[0] == queue]  # type: ignore[index]
             for found, wanted in zip(got, self.expected[queue], strict=True):
@@ -147,7 +147,7 @@ class Frames(Block):
 
 @cocotb.test()
 async def frames_are_made_of_their_descriptors(dut: Any) -> None:
-    """Short and long, good and marked, at any pace, from one ring and from four, round and round."""
+    """Covers short, long, good and bad frames, at any speed, with one ring and with four, through many wraps."""
     for name in SIZES:
         frames = Frames(dut, name, seed=2)
         await frames.bench.reset()
@@ -165,7 +165,7 @@ async def frames_are_made_of_their_descriptors(dut: Any) -> None:
 
 @cocotb.test()
 async def what_cannot_be_a_frame_is_told_apart(dut: Any) -> None:
-    """Lengths that cannot be, frames that are too long, and frames without an end, with good ones right behind."""
+    """Covers impossible lengths, too long frames, and frames without an end, directly followed by good ones."""
     for name in SIZES:
         for limit in (MAX_FRAME, 1514):
             frames = Frames(dut, name, seed=3)
@@ -193,7 +193,7 @@ async def what_cannot_be_a_frame_is_told_apart(dut: Any) -> None:
 
 @cocotb.test()
 async def frames_of_a_stopped_queue_are_marked(dut: Any) -> None:
-    """Others' go on; a reset in the midst of it forgets the frame that has begun."""
+    """The other queues' frames pass; a reset during a frame discards it."""
     frames = Frames(dut, "four", seed=4)
     await frames.bench.reset()
     frames.runs = 0b0101
@@ -215,7 +215,7 @@ async def frames_of_a_stopped_queue_are_marked(dut: Any) -> None:
 
 @cocotb.test()
 async def no_queue_waits_for_more_than_the_others(dut: Any) -> None:
-    """All have frames: each gets one in four."""
+    """If all four queues have frames, each gets every fourth turn."""
     frames = Frames(dut, "four", seed=5)
     await frames.bench.reset()
     for queue in frames.queues:
@@ -230,7 +230,7 @@ async def no_queue_waits_for_more_than_the_others(dut: Any) -> None:
 
 
 class Reader(Block):
-    """The reader between frames, a memory that is busy at times, and a function that stalls."""
+    """bypass_rx_reader, with frames, a memory that is sometimes busy, and a function that stalls."""
 
     def __init__(self, dut: Any, name: str, seed: int) -> None:
         super().__init__(dut, f"reader_{name}", seed)
@@ -246,7 +246,7 @@ class Reader(Block):
         self.reset()
 
     def reset(self) -> None:
-        """Nothing is read."""
+        """No line is being read."""
         self.due: int | None = None
         self.releases: list[tuple[int, int]] = []
         self.done: list[int] = []
@@ -256,16 +256,16 @@ class Reader(Block):
         self.expected: list[list[tuple[int, int, bytes, int]]] = [
             [],
             [],
-        ]  # to m_rx, to m_head: line, pair, bytes, length
+        ]  # to m_rx and to m_head: line, pair, bytes, length
         self.places: list[tuple[int, ...]] = []
         self.verdicts: list[int] = []
 
     def line(self, queue: int, line: int) -> bytes:
-        """What is in a line of a queue's slots."""
+        """The contents of a line of a queue's slots."""
         return (queue << 20 | line).to_bytes(4, "little") * 16
 
     def drive(self) -> None:
-        """The memory gives the line of a cycle ago, or noise."""
+        """The memory returns the line requested a cycle ago, otherwise noise."""
         per_queue = 1 << (self.config.rx_bits + 5)
         word = self.random.getrandbits(512)
         if self.due is not None:
@@ -276,7 +276,7 @@ class Reader(Block):
         self.pin("in_place_i").set(self.in_place)
 
     def sample(self) -> None:
-        """What is asked of the memory, and what is given back."""
+        """Records the lines that the reader requests, and the slots that it releases."""
         asks = self.pin("read_o").get() and self.pin("ready_i").get()
         self.due = self.pin("read_line_o").get() if asks else None
         if self.due is not None:
@@ -289,7 +289,7 @@ class Reader(Block):
         self.bytes += self.events.get("rx_bytes")
 
     def send(self, pair: int, index: int, size: int, verdict: int) -> None:
-        """A frame, and what must come of it."""
+        """Sends a frame, and notes its expected result."""
         slots = -(-size // SLOT)
         self.frames.items.append((pair, index, size, slots, verdict))
         self.verdicts.append(verdict)
@@ -306,12 +306,12 @@ class Reader(Block):
         self.expected[stays].append((first, pair, data[:BEATS] if stays else data, size))
 
     def finished(self) -> bool:
-        """All frames were read, and all came out."""
+        """Whether all frames were read and left the reader."""
         beats = sum(-(-len(data) // BEATS) for way in self.expected for _, _, data, _ in way)
         return len(self.done) == len(self.verdicts) and len(self.rx.items) + len(self.head.items) == beats
 
     def check(self) -> None:
-        """Bytes, keep, last, and the user bits: size, pair, and the cycle in which the first line was read."""
+        """Compares bytes, keep, last and the user bits: size, pair, and the cycle in which the first line was read."""
         for sink, frames in zip((self.rx, self.head), self.expected, strict=True):
             items = iter(sink.items)
             for line, pair, data, size in frames:
@@ -344,7 +344,7 @@ class Reader(Block):
 
 @cocotb.test()
 async def frames_are_read_out_of_their_slots(dut: Any) -> None:
-    """Every byte, round the ring's end, at any pace of the memory and of the function; bad ones only give back."""
+    """Compares every byte, also over the ring's end, at any speed. Bad frames only release slots."""
     for name in SIZES:
         for places in (0, 0b0110 if name == "four" else 1):
             reader = Reader(dut, name, seed=5)
@@ -362,7 +362,7 @@ async def frames_are_read_out_of_their_slots(dut: Any) -> None:
 
 @cocotb.test()
 async def a_line_a_cycle_is_read_and_none_that_has_no_room(dut: Any) -> None:
-    """Without pauses no bubble; a function that takes nothing stops the reader; a reset forgets all of it."""
+    """Without stalls there are no gaps. A blocked function stops the reader. A reset discards everything."""
     reader = Reader(dut, "one", seed=6)
     await reader.bench.reset()
     for _ in range(8):
@@ -386,7 +386,7 @@ async def a_line_a_cycle_is_read_and_none_that_has_no_room(dut: Any) -> None:
 
 
 class Slots(Block):
-    """The slots' memory: bytes, and when each was written last."""
+    """The slots' memory: its bytes, and when each was last written."""
 
     def __init__(self, dut: Any, name: str, seed: int) -> None:
         super().__init__(dut, f"slots_{name}", seed)
@@ -404,25 +404,25 @@ class Slots(Block):
         self.reset()
 
     def reset(self) -> None:
-        """Contents stay."""
-        self.pending: tuple[int, int, bytes] | None = None  # the NIC's write of the cycle before: line, strobes, data
+        """A reset keeps the memory's contents."""
+        self.pending: tuple[int, int, bytes] | None = None  # the NIC's write in the previous cycle: line, strobes, data
         self.asked: int | None = None
         self.write.set(valid=0)
         self.read.set(valid=0)
         self.pin("s_valid").set(0)
 
     def offset(self, line: int) -> int:
-        """In the window, in one of the two copies."""
+        """The line's offset in the window, in one of the two copies."""
         per_queue = 1 << (self.config.rx_bits + 5)
         queue, at = divmod(line, per_queue)
         return (self.config.slot_line(queue, 0) + at + self.random.choice([0, per_queue])) << 6
 
     def owned(self, line: int) -> bool:
-        """The NIC may write to it: to two of three slots."""
+        """Whether the NIC may write to the line: it owns two of three slots."""
         return (line >> 5) % 3 != 0
 
     def drive(self) -> None:
-        """Reads and writes of both sides, of few lines, so that they meet."""
+        """Both sides read and write only a few lines, so that they collide."""
         draw = self.random
         self.nic_line, self.core_line = draw.choice(self.few), draw.choice(self.few)
         self.nic_read_line, self.core_read_line = draw.choice(self.few), draw.choice(self.few)
@@ -445,7 +445,7 @@ class Slots(Block):
         self.pin("s_data").set(int.from_bytes(self.line_data, "little"))
         self.pin("read_i").set(self.core_reads)
         self.pin("read_line_i").set(self.core_read_line)
-        # Whether the NIC has the slot of the write of a cycle ago: its queue's bit, the others are noise.
+        # The queue's bit says whether the NIC owns the slot of the previous cycle's write; the other bits are random.
         may = draw.getrandbits(self.config.queues)
         if self.pending is not None:
             line = self.pending[0]
@@ -463,7 +463,7 @@ class Slots(Block):
         self.changed[line] = self.bench.cycles
 
     def sample(self) -> None:
-        """A read shows what was written at least a cycle before it."""
+        """A read returns all writes that are at least a cycle older."""
         if self.asked is not None:
             assert self.pin("data_o").get().to_bytes(64, "little") == self.wanted, hex(self.asked)
             self.compared += 1
@@ -476,7 +476,7 @@ class Slots(Block):
         self.asked = asked if asked in self.memory else None
         if self.asked is not None:
             self.wanted = bytes(self.memory[self.asked])
-        # What is stored at the end of this cycle.
+        # The write that is stored at the end of this cycle.
         if self.pending is not None and not stray:
             self._store(*self.pending)
         elif self.pending is None and self.replace:
@@ -487,7 +487,7 @@ class Slots(Block):
 
 @cocotb.test()
 async def slots_keep_what_is_written_to_them(dut: Any) -> None:
-    """Bytes of the NIC's writes, whole lines of the core's, in both copies; the NIC comes first; no stray is stored."""
+    """The NIC writes bytes, the core whole lines, in both copies. The NIC has priority. Stray writes are not stored."""
     for name in SIZES:
         slots = Slots(dut, name, seed=7)
         await slots.bench.reset()

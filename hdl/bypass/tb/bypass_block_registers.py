@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_registers by itself: settings, tails' addresses, the state of queues, and counters of everything at once."""
+"""bypass_registers alone: settings, tail addresses, the state of queues, and counters of simultaneous events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from packed_structs import Struct, axi_lite
 
 from wherry.bypass.generated.registers import REGISTERS
 
-# Event: its register, where the two have different names.
+# From an event to its register, if the names differ.
 COUNTED = {"rx_frame": "rx_frames", "verdict_drop": "verdicts_drop", "tail": "tails", "tail_error": "tail_errors"}
 COUNTED |= {"fetch": "fetches", "outside_write": "outside_writes", "outside_read": "outside_reads"}
 SETTLES = 40  # cycles until an event can be read
@@ -22,7 +22,7 @@ CLEARS = 80
 
 
 class Registers(Block):
-    """Software at the bus, and a core that does nothing but count."""
+    """Software on the bus, and a core that only counts events."""
 
     def __init__(self, dut: Any, name: str, seed: int) -> None:
         super().__init__(dut, f"registers_{name}", seed)
@@ -45,13 +45,13 @@ class Registers(Block):
         self.reset()
 
     def reset(self) -> None:
-        """Nothing happened."""
+        """No event has happened."""
         self.sums = dict.fromkeys(self.events.layout, 0)
         self.events.net.set(0, self.events.bits, 0)
         self.now: dict[str, int] = {}
 
     def drive(self) -> None:
-        """Events, in up to all of the cycles."""
+        """Events occur with a random rate, up to every cycle."""
         self.now = {}
         for name, (_, width) in self.events.layout.items():
             most = min((1 << width) - 1, 9728 if width == 14 else 4 if width == 3 else 3)
@@ -59,7 +59,7 @@ class Registers(Block):
         self.events.set(**self.now)
 
     def sample(self) -> None:
-        """Sums, and what is told of tails."""
+        """Adds the events, and records writes of tail addresses."""
         for name, amount in self.now.items():
             self.sums[name] += amount
         halves = self.pin("tail_write_o").get()
@@ -76,7 +76,7 @@ class Registers(Block):
         return self.b.items[-1]  # type: ignore[return-value]
 
     async def read(self, offset: int) -> int:
-        """A read that does not fail."""
+        """Reads a register, and checks that the read succeeds."""
         count = len(self.r.items)
         self.ar.items.append(offset)
         await self.bench.until(lambda: len(self.r.items) > count, 1000)
@@ -85,18 +85,18 @@ class Registers(Block):
         return value
 
     async def set(self, name: str, value: int, index: int = 0) -> None:
-        """A register."""
+        """Writes a register."""
         assert await self.write(REGISTERS[name].at(index), value) == 0
 
     async def counts(self) -> dict[str, int]:
-        """What the registers say."""
+        """Reads all counters."""
         await self.bench.cycle(SETTLES)
         return {name: await self.read(REGISTERS[COUNTED.get(name, name)].at(0)) for name in self.sums}
 
 
 @cocotb.test()
 async def blocks_are_told_what_was_written(dut: Any) -> None:
-    """Every family's descriptors, doorbells, limits, and which queues run; at any pace of the bus."""
+    """Writes descriptors of every family, doorbells, limits, and queue enables, at any bus speed."""
     for name, idle in (("one", 0.0), ("four", 0.5)):
         rig = Registers(dut, name, seed=1)
         await rig.bench.reset()
@@ -136,7 +136,7 @@ async def blocks_are_told_what_was_written(dut: Any) -> None:
                     value = rig.random.getrandbits(32)
                     await rig.set(f"{register}_{part}", value, queue)
                     assert rig.halves[2 * queue + ring, half] == value
-        # A write of a part of a word, and of a queue that does not exist, changes nothing.
+        # A write of a partial word, or for a queue that does not exist, has no effect.
         before = rig.settings.net.get()
         assert await rig.write(REGISTERS["tx_limit"].at(0), 1, strobes=7) == 2
         told = dict(rig.halves)
@@ -149,25 +149,25 @@ async def blocks_are_told_what_was_written(dut: Any) -> None:
 
 
 class _Fields:
-    """Takes what `tell` would set, and compares it."""
+    """Compares the fields instead of setting them; it replaces the struct that `tell` sets."""
 
     def __init__(self, rig: Registers, seen: int) -> None:
         self.layout, self.seen, self.name = rig.wires.kinds["personality_t"][1], seen, ""
 
     def pin(self, name: str) -> _Fields:
-        """The field that comes next."""
+        """Selects the next field."""
         self.name = name
         return self
 
     def set(self, value: int) -> None:
-        """Must be there."""
+        """The field must have this value."""
         low, width = self.layout[self.name]
         assert self.seen >> low & ((1 << width) - 1) == value, self.name
 
 
 @cocotb.test()
 async def the_state_of_queues_can_be_read(dut: Any) -> None:
-    """Of each queue that exists; others read as 0."""
+    """Checks each existing queue; the others read as 0."""
     rig = Registers(dut, "four", seed=2)
     await rig.bench.reset()
     for _ in range(5):
@@ -186,7 +186,7 @@ async def the_state_of_queues_can_be_read(dut: Any) -> None:
 
 @cocotb.test()
 async def everything_is_counted_once_though_all_happens_at_once(dut: Any) -> None:
-    """Every event of every cycle, while software reads and clears."""
+    """Checks every event of every cycle, while software reads and clears counters."""
     for name in ("one", "four"):
         rig = Registers(dut, name, seed=3)
         await rig.bench.reset()
@@ -215,7 +215,7 @@ async def everything_is_counted_once_though_all_happens_at_once(dut: Any) -> Non
 
 @cocotb.test()
 async def cycles_are_read_as_one_number(dut: Any) -> None:
-    """The low word keeps the high one; time_o is the same count."""
+    """A read of the low word saves the high word; time_o has the same count."""
     rig = Registers(dut, "one", seed=4)
     await rig.bench.reset()
     first = await rig.read(REGISTERS["cycles"].at(0))

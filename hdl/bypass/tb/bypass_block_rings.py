@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_rx_ring and bypass_tx_ring by themselves: who has which descriptor, counted without ever going round."""
+"""bypass_rx_ring and bypass_tx_ring alone: the owner of each descriptor. The model counts without wrapping."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_SLOTS = 8
 
 
 class RxRing(Block):
-    """A receive ring, with a NIC that writes back in turn, and at times what it does not have."""
+    """A receive ring, with a NIC that writes back in order, and sometimes descriptors that it does not own."""
 
     def __init__(self, dut: Any, name: str, bits: int, queue: int, seed: int) -> None:
         super().__init__(dut, name, seed)
@@ -24,18 +24,18 @@ class RxRing(Block):
         self.pin("begin_i").set(0)
         self.news.set(released__pair=self.queue)
         self.runs, self.honest, self.gives, self.takes, self.writes = True, 1.0, 0.3, 0.5, 0.6
-        self.limit, self.most = 0xFFF, 0  # slots that may be away, and were
+        self.limit, self.most = 0xFFF, 0  # slots that may be in use, and the most that were
         self.reset()
 
     def reset(self) -> None:
-        """Descriptors so far: released <= taken <= whole <= head <= told."""
+        """The model's counts restart: released <= taken <= whole <= head <= told."""
         self.released = self.taken = self.whole = self.head = self.told = self.open = 0
         self.ended_before = self.lost_before = 0
         self.ended = self.lost = 0
         self.news.set(rx_written__done=0, rx_written__sized=0)
 
     def drive(self) -> None:
-        """Everybody does something."""
+        """Each party may act."""
         draw = self.random
         self.writing = self.chance(self.writes)
         mine = not self.writing or self.chance(0.9)
@@ -60,11 +60,11 @@ class RxRing(Block):
             pin.set(int(value))
 
     def _has(self, slot: int, first: int, end: int) -> bool:
-        """One of the descriptors from first to before end is this slot."""
+        """Whether one of the descriptors from `first` to before `end` is this slot."""
         return (slot - first) % self.size < end - first
 
     def sample(self) -> None:
-        """Each descriptor has the owner that it should have."""
+        """Checks the owner of each descriptor."""
         out = {name: self.state.get(name) for name in self.state.layout}
         assert out["want"] == (self.released + min(self.limit, self.size - 1)) % self.size
         self.most = max(self.most, self.told - self.released)
@@ -98,7 +98,7 @@ class RxRing(Block):
 
 @cocotb.test()
 async def a_receive_slot_has_one_owner(dut: Any) -> None:
-    """Round and round, at any pace of its parties, with write-backs of what the NIC does not have in between."""
+    """The ring wraps many times, at any speed, with write-backs of descriptors that the NIC does not own."""
     for name, bits, queue in (("small", 4, 3), ("large", 8, 0)):
         for honest, gives, takes, writes in (
             (1.0, 0.5, 0.9, 1.0),
@@ -117,7 +117,7 @@ async def a_receive_slot_has_one_owner(dut: Any) -> None:
 
 @cocotb.test()
 async def no_more_receive_slots_are_away_than_the_limit(dut: Any) -> None:
-    """With the NIC or with frames, whoever is slow; it goes round all slots nevertheless."""
+    """The NIC's slots and the frames' slots together keep the limit at any speed; all slots are still used in turn."""
     for name, bits, queue, limits in (("small", 4, 3, (8, 9, 14)), ("large", 8, 0, (12, 64))):
         for limit in limits:
             ring = RxRing(dut, f"ring_{name}", bits, queue, seed=limit)
@@ -132,7 +132,7 @@ async def no_more_receive_slots_are_away_than_the_limit(dut: Any) -> None:
 
 @cocotb.test()
 async def a_receive_ring_that_nobody_reads_fills_up(dut: Any) -> None:
-    """The NIC has no more than was released; a reset in the midst of it begins anew."""
+    """The NIC gets only released slots; a reset meanwhile empties the ring."""
     ring = RxRing(dut, "ring_small", 4, 3, seed=8)
     await ring.bench.reset()
     ring.takes = 0.0
@@ -146,7 +146,7 @@ async def a_receive_ring_that_nobody_reads_fills_up(dut: Any) -> None:
 
 @cocotb.test()
 async def a_stopped_receive_ring_takes_no_write_back(dut: Any) -> None:
-    """Each is counted as unexpected; what was whole is still read; anybody may write to its slots."""
+    """Each write-back is counted as unexpected. Complete frames are still read. Any master may write to the slots."""
     ring = RxRing(dut, "ring_large", 8, 0, seed=9)
     await ring.bench.reset()
     ring.takes = 0.05
@@ -160,7 +160,7 @@ async def a_stopped_receive_ring_takes_no_write_back(dut: Any) -> None:
 
 
 class TxRing(Block):
-    """A transmit ring, with a NIC that reports heads, some of them wrong ones."""
+    """A transmit ring, with a NIC that reports heads, some of them wrong."""
 
     def __init__(self, dut: Any, name: str, bits: int, queue: int, seed: int) -> None:
         super().__init__(dut, name, seed)
@@ -173,13 +173,13 @@ class TxRing(Block):
         self.reset()
 
     def reset(self) -> None:
-        """Frames so far: done <= reported, told <= tail."""
+        """The model's counts restart: done <= reported, told <= tail."""
         self.tail = self.done = self.reported = self.told = 0
         self.roomy = self.unexpected = self.full = 0
         self.news.set(tx_written__valid=0)
 
     def drive(self) -> None:
-        """Everybody does something."""
+        """Each party may act."""
         draw = self.random
         self.post = bool(self.state.get("room")) and self.chance(self.posts)
         self.finish = self.tail > self.done and self.chance(self.dones)
@@ -193,7 +193,7 @@ class TxRing(Block):
             pin.set(int(value))
 
     def sample(self) -> None:
-        """Counts are right, and a report counts if it can be."""
+        """Checks the counts, and that only possible reports count."""
         out = {name: self.state.get(name) for name in self.state.layout}
         given, limit = self.tail - self.done, min(self.limit, self.size - 1)
         assert out["tail"] == self.tail % self.size
@@ -203,7 +203,7 @@ class TxRing(Block):
         assert out["told"] == (self.told > self.done)
         assert not out["room"] or given < limit
         self.full += given >= limit
-        # What is done makes room a cycle later, and no later.
+        # A frame that is done makes room exactly one cycle later.
         assert out["room"] or self.roomy < 2
         said = (self.head - self.reported) % self.size
         counts = said <= self.tail - self.reported
@@ -221,7 +221,7 @@ class TxRing(Block):
 
 @cocotb.test()
 async def a_transmit_ring_counts_what_the_nic_has(dut: Any) -> None:
-    """Limits below and above the ring, slow and quick NICs, reports of what there is not."""
+    """Covers limits below and above the ring's size, slow and fast NICs, and impossible reports."""
     for name, bits, queue in (("small", 3, 2), ("large", 9, 0)):
         for limit, posts, dones in ((0xFFF, 0.9, 0.1), (3, 0.9, 0.9), (1, 1.0, 0.3), (5, 0.2, 0.9)):
             ring = TxRing(dut, f"tx_ring_{name}", bits, queue, seed=limit)
@@ -235,7 +235,7 @@ async def a_transmit_ring_counts_what_the_nic_has(dut: Any) -> None:
 
 @cocotb.test()
 async def a_transmit_ring_whose_nic_is_gone_stays_full(dut: Any) -> None:
-    """One less than the ring has; a reset begins anew."""
+    """It holds one less than its size; a reset empties it."""
     ring = TxRing(dut, "tx_ring_small", 3, 2, seed=1)
     ring.posts, ring.dones = 1.0, 0.0
     await ring.bench.reset()

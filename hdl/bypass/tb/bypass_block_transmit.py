@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_tx_input, bypass_post and bypass_verdicts by themselves: frames on their way to a descriptor."""
+"""bypass_tx_input, bypass_post and bypass_verdicts alone: frames on their way to a descriptor."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SIZES = ("one", "four")
 
 
 def beats_into(block: Block, prefix: str) -> Source:
-    """A sender of beats: data, keep, last, user."""
+    """A source of beats: data, keep, last, user."""
     payload = Struct(block.bench, block.wires.scope, f"{prefix}_payload", axis(512, 48))
     pins = payload.pins("data keep last user")
     return Source(block.bench, block.pin(f"{prefix}_valid"), block.pin(f"{prefix}_ready"), pins)
 
 
 class Input(Block):
-    """The way into the packed buffer, whose memory is played here, and a NIC that frees lines."""
+    """bypass_tx_input, with a model of its packed buffer, and a NIC that frees lines."""
 
     def __init__(self, dut: Any, name: str, seed: int) -> None:
         super().__init__(dut, f"input_{name}", seed)
@@ -38,9 +38,9 @@ class Input(Block):
         self.reset()
 
     def reset(self) -> None:
-        """The buffer is empty; its memory is not."""
+        """Empties the buffer; its memory keeps its contents."""
         self.memory: dict[int, int] = {}
-        self.free = self.used = 0  # lines so far: freed, posted
+        self.free = self.used = 0  # lines freed and lines posted so far
         self.seen = 0
         self.counts = {"tx_in": 0, "tx_refused": 0, "tx_size": 0}
         self.wanted: list[tuple[int, bytes]] = []
@@ -49,7 +49,7 @@ class Input(Block):
         self.pin("free_i").set(0)
 
     def transmit(self, queue: int, size: int) -> None:
-        """A frame, and what must come of it."""
+        """Sends a frame, and notes its expected result."""
         frame = self.random.randbytes(size)
         self.tx.items.extend(beats_of(frame, queue, self.random.getrandbits))
         if queue >= self.config.queues or not self.runs >> queue & 1:
@@ -60,7 +60,7 @@ class Input(Block):
             self.wanted.append((queue, frame))
 
     def drive(self) -> None:
-        """The NIC gives back lines of frames that were posted, in order."""
+        """The NIC returns lines of posted frames, in order."""
         self.frees_now = self.used > self.free and self.chance(self.frees)
         self.pin("free_i").set(self.frees_now)
         self.pin("run_i").set(self.runs)
@@ -69,7 +69,7 @@ class Input(Block):
         self.pin("reads_i").set(self.looks)
 
     def sample(self) -> None:
-        """Lines that are written are nobody's; a posted frame is whole, and right behind the one before."""
+        """Only free lines are written. A posted frame is complete, and directly follows the previous one."""
         for pair, skip, in_place, _, line, count in self.posts.items[self.seen :]:  # type: ignore[misc]
             queue, frame = self.wanted[self.seen]
             self.seen += 1
@@ -90,11 +90,11 @@ class Input(Block):
         self.free += self.frees_now
 
     def finished(self) -> bool:
-        """All went in, and what is good came out."""
+        """Whether all frames went in, and all good ones came out."""
         return not self.tx.items and self.counts["tx_in"] == len(self.wanted) + sum(self.dropped.values())
 
     def check(self) -> None:
-        """Nothing is missing."""
+        """Checks that no frame is missing."""
         assert self.seen == len(self.wanted)
         assert self.counts["tx_refused"] == self.dropped["refused"]
         assert self.counts["tx_size"] == self.dropped["size"]
@@ -102,7 +102,7 @@ class Input(Block):
 
 @cocotb.test()
 async def frames_are_packed_one_behind_the_other(dut: Any) -> None:
-    """Any size, at any pace of function, ring and NIC; those that cannot be are dropped, counted, and leave no line."""
+    """Any size, at any speed of function, ring and NIC. Bad frames are dropped and counted, and occupy no line."""
     for name in SIZES:
         for limit in (MAX_FRAME, 1514):
             tx = Input(dut, name, seed=1)
@@ -124,7 +124,7 @@ async def frames_are_packed_one_behind_the_other(dut: Any) -> None:
 
 @cocotb.test()
 async def a_buffer_that_nobody_reads_fills_up(dut: Any) -> None:
-    """To its last line, and no further; what was dropped takes no room; then it goes on. A reset empties it."""
+    """It fills to its last line. Dropped frames take no room. It continues when lines are free. A reset empties it."""
     tx = Input(dut, "one", seed=2)
     await tx.bench.reset()
     tx.frees = 0.0
@@ -146,7 +146,7 @@ async def a_buffer_that_nobody_reads_fills_up(dut: Any) -> None:
 
 
 class Post(Block):
-    """Descriptors' givers: two senders, rings with room at times, and a NIC that reads entries."""
+    """bypass_post, with two senders, rings that sometimes have room, and a NIC that reads entries."""
 
     def __init__(self, dut: Any, name: str, seed: int) -> None:
         super().__init__(dut, f"post_{name}", seed)
@@ -164,12 +164,12 @@ class Post(Block):
         self.ring: dict[tuple[int, int], tuple[int, int]] = {}
         self.since: dict[tuple[int, int], int] = {}
         self.order: list[tuple[int, ...]] = []
-        self.shown: list[tuple[int, tuple[int, int]]] = []  # lane and entry that the read of the cycle before must show
+        self.shown: list[tuple[int, tuple[int, int]]] = []  # lane and entry that the previous cycle's read must return
         self.compared = 0
         self.read.set(valid=0)
 
     def post(self, count: int) -> None:
-        """Frames of both kinds."""
+        """Queues frames of both kinds."""
         draw = self.random
         for source, sender in enumerate(self.senders):
             for _ in range(count):
@@ -178,7 +178,7 @@ class Post(Block):
                 sender.items.append((*item, draw.getrandbits(17), draw.getrandbits(14)))
 
     def drive(self) -> None:
-        """Room, tails, and a read of a group of four."""
+        """Drives the rings' room and tails, and reads a group of four."""
         draw = self.random
         self.room = sum(self.chance(self.roomy) << q for q in range(self.config.queues))
         self.pin("room_i").set(self.room)
@@ -192,7 +192,7 @@ class Post(Block):
         self.asked = (queue, group) if self.reads and region == TX_RING else None
 
     def sample(self) -> None:
-        """One frame at most gets its ring's next descriptor; entries of a cycle ago are there."""
+        """At most one frame gets its ring's next descriptor; the read of the previous cycle returns its entries."""
         for lane, entry in self.shown:
             assert self.entries[lane].all("line bytes") == entry
             self.compared += 1
@@ -211,7 +211,7 @@ class Post(Block):
         if not goes:
             assert post == 0
         self.order += goes  # type: ignore[arg-type]
-        # What a read of this cycle must show: entries whose descriptors were given two cycles before, or earlier.
+        # This cycle's read must return the entries of descriptors that were assigned at least two cycles earlier.
         self.shown = []
         for lane in range(4) if self.asked is not None else ():
             at = (self.asked[0], 4 * self.asked[1] + lane)  # type: ignore[index]
@@ -219,13 +219,13 @@ class Post(Block):
                 self.shown.append((lane, self.ring[at]))
 
     def done(self) -> bool:
-        """All went on."""
+        """Whether all frames passed."""
         return not any(sender.items for sender in self.senders)
 
 
 @cocotb.test()
 async def frames_get_their_rings_next_descriptor(dut: Any) -> None:
-    """In the order of each sender, one a cycle, what is skipped gets none; entries can be read two cycles later."""
+    """Each sender's frames pass in order. Skipped ones get no descriptor. Entries can be read after 2 cycles."""
     for name in SIZES:
         post = Post(dut, name, seed=3)
         await post.bench.reset()
@@ -239,7 +239,7 @@ async def frames_get_their_rings_next_descriptor(dut: Any) -> None:
         for source, sender in enumerate(post.senders):
             assert [item for item in post.order if item[2] == source] == sender.sent
         assert post.compared > 100
-        # Nobody is passed over: without pauses both have their turns.
+        # Neither sender starves: without stalls they alternate.
         post.roomy, post.posted.stall = 1.0, 0.0
         for sender in post.senders:
             sender.idle = 0.0
@@ -256,7 +256,7 @@ async def frames_get_their_rings_next_descriptor(dut: Any) -> None:
 
 @cocotb.test()
 async def a_frame_without_room_waits_and_holds_nobody_else_back(dut: Any) -> None:
-    """Frames of the other sender go on, and so does what is skipped."""
+    """Frames of the other sender pass, and so do skipped frames."""
     post = Post(dut, "four", seed=4)
     await post.bench.reset()
     post.roomy = 0.0
@@ -270,7 +270,7 @@ async def a_frame_without_room_waits_and_holds_nobody_else_back(dut: Any) -> Non
 
 
 class Verdicts(Block):
-    """Frames in place, a function that decides, and the slots' memory that is busy at times."""
+    """bypass_verdicts, with frames in place, a function that decides, and a memory that is sometimes busy."""
 
     def __init__(self, dut: Any, name: str, seed: int) -> None:
         super().__init__(dut, f"verdicts_{name}", seed)
@@ -282,7 +282,7 @@ class Verdicts(Block):
         self.reset()
 
     def reset(self) -> None:
-        """No frame."""
+        """No frame waits."""
         self.undecided: deque[tuple[int, int, int]] = deque()
         self.wanted: list[tuple[int, ...]] = []
         self.lines: list[tuple[int, int]] = []
@@ -292,7 +292,7 @@ class Verdicts(Block):
         self.told = 0
 
     def arrive(self) -> None:
-        """A frame that stays in its slots."""
+        """Adds a frame that stays in its slots."""
         draw = self.random
         pair, index = draw.randrange(self.config.queues), draw.randrange(1 << self.config.rx_bits)
         size, verdict = draw.randint(17, 9000), draw.choice([0, 0, 0, 1, 2, 3])
@@ -316,7 +316,7 @@ class Verdicts(Block):
         self.expected["verdict_drop"] += int(not action & 1)
 
     def drive(self) -> None:
-        """A verdict, once the frame was taken: the function has seen its head then."""
+        """A verdict may come once its frame was taken, because the function has then seen the head."""
         heads = sum(1 for item in self.places.sent if item[4] == 0)  # type: ignore[index]
         ready = self.undecided and self.told < heads and self.taken_before
         if ready and not self.verdicts.items and self.chance(self.thinks):
@@ -332,18 +332,18 @@ class Verdicts(Block):
     taken_before = False
 
     def sample(self) -> None:
-        """A line is replaced with the frame's post, not before."""
+        """A line is replaced in the cycle in which its frame is posted."""
         for name in self.counts:
             self.counts[name] += self.events.get(name)
         if self.pin("m_line_valid").get() and self.pin("m_line_ready").get():
             self.lines.append((self.pin("m_line").get(), self.pin("m_line_data").get()))
 
     def done(self) -> bool:
-        """All were posted."""
+        """Whether all frames were posted."""
         return len(self.posts.items) == len(self.wanted)
 
     def check(self) -> None:
-        """In order, with the slots of each, and the lines that the function has changed."""
+        """Frames come in order, with their slots, and with the lines that the function replaced."""
         for found, wanted in zip(self.posts.items, self.wanted, strict=True):
             assert found[:5] == wanted[:5]  # type: ignore[index]
             if wanted[5] >= 0:
@@ -354,7 +354,7 @@ class Verdicts(Block):
 
 @cocotb.test()
 async def verdicts_meet_their_frames_in_order(dut: Any) -> None:
-    """Forward, drop, replace; frames that were never good; queues that were stopped; at any pace."""
+    """Covers forward, drop and replace, bad frames, and stopped queues, at any speed."""
     for name in SIZES:
         for runs in (0b1111, 0b1010):
             verdicts = Verdicts(dut, name, seed=5)
@@ -371,7 +371,7 @@ async def verdicts_meet_their_frames_in_order(dut: Any) -> None:
 
 @cocotb.test()
 async def frames_wait_for_ever_for_a_verdict(dut: Any) -> None:
-    """Up to as many as it holds; bad ones wait behind them; a reset forgets them."""
+    """Frames wait up to the queue's capacity, with bad ones among them; a reset discards them."""
     verdicts = Verdicts(dut, "one", seed=6)
     await verdicts.bench.reset()
     verdicts.thinks = 0.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_watch by itself: a frame is done when the NIC has read all of it, in whatever order, and not before."""
+"""bypass_watch alone: a frame is done exactly when the NIC has read all of it, in any order."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import cocotb
 from bypass_blocks import BEATS, SLOT, Block
 
 PACK, SLOTS = 4, 5  # region_e
-TELLING = 8  # cycles from a post to the first read of it, at least: bypass_core has 10
+TELLING = 8  # least cycles from a post to the first read of it; bypass_core has 10
 POST = "pair skip in_place slots line bytes"
 
 
 @dataclass
 class Frame:
-    """A posted frame, and what of it the NIC has still to read: line of the window, and bytes of it."""
+    """A posted frame, and its unread part: the bytes of each line of the window."""
 
     pair: int
     skip: bool
@@ -29,21 +29,21 @@ class Frame:
     told: bool = False
     last_read: int = 0
     posted_at: int = 0
-    passed: int = 0  # lines that were given back
+    passed: int = 0  # lines that were returned
 
     def cut(self) -> None:
-        """Into lines."""
+        """Cuts the frame into lines."""
         count = -(-self.bytes // BEATS)
         self.unread = {self.line + i: min(BEATS, self.bytes - BEATS * i) for i in range(count)}
 
     @property
     def lines(self) -> int:
-        """Of it."""
+        """The number of its lines."""
         return -(-self.bytes // BEATS)
 
 
 class Watch(Block):
-    """The watch between frames that are posted and a NIC that reads them."""
+    """bypass_watch, with posted frames, and a NIC that reads them."""
 
     def __init__(self, dut: Any, name: str, seed: int) -> None:
         super().__init__(dut, f"watch_{name}", seed)
@@ -55,12 +55,12 @@ class Watch(Block):
         self.written_back = False
         self.runs = (1 << self.config.queues) - 1
         self.words, self.shuffle, self.reads, self.strays = False, 1, 0.8, 0.1
-        self.packed = 0  # the next line of the packed buffer: it goes on over resets, as marks do
+        self.packed = 0  # the next line of the packed buffer; like the marks, it survives resets
         self.reset()
 
     def reset(self) -> None:
-        """No frame is waited for."""
-        self.frames: deque[Frame] = deque()  # posted or to be posted, and not done
+        """Forgets all frames."""
+        self.frames: deque[Frame] = deque()  # frames that are posted or wait for it, and are not done
         self.posted = 0
         self.pieces: list[tuple[Frame, int, int, int]] = []  # frame, line, first and last byte
         self.ended: list[Frame] = []
@@ -72,12 +72,12 @@ class Watch(Block):
         self.read.set(valid=0)
 
     async def restart(self) -> None:
-        """Resets the block, and waits while it sweeps its marks."""
+        """Resets the block, and waits until it has swept its marks."""
         await self.bench.reset()
         await self.bench.until(lambda: bool(self.posts.ready.get()))
 
     def post(self, kind: str, pair: int, size: int) -> None:
-        """A frame of the packed buffer, in place, or to be skipped."""
+        """Adds a frame: from the packed buffer, in place, or to be skipped."""
         if kind == "packed":
             lines = 1 << self.config.pack_bits
             frame = Frame(pair, False, False, 0, self.config.pack_line(self.packed % lines), size)
@@ -93,28 +93,28 @@ class Watch(Block):
         self.posts.items.append((pair, frame.skip, frame.in_place, frame.slots, frame.line, frame.bytes))
 
     def room(self) -> bool:
-        """Another long frame fits into buffer and slots: no line is of two frames."""
+        """Whether another long frame fits, so that no two frames share a line."""
         lines = sum(frame.lines for frame in self.frames if not frame.in_place)
         slots = max((sum(f.slots for f in self.frames if f.pair == q) for q in range(self.config.queues)), default=0)
         return lines + 80 < 1 << self.config.pack_bits and slots + 5 < 1 << self.config.rx_bits
 
     def _mine(self, line: int) -> Frame | None:
-        """The posted frame that has a line."""
+        """The posted frame that contains a line."""
         return next((f for f in list(self.frames)[: self.posted] if f.line <= line < f.line + f.lines), None)
 
     def drive(self) -> None:
-        """The NIC reads a piece of what it was told of, or of what it was not."""
+        """The NIC reads a part of an announced frame, or a line of no frame."""
         draw = self.random
         self.now: tuple[Frame | None, int, int] | None = None
         if self.pieces and self.chance(self.reads):
             at = draw.randrange(min(self.shuffle, len(self.pieces)))
-            # Within a line reads go upwards.
+            # Within a line, reads go upwards.
             line = self.pieces[at][1]
             at = next(i for i, piece in enumerate(self.pieces) if piece[1] == line)
             frame, line, first, last = self.pieces.pop(at)
             self._read(line, first, last)
             self.now = (frame, line, last)
-        elif self.chance(self.strays):  # of lines that no frame has
+        elif self.chance(self.strays):  # a line of no frame
             line = draw.choice(
                 [self.config.pack_line(draw.randrange(1 << self.config.pack_bits)), self.config.slot_line(0, 3)]
             )
@@ -139,7 +139,7 @@ class Watch(Block):
         self.read.set(valid=1, offset=offset, region=region, last_byte=last)
 
     def _say(self) -> None:
-        """What the rings and the buffer say, of what the block asks for now."""
+        """Answers, as the rings and the buffer do, whether the requested slot and line may be read."""
         posted = list(self.frames)[: self.posted]
         slot, pack = self.pin("read_slot_o").get(), self.pin("read_line_o").get()
         may = 0
@@ -162,8 +162,8 @@ class Watch(Block):
         self.pin("written_back_i").set(self.written_back)
 
     def tell(self, count: int = 1000) -> None:
-        """The NIC is told of posted frames, and will read them, in lines or in words: not sooner than a tail and a
-        descriptor take."""
+        """Announces posted frames to the NIC, which then reads them in lines or in words. At least TELLING cycles pass,
+        the time of a tail and a descriptor."""
         for frame in list(self.frames)[: self.posted]:
             if frame.told or frame.skip or not count or self.bench.cycles < frame.posted_at + TELLING:
                 continue
@@ -173,7 +173,7 @@ class Watch(Block):
                 self.pieces += self.cut(frame, line, size)
 
     def cut(self, frame: Frame, line: int, size: int) -> list[tuple[Frame, int, int, int]]:
-        """Accesses of a line: one, or words, the last of them in twos and ones as QEMU's."""
+        """The reads of a line: one, or words; as with QEMU's NICs, the last word is read as two bytes and one."""
         if not self.words:
             return [(frame, line, 0, self.random.choice([size - 1, 63]))]
         ends = [*range(3, size, 4)]
@@ -185,7 +185,7 @@ class Watch(Block):
         return [(frame, line, start, end) for start, end in zip(starts, ends, strict=False)]
 
     def sample(self) -> None:
-        """What is done was read, or need not be."""
+        """Checks that each frame that is done was read, or did not have to be."""
         if self.posts._active and self.posts.ready.get():
             self.frames[self.posted].posted_at = self.bench.cycles
             self.posted += 1
@@ -205,7 +205,7 @@ class Watch(Block):
                 assert not frame.in_place
                 frame.passed += 1
                 assert frame.passed <= frame.lines, "a line is given back twice"
-                # What was given back, if the frame is waited for, was read.
+                # A returned line was read, unless its frame is not waited for.
                 if self.runs >> frame.pair & 1 and not self.written_back:
                     assert frame.line + frame.passed - 1 not in frame.unread, "a line is free that was not read"
                     assert frame.told
@@ -230,7 +230,7 @@ class Watch(Block):
                 self.posted -= 1
 
     def offer(self, count: int) -> None:
-        """Frames of all kinds, as far as there is room."""
+        """Posts frames of all kinds while there is room."""
         draw = self.random
         for _ in range(count):
             if not self.room():
@@ -241,7 +241,7 @@ class Watch(Block):
             )
 
     async def run(self, rounds: int) -> None:
-        """Offers and reads until all is done."""
+        """Posts and reads until all frames are done."""
         for _ in range(rounds):
             self.offer(6)
             await self.bench.cycle(self.random.randint(5, 25))
@@ -256,7 +256,7 @@ class Watch(Block):
 
 @cocotb.test()
 async def a_frame_is_done_when_all_of_it_was_read(dut: Any) -> None:
-    """Reads in order and shuffled, of lines and of words, with reads of what no frame has in between."""
+    """Reads in order and shuffled, by lines and by words, mixed with reads of lines of no frame."""
     for name in ("one", "four"):
         watch = Watch(dut, name, seed=1)
         await watch.restart()
@@ -275,7 +275,7 @@ async def a_frame_is_done_when_all_of_it_was_read(dut: Any) -> None:
 
 @cocotb.test()
 async def a_line_that_is_missing_holds_all_frames_back(dut: Any) -> None:
-    """For ever, though all others were read; then all are done one behind the other."""
+    """It holds them back without limit, though all their lines were read. Then all of them complete in sequence."""
     watch = Watch(dut, "one", seed=2)
     watch.strays = 0.0
     await watch.restart()
@@ -295,7 +295,7 @@ async def a_line_that_is_missing_holds_all_frames_back(dut: Any) -> None:
 
 @cocotb.test()
 async def a_short_frame_is_done_five_cycles_after_its_read(dut: Any) -> None:
-    """The promised latency; and no read of a frame that the NIC was not told of counts."""
+    """Checks the specified latency, and that reads of a frame not announced to the NIC do not count."""
     watch = Watch(dut, "one", seed=3)
     watch.strays = 0.0
     await watch.restart()
@@ -316,7 +316,7 @@ async def a_short_frame_is_done_five_cycles_after_its_read(dut: Any) -> None:
 
 @cocotb.test()
 async def a_reset_forgets_what_was_read_of_a_frame(dut: Any) -> None:
-    """A line that was read before a reset, out of order, is not taken for read of the frame that has it afterwards."""
+    """A line was read out of order before a reset. A later frame in the same line does not count as read."""
     watch = Watch(dut, "four", seed=6)
     watch.strays = 0.0
     for kind, words in (("packed", False), ("place", False), ("packed", True)):
@@ -343,7 +343,7 @@ async def a_reset_forgets_what_was_read_of_a_frame(dut: Any) -> None:
 
 @cocotb.test()
 async def a_stopped_queue_is_not_waited_for(dut: Any) -> None:
-    """Its frames are taken back, those of others are waited for."""
+    """Frames of the stopped queue return at once; those of other queues are waited for."""
     watch = Watch(dut, "four", seed=4)
     watch.reads = 0.0
     await watch.restart()
@@ -363,7 +363,7 @@ async def a_stopped_queue_is_not_waited_for(dut: Any) -> None:
 
 @cocotb.test()
 async def a_report_is_enough_where_reads_are_not_relied_on(dut: Any) -> None:
-    """Reads mean nothing then; a reset in the midst of frames forgets what waits."""
+    """Reads have no effect then; a reset while frames wait discards them."""
     watch = Watch(dut, "four", seed=5)
     watch.written_back = True
     await watch.restart()

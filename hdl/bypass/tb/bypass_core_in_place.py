@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames in place: what was received is transmitted from where it is, with verdicts of every kind."""
+"""Frames in place are transmitted from their receive slots, with verdicts of every kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bypass_nic import Habits
 
 @cocotb.test()
 async def verdicts_are_obeyed_in_order(dut: Any) -> None:
-    """Verdicts are obeyed in order."""
+    """Verdicts take effect in order."""
     for name, seed in (("one", 21), ("four", 22)):
         rig = rig_of(dut, name, seed=seed)
         judge = Judge(rig)
@@ -28,26 +28,26 @@ async def verdicts_are_obeyed_in_order(dut: Any) -> None:
                 judge.arrive(rig.random_frame(size), rig.bench.random.randrange(rig.queues), error=error)
             await rig.bench.until(judge.done, 60_000)
         assert rig.nic.sent == judge.expected
-        await rig.bench.cycle(1200)  # a tail that waits for its timer, its fetch
+        await rig.bench.cycle(1200)  # time for a tail that waits for its timer, and for its fetch
         found = await rig.counters()
         assert found["rx_in"] == total == found["rx_frames"] + found["rx_error"]
         assert found["rx_error"] == errors
         assert found["verdicts_drop"] == judge.dropped
         assert found["tx_in"] == found["tx_posted"] == found["tx_done"] == sum(map(len, judge.expected))
-        for queue in range(rig.queues):  # every slot but one is the NIC's again
+        for queue in range(rig.queues):  # all slots except one have returned to the NIC
             assert await rig.registers.field("queue_state", "rx_given", queue) >= rig.rx_ring - 1 - 8
         assert not rig.nic.errors
 
 
 @cocotb.test()
 async def slots_go_round_while_some_are_sent(dut: Any) -> None:
-    """Slots go round while some are sent."""
+    """Slots are reused while some of them are transmitted."""
     rig = rig_of(dut, "four", seed=23)
     judge = Judge(rig, forward=1.0)
     await rig.start("ixgbe", in_place=True, doorbell_timer=400)
     rig.nic.habits = Habits(cache=16)
     for round_ in range(3):
-        # The NIC's transmitter sleeps: slots fill, and nothing is lost or overwritten.
+        # While the NIC's transmitter sleeps, slots fill; no frame is lost or overwritten.
         for queue in range(4):
             for size in rig.lengths(20):
                 judge.arrive(rig.random_frame(size), queue)
@@ -60,7 +60,7 @@ async def slots_go_round_while_some_are_sent(dut: Any) -> None:
 
 @cocotb.test()
 async def a_function_may_add_frames_of_its_own(dut: Any) -> None:
-    """A function may add frames of its own."""
+    """A function may also send frames of its own."""
     rig = rig_of(dut, seed=24)
     judge = Judge(rig, forward=0.5)
     await rig.start("e1000e", in_place=True)
@@ -69,6 +69,6 @@ async def a_function_may_add_frames_of_its_own(dut: Any) -> None:
         judge.arrive(rig.random_frame(size), 0)
         rig.transmit(frame)
     await rig.bench.until(lambda: judge.seen[0] == 40 and len(rig.nic.sent[0]) == len(judge.expected[0]) + 40, 30_000)
-    # Each kind in its own order.
+    # Each kind keeps its own order.
     assert [frame for frame in rig.nic.sent[0] if frame in own] == own
     assert [frame for frame in rig.nic.sent[0] if frame not in own] == judge.expected[0]

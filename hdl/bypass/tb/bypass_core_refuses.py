@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the bypass core refuses: bad frames, frames that nobody takes, and a NIC that means harm."""
+"""Faults that the bypass core handles: bad frames, stalled receivers, and a hostile NIC."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def bad_frames_are_dropped_and_counted(dut: Any) -> None:
 
 @cocotb.test()
 async def what_cannot_be_sent_is_dropped_and_counted(dut: Any) -> None:
-    """What cannot be sent is dropped and counted."""
+    """Frames that cannot be sent are dropped and counted."""
     rig = rig_of(dut, "four", seed=32)
     await rig.start(max_frame=2000)
     await rig.registers.write("queue_control", 0, 3)
@@ -71,12 +71,12 @@ async def what_cannot_be_sent_is_dropped_and_counted(dut: Any) -> None:
 
 @cocotb.test()
 async def a_function_that_takes_nothing_loses_nothing(dut: Any) -> None:
-    """A function that takes nothing loses nothing."""
+    """If a function accepts no frames, no frame is lost."""
     rig = rig_of(dut, "four", seed=33)
     await rig.start("igb")
     rig.rx.stall = 1.0
     there, back = rig.offer(50)
-    # What is sent goes on.
+    # Transmitted frames continue.
     await rig.bench.until(lambda: sum(map(len, rig.nic.sent)) == sum(map(len, back)))
     await rig.bench.cycle(3000)
     assert not rig.rx.items
@@ -88,7 +88,7 @@ async def a_function_that_takes_nothing_loses_nothing(dut: Any) -> None:
 
 @cocotb.test()
 async def a_nic_that_fetches_nothing_loses_nothing(dut: Any) -> None:
-    """A nic that fetches nothing loses nothing."""
+    """If a NIC fetches no descriptors, no frame is lost."""
     rig = rig_of(dut, "four", seed=34)
     await rig.start("ixgbe")
     rig.nic.running = False
@@ -102,7 +102,7 @@ async def a_nic_that_fetches_nothing_loses_nothing(dut: Any) -> None:
 
 @cocotb.test()
 async def tails_that_the_bus_does_not_take_hold_up_no_read(dut: Any) -> None:
-    """Tails that the bus does not take hold up no read."""
+    """Tails that wait for the bus do not block reads."""
     rig = rig_of(dut, seed=35)
     await rig.start()
     await rig.pass_all(5)
@@ -121,7 +121,7 @@ async def tails_that_the_bus_does_not_take_hold_up_no_read(dut: Any) -> None:
 
 @cocotb.test()
 async def what_is_outside_is_refused(dut: Any) -> None:
-    """What is outside is refused."""
+    """Accesses outside all regions are refused."""
     rig = rig_of(dut, "four", seed=36)
     await rig.start()
     await rig.bench.cycle(200)
@@ -173,7 +173,7 @@ async def what_is_outside_is_refused(dut: Any) -> None:
 
 @cocotb.test()
 async def a_hostile_nic_is_contained_and_counted(dut: Any) -> None:
-    """A hostile nic is contained and counted."""
+    """A hostile NIC is contained and counted."""
     rig = rig_of(dut, "four", seed=37)
     for in_place in (False, True):
         await rig.start("igb", in_place=in_place, doorbell_timer=200)
@@ -186,7 +186,7 @@ async def a_hostile_nic_is_contained_and_counted(dut: Any) -> None:
                 rig.transmit(rig.random_frame(60), rig.bench.random.randrange(4))
             await rig.bench.cycle(2)
         await rig.bench.until(lambda: not rig.nic.manager.w.items, 5000)
-        # It stops, and everything is as new.
+        # The NIC stops, and after a reset of the queues everything works again.
         rig.nic.running = False
         for queue in range(4):
             await rig.registers.write("queue_control", 0, queue)
@@ -206,7 +206,7 @@ async def a_hostile_nic_is_contained_and_counted(dut: Any) -> None:
 
 
 class Verdicts:
-    """Forwards or drops whatever comes."""
+    """A function that forwards or drops frames at random."""
 
     def __init__(self, rig: Rig) -> None:
         Function(rig, lambda queue, size, first: (rig.bench.random.choice([0, FORWARD]), b""))

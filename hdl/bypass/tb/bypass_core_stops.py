@@ -16,7 +16,7 @@ from wherry.bypass.generated.registers import REGISTERS
 
 @cocotb.test()
 async def a_queue_is_taken_back_in_flight_and_runs_again(dut: Any) -> None:
-    """A queue is taken back in flight and runs again."""
+    """A queue is stopped while frames are in flight, and runs again."""
     rig = rig_of(dut, "four", seed=41)
     for in_place in (False, True):
         Function(rig, lambda queue, size, first: (FORWARD, b""))
@@ -24,7 +24,7 @@ async def a_queue_is_taken_back_in_flight_and_runs_again(dut: Any) -> None:
         for _ in range(3):
             rig.offer(30)
             await rig.bench.cycle(rig.bench.random.randint(50, 500))
-            # The NIC first, as software does; then the core.
+            # The NIC stops first, as software does it; then the core.
             rig.nic.running = False
             rig.nic.manager.aw.items.clear() if not rig.nic.manager.w.items else None
             for queue in range(4):
@@ -52,7 +52,7 @@ async def a_queue_is_taken_back_in_flight_and_runs_again(dut: Any) -> None:
 
 @cocotb.test()
 async def a_reset_in_flight_leaves_nothing(dut: Any) -> None:
-    """A reset in flight leaves nothing."""
+    """A reset in flight leaves no frame behind."""
     rig = rig_of(dut, "four", seed=42)
     for kind in ("e1000e", "ice", "igb", "i40e"):
         await rig.start(kind)
@@ -65,12 +65,12 @@ async def a_reset_in_flight_leaves_nothing(dut: Any) -> None:
 
 @cocotb.test()
 async def write_backs_complete_where_reads_do_not(dut: Any) -> None:
-    """Write backs complete where reads do not."""
+    """Write-backs complete frames if reads do not."""
     rig = rig_of(dut, "four", seed=43)
     for kind, every, heads in (("igb", 0, False), ("igb", 2, True), ("i40e", 3, False)):
         await rig.start(kind, completion=3 | every << 4, doorbells=0x00080331)
         rig.nic.habits = Habits(heads=heads)
-        # Whole groups, since what is behind the last report is not done.
+        # Whole groups are sent, since frames after the last report are not done.
         await rig.pass_all(48, 300)
         found = await rig.counters()
         balance(found)
@@ -81,7 +81,7 @@ async def write_backs_complete_where_reads_do_not(dut: Any) -> None:
 
 @cocotb.test()
 async def reports_mean_nothing_to_a_core_that_sees_reads(dut: Any) -> None:
-    """Reports mean nothing to a core that sees reads."""
+    """Write-backs have no effect if reads complete frames."""
     rig = rig_of(dut, seed=44)
     await rig.start("ixgbe", completion=2)
     await rig.pass_all(40)
@@ -91,7 +91,7 @@ async def reports_mean_nothing_to_a_core_that_sees_reads(dut: Any) -> None:
 
 @cocotb.test()
 async def registers_keep_what_they_are_told(dut: Any) -> None:
-    """Registers keep what they are told."""
+    """Registers keep written values."""
     for name in CORES:
         rig = rig_of(dut, name, seed=45)
         await rig.bench.reset()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cycles of the bypass core: latencies, a beat a cycle, and when tails are written."""
+"""Timing of the bypass core: latencies, a beat a cycle, and when tails are written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RX_CYCLES, TX_CYCLES, HEAD_TO_TAIL = 5, 3, 2
 
 @cocotb.test()
 async def the_promised_latencies(dut: Any) -> None:
-    """The promised latencies."""
+    """Checks the specified latencies."""
     for name, more in (("one", 0), ("four", 1)):
         rig = rig_of(dut, name, seed=11)
         await rig.start()
@@ -40,7 +40,7 @@ async def the_promised_latencies(dut: Any) -> None:
 
 @cocotb.test()
 async def a_frame_in_place_is_told_of_in_seven_cycles(dut: Any) -> None:
-    """A frame in place is told of in seven cycles."""
+    """The tail for a frame in place is written within seven cycles."""
     rig = rig_of(dut, seed=12)
     Function(rig, lambda queue, size, first: (FORWARD, b""))
     await rig.start(in_place=True, doorbells=0x00F00011, doorbell_timer=0)
@@ -60,11 +60,11 @@ async def a_frame_in_place_is_told_of_in_seven_cycles(dut: Any) -> None:
 
 @cocotb.test()
 async def a_beat_a_cycle_each_way(dut: Any) -> None:
-    """A beat a cycle each way."""
+    """Each direction passes a beat a cycle."""
     rig = rig_of(dut, seed=13)
     await rig.start("ixgbe")
     rig.nic.habits = Habits(cache=256)
-    # Received frames wait for a function that then takes them all.
+    # Received frames wait for a function, which then takes all of them.
     rig.rx.stall = 1.0
     lengths = [64] * 30 + rig.lengths(40) + [9000, 64, 2049, 9000, 60, 60, 1514]
     frames = [rig.random_frame(size) for size in lengths]
@@ -77,7 +77,7 @@ async def a_beat_a_cycle_each_way(dut: Any) -> None:
     assert rig.of_queue(0) == frames
     cycles = rig.rx.cycles_of
     assert cycles == list(range(cycles[0], cycles[0] + len(cycles))), "a bubble"
-    # What is sent fills the packed buffer while the NIC sleeps.
+    # Transmitted frames fill the packed buffer while the NIC sleeps.
     rig.nic.running = False
     lengths = [64] * 100 + [1514] * 10 + [9000]
     for size in lengths:
@@ -92,7 +92,7 @@ async def a_beat_a_cycle_each_way(dut: Any) -> None:
 
 @cocotb.test()
 async def credits_hold_tails_back_until_the_nic_fetches(dut: Any) -> None:
-    """Credits hold tails back until the nic fetches."""
+    """Credits delay tails until the NIC fetches."""
     rig = rig_of(dut, seed=14)
     for credits in (1, 3):
         await rig.start(doorbells=0x00080001 | credits << 4, doorbell_timer=0)
@@ -112,7 +112,7 @@ async def credits_hold_tails_back_until_the_nic_fetches(dut: Any) -> None:
 
 @cocotb.test()
 async def a_tail_is_written_in_the_end_though_no_fetch_is_seen(dut: Any) -> None:
-    """A tail is written in the end though no fetch is seen."""
+    """A tail is eventually written even if no fetch is seen."""
     rig = rig_of(dut, seed=15)
     await rig.start(doorbells=0x00080011, doorbell_timer=300)
     await rig.bench.until(lambda: rig.nic.rx[0].fetched == 8)
@@ -124,7 +124,7 @@ async def a_tail_is_written_in_the_end_though_no_fetch_is_seen(dut: Any) -> None
     assert [value for _, ring, value in rig.tails.log if ring == 1] == [1]
     await rig.bench.cycle(150)
     assert [value for _, ring, value in rig.tails.log if ring == 1] == [1, 2]
-    # The same of a receive tail: a slot less than a batch.
+    # The same for a receive tail: one slot less than a batch returned.
     rig.nic.running = True
     before = sum(1 for _, ring, _ in rig.tails.log if ring == 0)
     rig.arrive(rig.random_frame(60))
@@ -133,7 +133,7 @@ async def a_tail_is_written_in_the_end_though_no_fetch_is_seen(dut: Any) -> None
 
 @cocotb.test()
 async def a_busy_nic_makes_few_tails(dut: Any) -> None:
-    """A busy nic makes few tails."""
+    """A busy NIC causes few tails."""
     rig = rig_of(dut, seed=16)
     await rig.start("igb")
     rig.nic.habits = Habits(eager=0.05)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The filter: rules against a model of three lines, at every pace, of frames of the stream and in place."""
+"""The filter: its rules against a short model, at every speed, for frames of the stream and in place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from functions_rig import NOBODY, OUTSIDE
 
 @dataclass
 class Rule:
-    """What the first 64 bytes are to be, where the mask says so."""
+    """The required values of the first 64 bytes, at the bits of the mask."""
 
     match: bytes
     mask: bytes
@@ -22,7 +22,7 @@ class Rule:
     enable: bool = True
 
     def matches(self, frame: bytes) -> bool:
-        """A byte that is not there agrees with nothing."""
+        """Whether the rule matches; a byte beyond the frame's end matches no masked bits."""
         pairs = zip(self.match, self.mask, strict=True)
         return self.enable and all(
             not mask or (i < len(frame) and not (frame[i] ^ match) & mask) for i, (match, mask) in enumerate(pairs)
@@ -30,7 +30,7 @@ class Rule:
 
 
 async def install(rig: SetRig, rules: list[Rule], *, drop: bool) -> None:
-    """Writes them, and waits until they are in force."""
+    """Writes the rules, and waits until they take effect."""
     for number in range(8):
         await rig.functions.write("filter_rule", 0, number)
     for number, rule in enumerate(rules):
@@ -49,7 +49,7 @@ async def install(rig: SetRig, rules: list[Rule], *, drop: bool) -> None:
 
 
 def random_rule(rig: SetRig, like: bytes) -> Rule:
-    """About a byte, some bits, or many bytes of a frame."""
+    """A rule about one byte, some bits, or many bytes of a frame."""
     draw = rig.bench.random
     mask = bytearray(64)
     kind = draw.randrange(5)
@@ -61,7 +61,7 @@ def random_rule(rig: SetRig, like: bytes) -> Rule:
 
 
 def random_frame(rig: SetRig, rules: list[Rule]) -> bytes:
-    """Often what a rule wants, or all but a bit."""
+    """Usually a frame that matches a rule, or differs in one bit."""
     draw = rig.bench.random
     frame = bytearray(draw.randbytes(draw.choice([17, 33, 60, 63, 64, 65, 130])))
     if rules and draw.random() < 0.8:
@@ -76,7 +76,7 @@ def random_frame(rig: SetRig, rules: list[Rule]) -> bytes:
 
 @cocotb.test()
 async def the_first_rule_that_matches_decides(dut: Any) -> None:
-    """Of the stream and in place, at two paces."""
+    """Covers frames of the stream and in place, at two speeds."""
     for name, (count, _) in INSTANCES.items():
         rig = SetRig(dut, name, 20)
         await rig.begin()
@@ -120,7 +120,7 @@ async def the_first_rule_that_matches_decides(dut: Any) -> None:
 
 @cocotb.test()
 async def no_rule_matches_while_they_are_built(dut: Any) -> None:
-    """The default decides meanwhile."""
+    """Meanwhile the default decides."""
     rig = SetRig(dut, seed=21)
     await rig.begin()
     await rig.functions.write("receive", NOBODY)

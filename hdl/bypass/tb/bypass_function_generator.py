@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generator and checker: frames as their page has them, at their rate; what a wire does to them is what is counted."""
+"""Generator and checker: frames have the documented format and rate, and the checker counts a wire's faults."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ HEADER = bytes(range(200, 242))
 
 
 def frame_of(number: int, stamp: int, size: int, run: int, header: bytes = HEADER) -> bytes:
-    """As docs/design/bypass-functions.md has it."""
+    """A frame in the format of docs/design/bypass-functions.md."""
     head = header + struct.pack(">HII", run, number, stamp)
     words = [struct.pack("<I", number ^ i ^ i << 16) for i in range(13, -(-size // 4))]
     return (head + b"".join(words))[:size]
 
 
 async def start(rig: SetRig, size: int, interval: float, count: int, run: int = 1, shift: int = 0) -> None:
-    """A run begins."""
+    """Starts a run."""
     write = rig.functions.write
     await write("generator", 0)
     await write("receive", CHECKER)
@@ -39,14 +39,14 @@ async def start(rig: SetRig, size: int, interval: float, count: int, run: int = 
 
 
 async def bins(rig: SetRig) -> dict[int, int]:
-    """Of the histogram, those that are not 0."""
+    """The histogram's bins that are not 0."""
     found = {i: await rig.functions.read("latency_bins", i) for i in range(512)}
     return {i: n for i, n in found.items() if n}
 
 
 @cocotb.test()
 async def frames_are_made_at_their_rate(dut: Any) -> None:
-    """Each byte of them."""
+    """Compares each byte of the frames."""
     rig = SetRig(dut, seed=30)
     await rig.begin()
     for size, interval, count in ((60, 16.8, 60), (64, 1.0, 200), (1514, 30.25, 12), (9728, 152.0, 4), (61, 3.5, 50)):
@@ -62,7 +62,7 @@ async def frames_are_made_at_their_rate(dut: Any) -> None:
         for number, (pair, frame) in enumerate(rig.sent.frames):
             assert pair == 5
             assert frame == frame_of(number, stamps[number], size, 1), number
-            # Due at number x interval; a register lies between the stamp and the output.
+            # A frame is due at number x interval; a register lies between its time stamp and the output.
             assert begins[number] - begins[0] in (int(number * interval), int(number * interval) + 1)
             assert stamps[number] - stamps[0] == begins[number] - begins[0]
         counters = await rig.functions.counters()
@@ -71,7 +71,7 @@ async def frames_are_made_at_their_rate(dut: Any) -> None:
 
 @cocotb.test()
 async def what_is_held_up_is_caught_up(dut: Any) -> None:
-    """And counted."""
+    """Late frames are also counted."""
     rig = SetRig(dut, seed=31)
     await rig.begin()
     await start(rig, 64, 10.0, 0)
@@ -94,7 +94,7 @@ async def what_is_held_up_is_caught_up(dut: Any) -> None:
 
 @cocotb.test()
 async def a_good_wire_loses_nothing(dut: Any) -> None:
-    """It reorders."""
+    """The wire reorders frames."""
     rig = SetRig(dut, seed=32)
     await rig.begin()
     wire = Wire(rig)
@@ -117,7 +117,7 @@ async def a_good_wire_loses_nothing(dut: Any) -> None:
         skipped = counters.pop("check_skipped", 0)
         assert skipped == late  # none is lost
         assert counters == {"generated": count, "checked": count, "filter_missed": count}
-        # The checker has a beat 2 cycles after the input. The generator's clock begins with the reset.
+        # The checker sees a beat 2 cycles after the input. The generator's clock starts at the reset.
         least, most = await rig.functions.read("latency_least"), await rig.functions.read("latency_most")
         total = await rig.functions.read("latency_sum") | await rig.functions.read("latency_sum", 1) << 32
         found = await bins(rig)
@@ -129,7 +129,7 @@ async def a_good_wire_loses_nothing(dut: Any) -> None:
 
 @cocotb.test()
 async def the_histogram_is_of_the_latencies(dut: Any) -> None:
-    """A model of the wire's latency: from a frame's first beat out to its first beat in, and the pipeline's own."""
+    """The model is the time from a frame's first beat out to its first beat in, plus the pipeline's cycles."""
     rig = SetRig(dut, seed=33)
     await rig.begin()
     wire = Wire(rig)
@@ -144,7 +144,7 @@ async def the_histogram_is_of_the_latencies(dut: Any) -> None:
         begins[int.from_bytes(data.to_bytes(64, "little")[44:48], "big")] = cycle
     for (data, *_), cycle in zip(rig.rx.sent, rig.rx.cycles_of, strict=True):  # type: ignore[misc]
         arrivals[int.from_bytes(data.to_bytes(64, "little")[44:48], "big")] = cycle
-    # One register on the way out, two on the way in.
+    # The pipeline has one register on the way out and two on the way in.
     expected = Counter(min(511, arrivals[n] - begins[n] + 3) for n in range(count))
     await rig.functions.counters()
     assert await bins(rig) == expected
@@ -154,7 +154,7 @@ async def the_histogram_is_of_the_latencies(dut: Any) -> None:
 
 @cocotb.test()
 async def what_a_bad_wire_does_is_counted(dut: Any) -> None:
-    """Losses, reordering, duplicates, wrong bytes and lengths, other frames: by a model of what arrives."""
+    """Losses, reordering, duplicates, wrong bytes, wrong lengths and foreign frames, against a model of arrivals."""
     rig = SetRig(dut, seed=34)
     await rig.begin()
     wire = Wire(rig)
@@ -217,7 +217,7 @@ async def what_a_bad_wire_does_is_counted(dut: Any) -> None:
 
 @cocotb.test()
 async def echo_brings_them_back(dut: Any) -> None:
-    """Two sets: one generates and checks, the other one's echo reflects."""
+    """One function set generates and checks, and the echo of the other reflects."""
     here = SetRig(dut, "all", 35)
     bench = here.bench
     there = SetRig(dut, "lean", bench=bench)
@@ -226,7 +226,7 @@ async def echo_brings_them_back(dut: Any) -> None:
     taken = {"here": 0, "there": 0}
 
     class Cable:
-        """Both ways."""
+        """Connects the two sets in both directions."""
 
         def drive(self) -> None:
             """Nothing."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each block of the bypass core by itself, in one simulation: the tests are in the modules bypass_block_*."""
+"""Each block of the bypass core alone, in one simulation. The modules bypass_block_* have the tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MORE = (
 
 @cocotb.test()
 async def structs_have_the_widths_of_their_ports(dut: Any) -> None:
-    """What the benches take for the fields of a port is as wide as the port."""
+    """The structs that the benches use are as wide as their ports."""
     found = layouts(PACKAGE)
     for port, kind in (("settings_i", "settings_t"), ("read_i", "window_read_t")):
         assert len(getattr(dut.expand_one, port)) == found[kind][0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The joined bypass core with a NIC written from the datasheets: frames pass both ways, unchanged and in order."""
+"""The complete bypass core with a NIC modelled after datasheets: frames pass both ways, unchanged and in order."""
 
 from __future__ import annotations
 

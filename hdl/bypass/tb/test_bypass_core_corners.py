@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The smallest rings with the most pairs, and the largest rings."""
+"""The core with the smallest rings and the most pairs, and with the largest rings."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The function of docs/guide/bypass-own-function.md: alone at every pace, and behind the bypass core with a NIC."""
+"""The function of docs/guide/bypass-own-function.md: alone at every speed, and behind the bypass core with a NIC."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ endmodule
 
 
 def answer(frame: bytes) -> bytes | None:
-    """What comes back: nothing for a group, whose mark is the lowest bit of the first byte (IEEE 802.3)."""
+    """The expected answer; none for a group, which the lowest bit of the first byte marks (IEEE 802.3)."""
     return None if frame[0] & 1 else frame[6:12] + frame[:6] + frame[12:]
 
 
 class JoinedRig(Rig):
-    """The core with its streams at the example."""
+    """The core with its streams connected to the example."""
 
     def _streams(self) -> None:
         pass
@@ -42,7 +42,7 @@ class JoinedRig(Rig):
 
 @cocotb.test()
 async def frames_go_back_at_every_pace(dut: Any) -> None:
-    """Each whole and in order, a beat a cycle, or those for groups not at all; a reset in mid-flight begins anew."""
+    """Frames return whole and in order, a beat a cycle, except those to groups. A reset in flight starts afresh."""
     bench = Bench(dut)
     source, sink = bench.source(dut.alone), bench.sink(dut.alone)
 
@@ -78,7 +78,7 @@ async def frames_go_back_at_every_pace(dut: Any) -> None:
 
 @cocotb.test()
 async def behind_the_core_a_nic_gets_its_frames_back(dut: Any) -> None:
-    """Of several families; what comes in goes out, or is for a group."""
+    """For several families, each received frame is returned, or is addressed to a group."""
     rig = JoinedRig(dut, "core", queue_bits=1, rx_bits=5, tx_bits=5)
     for kind in ("e1000e", "i40e"):
         await rig.bench.reset()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions by themselves: echo held to scapy's opinion at every pace, line rate, latencies, registers, resets."""
+"""The functions alone: echo against scapy at every speed, line rate, latencies, registers, resets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from simulate import simulate
 from wherry.bypass.generated.functions_registers import REGISTERS
 
 MORE = ("bypass_function_filter", "bypass_function_generator")
-ECHO_LATENCY, HEAD_LATENCY, OUTSIDE_LATENCY = 6, 5, 2  # cycles, in a set with a filter
+ECHO_LATENCY, HEAD_LATENCY, OUTSIDE_LATENCY = 6, 5, 2  # cycles, for a set with a filter
 HOSTS = (
     Host(),
     Host(udp_any=True),
@@ -30,7 +30,7 @@ HOSTS = (
 
 
 async def ask(rig: SetRig, host: Host, count: int, most: int) -> None:
-    """Frames of the stream and in place, mixed; each is answered as scapy has it, or counted."""
+    """Mixes frames of the stream and in place; each is answered as scapy predicts, or counted."""
     draw = rig.bench.random
     await rig.functions.clear()
     streamed: list[tuple[bytes, Fate]] = []
@@ -85,7 +85,7 @@ async def echo_is_as_scapy_has_it(dut: Any) -> None:
 
 @cocotb.test()
 async def at_every_pace(dut: Any) -> None:
-    """And with outputs that nobody takes for long."""
+    """Includes outputs that are blocked for a long time."""
     rig = SetRig(dut, seed=2)
     await rig.begin()
     await rig.functions.set_up(HOSTS[2], ECHO | IN_PLACE)
@@ -143,7 +143,7 @@ async def a_beat_a_cycle_and_in_so_many(dut: Any) -> None:
 
 @cocotb.test()
 async def fragments_make_a_whole_answer(dut: Any) -> None:
-    """A ping and a datagram that are longer than the network's frames."""
+    """Sends a ping and a datagram that are longer than the network's frames."""
     rig = SetRig(dut, seed=4)
     await rig.begin()
     await rig.functions.set_up(Host(udp_any=True), ECHO)
@@ -169,7 +169,7 @@ async def fragments_make_a_whole_answer(dut: Any) -> None:
 
 @cocotb.test()
 async def sums_of_ones_and_zeros(dut: Any) -> None:
-    """Where RFC 1624 has two answers: a message of zeros must not get the checksum 0."""
+    """If RFC 1624 allows two results, a message of zeros must not get the checksum 0."""
     rig = SetRig(dut, seed=5)
     await rig.begin()
     await rig.functions.set_up(Host(), ECHO)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_functions with a NIC written from the datasheets: what echo answers comes back by the NIC, and no more."""
+"""bypass_functions with a NIC modelled after datasheets: the NIC sends echo's answers, and no other frames."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUEUES = {"queue_bits": 1, "rx_bits": 5, "tx_bits": 5}
 
 @cocotb.test()
 async def ping_is_answered(dut: Any) -> None:
-    """As a host begins: it asks who has the address, and then pings it."""
+    """Begins as a host does: it resolves the address by ARP, and then pings it."""
     rig = FunctionsRig(dut, "two", **QUEUES)
     await rig.begin("e1000e", Host(), ECHO)
     rig.arrive(bytes(Ether(src=PEER_MAC, dst="ff:ff:ff:ff:ff:ff") / ARP(hwsrc=PEER_MAC, psrc=PEER, pdst=ADDRESS)))
@@ -76,7 +76,7 @@ async def all_kinds_come_back_or_are_counted(dut: Any) -> None:
 
 @cocotb.test()
 async def the_choice_is_made_at_run_time(dut: Any) -> None:
-    """To nobody, and to a function elsewhere, whose frames leave beside those of echo."""
+    """Frames are discarded, or go to an external function, whose own frames leave beside those of echo."""
     rig = FunctionsRig(dut, "two", seed=3, **QUEUES)
     await rig.begin("ixgbe", Host(reflect=True), NOBODY)
     for _ in range(5):
@@ -100,7 +100,7 @@ async def the_choice_is_made_at_run_time(dut: Any) -> None:
 
 @cocotb.test()
 async def a_reset_in_mid_flight_leaves_nothing(dut: Any) -> None:
-    """At any moment, as streams and in place, with the generator on; what is set up anew answers."""
+    """A reset at any moment, with frames of all kinds and the generator. After a new setup, echo answers."""
     rig = FunctionsRig(dut, "two", seed=4, **QUEUES)
     draw = rig.bench.random
     for turn in range(6):

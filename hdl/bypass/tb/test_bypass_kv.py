@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_kv in bypass_node, as bypass_kv_card has it, with a NIC written from the datasheets: requests and pings come
-by it, and their answers leave by it. Host and NIC reach it by the bridge's one port."""
+"""bypass_kv in bypass_node, as in bypass_kv_card, with a NIC modelled after datasheets.
+Requests and pings arrive by the NIC, and their answers leave by it. Host and NIC share the bridge's one port."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOST = Host(mac=NODE_MAC, ip=NODE_IP)
 
 
 class Node(kv.Rig):
-    """What kv_core_rig does with a core, through the bypass core and a NIC."""
+    """The interface of kv_core_rig, through the bypass core and a NIC."""
 
     def __init__(self, dut: Any, seed: int = 1) -> None:
         self.card = CardRig(dut, "node", seed=seed)
@@ -41,10 +41,10 @@ class Node(kv.Rig):
         self.bench.agents.append(self)
 
     def reset(self) -> None:
-        """Nothing is half here."""
+        """There is no partial state to discard."""
 
     def sample(self) -> None:
-        """Takes what the NIC sent."""
+        """Collects the frames that the NIC sent."""
         for pair, frames in enumerate(self.card.nic.sent):
             for frame in frames:
                 if frame[12:14] == b"\x08\0" and frame[34:36] == (PEERS[ME] & 0xFFFF).to_bytes(2, "big"):
@@ -55,31 +55,31 @@ class Node(kv.Rig):
             frames.clear()
 
     def give(self, request: Kv, source: int = kv.CLIENT, *, checksum: bool = True) -> None:
-        """A kv frame arrives at the NIC, on one pair and the other."""
+        """A kv frame arrives at the NIC, alternating between the two pairs."""
         self.card.arrive(kv.frame_of(request, source, PEERS[ME], checksum=checksum), self.pair)
         self.pair ^= 1
 
     async def write(self, register: str | int, value: int) -> None:
-        """A register of kv_core."""
+        """Writes a register of kv_core."""
         at = kv.AT[register] if isinstance(register, str) else register
         assert await self.card.registers.write_at(KV_REGISTERS + at, value) == 0
 
     async def read(self, register: str | int) -> int:
-        """Likewise."""
+        """Reads a register of kv_core."""
         return await self.card.registers.read_at(
             KV_REGISTERS + (kv.AT[register] if isinstance(register, str) else register)
         )
 
 
 async def begun(dut: Any, kind: str, seed: int, *, in_place: bool = False) -> Node:
-    """A node alone in its epoch, behind that NIC."""
+    """A node that is alone in its epoch, behind a NIC of this kind."""
     node = Node(dut, seed)
     await begin(node, kind, in_place=in_place)
     return node
 
 
 async def begin(node: Node, kind: str, *, in_place: bool = False) -> None:
-    """The same after a reset of the link."""
+    """Starts a node again after a reset of the link."""
     node.card.nic.format = FORMATS[kind]
     await node.begin()
     node.card.nic.restart()
@@ -124,7 +124,7 @@ async def put_and_get_by_the_nic(dut: Any) -> None:
 
 @cocotb.test()
 async def ping_and_arp_beside_requests(dut: Any) -> None:
-    """Both kinds at once, in any order, and nobody gets the other's."""
+    """Both kinds arrive together in any order; each receiver gets only its own."""
     node = await begun(dut, "i40e", 3)
     node.card.nic.habits = Habits(line=4, piece=512, shuffle=4, eager=0.7)
     draw = node.bench.random
@@ -186,8 +186,8 @@ async def in_place_the_functions_answer_alone(dut: Any) -> None:
 
 @cocotb.test()
 async def a_reset_in_mid_flight_leaves_memory_whole(dut: Any) -> None:
-    """At any moment, while values of several bursts are written: memory, which no reset reaches, gets whole bursts
-    only, which its model minds, and owes nothing when the reset ends. Then the node begins anew."""
+    """The reset comes at any moment while values of several bursts are written. Memory, which is not reset, gets whole
+    bursts only (its model checks this), and has no open requests when the reset ends. The node then starts afresh."""
     node = await begun(dut, "ixgbe", 5)
     draw = node.bench.random
     cut_short = 0

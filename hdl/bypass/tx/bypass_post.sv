@@ -2,15 +2,15 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Frames get their descriptors: the entries of all transmit rings.
+/// Assigns transmit descriptors to frames, and holds the entries of all transmit rings.
 ///
-/// Behaviour: of frames from the packed buffer and frames in place, one a cycle that has room in its ring and in the watch gets the ring's next
-/// descriptor (post_o), and goes on to the watch (m_*). What is to be skipped gets none. Entries lie in four banks, so that a beat of
-/// descriptors is read at once.
-/// coming_o: a frame for that ring is offered. So early it is known that post_o may come, not yet that it does.
-/// Latency: to m_* and post_o 0; an entry can be read 2 cycles later. entries_o comes a cycle after read_i.
-/// Paths: s_* to m_*, post_o and coming_o; s_ready from m_ready and from the other sender's s_*.
-/// Reset: no entry is on its way; the first sender has the turn.
+/// Behaviour: one frame a cycle, from the packed buffer or in place, gets its ring's next
+/// descriptor (post_o) and goes to the watch (m_*), if both have room. Frames with `skip` go to
+/// the watch only. Four banks hold the entries, so that a beat of descriptors is read at once.
+/// coming_o: a frame is offered for that ring. It is known earlier than post_o, and post_o may or may not follow.
+/// Latency: to m_* and post_o 0; an entry can be read 2 cycles later. entries_o follows read_i by a cycle.
+/// Combinational paths: s_* to m_*, post_o, coming_o; s_ready from m_ready and the other sender's s_*.
+/// Reset: no entry is being written; the first sender has the turn.
 /// Requirements: none.
 module bypass_post
   import bypass_pkg::*;
@@ -21,7 +21,7 @@ module bypass_post
     input wire clk_i,
     input wire rst_i,
 
-    // 0: from the packed buffer, 1: in place
+    // 0: from the packed buffer; 1: in place.
     input wire [1:0] s_valid,
     output logic [1:0] s_ready,
     input wire post_t [1:0] s_payload,
@@ -46,7 +46,7 @@ module bypass_post
   localparam int unsigned GroupBits = Config.queue_bits + Config.tx_bits - 2;
   typedef logic [GroupBits-1:0] group_t;
 
-  // Only what can go at once has a turn: then no choice has to wait. A sender's ready does not come from its own valid.
+  // Only a sender that can be served takes a turn, so no choice waits. A sender's ready does not depend on its valid.
   logic [1:0] able, may, first;  // first: if both may
   logic  second_q;  // the second sender has the turn
   post_t post;

@@ -2,15 +2,15 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Frames from the function, into the packed buffer: each begins in a line of its own, right behind the one before.
+/// Writes the function's frames to the packed buffer. Each frame begins in a new line, directly after the previous one.
 ///
-/// Behaviour: a frame waits for room; it is posted (m_*) with its last line. One that is longer than max_frame or shorter than MinFrame, or whose queue
-/// does not run, is dropped: its lines are free again, and events_o says so. Lines are given back in the order in which
-/// they were taken (free_i), one a cycle.
+/// Behaviour: a frame waits for room, and is posted (m_*) with its last line. A frame is dropped if it
+/// is longer than max_frame or shorter than MinFrame, or if its queue is stopped. Its lines become free,
+/// and events_o counts it. free_i returns lines in the order in which they were taken, one a cycle.
 /// Latency: from the last beat to m_valid 1 cycle.
 /// Paths: s_ready from m_ready.
 /// Reset: empty.
-/// Requirements: s_keep has ones from the lowest bit on, all of them but in the last beat. tuser is the same in all beats of a frame.
+/// Requirements: in s_keep, only a frame's last beat has zeros, above its ones. tuser is the same in all its beats.
 module bypass_tx_input
   import bypass_pkg::*;
 #(
@@ -40,12 +40,12 @@ module bypass_tx_input
 
     output events_t events_o,
 
-    /// Whether a line holds what is to be transmitted.
+    /// Whether a line belongs to a frame that waits for transmission.
     input  wire  [Bits-1:0] reads_i,
     output logic            may_read_o
 );
 
-  /// What i40e takes at least; all others take it, too.
+  /// The minimum that i40e accepts; all other families accept it, too.
   localparam bytes_t MinFrame = 14'd17;
 
   // ---- a beat
@@ -57,7 +57,7 @@ module bypass_tx_input
   data_t  data_q;
   assign pair = s_payload.user[23:16];
   always_comb begin
-    // Where the ones end is found by halves.
+    // A binary search finds the last one.
     final_byte = '0;
     for (int i = 5; i >= 0; i--) final_byte[i] = s_payload.keep[final_byte|6'(1<<i)];
   end
@@ -74,7 +74,7 @@ module bypass_tx_input
     if (rst_i) valid_q <= 1'b0;
   end
 
-  // ---- its line; one bit more than a line's number, so that full and empty differ
+  // ---- the lines of frames; a pointer has one more bit than a line's number, to separate full from empty
 
   typedef logic [Bits:0] pointer_t;
   pointer_t next_q, start_q, free_q;
@@ -82,7 +82,7 @@ module bypass_tx_input
   bytes_t bytes;
   logic runs, long, short, too_long_q, drops;
   assign room  = pointer_t'(next_q - free_q) != pointer_t'(1 << Bits);
-  // Compared is the last byte's number: that is known without an addition.
+  // The comparisons use the last byte's number, which needs no addition.
   assign bytes = {lines_q, final_q} + 1'b1;
   assign long  = {lines_q, final_q} >= max_frame_i || {lines_q, final_q} >= bytes_t'(MaxFrame) || too_long_q;
   assign short = {lines_q, final_q} < MinFrame - 1'b1;
@@ -92,7 +92,7 @@ module bypass_tx_input
   end
   assign drops = long || short || !runs;
 
-  // A frame that is too long takes no line any more.
+  // A frame that is too long takes no more lines.
   assign goes = (room || too_long_q) && (!last_q || drops || m_ready);
   assign m_valid = valid_q && last_q && room && !drops;
   assign m_payload = '{

@@ -2,13 +2,13 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// A transmit ring: how many descriptors the NIC has.
+/// A transmit ring: the number of descriptors that the NIC has.
 ///
-/// Behaviour: state_o.tail goes up with each frame that is posted, while there are fewer than limit_i that are not done, and fewer than the ring has, less one.
-/// They are done in order. Heads that the NIC writes back count if they are ahead of the last one and not ahead of the tail.
+/// Behaviour: each posted frame advances state_o.tail. At most limit_i frames are in work, and at most the ring's
+/// size less one. They are done in order. A written-back head counts if it lies after the last one, up to the tail.
 /// Latency: 1 cycle.
 /// Reset: empty.
-/// Requirements: post_i only with state_o.room; done only of what was posted; begin_i only while state_o.idle.
+/// Requirements: post_i only with state_o.room; done only for posted frames; begin_i only while state_o.idle.
 module bypass_tx_ring
   import bypass_pkg::*;
 #(
@@ -19,7 +19,7 @@ module bypass_tx_ring
     input wire clk_i,
     input wire rst_i,
 
-    /// The ring begins anew.
+    /// The ring restarts empty.
     input wire begin_i,
     input wire index_t limit_i,
 
@@ -27,7 +27,7 @@ module bypass_tx_ring
     input  wire news_t  news_i,
     // verilator lint_on UNUSEDSIGNAL
     input  wire         post_i,
-    /// The ring's tail, as it was written.
+    /// The ring's tail as it was last written to the NIC.
     input  wire index_t told_i,
     output tx_ring_t    state_o
 );
@@ -51,10 +51,10 @@ module bypass_tx_ring
     if (post_i) tail_q <= (tail_q + 1'b1) & Mask;
     if (done) done_q <= (done_q + 1'b1) & Mask;
     given_q <= given_q + index_t'(post_i) - index_t'(done);
-    // post_i is late. What is done makes room a cycle later.
+    // post_i is late in the cycle. So a frame that is done makes room a cycle later.
     room_q  <= post_i ? given_q + 1'b1 < limit : given_q < limit;
     if (mine && counts && said != '0) reported_q <= written.head & Mask;
-    // What is taken back without having been written back.
+    // The frame is done without a write-back.
     else if (done && !reported) reported_q <= (done_q + 1'b1) & Mask;
     if (rst_i || begin_i) begin
       tail_q     <= '0;

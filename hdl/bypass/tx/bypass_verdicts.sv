@@ -2,14 +2,14 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// What becomes of frames in place: the function's verdicts meet the frames whose first beats it got, in order.
+/// Matches the function's verdicts with the frames in place whose first beats it received, in order.
 ///
-/// Behaviour: a frame to forward is posted to the transmit ring of its own queue, with its first line replaced if the verdict brings one.
-/// What is to be dropped, or was never good, is posted to be skipped: its slots go back in their turn. So is a frame to forward
-/// whose queue was stopped meanwhile (events_o.tx_late).
-/// Latency: from a verdict to m_valid 0.
-/// Paths: s_verdict_* to m_valid; s_verdict_ready from m_ready and m_line_ready.
-/// Reset: forgets the frames.
+/// Behaviour: a frame to be forwarded is posted to its own queue's transmit ring. If the verdict has a new
+/// first line, that line is replaced. A dropped or bad frame is posted with `skip`, so its slots return in
+/// order. The same happens if the queue of a frame to be forwarded was stopped meanwhile (events_o.tx_late).
+/// Latency: 0 from a verdict to m_valid.
+/// Combinational paths: s_verdict_* to m_valid; s_verdict_ready from m_ready and m_line_ready.
+/// Reset: discards the frames.
 /// Requirements: one verdict for each beat at m_head, in the same order.
 module bypass_verdicts
   import bypass_pkg::*;
@@ -32,7 +32,7 @@ module bypass_verdicts
     input  wire bypass_axis_t s_verdict_payload,
     // verilator lint_on UNUSEDSIGNAL
 
-    /// A line of the slots to be replaced.
+    /// Replaces a line of the slots.
     output logic             m_line_valid,
     input  wire              m_line_ready,
     output logic  [Bits-1:0] m_line,
@@ -45,7 +45,7 @@ module bypass_verdicts
     output events_t events_o
 );
 
-  // A frame as it waits: whether it is good is known, not looked for behind the queue.
+  // A waiting frame. `good` is stored because computing it after the queue would be too late in the cycle.
   typedef struct packed {
     queue_t pair;
     index_t index;

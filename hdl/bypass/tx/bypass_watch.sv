@@ -2,20 +2,20 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Watches the NIC read what it transmits: a frame whose last byte was read is done, and nothing needs to be written back.
+/// Watches the NIC's reads of frames: a frame is done when its last byte was read, without any write-back.
 ///
-/// Behaviour: frames (s_*) are looked at in the order in which they were posted, a line a cycle, whatever the order of the reads: PCIe lets them pass each
-/// other. A line was read when a beat that reaches the last byte that it has of its frame was; within a line reads go upwards.
-/// A frame of which the NIC was not told is not done, whatever it reads. With written_back_i it is enough that the frame's descriptor was written back (tx_ring_t.reported), and reads mean nothing. What is to be
-/// skipped, and what is of a queue that was stopped, is not waited for.
-/// Marks are pairs of bits that differ where a line was read: each line has one that the NIC's reads set, and one that follows
-/// when it is looked at. So neither side ever clears what the other sets.
-/// Latency: a frame of one line is done 5 cycles after the read, if it is the next.
-/// Reset: forgets the frames. Marks are equal where no frame waits. If one did as the reset came, or a read came while none did, all lines are swept, one a
-/// cycle (2^Bits), so that what was read is forgotten, too. Meanwhile no frame is taken.
-/// Requirements: a frame in place begins with a slot, another one in the first copy of the packed buffer. Each pair says of the slot read_slot_o,
-/// and may_read_pack_i of the line read_line_o of the packed buffer, in the same cycle, whether it is a frame's that the NIC may
-/// transmit. Of other lines reads mean nothing.
+/// Behaviour: frames (s_*) are checked in the order of posting, a line a cycle. Reads may come in any
+/// order, because PCIe lets them pass each other. A line counts as read when a beat reached the frame's
+/// last byte in it; within a line, reads go upwards. A frame is not done before the NIC was told of it.
+/// With written_back_i, a written-back descriptor (tx_ring_t.reported) completes a frame, and reads have
+/// no effect. Skipped frames, and those of a stopped queue, are not waited for. A line's mark is a pair
+/// of bits: a read makes them differ, and the check makes them equal, so that no bit has two writers.
+/// Latency: a frame of one line that is next in order is done 5 cycles after the read.
+/// Reset: discards the frames. Marks are equal if no frame waits. If frames waited, or a read came while none
+/// did, all 2^Bits lines are swept, one a cycle, to forget the reads. During the sweep no frame is accepted.
+/// Requirements: a frame in place begins at a slot, any other in the first copy of the packed buffer.
+/// In the same cycle, each pair reports for the slot read_slot_o, and may_read_pack_i for the line
+/// read_line_o, whether it belongs to a frame to be transmitted. Reads of other lines have no effect.
 module bypass_watch
   import bypass_pkg::*;
 #(
@@ -43,12 +43,12 @@ module bypass_watch
 
     output tx_done_t done_o,
     output release_t release_o,
-    /// A line of the packed buffer is free.
+    /// A line of the packed buffer becomes free.
     output logic     free_o,
     output events_t  events_o
 );
 
-  /// Frames that are not done: those of the packed buffer, if each has one line, and some in place.
+  /// Frames in work: as many as the packed buffer has lines, or a pair has slots.
   localparam int unsigned Frames = 1 << (Config.pack_bits > Config.rx_bits ? Config.pack_bits : Config.rx_bits);
   localparam int unsigned SlotLines = Config.queue_bits + Config.rx_bits + SlotBits - LineBits;
   localparam int unsigned Bits = 1 + (SlotLines > Config.pack_bits ? SlotLines : Config.pack_bits);
@@ -59,9 +59,9 @@ module bypass_watch
     return {1'b0, (Bits - 1)'(pack_line(offset, Config))};
   endfunction
 
-  // ---- what is waited for: frames, cut into their lines
+  // ---- frames in work, cut into lines
 
-  // What the lines of a frame share.
+  // Fields that the lines of a frame share.
   typedef struct packed {
     queue_t pair;
     logic   skip;
@@ -69,8 +69,8 @@ module bypass_watch
     count_t slots;
   } shared_t;
 
-  // A frame as it waits: 36 bits at most, the width of half a block RAM. Of its first line the ends are told apart: a slot has 0 in the lower
-  // bits, and the first copy of the packed buffer has the same upper bits throughout.
+  // A waiting frame has at most 36 bits, half a block RAM's width. So only a part of its first line's number
+  // is kept: a slot's lower bits are 0, and the first copy of the packed buffer has constant upper bits.
   localparam int unsigned PairBits = Config.queue_bits > 0 ? Config.queue_bits : 1;
   localparam int unsigned LineWidth = WindowBits - LineBits;
   localparam int unsigned EndBits = SlotBits - LineBits;
@@ -143,7 +143,7 @@ module bypass_watch
       .m_user   (shared)
   );
 
-  // ---- the marks: of a read, its bit and its last byte; of a look, its bit
+  // ---- marks: a read stores its bit and its last byte; a check stores its bit
 
   typedef struct packed {
     logic       bit_;
@@ -177,7 +177,7 @@ module bypass_watch
     end
   end
 
-  // ---- a line is looked at, and again until it was read; after a reset all are, whatever was read
+  // ---- a line is checked until it was read; the sweep after a reset checks all lines, read or not
 
   logic here_q, last_q, passes, agrees_q, waits_q, odd_q, run, reported, told, looks;
   address_t at_q, at;
@@ -205,7 +205,7 @@ module bypass_watch
     at_q     <= at;
     agrees_q <= sweeps_q;  // the mark of line at_q is here; line 0 comes last
     if (at_q == '1) sweeps_q <= 1'b0;
-    // As it was before a reset: the reset leaves it.
+    // These two keep the state from before a reset.
     if (!rst_i) begin
       waits_q <= sweeps_q || here_q || line_valid || post_valid;
       odd_q   <= (odd_q && !agrees_q) || (read2_q && !waits_q);
@@ -224,7 +224,7 @@ module bypass_watch
     end
   end
 
-  // Set by reads; the bit that looks have left is here in time.
+  // Written by reads. The check's bit (seen_bit) is available in time.
   simple_dual_port_ram #(
       .Width($bits(mark_t)),
       .Depth(1 << Bits)

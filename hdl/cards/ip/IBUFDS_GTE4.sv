@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The ports of the UltraScale+ primitive of that name (UG974), for linters; Vivado has its own.
+/// Ports of the UltraScale+ primitive with this name (UG974), for linters only. Vivado has its own cell.
 ///
 /// Behaviour: O follows I, ODIV2 too.
 /// Latency: none.

@@ -3,15 +3,15 @@
 `include "axi.svh"
 
 // verilator lint_off UNUSEDSIGNAL
-/// The ports of AMD's DMA/Bridge Subsystem for PCI Express (xdma 4.1) in AXI Bridge mode as hdl/cards/shell/build_bridge.tcl configures it: an endpoint, 16 lanes, 512
-/// bits, with a slave bridge. For linters and simulators; Vivado uses the IP itself and does not read this file. Names are those of PG194 ("AXI Slave
-/// Interface", "AXI Master Interface", there with the suffix b for this IP) and of public designs that instantiate it so.
-///
-/// Behaviour: a link that never comes up.
+/// Ports of AMD's DMA/Bridge Subsystem for PCI Express (xdma 4.1) in AXI Bridge mode, as
+/// hdl/cards/shell/build_bridge.tcl configures it: an endpoint with 16 lanes, 512 bits and a slave
+/// bridge. For linters and simulators; Vivado uses the IP itself. The names follow PG194 ("AXI
+/// Slave Interface", "AXI Master Interface"), with the suffix b of this IP, and public designs.
+/// Behaviour: the link never comes up.
 /// Latency: none.
 /// Reset: none.
 module bypass_pcie_ip (
-    // The master bridge: accesses that come in by PCIe.
+    // The master bridge: accesses from PCIe to the card.
     `AXI_MANAGER(m_axib, 64, 512, 4)
     output logic m_axib_awlock,
     output logic m_axib_arlock,
@@ -21,7 +21,7 @@ module bypass_pcie_ip (
     input wire [2:0] s_axil_awprot,
     input wire [2:0] s_axil_arprot,
 
-    // The slave bridge: accesses that go out by PCIe. It has neither AxCACHE nor AxPROT.
+    // The slave bridge: accesses from the card to PCIe. It has neither AxCACHE nor AxPROT.
     `AXI_LITE_SUBORDINATE(s_axib, 64, 512)
     input  wire  [3:0] s_axib_awid,
     input  wire  [3:0] s_axib_awregion,

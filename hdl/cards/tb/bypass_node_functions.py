@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_node with the functions, as in bypass_functions_card: frames that a NIC writes at the bridge are answered."""
+"""bypass_node with the functions, as in bypass_functions_card: the functions answer frames that a NIC writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from functions_rig import ECHO, IN_PLACE, NOBODY, OUTSIDE
 
 
 async def echo(rig: CardRig, host: Host, count: int) -> None:
-    """So many frames on each pair come back as scapy has them, or are counted as dropped."""
+    """Sends `count` frames on each pair; each is answered as scapy predicts, or counted as dropped."""
     asked = [[asking(rig.bench.random, 1200) for _ in range(count)] for _ in range(rig.queues)]
     opinions = [[fate(frame, host) for frame in frames] for frames in asked]
     for queue, frames in enumerate(asked):
@@ -35,7 +35,7 @@ async def echo(rig: CardRig, host: Host, count: int) -> None:
 
 @cocotb.test()
 async def a_frame_passes_the_bridge_to_echo_and_back(dut: Any) -> None:
-    """As a stream and in place, at several paces; the functions' registers are behind BAR 0, too."""
+    """Covers streams and frames in place, at several speeds. The functions' registers are also behind BAR 0."""
     rig = CardRig(dut, "functions", seed=21)
     for kind, in_place, idle in (("igb", False, 0.0), ("i40e", False, 0.4), ("ixgbe", True, 0.2)):
         await rig.begin(kind, Host(), ECHO | IN_PLACE, in_place=in_place)
@@ -48,7 +48,7 @@ async def a_frame_passes_the_bridge_to_echo_and_back(dut: Any) -> None:
 
 @cocotb.test()
 async def the_function_is_chosen_while_frames_come(dut: Any) -> None:
-    """First frames go to no function, then to the outside, which is the bench, then to echo."""
+    """Frames go first to no function, then to the external one (the bench), then to echo."""
     rig = CardRig(dut, "functions", seed=22)
     await rig.begin("ixgbe", Host(), NOBODY)
     rig.nic.manager.pace(0.0, 0.0)
@@ -67,8 +67,8 @@ async def the_function_is_chosen_while_frames_come(dut: Any) -> None:
 
 @cocotb.test()
 async def a_reset_of_the_link_in_mid_flight_leaves_nothing(dut: Any) -> None:
-    """At any moment, with the generator on. Afterwards no function runs, and a function that is set up again
-    answers."""
+    """The reset comes at any moment, with the generator running. Afterwards no function is selected; after a new setup,
+    echo answers."""
     rig = CardRig(dut, "functions", seed=23)
     for _ in range(5):
         await rig.begin("ixgbe", Host(reflect=True), ECHO | IN_PLACE, in_place=bool(rig.bench.random.getrandbits(1)))

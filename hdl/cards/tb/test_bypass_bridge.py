@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bypass_node with the bypass core alone behind the bridge; bypass_node_functions.py has it with the functions."""
+"""bypass_node with only the bypass core; bypass_node_functions.py tests it with the functions."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ MORE = ("bypass_node_functions",)
 
 
 def rigs(dut: Any, seed: int) -> Iterator[CardRig]:
-    """Cases: one clock; two equal clocks; a slower core. They run one after the other, because two of the rigs drive
-    the same pins."""
+    """Yields the cases in turn: one clock; two equal clocks; a slower core. Two of the rigs drive the same pins."""
     yield CardRig(dut, "plain", seed=seed)
     yield CardRig(dut, "crossing", ratio=1, seed=seed)
     yield CardRig(dut, "crossing", ratio=3, seed=seed)
@@ -30,7 +29,7 @@ def rigs(dut: Any, seed: int) -> Iterator[CardRig]:
 
 @cocotb.test()
 async def frames_pass_both_ways_through_the_bridge(dut: Any) -> None:
-    """Bytes and order, of several families, at several paces; counters agree."""
+    """Compares bytes and order for several families and speeds; the counters agree."""
     for rig in rigs(dut, 1):
         for kind, habits, idle, stall in (
             ("ixgbe", Habits(shuffle=3), 0.0, 0.0),
@@ -50,7 +49,7 @@ async def frames_pass_both_ways_through_the_bridge(dut: Any) -> None:
 
 @cocotb.test()
 async def registers_are_read_and_written_in_any_width(dut: Any) -> None:
-    """Words, double words and whole beats; parts of a word are refused; all while frames pass."""
+    """Covers words, double words and whole beats, while frames pass. Partial words are refused."""
     for rig in rigs(dut, 2):
         await rig.start("igb")
         there, back = rig.offer(6)
@@ -73,7 +72,7 @@ async def registers_are_read_and_written_in_any_width(dut: Any) -> None:
 
 @cocotb.test()
 async def what_no_bar_has_is_answered_with_an_error(dut: Any) -> None:
-    """Beside and between the BARs; within BAR 2 the core answers for itself."""
+    """Covers addresses beside and between the BARs; within BAR 2 the core answers."""
     for rig in rigs(dut, 3):
         await rig.start()
         manager = rig.nic.manager
@@ -98,7 +97,7 @@ async def what_no_bar_has_is_answered_with_an_error(dut: Any) -> None:
 
 @cocotb.test()
 async def tail_errors_come_back_and_are_counted(dut: Any) -> None:
-    """A bridge that answers SLVERR, as for a NIC that is gone."""
+    """The bridge answers SLVERR, as for a NIC that is gone."""
     for rig in rigs(dut, 4):
         await rig.start()
         rig.tails.response = lambda: SLVERR
@@ -111,7 +110,7 @@ async def tail_errors_come_back_and_are_counted(dut: Any) -> None:
 
 @cocotb.test()
 async def a_reset_of_the_link_begins_anew(dut: Any) -> None:
-    """In mid-flight. A bridge that takes no tails blocks nothing else."""
+    """The reset comes in flight. A bridge that accepts no tails blocks no other traffic."""
     for rig in rigs(dut, 5):
         await rig.start("ixgbe")
         rig.offer(10)

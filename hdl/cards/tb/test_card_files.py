@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of hdl/cards for Vivado: the Tcl runs, with vivado_card.tcl as a stand-in for Vivado's commands, and names
-agree with the RTL. Vivado itself has run none of it."""
+"""The files of hdl/cards for Vivado. The Tcl runs with vivado_card.tcl in place of Vivado's commands, and names agree
+with the RTL. Vivado itself has not run these files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOPS = {"functions": ("bypass_functions_card", list(CARDS)), "kv": ("bypass_kv_c
 
 
 def tcl(script: str, *arguments: str) -> list[str]:
-    """The commands that a script gives to Vivado."""
+    """Returns the commands that a script gives to Vivado."""
     command = ["tclsh", str(HERE / "vivado_card.tcl"), str(SHELL / script), *arguments]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
@@ -30,7 +30,7 @@ def tcl(script: str, *arguments: str) -> list[str]:
 
 
 def ports_of(module: str) -> dict[str, str]:
-    """Each port of a module of hdl/cards, and its direction, with macros expanded."""
+    """Returns each port of a module of hdl/cards and its direction, with macros expanded."""
     path = next((ROOT / "hdl" / "cards").rglob(f"{module}.sv"))
     command = [str(hdl_tools.VERILATOR), "-E", "-P", *(f"-I{folder}" for folder in hdl_tools.folders()), str(path)]
     text = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
@@ -39,14 +39,14 @@ def ports_of(module: str) -> dict[str, str]:
 
 
 def find(said: list[str], start: str) -> str:
-    """The one line that begins so."""
+    """Returns the only line with this start."""
     lines = [line for line in said if line.startswith(start)]
     assert len(lines) == 1, said
     return lines[0]
 
 
 def config(said: list[str]) -> dict[str, str]:
-    """Properties of the IP."""
+    """Returns the properties of the IP."""
     lines = [line for line in said if line.startswith("set_property -dict") and line.endswith("get_ips/bypass_pcie_ip")]
     return dict(re.findall(r"CONFIG\.(\w+) (\S+?)\}?(?= |$)", " ".join(lines)))
 
@@ -82,7 +82,7 @@ def test_tcl_builds_a_users_top(board: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", TOPS)
 def test_tcl_builds_the_tops_that_are_whole(kind: str) -> None:
-    """Their ports are the pins that the constraints place, except those that the IP places. Their IPs are created."""
+    """A top's ports are the pins in the constraints, plus those that the IP places. The script creates its IPs."""
     top, boards = TOPS[kind]
     pins = set(ports_of(top))
     lanes = {"pcie_rx_p_i", "pcie_rx_n_i", "pcie_tx_p_o", "pcie_tx_n_o"}
@@ -123,7 +123,7 @@ def test_the_bridge_is_what_the_rtl_takes_it_for(board: str) -> None:
         base, size = (int(text.replace("_", ""), 16) for text in match.groups())
         assert int(found[f"pciebar2axibar_{bar}"], 16) == base
         assert int(found[f"pf0_bar{bar}_size"]) * scales[found[f"pf0_bar{bar}_scale"]] == size
-    # The demultiplexer can remember as many transactions as the bridge has outstanding.
+    # The demultiplexer can track as many transactions as the bridge may have outstanding.
     outstanding = re.search(r"Outstanding = (\d+);", bridge)
     assert outstanding
     assert int(found["c_m_axi_num_read"]) <= int(outstanding[1])
@@ -133,7 +133,7 @@ def test_the_bridge_is_what_the_rtl_takes_it_for(board: str) -> None:
 
 
 def test_the_stand_in_has_the_ports_of_the_product_guide() -> None:
-    """PG194, AXI Master Interface and AXI Slave Interface: names with the suffix b of this IP, each direction."""
+    """Compares names (with the suffix b of this IP) and directions with PG194's AXI Master and AXI Slave Interface."""
     ports = ports_of("bypass_pcie_ip")
     master = {"aw": "id addr len size burst prot valid lock cache", "w": "data strb last valid", "b": "ready"}
     master |= {"ar": "id addr len size burst prot valid lock cache", "r": "ready"}

@@ -3,15 +3,15 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// Writes to the doorbell window, read: which ring, its new tail, and the descriptor if the write carries one.
+/// Decodes writes to the doorbell window into the ring, its new tail, and the descriptor if the write carries one.
 ///
-/// Behaviour: each ring has 64 bytes: a descriptor, then the tail (its low 16 bits count). A write that covers the tail is a doorbell; one of all 64 bytes
-/// carries the descriptor before the tail, too. A write that does not cover the tail changes nothing: processors may break a write-combined line into pieces,
-/// and the piece with the tail is then a doorbell without a descriptor. Writes to rings under reset, or that do not exist, are dropped.
+/// Behaviour: each ring has 64 bytes: a descriptor, then the tail (its low 16 bits count). A write that covers the tail
+/// is a doorbell; one of all 64 bytes also carries the descriptor. Other writes have no effect: if a processor splits a
+/// write-combined line, the part with the tail is a doorbell. Writes to missing rings or rings under reset are dropped.
 /// Cuts: valid and payload.
 /// Latency: 1 cycle.
-/// Reset: forgets the doorbell within.
-/// Requirements: a write lies in the 64 bytes of one ring.
+/// Reset: discards a stored doorbell.
+/// Requirements: a write stays within the 64 bytes of one ring.
 module dma_bells
   import dma_control_pkg::*;
 (
@@ -31,7 +31,7 @@ module dma_bells
     output doorbell_t doorbell
 );
 
-  // Every dword of the lower half may be the tail's.
+  // Any dword of the lower half may hold the tail.
   logic [3:0] lane;
   logic covers, carries, goes;
   count_t tail;

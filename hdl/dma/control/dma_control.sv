@@ -3,16 +3,16 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// The control part of the DMA engine: from doorbells to turns, and from answered turns to status words and interrupts
-/// (docs/design/dma.md).
+/// The control part of the DMA engine: from doorbells to turns, and from
+/// completed turns to status words and interrupts (docs/design/dma.md).
 ///
-/// Behaviour: each channel has a ring of descriptors in the host's memory. Doorbells (s_bell) say how far it is filled; descriptors are fetched ahead (m_read,
-/// s_completion), cut into turns that the channels of a direction take by bytes (m_turn[0]: to the card, m_turn[1]: to the host), and when the data part has
-/// answered these (s_done), their count is posted to the host (m_write), with an MSI-X message if there is to be one.
-/// Rings are numbered {to the host, channel}.
-/// Latency: doorbell to read of its descriptor 7 cycles; fetched descriptor to turn 5 to 6; doorbell with its descriptor to turn 9; last answer to status word 7.
-/// Reset: 520 cycles until registers answer. flr_i: as docs/design/dma.md has it.
-/// Requirements: those of the streams (dma_pkg). Every turn and every read is answered in the end. A reset (rst_i) reaches the data part, too.
+/// Behaviour: each channel has a ring of descriptors in host memory, and doorbells (s_bell) give its fill.
+/// Descriptors are fetched ahead (m_read, s_completion) and cut into turns, which a direction's channels share by
+/// bytes (m_turn[0]: to the card, m_turn[1]: to the host). When the data part has completed turns (s_done), the count
+/// is posted to the host (m_write), with an MSI-X message if one is due. Rings are numbered {to the host, channel}.
+/// Latency: doorbell to read 7 cycles; fetched descriptor to turn 5 to 6, carried one 9; last answer to status word 7.
+/// Reset: registers answer after 520 cycles. flr_i: see docs/design/dma.md.
+/// Requirements: as the streams (dma_pkg). Every turn and read is answered. rst_i also resets the data part.
 module dma_control
   import dma_pkg::*;
   import dma_control_pkg::*;
@@ -28,7 +28,7 @@ module dma_control
     input  wire axi_req_t s_axil_req,
     output axi_resp_t     s_axil_resp,
 
-    // What the data part can move of packets: see dma_turns.
+    // Whether the data part can move packets: see dma_turns.
     input wire stream_room_i,
     input wire stream_valid_i,
     input wire [1:0] stream_channel_i,
@@ -36,9 +36,9 @@ module dma_control
     input  wire function_t       function_i,
     input  wire                  flr_i,
     output logic                 flr_done_o,
-    /// The function is under reset: the data part is to stop, too.
+    /// The function is being reset, so the data part must also stop.
     output logic                 stop_o,
-    /// Place that the data part's reads leave free: see dma_h2c_cutter.
+    /// Free space that the data part's reads must leave: see dma_h2c_cutter.
     output logic           [7:0] reserve_o,
 
     `STREAM_RECEIVER(s_bell, bell_t)
@@ -64,7 +64,7 @@ module dma_control
 
   localparam each_t Exist = {2{4'((1 << Channels) - 1)}};
 
-  // Nets between the blocks have the names of the ports that take them.
+  // A net between blocks has the name of the port that it drives.
   setting_t setting, setting_i;
   life_t life_i;
   each_t
@@ -91,7 +91,7 @@ module dma_control
     may_post_i <= function_i.bus_master && !rst_i;
     may_i      <= rst_i ? '0 : run_i & ~life_i.ignore & ~failed_i & {Rings{may_post_i}};
   end
-  // A cycle late: dma_life looks again while it holds everybody.
+  // One cycle late: dma_life checks again while it holds all blocks.
   always_ff @(posedge clk_i) begin
     at_rest_i <= ~(turns_busy | teller_busy);
     drained_i <= ~(turns_busy | fetch_busy | teller_busy);
@@ -101,7 +101,7 @@ module dma_control
     end
   end
 
-  // ---- registers, and the lives of rings
+  // ---- registers, and the states of rings
 
   logic [63:9] status_base_i;
   logic [ 7:0] pace_i;
@@ -171,9 +171,9 @@ module dma_control
       .busy_o  (turns_busy)
   );
 
-  // ---- what is told: a ring fails when all that is before the failure was told
+  // ---- reports: a ring fails only when all turns before the failure have been reported
 
-  // (and then it does so until a reset: nothing of it can begin).
+  // (The failure lasts until a reset, because no turn of the ring can begin.)
   always_ff @(posedge clk_i) begin
     failing_i <= rst_i ? '0 : ~life_i.ignore & ~turns_busy & ~teller_busy & (turns_bad | (fetch_bad & empty));
   end

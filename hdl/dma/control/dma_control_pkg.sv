@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 `include "axi.svh"
 
-/// What the blocks of the DMA engine's control part share, and what dma_control says to the PCIe function around it
-/// (docs/design/dma.md).
+/// Shared by the blocks of the DMA engine's control part, and by
+/// the PCIe function around dma_control (docs/design/dma.md).
 package dma_control_pkg;
 
-  // A package is for many modules, none of which uses all of it.
+  // Each module that imports this package uses only a part of it.
   // verilator lint_off UNUSEDPARAM
   // verilator lint_off UNUSEDSIGNAL
 
-  /// A channel's ring, by its number: those to the card first, then those to the host.
+  /// Number of rings. A channel's rings are numbered: those to the card first, then those to the host.
   localparam int unsigned Rings = 8;
-  /// 2^n descriptors of a ring are in the store, at most.
+  /// The store holds at most 2^n descriptors of a ring.
   localparam int unsigned AheadBits = 7;
-  /// 2^n turns of a ring are under way, at most.
+  /// At most 2^n turns of a ring are in flight.
   localparam int unsigned FlightBits = 7;
-  /// Most descriptors that one read asks for, and reads of descriptors under way.
+  /// Most descriptors in one read, and most reads of descriptors in flight.
   localparam int unsigned FetchMost = 16;
   localparam int unsigned FetchTags = 8;
-  /// Offset of the tail in a ring's 64 bytes of the doorbell window; a descriptor is before it.
+  /// Offset of the tail in a ring's 64 bytes of the doorbell window; the descriptor precedes it.
   localparam int unsigned TailOffset = 32;
 
   typedef logic [2:0] ring_t;  // bit 2: to the host
@@ -29,7 +29,7 @@ package dma_control_pkg;
   typedef logic [2:0] code_t;  // dma_pkg::error_e
   typedef logic [Rings-1:0] each_t;  // a bit for each ring
 
-  /// A descriptor as it is kept: spec in docs/design/dma.md.
+  /// A descriptor as it is stored; docs/design/dma.md specifies the fields.
   typedef struct packed {
     logic        bad;            // no bytes, or 2^28 or more
     logic        one_page;       // it ends in the host's page in which it begins
@@ -42,7 +42,7 @@ package dma_control_pkg;
     logic [63:0] host;
   } descriptor_t;
 
-  /// What is known of a descriptor before it is cut: one_page and one_turn.
+  /// Computed before a descriptor is cut: one_page and one_turn.
   function automatic logic [1:0] fits_of(offset_t bytes, logic [11:0] host);
     logic [13:0] page_end;
     logic short;
@@ -51,7 +51,7 @@ package dma_control_pkg;
     return {short && (page_end[13:12] == '0 || page_end == 14'd4096), short && (!bytes[12] || bytes[11:0] == '0)};
   endfunction
 
-  /// Of 32 bytes of host memory. The last 8 are software's own.
+  /// Decodes a descriptor of 32 bytes in host memory. Its last 8 bytes belong to software.
   function automatic descriptor_t descriptor_of(logic [191:0] raw);
     descriptor_t found;
     found.bad                        = raw[159:128] == '0 || raw[159:156] != '0;
@@ -65,14 +65,14 @@ package dma_control_pkg;
     return found;
   endfunction
 
-  /// What is remembered of a turn while it is under way.
+  /// Stored with a turn while it is in flight.
   typedef struct packed {
     logic stream_to_host;  // a packet entry is written when it ends
     logic notify;
     logic ends;            // the descriptor
   } flight_info_t;
 
-  /// A turn begins; and it was answered.
+  /// A turn starts; a turn was completed.
   typedef struct packed {
     logic         valid;
     ring_t        ring;
@@ -85,14 +85,14 @@ package dma_control_pkg;
     logic  packet;  // to the host
   } answer_t;
 
-  /// A write to the doorbell window, of up to 64 bytes that lie in one ring's part.
+  /// A write to the doorbell window: up to 64 bytes, within one ring's part.
   typedef struct packed {
     logic [8:0]   offset;  // in the window, of the first byte
     logic [6:0]   bytes;
     logic [511:0] data;    // the first byte in lane 0
   } bell_t;
 
-  /// A write to a ring's registers, or to its vector.
+  /// A write to a ring's register, or to its vector.
   typedef struct packed {
     logic        ring_valid;
     logic        vector_valid;
@@ -101,7 +101,7 @@ package dma_control_pkg;
     logic [31:0] data;
   } setting_t;
 
-  /// What dma_life tells everybody: rings under reset are ignored, what is begun is held back, and then one ring is cleared in each cycle.
+  /// Commands of dma_life: ignore rings under reset, hold new work, and then clear one ring in each cycle.
   typedef struct packed {
     each_t ignore;
     logic  hold;
@@ -111,7 +111,7 @@ package dma_control_pkg;
     logic  restart;     // and registers get their reset values
   } life_t;
 
-  /// A doorbell: a ring's tail, and the descriptor before it if it carries one.
+  /// A doorbell: a ring's tail, and the preceding descriptor if the write carries it.
   typedef struct packed {
     ring_t       ring;
     count_t      tail;
@@ -119,7 +119,7 @@ package dma_control_pkg;
     descriptor_t descriptor;
   } doorbell_t;
 
-  /// Into the store: a row of two descriptors, each or both; or one that came with a doorbell.
+  /// A write to the store: one or both descriptors of a row; or a descriptor that came with a doorbell.
   typedef struct packed {
     logic [1:0]           write;
     ring_t                ring;
@@ -132,21 +132,21 @@ package dma_control_pkg;
     descriptor_t data;
   } carry_t;
 
-  /// So many descriptors of a ring are available, too.
+  /// The number of further descriptors of a ring that are available.
   typedef struct packed {
     logic       valid;
     ring_t      ring;
     logic [4:0] count;
   } stored_t;
 
-  /// A descriptor that is looked for: the carried one, or the one of an index.
+  /// A descriptor to be read: the carried one, or the one at an index.
   typedef struct packed {
     logic   carried;
     ring_t  ring;
     ahead_t index;
   } look_t;
 
-  /// Something happens to a ring.
+  /// An event of a ring.
   typedef struct packed {
     logic  valid;
     ring_t ring;
@@ -160,7 +160,7 @@ package dma_control_pkg;
     logic [2:0] max_read;     // 128 << n bytes
   } function_t;
 
-  /// What is posted: a status word, a packet entry, or an interrupt message.
+  /// The kinds of posts: a status word, a packet entry, or an interrupt message.
   typedef enum logic [1:0] {
     PostStatus,
     PostPacket,

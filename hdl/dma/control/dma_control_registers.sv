@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The registers of docs/reference/dma-registers.md behind AXI4-Lite.
+/// The AXI4-Lite registers of docs/reference/dma-registers.md.
 ///
-/// Behaviour: what is written is kept in block RAM, from which it is read, and told to the blocks (setting_o). A write that is not of a whole word changes nothing
-/// (SLVERR). After a reset, and with life_i.restart, all registers get their reset values, one a cycle, and the blocks are told of these, too (filling_o).
-/// Latency: address (and data) in to response 5 cycles, after those in which the registers get their reset values. setting_o comes before a write's response.
-/// Reset: all registers are as docs/reference/dma-registers.md has them, within 515 cycles.
+/// Behaviour: block RAM keeps written values for reading; setting_o passes them on. A partial write changes
+/// nothing (SLVERR). After a reset or life_i.restart, registers get reset values, also at setting_o (filling_o).
+/// Latency: address (and data) to response 5 cycles, plus the filling after a reset. setting_o precedes the response.
+/// Reset: within 515 cycles, registers have the reset values of docs/reference/dma-registers.md.
 /// Requirements: none.
 module dma_control_registers
   import dma_control_pkg::*;
@@ -108,7 +108,7 @@ module dma_control_registers
   end
   assign filling_o = fills_q;
 
-  // ---- the file, and who is told of it
+  // ---- the register file, and the blocks that get its values
 
   localparam capability_t Capability = '{reserved_8: '0, ahead_bits: 4'(AheadBits), channels: 4'(Channels)};
   word_t kept_word;

@@ -3,21 +3,21 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// Fetches descriptors, as soon as a doorbell says that they are there, into the store.
+/// Fetches descriptors into the store as soon as a doorbell announces them.
 ///
 /// Behaviour:
-/// - A doorbell without a descriptor moves its ring's tail. One ring at a time, in turn, asks for what lies between what was asked for and the tail: up to 16
-///   descriptors, none over a multiple of 16 (of 4 or 8 if the function may read no more), so that no read crosses a page or the ring's end, and only while the
-///   store has room for 16. A read begins at an even descriptor: its completions then begin at multiples of 64 bytes, and a row of the store is a beat.
-/// - A doorbell with a descriptor gives it to the store at once (carry_*), if all before it were taken, it is the next one, and no ring has such a descriptor
-///   that is not taken (carried_i). Else it is as one without: the descriptor is in the ring, too.
-/// - Reads end in any order; what they brought becomes available (stored_*) in the order in which they were asked for. A read fails if any of its completions
-///   has an error, the last or one before it, or if they bring more or fewer bytes than were asked for (ErrorMalformed); code_o is the first one's. After a read
-///   that fails nothing of its ring becomes available any more (bad_o, code_o).
-/// Latency: doorbell to read request 6 cycles, to carry_o 4 cycles; last beat of a fetch to stored_o 2 cycles.
-/// Reset: nothing was asked for, all tails are 0. life_i.clear does the same for one ring.
-/// Requirements: while a ring is cleared its may_i is low, no read of it is under way, and life_i.hold has been high for 3 cycles. Reads that a reset of
-/// the whole, or life_i.forget, has forgotten are not answered any more. Completions of one read begin at multiples of 64 bytes, as PCIe's read completion boundary has it.
+/// - A doorbell without a descriptor moves its ring's tail. Rings take turns to request descriptors. A read asks for up
+///   to 16, needs room for 16, and stays within a multiple of 16 (4 or 8 if the function's reads are limited). So it
+///   crosses neither a page nor the ring's end. It begins at an even descriptor, so that a beat is a row of the store.
+/// - A doorbell's descriptor goes directly to the store (carry_*) if it is the ring's next one to be taken,
+///   and no ring has an untaken carried one (carried_i). Otherwise it is fetched from the ring like any other.
+/// - Reads complete in any order, but descriptors become available (stored_*) in request order. A read
+///   fails at its first completion with an error, or if its length is wrong (ErrorMalformed); code_o is the
+///   first error. After a failed read, no more descriptors of its ring become available (bad_o, code_o).
+/// Latency: doorbell to read request 6 cycles, to carry_o 4; last beat of a fetch to stored_o 2.
+/// Reset: no descriptor is requested, and all tails are 0. life_i.clear does the same for one ring.
+/// Requirements: a ring in its clear has may_i low and no read in flight, after 3 cycles of life_i.hold. No answers of
+/// reads from before a reset or life_i.forget. Completions begin at multiples of 64 bytes (PCIe's completion boundary).
 module dma_fetch
   import dma_pkg::read_t, dma_pkg::completion_t;
   import dma_control_pkg::*;
@@ -29,7 +29,7 @@ module dma_fetch
     // verilator lint_off UNUSEDSIGNAL  // the other registers
     input wire setting_t  setting_i,
     // verilator lint_on UNUSEDSIGNAL
-    /// Rings whose descriptors may be asked for.
+    /// Rings whose descriptors may be requested.
     input wire each_t     may_i,
     // verilator lint_off UNUSEDSIGNAL
     input wire function_t function_i,
@@ -40,7 +40,7 @@ module dma_fetch
     output logic           doorbell_ready,
     input  wire doorbell_t doorbell,
 
-    // What the turn-taker has taken of the ring.
+    // The number of descriptors that dma_turns has taken from the ring.
     output ring_t       taken_ring_o,
     input  wire count_t taken_i,
     input  wire         carried_i,
@@ -58,7 +58,7 @@ module dma_fetch
 
     output each_t             bad_o,
     output code_t [Rings-1:0] code_o,
-    /// A read is under way, or about to be.
+    /// A read is in flight, or is about to be requested.
     output each_t             busy_o,
     output logic              asking_o
 );
@@ -89,7 +89,7 @@ module dma_fetch
   assign taken_ring_o = ring_q;
   assign asking_o = step_q != Pick;
 
-  // ---- what is known of the ring
+  // ---- the state of the ring
 
   logic moves;  // a tail
   count_t tail_now, fetched_now, tail_q, fetched_q, taken_q, fetched_next;
@@ -160,7 +160,7 @@ module dma_fetch
   logic [4:0] count, left;  // of the block
   logic room, tag_free, asks, carried_here, takes_carried;
   logic [TagBits-1:0] tag;
-  // In Count it is counted, in Decide used.
+  // Computed in Count, used in Decide.
   logic filled_q, room_q, all_q, follows_q;
   logic [4:0] count_q;
   assign block = function_i.max_read == 3'd0 ? 4'd3 : function_i.max_read == 3'd1 ? 4'd7 : 4'd15;
@@ -194,7 +194,7 @@ module dma_fetch
     unique case (step_q)
       Pick: begin
         if (!life_i.hold && !life_i.clear) begin
-          // Doorbells with a descriptor and fetches take turns.
+          // Doorbells with a descriptor alternate with fetches.
           if (carry_waits && (!carry_q || !some_q)) begin
             step_q  <= Look;
             ring_q  <= doorbell.ring;
@@ -227,7 +227,7 @@ module dma_fetch
         tag_q     <= tag;
         bytes_q   <= {count_q + 5'(fetched_q[0]), 5'd0};
         address_q <= {base_q, 12'd0} + 64'({index, 6'd0});
-        // Is there more? A doorbell since Look says so, too.
+        // Are there more descriptors? A doorbell since Look also sets this.
         if (!carry_q && filled_q && !(asks && all_q)) wants_q[ring_q] <= 1'b1;
       end
       default: if (m_read_ready) step_q <= Pick;  // Ask
@@ -243,7 +243,7 @@ module dma_fetch
     end
   end
 
-  // ---- what comes, and in which order it becomes available
+  // ---- completions, and the order in which descriptors become available
 
   typedef struct packed {
     ring_t                ring;
@@ -259,7 +259,7 @@ module dma_fetch
   logic [TagBits:0] unused_count;
   code_t failure, wrong, earlier;
   logic fits, whole, halves;
-  // Whether a beat is right is known a cycle after it.
+  // One cycle after a beat it is known whether the beat is correct.
   logic here_q, ends_q, fits_q, spoilt;
   logic  [  TagBits-1:0]      tag_of_q;
   code_t                      error_q;
@@ -274,7 +274,7 @@ module dma_fetch
   assign here_tag = s_completion_payload.tag[TagBits-1:0];
   assign here = s_completion_valid && s_completion_payload.tag[7:TagBits] == '0;
   assign ends = here && s_completion_payload.final_;
-  // A beat has 32 bytes or 64. Its last half is the read's last one, if it is final, and before that, with 64, if not.
+  // A beat has 32 or 64 bytes. A final beat's last half is the read's last one; other beats must have 64 bytes.
   assign whole = s_completion_payload.bytes[6];
   assign halves = ^s_completion_payload.bytes[6:5] && s_completion_payload.bytes[4:0] == '0;
   assign fits = s_completion_payload.final_ ? halves && {beat_q[here_tag], whole} == found.last
@@ -285,7 +285,7 @@ module dma_fetch
     if (earlier == '0) wrong = error_q;
     if (earlier == '0 && error_q == '0 && !fits_q) wrong = dma_pkg::ErrorMalformed;
   end
-  // A read's beats so far, the last one among them, had an error: nothing more of it is written.
+  // A beat of this read had an error, so no more of the read is written.
   assign spoilt = wrong_q[here_tag] != '0 || (here_q && tag_of_q == here_tag && (error_q != '0 || !fits_q));
   tag_table #(
       .Tags(FetchTags),

@@ -2,16 +2,16 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Starts, stops and resets rings, and all of them when the function is reset.
+/// Starts, stops and resets single rings, and all rings when the function is reset.
 ///
 /// Behaviour:
-/// - A ring runs as software says. A reset of a ring stops it; when nothing of it is under way any more (drained_i) every block is held for as long as older
-///   writes need to leave (posted_i); then the ring is cleared. So nothing from before the reset is posted after life_o.ignore has fallen.
-/// - A reset of the function does so with all rings at once, but what is to be posted is dropped (stop_o), and reads are not waited for: the data part, which stop_o
-///   stops, too, lets nothing of them through (life_o.forget). Then the registers get their reset values (life_o.restart), and flr_done_o is high until flr_i falls.
-/// Latency: a reset takes 12 cycles from its last answer on; a function's 540.
+/// - Software runs a ring. A reset stops it until none of its work is in flight (drained_i). All blocks then hold
+///   until older writes have left (posted_i), and the ring is cleared. So no older post leaves after life_o.ignore.
+/// - A reset of the function resets all rings, drops posts (stop_o), and does not wait for reads: the stopped data part
+///   discards them (life_o.forget). Registers are restored (life_o.restart); flr_done_o then stays until flr_i falls.
+/// Latency: a ring's reset takes 12 cycles after its last answer; a function's reset takes 540.
 /// Reset: clears all rings, one a cycle.
-/// Requirements: a ring that may not go on drains. flr_i is high until flr_done_o is.
+/// Requirements: a ring that may not start work drains. flr_i stays high until flr_done_o is high.
 module dma_life
   import dma_control_pkg::*;
   import dma_registers_pkg::*;
@@ -25,11 +25,11 @@ module dma_life
     input  wire           flr_i,
     output logic          flr_done_o,
 
-    /// Nothing of a ring is under way; its turns were all answered; and no read is on offer.
+    /// For each ring: no work is in flight; all its turns were completed. For all rings: no read is being offered.
     input wire each_t drained_i,
     input wire each_t at_rest_i,
     input wire        asking_i,
-    /// Nothing is left to be posted.
+    /// All posts have left.
     input wire        posted_i,
 
     output each_t run_o,
@@ -49,7 +49,7 @@ module dma_life
     Done
   } step_e;
   step_e step_q, step_d;
-  // What others are told of the step, in registers: their paths are long.
+  // The outputs of the current step, in registers because their paths are long.
   logic hold_q, clear_q, forget_q, restart_q, stop_q;
   each_t run_q, resetting_q, may;
   ring_t ring_q, next;

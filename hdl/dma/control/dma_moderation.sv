@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// When interrupts are signalled: thresholds, and timers.
+/// Interrupt moderation: thresholds and timers.
 ///
-/// Behaviour: while events of a ring wait (waiting_i), its time runs, in steps of 8 cycles; when it has reached the ring's timer it has expired until nothing waits.
-/// Latency: a step is 8 cycles: the timer may be as much late.
-/// Reset: all times are 0; settings come with the registers' reset values.
+/// Behaviour: a ring's time runs while events wait (waiting_i). It expires at the timer's value, until none waits.
+/// Latency: time counts in steps of 8 cycles, so a timer may expire up to 8 cycles late.
+/// Reset: all times are 0. The registers' reset values set thresholds and timers.
 /// Requirements: none.
 module dma_moderation
   import dma_control_pkg::*;

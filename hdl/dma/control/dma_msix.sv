@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// The MSI-X table and pending bits (PCIe 5.0, 6.1.4), a vector for each ring.
+/// The MSI-X table and pending bits (PCIe 5.0, 6.1.4), with one vector for each ring.
 ///
-/// Behaviour: a vector that is fired is pending; it offers itself (message_o) when it is neither masked, nor the function is. When its message was taken it is
-/// no longer pending; one that comes back, since it was masked when it left (back_i), is pending again. So a mask set in time keeps a message
-/// here, and the message follows when the mask falls.
-/// Latency: fire_i to message_o 9 cycles at most: one vector is looked at in a cycle.
-/// Reset: all vectors are masked, none is pending. life_i.clear: its vector is not pending.
+/// Behaviour: firing a vector makes it pending. It offers a message (message_o) unless the vector or the function
+/// is masked. When the message was taken, it is no longer pending. A message returns to pending if its vector was
+/// masked before it left (back_i). So a mask holds the message, which follows after the mask is removed.
+/// Latency: at most 9 cycles from fire_i to message_o, because one vector is checked in a cycle.
+/// Reset: all vectors are masked and not pending. life_i.clear: the ring's vector is not pending.
 /// Requirements: none.
 module dma_msix
   import dma_control_pkg::*;
@@ -30,8 +30,8 @@ module dma_msix
     output event_t message_o,
     input  wire    message_taken_i,
 
-    // What a message consists of: data and address; and which may not go now.
-    // The message is there a cycle later, and stays.
+    // A message's data and address, and the vectors that may not send now.
+    // They follow vector_of_i by a cycle, and then stay.
     // verilator lint_off UNUSEDSIGNAL
     input  wire event_t        vector_of_i,
     // verilator lint_on UNUSEDSIGNAL

@@ -3,15 +3,15 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// Makes posted writes of status words, packet entries and messages: their addresses and data.
+/// Makes the posted writes of status words, packet entries and messages, with their addresses and data.
 ///
-/// Behaviour: in order. A message whose vector is masked when its turn has come goes back (back_o). With flush_i everything but a write that is on offer is dropped;
-/// without may_post_i it waits. A status word and a packet entry are 16 bytes: count; error, end of packet; bytes; 0
-/// (docs/design/dma.md). A message is 4.
-/// Cuts: every path but m_ready's to s_ready.
+/// Behaviour: writes leave in order. A message whose vector is masked at its turn returns (back_o). flush_i
+/// drops all writes except one being offered. Without may_post_i, writes wait. Status words and packet
+/// entries have 16 bytes: count; error, end of packet; bytes; 0 (docs/design/dma.md). A message has 4 bytes.
+/// Combinational paths: only m_ready to s_ready.
 /// Latency: 2 cycles.
-/// Reset: forgets what is within.
-/// Requirements: addresses do not change while their writes are under way.
+/// Reset: discards its contents.
+/// Requirements: addresses do not change while their writes are in flight.
 module dma_poster
   import dma_pkg::write_t;
   import dma_control_pkg::*;
@@ -31,7 +31,7 @@ module dma_poster
     output logic       post_ready,
     input  wire post_t post,
 
-    /// The vector of which vector_i tells from the next cycle on.
+    /// vector_i describes this vector from the next cycle on.
     output event_t            vector_of_o,
     input  wire        [95:0] vector_i,
     input  wire each_t        held_i,
@@ -44,7 +44,7 @@ module dma_poster
 
   // ---- where to
 
-  // Of a post that is taken the ring's words are read; so they are beside aimed_q.
+  // When a post is taken, its ring's words are read. They are then valid together with aimed_q.
   logic         aims;
   logic [63:12] packets;
   logic [  4:0] bits;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// A register of each ring, or bits of it, for the block that looks it up: dma_control_registers tells of each write to it.
+/// A local copy of one register of each ring, or of bits of it. dma_control_registers passes on every write.
 ///
-/// Behaviour: a RAM of the rings, written by setting_i: of LUTs, read without a clock; or block RAM (Block), whose output holds while read_i is low.
+/// Behaviour: a RAM written by setting_i: LUT RAM with asynchronous reads, or block RAM (Block), which read_i enables.
 /// Latency: 0, with Block 1 cycle.
-/// Reset: none; registers are written with their reset values after one.
+/// Reset: none; the registers' reset values are written after a reset.
 /// Requirements: none.
 module dma_ring_word
   import dma_control_pkg::*;
 #(
-    /// The word among a ring's registers, and its bits.
+    /// Which of a ring's registers, and which of its bits.
     parameter logic [3:0] Word = 4'd0,
     parameter int unsigned Low = 0,
     parameter int unsigned Width = 32,
@@ -20,7 +20,7 @@ module dma_ring_word
     // verilator lint_off UNUSEDSIGNAL  // the other registers, and bits
     input wire setting_t setting_i,
     // verilator lint_on UNUSEDSIGNAL
-    /// With Block: it is read.
+    /// With Block: reads the word.
     input wire read_i,
     input wire ring_t ring_i,
     output logic [Width-1:0] value_o

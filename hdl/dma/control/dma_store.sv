@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// Descriptors that were fetched: 128 of each ring, in block RAM, two in a row; and one, of any ring, that came with a doorbell, in a register.
+/// Stores descriptors: 128 fetched ones of each ring in block RAM, two in a row; and one carried by a doorbell.
 ///
-/// Behaviour: a row is written in one or both halves. What is read is the descriptor of a ring at an index, or the carried one (look_i).
-/// Latency: written, it can be read from the next cycle on; store_o 1 cycle after look_i.
+/// Behaviour: a write covers one or both halves of a row. look_i reads a descriptor by index, or the carried one.
+/// Latency: a written descriptor can be read in the next cycle; store_o follows look_i by 1 cycle.
 /// Reset: none.
-/// Requirements: a carried descriptor is taken before the next one comes.
+/// Requirements: a carried descriptor is taken before the next one arrives.
 module dma_store
   import dma_control_pkg::*;
 (

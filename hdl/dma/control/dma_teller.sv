@@ -3,20 +3,20 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// The teller: counts what is done, and says so to the host: status words, entries of packets, and the events that become interrupts.
+/// Counts completed turns, and reports them to the host: status words, packet entries, and interrupt events.
 ///
-/// Behaviour: one operation a cycle.
-/// - An answered turn: its ring's position grows, or, with its descriptor's end, its count; a packet to the host gets its entry. An error stops the ring (failed_o):
-///   its count and position stay, and later answers change nothing.
-/// - A look at a ring that has changed since the last one, the next in turn, at most one in pace_i cycles: a status word of what the ring is now (so the latest
-///   wins, and the last is told in the end), and whether its vector is signalled (fire_o): as many descriptors with an interrupt as its threshold says, or its timer
-///   (expired_i), or an error. So a message comes after the status word, which comes after the data.
+/// Behaviour: one operation a cycle:
+/// - An answered turn advances its ring's position, or the count at its descriptor's end. A packet to the host gets
+///   its entry. An error stops the ring (failed_o): count and position then stay, and later answers have no effect.
+/// - A look at a changed ring, in rotation, at most one in pace_i cycles: it posts a status word of the present state
+///   (so the last state is always reported), and fires the vector (fire_o) at the ring's threshold of interrupts, at
+///   its timer (expired_i), or at an error. So a message follows its status word, which follows the data.
 /// - A message of a vector that may send one.
-/// A ring whose fetch or cut failed (failing_i) is stopped by a look when all its turns were answered.
-/// What is to be posted goes out in that order (m_*).
-/// Latency: answer to status word 4 cycles, if nothing else is to be told.
-/// Reset: as life_i.clear for each ring, which follows. life_i.clear: nothing is done, nothing to tell.
-/// Requirements: a turn is answered after flight_i told of it. While a ring is cleared no turn of it is under way, and life_i.hold has been high for 3 cycles.
+/// A look also stops a ring whose fetch or cut failed (failing_i), when all its turns have been completed.
+/// Status words, packet entries and messages leave at m_* in the order of the operations.
+/// Latency: answer to status word 4 cycles if no other operation waits.
+/// Reset: life_i.clear follows for each ring. life_i.clear: the ring's counts are 0, and it has no reports.
+/// Requirements: flight_i precedes a turn's answer. A ring in its clear has no turns, after 3 cycles of life_i.hold.
 module dma_teller
   import dma_pkg::done_t;
   import dma_control_pkg::*;
@@ -45,7 +45,7 @@ module dma_teller
     /// An answer is being counted.
     output each_t                  busy_o,
 
-    // Interrupts: events wait for their threshold or timer.
+    // Interrupts: events wait for a threshold or a timer.
     output ring_t             threshold_ring_o,
     input  wire         [7:0] threshold_i,
     output each_t             waiting_o,
@@ -92,7 +92,7 @@ module dma_teller
   end
   assign message_taken_o = messages;
 
-  // ---- what is remembered of the turn
+  // ---- data stored with the turn
 
   flight_t head, head_next;
   flight_info_t info;
@@ -121,7 +121,7 @@ module dma_teller
       .read_data_o    (info)
   );
 
-  // What is known of its ring a cycle ahead shortens the paths.
+  // The ring's state is looked up one cycle ahead, to shorten the paths.
   logic answer_q, look_now_q, message_q, ignored_q, fails_q, late_q;
   ring_t ring_next;
   assign ring_next = looks ? look_q : messages ? message_i.ring : done_ring;
@@ -141,7 +141,7 @@ module dma_teller
     error_q         <= done.error;
     end_of_packet_q <= done.end_of_packet;
     bytes_q         <= answers && done.error == dma_pkg::ErrorNone ? done.bytes : '0;
-    // The ring of a look is due until the look is through.
+    // The ring of a look stays due until the look ends.
     look_valid_q    <= due != '0 && !looks && !look_now_q;
     if (!look_valid_q || looks) look_q <= next;
     if (looks) begin
@@ -163,7 +163,7 @@ module dma_teller
   end
   assign answered_o = '{valid: answer_q, ring: ring_q, packet: info.stream_to_host};
 
-  // ---- how far each ring is
+  // ---- the progress of each ring
 
   typedef struct packed {
     logic [31:0] count;
@@ -195,7 +195,7 @@ module dma_teller
   assign threshold_ring_o = ring_q;
   assign enough = state.events != '0 && (state.events >= threshold_i || late_q);
   assign fires = look_now_q && !ignored_q && (enough || (shows && (fails || state.error != '0)));
-  // bytes_q is 0 but for a good answer, so sums are right without a choice behind them.
+  // bytes_q is 0 unless the answer is good, so the sum needs no multiplexer behind it.
   offset_t moved;
   assign moved = state.bytes + offset_t'(bytes_q);
   always_comb begin
@@ -235,7 +235,7 @@ module dma_teller
     assign busy_o[i]    = answer_q && here;
   end
 
-  // ---- what is posted
+  // ---- posts
 
   logic puts, takes, fits;
   post_t put;
@@ -249,7 +249,7 @@ module dma_teller
       };
   assign puts = (message_q && !ignored_q) || shows || (done_one && info.stream_to_host);
   assign takes = post_valid && post_ready;
-  // What is told is the latest when there is room for it, so few words wait. Entries of packets need no room: turns of packets are begun only while few posts wait.
+  // A look waits for room, so few words wait. Entries need no room: packet turns start only if few posts wait.
   assign room = waiting_q < 4'd3;
   assign packet_room_o = waiting_q < 4'd2;
   always_ff @(posedge clk_i) begin

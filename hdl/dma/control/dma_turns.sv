@@ -2,23 +2,23 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// The turn-taker: cuts descriptors into turns of up to 4 KiB, and shares each direction among its channels by bytes.
+/// Cuts descriptors into turns of up to 4 KiB, and shares each direction among its channels by bytes.
 ///
 /// Behaviour:
-/// - Each direction has every other cycle. In the first of two it reads the next descriptor of the channel that has the turn; in the second it cuts a piece: to
-///   the end of the transfer, or to the next multiple of 4 KiB of the host's address; of a packet to the card: of its place in the transfer.
-/// - A channel has the turn until its balance of bytes is used up, or it has nothing to do; then the next one that may go has it, with 4096 bytes more if it had
-///   none left. A piece may overdraw the balance, by less than 4096 bytes, which the channel's next time pays for. So channels that always have
-///   something to do get equal shares, whatever their pieces.
-/// - A piece of a packet goes when the data part can move it: to the card while stream_room_i; to the host while the stream has a packet for its channel and packet_room_i, and one at a
-///   time, since it would hold back the turns behind it. Until then its ring lets the others pass.
-/// - No more than 128 turns of a ring are under way: a channel whose turns are not answered leaves the others their share.
-/// - A descriptor without bytes, of 2^28 or more, of a packet buffer that is more than one turn, or of a packet's part to the card that
-///   neither ends it nor has whole lines of 64 bytes, ends its ring (bad_o) when all before it is told.
-/// Latency: what is available has its turn 3 cycles later, if nobody else is at work; a turn every 2 cycles in each direction.
-/// Reset: no ring has anything. life_i.clear does the same for one ring.
-/// Requirements: while a ring is cleared its may_i is low, no turn of it is under way, and life_i.hold has been high for 3 cycles. A ring is given no more descriptors
-/// than the store holds. answered_i for each turn once. store_i: the descriptor that look_o named in the cycle before.
+/// - Each direction has every other cycle: one to read the active channel's next descriptor, one to cut a piece,
+///   up to the transfer's end or the next 4 KiB of the host's address (of the offset, for a packet to the card).
+/// - A channel is active until its balance of bytes is used up or it has no work. The next ready channel
+///   follows, and gets 4096 bytes if it has none left. A piece may overdraw the balance by less than 4096 bytes,
+///   which the channel's next turn repays. So busy channels get equal shares, whatever the size of their pieces.
+/// - A piece of a packet waits for the data part; its ring lets others pass. To the card: stream_room_i. To the
+///   host: a packet for its channel, and packet_room_i; one at a time, since it would block the turns behind it.
+/// - A ring has at most 128 turns in flight, so a channel whose turns are slow leaves the others their share.
+/// - These descriptors end their ring (bad_o) when all before them are reported: 0 bytes; 2^28 or more; a packet
+///   buffer longer than a turn; a part of a packet to the card that neither ends it nor has whole lines of 64 bytes.
+/// Latency: an available descriptor becomes a turn 3 cycles later if no other work waits; a turn every 2 cycles.
+/// Reset: all rings are empty. life_i.clear does the same for one ring.
+/// Requirements: a ring in its clear has may_i low and no turn in flight, after 3 cycles of life_i.hold. All
+/// descriptors fit the store. answered_i comes once a turn. store_i is the descriptor of the previous cycle's look_o.
 module dma_turns
   import dma_pkg::turn_t, dma_pkg::TurnBytes;
   import dma_control_pkg::*;
@@ -31,7 +31,7 @@ module dma_turns
     // verilator lint_off UNUSEDSIGNAL
     input wire life_t life_i,
 
-    // What the fetch made available.
+    // Descriptors that the fetch made available.
     input wire stored_t stored_i,
     input wire carry_t  carry_i,
 
@@ -39,7 +39,7 @@ module dma_turns
     input  wire descriptor_t store_i,
     // verilator lint_on UNUSEDSIGNAL
 
-    // How many descriptors of a ring were taken.
+    // The number of descriptors taken from a ring.
     input  wire ring_t taken_ring_i,
     output count_t     taken_o,
 
@@ -47,29 +47,29 @@ module dma_turns
     input  wire   [1:0] m_turn_ready,
     output turn_t [1:0] m_turn_payload,
 
-    // What is remembered of a turn.
+    // Data stored with a turn.
     output flight_event_t flight_o,
     input  wire answer_t  answered_i,
 
-    // What the data part can move of packets.
+    // Whether the data part can move packets.
     input wire stream_room_i,
     input wire stream_valid_i,
     input wire [1:0] stream_channel_i,
     input wire packet_room_i,
 
-    /// A descriptor that came with a doorbell is not yet taken, of whatever ring.
+    /// A descriptor that a doorbell carried waits to be taken, in any ring.
     output logic  carried_o,
     output each_t bad_o,
-    /// All that was available was taken.
+    /// All available descriptors were taken.
     output each_t empty_o,
-    /// Turns are under way, or about to be.
+    /// Turns are in flight, or are about to start.
     output each_t busy_o
 );
 
   localparam int unsigned PageBits = $clog2(TurnBytes);
   typedef logic signed [PageBits:0] balance_t;  // bytes that are left, less 1: below 0 there are none
 
-  // ---- first cycle: whose turn it is
+  // ---- first cycle: which channel is active
 
   logic side_q;
   logic [1:0][1:0] current_q;
@@ -93,7 +93,7 @@ module dma_turns
   assign may_go     = ready[ring] && (fresh_q[side_q] || !spent);
   assign goes       = may_go && free && !life_i.hold && !life_i.clear;
 
-  // The next one after it, or itself.
+  // The next channel that may be active, or the same one.
   always_comb begin
     next = ring[1:0];
     for (int i = 3; i >= 1; i--) begin
@@ -121,8 +121,8 @@ module dma_turns
   each_t open;  // for a piece of a packet
   logic [PageBits-1:0] low;  // of the host's address
   logic [PageBits:0] bytes, room, left;
-  // The first piece ends at a page of the host's, so all others begin there: only the first looks at the address, and whether it is the
-  // last one too is kept with the descriptor.
+  // The first piece ends at a host page, so all others begin at one. Only the first piece needs the address.
+  // The descriptor stores whether the first piece is also the last.
   assign outward = store_i.stream && !ring_q[2];
   assign left = store_i.bytes[PageBits:0] - offset_q[PageBits:0];
   assign low = begun_q || outward ? '0 : store_i.host[PageBits-1:0];
@@ -131,7 +131,7 @@ module dma_turns
                         : outward ? store_i.one_turn : store_i.one_page;
   assign bytes = ends ? left : room;
   assign gap = outward && !store_i.end_of_packet && store_i.bytes[5:0] != '0;
-  // A packet's buffer is one turn, so it ends or never begins.
+  // A packet's buffer is one turn: the turn ends the descriptor, or never begins.
   assign bad = store_i.bad || gap || (store_i.stream && ring_q[2] && !store_i.one_page);
   assign cuts = cut_q && !bad && !(store_i.stream && !open[ring_q]);
 
@@ -141,7 +141,7 @@ module dma_turns
           stream: store_i.stream,
           last: ends && (!store_i.stream || ring_q[2] || store_i.end_of_packet),
           bytes: bytes,
-          // The register first: then a bit of the sum is one LUT, whatever chooses the other number.
+          // The register comes first: each bit of the sum then needs one LUT, for any source of the other number.
           host:
           64'(
           offset_q
@@ -191,7 +191,7 @@ module dma_turns
     end
   end
 
-  // ---- how far each ring is
+  // ---- the progress of each ring
 
   logic writes;
   ring_t write_ring;
@@ -234,7 +234,7 @@ module dma_turns
   );
 
   for (genvar i = 0; i < int'(Rings); i++) begin : gen_ring
-    // Descriptors in the store, and turns under way.
+    // Descriptors in the store, and turns in flight.
     logic [AheadBits:0] stored_q;
     logic [FlightBits:0] flying_q;
     logic some_q;  // stored_q is not 0

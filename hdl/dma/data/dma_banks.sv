@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-/// A memory of 64-byte lines in block RAM, in 16 banks of 4 bytes that each have their own address.
+/// A memory of 64-byte lines in block RAM: 16 banks of 4 bytes, each with its own address.
 ///
-/// Behaviour: a bank writes the bytes whose enable is set, and reads its 4 bytes of its own line. So 64 bytes that begin at any word of a line
-/// are written or read in one cycle: the banks below that word take the line after.
-/// Latency: reading 1 cycle, writing 1. The read data hold while nothing is read.
+/// Behaviour: a bank writes its enabled bytes, and reads its 4 bytes of its own line. So one cycle writes
+/// or reads 64 bytes that begin at any word of a line: the banks below that word use the next line.
+/// Latency: reading 1 cycle, writing 1. Without a read, the read data stay.
 /// Reset: none.
-/// Requirements: none. A read of what is written in the same cycle returns the old data.
+/// Requirements: none. A read of a line that is written in the same cycle returns the old data.
 module dma_banks
   import dma_data_pkg::*;
 #(
-    /// Lines of 64 bytes; a power of two, at least 2. 512 take the whole of the 16 block RAMs of 18 Kbit.
+    /// Lines of 64 bytes; a power of two, at least 2. 512 lines fill the 16 block RAMs of 18 Kbit.
     parameter int unsigned Lines = 512,
     localparam int unsigned LineBits = $clog2(Lines)
 ) (

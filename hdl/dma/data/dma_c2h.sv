@@ -2,23 +2,23 @@
 `default_nettype none
 `include "stream.svh"
 
-/// Turns from the card to the host's memory: from AXI, or packets of a stream.
+/// Executes turns from the card to host memory. The data come from AXI or from packets of a stream.
 ///
-/// Behaviour: see dma_c2h_reader, which fetches ahead into a ring of lines, and dma_c2h_writer, which empties it by posted writes. Turns are answered in
-/// order. The stream shows whose packet it has (stream_valid_o, stream_channel_o): whoever makes turns offers one with stream for that channel
-/// only, or it waits, and with it the turns behind.
-/// stop_i: turns are accepted and answered with ErrorReset; a write that has begun ends, none begins. It stays until idle_o.
-/// Latency: from a turn to its address 3 cycles; from a write's last byte at R to its first beat 4.
-/// Reset: forgets everything, so it must reach both sides of the bus.
-/// Requirements: in reset no valid is high.
+/// Behaviour: dma_c2h_reader fetches ahead into a ring of lines; dma_c2h_writer empties the ring by
+/// posted writes. Turns are answered in order. stream_valid_o and stream_channel_o show whose packet is
+/// next. Offer a stream turn only for that channel: otherwise it waits, and blocks the turns behind it.
+/// stop_i: turns end with ErrorReset; a started write ends, and no other starts. It stays until idle_o.
+/// Latency: turn to its address 3 cycles; a write's last byte at R to its first beat 4.
+/// Reset: discards everything, so both sides of the bus must be reset.
+/// Requirements: no valid is high during reset.
 module dma_c2h
   import dma_pkg::*, dma_data_pkg::*;
 #(
     parameter type axi_req_t = axi_pkg::axi_req_t,
     parameter type axi_resp_t = axi_pkg::axi_resp_t,
-    /// Lines of 64 bytes that AXI reads in flight may fill; a power of two, at least 128.
+    /// Lines of 64 bytes for AXI reads in flight; a power of two, at least 128.
     parameter int unsigned Lines = 512,
-    /// There is a stream: costs a multiplexer of 512 bits.
+    /// Whether there is a stream. It costs a multiplexer of 512 bits.
     parameter bit Stream = 1'b1
 ) (
     input wire clk_i,
@@ -91,7 +91,7 @@ module dma_c2h
       `STREAM_PORTS(m, m_write_valid, m_write_ready, m_write_payload)
   );
 
-  // Turns that were accepted and are not answered; one with stream is accepted when it ends.
+  // Turns that were accepted and are not answered. A stream turn is accepted when it ends.
   logic [7:0] turns_q;
   assign idle_o = turns_q == '0 && !stream_busy;
   always_ff @(posedge clk_i) begin

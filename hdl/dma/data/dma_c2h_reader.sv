@@ -3,17 +3,17 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// Fetches the bytes of turns to the host: from AXI, or from the packet stream, into lines of a ring.
+/// Fetches the data of turns to the host, from AXI or from the packet stream, into a ring of lines.
 ///
-/// Behaviour: a turn's bytes lie in the ring as they lay in the card's lines, its first in lane card[5:0]. Reads go ahead as far as the ring has
-/// room; all have id 0, so data come in order. A turn is told to the writer when its reads begin (AXI), or when it is known how much came
-/// (stream). A turn with stream waits until the reads before it are answered, then takes its channel's packet until that ends or its bytes are
-/// full; the rest of a beat is the next turn's. Before a beat of another channel it waits.
-/// stop_i: a stream turn ends at once, with a line that means nothing if it has none; the rest of its packet is thrown away.
-/// Cuts: valid and payload of turns, AR and the stream. R goes into the ring as it comes.
-/// Latency: from a turn to its address 3 cycles; a burst in two cycles at most.
-/// Reset: forgets everything, so it must reach both sides of the bus.
-/// Requirements: in reset no valid is high. A beat of a packet has bytes from lane 0 on, and all 64 but for the last.
+/// Behaviour: the ring's lines match the card's: a turn's first byte is in lane card[5:0]. Reads go ahead while
+/// the ring has room; all have id 0, so data come in order. The writer gets a turn when its reads begin (AXI), or
+/// when its length is known (stream). A stream turn waits for earlier reads. It then takes its channel's packet
+/// until that ends or its bytes are full; a beat of another channel stops it. A beat's rest is the next turn's.
+/// stop_i: a stream turn ends at once, with an unused line if it has none; the rest of its packet is discarded.
+/// Combinational paths: none from valid and payload of turns, AR and the stream. R enters the ring directly.
+/// Latency: turn to its address 3 cycles; at most one burst in two cycles.
+/// Reset: discards everything, so both sides of the bus must be reset.
+/// Requirements: no valid is high during reset. A packet's beat fills lanes from 0 on, and all 64 except in the last.
 module dma_c2h_reader
   import dma_pkg::*, dma_data_pkg::*;
 #(
@@ -21,7 +21,7 @@ module dma_c2h_reader
     parameter type axi_resp_t = axi_pkg::axi_resp_t,
     /// Lines of the ring; a power of two, at least 128.
     parameter int unsigned Lines = 512,
-    /// Bursts under way, and turns; a power of two, 2 to 32.
+    /// Bursts in flight, and turns in work; a power of two, 2 to 32.
     parameter int unsigned Outstanding = 32,
     parameter bit Stream = 1'b1,
     localparam int unsigned LineBits = $clog2(Lines)
@@ -32,7 +32,7 @@ module dma_c2h_reader
 
     `STREAM_RECEIVER(s, turn_t)
 
-    // The read channels; those of writing are idle.
+    // The AXI read channels; the write channels are idle.
     output axi_req_t       m_axi_req,
     input  wire axi_resp_t m_axi_resp,
 
@@ -46,15 +46,15 @@ module dma_c2h_reader
     /// A line was emptied.
     input  wire         free_i,
 
-    // Turns for the writer: with stream, `last` is the packet's end, bytes are what came, and card[5:0] is the first byte's lane.
+    // Turns for the writer. With stream: `last` ends the packet, `bytes` came, card[5:0] is the first byte's lane.
     `STREAM_SENDER(m, turn_t)
 
-    /// Lines that came so far.
+    /// The number of lines that have arrived.
     output logic [LineBits:0] arrived_o,
-    /// What is there of this turn came with an error.
+    /// The present data of this turn came with an error.
     input  wire  [       5:0] turn_i,
     output logic              bad_o,
-    /// A turn with stream has begun, and is not accepted yet.
+    /// A stream turn has begun, and is not yet accepted.
     output logic              busy_o
 );
 
@@ -67,10 +67,10 @@ module dma_c2h_reader
   turn_t told;
   assign from_stream = Stream && s_payload.stream;
   assign memory      = s_valid && !from_stream;
-  // A turn with stream stays where it is until it ends, so it needs no register here.
+  // A stream turn stays at the input until it ends, so it needs no register here.
   assign busy_o      = stream_busy;
   assign s_ready     = from_stream ? stream_ends : split_ready && told_ready;
-  // In block RAM: its cycle more passes while the card is read.
+  // The queue is in block RAM; its extra cycle passes while the card is being read.
   localparam int unsigned TurnBits = $bits(turn_t);
   logic [TurnBits-59:0] waits, waited;  // without the card's line, bits 63 to 6
   assign waits     = {told[TurnBits-1:64], told[5:0]};
@@ -98,7 +98,7 @@ module dma_c2h_reader
   logic [11:0] reach;
   logic [12:0] last_byte;
   burst_t split, burst;
-  // A turn is in two pages at most, so only the low bits are counted.
+  // A turn covers at most two pages, so only the low address bits are added.
   range_split #(
       .AddressWidth(13),
       .LengthWidth(13),
@@ -121,7 +121,7 @@ module dma_c2h_reader
       .m_last(split.last),
       .m_user(page)
   );
-  // It lies in a page, so it has 64 lines at most.
+  // The burst stays within a page, so it has at most 64 lines.
   assign last_byte   = 13'(low[5:0]) + 13'(reach);
   assign split.lines = last_byte[11:6];
   assign split.addr  = {page + 52'(low[12]), low[11:0]};
@@ -170,7 +170,7 @@ module dma_c2h_reader
     m_axi_req.r_ready  = 1'b1;
   end
 
-  // ---- what comes
+  // ---- arriving data
   logic r, r_ends, writes, stream_write, error, sticky_q, freed_q;
   logic [511:0] stream_data;
   logic [LineBits:0] free_q;
@@ -188,7 +188,7 @@ module dma_c2h_reader
           line: {16{line_t'(arrived_o[LineBits-1:0])}},
           data: Stream && stream_busy ? stream_data : m_axi_resp.r.data
       };
-  // Of bursts and stream only one takes lines; ~x is -x - 1. What is freed is the carry into the sum.
+  // Only one of bursts and stream takes lines; ~x is -x - 1. A freed line is the carry into the sum.
   logic [LineBits:0] taken, free_next;
   logic unused_free;
   assign taken = go ? (LineBits + 1)'(burst.lines) : '0;
@@ -225,7 +225,7 @@ module dma_c2h_reader
     logic [5:0] skip_q, lane_q;
     logic [6:0] top, there;
     logic ours, beat, whole, stopped;
-    // A beat, in a register: of its lanes only how many.
+    // A registered beat. Its `keep` is stored as the number of lanes.
     typedef struct packed {
       logic [1:0]   channel;
       logic         last;
@@ -235,7 +235,7 @@ module dma_c2h_reader
     stream_beat_t now;
     logic now_valid, now_ready;
     always_comb begin
-      // Lanes are kept from lane 0 on: where they end is in so many places that no bit needs another.
+      // Kept lanes begin at lane 0. So each bit of their number follows from the edges at multiples of its weight.
       top = {s_axis_payload.keep[63], 6'd0};
       for (int b = 0; b < 6; b++) begin
         for (int i = 0; i < 64; i += 2 << b) begin
@@ -251,7 +251,7 @@ module dma_c2h_reader
                       s_axis_payload.user[1:0], s_axis_payload.last, top, s_axis_payload.data}),
         `STREAM_PORTS(m, now_valid, now_ready, now)
     );
-    // The rest of a packet that a reset cut is nobody's.
+    // The rest of a packet that a reset interrupted belongs to no channel.
     assign stream_valid_o   = now_valid && !discard_q;
     assign stream_channel_o = now.channel;
     assign stream_data      = now.data;

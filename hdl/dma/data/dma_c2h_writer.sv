@@ -6,16 +6,16 @@
 
 /// Cuts turns to the host into posted writes, and moves their bytes to lane 0.
 ///
-/// Behaviour: a write lies within a multiple of MPS, and so within a page. It begins when all of its bytes are in the ring, so it never stops
-/// half-way for want of data, and when nothing went wrong with them: from an error on, a turn's bytes are taken out of the ring and thrown away.
-/// A turn is answered when its last write is taken. Bytes move down by lane[5:2] words, from banks that have addresses of their own
-/// (dma_banks), and then by lane[1:0] bytes, in multipliers (byte_shift); for these a beat needs a word of the beat after it, or of a cycle of its
-/// own behind a write.
-/// Throughput: a beat a cycle, and a write in two; a write of which the last beat, moved, reaches into another line takes a cycle more.
-/// Cuts: valid and payload of turns and writes.
-/// Latency: from the last byte in the ring to the write's first beat 4 cycles.
-/// Reset: forgets everything.
-/// Requirements: in reset s_valid is low.
+/// Behaviour: a write stays within a multiple of MPS, and so within a page. It starts when all its bytes are
+/// in the ring without an error, so it never pauses for lack of data. After an error, the turn's other bytes
+/// are taken from the ring and discarded. A turn is answered when its last write is taken. Bytes move down
+/// by lane[5:2] words, through banks with their own addresses (dma_banks), and then by lane[1:0] bytes, in
+/// multipliers (byte_shift). These need a word of the next beat, or a cycle of their own after the write.
+/// Throughput: a beat a cycle, and a write in two cycles; one cycle more if the last moved beat uses another line.
+/// Combinational paths: none from valid and payload of turns and writes.
+/// Latency: last byte in the ring to the write's first beat 4 cycles.
+/// Reset: discards everything.
+/// Requirements: s_valid is low during reset.
 module dma_c2h_writer
   import dma_pkg::*, dma_data_pkg::*;
 #(
@@ -25,7 +25,7 @@ module dma_c2h_writer
     input wire clk_i,
     input wire rst_i,
     input wire stop_i,
-    /// Of PCIe's device control register: 128 bytes << mps_i, at most 2 (512). It may change between turns.
+    /// From PCIe's device control register: 128 bytes << mps_i, at most 2 (512). It may change between turns.
     input wire [2:0] mps_i,
 
     `STREAM_RECEIVER(s, turn_t)
@@ -41,7 +41,7 @@ module dma_c2h_writer
     output logic            free_o
 );
 
-  // What a write knows of its turn.
+  // Fields of the turn that a write keeps.
   typedef struct packed {
     logic [1:0] channel;
     logic       packet_ends;
@@ -54,7 +54,7 @@ module dma_c2h_writer
   logic [12:0] split_low, unused_bytes;
   logic [11:0] split_reach;
   about_t split_about;
-  // A turn is in two pages at most, so only the low bits are counted.
+  // A turn covers at most two pages, so only the low address bits are added.
   range_split #(
       .AddressWidth(13),
       .LengthWidth(13),
@@ -76,7 +76,7 @@ module dma_c2h_writer
       .m_user({page, split_about})
   );
 
-  // In a register: which lane it begins in, and how many lines it needs. Of lengths that are less 1 the last byte is the sum.
+  // Registered: the write's first lane, and its number of lines. With a length less 1, the sum is the last byte.
   typedef struct packed {
     logic        first;
     logic        last;
@@ -113,7 +113,7 @@ module dma_c2h_writer
       `STREAM_PORTS(m, valid, ready, about)
   );
 
-  // ---- a beat of the write that is taken out of the ring
+  // ---- a beat of the write, taken from the ring
   typedef struct packed {
     logic        head;         // of its write
     logic        tail;
@@ -142,7 +142,7 @@ module dma_c2h_writer
   error_e error, error_q;
   beat_t beat, d_q, r_q, o_q;
   assign turn_o = turn_q;
-  // Of the register a write needs its first beat only, so that the next one comes while the others go.
+  // A write uses the register only for its first beat, so the next write can enter it during the others.
   assign last = middle_q ? last_q : about.last;
   assign channel = middle_q ? channel_q : about.channel;
   assign packet_ends = middle_q ? packet_ends_q : about.packet_ends;
@@ -163,7 +163,7 @@ module dma_c2h_writer
   assign {moved, unused_sum} = {13'(step & {6{!void_}}), 1'b1} + {about.first && !middle_q ? '0 : moved_q, !void_};
   assign fetch = (valid || middle_q) && here && !extra_q && d_free;
   assign ready = here && !extra_q && d_free && !middle_q;
-  // Of the line after: its first bytes belong to this beat, or it is to be freed with it.
+  // The next line: either its first bytes belong to this beat, or it is freed together with it.
   assign needs = step[5:2] == '1 && 3'(step[1:0]) + 3'(lane[1:0]) > 3'd3;
   assign over = tail && (needs || (last && end_[6]));
   assign extra = extra_q && d_free;
@@ -216,13 +216,13 @@ module dma_c2h_writer
     end
   end
 
-  // ---- out of the ring, and by words: word i is that of bank i + coarse
+  // ---- out of the ring, and moved by words: word i comes from bank i + coarse
   logic d_valid_q, d_extra_q, r_valid_q, r_go, r_free, o_valid_q, o_go, o_free, offered, done_free;
   logic [3:0] d_coarse_q;
-  // Kept, so that a choice of four is one LUT and not part of another.
+  // Kept, so that a choice of four stays one LUT, and does not merge with another.
   `YOSYS_KEEP
   logic [15:0][31:0] once, words;
-  // Again, inverted: see dma_h2c_store.
+  // Again with an inverted copy: see dma_h2c_store.
   logic [3:0] d_not_coarse_q;
   for (genvar i = 0; i < 16; i++) begin : gen_word
     logic [31:0] low, high, low_more, high_more;
@@ -260,8 +260,8 @@ module dma_c2h_writer
     end
   end
 
-  // ---- by bytes
-  // The last 3 come out of the beat after it, which is a register behind.
+  // ---- moved by bytes
+  // The last 3 bytes come from the next beat, which is one register behind.
   logic [511:0] moved_down;
   logic [ 23:0] after_q;
   byte_shift i_fine (

@@ -3,21 +3,21 @@
 `include "dma.svh"
 `include "stream.svh"
 
-/// The data part of the DMA engine: moves the bytes of turns, both ways.
+/// The data part of the DMA engine: it moves the bytes of turns in both directions.
 ///
-/// Behaviour: dma_h2c, dma_c2h and dma_requester side by side; docs/design/dma-data.md follows a byte. The write
-/// channels of the AXI port are dma_h2c's, the read channels dma_c2h's. Descriptors and status words of the control
-/// part share the requester. stop_i, a reset of the function: turns end with ErrorReset, also those that come
-/// meanwhile, reads of both clients are swallowed, requests in flight are dead. It counts until it is low and idle_o is
-/// high. Writes that were offered go on.
-/// Reset: forgets everything; it must reach both sides of AXI, and the host's side must send nothing of before it.
-/// Requirements: in reset no valid is high.
+/// Behaviour: contains dma_h2c, dma_c2h and dma_requester; docs/design/dma-data.md follows a
+/// byte. The AXI port's write channels belong to dma_h2c, its read channels to dma_c2h. The
+/// control part shares the requester for descriptors and status words. stop_i resets the
+/// function: all turns end with ErrorReset, reads of both clients are discarded, and requests in
+/// flight are dead. It lasts until stop_i is low and idle_o is high. Offered writes continue.
+/// Reset: discards everything. Both sides of AXI must be reset, and the host's side must send no older completion.
+/// Requirements: no valid is high during reset.
 module dma_data
   import dma_pkg::*;
 #(
     parameter type axi_req_t = axi_pkg::axi_req_t,
     parameter type axi_resp_t = axi_pkg::axi_resp_t,
-    /// See dma_requester and dma_h2c.
+    /// Parameters of dma_requester and dma_h2c.
     parameter int unsigned Tags = 128,
     parameter int unsigned FetchTags = Tags,
     parameter int unsigned H2cLines = 512,
@@ -56,14 +56,14 @@ module dma_data
     input  wire axi_resp_t m_axi_resp,
     `DMA_STREAM_PORTS
 
-    /// The stream has room for a turn; and whose packet comes next.
+    /// The stream has room for a turn; and the channel of the next packet.
     output logic       h2c_stream_room_o,
     output logic       c2h_stream_valid_o,
     output logic [1:0] c2h_stream_channel_o,
-    /// Pulses: a completion of no request; a request that got none.
+    /// Pulses: a completion without a request; a request without a completion.
     output logic       unexpected_o,
     output logic       timed_out_o,
-    /// Every turn is answered.
+    /// All turns have been answered.
     output logic       idle_o
 );
 
@@ -76,7 +76,7 @@ module dma_data
   end
 
   logic read_valid, read_ready, completion_valid, completion_ready, write_valid, write_ready;
-  // A completion on its way from the requester to its client; a stop ends it, as what comes after it.
+  // A completion between the requester and its client. A stop discards it, like later completions.
   logic [1:0] told_valid;
   logic told_room, came_valid, came_ready, of_fetch;
   completion_t told;

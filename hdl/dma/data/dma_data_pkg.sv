@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the blocks of the DMA engine's data part say to each other (docs/design/dma-data.md).
+/// Shared by the blocks of the DMA engine's data part (docs/design/dma-data.md).
 package dma_data_pkg;
 
-  // A package is for many modules, none of which uses all of it.
+  // Each module that imports this package uses only a part of it.
   // verilator lint_off UNUSEDPARAM
   // verilator lint_off UNUSEDSIGNAL
 
-  /// A request's tag, and a line of a ring: of both the low bits count, as many as there are tags and lines.
+  /// A request's tag, and a line of a ring. Only the low bits count that the numbers of tags and lines need.
   typedef logic [6:0] tag_t;
   typedef logic [9:0] line_t;
   typedef logic [2:0] code_t;  // dma_pkg::error_e
 
-  /// What the banks of a ring write in a cycle: bytes, each bank's into a line of its own.
+  /// A write to the banks of a ring in one cycle: bytes, with a line for each bank.
   typedef struct packed {
     logic [15:0][3:0]  enable;
     line_t [15:0]      line;
     logic [15:0][31:0] data;
   } bank_write_t;
 
-  /// What they read: each 4 bytes of a line of its own, without enable what they read before.
+  /// A read of the banks: 4 bytes each, with a line for each bank. Without enable, the data stay.
   typedef struct packed {
     logic         enable;
     line_t [15:0] line;
   } bank_read_t;
   typedef logic [15:0][31:0] bank_data_t;
 
-  /// A piece of a turn to the card: what one read asks for, and where its first byte lies in the ring.
+  /// A piece of a turn to the card: the bytes of one read, and the place of its first byte in the ring.
   typedef struct packed {
     line_t       line;
     logic [5:0]  lane;
@@ -41,14 +41,14 @@ package dma_data_pkg;
     code_t       error;
   } ended_t;
 
-  /// All of a request has come.
+  /// All bytes of a request have arrived.
   typedef struct packed {
     logic  valid;
     tag_t  tag;
     code_t error;
   } stored_t;
 
-  /// A run: so many bytes from addr on; what is void is not written.
+  /// A run: `bytes` bytes from addr on. A void run is not written.
   typedef struct packed {
     logic        void_;
     logic        stream;
@@ -61,7 +61,7 @@ package dma_data_pkg;
     logic [63:0] addr;
   } run_t;
 
-  /// What became of the oldest turn that is not answered: AXI failed, and more of it may come; or it is answered.
+  /// State of the oldest unanswered turn: failed in AXI (more of it may come), or answered.
   typedef struct packed {
     logic failed;
     logic answered;

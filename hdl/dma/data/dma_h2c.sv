@@ -3,19 +3,19 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// Turns from the host's memory to the card: to AXI, or as packets to a stream.
+/// Executes turns from host memory to the card. The data go to AXI, or as packets to a stream.
 ///
-/// Behaviour: reads of at most MRRS bytes go ahead as far as tags and the ring of lines reach; completions come in any order; what is complete, in the
-/// order of turns, goes out. A turn's error ends its writing: the rest of it is read and thrown away. Turns are answered in order.
-/// - Stream: a turn that is not the last of its packet has a multiple of 64 bytes. The beats of a turn follow each other; packets of several
-///   channels mix by turns. A stream turn is accepted when the queue before m_axis has room for it, so a stream that stands still stops no turn
-///   that was accepted. It stops those behind a stream turn that waits: whoever makes turns offers one only while stream_room_o is high.
-/// - stop_i: turns are accepted and answered with ErrorReset, nothing is awaited and no burst begins. It stays until idle_o, so that AXI's
-///   transactions end.
-/// Cuts: valid and payload of turns, reads, completions, AXI.
-/// Latency: from a turn to its read 2 cycles; from a completion's last beat to the burst's address 5, to its first data 6.
-/// Reset: forgets everything.
-/// Requirements: in reset no valid is high. dma_requester keeps completions of dead requests away.
+/// Behaviour: reads of at most MRRS bytes go ahead while tags and lines are free. Completions come in any
+/// order; data leave in the order of turns. After an error, a turn's rest is discarded. Answers come in order.
+/// - Stream: a turn has a multiple of 64 bytes, except a packet's last one. A turn's beats are contiguous; packets of
+///   different channels may alternate by turns. A stream turn is accepted when the queue before m_axis has room, so a
+///   stalled stream stops no accepted turn. A waiting one blocks those behind: offer it only while stream_room_o.
+/// - stop_i: turns are accepted and end with ErrorReset. No completion is awaited,
+///   and no burst starts. It stays until idle_o, so that AXI transactions can end.
+/// Combinational paths: none from valid and payload of turns, reads, completions and AXI.
+/// Latency: turn to its read 2 cycles; a completion's last beat to the burst's address 5, to its first data 6.
+/// Reset: discards everything.
+/// Requirements: no valid is high during reset. dma_requester discards completions of dead requests.
 module dma_h2c
   import dma_pkg::*, dma_data_pkg::*;
 #(
@@ -23,9 +23,9 @@ module dma_h2c
     parameter type axi_resp_t = axi_pkg::axi_resp_t,
     /// Reads in flight; a power of two, 8 to 128.
     parameter int unsigned Tags = 128,
-    /// Lines of 64 bytes that reads in flight may fill; a power of two, at least 256.
+    /// Lines of 64 bytes for reads in flight; a power of two, at least 256.
     parameter int unsigned Lines = 512,
-    /// There is a stream: costs a queue of 512 beats, in UltraRAM.
+    /// Whether there is a stream. It costs a queue of 512 beats, in UltraRAM.
     parameter bit Stream = 1'b1
 ) (
     input wire clk_i,
@@ -52,7 +52,7 @@ module dma_h2c
 
   localparam int unsigned TagBits = $clog2(Tags);
 
-  // ---- turns: to the cutter, and to wait for their pieces
+  // ---- turns: one copy goes to the cutter, another waits for its pieces
   logic admitted, cut_ready, turn_room, turn_valid, turn_ready, room_q, queued_valid, queued_ready;
   turn_t turn, queued;
   assign admitted     = s_turn_valid && (!s_turn_payload.stream || room_q);
@@ -66,7 +66,7 @@ module dma_h2c
       `STREAM_PORTS(s, admitted && cut_ready, turn_room, s_turn_payload),
       `STREAM_PORTS(m, queued_valid, queued_ready, queued)
   );
-  // It, and the pieces below, come at most in every other cycle, as the cutter makes them: so a register that cuts all paths costs nothing.
+  // Turns and pieces come at most every other cycle, as the cutter makes them. So this register costs no throughput.
   stream_register #(
       .Width($bits(turn_t)),
       .Half (1'b1)
@@ -90,7 +90,7 @@ module dma_h2c
       .free_i(free)
   );
 
-  // A piece that is complete rests in a register: the way to it goes through memories.
+  // A complete piece waits in a register, because its path comes from memories.
   stored_t stored;
   logic over_valid, over_ready, ended_valid, ended_ready, found, unused_unexpected;
   logic [TagBits-1:0] oldest;
@@ -198,8 +198,8 @@ module dma_h2c
     localparam int unsigned MostLines = TurnBytes / 64;
     logic [CountBits-1:0] free_q, wanted_q;
     logic taken;
-    // What a turn takes is counted a cycle after it; so in that cycle none is accepted. Who makes turns is told three turns before the end:
-    // two may be on their way here.
+    // A turn is counted one cycle after it is accepted, so that cycle accepts none. The
+    // sender sees the limit three turns early, because two may already be on their way.
     assign taken = s_turn_valid && s_turn_ready && s_turn_payload.stream;
     always_ff @(posedge clk_i) begin
       wanted_q      <= taken ? CountBits'((s_turn_payload.bytes + 13'd63) >> 6) : '0;

@@ -2,17 +2,17 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Joins pieces that are complete, in order, to runs: what one AXI burst writes, or what is thrown away.
+/// Joins complete pieces, in order, into runs. One AXI burst writes a run, or the run is discarded.
 ///
-/// Behaviour: a run begins with a piece, and grows while it waits to be taken and the next piece is complete. It ends with its turn, at a page of the card,
-/// and where a turn goes wrong: what comes of a turn after its error is void. So a burst is asked for when all of its data are here (completions
-/// behind a posted write to the card may wait for the card's write channel), and under load bursts are long.
-/// With stream a run is the whole turn, good or bad.
+/// Behaviour: a run begins with a piece, and grows while it waits and the next piece is complete. It ends with
+/// its turn, at a page of the card, and at an error, after which data are void. So a burst has all its data
+/// (completions behind a posted write may wait for the card's write channel), and bursts are long under load.
+/// With stream, a run is a whole turn, good or bad.
 /// Throughput: a piece a cycle.
-/// Cuts: valid and payload; what became of turns.
+/// Combinational paths: none from valid and payload, and from fate_i.
 /// Latency: 1 cycle.
-/// Reset: forgets the run within.
-/// Requirements: in reset no valid is high. Pieces of a turn follow each other; their turn is there before them.
+/// Reset: discards the present run.
+/// Requirements: no valid is high during reset. A turn precedes its pieces, which are contiguous.
 module dma_h2c_collect
   import dma_pkg::*, dma_data_pkg::*;
 (
@@ -35,7 +35,7 @@ module dma_h2c_collect
     output run_t run
 );
 
-  // Of the turn: where the next byte goes, how much of the piece is done, and what went wrong.
+  // State of the turn: the next byte's address, the used part of the piece, and the error.
   logic begun_q, beyond_q;
   logic [12:0] eaten_q, moved_q;
   logic [11:0] low_q;
@@ -47,7 +47,7 @@ module dma_h2c_collect
   logic   failed;
   error_e error;
   assign low       = begun_q ? low_q : turn.card[11:0];
-  // What is kept of a turn is 0 when the next one begins.
+  // The turn's state is 0 when the next turn begins.
   assign beyond    = beyond_q;
   assign rest      = ended.bytes - eaten_q;
   assign page      = 13'd4096 - 13'(low);
@@ -61,23 +61,23 @@ module dma_h2c_collect
     if (error == ErrorNone) error = error_e'(ended.error);
     if (error == ErrorNone && stop_i) error = ErrorReset;
   end
-  // That is: error is not ErrorNone.
+  // The same as error != ErrorNone.
   assign void_ = error_q != ErrorNone || failed || ended.error != '0 || stop_i;
 
-  // A cycle late: the turn is not answered before that, so it is still the same one.
+  // One cycle late. The turn is answered later, so it is still the same turn.
   logic failed_q, answered_q;
   always_ff @(posedge clk_i) begin
     failed_q   <= fate_i.failed && !rst_i;
     answered_q <= fate_i.answered && !rst_i;
   end
 
-  // Turns behind the oldest one that is not answered: none, if this is it.
+  // Turns after the oldest unanswered one; 0 if this turn is the oldest.
   logic [8:0] behind_q;
   logic oldest_q;
   assign failed = failed_q && begun_q && oldest_q;
   assign moved  = moved_q + (void_ ? '0 : step);
 
-  // The run: closed once nothing may join it.
+  // The run; it is closed when no more pieces may join.
   logic valid_q, closed_q, void_q;
   logic [12:0] bytes_q;
   logic [51:0] page_q;

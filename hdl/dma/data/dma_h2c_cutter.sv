@@ -3,17 +3,17 @@
 `include "assertions.svh"
 `include "stream.svh"
 
-/// Cuts turns to the card into reads of the host's memory, and gives each a tag and its place in the ring of lines.
+/// Cuts turns to the card into reads of host memory. Each read gets a tag and a place in the ring of lines.
 ///
-/// Behaviour: a piece lies within a multiple of MRRS, and so within a page. It goes when there is a tag and when the ring has room for the longest
-/// piece, so no completion ever finds its place taken. A turn's bytes lie in the ring as in the card's lines: its first byte is in lane
-/// card[5:0] of a fresh line, so lines are what AXI writes. With stream it is lane 0. Less than half of the ring may stay free (reserve_i): what is asked for
-/// beyond the link's rate times its round trip waits in the host's queue, and descriptors and doorbells wait behind it.
-/// Throughput: a piece in two cycles: no turn comes sooner.
-/// Cuts: valid and payload of turns; all of reads.
-/// Latency: from a turn to its first read 1 cycle.
+/// Behaviour: a piece stays within a multiple of MRRS, and so within a page. It needs a tag, and room for the
+/// longest piece, so each completion finds its place. The ring's lines match AXI's: a turn's first byte is in
+/// lane card[5:0] (with stream 0) of a new line. reserve_i keeps less than half of the ring free: requests beyond
+/// the link's rate times its round trip only wait in the host's queue, and delay descriptors and doorbells.
+/// Throughput: a piece in two cycles, the rate of turns.
+/// Combinational paths: none from valid and payload of turns, and none through reads.
+/// Latency: turn to its first read 1 cycle.
 /// Reset: the ring is empty.
-/// Requirements: in reset s_valid is low. Lines holds at least two of the longest reads, and a line more for each.
+/// Requirements: s_valid is low during reset. Lines holds two of the longest reads, plus a line for each.
 module dma_h2c_cutter
   import dma_pkg::*, dma_data_pkg::*;
 #(
@@ -24,14 +24,14 @@ module dma_h2c_cutter
     input wire clk_i,
     input wire rst_i,
 
-    /// Of PCIe's device control register: 128 bytes << mrrs_i, at most 5. It may change between turns.
+    /// From PCIe's device control register: 128 bytes << mrrs_i, at most 5. It may change between turns.
     input wire [2:0] mrrs_i,
-    /// 1/512 of the ring each that stay free; it may change at any time.
+    /// Free part of the ring, in 1/512 of its lines; it may change at any time.
     input wire [7:0] reserve_i,
 
     `STREAM_RECEIVER(s, turn_t)
 
-    // A piece: its tag comes from there, and with it goes the request.
+    // A piece gets its tag there, and leaves together with its request.
     output logic      piece_valid,
     input  wire       piece_ready,
     output piece_t    piece,
@@ -52,7 +52,7 @@ module dma_h2c_cutter
   logic [12:0] low, bytes;
   logic [11:0] reach;
   logic [ 6:0] previous;  // the lane before the turn's first, in the line before its own
-  // A turn is in two pages at most, so only the low bits are counted.
+  // A turn covers at most two pages, so only the low address bits are added.
   range_split #(
       .AddressWidth(13),
       .LengthWidth(13),
@@ -74,7 +74,7 @@ module dma_h2c_cutter
       .m_user({page, previous})
   );
 
-  // Line and lane of the last byte that has its place. From there a piece takes a fresh line wherever its bytes pass a line's end.
+  // Line and lane of the last assigned byte. A piece takes a new line whenever its bytes pass a line's end.
   logic [LineBits-1:0] line_q, line;
   logic [5:0] lane_q, here;
   logic [6:0] after, fresh;
@@ -95,7 +95,7 @@ module dma_h2c_cutter
   assign piece_valid             = valid && room_q && out_ready;
   assign piece                   = '{line: line_t'(line), lane: here, ends: last, bytes: bytes};
 
-  // Lines come back when none are taken: after a piece there is a cycle without one, since the register before the requester is full.
+  // Lines return only in a cycle without a piece. Each piece is followed by one: the requester's register is full.
   logic [LineBits:0] free_next;
   assign {free_next, unused_free} = {free_q, 1'b1} + {go ? ~(LineBits + 1)'(fresh) : (LineBits + 1)'(freed_q), go};
   always_ff @(posedge clk_i) begin
@@ -105,7 +105,7 @@ module dma_h2c_cutter
     end
     free_q   <= free_next;
     freed_q  <= (go ? freed_q : 2'd0) + 2'(free_i);
-    // A cycle late, and never wrong, for the same reason.
+    // One cycle late, and still right, for the same reason.
     room_q   <= free_q >= needed_q;
     needed_q <= (LineBits + 1)'(8'd2 << mrrs_i) + (LineBits + 1)'({reserve_i, LineBits'(0)} >> 9) + 1'b1;
     if (rst_i) begin

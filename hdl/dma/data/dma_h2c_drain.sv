@@ -4,15 +4,15 @@
 `include "attributes.svh"
 `include "stream.svh"
 
-/// Takes runs out of the ring of lines: to AXI as bursts, to the stream, or nowhere; and says what became of turns.
+/// Moves runs from the ring of lines to AXI as bursts, to the stream, or discards them; and reports turns.
 ///
-/// Behaviour: a run's lines go out a cycle each, its address beside them, the next run's behind them without a pause. A line is free once no run after
-/// it has bytes in it. All writes have id 0, so answers come in order; a turn is done when its last burst is answered, or with its last line
-/// where there is nothing to answer. With stream, a packet of which a turn went wrong goes out whole, and user[2] marks all of it from that turn on.
-/// Cuts: valid and payload of runs.
-/// Latency: from the run to its address 1 cycle, to its first beat 2.
-/// Reset: forgets what is under way, so it must reach both sides of the bus.
-/// Requirements: in reset no valid is high. The stream has room for the lines of every run that comes (stream_room_o of dma_h2c).
+/// Behaviour: a run leaves a line a cycle, together with its address, directly followed by the next run. A line is free
+/// when no later run uses it. All writes have id 0, so answers come in order. A turn is done with its last burst's
+/// answer, else with its last line. With stream, a packet with a failed turn leaves whole; user[2] marks the rest.
+/// Combinational paths: none from valid and payload of runs.
+/// Latency: run to its address 1 cycle, to its first beat 2.
+/// Reset: discards work in progress, so both sides of the bus must be reset.
+/// Requirements: no valid is high during reset. The stream has room for every run (stream_room_o of dma_h2c).
 module dma_h2c_drain
   import dma_pkg::*, dma_data_pkg::*;
 #(
@@ -20,7 +20,7 @@ module dma_h2c_drain
     parameter type axi_resp_t = axi_pkg::axi_resp_t,
     parameter type axis_t = dma_axis_t,
     parameter int unsigned Lines = 512,
-    /// Bursts that may await their answer; a power of two, at least 2.
+    /// Bursts that may wait for their answer; a power of two, at least 2.
     parameter int unsigned Outstanding = 64,
     localparam int unsigned LineBits = $clog2(Lines)
 ) (
@@ -35,7 +35,7 @@ module dma_h2c_drain
     input  wire bank_data_t read_i,
     output logic            free_o,
 
-    // The write channels; those of reading are idle.
+    // The AXI write channels; the read channels are idle.
     output axi_req_t       m_axi_req,
     input  wire axi_resp_t m_axi_resp,
 
@@ -45,7 +45,7 @@ module dma_h2c_drain
     output fate_t fate_o
 );
 
-  // A turn's part whose end is awaited.
+  // A part of a turn whose end is awaited.
   typedef struct packed {
     logic        answered;  // by AXI
     logic        ends;      // the turn
@@ -54,7 +54,7 @@ module dma_h2c_drain
     logic [12:0] moved;
   } awaited_t;
 
-  // ---- the run that goes out
+  // ---- the run that leaves
   logic active_q, void_q, stream_q, end_q, last_q, bad_q;
   logic [3:0] spoilt_q;  // channels whose packet went wrong
   logic [6:0] left_q, beats;  // beats to come, less 1
@@ -64,7 +64,7 @@ module dma_h2c_drain
   logic final_q, fetch, out_free, awaited_ready, aw_free, load, spoilt;
   logic awaited_valid, b_take, passes, done_free;
   logic [12:0] reach;
-  // The lane after the last byte, in as many beats as lie before that.
+  // The lane after the last byte; `beats` counts the beats before that lane.
   assign reach = run.bytes + 13'(run.addr[5:0]);
   assign beats = reach[12:6] - 7'(reach[5:0] == '0);
   assign fetch = active_q && (void_q || out_free) && (!final_q || awaited_ready);
@@ -110,7 +110,7 @@ module dma_h2c_drain
     end
   end
   assign read_o = '{enable: fetch && !void_q, line: {16{line_t'(line_q)}}};
-  // The last line stays if the turn goes on within it.
+  // The last line is not freed if the turn continues in it.
   assign free_o = fetch && (!final_q || end_q || to_q == '1);
 
   // ---- its address
@@ -127,7 +127,7 @@ module dma_h2c_drain
     if (rst_i) aw_valid_q <= 1'b0;
   end
 
-  // ---- its lanes: of eights, then within each: a lane is one LUT of those
+  // ---- lane enables: first by groups of eight, then within each; each lane is one LUT
   `YOSYS_KEEP
   logic [7:0] above, first, after, below, ending, upto;
   logic [63:0] lanes;
@@ -145,7 +145,7 @@ module dma_h2c_drain
     end
   end
 
-  // ---- the beat that the ring put out
+  // ---- the beat that the ring returned
   logic out_valid_q, out_stream_q, out_last_q, out_end_q, out_bad_q;
   logic [ 1:0] out_channel_q;
   logic [63:0] lanes_q;
@@ -203,7 +203,7 @@ module dma_h2c_drain
   always_comb begin
     error = error_q;
     if (error == ErrorNone) error = awaited.error;
-    // An exclusive okay is none either.
+    // Only bit 1 of a response is an error: an exclusive okay also counts as good.
     if (error == ErrorNone && awaited.answered && m_axi_resp.b.resp[1]) error = ErrorMemory;
   end
   always_ff @(posedge clk_i) begin

@@ -4,17 +4,17 @@
 `include "attributes.svh"
 `include "stream.svh"
 
-/// Puts completions into their places in the ring of lines, each byte in the lane of its address on the card.
+/// Writes completions to their places in the ring of lines. Each byte goes to the lane of its card address.
 ///
-/// Behaviour: completions of a request come in order, those of several in any order. The store keeps for each tag where its next byte goes, and how
-/// many are to come. What comes after an error, what is more than was asked for, and what belongs to no request, is not written.
-/// Bytes move up by lane[1:0] bytes, in multipliers (byte_shift), and then by lane[5:2] words, to banks that have addresses of their own (dma_banks): no byte waits for another
-/// beat but the last lane[1:0] of a beat, which go with the next, or in a cycle of their own after the completion.
-/// Throughput: a beat a cycle; a completion whose last beat, moved up by lane[1:0] bytes, goes on behind a line takes a cycle more.
+/// Behaviour: a request's completions come in order, those of several in any order. For each tag, the store keeps
+/// the next byte's place and the missing bytes. Data after an error, excess data, and data without a request are not
+/// written. Bytes move up by lane[1:0] bytes (byte_shift, multipliers), then by lane[5:2] words, to banks with own
+/// addresses (dma_banks). Only the last lane[1:0] bytes wait: for the next beat, or a cycle after the completion.
+/// Throughput: a beat a cycle; one more if a completion's last beat, moved up by bytes, continues in another line.
 /// Cuts: valid and payload.
-/// Latency: from the beat to stored_o 1 cycle, to the ring 2: nobody who is told by stored_o reads sooner.
-/// Reset: forgets what is under way.
-/// Requirements: in reset no valid is high; beats as completion_t says.
+/// Latency: beat to stored_o 1 cycle, to the ring 2; a reader that waits for stored_o always reads later.
+/// Reset: discards work in progress.
+/// Requirements: no valid is high during reset; beats are as in completion_t.
 module dma_h2c_store
   import dma_pkg::*, dma_data_pkg::*;
 #(
@@ -28,7 +28,7 @@ module dma_h2c_store
     input wire rst_i,
     input wire stop_i,
 
-    // A piece that has its tag; none comes while a completion needs the table (keep_o).
+    // A piece with its tag; none comes while a completion uses the table (keep_o).
     // verilator lint_off UNUSEDSIGNAL  // of tag and line the low bits
     input wire piece_put_i,
     input wire piece_t piece,
@@ -45,7 +45,7 @@ module dma_h2c_store
     output bank_write_t write_o
 );
 
-  // ---- for each tag: where its next byte goes, what is to come, and what went wrong
+  // ---- for each tag: the next byte's place, the missing bytes, and the error
   typedef struct packed {
     logic [PlaceBits-1:0] place;
     logic [12:0]          left;
@@ -134,8 +134,8 @@ module dma_h2c_store
     end
   end
 
-  // ---- by bytes: beside each beat the last bytes of the one before, which waited; behind a completion its own, which go alone
-  // Kept, here and below, so that a choice of four is one LUT and not part of another.
+  // ---- moved by bytes, after the waiting last bytes of the beat before; a completion's last bytes go alone
+  // Kept, here and below, so that a choice of four stays one LUT, and does not merge with another.
   `YOSYS_KEEP
   logic [15:0][31:0] words;
   byte_shift i_fine (
@@ -147,15 +147,15 @@ module dma_h2c_store
       .data_o(words)
   );
 
-  // ---- by words: bank b takes word b - coarse
+  // ---- moved by words: bank b takes word b - coarse
   logic enable_q;
   logic [3:0] coarse_q, last_at_q, beyond_q, upto_q;
-  // Again, inverted: half of the choices below take it, since what two of them have in common would become LUTs of its own.
+  // An inverted copy for half of the choices: otherwise Yosys would make extra LUTs of their common terms.
   logic [3:0] not_coarse_q;
   logic [LineBits-1:0] line_q, line_after;
   `YOSYS_KEEP
   logic [15:0][31:0] once;
-  // Of the words the first, those that are full, and the one after; each word's bank.
+  // Word enables of the first word, the full words, and the word after them; and of each word's bank.
   logic [15:0] full_q;
   `YOSYS_KEEP
   logic [15:0] full_once, full_bank, first_bank, last_bank;
@@ -178,7 +178,7 @@ module dma_h2c_store
   end
   assign line_after = line_q + 1'b1;
   for (genvar b = 0; b < 16; b++) begin : gen_bank
-    // Four by four: two choices of two each, since a `case` becomes two LUTs.
+    // Four by four: two levels of a choice of two, because a `case` becomes two LUTs.
     logic [31:0] low, high, low_more, high_more;
     logic [1:0] far, near;
     assign far = b / 8 % 2 == 0 ? coarse_q[3:2] : ~not_coarse_q[3:2];

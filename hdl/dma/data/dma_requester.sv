@@ -5,34 +5,34 @@
 `include "dma.svh"
 `include "stream.svh"
 
-/// The one PCIe requester of the DMA engine: reads of data and of descriptors, writes of data and of status words.
+/// The only PCIe requester of the DMA engine: reads data and descriptors, and writes data and status words.
 ///
 /// Behaviour:
-/// - Reads: clients take turns, request by request. The tag at m_read is the client's, with the client (0 data, 1 descriptors) in bit 7.
-/// - A request waits while its tag is still in flight from before a stop, or while what is in flight leaves no room for the longest request's completions in
-///   the host side's buffer (CompletionLines): an endpoint advertises infinite credit for completions, so nothing else holds them back.
-/// - Completions go to the client of the request. One whose tag is not in flight goes nowhere, and pulses unexpected_o.
-/// - Time-out: a request that is not complete after timeout_i ticks (0: never; a tick is 2^TickBits cycles; up to one tick late) ends by a
-///   beat with ErrorTimeout and final_. What comes of it later is unexpected, unless its tag is in use again.
-/// - Writes: in the order in which they are accepted, each whole; a status write goes before data that wait with it. Of a status write only the first StatusBytes bytes count.
-/// - stop_i (a reset of the function): the requests in flight are dead. Their completions are absorbed, or their time-out is, and until then their
-///   tags are not used again. Reads that are offered meanwhile are swallowed; writes go on.
-/// Cuts: valid and payload of reads and writes. Completions pass through.
+/// - Reads: clients alternate by requests. m_read's tag is the client's; bit 7 is the client (0 data, 1 descriptors).
+/// - A request waits while its tag is in flight from before a stop, or if CompletionLines, the host side's buffer, has
+///   no room for the longest request: an endpoint advertises infinite completion credits, so only this limits them.
+/// - Completions go to their request's client. One with a tag not in flight is dropped, and pulses unexpected_o.
+/// - Time-out: an incomplete request ends after timeout_i ticks (of 2^TickBits cycles; 0: never; up to one tick
+///   late), by a beat with ErrorTimeout and final_. Later completions are unexpected, unless the tag is in use again.
+/// - Writes: whole, in order of acceptance. Status writes precede waiting data; they use StatusBytes bytes only.
+/// - stop_i (a reset of the function): requests in flight are dead. Their completions or time-outs are absorbed,
+///   and until then their tags are not reused. Reads offered meanwhile are discarded; writes continue.
+/// Combinational paths: none from valid and payload of reads and writes. Completions pass through.
 /// Latency: reads and writes 1 cycle, completions 0.
-/// Reset: forgets what is in flight; for Tags + FetchTags cycles no read is accepted.
-/// Requirements: in reset no valid is high, and no completion comes of a request from before it. Requests as read_t and write_t say.
+/// Reset: forgets requests in flight. For Tags + FetchTags cycles no read is accepted.
+/// Requirements: in reset no valid is high; no older completion comes; requests are as in read_t and write_t.
 module dma_requester
   import dma_pkg::*;
 #(
-    /// Tags of the data: a power of two, 2 to 128.
+    /// Tags for data: a power of two, 2 to 128.
     parameter int unsigned Tags = 128,
-    /// Tags of the descriptors: a power of two, 2 to Tags.
+    /// Tags for descriptors: a power of two, 2 to Tags.
     parameter int unsigned FetchTags = Tags,
-    /// Room for completions at the host's side, in lines of 64 bytes, each with a header: a completion never has less of a line to itself.
+    /// Room for completions at the host's side, in lines of 64 bytes plus a header. Each uses a whole line or more.
     parameter int unsigned CompletionLines = 1024,
-    /// Cycles of a tick of the time-out, as a power of two. 16: 262 us at 250 MHz.
+    /// Cycles in a tick of the time-out, as a power of two. 16: 262 us at 250 MHz.
     parameter int unsigned TickBits = 16,
-    /// Bytes of a status write that count; 4 to 64, a multiple of 4.
+    /// Bytes of a status write that are used; 4 to 64, a multiple of 4.
     parameter int unsigned StatusBytes = 32
 ) (
     input wire clk_i,
@@ -44,7 +44,7 @@ module dma_requester
     input  wire         [1:0] s_read_valid,
     output logic        [1:0] s_read_ready,
     input  wire read_t  [1:0] s_read_payload,
-    // One ready for both: what goes to nobody waits for it, too.
+    // Both clients share one ready; a completion for no client also waits for it.
     output logic        [1:0] m_completion_valid,
     input  wire               m_completion_ready,
     output completion_t       m_completion_payload,
@@ -58,7 +58,7 @@ module dma_requester
 
     output logic unexpected_o,
     output logic timed_out_o,
-    /// Nothing is in flight.
+    /// No request is in flight.
     output logic idle_o
 );
 
@@ -81,7 +81,7 @@ module dma_requester
     $fatal(1, "StatusBytes must be 4 to 64 and a multiple of 4 in %m");
   end
 
-  // A request as it was issued. It is in flight while `turn` is not what ended_turn says.
+  // A request as it was issued. It is in flight while `turn` differs from ended_turn.
   typedef struct packed {
     logic                turn;
     logic [LifeBits-1:0] life;   // of which life of the function
@@ -91,7 +91,7 @@ module dma_requester
   typedef logic [Bits-1:0] index_t;
   localparam int unsigned LineBits = $clog2(CompletionLines + 1);
 
-  // ---- time, lives, and the sweep after a reset
+  // ---- time, lives of the function, and the sweep after a reset
   logic [TickBits-1:0] cycle_q;
   logic [ AgeBits-1:0] tick_q;
   logic stop_q, sweeping_q;
@@ -134,7 +134,7 @@ module dma_requester
       .m_index(client)
   );
   assign request_end   = request.bytes + 13'(request.addr[5:0]);
-  // Its lines less 1, or one more where it ends with a line: so what is kept of a request is 65 lines at most.
+  // The request's lines less 1, or one more if it ends with a line. So at most 65 lines are noted.
   assign request_reach = request_end[12:6];
   assign request_index = {client, request.tag[TagBits-1:0]};
   assign swallow       = stop_i;
@@ -152,7 +152,7 @@ module dma_requester
       `STREAM_PORTS(m, m_read_valid, m_read_ready, m_read_payload)
   );
 
-  // ---- what is in flight: looked up by the request, and by the completion, or, when there is none, by the one who looks for those too old
+  // ---- requests in flight: read by a new request, by a completion, or else by the search for expired ones
   issued_t issued, about;
   logic about_ended, request_ended, request_issued, end_, in_flight, exists, alive;
   index_t about_index, look_q;
@@ -183,7 +183,7 @@ module dma_requester
   );
   assign free = request_issued == request_ended;
   assign issued = '{turn: !request_ended, life: life_q, lines: request_reach + 1'b1, tick: tick_q};
-  // Of a tag that descriptors do not have nothing is known.
+  // A tag beyond the descriptors' tags is never in flight.
   assign exists    = !s_completion_valid || !s_completion_payload.tag[7]
                      || 32'(s_completion_payload.tag[TagBits-1:0]) < FetchTags;
   assign in_flight = about.turn != about_ended && exists;
@@ -202,7 +202,7 @@ module dma_requester
   assign about_index = sweeping_q ? sweep_q : !s_completion_valid ? look_q : index_t'({
       s_completion_payload.tag[7], s_completion_payload.tag[TagBits-1:0]});
   assign expired = timeout_i != '0 && AgeBits'(tick_q - about.tick) > AgeBits'(timeout_i);
-  // A look takes two cycles without completions, one behind the other: the first finds what is too old, the next ends it or goes on.
+  // A check takes two successive cycles without completions: to find an expired request, and to end it.
   assign inject = looking && looked_q && old_q && !sweeping_q;
   assign known = middle_q ? known_q : in_flight && !sweeping_q;
   assign forward = middle_q ? forward_q && !stop_i : known && alive;
@@ -218,7 +218,7 @@ module dma_requester
     end
   end
   assign m_completion_payload = completion;
-  // Bit 7 of the tag, or the client of the one that is too old.
+  // Bit 7 of the tag, or the client of the expired request.
   assign told = looking ? inject && alive : s_completion_valid && forward;
   assign m_completion_valid = {told && about_index[TagBits], told && !about_index[TagBits]};
   assign taken = m_completion_ready;
@@ -251,16 +251,16 @@ module dma_requester
     end
   end
 
-  // ---- room for completions; what ends is counted a cycle later
+  // ---- room for completions; an ended request is counted a cycle later
   logic [LineBits-1:0] room_q;
   logic [Bits:0] flying_q;
   logic [6:0] ended_lines_q;
   logic ended_q;
-  // Kept, so that what comes back is added beside the request's way, and not behind it.
+  // Kept, so that returned room is added in parallel with the request's path, not after it.
   `YOSYS_KEEP
   logic [LineBits-1:0] room;
   assign room   = room_q + LineBits'(ended_lines_q);
-  // For the longest request, so that a request's length is not in the way.
+  // Room for the longest request, so that the check does not depend on the request's length.
   assign fits   = room_q >= LineBits'(65);
   assign idle_o = flying_q == '0 && !sweeping_q;
   always_ff @(posedge clk_i) begin
@@ -276,7 +276,7 @@ module dma_requester
     end
   end
 
-  // ---- writes: the upper lanes are the data's only, so that no multiplexer is spent on them
+  // ---- writes: the upper lanes carry data only, so they need no multiplexer
   localparam int unsigned StatusBits = 8 * StatusBytes;
   localparam int unsigned HeadBits = $bits(write_t) - 512 - 1;
   localparam int unsigned MixBits = HeadBits + 1 + StatusBits;
@@ -285,8 +285,8 @@ module dma_requester
   logic [StatusBits-1:0] low;
   logic [511:0] write_data;
   logic [1:0][MixBits-1:0] offered;
-  // Status words, which are few, come first: so the data's ready does not wait for its own valid.
-  // They are one beat each, so only data hold the output.
+  // The few status words have priority, so data's ready does not wait for its own valid.
+  // Status words are one beat each, so only data hold the output.
   for (genvar i = 0; i < 2; i++) begin : gen_writer
     assign offered[i] = {s_write_payload[i][$bits(write_t)-1:512], s_write_payload[i].data[StatusBits-1:0]};
   end

@@ -2,10 +2,10 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Of dma_requester: a tag is never asked for again while its request is in flight, whatever resets come between; what comes of a request goes to its
-/// client while the client lives and to nobody after; room for completions is conserved.
+/// Proves dma_requester: a tag in flight is never issued again, even across resets. Completions
+/// go to their client while it lives, and then to none. Room for completions is conserved.
 ///
-/// One tag of one client, any, is watched: watch_i says which.
+/// The proof follows one arbitrary tag of one client: watch_i selects it.
 module dma_requester_proof
   import dma_pkg::*;
 (
@@ -42,7 +42,7 @@ module dma_requester_proof
       .m_write_ready  (1'b1)
   );
 
-  // ---- what clients and the host promise
+  // ---- assumptions about the clients and the host
   logic inside_q;  // a completion has begun
   logic [7:0] inside_tag_q;
   logic [1:0] arriving;
@@ -68,14 +68,14 @@ module dma_requester_proof
                s_completion_valid && s_completion_payload == $past(s_completion_payload))
   `RESET_FIRST
 
-  // ---- the watched tag, as a listener knows it; bit 19 of what was issued is its turn
+  // ---- the followed tag, as an observer sees it; bit 19 of `issued` is its turn
   logic [1:0] watched_q, answered;
   logic flying_q, alive_q, stopped_q, asks, ends, told;
   logic [3:0] stops_q;
   assign asks = s_read_valid[watched_q[1]] && s_read_ready[watched_q[1]] && !stop_i &&
                 s_read_payload[watched_q[1]].tag[0] == watched_q[0];
   assign told = m_completion_valid[watched_q[1]] && m_completion_payload.tag[0] == watched_q[0];
-  // Of a request that is dead the time-out is seen by nobody but this.
+  // Only this signal sees the time-out of a dead request.
   assign answered = timed_out_o ? dut.look_q : arriving;
   assign ends = (timed_out_o && answered == watched_q) ||
                 (s_completion_valid && s_completion_ready && arriving == watched_q && s_completion_payload.last &&
@@ -97,7 +97,7 @@ module dma_requester_proof
       stopped_q <= 1'b0;
     end
   end
-  // So many resets of a function within one time-out are told apart.
+  // Up to 14 function resets within one time-out can be told apart.
   `ASSUME(lives_in_number, !flying_q || stops_q < 4'd15)
 
   `ASSERT(never_twice, !asks || !flying_q, "a tag was asked for again while its request is in flight")
@@ -113,7 +113,7 @@ module dma_requester_proof
   `COVER(told_last, told && ends)
   `COVER(times_out, timed_out_o && told)
 
-  // For induction, which begins in any state that the assertions allow.
+  // For induction: it starts from any state that the assertions allow.
   typedef struct packed {
     logic turn;
     logic [3:0] life;

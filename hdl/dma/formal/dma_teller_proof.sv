@@ -2,9 +2,9 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Of dma_teller, for ever, whatever is answered, in whatever order, and however slowly the host takes it. Of one ring, any: what a status word says is what was answered before
-/// it, neither more nor less; while that has changed since the last word the ring is due, so the last state is told in the end; a ring that stopped counts no more; an
-/// interrupt that counts up to a descriptor goes out behind the word that tells of it; and what is remembered of a turn (one, any) comes back with its answer.
+/// Proves dma_teller for any answers and any host. For an arbitrary ring: a status word reports exactly the
+/// earlier answers. The ring is due while its state differs from its last word. A stopped ring no longer
+/// counts. A message follows its status word. The stored data of an arbitrary turn return with its answer.
 module dma_teller_proof
   import dma_pkg::done_t;
   import dma_control_pkg::*;
@@ -51,7 +51,7 @@ module dma_teller_proof
       .post_ready(m_ready)
   );
 
-  // ---- one ring, and one turn of it
+  // ---- one ring, and one of its turns
 
   post_t m_post;
   assign m_post = dut.put;
@@ -70,7 +70,7 @@ module dma_teller_proof
   assign takes  = s_done_valid[watch_q[2]] && s_done_ready[watch_q[2]] && done.channel == watch_q[1:0];
   assign begins = flight_i && flight_ring_i == watch_q;
   `RESET_FIRST
-  // Its memories are cleared by dma_life, not by a reset; here they begin as they are cleared.
+  // dma_life, not the reset, clears the memories; here they start cleared.
   always @(posedge clk_i) begin
     reset_once : assume (!(begun_q && rst_i));
     nothing_before : assume (begun_q || (!dut.answer_q && !dut.look_now_q && s_done_valid == '0 && !flight_i));
@@ -84,7 +84,7 @@ module dma_teller_proof
   `ASSUME_NEXT(fails_for_ever, failing_i[watch_q] && !failed_o[watch_q], failing_i[watch_q] && code_i[watch_q] == $past
                (code_i[watch_q]))
 
-  // ---- what was answered
+  // ---- the answers
 
   logic [31:0] count_q, told_q;
   code_t error_q, told_error_q;

@@ -2,9 +2,9 @@
 `default_nettype none
 `include "assertions.svh"
 
-/// Of dma_turns, for ever, whatever comes and whoever waits. Of one ring, any, with any descriptors: its turns are its descriptors, piece by piece, each byte once, in
-/// order, and none without a descriptor that was given. With Fair, of two channels of a direction, any, that both may go: neither ever has three turns' bytes
-/// (12288) more than the other since both may go, however long.
+/// Proves dma_turns for any inputs. An arbitrary ring's turns are its descriptors, piece by piece,
+/// in order: each byte once, and none without a descriptor. With Fair: while two channels of a
+/// direction are both ready, neither gets more than the other by three turns' bytes (12288) or more.
 module dma_turns_proof
   import dma_pkg::turn_t;
   import dma_control_pkg::*;
@@ -60,7 +60,7 @@ module dma_turns_proof
       .taken_ring_i('0)
   );
 
-  // ---- the watched ring and its descriptors: all even ones alike, all odd ones, and those that doorbells carry
+  // ---- the followed ring and its descriptors: one for all even ones, one for odd ones, one for carried ones
 
   ring_t watch_q, asked_q;
   logic odd_q, carried_q;
@@ -72,21 +72,21 @@ module dma_turns_proof
     odd_q     <= look_o.index[0];
     carried_q <= look_o.carried;
   end
-  // With what fetch and doorbells know of it.
+  // Adds the fields that fetch and doorbells compute.
   function automatic descriptor_t known(descriptor_t descriptor);
     known = descriptor;
     {known.one_page, known.one_turn} = fits_of(descriptor.bytes, descriptor.host[11:0]);
   endfunction
   assign store_i = known(asked_q == watch_q ? watched_q[carried_q?2'd2 : 2'(odd_q)] : other_i);
 
-  // ---- what the neighbours promise
+  // ---- assumptions about the neighbours
 
   logic [7:0][7:0] stored, flying;
   for (genvar i = 0; i < 8; i++) begin : gen_ring
     assign stored[i] = dut.gen_ring[i].stored_q;
     assign flying[i] = dut.gen_ring[i].flying_q;
     `ASSERT(in_range, stored[i] <= 8'd128 && flying[i] <= 8'd128, "a count runs over")
-    // A cut that is about to be counted has its place.
+    // There is room for a cut that is about to be counted.
     `ASSERT(place, !(dut.cut_q && dut.ring_q == ring_t'(i)) || flying[i] < 8'd128, "a turn has no place")
     `ASSERT(has_one,
             !(dut.cut_q && dut.ring_q == ring_t'(i)) || (dut.carried_here_q ? dut.carried_q[i] : stored[i] != '0),
@@ -95,7 +95,7 @@ module dma_turns_proof
             "a descriptor changed while it was cut")
   end
   `RESET_FIRST
-  // Its memories are cleared by dma_life, not by a reset; here they begin as they are cleared.
+  // dma_life, not the reset, clears the memories; here they start cleared.
   always @(posedge clk_i) begin
     reset_once : assume (!(begun_q && rst_i));
     nothing_before : assume (begun_q || !dut.cut_q);
@@ -104,7 +104,7 @@ module dma_turns_proof
   `ASSUME(carried_alone, !carry_i || (empty_o[carry_ring_i] && !(stored_i && stored_ring_i == carry_ring_i)))
   `ASSUME(under_way, !answered_i || flying[answered_ring_i] != '0)
 
-  // ---- what the watched ring's turns are to be
+  // ---- the expected turns of the followed ring
 
   offset_t offset_q, size;
   count_t taken_q, given_q;
@@ -163,13 +163,13 @@ module dma_turns_proof
   for (genvar i = 0; i < 3; i++) begin : gen_sized
     `ASSUME(sized, watched_q[i].bytes != '0 || watched_q[i].bad)
   end
-  // The others' descriptors, which are any, have bytes left where a turn begins.
+  // The others' descriptors are arbitrary, but have bytes left when a turn begins.
   `ASSUME(others_go_on, asked_q == watch_q || other_i.bytes > dut.offset_q || other_i.bad)
   `ASSUME(others_begun, asked_q == watch_q || dut.begun_q == (dut.offset_q != '0))
   logic [11:0] other_first;
   assign other_first = (other_i.stream && !asked_q[2] ? '0 : other_i.host[11:0]) + dut.offset_q[11:0];
   `ASSUME(others_at_page, asked_q == watch_q || dut.offset_q == '0 || other_first == '0)
-  // A packet to the card is cut at its own pages, so that its turns are whole lines.
+  // A packet to the card is cut at multiples of a page of its own offset, so that turns are whole lines.
   logic [11:0] first;
   assign first = now.stream && !watch_q[2] ? offset_q[11:0] : 12'(now.host[11:0] + offset_q[11:0]);
   `ASSERT(goes_on_at_page, offset_q == '0 || first == '0, "a piece that is not the first begins within a page")
@@ -186,7 +186,7 @@ module dma_turns_proof
           "what is remembered is not of this turn")
 
   if (Fair) begin : gen_fair
-    // Two channels that may go all the time since counting_q: bytes of one more than of the other.
+    // Two channels ready since counting_q: the bytes by which one is ahead of the other.
     ring_t rival;
     logic [1:0] rival_q, current;
     logic counting_q, begins_q, last_q, both, side, starts_a, starts_b, tops, pend_a, pend_b, spent_a, spent_b;
@@ -206,7 +206,7 @@ module dma_turns_proof
     assign spent_a  = now_a[12];
     assign spent_b  = now_b[12];
     assign current  = dut.current_q[side];
-    // A visit begins: with more bytes, since the one before has spent all.
+    // A visit begins. It gets more bytes if the previous one has used all.
     assign starts_a = dut.goes && dut.ring == watch_q && dut.fresh_q[side];
     assign starts_b = dut.goes && dut.ring == rival && dut.fresh_q[side];
     assign tops     = dut.spent;
@@ -233,7 +233,7 @@ module dma_turns_proof
     function automatic logic [1:0] steps(logic [1:0] from, logic [1:0] to);
       return to - from;
     endfunction
-    // What is left, what was given and what was sent are one sum. A cut that did not happen ends the counting in the next cycle.
+    // Remaining, granted and sent bytes form one sum. If a cut does not happen, counting ends in the next cycle.
     logic given_up;
     assign given_up = (pend_a || pend_b) && !dut.cuts;
     logic missed_q;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ends badly, or is ended: errors, resets, bus mastering, masks, and a host that takes nothing."""
+"""Errors and interruptions: errors, resets, bus mastering, masks, and a blocked host."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dma_host import ABORTED, MALFORMED, MEMORY, PAGE, POISONED, TIMEOUT, UNSUPP
 
 @cocotb.test()
 async def an_error_stops_its_ring_only(dut: Any) -> None:
-    """Of a turn, of a fetch, of the descriptor itself: count and code say which descriptor.
+    """Covers errors of a turn, of a fetch and of a descriptor: count and code name the descriptor.
 
-    The vector is signalled, all other rings go on; then a reset starts the ring again.
+    The vector is signalled, and all other rings continue. A reset then restarts the ring.
     """
     host = DmaHost(dut, "four", 4, 11)
     await host.bench.reset()
@@ -61,7 +61,7 @@ async def an_error_stops_its_ring_only(dut: Any) -> None:
 
 
 def _fails_at(host: DmaHost, number: int) -> int:
-    """The first descriptor that cannot be carried out: with a failed read all that it would have brought is missing."""
+    """The first descriptor that cannot be executed. A failed read loses all descriptors that it asked for."""
     ring = host.rings[number]
     if number == 6:
         return next(i for i, one in enumerate(ring.descriptors) if not one.bytes)
@@ -73,9 +73,9 @@ def _fails_at(host: DmaHost, number: int) -> int:
 
 @cocotb.test()
 async def an_error_of_any_completion_of_a_fetch_fails_it(dut: Any) -> None:
-    """Poison comes with data, and good completions may follow it: nothing that the read brought is carried out.
+    """Poison comes with data, and good completions may follow it. No descriptor of the read is executed.
 
-    The code is that of the first completion that had one. The same tags serve good reads afterwards.
+    The code is that of the first completion with an error. The same tags then serve good reads.
     """
     host = DmaHost(dut, "four", 4, 21)
     await host.bench.reset()
@@ -105,7 +105,7 @@ async def an_error_of_any_completion_of_a_fetch_fails_it(dut: Any) -> None:
 
 @cocotb.test()
 async def a_fetch_that_brings_too_much_or_too_little_fails(dut: Any) -> None:
-    """By a byte, a descriptor, or more than a read may have; the other descriptors in the store stay as they are."""
+    """By a byte, by a descriptor, or by more than a read may have. Other descriptors in the store stay unchanged."""
     host = DmaHost(dut, "four", 4, 22)
     await host.bench.reset()
     await host.set_up([2, 5], 6)
@@ -115,7 +115,7 @@ async def a_fetch_that_brings_too_much_or_too_little_fails(dut: Any) -> None:
         before = len(ring.descriptors)
         host.ring_bell(5)
         await host.bench.until(host.quiet)
-        host.post(5, [some(host.random, notify=0.0) for _ in range(10)])  # they begin in the middle of 16
+        host.post(5, [some(host.random, notify=0.0) for _ in range(10)])  # they begin in the middle of a group of 16
         host.wrong_by[5] = wrong_by
         host.fail(5, before, MALFORMED)
         host.ring_bell(5)
@@ -136,7 +136,7 @@ async def a_fetch_that_brings_too_much_or_too_little_fails(dut: Any) -> None:
 
 @cocotb.test()
 async def lengths_that_cannot_be_are_refused(dut: Any) -> None:
-    """0, and 2^28 and more; 2^28 - 1 begins."""
+    """0, and 2^28 or more, are refused; 2^28 - 1 starts."""
     host = DmaHost(dut, "four", 4, 12)
     await host.bench.reset()
     await host.set_up([0, 1, 2, 3])
@@ -150,12 +150,12 @@ async def lengths_that_cannot_be_are_refused(dut: Any) -> None:
         host.fail(number, 1, MALFORMED)
     await host.bench.until(lambda: all(host.rings[n].history[host.rings[n].told].error for n in range(3)))
     await host.bench.until(lambda: len([one for one in host.turn_log if one[1] == 3]) > 20)
-    await host.run(3, 0)  # it is not waited for
+    await host.run(3, 0)  # this ring is not waited for
 
 
 @cocotb.test()
 async def a_reset_ring_posts_nothing_of_its_old_life(dut: Any) -> None:
-    """At any moment, with everything under way, under back-pressure; the others do not notice."""
+    """The reset comes at any moment, with work in flight and under back-pressure. Other rings are not affected."""
     host = DmaHost(dut, "four", 4, 13)
     await host.bench.reset()
     numbers = [0, 3, 4, 6]
@@ -181,7 +181,7 @@ async def a_reset_ring_posts_nothing_of_its_old_life(dut: Any) -> None:
 
 @cocotb.test()
 async def a_stopped_ring_goes_on_where_it_was(dut: Any) -> None:
-    """Idle comes when all under way is told; then it runs again."""
+    """The ring is idle when all work in flight was reported; then it runs again."""
     host = DmaHost(dut, "four", 4, 14)
     await host.bench.reset()
     await host.set_up([1, 5], 6)
@@ -207,7 +207,7 @@ async def a_stopped_ring_goes_on_where_it_was(dut: Any) -> None:
 
 @cocotb.test()
 async def a_reset_of_the_function_in_flight(dut: Any) -> None:
-    """Everything is under way; then all registers are as after a reset, nothing is posted, and a new life begins."""
+    """With work in flight, all registers are reset, no post leaves, and the engine starts again."""
     host = DmaHost(dut, "four", 4, 15)
     for life in range(6):
         if life == 0:
@@ -243,7 +243,7 @@ async def a_reset_of_the_function_in_flight(dut: Any) -> None:
 
 @cocotb.test()
 async def without_bus_mastering_nothing_is_asked_or_posted(dut: Any) -> None:
-    """What was on offer goes; then silence; then everything goes on, with nothing lost."""
+    """An offered request still leaves; then none. Later everything continues without a loss."""
     host = DmaHost(dut, "four", 4, 16)
     await host.bench.reset()
     await host.set_up(list(host.rings), 6)
@@ -265,7 +265,7 @@ async def without_bus_mastering_nothing_is_asked_or_posted(dut: Any) -> None:
 
 @cocotb.test()
 async def a_masked_vector_waits_and_comes_when_the_mask_falls(dut: Any) -> None:
-    """By its own mask, the function's, or MSI-X being off; the pending bit says so; nothing is lost."""
+    """The vector's mask, the function's mask, or MSI-X being off. The pending bit shows it, and no message is lost."""
     host = DmaHost(dut, "four", 4, 17)
     await host.bench.reset()
     await host.set_up([0, 5])
@@ -300,7 +300,7 @@ async def a_masked_vector_waits_and_comes_when_the_mask_falls(dut: Any) -> None:
 
 @cocotb.test()
 async def interrupts_come_by_threshold_and_timer(dut: Any) -> None:
-    """After so many, or so long after the first; each after the status word that tells of it."""
+    """After a count, or after a time since the first event; always after the status word."""
     host = DmaHost(dut, "four", 4, 18)
     await host.bench.reset()
     await host.set_up([0], 6, threshold=5, timer=100)
@@ -323,7 +323,7 @@ async def interrupts_come_by_threshold_and_timer(dut: Any) -> None:
 
 @cocotb.test()
 async def a_host_that_takes_no_writes_loses_nothing(dut: Any) -> None:
-    """For ever; then the latest is told. The same with a data part that takes no turns, and one that answers none."""
+    """The last state is posted after any wait. The same for a data part that accepts or answers no turns."""
     host = DmaHost(dut, "four", 4, 19)
     await host.bench.reset()
     await host.set_up(list(host.rings), 5)
@@ -337,14 +337,14 @@ async def a_host_that_takes_no_writes_loses_nothing(dut: Any) -> None:
         await host.bench.cycle(3000)
         setattr(host, what, 0.0)
         await host.bench.until(host.quiet)
-        if what == "write_stall":  # those that were offered, and then the latest
+        if what == "write_stall":  # the offered ones, and then the last state
             assert sum(ring.statuses for ring in host.rings.values()) - statuses <= 20
     await finish(host)
 
 
 @cocotb.test()
 async def a_channel_whose_turns_are_not_answered_leaves_the_others_alone(dut: Any) -> None:
-    """128 turns of it go, no more."""
+    """Exactly 128 of its turns are issued."""
     host = DmaHost(dut, "four", 4, 20)
     await host.bench.reset()
     await host.set_up([0, 1], 8)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Descriptors on their way: from doorbells of every kind to turns, status words, packet entries and interrupts."""
+"""The paths of descriptors: from doorbells of every kind to turns, status words, packet entries and interrupts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dma_host import PAGE, Descriptor, DmaHost
 
 
 def some(random: Random, longest: int = 3 * PAGE, stream: float = 0.0, notify: float = 0.3) -> Descriptor:
-    """Any descriptor of up to so many bytes; with stream, a buffer of at most a page, or whole lines of a packet."""
+    """A random descriptor of up to `longest` bytes; with stream, a buffer within a page, or a packet's whole lines."""
     host = random.getrandbits(40)
     size = random.choice([1, 64, PAGE, random.randint(1, 200), random.randint(1, longest)])
     streams = random.random() < stream
@@ -29,7 +29,7 @@ def some(random: Random, longest: int = 3 * PAGE, stream: float = 0.0, notify: f
 
 
 async def finish(host: DmaHost, limit: int = 20_000) -> None:
-    """Until all was told, and some cycles more, in which nothing else may come."""
+    """Waits until all is reported, and then some cycles in which no other post may come."""
     await host.bench.until(host.quiet, limit)
     await host.bench.cycle(60)
     host.check_done()
@@ -52,7 +52,7 @@ async def one_descriptor_goes_the_whole_path(dut: Any) -> None:
 
 
 async def traffic(host: DmaHost, count: int, numbers: list[int], **shape: float) -> None:
-    """So many descriptors in each ring, in random portions, with doorbells of every kind."""
+    """Posts `count` descriptors in each ring, in random portions, with doorbells of every kind."""
     random = host.random
     left = dict.fromkeys(numbers, count)
     while any(left.values()):
@@ -72,7 +72,7 @@ async def traffic(host: DmaHost, count: int, numbers: list[int], **shape: float)
 
 @cocotb.test()
 async def all_rings_at_once_whatever_everybody_does(dut: Any) -> None:
-    """Rings of 16 to 256 descriptors, wrapping at any place; every pace of the host and of the data part."""
+    """Rings of 16 to 256 descriptors, wrapping at any place, at any speed of the host and of the data part."""
     for seed, (bits, boundary, max_read) in enumerate([(4, 64, 2), (5, 128, 0), (8, 64, 1), (6, 128, 5)]):
         host = DmaHost(dut, "four", 4, seed + 20)
         host.max_read = max_read
@@ -93,7 +93,7 @@ async def all_rings_at_once_whatever_everybody_does(dut: Any) -> None:
 
 @cocotb.test()
 async def one_channel_each_way_works_too(dut: Any) -> None:
-    """The engine with a channel in each direction; rings that it does not have do nothing."""
+    """The engine has one channel in each direction. Rings that do not exist have no effect."""
     host = DmaHost(dut, "one", 1, 5)
     await host.bench.reset()
     await host.set_up([0, 4], 5)
@@ -110,7 +110,7 @@ async def a_small_ring_goes_round_often(dut: Any) -> None:
     host = DmaHost(dut, "four", 4, 6)
     await host.bench.reset()
     await host.set_up([1], 4)
-    # 16 descriptors at once: a read or two.
+    # 16 descriptors together need one or two reads.
     for _ in range(40):
         for _ in range(16):
             host.post(1, [Descriptor(host.random.getrandbits(30) & ~63, 0, 64)])
@@ -122,7 +122,7 @@ async def a_small_ring_goes_round_often(dut: Any) -> None:
 
 @cocotb.test()
 async def carried_descriptors_are_not_fetched(dut: Any) -> None:
-    """While the ring has nothing else to do; a turn is there within 8 cycles of the doorbell."""
+    """If the ring has no other work, a turn comes within 8 cycles of the doorbell."""
     host = DmaHost(dut, "four", 4, 7)
     await host.bench.reset()
     await host.set_up([2, 6])
@@ -135,7 +135,7 @@ async def carried_descriptors_are_not_fetched(dut: Any) -> None:
         assert host.turn_log[turns][0] - begun <= 11
         await host.bench.until(host.quiet)
     assert not host.read_log
-    # One that comes while others are not fetched yet is fetched like them.
+    # A carried descriptor behind descriptors that are not fetched yet is fetched like them.
     host.read_stall = 1.0
     host.post(2, [some(host.random)])
     host.ring_bell(2)
@@ -149,7 +149,7 @@ async def carried_descriptors_are_not_fetched(dut: Any) -> None:
 
 @cocotb.test()
 async def packets_have_entries_and_do_not_hold_back_others(dut: Any) -> None:
-    """A buffer's entry says how much of it a packet filled; a channel without packets lets the others pass."""
+    """A buffer's entry gives the bytes that a packet filled. A channel without packets does not block others."""
     host = DmaHost(dut, "four", 4, 8)
     await host.bench.reset()
     await host.set_up([0, 1, 4, 5], 5)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast descriptors go, in cycles: rate, latency, and shares."""
+"""Speed of descriptors in cycles: rate, latency, and shares."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dma_host import PAGE, Descriptor, DmaHost
 
 @cocotb.test()
 async def small_transfers_go_at_a_turn_in_two_cycles(dut: Any) -> None:
-    """64 bytes each, one channel, reads that take 225 cycles (900 ns): 0.4 a cycle, at 250 MHz 100 M/s."""
+    """64 bytes each, one channel, reads of 225 cycles (900 ns): 0.4 descriptors a cycle, 100 M/s at 250 MHz."""
     for number in (0, 4):
         host = DmaHost(dut, "four", 4, 31)
         host.latency = host.answer_after = (225, 230)
@@ -29,7 +29,7 @@ async def small_transfers_go_at_a_turn_in_two_cycles(dut: Any) -> None:
 
 @cocotb.test()
 async def channels_share_by_bytes(dut: Any) -> None:
-    """Descriptors of very different sizes, the data part taking 64 bytes a cycle: shares within 2 %."""
+    """With descriptors of very different sizes, and a data part of 64 bytes a cycle, shares differ by at most 2 %."""
     for first in (0, 4):
         host = DmaHost(dut, "four", 4, 32)
         await host.bench.reset()
@@ -58,7 +58,7 @@ async def channels_share_by_bytes(dut: Any) -> None:
         cocotb.log.warning("direction %d: %s bytes, unfair by %.2f %%", first // 4, done, 100 * unfair)
         assert mean > 190_000
         assert unfair <= 0.02
-        assert max(done) - min(done) <= 2 * PAGE  # and no more after any time
+        assert max(done) - min(done) <= 2 * PAGE  # and the difference does not grow with time
 
 
 @cocotb.test()

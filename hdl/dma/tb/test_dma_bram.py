@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dma_bram: what descriptors bring to the card a second manager reads there, and the reverse, while both work."""
+"""dma_bram: a second manager reads what descriptors wrote to the card, and the reverse, while both work."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ LINES = 64  # of a burst
 
 
 def ask(one: Lane, address: int) -> None:
-    """A burst of the other manager's."""
+    """Requests a burst of the second manager."""
     one.other.ask(Burst(1, address, LINES, 6))
 
 
 async def whole(one: Lane, address: int, size: int) -> bytes:
-    """What it reads."""
+    """Reads bytes as the second manager."""
     one.other.r.items.clear()
     for at in range(address, address + size, LINES * LINE):
         ask(one, at)
@@ -35,7 +35,7 @@ async def whole(one: Lane, address: int, size: int) -> bytes:
 
 @cocotb.test()
 async def two_masters_see_one_memory(dut: Any) -> None:
-    """16 KiB each way, in descriptors of odd sizes at odd places, beside the other manager's bursts."""
+    """Moves 16 KiB each way, in descriptors of odd sizes at odd addresses, beside the second manager's bursts."""
     bench = Bench(dut, 1)
     one = Lane(bench, "little", 2, bram=True)
     await start(bench, [one])

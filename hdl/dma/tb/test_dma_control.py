@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The control part of the DMA engine as a whole; the tests are in the modules dma_control_*."""
+"""The whole control part of the DMA engine. The modules dma_control_* have the tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INSTANCES: dict[str, tuple[str, dict[str, int]]] = {
 
 @cocotb.test()
 async def registers_read_as_documented_after_a_reset(dut: Any) -> None:
-    """All of them, from the generated table; then what is written is read."""
+    """Compares all registers with the generated table; then written values are read back."""
     host = DmaHost(dut, "four")
     await host.bench.reset()
     for name, register in host.registers.items():

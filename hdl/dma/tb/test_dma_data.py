@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dma_data at the corners of its parameters, against a host and a card in Python: alignment, faults, streams, resets.
+"""dma_data at the limits of its parameters, with a host and a card in Python: alignment, faults, streams, resets.
 
 Rates and long random runs: sim/dma.
 """
@@ -23,7 +23,7 @@ INSTANCES: dict[str, dict[str, int]] = {
         "H2cLines": 1024,
         "C2hLines": 256,
         "FetchTags": 8,
-        # Room for the longest request, and as much again: with 65 lines one request is in flight at a time.
+        # Room for twice the longest request: with 65 lines, only one request would be in flight at a time.
         "CompletionLines": 130,
         "TickBits": 6,
         "Stream": 0,
@@ -33,7 +33,7 @@ HOST, CARD = 0x12_3456_7000, 0x4_0000_0000
 
 
 def lanes_of(dut: Any, seed: int) -> tuple[Bench, list[Lane]]:
-    """A bench, and its lanes, at random settings."""
+    """A bench with its lanes, at random settings."""
     bench = Bench(dut, seed)
     lanes = [Lane(bench, name) for name in INSTANCES]
     for lane in lanes:
@@ -43,7 +43,7 @@ def lanes_of(dut: Any, seed: int) -> tuple[Bench, list[Lane]]:
 
 
 class Both:
-    """Random turns both ways, and what must come of them."""
+    """Random turns in both directions, and their expected results."""
 
     def __init__(self, bench: Bench, lane: Lane) -> None:
         self.bench, self.lane = bench, lane
@@ -51,7 +51,7 @@ class Both:
         self.at = 0
 
     def ask(self, count: int) -> None:
-        """Turns at places of their own."""
+        """Adds turns at separate addresses."""
         draw = self.bench.random
         for way in ("h2c", "c2h") * count:
             size = draw.choice([draw.randint(1, 130), draw.randint(1, TURN), TURN, LINE])
@@ -63,16 +63,16 @@ class Both:
             (self.lane.h2c if way == "h2c" else self.lane.c2h).items.append(asked)
 
     def over(self) -> bool:
-        """All are answered."""
+        """Whether all turns were answered."""
         lane = self.lane
         return len(lane.h2c_done.items) == len(self.turns["h2c"]) and len(lane.c2h_done.items) == len(self.turns["c2h"])
 
     def settled(self) -> bool:
-        """And nothing is under way to the host."""
+        """Also waits until no write to the host is in progress."""
         return self.over() and self.lane.host.writing is None
 
     def check(self, allowed: dict[str, set[int]]) -> dict[int, int]:
-        """Bytes and answers; how many there were of each error."""
+        """Compares bytes and answers; returns the number of each error."""
         lane = self.lane
         found: dict[int, int] = {}
         expected: dict[str, int] = {"h2c": 0, "c2h": 0}
@@ -98,7 +98,7 @@ class Both:
                 elif error != MEMORY or way == "c2h":
                     assert len(there) == moved < size or error == RESET, (lane.name, way, size, len(there), moved)
                 expected[way] += len(there)
-        # Nothing was written that no turn asked for.
+        # No byte was written that no turn asked for.
         assert len(lane.card.written) == expected["h2c"], lane.name
         assert len(lane.host.written) == expected["c2h"], lane.name
         return found
@@ -106,7 +106,7 @@ class Both:
 
 @cocotb.test()
 async def any_alignment(dut: Any) -> None:
-    """Random turns both ways, from full speed to much idling and stalling."""
+    """Random turns in both directions, from full speed to long pauses."""
     for seed, idle, stall in [(1, 0.0, 0.0), (2, 0.4, 0.4), (3, 0.0, 0.7)]:
         bench, lanes = lanes_of(dut, seed)
         await bench.reset(4)
@@ -122,7 +122,7 @@ async def any_alignment(dut: Any) -> None:
 
 @cocotb.test()
 async def faults_are_told(dut: Any) -> None:
-    """UR, CA, poison, SLVERR: the turn's answer says so, and no byte behind is written."""
+    """UR, CA, poison, SLVERR: the turn's answer reports it, and no byte after it is written."""
     bench, lanes = lanes_of(dut, 4)
     await bench.reset(4)
     asked = [Both(bench, lane) for lane in lanes]
@@ -142,7 +142,7 @@ async def faults_are_told(dut: Any) -> None:
 
 @cocotb.test()
 async def silence_times_out(dut: Any) -> None:
-    """Reads that are never answered end, those of descriptors too, and the tags come back."""
+    """Unanswered reads end, also those of descriptors, and their tags become free."""
     bench, lanes = lanes_of(dut, 5)
     await bench.reset(4)
     asked = [Both(bench, lane) for lane in lanes]
@@ -168,7 +168,7 @@ async def silence_times_out(dut: Any) -> None:
 
 @cocotb.test()
 async def clients_share_the_requester(dut: Any) -> None:
-    """Descriptors come back to whom asked, and a status word after a turn's answer arrives after its bytes."""
+    """Each client gets its own descriptors. A status word after a turn's answer arrives after the turn's bytes."""
     bench, lanes = lanes_of(dut, 6)
     await bench.reset(4)
     asked = [Both(bench, lane) for lane in lanes]
@@ -180,7 +180,7 @@ async def clients_share_the_requester(dut: Any) -> None:
     for _ in range(20_000):
         await bench.cycle()
         for lane in lanes:
-            while told[lane.name] < len(lane.c2h_done.items):  # as the control part would
+            while told[lane.name] < len(lane.c2h_done.items):  # as the control part does
                 lane.status.items.append((1, 1, 4, 0x7000_0000 + 4 * told[lane.name], 0xABCD))
                 told[lane.name] += 1
         if all(both.settled() and told[both.lane.name] == 12 and not both.lane.status.items for both in asked):
@@ -203,7 +203,7 @@ async def clients_share_the_requester(dut: Any) -> None:
 
 @cocotb.test()
 async def packets_go_out(dut: Any) -> None:
-    """Descriptors become packets of their channel, whole and in order, memory turns beside them."""
+    """Descriptors become packets of their channel, whole and in order, beside memory turns."""
     bench, lanes = lanes_of(dut, 7)
     await bench.reset(4)
     lanes = [lane for lane in lanes if INSTANCES[lane.name].get("Stream", 1)]
@@ -243,7 +243,7 @@ async def packets_go_out(dut: Any) -> None:
 
 @cocotb.test()
 async def stalled_stream_stops_only_streams(dut: Any) -> None:
-    """A stream that is never ready: turns that were accepted before it filled, and memory turns, go on."""
+    """The stream is never ready. Turns accepted before it filled, and memory turns, continue."""
     bench, lanes = lanes_of(dut, 8)
     await bench.reset(4)
     lanes = [lane for lane in lanes if INSTANCES[lane.name].get("Stream", 1)]
@@ -255,7 +255,7 @@ async def stalled_stream_stops_only_streams(dut: Any) -> None:
         for lane in lanes:
             if lane.h2c.items:
                 continue
-            # The turn-taker: a stream turn only while there is room.
+            # Acts as dma_turns: offers a stream turn only while there is room.
             if lane.flags["h2c_stream_room_o"].get() and offered[lane.name] < 20:
                 lane.h2c.items.append(turn(HOST, 0, TURN, stream=True))
                 offered[lane.name] += 1
@@ -272,7 +272,7 @@ async def stalled_stream_stops_only_streams(dut: Any) -> None:
 
 @cocotb.test()
 async def packets_come_in(dut: Any) -> None:
-    """A packet goes into the turns of its channel until it ends; answers say how much, and where it ended."""
+    """A packet fills turns of its channel until it ends. Answers give the bytes, and the turn in which it ended."""
     bench, lanes = lanes_of(dut, 9)
     await bench.reset(4)
     lanes = [lane for lane in lanes if INSTANCES[lane.name].get("Stream", 1)]
@@ -284,7 +284,7 @@ async def packets_come_in(dut: Any) -> None:
         packets[lane.name] = [(i % 4, bench.random.randbytes(size)) for i, size in enumerate(sizes)]
         for channel, packet in packets[lane.name]:
             lane.from_stream.items.extend(beats(packet, channel))
-    # The turn-taker: a turn for the channel whose packet is there; one at a time, some beside memory turns.
+    # Acts as dma_turns: one turn at a time for the channel whose packet is present, sometimes beside memory turns.
     at, asked = HOST, dict.fromkeys(INSTANCES, 0)
     for _ in range(30_000):
         for lane in lanes:
@@ -328,7 +328,7 @@ async def packets_come_in(dut: Any) -> None:
 
 @cocotb.test()
 async def stops_and_begins_again(dut: Any) -> None:
-    """A reset of the function with everything under way: each turn is answered, and what comes later is right."""
+    """A reset of the function with work in flight: each turn is answered, and later turns work."""
     bench, lanes = lanes_of(dut, 10)
     await bench.reset(4)
     for lane in lanes:

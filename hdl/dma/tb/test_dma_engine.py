@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dma_engine, both parts joined, between software's rings in a host's memory and a card's memory.
+"""The complete dma_engine, between software's rings in host memory and a card's memory.
 
-Descriptors go in, bytes and status words come out. The parts have benches of their own; this one shows that they
-understand each other.
+Descriptors go in; bytes and status words come out. The parts have their own benches; this one tests them together.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ INSTANCES = {"plain": {"Channels": 1, "Stream": 0}, "whole": {"Channels": 4, "St
 
 
 async def lanes_of(dut: Any, seed: int) -> tuple[Bench, list[Lane]]:
-    """Engines whose rings run."""
+    """Engines with running rings."""
     bench = Bench(dut, seed)
     lanes = [Lane(bench, name, parameters["Channels"]) for name, parameters in INSTANCES.items()]
     await start(bench, lanes)
@@ -30,7 +29,7 @@ async def lanes_of(dut: Any, seed: int) -> tuple[Bench, list[Lane]]:
 
 @cocotb.test()
 async def descriptors_move_bytes_and_are_told(dut: Any) -> None:
-    """Both ways, on all channels, at any alignment, round the rings several times, with doorbells of both kinds."""
+    """Both directions, all channels, any alignment, several wraps of the rings, and doorbells of both kinds."""
     bench, lanes = await lanes_of(dut, 1)
     for turns in range(6):
         asked = [one.ask(8) for one in lanes]
@@ -47,7 +46,7 @@ async def descriptors_move_bytes_and_are_told(dut: Any) -> None:
 
 @cocotb.test()
 async def a_status_word_comes_behind_the_data(dut: Any) -> None:
-    """To the host: when the word is there, every byte is."""
+    """To the host: when the status word has arrived, all bytes have arrived."""
     bench, lanes = await lanes_of(dut, 2)
     for one in lanes:
         one.post(4, DATA + 3, CARD + 61, 9000)
@@ -65,7 +64,7 @@ async def a_status_word_comes_behind_the_data(dut: Any) -> None:
 
 @cocotb.test()
 async def a_failed_read_is_told_and_other_rings_go_on(dut: Any) -> None:
-    """The error's code, on the ring that it belongs to, at the descriptor that it belongs to."""
+    """Checks the error's code, and its ring and descriptor."""
     bench, lanes = await lanes_of(dut, 3)
     whole = lanes[1]
     bad = DATA + 0x100_0000
@@ -81,10 +80,10 @@ async def a_failed_read_is_told_and_other_rings_go_on(dut: Any) -> None:
 
 @cocotb.test()
 async def packets_go_out_and_come_in(dut: Any) -> None:
-    """To the card descriptors become packets of the stream; to the host packets fill buffers, each has its entry."""
+    """To the card, descriptors become packets of the stream. To the host, packets fill buffers, each with its entry."""
     bench, lanes = await lanes_of(dut, 4)
     whole = lanes[1]
-    whole.post(2, DATA + 5, 0, 320, 1)  # two descriptors, of whole lines but for the last, are a packet
+    whole.post(2, DATA + 5, 0, 320, 1)  # two descriptors form a packet, with whole lines except the last
     whole.post(2, DATA + 5000, 0, 9001, 1 | 4)
     packets = [bytes(bench.random.randbytes(size)) for size in (64, 1000, 1)]
     for i in range(3):
@@ -106,7 +105,7 @@ async def packets_go_out_and_come_in(dut: Any) -> None:
 
 @cocotb.test()
 async def a_packet_whose_parts_would_leave_gaps_is_refused(dut: Any) -> None:
-    """A descriptor that does not end its packet, of other than whole lines."""
+    """A descriptor that does not end its packet, and does not have whole lines."""
     _, lanes = await lanes_of(dut, 6)
     whole = lanes[1]
     whole.post(2, DATA, 0, 300, 1)
@@ -117,7 +116,7 @@ async def a_packet_whose_parts_would_leave_gaps_is_refused(dut: Any) -> None:
 
 @cocotb.test()
 async def a_reset_of_the_function_in_flight(dut: Any) -> None:
-    """Nothing of the old life is told after it; then all works anew."""
+    """No work from before the reset is reported after it. The engine then works again."""
     bench, lanes = await lanes_of(dut, 5)
     for one in lanes:
         one.ask(8)

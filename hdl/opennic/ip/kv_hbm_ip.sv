@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 `default_nettype none
 
-// One of the IP's eight AXI3 ports that are in use, before others; they are alike. And what it gives.
+// Ports of one of the eight equal AXI3 ports that are in use, to be listed before other ports; and their idle outputs.
 `define KV_HBM_IP_PORT(NUMBER) \
     input wire AXI_``NUMBER``_ACLK, \
     input wire AXI_``NUMBER``_ARESET_N, \
@@ -52,10 +52,10 @@
   assign AXI_``NUMBER``_BID = '0;
 
 // verilator lint_off UNUSEDSIGNAL
-/// The ports of AMD's HBM IP as hdl/opennic/shell/build_hbm.tcl configures it, for linters and simulators; Vivado uses the IP
-/// itself and does not read this file.
+/// Ports of AMD's HBM IP as hdl/opennic/shell/build_hbm.tcl configures it, for
+/// linters and simulators. Vivado uses the IP itself and does not read this file.
 ///
-/// Behaviour: a memory that never becomes ready.
+/// Behaviour: the memory never becomes ready.
 /// Latency: none.
 /// Reset: none.
 module kv_hbm_ip (

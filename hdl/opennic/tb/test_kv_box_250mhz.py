@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_box_250mhz at the OpenNIC shell's ports: registers, the reset handshake, frames past and for the core, resets."""
+"""kv_box_250mhz at the OpenNIC shell's ports: registers, the reset handshake, kv frames, other frames, resets."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 from simulate import KV_PACKAGES, simulate
 
-# Of each box: ports, channels.
+# Of each box: ports and channels.
 BOXES = {"one": (1, 2), "two": (2, 1)}
 DRAIN = 600
-TO_HOST, TO_NETWORK = 4, 1  # cycles of the core: from a frame's last beat; from its first
+TO_HOST, TO_NETWORK = 4, 1  # cycles of the core: to the host from a frame's last beat, to the network from its first
 ID = 0x4B564E44
 READ, WRITE, READ_DONE, WRITE_DONE = 1, 2, 17, 18
 ENTERING = FIELDS["state"].fields["entering"]
-# Registers that only hold the written value, and do nothing at once.
+# Registers that only hold the written value, without any action.
 PLAIN = [AT["retry_cycles"], AT["sync_from"], *(AT[base] + i for base in ("line_base", "value_base") for i in (0, 4))]
 
 TOP = f"""
@@ -47,7 +47,7 @@ endmodule
 
 
 def shell_of(dut: Any, box: str, seed: int = 1) -> Shell:
-    """The shell around one of the two."""
+    """The shell around one of the two boxes."""
     return Shell(dut, box, *BOXES[box], seed)
 
 
@@ -59,8 +59,7 @@ def foreign(shell: Shell, *, long: bool = False, short: bool = False) -> bytes:
 
 
 def send(shell: Shell, count: int, **kind: bool) -> tuple[list[list[Frame]], list[list[Frame]]]:
-    """Queues frames at all inputs. Returns the frames that should come out towards the hosts, and towards the
-    networks."""
+    """Queues frames at all inputs. Returns the frames expected at the hosts, and those expected at the networks."""
     to_host: list[list[Frame]] = []
     to_network: list[list[Frame]] = []
     for port in shell.ports:
@@ -77,13 +76,13 @@ def send(shell: Shell, count: int, **kind: bool) -> tuple[list[list[Frame]], lis
 
 
 def arrived(shell: Shell, to_host: list[list[Frame]], to_network: list[list[Frame]]) -> bool:
-    """As many last beats as frames."""
+    """Whether as many last beats as frames have arrived."""
     pairs = [*zip(shell.c2h, to_host, strict=True), *zip(shell.tx, to_network, strict=True)]
     return all(sum(item[2] for item in sink.items) >= len(expected) for sink, expected in pairs)
 
 
 def compare(shell: Shell, to_host: list[list[Frame]], to_network: list[list[Frame]]) -> None:
-    """Every frame, byte for byte, in order, with the shell's fields."""
+    """Compares every frame: bytes, order, and the shell's fields."""
     for port in shell.ports:
         assert frames(shell.c2h[port].items) == to_host[port]
         assert frames(shell.tx[port].items) == to_network[port]
@@ -91,8 +90,8 @@ def compare(shell: Shell, to_host: list[list[Frame]], to_network: list[list[Fram
 
 @cocotb.test()
 async def configured(dut: Any) -> None:
-    """The reset after configuration: no handshake was requested, memory comes late, and the host does not wait for
-    it."""
+    """Tests the reset after configuration, without a handshake. Memory becomes ready late, and the host does not wait
+    for it."""
     shells = [shell_of(dut, box) for box in BOXES]
     two = shells[1]
     bench = two.bench  # whose clocks these are
@@ -118,7 +117,7 @@ async def configured(dut: Any) -> None:
 
 @cocotb.test()
 async def registers(dut: Any) -> None:
-    """Every core's own 4 KiB, and zeros without an error beside them, at several ratios of the clocks."""
+    """Each core has its own 4 KiB; other addresses read as zeros without an error. At several clock ratios."""
     for box, ratio, idle in (("one", 2, 0.0), ("two", 2, 0.5), ("two", 1, 0.3), ("one", 3, 0.0), ("two", 5, 0.2)):
         shell = shell_of(dut, box, ratio)
         await shell.start()
@@ -143,7 +142,7 @@ async def registers(dut: Any) -> None:
             assert await bus.read(address | 0x100000 * bench.random.randrange(16)) == (0, 0)
         for address, data in held.items():
             assert await bus.read(address) == (data, 0)
-        # Several at once: a read and a write wait for each other, and none is lost.
+        # Several accesses at once: reads and writes wait for each other, and none is lost.
         addresses = [4096 * bench.random.choice(shell.ports) + AT["retry_cycles"] for _ in range(10)]
         for i, address in enumerate(addresses):
             bus.aw.items.append(address)
@@ -158,7 +157,7 @@ async def registers(dut: Any) -> None:
 
 @cocotb.test()
 async def pass_through(dut: Any) -> None:
-    """Both directions, all ports, every pace, with the shell's tuser fields."""
+    """Both directions, all ports, every speed, with the shell's tuser fields."""
     for box in BOXES:
         for idle, stall in ((0.0, 0.0), (0.4, 0.0), (0.0, 0.4), (0.3, 0.5)):
             shell = shell_of(dut, box, 3)
@@ -168,14 +167,14 @@ async def pass_through(dut: Any) -> None:
             first = shell.bench.cycles
             await shell.until(lambda: arrived(shell, to_host, to_network))  # noqa: B023
             compare(shell, to_host, to_network)
-            if (idle, stall) == (0.0, 0.0):  # unslowed: a beat in each cycle
+            if (idle, stall) == (0.0, 0.0):  # without pauses: a beat in each cycle
                 for source in (shell.rx[0], shell.h2c[0]):
                     assert source.cycles_of[-1] - source.cycles_of[0] == len(source.cycles_of) - 1
                     assert source.cycles_of[0] == first
                 sink = shell.tx[0]
                 assert sink.cycles_of[-1] - sink.cycles_of[0] == len(sink.items) - 1
                 assert sink.cycles_of[0] == first + TO_NETWORK
-                # Towards the host a frame leaves when it is complete, without a gap.
+                # A frame to the host leaves when it is complete, without a gap.
                 beats_of = [(len(frame[0]) + 63) // 64 for frame in to_host[0]]
                 leaves = 0
                 for i, count in enumerate(beats_of):
@@ -186,7 +185,7 @@ async def pass_through(dut: Any) -> None:
 
 @cocotb.test()
 async def handshake(dut: Any) -> None:
-    """mod_rst_done falls at the edge that sees mod_rstn low, and rises once; registers are as after a reset."""
+    """mod_rst_done falls at the edge that sees mod_rstn low, and rises once. Registers then have their reset values."""
     for ratio in (2, 1, 4):
         shell = shell_of(dut, "two", ratio)
         shell.bench.ratio = ratio
@@ -223,7 +222,7 @@ async def handshake(dut: Any) -> None:
 
 @cocotb.test()
 async def reset_in_mid_flight(dut: Any) -> None:
-    """Frames come out whole and in order, none twice, none lost, whenever the reset is asked for."""
+    """Frames leave whole and in order, without duplicates or losses, at any moment of the reset."""
     for box in BOXES:
         for seed in range(6):
             shell = shell_of(dut, box, seed)
@@ -233,7 +232,7 @@ async def reset_in_mid_flight(dut: Any) -> None:
             for _ in range(2):
                 await shell.bench.cycle(shell.bench.random.randint(1, 60 if seed <= 3 else 8))
                 stall = shell.tx[0].stall
-                if seed > 3:  # the neighbours take nothing for a while, between frames
+                if seed > 3:  # the neighbours accept no beats for a while, between frames
                     shell.pace(0.0, 1.0)
                 await shell.ask_for_reset()
                 if seed > 3:
@@ -247,7 +246,7 @@ async def reset_in_mid_flight(dut: Any) -> None:
 
 
 class Client:
-    """A client of the node behind one port, which is a cluster of its own."""
+    """A client of the node behind one port; the node is a cluster of its own."""
 
     def __init__(self, shell: Shell, port: int) -> None:
         self.shell, self.port, self.draw = shell, port, shell.bench.random
@@ -291,7 +290,7 @@ class Client:
         raise AssertionError(f"the node does not open: {await state():x}")
 
     def frame(self, kind: int, key: int, value: bytes = b"") -> bytes:
-        """A request, the first one of each lane, so that none waits for another."""
+        """A request. Each uses a new lane, so that none waits for another."""
         self.request += 1
         header = struct.pack(">BBHHIIQ", kind << 3, 0, 1, self.request, 1 if kind == WRITE else self.request, 0, key)
         udp = UDP(sport=4000 + self.port, dport=PORT)
@@ -302,11 +301,11 @@ class Client:
         )
 
     def ask(self, frame: bytes) -> None:
-        """Sends it into the port."""
+        """Sends the frame to the port."""
         self.shell.rx[self.port].items.extend(beats(frame, 1 << (6 + self.port)))
 
     def check(self, reply: bytes) -> tuple[int, int, bytes]:
-        """Kind, key and value of a reply that is a frame as it should be."""
+        """Checks a reply's frame; returns kind, key and value."""
         assert reply[:14] == bytes.fromhex("020000000099") + mac_number(MAC).to_bytes(6, "big") + b"\x08\x00"
         assert ones_sum(reply[14:34]) == 0xFFFF
         length, checksum = struct.unpack(">HH", reply[38:42])
@@ -317,7 +316,7 @@ class Client:
         return reply[42] >> 3, int.from_bytes(reply[56:64], "big"), reply[64:]
 
     def replies(self) -> list[tuple[int, int, bytes]]:
-        """What the port's own frames say, which have no source."""
+        """The replies in the port's own frames, which have no source."""
         found = [item for item in frames(self.shell.tx[self.port].items) if item[1] == 0]
         assert all(item[2] == 1 << (6 + self.port) for item in found)
         return [self.check(item[0]) for item in found]
@@ -325,7 +324,7 @@ class Client:
 
 @cocotb.test()
 async def kv_frames_are_answered(dut: Any) -> None:
-    """Writes and reads at each port, among foreign frames, at several paces. No kv frame reaches a host."""
+    """Writes and reads at each port, mixed with other frames, at several speeds. No kv frame reaches a host."""
     for box in BOXES:
         shell = shell_of(dut, box, 11)
         await shell.start()
@@ -365,7 +364,7 @@ async def kv_frames_are_answered(dut: Any) -> None:
 
 @cocotb.test()
 async def a_network_that_takes_nothing_holds_up_no_register(dut: Any) -> None:
-    """Every access is answered, for as long as that lasts. Accesses that docs/reference/kv-registers.md says are
+    """While the network is blocked, every access is answered. Accesses that docs/reference/kv-registers.md declares as
     ignored then are ignored."""
     for box in BOXES:
         shell = shell_of(dut, box, 17)
@@ -385,7 +384,7 @@ async def a_network_that_takes_nothing_holds_up_no_register(dut: Any) -> None:
             for register, kept in (("epoch", 1), ("node", 0), ("members", 0x0101)):
                 assert await bus.write(AT[register], kept + value) == 0
                 assert await bus.read(AT[register]) == (kept, 0)
-            for port in shell.ports[1:]:  # another port's core hears of nothing
+            for port in shell.ports[1:]:  # the core of another port is not affected
                 assert await bus.read(4096 * port) == (ID, 0)
             await shell.bench.cycle(50)
         assert not shell.tx[0].items
@@ -397,7 +396,7 @@ async def a_network_that_takes_nothing_holds_up_no_register(dut: Any) -> None:
 
 @cocotb.test()
 async def reset_of_a_node(dut: Any) -> None:
-    """Every request is answered, or went to the host after the reset. Memory is idle when the reset comes."""
+    """Every request is answered, or reaches the host after the reset. Memory is idle when the reset comes."""
     shell = shell_of(dut, "two", 13)
     client = Client(shell, 0)
     rst = shell.bench.pin(dut.two.dut, "rst")
@@ -434,7 +433,7 @@ async def reset_of_a_node(dut: Any) -> None:
 
 @cocotb.test()
 async def forced_reset(dut: Any) -> None:
-    """A neighbour that takes nothing does not block the reset, and the rest of a torn frame is dropped."""
+    """A blocked neighbour does not block the reset. The rest of a cut frame is dropped."""
     shell = shell_of(dut, "two", 7)
     await shell.start()
     bench = shell.bench
@@ -453,7 +452,7 @@ async def forced_reset(dut: Any) -> None:
         sink.stall = 0.0
     await shell.until(lambda: not any(source.items for source in (*shell.rx, *shell.h2c)))
     await bench.cycle(50)
-    # Frames without an obstacle were not lost. Elsewhere the beginning came in part, and the end came whole.
+    # Frames of unblocked streams were not lost. Of the others, the first ones came in part, and the last ones whole.
     assert frames(shell.c2h[1].items) == to_host[1]
     assert frames(shell.tx[0].items) == to_network[0]
     for sink, expected in ((shell.c2h[0], to_host[0]), (shell.tx[1], to_network[1])):
@@ -462,7 +461,7 @@ async def forced_reset(dut: Any) -> None:
         assert 0 < len(seen) < whole
         tail = expected[-3:]
         assert seen.endswith(b"".join(frame[0] for frame in tail))
-        # The torn frame has no end. Whole frames that waited for the host within the core are gone as well.
+        # The cut frame has no end. Whole frames that waited in the core for the host are also lost.
         ends = sum(item[2] for item in sink.items)
         assert ends == len(expected) - 1 or (sink is shell.c2h[0] and 3 <= ends < len(expected) - 1)
         assert [item[3:] for item in sink.items if item[2]][-3:] == [(len(f[0]), f[1], f[2]) for f in tail]

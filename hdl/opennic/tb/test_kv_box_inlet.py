@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv_box_inlet: whole frames pass during a stop. An offered beat stays until it is taken, or the taker is reset."""
+"""kv_box_inlet: whole frames pass during a stop. An offered beat stays until it is taken or the receiver is reset."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our files for the OpenNIC shell's build: the Tcl runs, with tb/vivado.tcl as a stand-in for Vivado's commands, and
-the Verilog fits into a module with the ports of the shell's 250 MHz box. Vivado itself has run none of it."""
+"""Our files for the OpenNIC shell's build. The Tcl runs with tb/vivado.tcl in place of Vivado's commands. The Verilog
+fits a module with the ports of the shell's 250 MHz box. Vivado itself has not run these files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulate import ROOT, VERILATOR
 SHELL = ROOT / "hdl" / "opennic" / "shell"
 HERE = Path(__file__).parent
 
-# The condition in the shell's packet buffer that loses count, and as it should be.
+# The faulty condition in the shell's packet buffer, which loses count, and the corrected one.
 FLAWED, MENDED = (
     f"else if (s_axis_tvalid && s_axis_tlast && s_axis_tready && {drop})" for drop in ("drop_in_prog", "drop_busy")
 )
@@ -22,7 +22,7 @@ FLAWED, MENDED = (
 AXIL = {"awaddr": 32, "awvalid": 1, "wdata": 32, "wvalid": 1, "bready": 1, "araddr": 32, "arvalid": 1, "rready": 1}
 AXIL_BACK = {"awready": 1, "wready": 1, "bresp": 2, "bvalid": 1, "arready": 1, "rdata": 32, "rresp": 2, "rvalid": 1}
 STREAM = {"tvalid": 1, "tdata": 512, "tkeep": 64, "tlast": 1, "tuser_size": 16, "tuser_src": 16, "tuser_dst": 16}
-STREAMS = {  # name: (into the box, how many)
+STREAMS = {  # name: (into the box, count)
     "s_axis_qdma_h2c": (True, "NUM_PHYS_FUNC*NUM_QDMA"),
     "m_axis_qdma_c2h": (False, "NUM_PHYS_FUNC*NUM_QDMA"),
     "m_axis_adap_tx_250mhz": (False, "NUM_CMAC_PORT"),
@@ -31,7 +31,7 @@ STREAMS = {  # name: (into the box, how many)
 
 
 def box(ports: int) -> str:
-    """A module with the parameters and ports of the shell's box_250mhz for a U55C, and the plugin within."""
+    """A module with the parameters and ports of the shell's box_250mhz for a U55C, and the plugin inside."""
     lines = [f"input [{width}-1:0] s_axil_{name}" for name, width in AXIL.items()]
     lines += [f"output [{width}-1:0] s_axil_{name}" for name, width in AXIL_BACK.items()]
     for stream, (into, count) in STREAMS.items():
@@ -53,7 +53,7 @@ def box(ports: int) -> str:
 def tcl(
     directory: Path, *, board: str = "au55c", ports: int = 1, functions: int | None = None, line: str = MENDED
 ) -> list[str]:
-    """The commands that build_box_250mhz.tcl gives to Vivado."""
+    """Returns the commands that build_box_250mhz.tcl gives to Vivado."""
     (directory / "utility").mkdir(exist_ok=True)
     (directory / "utility" / "axi_stream_packet_buffer.sv").write_text(f"    {line} begin\n")
     arguments = ["build_box_250mhz.tcl", board, str(ports), str(functions or ports), str(directory)]
@@ -65,21 +65,21 @@ def tcl(
 
 
 def find(said: list[str], start: str) -> str:
-    """The one line that begins so."""
+    """Returns the only line with this start."""
     lines = [line for line in said if line.startswith(start)]
     assert len(lines) == 1, said
     return lines[0]
 
 
 def defines(said: list[str]) -> list[str]:
-    """The macros that the plugin is compiled with."""
+    """Returns the macros with which the plugin is compiled."""
     words = find(said, "set_property verilog_define").replace("{", "").replace("}", "").split()
-    assert words[2] == "verilog_define-before"  # the shell's own words are kept
+    assert words[2] == "verilog_define-before"  # the shell's own macros are kept
     return words[3:-1]
 
 
 def sources(said: list[str]) -> list[Path]:
-    """The files that Vivado reads, in that order."""
+    """Returns the files that Vivado reads, in that order."""
     words = find(said, "read_verilog").replace("{", "").replace("}", "").split()
     assert words[1] == "-sv"
     return [Path(word) for word in words[2:]]
@@ -132,7 +132,7 @@ def test_tcl_makes_the_ip_that_is_instantiated(tmp_path: Path) -> None:
     )
 
 
-# Of each cell: its constraints, and the registers that they name.
+# For each cell: its constraints, and the registers that they name.
 CONSTRAINTS = {
     "sync": ["set_false_path"],
     "reset_sync": ["set_false_path"],
@@ -175,7 +175,7 @@ def test_the_plugin_fits_the_box(tmp_path: Path, ports: int, line: str) -> None:
         "--top-module",
         "box_250mhz",
     ]
-    # Verilator takes the signals of the module around an instance for an upper scope of its functions.
+    # Verilator takes signals of the module around an instance for an outer scope of that instance's functions.
     command += [
         "-Wno-VARHIDDEN",
         "-Wno-UNUSEDSIGNAL",

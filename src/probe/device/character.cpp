@@ -35,7 +35,7 @@ Result<Fd> open_device(const std::string& path, int flags) {
   return fd;
 }
 
-/// Moves all bytes, in any number of calls. 0 or errno; EIO: a call has moved nothing.
+/// Moves all bytes, in any number of calls. Returns 0 or errno; EIO: a call has moved no bytes.
 template <typename Call>
 int move_all(std::size_t bytes, std::size_t one_call, Call call) noexcept {
   for (std::size_t at = 0; at < bytes;) {
@@ -183,7 +183,7 @@ class CharacterPath final : public Path {
   static std::uint64_t bit(unsigned slot) { return std::uint64_t{1} << slot; }
   [[nodiscard]] bool busy(unsigned slot) const { return (busy_ & bit(slot)) != 0; }
 
-  /// In a thread of the slot. Only this slot's place is read meanwhile.
+  /// Runs in the slot's thread, and reads only this slot's place.
   int move(unsigned slot) noexcept {
     const int fd = channels_[slot % channels_.size()].get();
     const std::size_t offset = places_.offset(slot);
@@ -194,7 +194,7 @@ class CharacterPath final : public Path {
     });
   }
 
-  /// The engine's counters about a test that the driver runs, as text.
+  /// Runs the driver's own test, and returns the engine's counters as text.
   std::string counters() {
     if (device_.to_card && (device_.range.base != 0 || device_.range.bytes < kXdmaPerformanceBytes))
       return "the engine's counters were not asked: their test overwrites the card's first 4 MiB, and the range is "
@@ -245,7 +245,7 @@ PathInfo moved(std::string id, bool to_card, const std::string& memory) {
   return info;
 }
 
-/// Why a device that is there is not used.
+/// The reason for not using a device that is present.
 std::string unnamed(const std::string& variable, const std::string& device) {
   return fmt::format("{} is here; name the range of the card's memory that may be overwritten: {}={}:0+64MiB", device,
                      variable, std::filesystem::path(device).filename().string());
@@ -277,7 +277,7 @@ std::unique_ptr<Path> xdma(const DeviceSettings& settings, bool to_card, unsigne
   return character_path(std::move(info), std::move(device));
 }
 
-/// The window that registers of the card lie in. The driver moves 4 bytes a call, at any requested size (cdev_ctrl.c).
+/// The AXI-Lite window with the card's registers. The driver moves 4 bytes a call, at any requested size (cdev_ctrl.c).
 std::unique_ptr<Path> xdma_user(const DeviceSettings& settings, bool to_card) {
   PathInfo info = moved(to_card ? "xdma.user.write" : "xdma.user.read", to_card, "AXI-Lite window of a card (XDMA)");
   info.initiator = Initiator::kHost;
@@ -302,7 +302,7 @@ std::unique_ptr<Path> xdma_user(const DeviceSettings& settings, bool to_card) {
                                           .notice = "none"});
 }
 
-/// A queue of QDMA's, memory mapped, both ways on one file (dma-ctl qdma01000 q add idx 0 mode mm dir bi, q start).
+/// A memory-mapped queue of QDMA, both directions in one file (dma-ctl qdma01000 q add idx 0 mode mm dir bi, q start).
 std::unique_ptr<Path> qdma(const DeviceSettings& settings, bool to_card) {
   PathInfo info = moved(to_card ? "qdma.mm.h2c" : "qdma.mm.c2h", to_card, "memory of a card (QDMA)");
   if (!settings.qdma)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The character devices of AMD's DMA drivers (github.com/Xilinx/dma_ip_drivers). pwrite and pread move bytes between
-// this process and the card's memory; the file's offset is the card's address. The call pins the pages, posts
-// descriptors, sleeps until the engine is done (or polls for it, by the driver's parameter), and returns.
+// The character devices of AMD's DMA drivers (github.com/Xilinx/dma_ip_drivers). pwrite and pread move bytes
+// between this process and the card's memory; the file offset is the card address. A call pins the pages,
+// posts descriptors, sleeps until the engine is done (or polls, by a parameter of the driver), and returns.
 #pragma once
 
 #include <sys/ioctl.h>
@@ -16,7 +16,7 @@
 
 namespace wherry::probe {
 
-/// struct xdma_performance_ioctl of the driver (XDMA/linux-kernel/xdma/cdev_sgdma.h): the engine's own counters.
+/// struct xdma_performance_ioctl of the driver (XDMA/linux-kernel/xdma/cdev_sgdma.h): the engine's counters.
 struct XdmaPerformance {
   std::uint32_t version;  ///< kXdmaPerformanceVersion
   std::uint32_t transfer_size;
@@ -27,7 +27,7 @@ struct XdmaPerformance {
   std::uint64_t pending;
 };
 inline constexpr std::uint32_t kXdmaPerformanceVersion = 1;  // IOCTL_XDMA_PERF_V1
-// The sizes in the numbers are those of pointers, because the header has _IOW('q', 1, struct xdma_performance_ioctl *).
+// These numbers contain the size of a pointer, as the header has _IOW('q', 1, struct xdma_performance_ioctl *).
 inline constexpr unsigned long kXdmaPerformanceStart = _IOW('q', 1, XdmaPerformance*);
 inline constexpr unsigned long kXdmaPerformanceStop = _IOW('q', 2, XdmaPerformance*);
 /// The driver's test moves up to 4 MiB to or from the card's address 0 (libxdma.c, xdma_performance_submit).

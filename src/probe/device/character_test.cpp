@@ -18,8 +18,8 @@ using testing_support::FuseCard;
 
 constexpr std::size_t kCard = std::size_t{8} << 20;
 
-/// A card whose memory is a regular file. Every character device is a link to it, because on a card all reach one
-/// memory.
+/// A card whose memory is a regular file. Every character device is a
+/// link to that file, because on a card all devices reach one memory.
 struct Character : testing::Test {
   Character() {
     auto made = TemporaryDirectory::create("probe-xdma");
@@ -147,7 +147,7 @@ TEST_F(Character, Make_NoRangeNamed_ExpectAbsentAndHowToNameIt) {
   EXPECT_NE(path("qdma.mm.h2c")->info().absent.find("dma-ctl"), std::string::npos);
 }
 
-// --- the engine's counters: the numbers are those that the driver's header expands to on 64-bit Linux.
+// --- the engine's counters: request numbers as the driver's header gives them on 64-bit Linux.
 unsigned long asked[2];
 unsigned asks = 0;
 int counters(int, unsigned long request, void* argument) {
@@ -188,7 +188,7 @@ TEST_F(Character, Open_DriverWithCounters_ExpectHardwareBesideSoftware) {
   EXPECT_NE(without->why.find("no counters"), std::string::npos) << without->why;
 }
 
-// --- a file system of this test: files that behave as a device may.
+// --- a file system for this test, whose files behave like those of a device
 struct CharacterFuse : testing::Test {
   void SetUp() override {
     auto made = FuseCard::mount();

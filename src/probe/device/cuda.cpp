@@ -114,7 +114,7 @@ class CudaPath final : public Path {
     WHERRY_TRY(Status(failed_));
     if (blocking_ && !under_way_.empty())
       WHERRY_TRY(cuda_->check(cuda_->event_synchronize(events_[under_way_.front()]), "cuEventSynchronize"));
-    // A stream is in order, so no transfer ends before the ones in front of it.
+    // A stream completes in order, so no transfer ends before an earlier one.
     std::uint32_t waiting = 0;
     unsigned found = 0;
     std::size_t kept = 0;
@@ -294,7 +294,7 @@ class CudaPath final : public Path {
     return std::span<const std::byte>(image_.span());
   }
 
-  /// Uses two events of the GPU around several transfers: the time of the copies without the host's part.
+  /// Times several copies between two events of the GPU, without the host's share of the time.
   Result<double> own_bytes_per_s() {
     constexpr unsigned kTransfers = 8;
     std::array<void*, 2> marks{};
@@ -319,7 +319,7 @@ class CudaPath final : public Path {
     return ms > 0 ? static_cast<double>(places_.bytes()) * kTransfers / (static_cast<double>(ms) * 1e-3) : 0.0;
   }
 
-  /// Each byte is read and written, so this is half of the memory bus's rate, at two words a clock.
+  /// The bound is half of the memory bus's rate (two words a clock), because each byte is read and written.
   Bound memory_bound() const {
     int khz = 0, bits = 0;
     if (cuda_->device_attribute(&khz, CudaApi::kMemoryClockKhz, handle_) != CudaApi::kSuccess ||

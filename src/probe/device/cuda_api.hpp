@@ -15,16 +15,16 @@ namespace wherry::probe {
 using CudaAddress = unsigned long long;  // CUdeviceptr
 
 struct CudaApi {
-  // Of CUresult, CUevent_flags, CUstream_flags, CU_MEMHOSTALLOC_*, CUdevice_attribute.
+  // Values of CUresult, CUevent_flags, CUstream_flags, CU_MEMHOSTALLOC_*, CUdevice_attribute.
   static constexpr int kSuccess = 0, kNotReady = 600;
   static constexpr unsigned kEventBlocking = 1, kEventWithoutTiming = 2, kStreamNonBlocking = 1;
   static constexpr unsigned kHostPortable = 1, kHostMapped = 2;
   static constexpr int kMemoryClockKhz = 36, kMemoryBusBits = 37;
 
-  /// kNotFound: there is no such library. kVersionMismatch: it lacks a function. kUnavailable: it finds no GPU. Loads
-  /// and initialises the driver, which takes hundreds of milliseconds with a GPU. The library is never unloaded.
+  /// Loads and initialises the driver, which takes hundreds of milliseconds with a GPU. The library is never unloaded.
+  /// kNotFound: the library does not exist. kVersionMismatch: it lacks a function. kUnavailable: it finds no GPU.
   static Result<std::shared_ptr<const CudaApi>> load(const std::string& library);
-  /// Ok, or kUnavailable with the call and the error's name.
+  /// Ok, or kUnavailable with the call's name and the error's name.
   [[nodiscard]] Status check(int result, const char* call) const;
 
   int (*init)(unsigned) = nullptr;

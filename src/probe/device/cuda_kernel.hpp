@@ -3,9 +3,9 @@
 
 namespace wherry::probe {
 
-/// Copies `bytes` from `from` to `to`, both at multiples of 16, by any number of threads: 16 bytes each, then single
-/// bytes for the rest. Loads are .cv (fetch again): host memory may have changed since the last kernel. PTX ISA 6.3,
-/// the first that knows sm_75; the driver compiles it for any GPU from then on.
+/// Copies `bytes` from `from` to `to` with any number of threads: pieces of 16 bytes, then single bytes. Both
+/// addresses are multiples of 16. Loads are .cv (fetch again), because host memory may have changed since the
+/// last kernel. PTX ISA 6.3 is the first with sm_75; the driver compiles it for sm_75 and later GPUs.
 inline constexpr char kCopyKernel[] = R"(
 .version 6.3
 .target sm_75

@@ -16,7 +16,7 @@ using testing_support::drive;
 using testing_support::PciFiles;
 using testing_support::PtxKernel;
 
-/// The stand-in for libcuda.so.1, and a test's requests to it.
+/// The library that replaces libcuda.so.1, and the test's requests to it.
 struct Fake {
   Fake() {
     handle = dlopen(WHERRY_FAKE_CUDA, RTLD_NOW | RTLD_LOCAL);
@@ -148,7 +148,7 @@ TEST_F(Cuda, Open_LinkAndEvents_ExpectBoundAndTheGpusOwnTime) {
     } else {
       EXPECT_NEAR(bound->bytes_per_s, 15.754e9, 1e6);
     }
-    // The stand-in's clock advances by a millisecond for each event: 8 x 4096 bytes in one.
+    // The fake clock advances by 1 ms for each event, so 8 x 4096 bytes take 1 ms.
     EXPECT_NE(bound->why.find("events: 0.03 GB/s"), std::string::npos) << bound->why;
     path->close();
   }
@@ -179,7 +179,7 @@ TEST_F(Cuda, Make_LibraryOfAnotherKind_ExpectAbsentWithTheFunction) {
   EXPECT_NE(paths().at(0)->info().absent.find("needs an NVIDIA GPU"), std::string::npos);
 }
 
-// --- the kernel by itself
+// --- the kernel alone
 TEST(CopyKernel, Run_AnySizeAndGrid_ExpectExactlyItsBytes) {
   const PtxKernel kernel(kCopyKernel, "wherry_copy");
   ASSERT_EQ(kernel.error(), "");

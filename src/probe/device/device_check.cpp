@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// wherry-probe-device runs every present device path through rounds of transfers and verifies each byte. It reports
-// right, wrong and absent paths, and never speeds. `wherry probe run` does that. For a new card, and for the guest of
-// tools/guest/probe.py.
+// wherry-probe-device runs rounds of transfers on every present device path, and
+// verifies each byte. It reports which paths are right, wrong or absent; `wherry probe
+// run` measures speeds. It is for a new card, and for the guest of tools/guest/probe.py.
 //
 //     wherry-probe-device run [PREFIX...]          paths whose name begins so; all without one
 //     wherry-probe-device fill TARGET SEED         the pattern into a BAR: FUNCTION/BAR:BASE+BYTES
 //     wherry-probe-device compare TARGET SEED      a BAR with the pattern
 //
-// Exit status: 0, all is right; 1, wrong data or an error; 2, no path was run, or the arguments are wrong.
+// Exit status: 0: all data right; 1: wrong data or an error; 2: no path was run, or an argument was wrong.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ namespace {
 constexpr std::chrono::seconds kPatience{60};
 constexpr unsigned kTransfers = 5;  // of a round: more than the depth
 
-/// One round. The bytes that were verified.
+/// Runs one round, and verifies its bytes.
 Status round(Path& path, const Shape& shape, std::uint64_t seed) {
   WHERRY_TRY(path.open(shape));
   path.prepare(seed);
@@ -51,7 +51,7 @@ Status round(Path& path, const Shape& shape, std::uint64_t seed) {
   return path.verify(seed);
 }
 
-/// Shapes that a path may accept: at least one for each size, depth, direction and notice of any path.
+/// Candidate shapes: at least one is accepted for each size, depth, direction and notice of any path.
 std::vector<Shape> shapes() {
   std::vector<Shape> all;
   for (const Flow flow : {Flow::kH2C, Flow::kC2H, Flow::kBoth})
@@ -101,7 +101,7 @@ int run_all(const std::vector<std::string>& prefixes) {
   return !right ? 1 : ran ? 0 : 2;
 }
 
-/// Uses single bytes, so the range may have any size.
+/// Works on single bytes, so the range may have any size.
 int pattern(bool fill, const std::string& text, const std::string& seed_text) {
   const auto go = [&]() -> Status {
     WHERRY_ASSIGN(const Target target, parse_target(text));

@@ -9,10 +9,10 @@
 
 namespace wherry::probe {
 
-/// The paths that need devices, in the order of docs/guide/probe-devices.md. One that cannot run here says why in
-/// PathInfo::absent. Looks at files and libraries, and opens no device.
+/// The paths that need devices, in the order of docs/guide/probe-devices.md. PathInfo::absent explains
+/// why a path cannot run here. The function looks at files and libraries, but opens no device.
 std::vector<std::unique_ptr<Path>> device_paths(const DeviceSettings& settings);
-/// By the environment's WHERRY_PROBE_*.
+/// Like the overload above, with settings from the environment (WHERRY_PROBE_*).
 std::vector<std::unique_ptr<Path>> device_paths();
 
 }  // namespace wherry::probe

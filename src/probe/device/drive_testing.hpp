@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a round of transfers, driven as by probe's runner.
+// For tests: runs a round of transfers as probe's runner does.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ struct Round {
   std::function<void()> moved = [] {};     ///< called between the last transfer and verify()
 };
 
-/// For an open path: prepares, moves and verifies. Returns the result of verify(), or the first error.
+/// Prepares, moves and verifies on an open path. Returns the result of verify(), or the first error.
 inline Status drive_round(Path& path, const Shape& shape, const Round& round) {
   path.prepare(round.seed);
   round.prepared();
@@ -40,7 +40,7 @@ inline Status drive_round(Path& path, const Shape& shape, const Round& round) {
   return path.verify(round.seed);
 }
 
-/// Whether verify() notices one changed byte at the destination: the first, the last, some between.
+/// Whether verify() detects one changed byte at the destination: the first, the last, and some between.
 inline bool notices_spoiling(Path& path, const Shape& shape) {
   if (!path.open(shape)) return false;
   bool all = true;
@@ -52,7 +52,7 @@ inline bool notices_spoiling(Path& path, const Shape& shape) {
   return all;
 }
 
-/// Opens, drives one round, closes.
+/// Opens the path, runs one round, and closes it.
 inline Status drive(Path& path, const Shape& shape, const Round& round = {}) {
   WHERRY_TRY(path.open(shape));
   Status status = drive_round(path, shape, round);

@@ -20,14 +20,14 @@
 namespace wherry::probe {
 namespace {
 
-// docs/specs/edu.txt of QEMU.
+// Constants of QEMU's docs/specs/edu.txt.
 constexpr std::uint16_t kVendor = 0x1234, kDevice = 0x11E8;
 constexpr std::size_t kLiveness = 0x04;  // reads as the complement of what was written
 constexpr std::size_t kSource = 0x80, kDestination = 0x88, kTransferCount = 0x90, kCommand = 0x98;
 constexpr std::uint64_t kStart = 1, kToMemory = 2;
 constexpr std::uint64_t kBuffer = 0x40000;  // of 4096 bytes, which only DMA reaches
 constexpr std::uint64_t kRegisters = 4096;  // bytes that are mapped
-// QEMU 7.2 refuses a transfer that ends with the buffer's last byte (edu_check_range): the region ends before it.
+// QEMU 7.2 refuses transfers up to the buffer's last byte (edu_check_range), so the region ends before it.
 constexpr std::size_t kEduRoom = 4088, kEduMost = 2048, kEduGuard = 64;
 constexpr std::chrono::seconds kEduPatience{30};
 
@@ -156,7 +156,7 @@ class EduPath final : public Path {
     wide(kTransferCount) = bytes;
     wide(kCommand) = kStart | (to_card ? 0 : kToMemory);
   }
-  /// The whole region between `image_` and the device's buffer.
+  /// Moves the whole region between `image_` and the device's buffer.
   Status move_all(bool to_card) const {
     for (std::size_t at = 0; at < places_.region_bytes(); at += kEduMost) {
       start(at, image_bus_, std::min(kEduMost, places_.region_bytes() - at), to_card);
@@ -185,8 +185,8 @@ class EduPath final : public Path {
 }  // namespace
 
 std::optional<std::uint64_t> physical_address(const std::byte* at) {
-  // Documentation/admin-guide/mm/pagemap.rst: 8 bytes a page. Bits 0 to 54 are the frame, and bit 63 says that the page
-  // is present.
+  // Documentation/admin-guide/mm/pagemap.rst: an entry of 8 bytes for each page.
+  // Bits 0 to 54 are the frame number, and bit 63 is set if the page is present.
   constexpr std::uint64_t kPage = 4096, kFrame = (std::uint64_t{1} << 55) - 1, kPresent = std::uint64_t{1} << 63;
   const auto address = reinterpret_cast<std::uint64_t>(at);
   const Fd file(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));

@@ -13,11 +13,11 @@
 
 namespace wherry::probe {
 
-/// The address at which a device reaches a byte of this process. None: it is unknown.
+/// Returns the bus address at which a device reaches a byte of this process, or no value if it is unknown.
 using BusAddressOf = std::function<std::optional<std::uint64_t>(const std::byte*)>;
 
-/// Uses /proc/self/pagemap. It gives physical addresses, which only root sees, and which are right only without an
-/// IOMMU.
+/// Uses /proc/self/pagemap. Only root can read physical addresses
+/// there, and a device can use them only without an IOMMU.
 std::optional<std::uint64_t> physical_address(const std::byte* at);
 
 /// `edu.h2c`, `edu.c2h`: DMA by QEMU's educational device (docs/specs/edu.txt of QEMU), which takes 100 ms for each

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Against a thread that behaves as QEMU's docs/specs/edu.txt says. Against QEMU's device: tools/guest/probe.py.
+// Tests with a thread that behaves like QEMU's docs/specs/edu.txt. tools/guest/probe.py tests with QEMU's device.
 #include "probe/device/edu.hpp"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ namespace wherry::probe {
 namespace {
 using testing_support::drive;
 
-/// The registers are a file, which the path also maps. A bus address is a pointer.
+/// A model of the device. Its registers are a file that the path also maps. A bus address is a pointer.
 class EduModel {
  public:
   explicit EduModel(const testing_support::PciFiles& files) {
@@ -33,7 +33,7 @@ class EduModel {
     thread_.join();
     munmap(at_, 4096);
   }
-  /// Of the transfers from now on.
+  /// `flip`: the transfer with a flipped byte, counted from now on (1: the next). `transfers`: their number so far.
   std::atomic<unsigned> flip{0};
   std::atomic<unsigned> transfers{0};
 

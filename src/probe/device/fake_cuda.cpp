@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a library with the part of CUDA's driver API that probe uses, on host memory. Written from NVIDIA's "CUDA
-// Driver API" reference, not from cuda.cpp. The processor cannot access addresses of its GPU's memory, nor the GPU's
-// addresses of mapped host memory. Work on a stream is done when a call asks for its end, and not at the first
-// question. Kernels run as PTX.
+// For tests: a library with the part of CUDA's driver API that probe uses, on host memory.
+// Written from NVIDIA's "CUDA Driver API" reference, not from cuda.cpp. The processor
+// cannot access the GPU addresses of device memory or of mapped host memory. Work on a
+// stream is done only when a call waits for it or asks again, and kernels run as PTX.
 #include "probe/device/fake_cuda.hpp"
 
 #include <algorithm>
@@ -85,7 +85,7 @@ int misused(const std::string& what, int code) {
   return code;
 }
 
-/// Rules for every call. `call` runs with the lock held.
+/// Rules for every call; `call` runs while the lock is held.
 template <typename Call>
 int with(bool context, Call call) {
   Driver& d = driver();
@@ -104,12 +104,12 @@ std::byte* find(const std::map<Address, Memory>& in, Address at, std::size_t byt
   const auto& [first, memory] = *std::prev(after);
   return at - first <= memory.bytes && bytes <= memory.bytes - (at - first) ? memory.storage + (at - first) : nullptr;
 }
-/// Memory that a kernel or a copy engine reaches at an address of the GPU.
+/// The memory that a kernel or copy engine reaches at a GPU address.
 std::byte* reach(Address at, std::size_t bytes) {
   std::byte* const found = find(driver().device, at, bytes);
   return found != nullptr ? found : find(driver().mapped, at, bytes);
 }
-/// The pinned memory that contains a host pointer. End: pageable.
+/// The pinned memory that contains a host pointer. The end iterator: the pointer is pageable.
 auto pinned_at(const void* at, std::size_t bytes) {
   auto& pinned = driver().pinned;
   for (auto one = pinned.begin(); one != pinned.end(); ++one) {
@@ -161,7 +161,7 @@ int finish(Stream& stream) {
   return kOk;
 }
 
-/// An asynchronous copy. Both ends are looked up when it is done, so memory that was freed meanwhile is detected.
+/// An asynchronous copy. It finds both ends only when it runs, so memory that was freed meanwhile is detected.
 int enqueue(void* handle, std::size_t bytes, const std::function<std::byte*()>& to,
             const std::function<const std::byte*()>& from, bool at_once) {
   Stream* const stream = known(driver().streams, handle);

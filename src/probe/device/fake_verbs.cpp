@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a library with the part of libibverbs that probe uses, on memory of this process. Written from rdma-core's
-// manual pages and the InfiniBand specification, not from rdma_pair.cpp. A request is done when a call asks for its
-// end.
+// For tests: a library with the part of libibverbs that probe uses, on memory of this
+// process. Written from rdma-core's manual pages and the InfiniBand specification, not
+// from rdma_pair.cpp. A request is executed only when a call polls for completions.
 #include "probe/device/fake_verbs.hpp"
 
 #include <infiniband/verbs.h>
@@ -86,7 +86,7 @@ ibv_gid gid_of(int index) {
   return gid;
 }
 
-/// The memory with this key. Null if it does not contain the whole range, or does not have this right.
+/// The memory with this key, or null if the range is not within it or the access right is missing.
 std::byte* reach(std::uint32_t key, std::uint64_t address, std::size_t bytes, int access) {
   const auto found = library().regions.find(key);
   if (found == library().regions.end()) return nullptr;
@@ -155,7 +155,7 @@ void execute(Pair& pair, const Request& one) {
   finish(one.id, IBV_WC_SUCCESS);
 }
 
-/// One request of each queue pair.
+/// Executes one request of each queue pair.
 bool work() {
   bool any = false;
   for (auto& [number, pair] : library().pairs) {
@@ -346,7 +346,7 @@ EXPORTED ibv_qp* ibv_create_qp(ibv_pd* domain, ibv_qp_init_attr* wanted) {
   return made;
 }
 EXPORTED int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
-  // The attributes that each step must have (ibv_modify_qp(3), RC).
+  // The attributes that each transition requires (ibv_modify_qp(3), RC).
   constexpr int kInit = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
   constexpr int kRtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                        IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;

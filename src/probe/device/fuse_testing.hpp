@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a file whose reads and writes are answered here, late, in part, wrongly or not at all. It stands in for
-// the character device of a card. It uses FUSE's protocol (include/uapi/linux/fuse.h), without its library.
+// For tests: a file that represents a card's character device. Reads and writes are answered here: late,
+// in part, wrongly or never. It uses FUSE's protocol (include/uapi/linux/fuse.h), without the library.
 #pragma once
 
 #include <chrono>
@@ -19,15 +19,15 @@ namespace wherry::probe::testing_support {
 
 class FuseCard {
  public:
-  /// kUnavailable: no /dev/fuse, or no right to mount.
+  /// kUnavailable: /dev/fuse does not exist, or mounting is not permitted.
   static Result<std::unique_ptr<FuseCard>> mount();
   ~FuseCard();
   [[nodiscard]] std::string file() const { return directory_.file("card"); }
 
-  /// From now on. behave() ends all of it.
+  /// These take effect from now on, until behave().
   void answer_at_most(std::size_t bytes);
   void delay(std::chrono::milliseconds time);
-  /// Flips one bit of the 6th byte of call `number` from now on (1: the next) that writes, or reads.
+  /// Flips one bit of the 6th byte in the `number`-th call from now on (1: the next) that writes, or reads.
   void flip_in_call(unsigned number, bool writing);
   void fail_call(unsigned number, int error);
   void behave();

@@ -9,11 +9,11 @@
 
 namespace wherry::probe {
 
-/// Whole pages of this process, touched, and locked (if requested) if the limit of locked memory allows it. Move-only.
+/// Whole pages of this process, touched, and locked on request if the limit of locked memory allows it. Move-only.
 class HostMemory {
  public:
   HostMemory() noexcept = default;
-  /// kResourceExhausted: there is not that much memory.
+  /// kResourceExhausted: not enough memory.
   static Result<HostMemory> make(std::size_t bytes, bool lock = true);
   HostMemory(HostMemory&& other) noexcept
       : at_(std::exchange(other.at_, nullptr)), bytes_(std::exchange(other.bytes_, 0)), locked_(other.locked_) {}

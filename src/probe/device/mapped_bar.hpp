@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A range of a base address register, mapped by way of sysfs' files resourceN and resourceN_wc
-// (Documentation/PCI/sysfs-pci.rst).
+// Maps a range of a base address register through sysfs' files
+// resourceN and resourceN_wc (Documentation/PCI/sysfs-pci.rst).
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct BarFile {
   Target range;        ///< within the register; name: the function's address
 };
 
-/// `target.name` is FUNCTION/BAR. `combined`: wants the write-combined file. Errors name the missing part and the
-/// remedy.
+/// `target.name` is FUNCTION/BAR. `combined`: the write-combined
+/// file is required. An error names the missing part and the remedy.
 Result<BarFile> find_bar(const std::string& sysfs, const Target& target, bool combined);
 
 /// Move-only.

@@ -28,7 +28,7 @@ constexpr std::size_t kMmioGuard = 64;  // BARs are small: a page of guard would
 constexpr std::size_t kMmioRoom = std::size_t{4} << 20;
 constexpr std::size_t kMmioSpread = std::size_t{64} << 10;
 
-/// Uses accesses of one width, which the compiler must neither join nor omit.
+/// Copies with accesses of one width, which the compiler must neither merge nor omit.
 template <typename Word>
 void load(std::byte* to, const volatile std::byte* from, std::size_t bytes) noexcept {
   for (std::size_t i = 0; i < bytes; i += sizeof(Word)) {
@@ -56,8 +56,8 @@ void write_device(volatile std::byte* to, const std::byte* from, std::size_t byt
   else
     store<std::uint64_t>(to, from, bytes);
 }
-/// Write-combining buffers are emptied, and later accesses stay behind the stores. (Not std::atomic_thread_fence: it
-/// orders memory that threads share, and ThreadSanitizer does not know it.)
+/// Empties write-combining buffers, and keeps later accesses after the stores. std::atomic_thread_fence
+/// is not enough: it orders memory shared by threads, and ThreadSanitizer does not support it.
 void drain_stores() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_mfence();

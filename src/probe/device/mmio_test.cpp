@@ -18,7 +18,7 @@ constexpr std::size_t kBar = 65536, kBase = 8192 + 64;
 struct Mmio : testing::Test {
   Mmio() {
     files.write_bytes("resource2", kBar);
-    // On hardware both files are the same memory.
+    // On hardware, both files access the same memory.
     std::filesystem::create_hard_link(files.file("resource2"), files.file("resource2_wc"));
     settings.sysfs = files.sysfs();
     settings.bar = settings.ivshmem =

@@ -132,7 +132,7 @@ class PciConfigPath final : public Path {
     const char* file;
     std::size_t offset, bytes;
   };
-  /// Places in the header whose values sysfs also has in separate files (pci_regs.h).
+  /// Fields of the header that sysfs also shows in separate files (pci_regs.h).
   static constexpr std::array<Identity, 4> kIdentity{
       {{"vendor", 0, 2}, {"device", 2, 2}, {"revision", 8, 1}, {"class", 9, 3}}};
 

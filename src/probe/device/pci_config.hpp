@@ -8,10 +8,10 @@
 
 namespace wherry::probe {
 
-/// `pci.config`: reads of a function's configuration space through sysfs, 4, 8 or 64 bytes, each dword a request to the
-/// function (64 bytes are 16 of them). Only the standard header is read, and these reads have no side effects. The
-/// check compares with an earlier reading of the header, and compares its identity with the kernel's record from the
-/// discovery of the function.
+/// `pci.config`: reads of 4, 8 or 64 bytes of a function's configuration space through
+/// sysfs. Each dword is one request to the function, so 64 bytes are 16 requests. Only
+/// the standard header is read, without side effects. verify() compares with an earlier
+/// reading, and the identity with the kernel's record from the function's discovery.
 std::unique_ptr<Path> pci_config_path(const DeviceSettings& settings);
 
 }  // namespace wherry::probe

@@ -101,7 +101,7 @@ TEST_F(PciConfig, LinkBound_Gen3x16_ExpectTheSpecificationsRate) {
   EXPECT_EQ(link_bound(files.folder()).bytes_per_s, 0);
 }
 
-/// A PCI bus of this machine, if it shows one.
+/// Tests a PCI function of this machine, if there is one.
 TEST(PciConfigHere, Read_ThisMachinesFirstFunction_ExpectTheHeader) {
   const auto config = pci_config_path({});
   if (!config->info().absent.empty()) GTEST_SKIP() << config->info().absent;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: files like those of a PCI function in /sys.
+// For tests: files like those that /sys has for a PCI function.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ class PciFiles {
     write(name, "");
     std::filesystem::resize_file(file(name), bytes);
   }
-  /// Flips bits of one byte of a file, like a fault of the device.
+  /// Flips bits of one byte in a file, like a fault of the device.
   void flip(const std::string& name, std::size_t at, unsigned bits = 0x10) const {
     std::fstream stream(file(name), std::ios::in | std::ios::out | std::ios::binary);
     stream.seekg(static_cast<std::streamoff>(at));

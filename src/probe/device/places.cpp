@@ -73,7 +73,7 @@ Result<Places> Places::plan(const Shape& shape, const PlaceRules& rules) {
   Places plan;
   plan.bytes_ = shape.bytes;
   plan.first_ = round_up(rules.guard, rules.unit) + shape.align;
-  // All places begin behind a page boundary if that is requested, else side by side.
+  // With alignment each place starts behind a page boundary; otherwise places are adjacent.
   plan.spacing_ = shape.align != 0 ? round_up(shape.bytes, kPlacePage)
                                    : round_up(shape.bytes, std::max(rules.unit, std::size_t{1}));
   if (shape.pattern == Pattern::kStrided)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The places of a round's transfers in both ends' memory, their bytes, and the check of every byte.
+// The places of a round's transfers in the memory of both ends: their layout, contents and verification.
 //
-// Each end is one region: guard, places, guard. A transfer moves one place of the source to the same place of the
-// destination. The source holds a pattern that depends on seed and offset. The destination, its guards and the gaps
-// between its places hold the complement of it ("poison"), so that each byte differs before and after a transfer.
+// Each end is one region: guard, places, guard. A transfer copies a place of the source to the same
+// place of the destination. The source has a pattern that depends on seed and offset. The destination,
+// with guards and gaps, has the pattern's complement ("poison"), so each byte changes in a transfer.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace wherry::probe {
 
-/// The requirements of an end's memory for the places.
+/// Requirements on the places in an end's memory.
 struct PlaceRules {
   std::size_t room = std::size_t{64} << 20;  ///< bytes of the region, guards included, that there are
   std::size_t guard = 4096;                  ///< bytes before the first place and behind the last; a multiple of unit
@@ -25,33 +25,33 @@ struct PlaceRules {
       std::size_t{4} << 20;  ///< places take about so many bytes, to be more than one cache line or row
 };
 
-/// One thread. No allocation behind plan().
+/// For one thread. It allocates memory only in plan().
 class Places {
  public:
   Places() = default;
   /// kResourceExhausted: the shape does not fit into the room.
   static Result<Places> plan(const Shape& shape, const PlaceRules& rules);
 
-  /// Of one end's region, guards included.
+  /// Size of one end's region, including guards.
   [[nodiscard]] std::size_t region_bytes() const noexcept { return region_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::size_t places() const noexcept { return order_.size(); }
   [[nodiscard]] std::size_t offset_of_place(std::size_t place) const noexcept { return first_ + place * spacing_; }
 
-  /// Gives the slot the place of the next transfer. Its offset in the region.
+  /// Assigns the next transfer's place to the slot, and returns its offset in the region.
   std::size_t take(unsigned slot) noexcept;
-  /// The offset that take() said.
+  /// The offset that take() returned for the slot.
   [[nodiscard]] std::size_t offset(unsigned slot) const noexcept { return offset_of_place(slots_[slot]); }
-  /// The slot's transfer has ended: check() wants its bytes.
+  /// The slot's transfer has ended, so check() expects its bytes.
   void ended(unsigned slot) noexcept { written_[slots_[slot]] = 1; }
 
-  /// A new round: no place is written. `region` has region_bytes().
+  /// Starts a new round without written places. `region` has region_bytes().
   void fill_source(std::span<std::byte> region, std::uint64_t seed) noexcept;
   void fill_destination(std::span<std::byte> region, std::uint64_t seed) noexcept;
-  /// Checks every byte: the pattern where a transfer has ended, else the poison. kInternal says how many bytes are
-  /// wrong, and where the first is.
+  /// Checks every byte: the pattern in places whose transfer has ended, otherwise
+  /// poison. kInternal gives the number of wrong bytes and the first one's offset.
   [[nodiscard]] Status check(std::span<const std::byte> region, std::uint64_t seed) const;
-  /// The source must be as it was filled: a transfer in the wrong direction would have changed it.
+  /// Checks that the source is unchanged. A transfer in the wrong direction would change it.
   [[nodiscard]] Status check_source(std::span<const std::byte> region, std::uint64_t seed) const;
 
  private:
@@ -60,7 +60,7 @@ class Places {
   std::vector<std::uint8_t> written_;
 };
 
-/// Bytes that differ from fill_pattern()'s, or fill_poison()'s (pattern.hpp), and the first of them.
+/// Number of bytes that differ from fill_pattern() or fill_poison() (pattern.hpp), and the first of them.
 struct Difference {
   std::size_t count = 0;
   std::size_t first = 0;  ///< offset in the region

@@ -15,7 +15,7 @@ namespace {
 
 using Region = std::vector<std::byte>;
 
-/// Moves `count` transfers as a device would.
+/// Performs `count` transfers like a device.
 void move(Places& places, const Region& from, Region& to, unsigned count) {
   for (unsigned i = 0; i < count; ++i) {
     const std::size_t offset = places.take(0);

@@ -15,7 +15,7 @@ std::string trimmed(const std::string& text) {
   return first == std::string::npos ? "" : text.substr(first, last - first + 1);
 }
 
-/// Splits at commas that are not within braces.
+/// Splits at commas outside braces.
 std::vector<std::string> operands_of(const std::string& text) {
   std::vector<std::string> found;
   std::string part;

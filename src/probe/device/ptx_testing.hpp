@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: runs PTX, one thread after the other, by NVIDIA's "PTX ISA". Knows the instructions that a copy kernel
-// needs, and refuses others.
+// For tests: executes PTX as in NVIDIA's "PTX ISA", one thread after
+// another. It supports only the instructions that a copy kernel needs.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@
 
 namespace wherry::probe::testing_support {
 
-/// The memory of a kernel at an address. Null: there is none.
+/// Returns a kernel's memory at an address, or null if there is none.
 using PtxMemory = std::function<std::byte*(std::uint64_t address, std::size_t bytes)>;
 
 class PtxKernel {
  public:
-  /// Parses the entry `name`. An empty error() says that it has one, with its parameters and labels.
+  /// Parses the entry `name`. error() is empty if the entry exists, with its parameters and labels.
   PtxKernel(const std::string& text, const std::string& name);
   [[nodiscard]] const std::string& error() const noexcept { return error_; }
   [[nodiscard]] std::size_t parameters() const noexcept { return parameters_.size(); }
-  /// CUresult: 0, 700 (illegal address), 716 (misaligned address), 715 (an unknown instruction).
+  /// Returns a CUresult: 0, 700 (illegal address), 716 (misaligned address), 715 (unknown instruction).
   [[nodiscard]] int run(unsigned blocks, unsigned threads, const std::vector<std::uint64_t>& arguments,
                         const PtxMemory& memory) const;
 

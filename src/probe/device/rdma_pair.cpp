@@ -23,7 +23,7 @@ Status failed(const char* call, int error) {
   return {StatusCode::kUnavailable, fmt::format("{}: {}", call, std::strerror(error))};
 }
 
-/// An IPv4 address as RoCE has it (RFC 4291, 2.5.5.2).
+/// Whether RoCE's address is an IPv4 address (RFC 4291, 2.5.5.2).
 bool is_ipv4(const ibv_gid& gid) {
   static constexpr std::uint8_t kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
   return std::memcmp(gid.raw, kMapped, sizeof kMapped) == 0;
@@ -78,7 +78,7 @@ Status RdmaDevice::find(const Options& options) {
                                : fmt::format("RDMA device {} has no active port, or does not exist", options.name)};
 }
 
-/// RoCE v2 with an IPv4 address, if there is one, because others may not be routed. InfiniBand: by LID.
+/// Prefers RoCE v2 with an IPv4 address, because others may not be routed. InfiniBand uses the LID.
 Status RdmaDevice::choose_address(const std::string& sysfs) {
   if (attributes_.link_layer != IBV_LINK_LAYER_ETHERNET) return {};
   int best = -1;
@@ -108,7 +108,7 @@ Status RdmaDevice::make_pairs(const Options& options) {
     channel_ = verbs_->create_comp_channel(context_);
     if (channel_ == nullptr) return failed("ibv_create_comp_channel", errno);
   }
-  // Of each request one end at each side.
+  // Each request may cause a completion at each of the two sides.
   queue_ = verbs_->create_cq(context_, static_cast<int>(2 * options.pairs * options.depth + 1), nullptr, channel_, 0);
   if (queue_ == nullptr) return failed("ibv_create_cq", errno);
   pairs_.resize(options.pairs);

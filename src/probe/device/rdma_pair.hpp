@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An open RDMA device, with reliable queue pairs that are connected to one another: "InfiniBand Architecture
-// Specification" volume 1, 10.3 (states of a queue pair) and rdma-core's manual pages (ibv_modify_qp).
+// An open RDMA device with reliable queue pairs connected to each other, by the "InfiniBand Architecture
+// Specification", volume 1, 10.3 (states of a queue pair) and rdma-core's manual page ibv_modify_qp.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace wherry::probe {
 
-/// Two queue pairs of this process: one receives what the other sends.
+/// Two queue pairs of this process; each receives what the other sends.
 struct RdmaPair {
   ibv_qp* near = nullptr;
   ibv_qp* far = nullptr;
 };
 
-/// One thread. Gives everything back when it ends.
+/// For one thread. The destructor releases all resources.
 class RdmaDevice {
  public:
   struct Options {
@@ -30,7 +30,7 @@ class RdmaDevice {
     unsigned depth = 1;   ///< requests of a queue pair under way
     bool sleeps = false;  ///< wait() is used
   };
-  /// kNotFound: no device, or no active port. kUnavailable: the failed call, and the reason.
+  /// kNotFound: no device, or no active port. kUnavailable: names the failed call and the reason.
   static Result<std::unique_ptr<RdmaDevice>> open(std::shared_ptr<const VerbsApi> verbs, const Options& options);
   RdmaDevice(const RdmaDevice&) = delete;
   RdmaDevice& operator=(const RdmaDevice&) = delete;
@@ -38,11 +38,11 @@ class RdmaDevice {
 
   [[nodiscard]] const std::vector<RdmaPair>& pairs() const noexcept { return pairs_; }
   [[nodiscard]] bool has_atomics() const noexcept { return atomics_; }
-  /// Memory that either side may read, write and swap; until close.
+  /// Registers memory that both sides may read, write and swap, until the device is closed.
   Result<ibv_mr*> register_memory(std::span<std::byte> memory);
-  /// Ends of requests, of all queue pairs. kUnavailable says which status the first failed one has.
+  /// Completions of requests, of all queue pairs. kUnavailable: the status of the first failed request.
   Result<unsigned> poll(std::span<ibv_wc> into);
-  /// Waits until there may be another completion. Call poll() first.
+  /// Waits until a further completion is possible. Call poll() first.
   Status wait();
 
  private:

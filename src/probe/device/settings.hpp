@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The devices that the device paths use, and which of their memory may be overwritten. A path that writes to a device
-// does nothing until a person has named the range, because probe cannot know the content.
+// The devices of the device paths, and the parts of their memory that may be overwritten. A path that writes
+// to a device stays absent until a user names the range, because probe cannot know if its contents matter.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace wherry::probe {
 
-/// "0000:04:00.0/2:0x1000+64KiB": a device, and the bytes of it that probe may read and overwrite.
+/// A device, and the bytes of it that probe may read and overwrite: "0000:04:00.0/2:0x1000+64KiB".
 struct Target {
   std::string name;         ///< "0000:04:00.0/2", "xdma0"
   std::uint64_t base = 0;   ///< of the range, bytes
   std::uint64_t bytes = 0;  ///< > 0
 };
 
-/// kInvalidArgument names the error in `text`. The numbers are decimal or 0x. The size takes KiB, MiB, GiB.
+/// Numbers are decimal or 0x; the size may have KiB, MiB, GiB. kInvalidArgument names the error in `text`.
 Result<Target> parse_target(const std::string& text);
 
 struct DeviceSettings {
@@ -37,16 +37,16 @@ struct DeviceSettings {
   std::optional<Target> qdma;       ///< WHERRY_PROBE_QDMA: "qdma01000-MM-0:BASE+BYTES"
   int cuda_device = 0;              ///< WHERRY_PROBE_CUDA
   std::string verbs_device;         ///< WHERRY_PROBE_VERBS; empty: the first whose port is active
-  /// The reason for refusing each variable. A path that would use it is absent, and gives this reason.
+  /// By variable: why it was refused. A path that needs it is absent, with this reason.
   std::map<std::string, std::string> refused;
-  /// Why the variable was refused; `otherwise` if it was not.
+  /// The reason for refusing the variable, or `otherwise` if it was not refused.
   [[nodiscard]] std::string refusal(const std::string& variable, std::string otherwise) const {
     const auto found = refused.find(variable);
     return found == refused.end() ? std::move(otherwise) : variable + ": " + found->second;
   }
 };
 
-/// `get`: like getenv, for tests.
+/// `get`: a function like getenv, for tests.
 DeviceSettings settings_from(const std::function<const char*(const char*)>& get);
 
 }  // namespace wherry::probe

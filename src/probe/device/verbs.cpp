@@ -163,7 +163,7 @@ class VerbsPath final : public Path {
     WHERRY_TRY(Status(failed_));
     unsigned found = 0;
     while (under_way_ != 0) {
-      // Each request has at most two ends, so `done` has room for all that are read.
+      // A request has at most two completions. `done` has room for all slots of the completions polled.
       WHERRY_ASSIGN(const unsigned ends,
                     device_->poll(std::span(ends_).first(std::min(ends_.size(), done.size() - found))));
       for (const ibv_wc& one : std::span(ends_).first(ends)) {
@@ -220,8 +220,8 @@ class VerbsPath final : public Path {
     std::memcpy(&word, bytes.data(), kWord);
     return word;
   }
-  /// The returned value is the poison for the first swap, and later the pattern that the first swap left. Otherwise
-  /// nothing is changed.
+  /// Checks the values that swaps returned. Each must be poison, as before a place's first swap,
+  /// or the pattern that this swap left. Memory without a returned value still has poison.
   Status check_old_values() {
     const auto region = local();
     for (std::size_t at = 0; at + kWord <= region.size(); at += kWord) {
@@ -256,7 +256,7 @@ class VerbsPath final : public Path {
   Status failed_;
 };
 
-/// Why no path can run. Empty: they can.
+/// Why no path can run here. Empty if paths can run.
 std::string missing(const VerbsApi& verbs, const std::string& name) {
   int count = 0;
   ibv_device** const list = verbs.get_device_list(&count);

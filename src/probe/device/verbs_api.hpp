@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libibverbs, loaded at run time. The build needs its header (Debian's libibverbs-dev), because posting and polling are
-// inline functions that go through tables in the structures. Those structures are its binary interface.
+// libibverbs, loaded at run time. The build needs its header (Debian's libibverbs-dev): posting and
+// polling are inline functions that call through tables in its structures, which are the binary interface.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -13,7 +13,7 @@
 namespace wherry::probe {
 
 struct VerbsApi {
-  /// kNotFound: there is no such library. kVersionMismatch: it lacks a function. The library is never unloaded.
+  /// kNotFound: the library does not exist. kVersionMismatch: it lacks a function. It is never unloaded.
   static Result<std::shared_ptr<const VerbsApi>> load(const std::string& library);
 
   decltype(&::ibv_get_device_list) get_device_list = nullptr;
@@ -22,7 +22,7 @@ struct VerbsApi {
   decltype(&::ibv_open_device) open_device = nullptr;
   decltype(&::ibv_close_device) close_device = nullptr;
   decltype(&::ibv_query_device) query_device = nullptr;
-  /// Fills a struct ibv_port_attr except its last members, which are newer.
+  /// Fills a struct ibv_port_attr, except its newest members.
   decltype(&::ibv_query_port) query_port = nullptr;
   decltype(&::ibv_query_gid) query_gid = nullptr;
   decltype(&::ibv_alloc_pd) alloc_pd = nullptr;

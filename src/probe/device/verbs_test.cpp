@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Against a stand-in for libibverbs. Against the kernel's Soft-RoCE: tools/guest/probe.py.
+// Tests with a replacement for libibverbs. tools/guest/probe.py tests with the kernel's Soft-RoCE.
 #include "probe/device/verbs.hpp"
 
 #include <dlfcn.h>

@@ -89,7 +89,7 @@ void Workers::stop() noexcept {
   for (unsigned i = 0; i < count_; ++i) {
     Slot& slot = slots_[i];
     if (!slot.thread.joinable()) continue;
-    // It is posted and must end first, because its memory is in use.
+    // The slot's call must end first, because it uses the memory.
     while (slot.state.load(std::memory_order_acquire) == kPosted) slot.state.wait(kPosted, std::memory_order_acquire);
     slot.state.store(kStop, std::memory_order_release);
     slot.state.notify_one();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that make blocking calls for a path: one for each slot, so several calls are in progress.
+// Threads that make blocking calls for a path, one for each slot, so that several calls run concurrently.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace wherry::probe {
 
-/// One thread drives it. Nothing is allocated behind start().
+/// One thread uses this object. Memory is allocated only in start().
 class Workers {
  public:
   Workers() = default;
@@ -22,13 +22,13 @@ class Workers {
   Workers& operator=(const Workers&) = delete;
   ~Workers() { stop(); }
 
-  /// `work(slot)` runs in the thread of the slot; 0 or an errno. With one slot it runs in post() itself.
+  /// `work(slot)` runs in the slot's thread, and returns 0 or an errno. With one slot it runs within post().
   void start(unsigned slots, std::function<int(unsigned)> work);
-  /// false: the slot is in use.
+  /// Returns false if the slot is in use.
   bool post(unsigned slot);
-  /// Slots that have ended, and their number. `error`: the first errno. `wait`: waits for one, if any is in use.
+  /// Returns the number of ended slots, and writes them. `error`: the first errno. `wait`: waits for one slot in use.
   unsigned poll(std::span<unsigned> done, bool wait, int& error);
-  /// CPU time of the threads, up to the last transfer that ended.
+  /// CPU time of the threads up to the last ended transfer.
   [[nodiscard]] Path::CpuTime cpu_time() const;
   /// Waits for calls in progress.
   void stop() noexcept;

@@ -29,7 +29,7 @@ Status no(const char* what) {
   return {StatusCode::kResourceExhausted, fmt::format("{}: {}", what, std::strerror(errno))};
 }
 
-/// Two ends of a channel, in both directions.
+/// The two ends of a channel, for both directions.
 struct Ends {
   Fd here_in, here_out, there_in, there_out;
 };
@@ -84,7 +84,7 @@ Result<Ends> tcp_sockets() {
   return both_ways(std::move(here), std::move(there));
 }
 
-/// The child writes the requested bytes, and this side reads them. A transfer is the request and all of its bytes.
+/// The child writes the requested bytes, and this side reads them. A transfer consists of the request and its bytes.
 class ByteChannel final : public ChildPath {
  public:
   ByteChannel(Kind kind, const char* id, const char* to)
@@ -167,7 +167,7 @@ class ByteChannel final : public ChildPath {
     const iovec piece{at, bytes};
     return vmsplice(ends_.there_out.get(), &piece, 1, 0);
   }
-  /// Repeats a call until all bytes have passed. false: the other side has ended.
+  /// Repeats a call until all bytes have passed. Returns false if the other side has ended.
   template <typename Some>
   bool all(std::byte* at, std::size_t bytes, Some some) noexcept {
     std::uint64_t idle = 0;

@@ -17,8 +17,8 @@
 namespace wherry::probe {
 namespace {
 
-/// Lines of 64 bytes in one random circle. The first 8 bytes of each line are the number of the next line. The rest is
-/// the pattern of the seed. Chains begin at equal distances along the circle.
+/// Lines of 64 bytes in one random circle. A line's first 8 bytes are the next line's number;
+/// the rest is the seed's pattern. The chains start at equal distances along the circle.
 class Chase final : public Path {
  public:
   static constexpr std::size_t kLine = 64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other side of a path: a child of fork() on another core, which serves requests.
+// The other side of a path: a child process (fork()) on another core, which serves requests.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@
 
 namespace wherry::probe {
 
-/// A process that ends with this object, and with the one that made it. Move-only.
+/// A child process, which ends with this object and with its parent process. Move-only.
 class Child {
  public:
   Child() noexcept = default;
@@ -28,8 +28,8 @@ class Child {
   Child& operator=(const Child&) = delete;
   ~Child() { stop(); }
 
-  /// Runs `serve` in a child, pinned to cores().other. The child ends when that returns. It must not touch locks that
-  /// other threads of this process may hold. kResourceExhausted: no process can be created.
+  /// Runs `serve` in a child that is pinned to cores().other. The child ends when `serve` returns. `serve` must
+  /// not use locks that other threads of this process may hold. kResourceExhausted: the process cannot be created.
   [[nodiscard]] static Result<Child> start(const std::function<void()>& serve);
   void stop() noexcept;
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
@@ -39,7 +39,7 @@ class Child {
   pid_t pid_ = -1;
 };
 
-/// A request of one side to the other.
+/// A request between the two sides.
 struct Request {
   enum Op : std::uint32_t { kTransfer, kReport, kFill };
   std::uint32_t op = kTransfer;
@@ -47,17 +47,17 @@ struct Request {
   std::uint64_t argument = 0;  // kFill: the seed
 };
 
-/// In shared memory: the child's answers to requests other than transfers.
+/// The child's answers to requests that are not transfers, in shared memory.
 struct Answers {
   alignas(64) std::atomic<std::uint64_t> given{0};
   std::uint64_t user_ns = 0, system_ns = 0;  ///< of the child's process, when it was last asked
 
-  /// In the child.
+  /// Called in the child.
   void report() noexcept;
   void done() noexcept { given.fetch_add(1, std::memory_order_release); }
 };
 
-/// A path whose other side is a child that is started by open() and ended by close().
+/// A path whose other side is a child process. open() starts the child, and close() ends it.
 class ChildPath : public Path {
  public:
   [[nodiscard]] const PathInfo& info() const override { return info_; }
@@ -71,15 +71,15 @@ class ChildPath : public Path {
  protected:
   explicit ChildPath(PathInfo info) : info_(std::move(info)) {}
 
-  /// The common state of both sides, before the child exists. `shape` was accepted.
+  /// Makes the state that both sides share, before the child exists. `shape` was accepted.
   [[nodiscard]] virtual Status connect(const Shape& shape) = 0;
-  /// In the child, until this process ends it.
+  /// Runs in the child until this process ends it.
   virtual void serve() = 0;
-  /// A request to the child, other than a transfer. false: it has ended.
+  /// Sends the child a request that is not a transfer. Returns false if the child has ended.
   [[nodiscard]] virtual bool ask(const Request& request) noexcept = 0;
-  /// Back as before connect().
+  /// Undoes connect().
   virtual void disconnect() noexcept = 0;
-  /// In the child: answers a request other than a transfer.
+  /// Called in the child: answers a request that is not a transfer.
   void answer(const Request& request) noexcept;
 
   [[nodiscard]] const Layout& layout() const noexcept { return layout_; }
@@ -88,7 +88,7 @@ class ChildPath : public Path {
     return to_.data().data() + layout_.offset(slot);
   }
   [[nodiscard]] const Child& child() const noexcept { return child_; }
-  /// Makes source or destination private to a side, so the other cannot see it then.
+  /// Makes the source or destination private to one side, so that the other side cannot access it.
   void keep_private(bool source_is_childs, bool destination_is_ours) {
     source_is_childs_ = source_is_childs;
     to_kind_ = destination_is_ours ? Mapping::Kind::kPrivate : Mapping::Kind::kShared;
@@ -96,7 +96,7 @@ class ChildPath : public Path {
   void note_posted(unsigned slot) noexcept { posted_ = std::max(posted_, slot + 1); }
 
  private:
-  /// Waits for the answer to one more request. false: the child has ended.
+  /// Waits for one more answer. Returns false if the child has ended.
   bool await_answer() noexcept;
 
   PathInfo info_;
@@ -110,8 +110,8 @@ class ChildPath : public Path {
   Child child_;
 };
 
-/// One spin of a loop that waits for the other side. `count` counts them. If both sides share one core, it yields the
-/// core.
+/// One iteration of a loop that waits for the other side; `count`
+/// counts them. It yields the core if both sides share one.
 void spin(std::uint64_t& count) noexcept;
 
 }  // namespace wherry::probe

@@ -16,7 +16,7 @@
 namespace wherry::probe {
 namespace {
 
-/// The child sleeps in read(2) while its memory is read or written, so these operations are one-sided.
+/// The child sleeps in read(2) while this process accesses its memory, so these operations are one-sided.
 class Cma final : public ChildPath {
  public:
   explicit Cma(bool get)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies within a process, as the base case without another side.
+// Copies within one process: the base case, without another side.
 #pragma once
 
 #include "probe/host/memory.hpp"
@@ -7,8 +7,8 @@
 
 namespace wherry::probe {
 
-/// A copy by the calling thread, done when try_post() returns. With CacheState::kFlushed neither source nor destination
-/// is in a cache. Transfers go round as many slots as fit into kFlushedBytes, and restore() flushes them.
+/// A copy by the calling thread, complete when try_post() returns. With CacheState::kFlushed, both ends are
+/// in no cache: transfers go round as many slots as fit into kFlushedBytes, and restore() flushes them.
 class CopyPath : public Path {
  public:
   static constexpr std::size_t kFlushedBytes = std::size_t{256} << 10;
@@ -29,7 +29,7 @@ class CopyPath : public Path {
   CopyPath(const char* id, const char* from, const char* to);
   void say_absent(std::string why) { info_.absent = std::move(why); }
   virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept = 0;
-  /// Places the pages, before they are touched with data.
+  /// Places the pages before data is written to them.
   [[nodiscard]] virtual Status place(std::span<std::byte> /*from*/, std::span<std::byte> /*to*/) { return ok_status(); }
 
  private:
@@ -41,8 +41,8 @@ class CopyPath : public Path {
   bool done_ = false;
 };
 
-/// No thread stores more than 64 bytes a cycle (AMD's and Intel's optimisation manuals: one 512-bit store a cycle), at
-/// the core's highest clock, or 8 GHz if that is unknown. A copy by one thread cannot exceed this.
+/// A copy by one thread stores at most 64 bytes a cycle (AMD's and Intel's optimisation
+/// manuals: one 512-bit store), at the core's highest clock, or at 8 GHz if that is unknown.
 [[nodiscard]] Bound one_thread_bound();
 
 }  // namespace wherry::probe

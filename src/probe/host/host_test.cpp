@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The paths of this machine: each moves data, and each notices one byte that is flipped where it landed.
+// The paths of this machine: each moves data, and each detects one flipped byte of the moved data.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@
 namespace wherry::probe {
 namespace {
 
-/// Moves some transfers of a shape. The path is open afterwards, its data not yet checked.
+/// Runs some transfers of a shape. The path stays open, and its data is not yet checked.
 void move(Path& path, const Shape& shape, std::uint64_t seed) {
   const Work work = path.work(shape);
   const auto bound = path.open(shape);
@@ -101,7 +101,7 @@ TEST_P(HostPath, ShapesThatItCannotDo_ExpectAReason) {
   }
 }
 
-/// The ids of present paths. Absent paths give a reason (Absent_ExpectAReason).
+/// The ids of present paths. Another test checks that absent paths give a reason (Absent_ExpectAReason).
 std::vector<std::string> ids() {
   std::vector<std::string> found;
   for (const auto& path : host_paths())
@@ -122,7 +122,7 @@ TEST(HostPaths, Registry_ExpectAllOnce) {
   EXPECT_EQ(registry.matching("wake").size(), 6U);
 }
 
-/// Every machine that this runs on has all but these.
+/// Each machine that runs this test has all paths except these.
 TEST(HostPaths, Absent_ExpectNumaAndRdmaAlone) {
   for (const auto& path : host_paths()) {
     const PathInfo& info = path->info();

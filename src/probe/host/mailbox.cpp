@@ -32,7 +32,7 @@ constexpr std::size_t kWakeBytes = 64;
 constexpr std::uint64_t kNapNs = 50'000;
 constexpr std::uint64_t kAsleepNs = 20'000;  // from "I go to sleep" until the other side surely does
 
-/// In shared memory. One side posts, and the other finishes, in order.
+/// In shared memory. One side posts requests; the other completes them in order.
 struct Ring {
   alignas(64) std::atomic<std::uint32_t> posted{0};    // a futex word
   alignas(64) std::atomic<std::uint32_t> finished{0};  // requests, of all kinds
@@ -60,8 +60,8 @@ const char* id_of(Waiting waiting) {
   return "wake.unknown";
 }
 
-/// For each request the child copies a slot from its source to shared memory. The wake-up paths differ in how it waits
-/// for a request. This side polls for the end.
+/// For each request, the child copies a slot from its source to shared memory. The wake-up
+/// paths differ in how the child waits for a request. This side polls for completion.
 class Mailbox final : public ChildPath {
  public:
   Mailbox(PathInfo info, Waiting waiting, bool wake) : ChildPath(std::move(info)), waiting_(waiting), wake_(wake) {
@@ -91,8 +91,8 @@ class Mailbox final : public ChildPath {
     random_ = SplitMix64(seed);
     ChildPath::prepare(seed);
   }
-  /// Waits until the child sleeps. For naps, a random part of one passes, so that a request may come at any moment of
-  /// it.
+  /// Waits until the child sleeps. For naps, it also waits for a random
+  /// part of a nap, so that a request may arrive at any moment of one.
   void restore() override {
     if (!sleeps_in_kernel(waiting_)) return;
     std::uint64_t count = 0;
@@ -140,7 +140,7 @@ class Mailbox final : public ChildPath {
       ring_->finished.store(++handled, std::memory_order_release);
     }
   }
-  /// In the child: waits until there are more than this many requests.
+  /// Called in the child: waits until more than `handled` requests have been posted.
   void await(std::uint32_t handled) noexcept {
     const auto there = [&] { return ring_->posted.load(std::memory_order_acquire) != handled; };
     std::uint64_t count = 0;

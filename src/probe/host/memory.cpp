@@ -78,7 +78,7 @@ Status check_destination(std::span<const std::byte> memory, const Layout& layout
 
 std::span<std::byte> landing_of(std::span<std::byte> memory, const Layout& layout) noexcept {
   if (memory.empty()) return {};
-  // Only the first slot. The bytes between slots are guards, and are checked as such.
+  // Only the first slot: the bytes between slots are guards, and verification checks them as guards.
   return memory.subspan(layout.offset(0), layout.bytes);
 }
 

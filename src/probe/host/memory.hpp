@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source and destination of a path on this machine: slots of data, guards around the destination.
+// Source and destination of a path on this machine: data in slots, with guards around the destination.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace wherry::probe {
 
-/// A mapping of whole pages, all touched. Move-only.
+/// A mapping of whole pages, which have all been touched. Move-only.
 class Mapping {
  public:
   enum class Kind : std::uint8_t { kPrivate, kShared };  // kShared: a child of fork() has the same memory
@@ -35,8 +35,8 @@ class Mapping {
   std::span<std::byte> data_;
 };
 
-/// `slots` pieces of `bytes`, each in its own cache lines, behind a guard of a page and `align` bytes. A guard of a
-/// page follows. A source has the same shape.
+/// `slots` pieces of `bytes`, each in its own cache lines, after a guard of a page and
+/// `align` bytes, and before another guard of a page. Sources have the same layout.
 struct Layout {
   static constexpr std::size_t kGuardBytes = 4096;
   std::size_t bytes = 0;
@@ -48,15 +48,15 @@ struct Layout {
   [[nodiscard]] std::size_t total() const noexcept { return 2 * kGuardBytes + align + slots * stride(); }
 };
 
-/// Fills the slots of a source with the pattern of the seed, by their offset in the memory.
+/// Fills a source's slots with the seed's pattern, by their offset in the memory.
 void fill_source(std::span<std::byte> memory, const Layout& layout, std::uint64_t seed) noexcept;
-/// Writes guards, the gaps between slots, and poison at the destinations.
+/// Fills a destination with guards, also in the gaps between slots, and its slots with poison.
 void fill_destination(std::span<std::byte> memory, const Layout& layout, std::uint64_t seed) noexcept;
-/// The first `written` slots have the pattern, the others still have poison, and the bytes around are unchanged.
-/// kInternal: names the wrong slot and byte.
+/// Checks the first `written` slots for the pattern, the others for poison, and
+/// the bytes around them for guards. kInternal names the wrong slot and byte.
 [[nodiscard]] Status check_destination(std::span<const std::byte> memory, const Layout& layout, std::uint64_t seed,
                                        unsigned written) noexcept;
-/// The place where data arrives: the first slot.
+/// The place where data arrive: the first slot.
 [[nodiscard]] std::span<std::byte> landing_of(std::span<std::byte> memory, const Layout& layout) noexcept;
 
 }  // namespace wherry::probe

@@ -16,7 +16,7 @@
 namespace wherry::probe {
 namespace {
 
-/// The source is on the last node, and the destination on the first, where the thread should run.
+/// The source is on the last node. The destination is on the first node, where the thread should also run.
 class Numa final : public CopyPath {
  public:
   explicit Numa(const std::string& root) : CopyPath("cpu.numa", "memory of another NUMA node", "host memory") {
@@ -31,7 +31,7 @@ class Numa final : public CopyPath {
     if (Status moved = bind(from, there_); !moved) return moved;
     return bind(to, here_);
   }
-  /// mbind(2), without libnuma; pages that are elsewhere move.
+  /// Uses mbind(2), without libnuma. Pages on other nodes are moved.
   static Status bind(std::span<std::byte> memory, unsigned node) {
     constexpr std::size_t kBits = sizeof(unsigned long) * CHAR_BIT;
     std::array<unsigned long, 16> mask{};

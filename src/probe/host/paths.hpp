@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The paths of any Linux machine.
+// The paths that any Linux machine may have.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,28 @@
 
 namespace wherry::probe {
 
-/// All classes of this folder, one line each.
+/// All paths of this folder.
 [[nodiscard]] Paths host_paths();
 
-// cpu: copies of the calling thread, and its way to memory.
+// cpu: copies by the calling thread, and its access to memory.
 [[nodiscard]] std::unique_ptr<Path> make_memcpy();
 /// Stores that bypass the caches (base/copy.hpp).
 [[nodiscard]] std::unique_ptr<Path> make_stream();
 /// x86's rep movsb.
 [[nodiscard]] std::unique_ptr<Path> make_movsb();
-/// A copy out of another NUMA node's memory, by a thread of the first. `root`: for tests, before /sys.
+/// A copy from another NUMA node's memory, by a thread on the first node. `root`: for tests, a prefix of /sys.
 [[nodiscard]] std::unique_ptr<Path> make_numa(const std::string& root = "");
-/// Loads that depend on each other: a transfer is a line. Shape::bytes is the memory that they go round in, depth how
-/// many independent chains there are.
+/// Dependent loads, each of a line. Shape::bytes is the memory of the
+/// circle of lines, and depth is the number of independent chains.
 [[nodiscard]] std::unique_ptr<Path> make_chase();
 
-// ipc: a child of fork() on another core.
-/// The child copies the requested bytes into shared memory. Both sides use the same ring.
+// ipc: a child process (fork()) on another core.
+/// The child copies the requested bytes to shared memory. Both sides use the same ring.
 [[nodiscard]] std::unique_ptr<Path> make_shm();
-/// process_vm_readv(2) out of the child, process_vm_writev(2) into it. It sleeps.
+/// process_vm_readv(2) from the child, and process_vm_writev(2) to it. The child sleeps.
 [[nodiscard]] std::unique_ptr<Path> make_cma_get();
 [[nodiscard]] std::unique_ptr<Path> make_cma_put();
-/// The child writes the requested bytes: to a pipe; by vmsplice(2), without its own copy; to sockets.
+/// The child writes the requested bytes: to a pipe; by vmsplice(2), without a copy of its own; to sockets.
 [[nodiscard]] std::unique_ptr<Path> make_pipe();
 [[nodiscard]] std::unique_ptr<Path> make_splice();
 [[nodiscard]] std::unique_ptr<Path> make_unix();
@@ -42,7 +42,7 @@ namespace wherry::probe {
 enum class Verb : std::uint8_t { kGet, kPut, kMessage };
 [[nodiscard]] std::unique_ptr<Path> make_ucx(Verb verb, Transport transport);
 
-// wake: a line of 64 bytes to a child that waits for it by the given method, and an answer for which this side polls.
+// wake: a line of 64 bytes for a child, which waits by the given method and answers. This side polls for the answer.
 enum class Waiting : std::uint8_t { kSpin, kYield, kFutex, kEventfd, kEpoll, kNap };
 [[nodiscard]] std::unique_ptr<Path> make_wake(Waiting waiting);
 

@@ -122,7 +122,7 @@ class Ucx final : public Path {
     return pair_ ? landing_of(destination(), layout_) : std::span<std::byte>();
   }
   [[nodiscard]] CpuTime other_side() override { return pair_ ? pair_->other_side() : CpuTime{}; }
-  /// The pair stays for the next shape, asleep.
+  /// The pair is kept for the next shape, and its child sleeps.
   void close() noexcept override {
     if (!pair_) return;
     settle();
@@ -138,18 +138,18 @@ class Ucx final : public Path {
     bool busy = false;
   };
 
-  /// After a put: `done` tells when the data are visible there. A stream's flush ends when the bytes are in flight. A
-  /// get, which the other side serves after the put, ends later.
+  /// After a put, `done` says that the data are visible there. A stream's flush ends while the bytes
+  /// are still in flight. So a get follows the put, because the other side serves it after the put.
   Status landed(std::uint64_t there, unsigned slot, fabric::Completion& done) {
     if (transport_ != Transport::kTcp) return pair_->endpoint().flush(done);
     std::byte* const word = pair_->mine().data() + UcxPair::kArenaBytes - (slot + 1) * sizeof(std::uint64_t);
     return pair_->endpoint().get(word, pair_->local(), pair_->remote(), there, sizeof(std::uint64_t), done);
   }
-  /// Where the call itself did it, UCX has no news.
+  /// If the call itself completed the operation, UCX reports no completion later.
   [[nodiscard]] bool all_done_at_once() const noexcept {
     return std::ranges::all_of(under_way_, [](const Flight& one) { return !one.busy || one.done.pending() == 0; });
   }
-  /// Completions must not go while UCX knows them.
+  /// A Completion must exist as long as UCX may use it.
   void settle() noexcept {
     const auto pending = [&] {
       return std::ranges::any_of(under_way_, [](const Flight& one) { return one.done.pending() > 0; });

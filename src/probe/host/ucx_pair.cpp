@@ -68,7 +68,7 @@ struct UcxPair::Shared {
   std::uint64_t asked = 0;  ///< of this side
 };
 
-/// The child's side of it.
+/// The child's side of the pair.
 struct UcxPair::Theirs {
   UcxPair* pair = nullptr;
   fabric::Endpoint endpoint;
@@ -135,7 +135,7 @@ Status UcxPair::make(Transport transport) {
   WHERRY_ASSIGN(const Bytes address, read_bytes(control_.get()));
   WHERRY_ASSIGN(endpoint_, fabric::Endpoint::connect(*worker_, address, "the other process"));
   WHERRY_ASSIGN(const Bytes key, read_bytes(control_.get()));
-  // A fork's memory is where it was: its arena has this process' address.
+  // A fork keeps addresses, so the child's arena has the address that it has in this process.
   WHERRY_ASSIGN(remote_, endpoint_.unpack(key, reinterpret_cast<std::uint64_t>(theirs_.data().data()), kArenaBytes,
                                           child_.pid()));
   WHERRY_ASSIGN(local_, context_->register_memory(mine_.data().data(), mine_.data().size()));
@@ -233,7 +233,7 @@ void UcxPair::sleep() noexcept {
 }
 
 Path::CpuTime UcxPair::other_side() noexcept {
-  // It looks at its socket only when it sleeps.
+  // The child reads its socket only while it sleeps.
   const bool awake = awake_;
   sleep();
   if (!write_all(control_.get(), "r", 1)) return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two processes that are connected through src/fabric, and the memory of both.
+// Two processes connected through src/fabric, and the memory of both.
 #pragma once
 
 #include <array>
@@ -15,14 +15,14 @@
 
 namespace wherry::probe {
 
-/// One pair for each transport, shared by get, put and message. Connecting takes tens of milliseconds, and a process
-/// that has UCX should not fork again. The child sleeps in read(2) unless it is told to make progress.
+/// One pair for each transport, shared by get, put and message: connecting takes tens of milliseconds, and a
+/// process that uses UCX should not fork again. The child sleeps in read(2) unless wake() makes it progress.
 class UcxPair {
  public:
   static constexpr std::size_t kArenaBytes = (std::size_t{16} << 20) + (std::size_t{1} << 17);
   static constexpr unsigned kMostDepth = 16;
 
-  /// The pair of a transport, made with the first user and ended with the last.
+  /// Returns a transport's pair. The first user creates it, and it ends with the last user.
   [[nodiscard]] static Result<std::shared_ptr<UcxPair>> of(Transport transport);
   UcxPair() = default;
   UcxPair(const UcxPair&) = delete;
@@ -30,25 +30,25 @@ class UcxPair {
   ~UcxPair();
 
   [[nodiscard]] std::span<std::byte> mine() const noexcept { return mine_.data(); }
-  /// The child's memory, which this process also sees.
+  /// The child's memory, which this process can also access.
   [[nodiscard]] std::span<std::byte> theirs() const noexcept { return theirs_.data(); }
   [[nodiscard]] fabric::Worker& worker() noexcept { return *worker_; }
   [[nodiscard]] fabric::Endpoint& endpoint() noexcept { return endpoint_; }
   [[nodiscard]] const fabric::Region& local() const noexcept { return local_; }
   [[nodiscard]] const fabric::RemoteRegion& remote() const noexcept { return remote_; }
-  /// The result of a get while the child slept. True: it completed. False: it needs the child's help.
+  /// Whether a get completed while the child slept. False: a get needs the child's help.
   [[nodiscard]] bool one_sided() const noexcept { return one_sided_; }
-  /// How messages that the child receives are laid down.
+  /// Where the child stores received messages.
   void set_layout(const Layout& layout) noexcept;
-  /// Messages that the child has stored and answered so far, by slot.
+  /// The number of messages that the child has stored and answered, by slot.
   [[nodiscard]] std::uint64_t answered(unsigned slot) const noexcept { return answered_[slot]; }
-  /// The child makes progress until sleep().
+  /// The child makes progress from now until sleep().
   void wake() noexcept;
   void sleep() noexcept;
   [[nodiscard]] Path::CpuTime other_side() noexcept;
-  /// Ends all operations in flight, for all users. The next of() makes a new pair.
+  /// Ends all operations in flight, of all users. The next call of of() makes a new pair.
   void cancel() noexcept;
-  /// As UCX names them.
+  /// The names that UCX uses.
   [[nodiscard]] std::string transports() const { return endpoint_.transports(); }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output of wherry-probe: one JSON object on each line (docs/guide/probe.md, Lines).
+// The output of wherry-probe: one JSON object a line (docs/guide/probe.md, Lines).
 #pragma once
 
 #include <cstdio>
@@ -13,13 +13,13 @@ namespace wherry::probe {
 
 class Lines final : public Listener {
  public:
-  /// Progress is written every `progress_ns` at most.
+  /// Writes progress at most once in `progress_ns`.
   Lines(std::FILE* out, Clock& clock, std::uint64_t progress_ns) : out_(out), clock_(clock), every_ns_(progress_ns) {}
 
   void start(const MachineClock& clock, const HarnessCost& harness, const RunOptions& options, std::size_t cells);
   void path(const PathInfo& info);
   void end(const Outcome& outcome);
-  /// A line could not be written, because the reader has closed it.
+  /// Whether a line could not be written because the reader has closed its end.
   [[nodiscard]] bool lost() const noexcept { return lost_; }
 
   void on_progress(std::size_t visits, std::size_t of, const Cell& next) override;
@@ -37,7 +37,7 @@ class Lines final : public Listener {
   bool lost_ = false;
 };
 
-/// The words of enumerations, as in the lines.
+/// The words for enumeration values in the lines.
 [[nodiscard]] const char* word_of(Initiator initiator) noexcept;
 [[nodiscard]] const char* word_of(Provenance provenance) noexcept;
 [[nodiscard]] const char* word_of(Flow flow) noexcept;

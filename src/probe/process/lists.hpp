@@ -5,7 +5,7 @@
 
 namespace wherry::probe {
 
-/// The paths of all folders: a new folder has its line in lists.cpp.
+/// The paths of all folders. A new folder needs a line in lists.cpp.
 [[nodiscard]] Result<Registry> all_paths();
 
 }  // namespace wherry::probe

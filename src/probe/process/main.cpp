@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wherry-probe: measures the paths of this machine. `wherry probe` runs it and writes the tables.
+// wherry-probe measures the paths of this machine. `wherry probe` runs it and prints the tables.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -32,7 +32,7 @@ struct Options {
   unsigned progress_ms = 200;
 };
 
-/// The paths that the patterns name, each once, in the registry's order. kNotFound: a pattern names none.
+/// The paths that match the patterns, each once, in the registry's order. kNotFound: a pattern matches no path.
 wherry::Result<std::vector<Path*>> chosen(const Registry& registry, const std::vector<std::string>& patterns) {
   if (patterns.empty()) return registry.matching("");
   std::vector<Path*> found;
@@ -47,7 +47,7 @@ wherry::Result<std::vector<Path*>> chosen(const Registry& registry, const std::v
   return found;
 }
 
-/// Reserves standard output for our lines, because UCX writes its warnings there. Other output goes to standard error.
+/// Keeps standard output for the lines, because UCX writes warnings to it. Other output goes to standard error.
 std::FILE* own_output() {
   const int ours = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   std::FILE* const out = ours < 0 ? nullptr : fdopen(ours, "w");
@@ -66,7 +66,7 @@ int run(const std::vector<Path*>& paths, Options options, MachineClock& clock, L
   constexpr double kQuickSeconds = 15, kFullSeconds = 150;
   const double seconds = options.seconds > 0 ? options.seconds : options.suite.quick ? kQuickSeconds : kFullSeconds;
   options.run.budget_ns = static_cast<std::uint64_t>(seconds * 1e9);
-  // The other core belongs to the other side. If a core was removed meanwhile, the scheduler chooses.
+  // The second core is for the other side. If a core has been removed meanwhile, the scheduler chooses one.
   (void)wherry::pin_thread({cores().here});
   lines.start(clock, harness_cost(clock), options.run, cells.size());
   Runner runner(clock, options.run, lines, stop);
@@ -123,7 +123,7 @@ int main(int argc, char** argv) {
   if (!registry) return wherry::exit_status("wherry-probe", registry.status());
   auto paths = chosen(*registry, options.only);
   if (!paths) return wherry::exit_status("wherry-probe", paths.status());
-  // Simulated paths always give the same results and take a core for seconds. So they run only when they are named.
+  // Simulated paths always give the same results, and use a core for seconds. So they run only if they are named.
   if (running->parsed() && options.only.empty())
     std::erase_if(*paths, [](const Path* path) { return path->info().provenance != Provenance::kMeasured; });
   MachineClock clock;

@@ -22,7 +22,7 @@ constexpr std::size_t kLine = 64;
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;  // more takes seconds to simulate: `wherry bench probe`
 constexpr std::uint64_t kTicksAPoll = 50'000;             // 200 us of the simulation's time
 
-/// A blocking call a channel, by XDMA's engine and driver (designs::kXdma).
+/// Each channel is one blocking call, with XDMA's engine and driver (designs::kXdma).
 class DesignPath final : public Path {
  public:
   DesignPath(designs::Design design, Flow flow) : design_(design), flow_(flow) {

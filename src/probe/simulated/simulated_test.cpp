@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulated paths: each moves every byte, in its own time, and notices one that is flipped.
+// The simulated paths: each moves every byte in simulated time, and detects a flipped byte.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -44,7 +44,7 @@ TEST(SimulatedPaths, MoveAndNotice) {
   }
 }
 
-/// An interrupt's time is the preset's, and the simulation's own time tells it.
+/// An interrupt takes the preset's time, which shows in the simulated time.
 TEST(SimulatedPaths, TellInterruptsFromPolling) {
   const Paths paths = simulated_paths();
   Path& path = *paths.front();
