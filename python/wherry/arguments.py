@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of arguments before they reach C++, which would answer with a TypeError that names its own types.
+"""Checks arguments before they reach C++, because a TypeError from C++ would name C++ types.
 
 Each function raises InvalidArgument with the argument's name, its value, and the allowed values.
 """
@@ -67,7 +67,7 @@ def texts(name: str, values: Any) -> list[str]:
 
 
 def path(name: str, value: Any) -> str:
-    """A path, as text. Its bytes must be UTF-8, because they travel in messages."""
+    """A path, as text. The bytes of the path must be UTF-8, because messages carry them."""
     try:
         given = os.fspath(value)
     except TypeError:

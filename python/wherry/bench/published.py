@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The published values that benchmarks and reports put beside ours: wherry/<service>/bench/published.json."""
+"""The published values that benchmarks and reports compare with ours: wherry/<service>/bench/published.json."""
 
 from __future__ import annotations
 

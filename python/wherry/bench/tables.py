@@ -17,7 +17,7 @@ from wherry.bench.words import met_of
 from wherry.units import number_text, size_text
 
 ONLY_IN_JSON = ("samples", "arguments", "mc_missing", "placement")
-"""Columns that would make a table too wide."""
+"""These columns would make a table too wide."""
 
 
 def print_bench(bench: Run, console: Console) -> None:

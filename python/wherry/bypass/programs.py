@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of bypass's commands, and other files of a checkout that they read. All raise NotFound."""
+"""Finds the programs that bypass's commands run, and the files that they read. All functions raise NotFound."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ def host() -> Path:
 
 
 def start_host(command: str, *words: str | Path) -> subprocess.Popen[bytes]:
-    """Starts it, with our standard streams. Raises Error."""
+    """Starts the host's program with this process's standard streams. Raises Error."""
     program = host()
     with doing(f"cannot start {program}"):
         return subprocess.Popen([program, command, *words])
 
 
 def model_bench() -> Path:
-    """The paper's core, NIC, topologies and baselines as models."""
+    """The benchmark that models the paper's core, NIC, topologies and baselines."""
     return built("sim/host_bypassing", "host_bypassing_bench")
 
 
 def rtl_bench() -> Path:
-    """The Verilated core in the same fabric."""
+    """The benchmark that simulates the Verilated core in the same PCIe fabric."""
     return built("sim/bypass", "bypass_rtl_bench")
 
 
 def qemu_bench() -> Path:
-    """The Verilated core behind a NIC of QEMU."""
+    """The benchmark that runs the Verilated core behind a NIC of QEMU."""
     return built("sim/qemu", "bypass_qemu")
 
 
