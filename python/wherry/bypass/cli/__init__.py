@@ -83,7 +83,7 @@ def probe(
     as_json: JsonOption = False,
     directory: DirectoryOption = DIRECTORY,
 ) -> None:
-    """Show the NICs and cards of this machine, the PCIe path between them, and what prevents it.
+    """Show the NICs and cards of this machine, the PCIe path between them, and what prevents its use.
 
     Without root, the effect of ACS is not shown. The command changes the machine only with --move.
 
