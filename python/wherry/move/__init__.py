@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""move: an agent takes columns out of the application's memory, and readers get them as Arrow."""
+"""move: an agent copies columns from the application's memory, and readers get them as Arrow data."""
 
 from typing import TYPE_CHECKING
 

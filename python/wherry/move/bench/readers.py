@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the cost of readers for the host: without a reader, with one that takes frames as they are, and with one for
+"""Measures what readers cost the host: without a reader, with a reader of uncompressed frames, and with a reader for
 which the agent compresses each frame (LZ4).
 
     python -m wherry.move.bench.readers SESSION_FILE STREAM CODEC CORE     a reader, in a process of its own
@@ -29,18 +29,18 @@ from wherry.move.stream import Step
 COLUMNS, ROWS = 4, 1 << 18
 """A frame of 8 MiB. LZ4 compresses it to about a third."""
 SWEEP_BYTES = 64 << 20
-"""The memory that the host's time step sweeps between a post and the wait. This work hides the transfer."""
+"""The bytes that the host's time step sweeps between a post and the wait. The transfer runs during this work."""
 WAYS: tuple[Reader, ...] = ("none", "plain", "lz4")
 WARM_UP = 8
 TARGET = 1.1
-"""Host time with an LZ4 reader over host time without one: 1, plus a margin for the clock's noise."""
+"""The target for the ratio of host time with an LZ4 reader to host time without a reader: 1 plus a margin for noise."""
 
 
 def measure(document: dict[str, Any], *, quick: bool) -> None:
     """Adds the rows and the bars to a run's document.
 
-    The host has a core for itself if there are two. Agent and reader share another one. Ways take turns, round by
-    round. Raises BenchError if a reader fails.
+    With two cores, the host has its own core, and agent and reader share the other one. Each round measures all ways in
+    alternation. Raises BenchError if a reader fails.
     """
     print("bench move: readers", file=sys.stderr, flush=True)
     allowed = os.sched_getaffinity(0)
@@ -67,11 +67,11 @@ def measure(document: dict[str, Any], *, quick: bool) -> None:
                     steps[way] = stack.enter_context(stream.bind(data))
                     if way != "none":
                         readers[way] = _start(session.info.session_file, stream.name, way, cores[-1])
-                    _run(steps[way], sweep, WARM_UP)  # first calls meet cold destinations
+                    _run(steps[way], sweep, WARM_UP)  # warm up: the first calls use cold destination buffers
                 for _ in range(rounds):
                     for way in WAYS:
                         figures[way].append(_run(steps[way], sweep, frames))
-            read = {way: _read(way, reader) for way, reader in readers.items()}  # the streams have ended
+            read = {way: _read(way, reader) for way, reader in readers.items()}  # at this point the streams have ended
     finally:
         os.sched_setaffinity(0, allowed)
         if collecting:
@@ -100,7 +100,7 @@ def measure(document: dict[str, Any], *, quick: bool) -> None:
 
 
 def _run(step: Step, sweep: np.ndarray[Any, Any], frames: int) -> tuple[float, float, float]:
-    """Microseconds: medians of the call, of the wait after the work, and of the whole time step."""
+    """Median times in microseconds: of the call, of the wait after the work, and of the whole time step."""
     calls, waits, whole = [], [], []
     for tag in range(frames):
         began = time.perf_counter_ns()
@@ -126,7 +126,7 @@ def _start(session_file: str, stream: str, codec: str, core: int) -> subprocess.
 
 
 def _read(way: str, reader: subprocess.Popen[str]) -> int:
-    """The number of frames that it has read; the stream has ended."""
+    """The number of frames that the reader has read by the end of its stream."""
     said, _ = reader.communicate(timeout=60)
     if reader.returncode != 0 or not said.strip().isdecimal():
         raise BenchError(f"the {way} reader failed: exit status {reader.returncode}")
@@ -140,7 +140,7 @@ def _bar(rounds: list[float], target: float | None) -> dict[str, Any]:
 
 
 def _follow(agent: Agent, stream: str, codec: str, core: int) -> int:
-    """The reader prints "ready", follows the stream to its end, and prints how many frames it has read."""
+    """The reader process: prints "ready", follows the stream to its end, and prints the number of frames read."""
     os.sched_setaffinity(0, {core})
     os.nice(10)
     client, options = flight_client(agent)

@@ -34,7 +34,7 @@ from wherry.units import size_text
 
 
 def initiate(rows: Sequence[Initiate], published: Published) -> Figure:
-    """Figure 2: host time of the call by size, with warm caches and with cold ones."""
+    """Figure 2: host time of the call by size, with warm and with cold caches."""
     figure, ((axes,),) = panels(1, 1, 7.6, 3.9)
     for index, columns in enumerate(sorted({row.columns for row in rows})):
         chosen = sorted((row for row in rows if row.columns == columns), key=lambda row: row.size)
@@ -59,7 +59,7 @@ def initiate(rows: Sequence[Initiate], published: Published) -> Figure:
 
 
 def python_calls(rows: Sequence[PythonCall], _published: Published) -> Figure:
-    """Host time of the call in Python by the number of columns: arrays named each time, and bound once."""
+    """Host time of the call in Python by the number of columns, for arrays named in each call and arrays bound once."""
     figure, ((axes,),) = panels(1, 1, 7.6, 3.2)
     for index, (call, name) in enumerate((("offload", "offload(): arrays named each time"), ("bind", "bound once"))):
         chosen = sorted((row for row in rows if row.call == call), key=lambda row: row.columns)
@@ -75,7 +75,7 @@ def python_calls(rows: Sequence[PythonCall], _published: Published) -> Figure:
 
 
 def readers(rows: Sequence[ReaderLoad], _published: Published) -> Figure:
-    """Host time of a frame: the call and the wait, by the reader beside it."""
+    """Host time of a frame, call and wait, for each kind of reader."""
     figure, ((axes,),) = panels(1, 1, 7.6, 2.4)
     names = {"none": "no reader", "plain": "a reader", "lz4": "a reader, LZ4"}
     places = range(len(rows))
@@ -90,7 +90,7 @@ def readers(rows: Sequence[ReaderLoad], _published: Published) -> Figure:
 
 
 def bandwidth(rows: Sequence[Bandwidth], published: Published) -> Figure:
-    """Figure 3: move against raw gets, and their ratio."""
+    """Figure 3: offloads and raw gets, and their ratio."""
     rows = sorted(rows, key=lambda row: row.size)
     sizes = [row.size for row in rows]
     figure, ((left, right),) = panels(1, 2, 9.6, 3.5)
@@ -120,7 +120,7 @@ def bandwidth(rows: Sequence[Bandwidth], published: Published) -> Figure:
 
 
 def _from(axes: Axes, sizes: Sequence[int], start: float, value: float) -> None:
-    """A published lower bound that holds from a size on."""
+    """Draws a published lower bound that applies from the size `start`."""
     end = max(*sizes, start * 2)
     text = f"paper: at least {value:g} from {size_text(start)}"
     axes.plot([start, end], [value, value], "--", color=PUBLISHED, linewidth=1.4, label=text)
@@ -128,7 +128,7 @@ def _from(axes: Axes, sizes: Sequence[int], start: float, value: float) -> None:
 
 
 def mapped(rows: Sequence[Mapped], published: Published) -> Figure:
-    """Move from mapped memory against memcpy."""
+    """Offloads from mapped memory compared with memcpy."""
     rows = sorted(rows, key=lambda row: row.size)
     sizes = [row.size for row in rows]
     figure, ((left, right),) = panels(1, 2, 9.6, 3.2)
@@ -181,7 +181,7 @@ _STEP_COLOURS = {"arrays_us": COLOURS[0], "ipc_us": COLOURS[1], "batch_us": COLO
 
 
 def conversion(rows: Sequence[Conversion], published: Published, *, api: str) -> Figure:
-    """Figures 7 (api "cpp") and 8 ("c_abi"): the share of each step in the conversion, by size, with one panel for each
+    """Figures 7 (api "cpp") and 8 ("c_abi"): the share of each step of the conversion by size, with one panel per
     column count."""
     rows = [row for row in rows if row.api == api]
     counts = sorted({row.columns for row in rows})
@@ -280,7 +280,8 @@ def _paper_throughput(axes: Axes, baseline: Sequence[ApproachRow], published: Pu
 
 
 def flight(one: Sequence[FlightRow], sixteen: Sequence[FlightRow], published: Published) -> Figure:
-    """Move against Flight's DoPut: throughput and host CPU, as ratios, with one column and with sixteen."""
+    """Offloads compared with Flight's DoPut: ratios of throughput and host CPU time, with one column and with
+    sixteen."""
     figure, ((left, right),) = panels(1, 2, 9.6, 3.2)
     for rows, noun, style in ((one, "1 column", "o-"), (sixteen, "16 columns", "s--")):
         chosen = sorted(rows, key=lambda row: row.size)
