@@ -198,7 +198,7 @@ def resources(rows: Sequence[Resources], published: Published) -> Figure:
         ("BRAM36", [*(row.bram36 for row in rows), *none], COLOURS[2]),
         ("paper", [*rest, *paper("bram")], PUBLISHED),
     ])  # fmt: skip
-    right.invert_yaxis()  # the axis is shared, and has been turned twice
+    right.invert_yaxis()  # both panels inverted the shared axis; this restores its direction
     right.set_xlabel("BRAM36")
     legend_above(figure, left, 3)
     return figure

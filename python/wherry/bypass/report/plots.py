@@ -59,7 +59,7 @@ def rtl_rates(rows: Sequence[RtlRate], published: Published) -> Figure:
     stacked_bars(left, names, [("share of line rate", [row.share_of_line for row in rows], COLOURS[0])])
     left.set_xlabel("of what Ethernet allows")
     stacked_bars(right, names, [("share of the card's link", [row.share_of_link for row in rows], COLOURS[1])])
-    right.invert_yaxis()  # the axis is shared, and has been turned twice
+    right.invert_yaxis()  # both panels inverted the shared axis; this restores its direction
     right.set_xlabel("of what the card's PCIe link carries")
     for axes in (left, right):
         axes.axvline(1, color=INK, linewidth=0.8, alpha=0.6)
@@ -320,7 +320,7 @@ def resources(rows: Sequence[Resources], published: Published) -> Figure:
         ("URAM", [*(float(row.uram) for row in rows), 0, 0], COLOURS[3]),
         ("paper: BRAM", [*([0.0] * len(rows)), buffers, published["hb_res_bram_total"]["value"]], PUBLISHED),
     ])  # fmt: skip
-    right.invert_yaxis()  # the axis is shared, and has been turned twice
+    right.invert_yaxis()  # both panels inverted the shared axis; this restores its direction
     right.set_xlabel("BRAM36, URAM")
     handles = [*left.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]
     labels = [*left.get_legend_handles_labels()[1], *right.get_legend_handles_labels()[1]]

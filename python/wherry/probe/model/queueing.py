@@ -31,10 +31,11 @@ def channels(count: int, channel: float, link: float) -> float:
 
 
 def at_depth(depth: int, call_ns: float, size: int, rate: float) -> float:
-    """GB/s with `depth` transfers of `size` bytes in flight whose calls overlap. `rate`: of the path, in GB/s."""
+    """The rate in GB/s with `depth` transfers of `size` bytes in flight, if their calls overlap. `rate`: the path's, in
+    GB/s."""
     return min(depth * size / (call_ns + size / rate), rate)
 
 
 def serial_at_depth(depth: int, call_ns: float, size: int, rate: float) -> float:
-    """The same if one thread makes all calls: the calls do not overlap, but the transfers do."""
+    """The same if one thread makes all calls, so that transfers overlap but calls do not."""
     return min(at_depth(depth, call_ns, size, rate), size / call_ns if call_ns > 0 else rate)
