@@ -24,7 +24,7 @@ SMALL_TRANSFER = 8192
 """A transfer size in bytes below which most of the benefit of aggregation is lost (paper 001, section 5.0.2: a plateau
 at 16 to 32 KiB)."""
 MUCH_BLOCKED = 0.2
-"""A share of the ranks' time from which blocked sends are worth a remark."""
+"""Above this share of the ranks' time in polls that found nothing to do, the advice mentions the wait."""
 CANNOT_TELL = (
     "Cannot tell: nothing has counted what the program loads from memory, and an upper bound of its ratio says nothing "
     "about the ratio. Run `wherry advise` where misses are counted (a machine without virtualisation, "
@@ -71,7 +71,7 @@ class Advice:
     routed_bytes: int
     average_transfer: float
     blocked_share: float
-    """The part of the ranks' time in calls that found nothing to do."""
+    """The share of the ranks' time in polls that found nothing to do."""
     cache_misses: int | None
     memory_bytes: float
     ratio: float

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent of this machine: its session file, its process, its metrics. Knows no service."""
+"""The agent of this machine: its session file, its process, its metrics. This package does not depend on any
+service."""
 
 from wherry import lazy
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine: paths, processes, ports, namespaces, private files, errors. Other rooms use only its names."""
+"""The machine: paths, processes, ports, namespaces, private files, errors. Other packages use only the names exported
+here."""
 
 from wherry import lazy
 
