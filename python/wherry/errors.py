@@ -15,7 +15,7 @@ class InvalidArgument(Error, ValueError):
 
 
 class NotFound(Error):
-    """No agent, stream, frame or file of that name."""
+    """There is no agent, stream, frame, key or file of that name."""
 
 
 class AlreadyExists(Error):

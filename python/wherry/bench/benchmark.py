@@ -29,7 +29,7 @@ class Basis:
     uses: str
     """The measured figure that the bar uses, and its conditions. Empty for an unknown bar."""
     beside: str = ""
-    """The figure that the bar does not use, with its value in this run. Empty if there is none."""
+    """The figure under the other condition, with its value in this run. Empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,12 @@ class Benchmark(Generic[Kind]):
     name: str
     schema: type[Kind]
     basis: Callable[[str, Any], Basis]
-    """The basis of a bar, from its name and the results."""
+    """Computes the basis of a bar from its name and the results."""
     paper: str
     """The paper's evaluation that the benchmark repeats, and its machine, as a phrase for the report's head."""
 
     def document(self, pinning: Mapping[str, int], repetitions: int) -> dict[str, Any]:
-        """The JSON of a run that has not measured anything yet."""
+        """The JSON document at the beginning of a run, before any measurement."""
         return program.document_of(self.name, pinning, repetitions)
 
     def parse(self, document: Any, where: str | os.PathLike[str]) -> Kind:
@@ -122,5 +122,5 @@ def parse(document: Any, where: str = "benchmark") -> Run:
 
 
 def basis_of(bar: str, bench: Run) -> Basis:
-    """The basis of the bar of that name."""
+    """Returns the basis of the bar named `bar`."""
     return benchmarks()[bench.name].basis(bar, bench.results)

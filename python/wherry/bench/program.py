@@ -56,7 +56,7 @@ def end(*processes: subprocess.Popen[Any]) -> None:
 
 
 def document_of(name: str, pinning: Mapping[str, int], repetitions: int) -> dict[str, Any]:
-    """The JSON of a run that has not measured anything yet."""
+    """The JSON document at the beginning of a run, before any measurement."""
     return {
         "schema": SCHEMA,
         "name": name,
@@ -72,7 +72,7 @@ def document_of(name: str, pinning: Mapping[str, int], repetitions: int) -> dict
 
 
 def mark_part(json_file: Path, *, quick: bool, only: Sequence[str]) -> None:
-    """Marks the file of a run as partial, for readers who have not seen the command."""
+    """Marks the file of a run as partial, because readers of the file do not see the command."""
     if quick or only:
         write(json_file, read_json(json_file) | {"quick": quick, "only": list(only)})
 

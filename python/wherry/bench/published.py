@@ -16,8 +16,8 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 @functools.cache
 def published_values(of: str) -> dict[str, dict[str, Any]]:
-    """The values of "move" (paper 004), "route" (paper 001) or "kv" (paper 003) by id: quantity, value or low and high,
-    unit, conditions, source, kind. The caller must not change them."""
+    """The published values of a service by id: "move" (paper 004), "route" (paper 001) or "kv" (paper 003). An entry
+    has quantity, value (or low and high), unit, conditions, source and kind. The caller must not change them."""
     text = (_PACKAGE / of / "bench" / "published.json").read_text(encoding="utf-8")
     return {entry["id"]: entry for entry in json.loads(text)["values"]}
 

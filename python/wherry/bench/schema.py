@@ -43,7 +43,7 @@ class Bar(msgspec.Struct, frozen=True):
     passed: bool | None = msgspec.field(name="pass", default=None)
     unit: str = ""
     published: str | None = None
-    """The paper's value, in a few words, or empty."""
+    """The paper's value in a few words. Empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,13 @@ class Run:
     results: Any
     """The rows of each experiment; empty for an experiment that did not run."""
     quick: bool = field(default=False, kw_only=True)
-    """The run had --quick: a first impression, not a measurement."""
+    """Whether the run used --quick. Its figures are then a first impression, not a measurement."""
     only: list[str] = field(default_factory=list, kw_only=True)
     """The experiments that --only selected. An empty list means all."""
 
 
 def rows(title: str) -> Any:
-    """A field of a service's results: the rows of one experiment, and the title of their table."""
+    """Declares a field of a service's results: the rows of one experiment, with the title of their table."""
     return field(default_factory=list, metadata={"title": title})
 
 
@@ -107,7 +107,7 @@ def parse_as(kind: type[Kind], document: Any, where: str = "benchmark") -> Kind:
 
 
 def _check(bench: Run, where: str) -> None:
-    """Checks the rules that the types cannot express."""
+    """Checks rules that the types cannot express."""
     try:
         datetime.fromisoformat(bench.when)
     except ValueError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A benchmark's results as tables for people."""
+"""Prints a benchmark's results as tables for people."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ONLY_IN_JSON = ("samples", "arguments", "mc_missing", "placement")
 
 
 def print_bench(bench: Run, console: Console) -> None:
-    """Tables of all experiments, then the bars."""
+    """Prints the tables of all experiments, then the bars."""
     for section in dataclasses.fields(bench.results):
         rows: list[Any] = getattr(bench.results, section.name)
         if rows:

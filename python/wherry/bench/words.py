@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of a benchmark in words."""
+"""Describes figures of a benchmark in words."""
 
 from __future__ import annotations
 

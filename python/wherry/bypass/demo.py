@@ -50,9 +50,9 @@ class DemoOptions:
     qemu: str = ""
     """The QEMU program. Empty: the one on $PATH."""
     here: bool = False
-    """The TAP device is in this network namespace, not in a separate one."""
+    """Whether the TAP device is in this network namespace instead of a separate one."""
     host_runs: bool = False
-    """The host process is not stopped after the set-up."""
+    """Whether the host process continues to run after the set-up."""
     every_s: float = 0.5
     """Seconds between two reports."""
 
@@ -68,7 +68,8 @@ def cluster_text() -> str:
 
 
 def _ways() -> list[list[str]]:
-    """Ways into a separate network namespace: as root, and as any user if user namespaces are allowed."""
+    """Command prefixes that enter a separate network namespace: for root, and for any user if user namespaces are
+    allowed."""
     anybody = ["unshare", "--user", "--map-root-user", "--net"]
     return [["unshare", "--net"], anybody] if os.geteuid() == 0 else [anybody]
 

@@ -39,7 +39,7 @@ def qemu_bench() -> Path:
 
 
 def newer_qemu() -> Path:
-    """QEMU 10, which has igb, where tools/qemu-backports.sh unpacks it."""
+    """QEMU 10, which supports igb, from the place where tools/qemu-backports.sh unpacks it."""
     qemu = Path(sys.prefix) / "qemu-backports" / "usr" / "bin" / "qemu-system-x86_64"
     if not qemu.is_file():
         raise NotFound(f"no QEMU with igb: looked at {qemu}; tools/qemu-backports.sh unpacks one")
@@ -47,7 +47,7 @@ def newer_qemu() -> Path:
 
 
 def resource_table() -> Path:
-    """The cores' resources by Yosys: hdl/resources.json, which tools/synth.py writes."""
+    """The table of the cores' resources, synthesised by Yosys: hdl/resources.json, which tools/synth.py writes."""
     root = repository()
     file = root / "hdl" / "resources.json" if root is not None else None
     if file is None or not file.is_file():

@@ -19,7 +19,7 @@ OnlyOption = Annotated[list[str] | None, typer.Option(metavar="NAME", help="One 
 
 
 def check_experiments(only: Sequence[str] | None, known: Sequence[str]) -> list[str]:
-    """The names of --only, after checking that each one exists."""
+    """Checks that each name of --only exists, and returns the names."""
     for name in only or []:
         if name not in known:
             raise typer.BadParameter(f"{name!r} is not one of {', '.join(known)}", param_hint="--only")

@@ -21,8 +21,8 @@ def demo(
     """Show that Wherry works on this machine, and what it does. Takes ten seconds, without compiler or root.
 
     move    Time steps hand columns of numpy to an agent, which this command starts for itself. They are read
-            back without a copy and with Arrow Flight, and every byte is compared. A table says what a frame
-            costs the host: the calls and the waits, beside those of Arrow Flight's DoPut in the same run.
+            back without a copy and with Arrow Flight, and every byte is compared. A table shows the host's time for a
+            frame, in calls and in waits, and the same for Arrow Flight's DoPut.
     route   Four ranks count random numbers together, by messages of 8 bytes. One rank alone checks the counts.
     kv      Three nodes and a keeper store values. A node is killed with SIGKILL; all values are still there.
 

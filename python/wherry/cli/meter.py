@@ -59,11 +59,12 @@ class AgentReading:
         return self.session.pid, self.session.written(), name
 
     def rate(self, meter: Meter, name: str) -> float | None:
-        """The growth of a counter, per second."""
+        """The growth of the agent's counter `name` per second. None: not known."""
         return meter.rate(self.of_this_agent(name), self.value(name), self.at)
 
     def buckets(self, name: str) -> dict[float, float]:
-        """Buckets of a histogram in the metrics: the number at or below each bound. The last bound is infinite."""
+        """The buckets of a histogram in the metrics: for each bound, the number of values at or below it. The last
+        bound is infinite."""
         head, tail = f'{name}_bucket{{le="', '"}'
         return {
             float(key.removeprefix(head).removesuffix(tail)): value
@@ -86,7 +87,7 @@ def bound_of_share(buckets: Mapping[float, float], before: Mapping[float, float]
 
 @dataclass(frozen=True, slots=True)
 class TopPart:
-    """The part of a service in `wherry top`."""
+    """A service's part of `wherry top`."""
 
     document: Mapping[str, object]
     """The content for --json."""

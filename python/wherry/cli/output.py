@@ -39,7 +39,7 @@ def progress() -> Console:
 
 
 class OutputLost(OSError):
-    """A result could not be written. `code`: the errno."""
+    """Raised if a result could not be written. `code`: the errno."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)

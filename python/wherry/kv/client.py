@@ -110,7 +110,8 @@ class Client:
     def of(cls, cluster: str | os.PathLike[str] | None = None, **options: Any) -> Client:
         """A client of the cluster that a file describes.
 
-        Default: $WHERRY_KV_CLUSTER, or the cluster of your newest `wherry kv up`. `options`: those of Client.
+        The default is $WHERRY_KV_CLUSTER, else the cluster of your newest `wherry kv up`. `options`: arguments of
+        Client.
         """
         from wherry.kv import running
 

@@ -28,7 +28,7 @@ class Cluster:
     """The "host:port" of each node, by number. "": no node has this number."""
     names: list[str]
     macs: list[int]
-    """The MAC of each node, by number; 0 if the file names none."""
+    """The MAC of each node, by number. 0: the file does not name it."""
     xdp: list[str]
     """The interface of each node on AF_XDP, by number, as "eth0" or "eth0:3"; "" for a node on a socket."""
 

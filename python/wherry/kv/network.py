@@ -81,7 +81,7 @@ def inside(namespace: str) -> Iterator[None]:
 
 
 class KvNetwork:
-    """The network that a cluster file of `up --xdp` or `up --tap` describes."""
+    """The network that the cluster file of a `wherry kv up --xdp` or `--tap` describes."""
 
     def __init__(self, cluster: Cluster, *, option: str = "--xdp", taps: Container[int] = ()) -> None:
         """`taps`: the nodes whose interfaces are TAP devices."""
@@ -136,7 +136,7 @@ class KvNetwork:
     def _join(self, stack: ExitStack, name: str, address: str, mac: int, *, tap: bool = False) -> Namespace:
         """Makes a namespace and connects it to the switch."""
         namespace = self._make(stack)
-        if tap:  # devices that outlive the process which opens them: addresses and connections stay while it is away
+        if tap:  # persistent devices, so that addresses and connections survive a restart of the simulated node
             self._switch.ip("tuntap", "add", "dev", name, "mode", "tap")
             namespace.ip("tuntap", "add", "dev", INTERFACE, "mode", "tap")
             namespace.ip("link", "set", INTERFACE, "address", mac_text(mac))

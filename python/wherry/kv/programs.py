@@ -31,7 +31,7 @@ def node(cluster: Path, number: int, *options: str) -> list[str]:
 
 
 def rtl_node(cluster: Path, number: int, *options: str) -> list[str]:
-    """A node that is the simulated RTL."""
+    """A node that simulates the RTL."""
     return [str(built("sim", "wherry-kv-rtl")), "--cluster", str(cluster), "--number", str(number), *options]
 
 
@@ -91,7 +91,7 @@ def rtl_bench(*options: str) -> list[str]:
 
 
 def resource_table() -> Path:
-    """The cores' resources by Yosys: hdl/resources.json, which tools/synth.py writes."""
+    """The table of the cores' resources, synthesised by Yosys: hdl/resources.json, which tools/synth.py writes."""
     root = repository()
     file = root / "hdl" / "resources.json" if root is not None else None
     if file is None or not file.is_file():

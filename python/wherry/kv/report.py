@@ -167,7 +167,7 @@ def rtl_latency(rows: Sequence[RtlLatency], published: Published) -> Figure:
 
 
 def line_rate(rows: Sequence[LineRate], published: Published) -> Figure:
-    """Rates as shares of the Ethernet limit."""
+    """Request rates as shares of the Ethernet limit."""
     figure, ((axes,),) = panels(1, 1, 8.0, 1.2 + 0.3 * len(rows))
     names = [f"{row.workload}, {size_text(row.size)}{f', {row.lost} lost' if row.lost else ''}" for row in rows]
     stacked_bars(axes, names, [("share of the line rate", [row.share for row in rows], COLOURS[0])])

@@ -57,7 +57,7 @@ class Up:
 
 
 def start_time(pid: int) -> int:
-    """When a process started, in ticks since the machine started. 0 if there is no such process, or it is a zombie."""
+    """The start time of a process, in ticks since boot. 0: the process does not exist, or is a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -148,7 +148,7 @@ def newest_up(environment: Mapping[str, str] | None = None) -> Up:
 
 
 def up_of(cluster: Path) -> Up:
-    """The `wherry kv up` that runs a cluster file."""
+    """The `wherry kv up` that runs the cluster of a file."""
     try:
         return read_up(cluster.absolute().parent / "up.json")
     except NotFound:
@@ -156,7 +156,7 @@ def up_of(cluster: Path) -> Up:
 
 
 def locate(path: str | os.PathLike[str] | None = None, environment: Mapping[str, str] | None = None) -> Cluster:
-    """The cluster of `path`, of $WHERRY_KV_CLUSTER, or of this user's newest `wherry kv up`."""
+    """Loads the cluster file `path`, else $WHERRY_KV_CLUSTER, else that of this user's newest `wherry kv up`."""
     environment = os.environ if environment is None else environment
     if path is not None:
         return load(Path(path).expanduser())

@@ -103,7 +103,7 @@ class _Child:
 
 
 class Supervisor:
-    """The keeper, the nodes and the switch of one cluster, inside a running event loop."""
+    """Supervises the keeper, the nodes and the switch of one cluster. Needs a running event loop."""
 
     def __init__(
         self, cluster: Cluster, options: Options, workspace: Workspace, network: KvNetwork | None, opened: int

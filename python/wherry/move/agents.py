@@ -85,7 +85,7 @@ class Dataset:
         self._columns = chosen
         self._compression = compression
         self.schema: pa.Schema = first if chosen is None else pa.schema([first.field(one) for one in chosen])
-        """The schema of the dataset's results."""
+        """The schema of tables and batches that the dataset returns."""
 
     def tags(self) -> list[int]:
         """The tags of which every agent holds a frame now, in ascending order. Reads only metadata."""
@@ -94,8 +94,8 @@ class Dataset:
     def reader(self, tag: int | None = None) -> pa.RecordBatchReader:
         """The rows with `tag` (None: the latest that all agents hold) as a stream of batches, agent by agent.
 
-        Raises NotFound if the agents have no tag in common. During the read, raises NotFound if an agent no longer
-        holds the tag, and the errors of flight_frames.
+        Raises NotFound if the agents have no tag in common. The read raises NotFound if an agent no longer holds the
+        tag, and the errors of flight_frames.
         """
         wanted = self._tag(tag)
         batches = (batch for source in self._sources for batch in self._batches(source, wanted))

@@ -95,7 +95,7 @@ def agent_top(reading: AgentReading, meter: Meter) -> TopPart:
 
 
 def _offloads(reading: AgentReading, meter: Meter) -> tuple[dict[str, object], Table]:
-    """Counts, rates and times of all offloads of the agent."""
+    """The counts, rates and times of all offloads of the agent, as JSON and as a table."""
     figures: dict[str, Any] = {"queued": int(reading.value("wherry_move_queued"))}
     for name in ("offloads", "bytes", "failed", "busy"):
         counter = f"wherry_move_{name}_total"

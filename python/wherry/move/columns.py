@@ -170,7 +170,7 @@ def batch_of_structs(rows: pa.Array) -> pa.RecordBatch:
 
 
 def same_bytes(dtype: np.dtype[Any], wanted: pa.DataType) -> bool:
-    """Whether unchanged numpy values of that dtype are values of the Arrow type.
+    """Whether numpy values of `dtype` have the same bytes as values of the Arrow type `wanted`.
 
     datetime64 fits timestamps of the same unit with any time zone. Integers fit Arrow's time types that numpy lacks.
     """

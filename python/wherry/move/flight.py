@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 
 def flight_client(agent: Agent = None) -> tuple[flight.FlightClient, flight.FlightCallOptions]:
-    """A Flight client, and the call options that present the agent's token: `client.list_flights(b"", options)`.
+    """Returns a Flight client, and the call options that contain the agent's token: `client.list_flights(b"",
+    options)`.
 
     agent: see `wherry.open`.
 
@@ -75,9 +76,9 @@ def flight_frames(
     counts the frame's rows before the filter. A frame without selected rows comes as an empty batch.
 
     Raises PermissionDenied, NotFound; InvalidArgument for a filter or a column that does not fit the stream;
-    Unsupported for an expression that cannot be sent; Unavailable if the agent cannot be reached; ResourceExhausted if
-    other readers hold the whole readers' share (agent.reader_budget) for 10 s; DeadlineExceeded after the options'
-    timeout; Error if the connection breaks.
+    Unsupported for an expression that cannot be sent. Raises Unavailable if the agent cannot be reached;
+    ResourceExhausted if other readers hold the whole readers' share (agent.reader_budget) for 10 s; DeadlineExceeded
+    after the options' timeout; Error if the connection breaks.
     """
     import pyarrow.flight as flight
 

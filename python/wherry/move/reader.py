@@ -64,7 +64,7 @@ class StreamStatus:
     sink_error: str
     """The reason why the first of these frames was not written. Empty: the sink wrote all frames."""
     parts: int = 0
-    """The number of parts. 0 if the stream has none."""
+    """The number of parts. 0: the stream has no parts."""
     open_parts: int = 0
     """Parts that are open for writing."""
     incomplete_steps: int = 0
@@ -78,7 +78,7 @@ class StreamStatus:
     derived: int = 0
     """The number of streams that operators derive from this one."""
     operator_lag: int = 0
-    """Frames that wait for the operators."""
+    """Frames that the operators have not processed yet."""
     operator_errors: int = 0
     """Frames for which an operator failed. The derived stream lacks frames with these sequence numbers."""
     operator_skipped: int = 0

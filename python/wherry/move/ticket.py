@@ -113,8 +113,8 @@ class InFlight:
     def __del__(self) -> None:
         with suppress(Exception):  # errors during interpreter shutdown
             sources = [ticket._sources for ticket in self._tickets]
-            self._tickets.clear()  # tickets hold the session as well
-            self._core = None  # waits for offloads in flight, 2 s at most, then disconnects the agent
+            self._tickets.clear()  # tickets also reference the session
+            self._core = None  # ends the session: waits at most 2 s for offloads in flight, then disconnects
             del sources
 
 

@@ -40,7 +40,7 @@ class Comparison:
     high: float
     """The ends of the confidence interval. 0 and infinity: there are too few rounds."""
     verdict: Verdict
-    """The verdict on B. undecided: there are too few rounds for an interval."""
+    """The verdict on B. "undecided": there are too few rounds for an interval."""
 
 
 @functools.cache
@@ -113,8 +113,8 @@ def compare(a: ProbeRun, b: ProbeRun) -> list[Comparison]:
 
 
 def compare_series(run: ProbeRun) -> list[Comparison]:
-    """Compares the two series of a run with --twice: any difference is noise. Raises BenchError if there is only one
-    series."""
+    """Compares the two series of a run with --twice. Any difference between them is noise. Raises BenchError if there
+    is only one series."""
     second = _by_key(run, 1)
     found = _compared((path, row, second[key][1]) for key, (path, row) in _by_key(run, 0).items() if key in second)
     if not found:

@@ -26,7 +26,7 @@ LONGEST = 1 << 16
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """The shape of one cell. `series`: 0 and 1 if a run measures the same cell twice."""
+    """The shape of one cell. `series`: 0, or 1 for the second measurement if a run measures each cell twice."""
 
     id: str
     bytes: int
@@ -67,7 +67,7 @@ class Figures(Shape, frozen=True, kw_only=True):
     p99_ns: float
     p999_ns: float
     max_ns: float
-    """The maximum of all rounds together."""
+    """The maximum over all rounds."""
     gbytes_per_s: float
     """The rate in 10^9 bytes per second, the median of the rounds. 0: the path does not move bytes."""
     transfers_per_s: float
@@ -117,7 +117,7 @@ class Start(msgspec.Struct, frozen=True, tag="start", tag_field="kind"):
 
 
 class PathLine(msgspec.Struct, frozen=True, tag="path", tag_field="kind"):
-    """A path, with the results of a run about it."""
+    """A line that describes a path."""
 
     id: str
     group: str

@@ -15,7 +15,7 @@ from wherry.probe.schema import SCHEMA, MeasuredPath, ProbeRun, Row, Settings, T
 from wherry.system import ask_to_end, built, ends_with_us, how_it_ended, scratch_directory, wherry_probe
 
 WRONG_DATA, NOTHING, STOPPED = 1, 2, 130
-"""Exit statuses of the program, and of `wherry probe run`."""
+"""Exit statuses of wherry-probe, and of `wherry probe run`."""
 
 
 def lines_of(words: Sequence[str]) -> Iterator[Line]:

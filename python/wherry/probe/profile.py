@@ -18,7 +18,7 @@ from wherry.system import Advice, machine_key, this_machine, write_profile
 from wherry.system import default_profile_file as default_profile_file
 
 PATHS = ("ucx.get.shm", "ipc.cma.get", "cpu.memcpy", "cpu.stream", "wake.spin", "wake.nap", "wake.futex")
-"""The paths that the rules need, at the sizes of the suite."""
+"""The paths that the rules need, measured at the sizes of the suite."""
 CHASE = "cpu.chase"
 """The path for rules that need one size larger than the caches (see chase_words())."""
 KERNEL = "kernel"

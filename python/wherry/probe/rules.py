@@ -128,7 +128,7 @@ def _plateau_begins(figures: Sequence[Figure]) -> list[float]:
 
 
 def transfer_unit(figures: Figures, _machine: Machine) -> list[Setting]:
-    """move.transfer_unit: the smallest unit whose transfer has 98 % of the path's rate.
+    """move.transfer_unit: the smallest transfer that reaches 98 % of the path's rate.
 
     Each round gives one value of this size, so there is a confidence interval. The rule takes the unit in the interval
     that is nearest to the default. So the setting differs from the default only if the default is outside the interval.

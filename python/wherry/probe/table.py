@@ -51,7 +51,7 @@ def _marks(row: Row) -> str:
 
 
 def path_table(path: MeasuredPath) -> Table:
-    """The rows of a path that are not refused."""
+    """A table of the rows of a path that were not refused."""
     title = f"{path.id}: {path.from_} to {path.to}, {path.provenance}"
     names = (("bytes", False), ("shape", True), ("p50", False), ("least", False), ("most", False), ("p99", False),
              ("p99.9", False), ("max", False), ("GB/s", False), ("M/s", False), ("CPU", False), ("other CPU", False),

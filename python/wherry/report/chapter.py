@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One JSON document in the report: a chapter of bars, sections and facts."""
+"""The report's chapter of one JSON document, with bars, sections and facts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from wherry.units import number_text
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section: the experiment's question, its plot, the paper's result, and our method."""
+    """A section about one experiment: its question, its plot, its data and the paper's values."""
 
     anchor: str
     title: str
@@ -97,7 +97,7 @@ class BarLine:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """A few figures of a job, shown before its plot."""
+    """The main figures of a job, which are shown before its plot."""
 
     title: str
     passed: bool

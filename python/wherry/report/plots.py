@@ -85,7 +85,7 @@ def to_svg(figure: Figure, salt: str) -> str:
 
 
 def size_axis(axes: Axes, sizes: Iterable[int], label: str = "data in one offload") -> None:
-    """A logarithmic axis of sizes with a few labelled powers of two."""
+    """Makes a logarithmic axis of sizes that labels a few powers of two."""
     axes.set_xscale("log", base=2)
     low, high = min(sizes), max(sizes)
     first, last = math.floor(math.log2(max(low, 1))), math.ceil(math.log2(max(high, 1)))

@@ -79,7 +79,7 @@ class Advice:
     bound: bool
     """Whether the ratio is only an upper bound."""
     how: str
-    """The source of memory_bytes."""
+    """How memory_bytes was determined."""
     category: Category
     what_to_do: list[str]
     thresholds: dict[str, Any]
@@ -139,7 +139,7 @@ def conclude(program: list[str], ranks: Sequence[RankFile], calibration: Calibra
     ratio = memory / routed
     bound = misses is None or _is_amd()
     category = Category.unknown if misses is None else categorise(ratio, calibration)
-    if bound and category is not Category.communication:  # a bound below the lowest threshold is evidence if counted
+    if bound and category is not Category.communication:  # a counted bound below the lowest threshold is enough
         category = Category.unknown
     blocked = sum(rank.blocked_seconds for rank in ranks) / max(sum(rank.seconds for rank in ranks), 1e-9)
     transfer = total("bytes_out") / max(total("transfers"), 1)

@@ -44,7 +44,7 @@ class _Round:
 
 
 class Server:
-    """Serves the ranks of one job on a unix socket, inside a running event loop."""
+    """Serves the ranks of one job on a Unix socket. Needs a running event loop."""
 
     def __init__(self, key: str, ranks: int, failed: Callable[[str], None]) -> None:
         """`failed(why)` is called when ranks wait for a rank that can no longer contribute."""
@@ -79,7 +79,7 @@ class Server:
             member.writer.write(_abort(why))
 
     def connected(self, rank: int) -> bool:
-        """Whether bytes from `rank` may still be in flight."""
+        """Whether `rank` is connected, so that bytes from it may still be in flight."""
         return rank in self._members
 
     def blamed_by(self, rank: int) -> int | None:

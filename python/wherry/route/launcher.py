@@ -445,7 +445,7 @@ class _Launcher:
 
     def _output_lost(self, error: OSError) -> None:
         if isinstance(error, BrokenPipeError):
-            self._fail("", 128 + signal.SIGPIPE)  # as in `yes | head`: no message is needed
+            self._fail("", 128 + signal.SIGPIPE)  # no message is needed, as in `yes | head`
         else:
             self._fail(f"standard output: {error.strerror}", os.EX_IOERR)
 

@@ -28,7 +28,7 @@ def show(console: Console) -> None:
         said = _run(directory / "many", NODES, RANKS_PER_NODE)
         _run(directory / "one", 1, 1)
         counts = np.zeros(COUNTERS, np.uint64)
-        for rank in range(ranks):  # counter r + i * ranks is element i of rank r
+        for rank in range(ranks):  # element i of rank r is counter r + i * ranks
             counts[rank::ranks] = _counts(directory / "many", rank)
         alone = _counts(directory / "one", 0)
     if counts.sum() != UPDATES or not np.array_equal(counts, alone):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wherry.session.which_agent import Agent as Agent
     from wherry.session.which_agent import locate as locate
 
-if not TYPE_CHECKING:  # type checkers need the names
+if not TYPE_CHECKING:  # hides __getattr__ from type checkers, so that they report unknown names
     __getattr__ = lazy.names(
         __name__,
         {

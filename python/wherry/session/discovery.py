@@ -30,7 +30,7 @@ _MOST = 1 << 16
 
 
 def find_agents(where: str) -> list[Path]:
-    """The session files that `where` names: "hosts:FILE", or "etcd:URL/prefix" as for `wherry agent announce`.
+    """Finds the session files that `where` names: "hosts:FILE", or "etcd:URL/prefix" as for `wherry agent announce`.
 
     Raises InvalidArgument; NotFound if there is no agent; Unavailable if etcd does not answer, or an announced group is
     not complete.

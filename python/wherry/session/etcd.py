@@ -31,7 +31,7 @@ class Etcd:
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def under(self, prefix: str) -> dict[str, str]:
-        """The values of all keys that begin with `prefix`, in the order of the keys."""
+        """Reads the values of all keys that begin with `prefix`, in the order of the keys."""
         end = prefix.encode()[:-1] + bytes([prefix.encode()[-1] + 1])
         reply = self._call("kv/range", {"key": _base64(prefix.encode()), "range_end": _base64(end)})
         found = {_text(one["key"]): _text(one.get("value", "")) for one in reply.get("kvs", [])}

@@ -29,7 +29,8 @@ def session_path(environment: Mapping[str, str] | None = None) -> Path:
     """The default session file: $WHERRY_SESSION, else $XDG_RUNTIME_DIR/wherry/agent.json, else
     /tmp/wherry-<uid>/agent.json.
 
-    wherryd and the C++ client follow the same rule (include/wherry/session.hpp). The file need not exist.
+    wherryd and the C++ client use the same rule (include/wherry/session.hpp). The function does not check whether the
+    file exists.
     """
     environment = os.environ if environment is None else environment
     if environment.get("WHERRY_SESSION"):

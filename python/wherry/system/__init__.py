@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from wherry.system.secure import replacing as replacing
     from wherry.system.secure import secure_directory as secure_directory
 
-if not TYPE_CHECKING:  # type checkers need the names
+if not TYPE_CHECKING:  # hides __getattr__ from type checkers, so that they report unknown names
     __getattr__ = lazy.names(
         __name__,
         {

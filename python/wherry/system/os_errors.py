@@ -27,7 +27,7 @@ program."""
 
 
 def system_error(error: OSError) -> str:
-    """The cause of the error and its remedy: "No space left on device: free some space there"."""
+    """The cause of the error and its remedy, such as "No space left on device: free some space there"."""
     why = error.strerror or str(error)
     remedy = _REMEDIES.get(error.errno or 0)
     return f"{why}: {remedy}" if remedy else why

@@ -91,7 +91,8 @@ def wherry_probe(environment: Mapping[str, str] | None = None) -> Path:
 def application(name: str) -> Path:
     """An application of route that is installed with Wherry (apps/). Raises NotFound."""
     libraries.prepare()
-    # A wheel has the prefix inside the package; in a prefix, the package is LIBDIR/wherry/python/wherry.
+    # A wheel contains the prefix inside of the package. In an installed prefix, the package is
+    # LIBDIR/wherry/python/wherry.
     candidates = [PACKAGE / "_prefix" / "lib" / "wherry" / "apps" / name, PACKAGE.parent.parent / "apps" / name]
     root = repository()
     if root is not None:

@@ -19,7 +19,7 @@ _MAX_LINKS = 40
 
 
 def open_directory(path: Path, make_mode: int = 0, *, follow_last: bool = True) -> int:
-    """Opens a directory component by component, for `dir_fd` (O_PATH). The caller closes it.
+    """Opens a directory component by component, and returns a descriptor (O_PATH) for `dir_fd`. The caller closes it.
 
     Follows symbolic links if they belong to this user or root. make_mode: the mode with which missing directories are
     made; 0: a missing directory is an error. Raises PermissionDenied for a link of another user, NotFound,
@@ -88,7 +88,7 @@ def _undo_umask(directory: int, mode: int) -> None:
 
 
 def check_private(directory: int, path: Path, remedy: str, trusted: Collection[int] = ()) -> None:
-    """Raises PermissionDenied unless only this user, root and `trusted` can put files into the open directory.
+    """Raises PermissionDenied if users other than this user, root and `trusted` can put files into the open directory.
 
     A directory that others may write to is allowed if it is sticky, like /tmp. In that case, check its files as well.
     """

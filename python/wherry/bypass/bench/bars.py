@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The claims of `wherry bench bypass`: each bar's target, and the published value beside it."""
+"""The bars of `wherry bench bypass`: each bar's target, and the published value to compare with."""
 
 from __future__ import annotations
 

@@ -162,13 +162,13 @@ class TimeSlice:
 
 @dataclass(frozen=True, slots=True)
 class RatePoint:
-    """Latency and loss at an input rate (figure 8)."""
+    """Latency and loss at one input rate (figure 8)."""
 
     system: Literal["host_bypassing", "dpdk", "dpdk_fpga"]
     topology: Topology
     reading: Reading
     rate_gbps: float
-    """The rate of frames with FCS, without preamble and gap: line rate is 9.38."""
+    """The input rate, counting frames with FCS, without preamble and gap. Line rate is 9.38 Gbit/s."""
     latency_us: float
     nic_loss_percent: float
     loss_percent: float
@@ -178,7 +178,7 @@ class RatePoint:
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """The paper's core at line rate, with and without flow control by write-backs (figure 9)."""
+    """The model of the paper's core at line rate, with or without flow control by write-backs (figure 9)."""
 
     topology: Topology
     writeback: bool
@@ -375,7 +375,7 @@ _USES = [
 
 
 def basis_of(bar: str, results: BypassResults) -> Basis:
-    """The basis of the bar of that name."""
+    """Returns the basis of the bar named `bar`."""
     beside = ""
     if bar == "model_error_batch16_latency":
         beside = _other_reading([row.latency_us for row in results.batching

@@ -79,7 +79,8 @@ def simulation_bars(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[
 
 
 def resource_bars(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The resources of the whole core (kv_core) if the table has it, else the sum of its parts."""
+    """The bars of resources: those of the whole core (kv_core) if the table has a row for it, else the sum of its
+    parts."""
     whole = [row for row in rows if row["name"] == "kv_core"] or list(rows)
     if not whole:
         return {}

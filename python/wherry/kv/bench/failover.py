@@ -30,7 +30,7 @@ TRIES = 2
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The keeper's timing: docs/guide/kv.md."""
+    """The keeper's timing settings (docs/guide/kv.md)."""
 
     ping_ms: int
     misses: int

@@ -43,7 +43,7 @@ class RtlLatency:
 
 @dataclass(frozen=True, slots=True)
 class LineRate:
-    """Sustained requests at 100 Gbit/s with inter-frame gaps, in simulation."""
+    """The simulated rate of sustained requests at 100 Gbit/s with inter-frame gaps."""
 
     workload: str
     """"read", "replica_write", "leader_write", or the name of a variant or a mix."""
@@ -187,7 +187,7 @@ _USES = [
 
 
 def basis_of(bar: str, results: KvResults) -> Basis:
-    """The basis of the bar of that name."""
+    """Returns the basis of the bar named `bar`."""
     if bar in ("luts_total", "bram36_total", "lut_levels_max"):
         names = [row.name for row in results.resources]
         whole = "resources of kv_core" if "kv_core" in names else f"resources of the parts: {', '.join(names)}"

@@ -54,7 +54,7 @@ def two_cores() -> tuple[int, int]:
 
 
 class Contest:
-    """Stores that take turns, and the results of all rounds."""
+    """Measures several stores in turn, and keeps the results of all rounds."""
 
     def __init__(self, stores: Sequence[Store], effort: Effort, say: Say) -> None:
         self._stores, self._effort, self._say = stores, effort, say

@@ -186,7 +186,7 @@ class Wherry(Store):
         programs.load()  # raises NotFound before a node is started
         for number, role, waits in ((0, "leader", "--spin"), (1, "follower", "--yield")):
             self.start_process(role, programs.node(file, number, waits, *self.node_options()))
-        # The nodes must connect to each other before they are stopped.
+        # The nodes must first agree with each other, which a stopped node cannot do.
         logs = [self._processes.log(role) for role in ("leader", "follower")]
         self.until(lambda: all(": it serves" in log.read_text() for log in logs), "two nodes that serve")
         self.pause()

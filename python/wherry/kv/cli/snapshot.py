@@ -88,10 +88,11 @@ def dump(
 ) -> None:
     """Write all keys of a cluster to FILE while the cluster serves clients.
 
-    FILE contains each key that existed during the whole dump. Its value is one that was acknowledged between the
-    beginning and the end of the dump. The dump is not a snapshot of all keys at one moment. A node of this machine
-    lists its keys, only for its own user and for root. The values are read from the nodes as by any client. FILE
-    appears when it is complete and on disk. A dump that fails or is interrupted leaves no file.
+    FILE contains every key that existed during the whole dump. For each of its keys, FILE has one value that was
+    acknowledged at some time between the beginning and the end of the dump. The dump is not a snapshot of all keys at
+    one moment. A node of this machine lists its keys, only for its own user and for root. The values are read from the
+    nodes as by any client. FILE appears when it is complete and on disk. A dump that fails or is interrupted leaves no
+    file.
 
     Examples:
 

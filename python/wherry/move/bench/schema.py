@@ -73,7 +73,7 @@ class Buffers:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """The four steps from columns to Arrow IPC on the host (figures 7 and 8)."""
+    """The times of the four steps from columns to Arrow IPC on the host (figures 7 and 8)."""
 
     api: Api
     columns: int
@@ -96,7 +96,7 @@ class ApproachRow:
     gbps: float
     """The rate from a source without modified cache lines, which is the same state for all approaches."""
     fresh_gbps: float
-    """The rate from a source that the host has just written or serialised, so its lines are in the host core's
+    """The rate from a source that the host has just written or serialised. Its lines are then in the host core's
     caches."""
 
 
@@ -176,7 +176,7 @@ class MoveBench(Run):
 
 
 def basis_of(bar: str, results: Results) -> Basis:
-    """The basis of the bar of that name."""
+    """Returns the basis of the bar named `bar`."""
     if match := re.fullmatch(r"host_us_p50_(\d+)col", bar):
         cold = [row.after_wait_p50_us for row in results.initiate if row.columns == int(match[1])]
         return Basis("initiate p50_us, largest of all sizes: warm caches", _cold(max(cold, default=None), " us"))

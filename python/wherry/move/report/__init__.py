@@ -30,7 +30,8 @@ def _facts(bench: MoveBench) -> dict[str, object]:
 
 
 def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Pearson's correlation coefficient. None if it is not defined (fewer than two points, or no variation)."""
+    """Pearson's correlation coefficient. None if the coefficient is not defined (fewer than two points, or no
+    variation)."""
     try:
         return statistics.correlation(x, y)
     except statistics.StatisticsError:

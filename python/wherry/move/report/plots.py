@@ -228,8 +228,7 @@ APPROACHES = {
 
 
 def approaches(rows: Sequence[ApproachRow], published: Published) -> Figure:
-    """Figure 11: host time, throughput, and throughput of a source that was just written, with one row for each column
-    count."""
+    """Figure 11: host time, throughput, and throughput from a freshly written source, with one row per column count."""
     counts = sorted({row.columns for row in rows})
     figure, grid = panels(len(counts), 3, 12.6, 0.6 + 2.9 * len(counts))
     for (left, middle, right), columns in zip(grid, counts, strict=True):
@@ -261,7 +260,8 @@ def approaches(rows: Sequence[ApproachRow], published: Published) -> Figure:
 
 
 def _paper_throughput(axes: Axes, baseline: Sequence[ApproachRow], published: Published) -> None:
-    """Draws page-aligned placement at the paper's ratio to host serialization, scaled to our own host serialization."""
+    """Draws the paper's throughput of page-aligned placement: its ratio to host serialization, times our own host
+    serialization."""
     for share, start in (
         ("sdms_idp_vs_host_128k", "sdms_idp_size_threshold_87"),
         ("sdms_idp_vs_host_1m", "sdms_idp_size_threshold_95"),

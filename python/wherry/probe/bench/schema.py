@@ -63,7 +63,7 @@ class PathFigures:
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """A path and shape that one run measured twice."""
+    """The comparison of two measurements of a path and shape in one run."""
 
     id: str
     size: int
@@ -93,7 +93,7 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class ThesisCell:
-    """A cell of Tables 5.1 to 5.6 or 5.12 of paper 003."""
+    """A simulated cell of Tables 5.1 to 5.6 or 5.12 of paper 003, with the published value."""
 
     id: str
     case: int
@@ -244,7 +244,7 @@ class CacheTouch:
     ring_bytes: int
     received_bytes: int
     ns_per_line: float
-    """Time for a line of 64 bytes."""
+    """The time to read a line of 64 bytes."""
     least_ns: float
     most_ns: float
     miss_share: float | None
@@ -323,7 +323,7 @@ class DmaRate:
     millions_per_s: float
     bound_gbytes_per_s: float
     share: float
-    """The rate as a share of the bound."""
+    """The rate divided by the bound."""
     latency_us: float
     unfair: float
     up_use: float
@@ -431,7 +431,7 @@ DMA_USES = {
 
 
 def basis_of(bar: str, results: ProbeResults) -> Basis:
-    """The basis of the bar of that name."""
+    """Returns the basis of the bar named `bar`."""
     beside = ""
     if bar == "aa_no_difference":
         beside = f"of {len(results.same)} paths and shapes"

@@ -17,7 +17,7 @@ answer."""
 READ_HARDWARE, WRITE_HARDWARE = 52, 60
 """The same for the preset kHbmHardware."""
 DATA_MOVER_READ_NS, DATA_MOVER_WRITE_NS = 44, 20
-"""Table 5.4: the DataMover's share of a read and of a write."""
+"""The DataMover's part of the time of a read and of a write (Table 5.4)."""
 CARD_BYTES = 1024
 """The most likely packet size of Tables 5.7 and 5.8. The paper does not state it, but the CMAC times equal those of 1
 KB in Table 5.4."""

@@ -52,7 +52,7 @@ FITTED = tuple(one.name for one in QUANTITIES if one.fitted)
 
 
 def fitted_to() -> dict[str, Range]:
-    """The only published values that a fit sees."""
+    """The published values that the fit uses. It uses no others."""
     return {one.name: one.published for one in QUANTITIES if one.fitted}
 
 

@@ -46,7 +46,7 @@ class Figure:
 
 
 def one(value: float, mark: Mark, how: str, note: str = "") -> Figure:
-    """A figure that is one number."""
+    """Makes a figure that is a single number."""
     return Figure(value, value, mark, how, note)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 SIZES = {128: "128", 256: "256", 512: "512", 1024: "1k", 2048: "2k", 4096: "4k"}
 FITTED_SIZES = (128, 2048)
-"""The smallest size, and the largest that all three cases have."""
+"""The sizes to which parameters are fitted: the smallest, and the largest that all three cases have."""
 CHOSEN = {
     "rep_t5_5_read_4k": "transactions one by one: chosen after this value was seen",
     "rep_t5_6_r_*_4k": "transactions one by one: chosen after these values were seen",
@@ -42,7 +42,7 @@ def mark_of(identifier: str) -> Literal["fitted", "predicted"]:
 
 
 def is_latency(identifier: str) -> bool:
-    """Whether it is a cell of Table 5.1, 5.3 or 5.5, to which the bars refer."""
+    """Whether a cell is in Table 5.1, 5.3 or 5.5. The bars use these cells."""
     return identifier.startswith(("rep_t5_1_", "rep_t5_3_", "rep_t5_5_"))
 
 

@@ -61,7 +61,7 @@ class RandomSizes:
 
 @dataclass(frozen=True, slots=True)
 class AgentRate:
-    """The rate at which one routing thread forwards."""
+    """The rate at which one routing thread forwards messages."""
 
     size: int
     mmps: float
@@ -89,7 +89,7 @@ class MessageSizes:
     transfer_bytes: float
     """The average size of a rank's transfers."""
     blocked_share: float
-    """The share of a rank's time from a refused send until the message was accepted."""
+    """The share of a rank's time between a refused send and the acceptance of the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class ApplicationRow:
     mc_estimate: float | None
     """If the ratio was not counted, the estimate of `wherry advise`, which is an upper bound."""
     mc_missing: str
-    """Why mc_ratio is None."""
+    """The reason if mc_ratio is None."""
     category: str
     """The category: communication-dominated, balanced or host-dominated."""
     published_speedup: float
@@ -214,7 +214,7 @@ _USES = [
 
 
 def basis_of(bar: str, results: RouteResults) -> Basis:
-    """The basis of the bar of that name."""
+    """Returns the basis of the bar named `bar`."""
     app = next((row for row in results.applications if bar == f"offload_speedup_{row.app}"), None)
     beside = "" if app is None else f"inline over shared: {app.inline_speedup:.3g}"
     return Basis(next((uses for name, uses in _USES if re.fullmatch(name, bar)), ""), beside)
