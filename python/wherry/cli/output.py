@@ -126,7 +126,7 @@ def after(effect: str) -> Iterator[None]:
 
 @contextmanager
 def into(file: Path | None) -> Iterator[None]:
-    """Wraps the writing of a result to a file; an error names the file. None: to standard output.
+    """Wraps the writing of a result to a file; an error names the file. None: the result goes to standard output.
 
     Creates missing directories in the file's path, so that a long measurement is not lost.
     """

@@ -44,7 +44,7 @@ class BadSessionFile(Error):
 
 @dataclass(frozen=True, slots=True)
 class SessionFile:
-    """The addresses of an agent. `token` is a secret: whoever has it may write to and read from the agent."""
+    """The addresses of an agent. `token` is a secret: a process that has it may write to and read from the agent."""
 
     path: Path
     pid: int

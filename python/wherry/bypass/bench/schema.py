@@ -56,7 +56,8 @@ class RtlRate:
     lost: int
     tails_per_packet: float
     bytes_in: float
-    """Bytes on the card's link for each packet, with headers, from the NIC. `bytes_out`: the same to the NIC."""
+    """Bytes on the card's link for each packet, with headers, from the NIC. `bytes_out`: the bytes in the other
+    direction, to the NIC."""
     bytes_out: float
     flow_control_bytes: float
 

@@ -8,9 +8,9 @@ from wherry.probe.model.parameters import AXI_BITS, AXI_MHZ, DDR_BITS, DDR_MEGAT
 from wherry.probe.model.published import Figure, one
 
 ETHERNET_GAP, ETHERNET_FCS = 20, 4
-"""Bytes per Ethernet frame: preamble, delimiter and gap; frame check sequence (IEEE 802.3)."""
+"""ETHERNET_GAP: bytes of preamble, delimiter and gap. ETHERNET_FCS: bytes of the frame check sequence (IEEE 802.3)."""
 TCP_SEGMENT, TCP_FRAME = 1448, 1514
-"""Bytes of a full TCP frame: its data, if TCP uses time stamps, and the whole frame without FCS."""
+"""TCP_SEGMENT: the data bytes of a full frame with TCP time stamps. TCP_FRAME: the bytes of this frame without FCS."""
 PACKET, RING = 300, 64
 """The set-up of paper 002: bytes of a test packet, and descriptors of a ring."""
 
