@@ -57,7 +57,7 @@ class Benchmark(Generic[Kind]):
         return parse_as(self.schema, document, os.fspath(where))
 
     def write(self, file: Path, document: Mapping[str, Any]) -> None:
-        """Writes the file atomically: an interrupted run leaves no new file, and an old file unchanged. Raises
+        """Writes the file atomically: an interrupted run leaves an old file unchanged. Raises
         OSError."""
         program.write(file, document)
 

@@ -78,7 +78,7 @@ def mark_part(json_file: Path, *, quick: bool, only: Sequence[str]) -> None:
 
 
 def write(json_file: Path, document: Mapping[str, Any]) -> None:
-    """Writes the file atomically: an interrupted run leaves no new file, and an old file unchanged."""
+    """Writes the file atomically: an interrupted run leaves an old file unchanged."""
     json_file.parent.mkdir(parents=True, exist_ok=True)
     with replacing(json_file) as partial:
         partial.write_text(json.dumps(document, indent=2) + "\n")

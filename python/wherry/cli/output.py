@@ -86,7 +86,7 @@ def _stream(now: TextIO | None, number: int, reported: bool) -> TextIO:
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """In this context, printing raises OutputLost if standard output fails. An error of standard error is ignored.
+    """In this context, printing raises OutputLost if standard output fails. Failures of standard error are ignored.
 
     Reopens standard streams that the caller closed, because otherwise a file or socket would get their descriptors. A
     write to a closed standard output still fails. Streams that a program has replaced are not changed.

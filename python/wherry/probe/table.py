@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def time_text(ns: float) -> str:
-    """1234.0 as "1.23 us"."""
+    """Formats a time in ns: 1234.0 as "1.23 us"."""
     for unit, factor in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if ns >= factor:
             return f"{ns / factor:.3g} {unit}"

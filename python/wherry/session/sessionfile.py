@@ -237,7 +237,7 @@ def _field(fields: dict[str, Any], name: str, kind: type, path: Path) -> Any:
 
 
 def _optional(fields: dict[str, Any], name: str, path: Path) -> str | None:
-    """A string field of something optional. None if the field is missing, empty, null or "off"."""
+    """An optional string field. None if the field is missing, empty, null or "off"."""
     if fields.get(name) in (None, "", "off"):
         return None
     value: str = _field(fields, name, str, path)
