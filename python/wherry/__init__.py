@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wherry: move data off the host CPU. `Session` offloads, `open` and `flight_client` read; `wherry --help` is the
-command line."""
+"""Wherry: move data off the host CPU. `Session` offloads data; `open` and `flight_client` read it. `wherry --help`
+describes the command line."""
 
 from wherry import errors, lazy, version
 from wherry.errors import (
@@ -20,7 +20,7 @@ from wherry.errors import (
     WouldBlock,
 )
 
-TYPE_CHECKING = False  # `typing` takes milliseconds to import, in which Ctrl-C would show a traceback
+TYPE_CHECKING = False  # importing `typing` takes milliseconds; Ctrl-C during that time shows a traceback
 if TYPE_CHECKING:
     from wherry.move import (
         Session,
@@ -49,7 +49,7 @@ _OF_MOVE = (
     "schema_of",
     "streams",
 )
-if not TYPE_CHECKING:  # so that a checker of types knows which names there are
+if not TYPE_CHECKING:  # hides __getattr__ from type checkers, so that they report unknown names
     __getattr__ = lazy.names(__name__, {"wherry.move": _OF_MOVE})
 
 __all__ = [

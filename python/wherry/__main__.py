@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The entry of the command `wherry`. It catches Ctrl-C before most modules are imported."""
+"""The entry point of the command `wherry`. It handles Ctrl-C before it imports most modules."""
 
 import os
 import signal
@@ -14,10 +14,10 @@ def _end_at_once(number: int, frame: FrameType | None) -> None:
 
 def main() -> int:
     """Runs the command line; returns its exit status."""
-    # An exception in the middle of an import would show a traceback, or another error instead of KeyboardInterrupt. No
-    # cleanup is needed before the command itself begins, nor after it has ended.
+    # A KeyboardInterrupt during an import would show a traceback, or the import would raise another error instead. No
+    # cleanup is needed before the command itself begins or after it has ended.
     before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler:  # ignored, as `nohup` and background jobs of shells want it
+    if before is not signal.default_int_handler:  # SIGINT is ignored: `nohup` and shells set that for background jobs
         from wherry import cli
 
         return cli.main()

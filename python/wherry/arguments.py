@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of arguments before they reach C++, which would answer with a TypeError that names its own types.
+"""Checks arguments before they reach C++, because a TypeError from C++ would name C++ types.
 
 Each function raises InvalidArgument with the argument's name, its value, and the allowed values.
 """
@@ -23,7 +23,7 @@ def _shown(number: int) -> str:
 
 
 def number(name: str, value: Any, low: int, high: int) -> int:
-    """A whole number, `low` to `high`."""
+    """Checks a whole number from `low` to `high`."""
     try:
         whole = operator.index(value)
     except TypeError:
@@ -34,12 +34,12 @@ def number(name: str, value: Any, low: int, high: int) -> int:
 
 
 def numbers(name: str, values: Any, low: int, high: int) -> list[int]:
-    """Whole numbers, each `low` to `high`."""
+    """Checks a list of whole numbers from `low` to `high`."""
     return [number(f"{name}[{i}]", value, low, high) for i, value in enumerate(_items(name, values, "numbers"))]
 
 
 def seconds(name: str, value: Any, low: float = -math.inf) -> float:
-    """A number of seconds, `low` or more."""
+    """Checks a number of seconds, which must be at least `low`."""
     try:
         time = math.nan if isinstance(value, str | bytes | bytearray) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -51,7 +51,7 @@ def seconds(name: str, value: Any, low: float = -math.inf) -> float:
 
 
 def text(name: str, value: Any) -> str:
-    """Text that UTF-8 can express."""
+    """Checks a text, which must be encodable as UTF-8."""
     if not isinstance(value, str):
         raise InvalidArgument(f"{name} is {value!r}: want text")
     try:
@@ -62,12 +62,12 @@ def text(name: str, value: Any) -> str:
 
 
 def texts(name: str, values: Any) -> list[str]:
-    """A list of texts."""
+    """Checks a list of texts."""
     return [text(f"{name}[{i}]", value) for i, value in enumerate(_items(name, values, "texts"))]
 
 
 def path(name: str, value: Any) -> str:
-    """A path, as text. Its bytes must be UTF-8, because they travel in messages."""
+    """Checks a path and returns it as text. Its bytes must be UTF-8, because messages carry them."""
     try:
         given = os.fspath(value)
     except TypeError:

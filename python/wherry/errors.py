@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wherry's exceptions. Each of them is an `Error`."""
+"""Wherry's exceptions. Each class is derived from `Error`."""
 
 
 class Error(RuntimeError):
@@ -7,38 +7,38 @@ class Error(RuntimeError):
 
 
 class WouldBlock(Error):
-    """Back-pressure: nothing happened, so call again later."""
+    """Back-pressure: the call did nothing; call again later."""
 
 
 class InvalidArgument(Error, ValueError):
-    """The call is wrong."""
+    """An argument of the call is wrong."""
 
 
 class NotFound(Error):
-    """No agent, stream, frame or file of that name."""
+    """There is no agent, stream, frame, key or file of that name."""
 
 
 class AlreadyExists(Error):
-    """A stream or an agent of that name is there already."""
+    """A stream or an agent of that name exists already."""
 
 
 class Unsupported(Error):
-    """A type, transport or option that Wherry does not offer, by name."""
+    """Wherry does not support the type, transport or option that the message names."""
 
 
 class FailedPrecondition(Error):
-    """The right call at the wrong moment."""
+    """The object's state does not allow the call, for example because a stream is closed."""
 
     version: int
-    """The version that a conditional write to the store found, 0 if there is no such key. Not set for other calls."""
+    """The version that a conditional write found in the store, 0 if the key does not exist. Not set by other calls."""
 
 
 class DeadlineExceeded(Error, TimeoutError):
-    """The call's time is over. The operation may still take effect."""
+    """The time limit of the call has passed. The operation may still take effect."""
 
 
 class ResourceExhausted(Error):
-    """Larger than the agent's budget can ever hold."""
+    """A limit is reached, for example by a frame larger than the agent's budget."""
 
 
 class SourceFault(Error):
@@ -46,21 +46,21 @@ class SourceFault(Error):
 
 
 class BenchError(Error, ValueError):
-    """A benchmark failed, or a file is not a benchmark's JSON. The message names the file, the place in it, and the
+    """A benchmark failed, or a file is not a benchmark's JSON. The message names the file, the wrong field and the
     expected value."""
 
 
 class Cancelled(Error):
-    """The stream or session was closed first, or the offload's own deadline was over."""
+    """The operation was cancelled: its stream or session was closed first, or the offload's own deadline passed."""
 
 
 class Unavailable(Error):
-    """There is no agent, or it died."""
+    """No agent or node answers: it does not run, or it died."""
 
 
 class PermissionDenied(Error):
-    """Wrong token."""
+    """The token is wrong, or the operating system denies access."""
 
 
 class VersionMismatch(Error):
-    """Client and agent are of different versions."""
+    """Client and agent have different versions."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads names of a package at their first use, so `wherry --help` needs neither pyarrow nor C++."""
+"""Loads the names of a package at their first use, so `wherry --help` loads neither pyarrow nor C++ modules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def names(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[str], Any]:
-    """The `__getattr__` of `package`, which finds the names of each of `modules`."""
+    """Returns the `__getattr__` of `package`. It finds the listed names in `modules`."""
     home = {name: module for module, names in modules.items() for name in names}
 
     def find(name: str) -> Any:

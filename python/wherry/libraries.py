@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The libraries of other wheels that an installed Wherry needs: UCX of libucx-cu12, Arrow of pyarrow.
+"""Finds the libraries of other wheels that an installed Wherry needs: UCX from libucx-cu12, Arrow from pyarrow.
 
-Programs and modules of our wheel find them by a RUNPATH, in their own site-packages. prepare() checks that the right
-ones are there. It also helps if pip found them in another site-packages (`pip install --user`, a virtual environment
-with --system-site-packages). A checkout and an installed prefix have no needs.json and need no check, because their
-RUNPATH names the libraries of the build.
+Programs and modules of our wheel find the libraries by a RUNPATH in their own site-packages. prepare() checks that the
+right versions are there. It also works if pip installed the other wheels in another site-packages (`pip install
+--user`, a virtual environment with --system-site-packages). A checkout and an installed prefix have no needs.json and
+need no check, because their RUNPATH names the libraries of the build.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _prepared = False
 
 
 def prepare() -> None:
-    """Before a compiled module is imported or a program of the wheel is started. Quick after the first call.
+    """Call this before you import a compiled module or start a program of the wheel. Later calls are quick.
 
-    Raises NotFound if a wheel is missing, and VersionMismatch if its libraries have another ABI than ours were built
+    Raises NotFound if a wheel is missing, and VersionMismatch if its libraries have another ABI than Wherry was built
     with.
     """
     global _prepared
@@ -62,13 +62,13 @@ def _place(folder: str, need: dict[str, Any]) -> Path:
 
 
 def _tell_programs(places: list[Path]) -> None:
-    """Programs that this process starts search there, too."""
+    """Makes programs that this process starts search for libraries in `places` as well."""
     before = os.environ.get("LD_LIBRARY_PATH")
     os.environ["LD_LIBRARY_PATH"] = ":".join([*map(str, places), *([before] if before else [])])
 
 
 def _load(files: list[Path]) -> None:
-    """Modules that are loaded later find a library of the same name loaded already."""
+    """Loads the libraries now. Modules that are loaded later use a loaded library of the same name."""
     import ctypes
 
     for file in files:

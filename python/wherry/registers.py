@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hardware registers: the classes for the modules that are generated from spec/."""
+"""The classes of hardware registers, for the modules that are generated from spec/."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
 class Bits:
-    """Some bits of a register."""
+    """A bit field of a register."""
 
     low: int
     bits: int
 
     def get(self, word: int) -> int:
-        """These bits of a word."""
+        """The field's value in a word."""
         return word >> self.low & ((1 << self.bits) - 1)
 
     def put(self, value: int) -> int:
-        """A word with only these bits set, to `value`; ValueError if it does not fit."""
+        """A word in which the field has `value` and all other bits are 0. Raises ValueError if the value does not
+        fit."""
         if value < 0 or value >> self.bits:
             raise ValueError(f"{value} does not fit {self.bits} bits")
         return value << self.low
@@ -35,7 +36,7 @@ class Register:
     fields: dict[str, Bits] = field(default_factory=dict)
 
     def at(self, index: int = 0) -> int:
-        """The offset of register `index` of a row."""
+        """The offset of register `index` of the array."""
         if not 0 <= index < self.count:
             raise IndexError(f"{index} is not below {self.count}")
         return self.offset + self.stride * index

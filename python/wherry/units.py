@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures with units in words, the same in every table and plot."""
+"""Formats figures with units, in the same way for every table and plot."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 
 
 def size_text(size: float) -> str:
-    """A size that is a setting: 4096 as "4 KiB", exact."""
+    """Formats a size that is a setting, without rounding: 4096 as "4 KiB"."""
     for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if size >= factor:
             return f"{size / factor:g} {unit}"
@@ -15,7 +15,7 @@ def size_text(size: float) -> str:
 
 
 def bytes_text(number: float) -> str:
-    """An amount that was counted: 1600 as "1.6 KiB", rounded."""
+    """Formats a measured amount, rounded: 1600 as "1.6 KiB"."""
     value = float(number)
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if value < 1024 or unit == "TiB":
@@ -25,20 +25,21 @@ def bytes_text(number: float) -> str:
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """ "1 frame", "12,000 frames". `plural`: the plural, if it is not the noun with an s."""
+    """Formats a count: "1 frame", "12,000 frames". `plural`: the plural of the noun, if it is not the noun with an
+    s."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def number_text(value: float) -> str:
-    """A figure of any size: 10485 as "10,485", 0.123456 as "0.123". It has at least three digits, and whole digits are
-    never rounded."""
+    """Formats a figure of any size: 10485 as "10,485", 0.123456 as "0.123". It keeps at least three digits, and does
+    not round digits before the decimal point."""
     if not math.isfinite(value):
         return f"{value:g}"
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 999.5 else f"{value:.3g}"
 
 
 def time_text(seconds: float) -> str:
-    """How long something took: 0.0000123 as "12.3 us"."""
+    """Formats a measured time: 0.0000123 as "12.3 us"."""
     for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= factor:
             return f"{number_text(seconds / factor)} {unit}"
@@ -46,7 +47,7 @@ def time_text(seconds: float) -> str:
 
 
 def span_text(seconds: float) -> str:
-    """How long something has run, in its two largest units: "3 days 4 h", "12 min 5 s", "7 s"."""
+    """Formats a running time in its two largest units: "3 days 4 h", "12 min 5 s", "7 s"."""
     whole = max(0, int(seconds))
     days, hours, minutes, rest = whole // 86400, whole // 3600 % 24, whole // 60 % 60, whole % 60
     if days:

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The version of this package, equal to the version in CMakeLists.txt."""
+"""The version of this package, which is equal to the version in CMakeLists.txt."""
 
 VERSION = "0.1.0"

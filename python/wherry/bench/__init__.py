@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common parts of all services' benchmarks: types of their JSON, programs, tables, published values."""
+"""The common parts of all benchmarks: types of their JSON, programs, tables, published values."""
 
 from wherry.bench.benchmark import Basis as Basis
 from wherry.bench.benchmark import Benchmark as Benchmark

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The benchmarks that the services bring, found in the list of services."""
+"""Finds the benchmarks of all services through the list of services."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ from wherry.errors import BenchError
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """The source of a bar, and the result of the same comparison under the condition that the bar leaves out.
+    """The source of a bar, and the result of the same comparison under the other measured condition.
 
-    A bar is one figure. The benchmark measures most things under two conditions. Readers of the bar see both results.
+    A bar is one figure, but the benchmark measures most things under two conditions. Readers of the bar see both
+    results.
     """
 
     uses: str
-    """The figure of the results that the bar uses, and its conditions. Empty for an unknown bar."""
+    """The measured figure that the bar uses, and its conditions. Empty for an unknown bar."""
     beside: str = ""
-    """The figure that the bar does not use, with its value in this run. Empty if there is none."""
+    """The figure under the other condition, with its value in this run. Empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark(Generic[Kind]):
-    """The object that wherry/<service>/bench offers under the name BENCHMARK. The service's own experiments use it as
+    """Each package wherry/<service>/bench defines one such object, BENCHMARK. The service's own experiments use it as
     well.
 
     A run begins with document(), adds its figures, and ends with parse() and write(). run_program() runs the programs
@@ -43,12 +44,12 @@ class Benchmark(Generic[Kind]):
     name: str
     schema: type[Kind]
     basis: Callable[[str, Any], Basis]
-    """The basis of a bar, from its name and the results."""
+    """Computes the basis of a bar from its name and the results."""
     paper: str
-    """The repeated evaluation and its machine, as a phrase for the report's head."""
+    """The paper's evaluation that the benchmark repeats, and its machine, as a phrase for the report's head."""
 
     def document(self, pinning: Mapping[str, int], repetitions: int) -> dict[str, Any]:
-        """The JSON of a run that has not measured anything yet."""
+        """The JSON document at the beginning of a run, before any measurement."""
         return program.document_of(self.name, pinning, repetitions)
 
     def parse(self, document: Any, where: str | os.PathLike[str]) -> Kind:
@@ -56,37 +57,40 @@ class Benchmark(Generic[Kind]):
         return parse_as(self.schema, document, os.fspath(where))
 
     def write(self, file: Path, document: Mapping[str, Any]) -> None:
-        """Writes the file as a whole: an interrupted run leaves nothing, or the old file. Raises OSError."""
+        """Writes the file atomically: an interrupted run leaves an old file unchanged. Raises
+        OSError."""
         program.write(file, document)
 
     def read(self, file: str | os.PathLike[str]) -> Any:
-        """The JSON that a program wrote, not validated. Raises BenchError."""
+        """Reads the JSON that a program wrote, without validation. Raises BenchError."""
         return read_json(file)
 
     def run_program(self, name: str, file: Path, *, quick: bool, more: Sequence[str], folder: str = "bench") -> None:
-        """Runs a benchmark program of the build to its good end; it writes `file`. Raises NotFound, BenchError."""
+        """Runs a benchmark program of the build until it succeeds and has written `file`. Raises NotFound,
+        BenchError."""
         program.run_program(name, file, quick=quick, more=more, folder=folder)
 
     def start(self, line: Sequence[str], **more: Any) -> subprocess.Popen[Any]:
-        """Starts a program, which ends when this process ends in any way. `more`: arguments of subprocess.Popen."""
+        """Starts a program. It ends when this process ends, for any reason. `more`: arguments of subprocess.Popen."""
         return program.start(line, **more)
 
     def wait_for(self, process: subprocess.Popen[Any]) -> int:
-        """Returns the exit status. After Ctrl-C the program gets time to end its children."""
+        """Waits for the program's end and returns its exit status. After Ctrl-C the program has time to end its
+        children."""
         return program.wait_for(process)
 
     def end(self, *processes: subprocess.Popen[Any]) -> None:
-        """Asks all of them to end, also stopped ones, and waits. A process that takes too long is killed."""
+        """Asks all processes to end, including stopped ones, and waits. A process that takes too long is killed."""
         program.end(*processes)
 
     def scratch_directory(self, base: str | None = None) -> AbstractContextManager[Path]:
-        """A private directory, which is removed at the end of the block or of the process, even after kill -9. `base`:
-        the parent directory; None: the one for temporary files. Raises Error."""
+        """A private directory. It is removed at the end of the block or of the process, even after kill -9. `base`: the
+        parent directory; None: the system's directory for temporary files. Raises Error."""
         return program.scratch_directory(base)
 
     @property
     def published(self) -> dict[str, dict[str, Any]]:
-        """The published values beside which the service puts its own, by id. Not to be changed."""
+        """The published values with which the service compares its own, by id. Callers must not change them."""
         return published_values(self.name)
 
     def published_text(self, identifier: str) -> str:
@@ -95,7 +99,7 @@ class Benchmark(Generic[Kind]):
 
 
 def benchmarks() -> dict[str, Benchmark[Any]]:
-    """All, by name."""
+    """All benchmarks, by name."""
     found: list[Benchmark[Any]] = [part.BENCHMARK for part in services.parts("bench")]
     return {one.name: one for one in found}
 
@@ -106,7 +110,7 @@ def load(path: str | os.PathLike[str]) -> Run:
 
 
 def parse(document: Any, where: str = "benchmark") -> Run:
-    """Validates a decoded JSON document of any benchmark. Keys that are not known are ignored. Raises BenchError."""
+    """Validates a decoded JSON document of any benchmark. Unknown keys are ignored. Raises BenchError."""
     if not isinstance(document, dict):
         raise BenchError(f"{where}: {document!r:.60}; an object is expected")
     known = benchmarks()
@@ -118,5 +122,5 @@ def parse(document: Any, where: str = "benchmark") -> Run:
 
 
 def basis_of(bar: str, bench: Run) -> Basis:
-    """The basis of the bar of that name."""
+    """Returns the basis of the bar named `bar`."""
     return benchmarks()[bench.name].basis(bar, bench.results)

@@ -20,7 +20,8 @@ from wherry.version import VERSION
 
 
 def run_program(name: str, json_file: Path, *, quick: bool, more: Sequence[str], folder: str = "bench") -> None:
-    """Runs a program of a build's `folder` to its good end. Raises NotFound when it was not built; BenchError."""
+    """Runs a program of a build's `folder` until it succeeds. Raises NotFound if it was not built; BenchError if it
+    fails."""
     program = built(folder, name)
     json_file.parent.mkdir(parents=True, exist_ok=True)
     line = [str(program), "--json", str(json_file), *(["--quick"] if quick else []), *more]
@@ -31,21 +32,23 @@ def run_program(name: str, json_file: Path, *, quick: bool, more: Sequence[str],
 
 
 def start(line: Sequence[str], **more: Any) -> subprocess.Popen[Any]:
-    """A program without input, which ends when this process ends in any way. `more`: arguments of subprocess.Popen."""
+    """Starts a program without input. It ends when this process ends, for any reason. `more`: arguments of
+    subprocess.Popen."""
     return subprocess.Popen(line, stdin=subprocess.DEVNULL, preexec_fn=ends_with_us(), **more)
 
 
 def wait_for(process: subprocess.Popen[Any]) -> int:
-    """Returns the exit status. After Ctrl-C the program gets time to end its children."""
+    """Waits for the program's end and returns its exit status. After Ctrl-C the program has time to end its
+    children."""
     try:
         return process.wait()
-    except KeyboardInterrupt:  # the terminal has sent it to the program, too; otherwise the program is ended here
+    except KeyboardInterrupt:  # the terminal also sends it to the program; if not, end() ends the program
         end(process)
         raise
 
 
 def end(*processes: subprocess.Popen[Any]) -> None:
-    """Asks all of them to end, also stopped ones, and waits. A process that takes too long is killed."""
+    """Asks all processes to end, including stopped ones, and waits. A process that takes too long is killed."""
     for process in processes:
         ask_to_end(process)
     for process in processes:
@@ -53,7 +56,7 @@ def end(*processes: subprocess.Popen[Any]) -> None:
 
 
 def document_of(name: str, pinning: Mapping[str, int], repetitions: int) -> dict[str, Any]:
-    """The JSON of a run that has not measured anything yet."""
+    """The JSON document at the beginning of a run, before any measurement."""
     return {
         "schema": SCHEMA,
         "name": name,
@@ -69,13 +72,13 @@ def document_of(name: str, pinning: Mapping[str, int], repetitions: int) -> dict
 
 
 def mark_part(json_file: Path, *, quick: bool, only: Sequence[str]) -> None:
-    """Marks the file of a run as partial, for readers who have not seen the command."""
+    """Marks the file of a run as partial, because readers of the file do not see the command."""
     if quick or only:
         write(json_file, read_json(json_file) | {"quick": quick, "only": list(only)})
 
 
 def write(json_file: Path, document: Mapping[str, Any]) -> None:
-    """Writes the file atomically: an interrupted run leaves nothing, or the old file."""
+    """Writes the file atomically: an interrupted run leaves an old file unchanged."""
     json_file.parent.mkdir(parents=True, exist_ok=True)
     with replacing(json_file) as partial:
         partial.write_text(json.dumps(document, indent=2) + "\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The published values that benchmarks and reports put beside ours: wherry/<service>/bench/published.json."""
+"""The published values that benchmarks and reports compare with ours: wherry/<service>/bench/published.json."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 @functools.cache
 def published_values(of: str) -> dict[str, dict[str, Any]]:
-    """The values of "move" (paper 004), "route" (paper 001) or "kv" (paper 003) by id: quantity, value or low and high,
-    unit, conditions, source, kind. The caller must not change them."""
+    """The published values of a service by id: "move" (paper 004), "route" (paper 001) or "kv" (paper 003). An entry
+    has quantity, value (or low and high), unit, conditions, source and kind. The caller must not change them."""
     text = (_PACKAGE / of / "bench" / "published.json").read_text(encoding="utf-8")
     return {entry["id"]: entry for entry in json.loads(text)["values"]}
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The JSON of `wherry bench NAME --json FILE` as types, for the benchmarks of all services.
 
-docs/reference/bench-json.md describes the same for people who write or read the JSON without Python. A service adds the
-types of its results: for each experiment, a dataclass with a list of rows.
+docs/reference/bench-json.md describes the same format without Python. A service adds the types of its results: a
+dataclass with a list of rows for each experiment.
 """
 
 from __future__ import annotations
@@ -26,23 +26,24 @@ from wherry.system import Machine
 
 SCHEMA = 1
 """The version of the JSON that this module reads."""
-_MOST = 1 << 24  # characters of a benchmark's file: they have some ten thousand
+_MOST = 1 << 24  # limit for a benchmark's file, in characters: a usual file has some ten thousand
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """One claim: a median of ratios (or another figure without a machine in it), and the target that it has to meet."""
+    """One measured value, usually a median of ratios, which does not depend on the machine, and the target that it must
+    meet."""
 
     value: float
     """Median over the repetitions."""
     min: float
     max: float
     target: str | None = None
-    """">= 0.95": a comparison (>=, <=, >, <) and a number. `pass` says whether `value` meets it. None: this figure has
-    no target, and `pass` is empty."""
+    """">= 0.95": a comparison (>=, <=, >, <) and a number. `pass` says whether `value` meets the target. None: this
+    value has no target, and `pass` is empty."""
     passed: bool | None = msgspec.field(name="pass", default=None)
     unit: str = ""
     published: str | None = None
-    """The paper's value, in a few words, or empty."""
+    """The paper's value in a few words. Empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +61,15 @@ class Run:
     name: str
     """The benchmark."""
     results: Any
-    """By experiment; empty for experiments that did not run."""
+    """The rows of each experiment; empty for an experiment that did not run."""
     quick: bool = field(default=False, kw_only=True)
-    """The run had --quick: a first impression, not a measurement."""
+    """Whether the run used --quick. Its figures are then a first impression, not a measurement."""
     only: list[str] = field(default_factory=list, kw_only=True)
-    """The experiments of --only; none: all."""
+    """The experiments that --only selected. An empty list means all."""
 
 
 def rows(title: str) -> Any:
-    """A field of a service's results: the rows of one experiment, and the title of their table."""
+    """Declares a field of a service's results: the rows of one experiment, with the title of their table."""
     return field(default_factory=list, metadata={"title": title})
 
 
@@ -76,7 +77,7 @@ Kind = TypeVar("Kind", bound=Run)
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """The file's JSON, not validated yet; NaN and infinities are refused. Raises BenchError."""
+    """Reads the file's JSON without validating its fields. Raises BenchError, also for NaN and infinities."""
 
     def refuse(constant: str) -> float:
         raise ValueError(f"{constant} is not JSON")
@@ -94,7 +95,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 
 def parse_as(kind: type[Kind], document: Any, where: str = "benchmark") -> Kind:
-    """`document` as a benchmark's run. Keys that are not known are ignored. Raises BenchError."""
+    """Returns `document` as a benchmark's run. Unknown keys are ignored. Raises BenchError."""
     if isinstance(document, dict) and document.get("schema") != SCHEMA:
         raise BenchError(f"{where}: schema is {document.get('schema')!r}; this Wherry reads schema {SCHEMA}")
     try:
@@ -106,7 +107,7 @@ def parse_as(kind: type[Kind], document: Any, where: str = "benchmark") -> Kind:
 
 
 def _check(bench: Run, where: str) -> None:
-    """Checks the rules that the types cannot express."""
+    """Checks rules that the types cannot express."""
     try:
         datetime.fromisoformat(bench.when)
     except ValueError:
@@ -149,7 +150,7 @@ _TARGET = re.compile(r"(>=|<=|>|<)\s*([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)$")
 
 
 def meets(value: float, target: str, where: str = "target") -> bool:
-    """Whether `value` meets a bar's target, ">= 0.95". Raises BenchError for a target of another form."""
+    """Whether `value` meets a bar's target, such as ">= 0.95". Raises BenchError if the target has another form."""
     match = _TARGET.match(target.strip())
     try:
         limit = float(match[2]) if match else math.nan
@@ -167,14 +168,15 @@ _WORDS = {
 
 
 def _explained(message: str, kind: Any, document: Any, where: str) -> str:
-    """msgspec's "Expected `float`, got `str` - at `$.bars[...].min`" with file, key, value and the allowed values."""
+    """Rewrites msgspec's "Expected `float`, got `str` - at `$.bars[...].min`" with file, key, value and allowed
+    values."""
     what, _, path = message.partition(" - at `$")
     value = document
     for key, index in re.findall(r"\.(\w+)|\[([^\]]+)\]", path):
         kind = _plain(kind)
         if key:
             kind, value, where = _fields(kind)[key], value[key], f"{where}.{key}"
-        elif index == "...":  # a value of an object with free keys: msgspec does not say which key
+        elif index == "...":  # an object with arbitrary keys: msgspec does not say which key is wrong
             kind = typing.get_args(kind)[1]
             name = next(name for name, item in value.items() if not _fits(item, kind))
             value, where = value[name], f"{where}.{name}"
@@ -201,19 +203,19 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _plain(kind: Any) -> Any:
-    """Without "or null"."""
+    """The type without its "or null" alternative."""
     if typing.get_origin(kind) not in (UnionType, typing.Union):
         return kind
     return next(one for one in typing.get_args(kind) if one is not type(None))
 
 
 def _fields(kind: Any) -> dict[str, Any]:
-    """The types of an object's values, by the keys that it has in JSON."""
+    """The type of each field of an object, by the field's key in JSON."""
     if dataclasses.is_dataclass(kind):
         return typing.get_type_hints(kind)
     return {member.encode_name: member.type for member in msgspec.structs.fields(kind)}
 
 
 def keys(kind: type) -> list[str]:
-    """The keys that one of these types has in JSON, in order."""
+    """The JSON keys of one of these types, in order."""
     return list(_fields(kind))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A benchmark's results as tables for people."""
+"""Prints a benchmark's results as tables for people."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from wherry.bench.words import met_of
 from wherry.units import number_text, size_text
 
 ONLY_IN_JSON = ("samples", "arguments", "mc_missing", "placement")
-"""Columns that would make a table too wide."""
+"""These columns would make a table too wide."""
 
 
 def print_bench(bench: Run, console: Console) -> None:
-    """Tables of all experiments, then the bars."""
+    """Prints the tables of all experiments, then the bars."""
     for section in dataclasses.fields(bench.results):
         rows: list[Any] = getattr(bench.results, section.name)
         if rows:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common first fields of every object of `wherry bypass ... --json`, for objects that the host's program does not
-write.
+"""The first fields of every JSON object that `wherry bypass ... --json` prints, for objects that Python writes.
 
-That program has the same fields in src/bypass/process/answer.hpp; docs/guide/bypass-host.md, "For programs".
+The host's program writes the other objects, with the same first fields (src/bypass/process/answer.hpp). The fields are
+described in docs/guide/bypass-host.md, "For programs".
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FAILED = 1
 
 
 def answer(command: str, status: int, error: str | None) -> dict[str, Any]:
-    """How a command ended."""
+    """The fields that say how a command ended."""
     return {
         "command": command, "exit_status": status, "cause": "none" if status == 0 else "failed", "error": error,
     }  # fmt: skip
@@ -27,7 +27,7 @@ def answer(command: str, status: int, error: str | None) -> dict[str, Any]:
 
 @contextmanager
 def failing_answer(command: str, as_json: bool) -> Iterator[None]:
-    """Wraps a part of a command. If it fails, programs that read standard output get an answer, too."""
+    """Wraps a part of a command. If that part fails, a program that reads standard output still gets a JSON answer."""
     try:
         yield
     except Error as error:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The live demonstration: QEMU's NIC at a TAP device, driven by the simulated card, in a separate network namespace.
+"""The live demonstration: the simulated card drives QEMU's NIC, which is at a TAP device in a separate network
+namespace.
 
-`bypass_demo` (sim/demo) does the work and reports. This module has the rest: the network namespace, the cluster file, a
-command that runs beside it, and its end. Nothing remains afterwards, however it ends: the TAP device goes with the
-program, the namespace with the last process in it.
+The program `bypass_demo` (sim/demo) does the work and reports. This module sets up the network namespace and the
+cluster file, runs a command beside the program, and ends both. Everything is removed at the end, however the
+demonstration ends: the TAP device with the program, the namespace with its last process.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from wherry.errors import PermissionDenied, Unavailable, Unsupported
 from wherry.system import Process, Workspace, built, exit_status
 
 HOST = "10.90.0.1"
-"""This machine, at the TAP device."""
+"""This machine's address at the TAP device."""
 NIC = "10.90.0.2"
-"""What answers there."""
+"""The address of the simulated NIC."""
 PREFIX = 24
 PORT = 19286
 MAC = "02:57:4b:56:01:01"
 TAP = "nic0"
 TAP_HERE = "wherry0"
-"""In this machine's own network."""
+"""The name of the TAP device if it is in this machine's own network namespace."""
 GRACE_S = 150.0
-"""The time from SIGTERM to SIGKILL. Giving back takes a moment, and longer on a busy machine."""
+"""The time from SIGTERM to SIGKILL. The program first gives the NIC back, which takes longer on a busy machine."""
 
 Report = dict[str, Any]
 """A line of bypass_demo."""
@@ -42,22 +43,22 @@ Report = dict[str, Any]
 
 @dataclass(frozen=True)
 class DemoOptions:
-    """What to show."""
+    """What the demonstration shows."""
 
     nic: str = "e1000e"
     core: str = "rtl"
     qemu: str = ""
-    """Empty: the one on $PATH."""
+    """The QEMU program. Empty: the one on $PATH."""
     here: bool = False
-    """The TAP device is in this network namespace, not in a separate one."""
+    """Whether the TAP device is in this network namespace instead of a separate one."""
     host_runs: bool = False
-    """The host's part is not stopped after it has set everything up."""
+    """Whether the host process continues to run after the set-up."""
     every_s: float = 0.5
-    """Between two reports."""
+    """Seconds between two reports."""
 
 
 def cluster_text() -> str:
-    """A kv cluster of one node without a keeper, for the node behind the NIC."""
+    """The cluster file of the kv node behind the NIC: one node, without a keeper."""
     network = f"{HOST.rpartition('.')[0]}.0/{PREFIX}"
     return (
         "# Written by `wherry bypass demo`.\n"
@@ -67,7 +68,8 @@ def cluster_text() -> str:
 
 
 def _ways() -> list[list[str]]:
-    """Ways into a separate network namespace: as root, and as any user if user namespaces are allowed."""
+    """Command prefixes that enter a separate network namespace: for root, and for any user if user namespaces are
+    allowed."""
     anybody = ["unshare", "--user", "--map-root-user", "--net"]
     return [["unshare", "--net"], anybody] if os.geteuid() == 0 else [anybody]
 
@@ -90,7 +92,8 @@ def own_network() -> list[str]:
 
 
 class Demo:
-    """A running demonstration. Raises Error when it cannot be started; reports() raises Unavailable when it fails."""
+    """A running demonstration. The constructor raises Error if it cannot start; reports() raises Unavailable if it
+    fails."""
 
     def __init__(self, options: DemoOptions) -> None:
         program = str(built("sim/demo", "bypass_demo"))
@@ -128,16 +131,17 @@ class Demo:
 
     @property
     def enter(self) -> list[str]:
-        """The words that start a program where the NIC can be reached. Empty: it can be reached from here."""
+        """The command prefix that starts a program where it can reach the NIC. Empty: this process can reach the
+        NIC."""
         if not self._inside:
             return []
         user = ["--user", "--preserve-credentials"] if "--user" in self._inside else []
         return ["nsenter", f"--target={self._process.pid}", "--net", *user]
 
     def run(self, command: Sequence[str], output: int | None = None) -> None:
-        """Starts a command where the NIC is reached, with this cluster as the one that `wherry kv` means.
+        """Starts a command where it can reach the NIC, with this cluster as the default of `wherry kv`. Call it once.
 
-        `output`: a descriptor for its standard output; None: this process's own. Once.
+        `output`: a descriptor for its standard output; None: this process's own.
         """
         words = [*self.enter, "env", f"WHERRY_KV_CLUSTER={self.cluster}", *command]
         self._command = self._start(command[0], words, None, output)
@@ -145,13 +149,13 @@ class Demo:
 
     @property
     def status(self) -> int | None:
-        """The command's status, as a shell gives it. None: it still runs, or there is no process."""
+        """The command's exit status in a shell's form. None: the command still runs, or was not started."""
         ended = None if self._command is None else self._command.poll()
         return None if ended is None else exit_status(ended)
 
     def reports(self, seconds: float | None = None) -> Iterator[Report]:
-        """The reports of bypass_demo, as they come. They start when everything is set up, and end with the command, or
-        after that many seconds."""
+        """Yields the reports of bypass_demo as they arrive. They start after the set-up, and end with the command or
+        after `seconds`."""
         output = self._process.stdout
         assert output is not None
         os.set_blocking(output.fileno(), False)
@@ -175,7 +179,7 @@ class Demo:
                     yield json.loads(line)
 
     def _why(self) -> str:
-        """The reason why it has ended by itself."""
+        """The reason why bypass_demo ended by itself."""
         status = self._wait(GRACE_S)
         said = self._errors.read_text(errors="replace").strip().removeprefix("bypass_demo: ")
         return said or f"bypass_demo ended with status {status}"
@@ -190,7 +194,7 @@ class Demo:
         """Gives the NIC back. Returns the last report, if there is one. Raises Unavailable when that fails."""
         output = self._process.stdout
         assert output is not None
-        for number in (signal.SIGTERM, signal.SIGCONT):  # a process that is stopped takes the first after the second
+        for number in (signal.SIGTERM, signal.SIGCONT):  # a stopped process handles SIGTERM only after SIGCONT
             os.kill(self._process.pid, number)
         os.set_blocking(output.fileno(), False)
         text = b""
@@ -210,11 +214,11 @@ class Demo:
         return json.loads(lines[-1]) if lines else None
 
     def __enter__(self) -> Self:
-        """As it is."""
+        """Returns the demonstration."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Ends all of it."""
+        """Ends the command and the demonstration."""
         self._open.close()

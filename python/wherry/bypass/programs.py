@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of bypass's commands, and other files of a checkout that they read. All raise NotFound."""
+"""Finds the programs that bypass's commands run, and the files that they read. All functions raise NotFound."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ def host() -> Path:
 
 
 def start_host(command: str, *words: str | Path) -> subprocess.Popen[bytes]:
-    """Starts it, with our standard streams. Raises Error."""
+    """Starts the host's program with this process's standard streams. Raises Error."""
     program = host()
     with doing(f"cannot start {program}"):
         return subprocess.Popen([program, command, *words])
 
 
 def model_bench() -> Path:
-    """The paper's core, NIC, topologies and baselines as models."""
+    """The benchmark that models the paper's core, NIC, topologies and baselines."""
     return built("sim/host_bypassing", "host_bypassing_bench")
 
 
 def rtl_bench() -> Path:
-    """The Verilated core in the same fabric."""
+    """The benchmark that simulates the Verilated core in the same PCIe fabric."""
     return built("sim/bypass", "bypass_rtl_bench")
 
 
 def qemu_bench() -> Path:
-    """The Verilated core behind a NIC of QEMU."""
+    """The benchmark that runs the Verilated core behind a NIC of QEMU."""
     return built("sim/qemu", "bypass_qemu")
 
 
 def newer_qemu() -> Path:
-    """QEMU 10, which has igb, where tools/qemu-backports.sh unpacks it."""
+    """QEMU 10, which supports igb, from the place where tools/qemu-backports.sh unpacks it."""
     qemu = Path(sys.prefix) / "qemu-backports" / "usr" / "bin" / "qemu-system-x86_64"
     if not qemu.is_file():
         raise NotFound(f"no QEMU with igb: looked at {qemu}; tools/qemu-backports.sh unpacks one")
@@ -47,7 +47,7 @@ def newer_qemu() -> Path:
 
 
 def resource_table() -> Path:
-    """The cores' resources by Yosys: hdl/resources.json, which tools/synth.py writes."""
+    """The table of the cores' resources, synthesised by Yosys: hdl/resources.json, which tools/synth.py writes."""
     root = repository()
     file = root / "hdl" / "resources.json" if root is not None else None
     if file is None or not file.is_file():

@@ -30,6 +30,6 @@ if TYPE_CHECKING:
     from wherry.cli.root import app as app
     from wherry.cli.root import main as main
 
-# The root imports the commands of all services, which import this package.
-if not TYPE_CHECKING:  # type checkers need the names
+# Loaded at first use, because the root imports the commands of all services, which import this package.
+if not TYPE_CHECKING:  # hides __getattr__ from type checkers, so that they report unknown names
     __getattr__ = lazy.names(__name__, {"wherry.cli.root": ("app", "main")})

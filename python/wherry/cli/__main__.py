@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m wherry.cli`: as `python -m wherry`."""
+"""`python -m wherry.cli` does the same as `python -m wherry`."""
 
 from wherry.cli.root import main
 

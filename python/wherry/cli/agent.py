@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry agent`: start, stop and look at the agent of this machine."""
+"""`wherry agent`: start, stop and inspect the agent of this machine."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def stop(
     agent: AgentOption = None,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for it to go.")] = 10.0,
 ) -> None:
-    """End the agent: it finishes the transfers in flight, tells its clients, and goes.
+    """End the agent: it completes the transfers in flight, notifies its clients, and exits.
 
     Example:
 
@@ -103,10 +103,10 @@ def status(
     agent: AgentOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object, for programs.")] = False,
 ) -> None:
-    """Addresses, clients, streams and metrics of the running agent.
+    """Show addresses, clients, streams and metrics of the running agent.
 
-    For each client: its transports, and whether gets from its memory were proved one-sided when it connected. If
-    metrics are off or do not answer, clients and counters are unknown.
+    For each client it shows the transports, and whether a test at connection proved that gets from the client's memory
+    are one-sided. If the metrics are off or do not answer, clients and counters are unknown.
 
     Examples:
 
@@ -120,7 +120,7 @@ def status(
     metrics: dict[str, float] = {}
     try:
         metrics = read_metrics(session)
-    except Unavailable as error:  # addresses and the services' parts have other sources
+    except Unavailable as error:  # addresses and the services' parts do not come from the metrics
         unknown = str(error)
     clients = sessions(metrics)
     if as_json:
@@ -160,7 +160,7 @@ def status(
 
 
 def metric_text(name: str, value: float) -> str:
-    """A metric with the unit that its name ends in, as Prometheus' names do."""
+    """A metric's value with its unit, which is the end of its name, as in Prometheus."""
     base = name.partition("{")[0].removesuffix("_total")
     if base.endswith("_bytes"):
         return bytes_text(value)
@@ -187,7 +187,7 @@ def _sessions_table(clients: list[SessionStatus]) -> Table | str:
 
 
 def add_to(app: App) -> None:
-    """Gives `app` the group."""
+    """Adds the group `agent` to `app`."""
     group = App(no_args_is_help=True, help="Start, stop and look at the agent of this machine.")
     group.command("start")(start)
     group.command("stop")(stop)

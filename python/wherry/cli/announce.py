@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry agent announce`: the agent of this machine in etcd, for wherry.dataset(..., agents="etcd:...")."""
+"""`wherry agent announce`: announces this machine's agent in etcd, for wherry.dataset(..., agents="etcd:...")."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def announce(
 ) -> None:
     """Announce the agent of this machine in etcd, until the agent ends, or until Ctrl-C.
 
-    The entry is the path of the session file: no address, and not the token. A reader needs that file at the same path.
+    The entry contains only the path of the session file, no address and no token. A reader needs that file at the same
+    path.
 
     Examples:
 

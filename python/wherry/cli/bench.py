@@ -19,7 +19,7 @@ OnlyOption = Annotated[list[str] | None, typer.Option(metavar="NAME", help="One 
 
 
 def check_experiments(only: Sequence[str] | None, known: Sequence[str]) -> list[str]:
-    """The names of --only, after checking that each one exists."""
+    """Checks that each name of --only exists, and returns the names."""
     for name in only or []:
         if name not in known:
             raise typer.BadParameter(f"{name!r} is not one of {', '.join(known)}", param_hint="--only")
@@ -27,7 +27,8 @@ def check_experiments(only: Sequence[str] | None, known: Sequence[str]) -> list[
 
 
 def show_bench(result: Run, json_file: Path, *, quick: bool = False, only: Sequence[str] = ()) -> None:
-    """Its tables and bars, and where the results are. `quick` and `only` also go into the file."""
+    """Prints a run's tables and bars, and the path of the results. `quick` and `only` are also written into the
+    file."""
     from wherry.bench import mark_part, print_bench
 
     with into(json_file):

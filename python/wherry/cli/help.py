@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Help texts in the form of the source: brackets are text, and paragraphs fill the terminal's width."""
+"""Shows help texts as the source has them: brackets stay text, and paragraphs fill the terminal's width."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _Function = Callable[..., Any]
 
 
 def paragraphs(text: str) -> str:
-    """Each paragraph as one line, which wraps at the terminal's width. Indented lines are not changed."""
+    """Joins each paragraph into one line, which wraps at the terminal's width. Does not change indented lines."""
     blocks = re.split(r"\n{2,}", inspect.cleandoc(text))
     return "\n\n".join(block if block.startswith(" ") else block.replace("\n", " ") for block in blocks)
 
 
 def whole_number(text: str) -> int:
-    """For `parser=` of an option: digits, or a form such as 1e6."""
+    """Parses an option's whole number (`parser=`): digits, or a form such as 1e6."""
     try:
         return int(text)
     except ValueError:
         pass
     try:
         number = float(text)
-        if number == int(number) and abs(number) <= 1 << 53:  # up to which it is exact
+        if number == int(number) and abs(number) <= 1 << 53:  # a float is exact up to this
             return int(number)
     except (ValueError, OverflowError):
         pass
@@ -39,7 +39,8 @@ def whole_number(text: str) -> int:
 
 
 def _usage(piece: str) -> str:
-    """An argument of a usage line as the source writes it: "{-- PROGRAM [ARGS]...}..." has each dot twice."""
+    """Restores the source's form of an argument in a usage line. In "{-- PROGRAM [ARGS]...}..." typer repeats the
+    dots."""
     match = re.fullmatch(r"(\{(?P<required>.*)\}|\[(?P<optional>.*)\])(?P<dots>\.\.\.)?", piece)
     if match is None:
         return piece
@@ -51,7 +52,7 @@ def _usage(piece: str) -> str:
 
 
 class _Command(typer.core.TyperCommand):
-    """Its help has arguments as they are written, and names no value of flags."""
+    """A command whose help shows arguments as the source has them, and shows no value for flags."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return [_usage(piece) for piece in super().collect_usage_pieces(ctx)]
@@ -77,7 +78,7 @@ class App(typer.Typer):
     """A Typer whose commands' help is plain text. Rich would take "[rank]" for markup and leave it out."""
 
     _escaped: typing.ClassVar[set[int]] = set()
-    """Options that were treated; several commands share some."""
+    """Ids of options that were already escaped, because commands share options."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(cls=_Group, **options)
@@ -85,15 +86,15 @@ class App(typer.Typer):
     def command(  # type: ignore[override]
         self, name: str | None = None, **options: Any
     ) -> Callable[[_Function], _Function]:
-        """Like Typer's. The help is the function's docstring."""
+        """Like Typer's command(), with the function's docstring as the help."""
 
         def register(function: _Function) -> _Function:
-            # They are no longer strings, because Typer would evaluate strings again, and get other options.
+            # Evaluates string annotations here. Typer would evaluate strings again, and create other option objects.
             function.__annotations__ = typing.get_type_hints(function, include_extras=True)
             for hint in function.__annotations__.values():
                 for info in getattr(hint, "__metadata__", ()):
                     if isinstance(info, OptionInfo) and typing.get_args(hint)[0] is bool:
-                        info.metavar = ""  # a flag takes no value, so none is named
+                        info.metavar = ""  # a flag takes no value, so the help shows none
                     if isinstance(info, ParameterInfo) and info.help and id(info) not in self._escaped:
                         self._escaped.add(id(info))
                         info.help = escape(info.help)

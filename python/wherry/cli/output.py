@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 OUTPUT_LOST = os.EX_IOERR
-"""Exit status: the command did its work, and its result could not be written. 74."""
+"""Exit status 74: the command succeeded, but its result could not be written."""
 
 
 def out() -> Console:
-    """The console for results. Made when it is needed: tests and pipes replace sys.stdout."""
+    """The console for results. Each call makes a new one, because tests and pipes replace sys.stdout."""
     terminal = sys.stdout.isatty()
     return Console(file=sys.stdout, width=None if terminal else 160, soft_wrap=not terminal, highlight=False)
 
 
 def note(text: str) -> None:
-    """A line for people, on standard error."""
+    """Writes a line for people to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -39,7 +39,7 @@ def progress() -> Console:
 
 
 class OutputLost(OSError):
-    """A result could not be written. `code`: the errno."""
+    """Raised if a result could not be written. `code`: the errno."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -47,12 +47,12 @@ class OutputLost(OSError):
 
     @property
     def closed_pipe(self) -> bool:
-        """The reader of a pipe has closed it, as in `wherry cat x | head`. This is not an error."""
+        """Whether the reader of a pipe has closed it, as in `wherry cat x | head`. That is not an error."""
         return self.code == errno.EPIPE
 
 
 class _Raw(io.FileIO):
-    """A standard stream. After its first error it accepts everything and writes nothing, because Python flushes it at
+    """A standard stream. After its first error it discards all data, because Python flushes the stream again at
     exit."""
 
     def __init__(self, number: int, reported: bool) -> None:
@@ -63,7 +63,7 @@ class _Raw(io.FileIO):
         if self._lost:
             return memoryview(data).nbytes
         try:
-            while (taken := super().write(data)) is None:  # a pipe that somebody made non-blocking, and is full
+            while (taken := super().write(data)) is None:  # a full pipe that another process made non-blocking
                 select.select([], [self], [])
             return taken
         except OSError as error:
@@ -86,16 +86,17 @@ def _stream(now: TextIO | None, number: int, reported: bool) -> TextIO:
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Inside it, printing raises OutputLost if standard output fails. Standard error never fails a command.
+    """In this context, printing raises OutputLost if standard output fails. Failures of standard error are ignored.
 
-    Reopens standard streams that the caller closed. Otherwise a file or socket would get their numbers. A write to
-    standard output still fails. Streams that a program has replaced are not changed.
+    Reopens standard streams that the caller closed, because otherwise a file or socket would get their descriptors. A
+    write to a closed standard output still fails. Streams that a program has replaced are not changed.
     """
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
-            # It is not opened for writing, so that writes still fail. The lowest free number is this one.
+            # Standard output is opened read-only, so that writes still fail. open() returns the lowest free descriptor,
+            # which is `number`.
             os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
             os.set_inheritable(number, True)
     before = sys.stdout, sys.stderr
@@ -106,14 +107,14 @@ def standard_streams() -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OutputLost, BrokenPipeError):  # the error of a result was already reported
+        with suppress(OutputLost, BrokenPipeError):  # the error was already reported
             sys.stdout.flush()
         sys.stdout, sys.stderr = before
 
 
 @contextmanager
 def after(effect: str) -> Iterator[None]:
-    """Around the printing of a result: reports that `effect` has happened although the result is lost."""
+    """Wraps the printing of a result. If that fails, the error says that `effect` has happened."""
     try:
         yield
         sys.stdout.flush()
@@ -125,9 +126,9 @@ def after(effect: str) -> Iterator[None]:
 
 @contextmanager
 def into(file: Path | None) -> Iterator[None]:
-    """Around the writing of a result to a file, which the error names. None: to standard output.
+    """Wraps the writing of a result to a file; an error names the file. None: the result goes to standard output.
 
-    Missing directories in the file's path are created, so that a long measurement is not lost for want of one.
+    Creates missing directories in the file's path, so that a long measurement is not lost.
     """
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)

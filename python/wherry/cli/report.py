@@ -17,7 +17,7 @@ def report(
     ],
     output: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page.")] = Path("build/report.html"),
 ) -> None:
-    """Turn the JSON of benchmarks and jobs into one HTML page: plots, published figures beside ours.
+    """Make one HTML page from the JSON of benchmarks and jobs: plots, with published figures beside ours.
 
     Examples:
 

@@ -2,7 +2,7 @@
 """The command line: `wherry demo`, `agent`, `run`, `kv`, `bypass`, `streams`, `cat`, `top`, `bench`, `report`.
 
 Results go to standard output, everything else to standard error. Exit status: 0 done, 1 failed, 2 wrong command line,
-74 the result could not be written, 130 Ctrl-C; that of `wherry run` is the status of the job.
+74 the result could not be written, 130 Ctrl-C. `wherry run` exits with the status of the job.
 """
 
 from __future__ import annotations
@@ -59,12 +59,13 @@ app.command()(top)
 OF_EXTRAS = ("jinja2", "markupsafe", "matplotlib", "msgspec")
 """Packages that only benchmarks and the report need."""
 EXPECTED = (Error, FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError, NotADirectoryError)
-"""Errors that are shown as a message alone. Others are faults of Wherry and keep their traceback."""
+"""Errors that are shown as a message without a traceback. Other errors are faults of Wherry and keep their
+traceback."""
 
 
 @app.command()
 def version() -> None:
-    """Versions of Wherry and of the parts that it stands on.
+    """Print the versions of Wherry and of its libraries.
 
     Example:
 
@@ -84,7 +85,7 @@ def version() -> None:
 
 @app.command()
 def prefix() -> None:
-    """The folder of a Wherry wheel for C and C++: headers, libwherry, CMake and pkg-config files.
+    """Print the folder for C and C++ in a Wherry wheel: headers, libwherry, CMake and pkg-config files.
 
     Examples:
 
@@ -121,7 +122,7 @@ def _options_of_all(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the command line; returns the exit status. Expected errors are one red line on standard error."""
+    """Runs the command line; returns the exit status. Expected errors become one red line on standard error."""
     with standard_streams():
         return _main(arguments)
 
@@ -129,7 +130,8 @@ def main(arguments: list[str] | None = None) -> int:
 def _main(arguments: list[str] | None) -> int:
     errors = progress()
     try:
-        # standalone_mode=False: usage errors, aborts and exit codes come here instead of ending the process.
+        # standalone_mode=False: typer raises usage errors and aborts, and returns exit codes, instead of ending the
+        # process.
         code = app(args=arguments, prog_name="wherry", standalone_mode=False)
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -139,7 +141,7 @@ def _main(arguments: list[str] | None) -> int:
             return 0
         errors.print(f"wherry: {error}", style="red", markup=False)
         return OUTPUT_LOST
-    except BrokenPipeError:  # another program's standard output, in whose process this runs
+    except BrokenPipeError:  # standard output of another program that called main() in its process
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except ModuleNotFoundError as error:
@@ -171,7 +173,7 @@ def _message(error: BaseException) -> str:
 
 
 def _usage(error: Exception, errors: Console) -> int:
-    """The exit status for an exception of typer; other exceptions are raised again."""
+    """Reports an exception of typer and returns its exit status. Raises other exceptions again."""
     exit_code = getattr(error, "exit_code", None)
     if exit_code is None:
         if type(error).__name__ == "Abort":

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common part of commands that talk to an agent, and the names that modules here use of the room `session`."""
+"""The common part of commands that talk to an agent, and the names of wherry.session that modules of this package
+use."""
 
 from __future__ import annotations
 
@@ -33,9 +34,9 @@ AgentOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class AgentPart:
-    """The part of a service in `wherry agent status`."""
+    """A service's part of `wherry agent status`."""
 
     document: Mapping[str, object]
-    """For --json."""
+    """The content for --json."""
     table: Table | str
-    """For people."""
+    """The content for people."""

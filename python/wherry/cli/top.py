@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry top`: a live page of the agent, its streams and messages, and of a kv cluster."""
+"""`wherry top`: a live page that shows the agent, its streams and messages, and a kv cluster."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ from wherry.version import VERSION
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Page:
-    """One page, for programs and for people."""
+    """One page, in a form for programs and a form for people."""
 
     document: dict[str, object]
     shown: list[Table | str]
     missing: dict[str, str]
-    """The reason if there is no agent, or no cluster."""
+    """The reasons why there is no agent or no cluster."""
 
 
 class Pages:
-    """Pages of an agent and a cluster, each with the rates since the one before."""
+    """Makes pages about an agent and a cluster. Each page has the rates since the previous page."""
 
     def __init__(self, agent: Path | None = None, cluster: Path | None = None) -> None:
-        """The agent and the cluster. None: those that run at that moment."""
+        """`agent`, `cluster`: what to show. None: the one that runs when a page is made."""
         self._agent, self._cluster = agent, cluster
         self._meter = Meter()
 
     def next(self) -> Page:
-        """Reads everything again. If a process does not answer, the page says so, which is not an error."""
+        """Reads all values again. A process that does not answer is not an error: the page says so."""
         self._meter.next_page()
         document: dict[str, object] = {"wherry": VERSION, "time": time.time()}
         shown: list[Table | str] = []
@@ -140,13 +140,13 @@ def top(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print that page as a JSON object, for programs.")] = False,
 ) -> None:
-    """Show what the agent and the kv cluster of this machine do, again every second, until q or Ctrl-C.
+    """Show the activity of this machine's agent and kv cluster, updated every second until q or Ctrl-C.
 
-    Of the agent: its clients, streams and offloads, and the messages that it routes. Of the cluster: its nodes as the
-    keeper sees them. Rates are those since the page before. What is not there is said, and shown when it comes.
+    The page shows the agent's clients, streams, offloads and routed messages, and the cluster's nodes as the keeper
+    sees them. Rates refer to the time since the previous page. If the agent or the cluster does not run, the page says
+    so, and shows it when it starts.
 
-    With --once the exit status is 1 if there is neither an agent
-    nor a cluster, or not the one that was named.
+    With --once the exit status is 1 if neither an agent nor a cluster runs, or if the named one does not run.
 
     Examples:
 
@@ -175,7 +175,7 @@ def top(
 
 
 def _spaced(page: Page) -> Iterator[Table | Text]:
-    """Texts unchanged, and an empty line before each table."""
+    """The page's texts unchanged, and its tables, each after an empty line."""
     for one in page.shown:
         if isinstance(one, str):
             yield Text(one)
@@ -185,8 +185,8 @@ def _spaced(page: Page) -> Iterator[Table | Text]:
 
 
 def _live(pages: Pages, interval: float) -> None:
-    """The page on its own screen, which is removed however this ends."""
-    from rich.live import Live  # no other command needs it
+    """Shows the page on the alternate screen of the terminal, which is left however the command ends."""
+    from rich.live import Live  # imported here, because no other command needs it
 
     with _ended_by_signals(), _keyboard() as pressed, Live(console=out(), screen=True, auto_refresh=False) as live:
         while True:
@@ -200,7 +200,7 @@ def _live(pages: Pages, interval: float) -> None:
 
 @contextlib.contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP leave the terminal as it was, as Ctrl-C does."""
+    """SIGTERM and SIGHUP restore the terminal, like Ctrl-C."""
 
     def end(number: int, frame: FrameType | None) -> NoReturn:
         raise SystemExit(128 + number)
@@ -215,7 +215,8 @@ def _ended_by_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _keyboard() -> Iterator[Callable[[str, float], bool]]:
-    """Yields a function that waits until a time, and returns whether a key was pressed. Keys are not echoed."""
+    """Yields a function that waits until a key is pressed or a time is reached, and returns whether the key was
+    pressed. Keys are not echoed."""
 
     def only_waits(_: str, until: float) -> bool:
         time.sleep(max(0.0, until - time.monotonic()))
@@ -230,7 +231,7 @@ def _keyboard() -> Iterator[Callable[[str, float], bool]]:
         while (left := until - time.monotonic()) > 0:
             if select.select([terminal], [], [], left)[0]:
                 typed = _typed(terminal)
-                if not typed or key in typed:  # empty: the terminal has gone
+                if not typed or key in typed:  # empty: the terminal was closed
                     return True
         return False
 
@@ -243,7 +244,7 @@ def _keyboard() -> Iterator[Callable[[str, float], bool]]:
 
 
 def _typed(terminal: int) -> str:
-    """The keys typed since the last call; empty if the terminal has gone."""
+    """The keys typed since the last call; empty if the terminal was closed."""
     try:
         return os.read(terminal, 64).decode(errors="replace")
     except OSError:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""dma: the engine between host memory and a card; its registers."""
+"""dma: registers of the engine that moves data between host memory and a card."""

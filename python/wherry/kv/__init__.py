@@ -8,5 +8,5 @@ from wherry import lazy
 if TYPE_CHECKING:
     from wherry.kv.client import Client as Client
 
-if not TYPE_CHECKING:  # type checkers need the names
+if not TYPE_CHECKING:  # hides __getattr__ from type checkers, so that they report unknown names
     __getattr__ = lazy.names(__name__, {"wherry.kv.client": ("Client",)})

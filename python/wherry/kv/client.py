@@ -8,8 +8,8 @@
     value, version = store.get(7)
     store.put_if(7, b"other", version)       # FailedPrecondition, with .version, if somebody was faster
 
-Keys are numbers of 64 bits, values at most 1024 bytes. Every live node has each acknowledged write. Any thread may use
-a client; calls take turns. Waiting lets other threads run, and ends on Ctrl-C.
+Keys are numbers of 64 bits; values have at most 1024 bytes. Every live node has each acknowledged write. Any thread may
+use a client; its calls run one at a time. Other threads run while a call waits, and Ctrl-C ends the wait.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _key(key: SupportsIndex) -> int:
 
 
 def _version(version: SupportsIndex) -> int:
-    """A version that get() or put() returned, or 0 for no such key."""
+    """Checks a version: one that get() or put() returned, or 0 for "no such key"."""
     return arguments.number("version", version, 0, (1 << 32) - 1)
 
 
@@ -54,24 +54,24 @@ def _deadline(deadline: float) -> float:
 
 
 class Client:
-    """A client of the store. close(), the end of a `with`, and the end of the object return its lanes.
+    """A client of the store. It returns its lanes on close(), at the end of a `with` block, and when it is destroyed.
 
     nodes: "host:port" or "host", in the order of their numbers in the cluster.
     keepers: "host:port" of the keepers, which grant lanes and know the nodes.
     cluster: the cluster file, which names both; see also of().
-    first_lane: static lanes from this one on instead of granted ones. No other client may use them.
+    first_lane: use static lanes, starting with this one, instead of granted lanes. No other client may use them.
     lanes: how many writes may be in flight at once; 0 for reads only, without a keeper.
-    deadline: seconds that a call waits which names no deadline.
-    reads: which node is asked first: "nearest", "round_robin" or "leader".
-    spin: wait for answers without sleeping, at the price of a core.
-    first_timeout: seconds until a request is sent again, then twice as long, ...
-    timeout_cap: ... but not longer than this.
-    connect_timeout: seconds until a node serves and a keeper has granted the lanes.
-    seed: of pauses and tags; 0: a random one.
+    deadline: the default time limit of a call, in seconds.
+    reads: the node that reads ask first: "nearest", "round_robin" or "leader".
+    spin: wait for answers by polling, which keeps one core busy.
+    first_timeout: seconds until a request is sent again. Each further wait is twice as long.
+    timeout_cap: the longest wait until a request is sent again, in seconds.
+    connect_timeout: seconds to wait until a node serves and a keeper has granted the lanes.
+    seed: the random seed of pauses and tags; 0: chosen at random.
 
     Raises Unavailable if no node serves, or no keeper grants lanes, in time; ResourceExhausted if too few lanes are
-    free. Any thread may use a client; calls take turns. Calls take keys from 0 to 2**64 - 1, values of bytes, at most
-    1024, and a deadline in seconds (None: the client's).
+    free. Any thread may use a client; its calls run one at a time. A key is from 0 to 2**64 - 1, a value is at most
+    1024 bytes, and a deadline is in seconds (None: the client's default).
     """
 
     def __init__(
@@ -110,7 +110,8 @@ class Client:
     def of(cls, cluster: str | os.PathLike[str] | None = None, **options: Any) -> Client:
         """A client of the cluster that a file describes.
 
-        Default: $WHERRY_KV_CLUSTER, or the cluster of your newest `wherry kv up`. `options`: those of Client.
+        The default is $WHERRY_KV_CLUSTER, else the cluster of your newest `wherry kv up`. `options`: arguments of
+        Client.
         """
         from wherry.kv import running
 
@@ -119,7 +120,7 @@ class Client:
             return cls(cluster=where.path, **options)
 
     def close(self) -> None:
-        """Gives the lanes back. Any later call raises FailedPrecondition, except another close()."""
+        """Returns the lanes. Any later call except another close() raises FailedPrecondition."""
         with self._lock:
             self._core = None
 
@@ -128,7 +129,7 @@ class Client:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Closes."""
+        """Closes the client."""
         self.close()
 
     def _open(self) -> _core.Client:
@@ -140,19 +141,20 @@ class Client:
         return self._deadline if deadline is None else _deadline(deadline)
 
     def get(self, key: SupportsIndex, *, deadline: float | None = None) -> tuple[bytes, int]:
-        """Value and version of `key`. Raises NotFound: no such key; Unavailable: no node answered within `deadline`."""
+        """Value and version of `key`. Raises NotFound if it does not exist, Unavailable if no node answers within
+        `deadline`."""
         number = _key(key)
         with self._lock:
             version, value = self._open().get(number, self._seconds(deadline))
         return value, version
 
     def put(self, key: SupportsIndex, value: _BUFFERS, *, deadline: float | None = None) -> int:
-        """Writes `value`, whether `key` is there or not; the version written.
+        """Writes `value`, whether `key` exists or not. Returns the new version.
 
-        Raises ResourceExhausted: no room in the key's bucket. DeadlineExceeded: no answer within `deadline`. The write
-        may have taken effect, or may still take effect, once. Unavailable: no answer, and nothing was changed.
-        Cancelled: another client writes through this client's lane. The write may have taken effect, once. The same
-        holds for all writes.
+        Raises ResourceExhausted if the key's bucket has no room. DeadlineExceeded: no answer within `deadline`; the
+        write may have taken effect, or may still take effect, once. Unavailable: no answer, and nothing was changed.
+        Cancelled: another client writes through this client's lane; the write may have taken effect, once. All writes
+        raise these errors.
         """
         number, data = _key(key), _value(value)
         with self._lock:
@@ -162,9 +164,11 @@ class Client:
     def put_if(
         self, key: SupportsIndex, value: _BUFFERS, version: SupportsIndex, *, deadline: float | None = None
     ) -> int:
-        """Writes `value` only if `key` has this `version`. 0: only if there is no such key. `deadline`: as of put().
+        """Writes `value` only if `key` has this `version`. Version 0: only if `key` does not exist. Returns the new
+        version.
 
-        Raises FailedPrecondition otherwise. Its `version` is the one found, 0 if there is no key. Others as put().
+        Raises FailedPrecondition otherwise, with the version found as `version` (0: the key does not exist). `deadline`
+        and other errors: see put().
         """
         number, expected, data = _key(key), _version(version), _value(value)
         with self._lock:
@@ -172,16 +176,17 @@ class Client:
         return written
 
     def remove(self, key: SupportsIndex, *, deadline: float | None = None) -> int:
-        """Deletes `key`; the version of that. NotFound: there is none. `deadline` and other errors: put()."""
+        """Deletes `key`. Returns the version of the deletion. Raises NotFound if `key` does not exist. Otherwise like
+        put()."""
         number = _key(key)
         with self._lock:
             version, _ = self._open().remove(number, self._seconds(deadline))
         return version
 
     def remove_if(self, key: SupportsIndex, version: SupportsIndex, *, deadline: float | None = None) -> int:
-        """Deletes `key` only if it has this `version`. Raises FailedPrecondition otherwise, as put_if().
+        """Deletes `key` only if it has this `version`. Otherwise raises FailedPrecondition, like put_if().
 
-        `deadline` and other errors: as of put().
+        `deadline` and other errors: see put().
         """
         number, expected = _key(key), _version(version)
         with self._lock:

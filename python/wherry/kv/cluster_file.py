@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cluster file, as C++ reads it."""
+"""Reads the cluster file with the C++ parser."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ class Cluster:
     path: Path
     name: str
     mode: str
-    """static, keeper or etcd."""
+    """"static", "keeper" or "etcd"."""
     keepers: list[str]
-    """host:port of each. None in mode static."""
+    """The host:port of each keeper. Empty in mode static."""
     lanes: int
     static_lanes: int
-    """Clients name the lanes below this number themselves. The keeper grants the others."""
+    """Clients choose lanes below this number themselves. The keeper grants the others."""
     bucket_bits: int
     nodes: list[str]
-    """"host:port" by number. "": there is no such node."""
+    """The "host:port" of each node, by number. "": no node has this number."""
     names: list[str]
     macs: list[int]
-    """The MAC of each node, by number; 0 if the file names none."""
+    """The MAC of each node, by number. 0: the file does not name it."""
     xdp: list[str]
     """The interface of each node on AF_XDP, by number, as "eth0" or "eth0:3"; "" for a node on a socket."""
 
     @property
     def keeper(self) -> str:
-        """The first one; empty in mode static."""
+        """The host:port of the first keeper; empty in mode static."""
         return self.keepers[0] if self.keepers else ""
 
     @property
@@ -44,7 +44,7 @@ class Cluster:
 
 
 def load(path: Path) -> Cluster:
-    """Reads a cluster file. InvalidArgument names the file, the line and the expected value; NotFound."""
+    """Reads a cluster file. Raises NotFound; InvalidArgument, which names the file, the line and the expected value."""
     said = _core.cluster(arguments.path("cluster", path))
     return Cluster(
         path=path,

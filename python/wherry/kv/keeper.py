@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions to the keeper, one JSON object a line (src/kv/control/control.hpp), and pings of the nodes."""
+"""Sends requests to the keeper, one JSON object per line (src/kv/control/control.hpp), and pings the nodes."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from wherry.kv.generated.frame import Kind, Kv, ReplyDetail, Status
 from wherry.kv.running import reached
 
 LONGEST_LINE = 1 << 16
-"""The most bytes of a line on the keeper's control connection."""
+"""The largest number of bytes of a line on the keeper's control connection."""
 
 
 def request(op: str, node: int = 0) -> bytes:
-    """A command as a line."""
+    """A request to the keeper as a line."""
     command = {"type": "command", "op": op, "node": node, "first_slot": 0, "last_slot": 0}
     return json.dumps(command).encode() + b"\n"
 
 
 def answer(line: bytes) -> str:
-    """The text of the keeper's answer. Raises InvalidArgument, with the keeper's sentence, if it refused."""
+    """The text of the keeper's answer. Raises InvalidArgument, with the keeper's text, if the keeper refused the
+    request."""
     try:
         said = json.loads(line)
         ok, text = bool(said["ok"]), str(said["text"])
@@ -37,17 +38,17 @@ def answer(line: bytes) -> str:
 
 
 def address(text: str) -> tuple[str, int]:
-    """ "host:port" in two."""
+    """Splits "host:port" into host and port."""
     host, _, port = text.rpartition(":")
     return host.strip("[]"), int(port)
 
 
 def ask(cluster: Cluster, op: str, node: int = 0, timeout: float = 3.0) -> str:
-    """Gives the keeper a command. Raises Unavailable if there is no keeper, or it is not the elected one."""
+    """Sends the keeper a request and returns its answer. Raises Unavailable if no elected keeper answers."""
     if cluster.mode == "static":
         raise Unavailable(f"{cluster.path}: mode static: there is no keeper to ask")
     last: Error | None = None
-    for keeper in cluster.keepers:  # of several the elected one listens
+    for keeper in cluster.keepers:  # only the elected keeper listens
         try:
             return _ask_one(cluster, keeper, op, node, timeout)
         except (Unavailable, DeadlineExceeded) as error:
@@ -103,7 +104,7 @@ def ping(cluster: Cluster, timeout: float = 0.3) -> dict[int, str]:
             except TimeoutError:
                 break
             except OSError:
-                continue  # refused: no process listens there
+                continue  # refused: no process listens at that port
             if sender not in waiting or len(data) < Kv.BYTES:
                 continue
             reply = Kv.unpack(data[: Kv.BYTES])

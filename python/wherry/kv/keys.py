@@ -9,10 +9,10 @@ from wherry.errors import InvalidArgument
 
 
 def parse_key(word: str, text: bool = False) -> int:
-    """A key as a user writes it: decimal, 0x and hexadecimal digits, or a text of 1 to 8 bytes.
+    """Parses a key as a user writes it: decimal digits, 0x and hexadecimal digits, or a text of 1 to 8 bytes.
 
-    A text is the number that its UTF-8 bytes form, most significant byte first: "a" is 0x61, "user:42" is
-    0x757365723a3432. With `text`, everything is a text.
+    The UTF-8 bytes of a text form its number, most significant byte first: "a" is 0x61, "user:42" is 0x757365723a3432.
+    With `text`, every word is a text.
     """
     if not text:
         if word.isascii() and word.isdigit():

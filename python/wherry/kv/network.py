@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A private network on this machine for a kv cluster. Each node has a network namespace, and clients and the keeper
-have one more. A switch joins them.
+"""A private network on this machine for a kv cluster. Each node has a network namespace, and the clients and the keeper
+share one more. A switch connects the namespaces.
 
-Each namespace has an interface eth0, one end of a veth pair. The other ends are in another namespace, in a bridge. With
---xdp, `wherry-kv switch` forwards past the bridge (docs/guide/kv-xdp.md), and the bridge forwards frames that the
-switch does not know. With --tap, eth0 and the other end of a simulated node are TAP devices, with the core between them
-(docs/design/kv-sim.md). The namespaces have no names. They and their interfaces are removed when `wherry kv up` ends,
-even if it is killed.
+Each namespace has an interface eth0, one end of a veth pair. The other ends belong to a bridge in a separate namespace.
+With --xdp, the program `wherry-kv switch` forwards frames without the bridge (docs/guide/kv-xdp.md); the bridge
+forwards only frames to addresses that the program does not know. With --tap, eth0 and the other end of a simulated node
+are TAP devices, with the core between them (docs/design/kv-sim.md). The namespaces have no names. They and their
+interfaces are removed when `wherry kv up` ends, even if it is killed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INTERFACE = "eth0"
 PORT = 19286
 KEEPER_PORT = 19287
 OUTSIDE = "10.89.0.100"
-"""Clients and the keeper."""
+"""The address of the clients and the keeper."""
 OUTSIDE_MAC = 0x02_57_4B_56_00_64
 
 
@@ -49,7 +49,7 @@ def mac_text(mac: int) -> str:
 
 
 def loopback_ports(count: int) -> list[int]:
-    """Ports of this machine that are free now, for UDP and TCP. For a cluster without its own network."""
+    """Ports of the loopback that are free now, for UDP and TCP, for a cluster without its own network."""
     return free_ports(count)
 
 
@@ -60,14 +60,14 @@ def listens(port: int) -> bool:
 
 
 def require_root(option: str = "--xdp") -> None:
-    """Raises PermissionDenied."""
+    """Raises PermissionDenied if this process is not root."""
     if os.geteuid() != 0:
         raise PermissionDenied(f"{option} makes network namespaces and interfaces, which takes root: be root")
 
 
 @contextmanager
 def inside(namespace: str) -> Iterator[None]:
-    """The calling thread is in the network namespace of this file, and afterwards back in its own."""
+    """Moves the calling thread into the network namespace of this file for the duration of the block."""
     try:
         with open("/proc/thread-self/ns/net", "rb") as here, open(namespace, "rb") as there:
             set_network(there.fileno())
@@ -81,10 +81,10 @@ def inside(namespace: str) -> Iterator[None]:
 
 
 class KvNetwork:
-    """The network that a cluster file of `up --xdp` or `up --tap` describes."""
+    """The network that the cluster file of a `wherry kv up --xdp` or `--tap` describes."""
 
     def __init__(self, cluster: Cluster, *, option: str = "--xdp", taps: Container[int] = ()) -> None:
-        """`taps`: nodes that come between two TAP devices."""
+        """`taps`: the nodes whose interfaces are TAP devices."""
         self._option = option
         require_root(option)
         _check(cluster, option)
@@ -108,12 +108,13 @@ class KvNetwork:
 
     @property
     def outside_file(self) -> str:
-        """The file of the clients' namespace, for `nsenter --net=`. Other processes may use it while this one lives."""
+        """The file of the clients' namespace, for `nsenter --net=`. Other processes may use it while this process
+        lives."""
         return f"/proc/{os.getpid()}/fd/{self.outside.net}"
 
     @property
     def switch(self) -> Namespace:
-        """The namespace of the other ends of the veth pairs."""
+        """The namespace with the bridge and the other ends of the veth pairs."""
         return self._switch
 
     @property
@@ -133,9 +134,9 @@ class KvNetwork:
         return namespace
 
     def _join(self, stack: ExitStack, name: str, address: str, mac: int, *, tap: bool = False) -> Namespace:
-        """A namespace, and its cable to the switch."""
+        """Makes a namespace and connects it to the switch."""
         namespace = self._make(stack)
-        if tap:  # devices that outlive the process which opens them: addresses and connections stay while it is away
+        if tap:  # persistent devices, so that addresses and connections survive a restart of the simulated node
             self._switch.ip("tuntap", "add", "dev", name, "mode", "tap")
             namespace.ip("tuntap", "add", "dev", INTERFACE, "mode", "tap")
             namespace.ip("link", "set", INTERFACE, "address", mac_text(mac))
@@ -146,13 +147,13 @@ class KvNetwork:
         namespace.ip("addr", "add", f"{address}/24", "dev", INTERFACE)
         namespace.ip("link", "set", INTERFACE, "up")
         if self._option == "--xdp":
-            # A veth computes no checksums. A frame that is redirected to a veth is lost if that does not poll, and GRO
-            # makes it poll. The other end learns that only if this end is already up.
+            # "tx off": the stack computes checksums, since a veth does not. "gro on": a veth drops redirected frames if
+            # it does not use NAPI, which GRO enables. The other end takes note of that only if this end is already up.
             _ethtool(namespace, INTERFACE, "tx", "off", "gro", "on")
         return namespace
 
     def close(self) -> None:
-        """The namespaces go when the last process has left them, and with them the interfaces."""
+        """Releases the namespaces. The kernel removes them and their interfaces when the last process has left them."""
         self._open.close()
 
 
@@ -164,7 +165,7 @@ def _ethtool(namespace: Namespace, interface: str, *features: str) -> None:
 
 
 def _check(cluster: Cluster, option: str) -> None:
-    """Checks that the file describes such a network. Other files name other addresses, of real machines."""
+    """Checks that the cluster file describes such a network, not real machines with other addresses."""
     interface = INTERFACE if option == "--xdp" else ""
     for number in cluster.numbers:
         wanted = f'udp = "{node_address(number)}:{PORT}", mac = "{mac_text(node_mac(number))}"'

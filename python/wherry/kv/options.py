@@ -26,13 +26,13 @@ class Options:
     restart: bool = False
     xdp: bool = False
     rtl: int = 0
-    """The number of nodes, from the first one, that are simulated RTL. It is not in the file."""
+    """The number of nodes, counted from the first, that are simulated RTL. The cluster file does not contain it."""
     tap: bool = False
-    """These nodes are on TAP devices, in a network like that of `xdp`."""
+    """The simulated nodes are on TAP devices, in a network like that of `xdp`."""
 
 
 def cluster_text(options: Options) -> str:
-    """A cluster file for this machine: the loopback with ports that are free just now, or the network of --xdp and
+    """The text of a cluster file for this machine, with free ports of the loopback, or with the network of --xdp and
     --tap."""
     count = options.nodes or 3
     if options.xdp or options.tap:
@@ -56,7 +56,8 @@ def cluster_text(options: Options) -> str:
         f'mode = "{"etcd" if options.etcd else "keeper"}"',
         f'keeper = "{keeper}"',
         *([f"etcd = {json.dumps(options.etcd)}"] if options.etcd else []),
-        # A simulated core takes some ten microseconds for each lane and location that it fetches.
+        # Small tables for simulated nodes, because a simulated core takes some 10 us for each lane and location that it
+        # fetches.
         f"bucket_bits = {options.bucket_bits or (12 if options.rtl else 16)}",
         f"lanes = {256 if options.rtl else 4096}",
         "[timing]",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command lines of kv's programs, and other measured files of a checkout."""
+"""The command lines of kv's programs, and the table of measured resources."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from wherry.errors import DeadlineExceeded, NotFound, Unavailable
 from wherry.system import Process, built, ends_with_us, peer_program, repository, scratch_directory, wherry_kv
 
 START_S = 30.0
-"""Until the nodes of cluster() serve."""
+"""The time limit until the nodes of cluster() serve."""
 
 
 def finished(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """A program that has run to its end; it ends with us, however that is."""
+    """Runs a program until it ends. The program also ends if this process ends, for any reason."""
     return subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=ends_with_us())
 
 
 def node(cluster: Path, number: int, *options: str) -> list[str]:
-    """A software node. Raises NotFound if it was not built, like all of these."""
+    """A software node. Like all functions of this module, raises NotFound if the program was not built."""
     return [str(wherry_kv()), "node", "--cluster", str(cluster), "--number", str(number), *options]
 
 
 def rtl_node(cluster: Path, number: int, *options: str) -> list[str]:
-    """A node that is the simulated RTL."""
+    """A node that simulates the RTL."""
     return [str(built("sim", "wherry-kv-rtl")), "--cluster", str(cluster), "--number", str(number), *options]
 
 
@@ -46,52 +46,52 @@ def switch(stations: Sequence[str]) -> list[str]:
 
 
 def dump(cluster: Path, file: Path, timeout: float) -> list[str]:
-    """Writes all keys of a cluster to a file."""
+    """The program that writes all keys of a cluster to a file."""
     return [str(wherry_kv()), "dump", "--cluster", str(cluster), "--timeout", str(timeout), str(file)]
 
 
 def load_snapshot(cluster: Path, file: Path, timeout: float) -> list[str]:
-    """Writes the keys of such a file to a cluster."""
+    """The program that writes the keys of such a file to a cluster."""
     return [str(wherry_kv()), "load", "--cluster", str(cluster), "--timeout", str(timeout), str(file)]
 
 
 def check_snapshot(file: Path) -> list[str]:
-    """Looks at such a file."""
+    """The program that checks such a file."""
     return [str(wherry_kv()), "load", "--check", str(file)]
 
 
 def resp(cluster: Path, options: Sequence[str]) -> list[str]:
-    """Redis' protocol in front of a cluster."""
+    """The gateway that serves Redis' protocol from a cluster."""
     return [str(wherry_kv()), "resp", "--cluster", str(cluster), *options]
 
 
 def load(*options: str) -> list[str]:
-    """The load of `wherry kv bench` and `wherry bench kv`, on our client library."""
+    """The load generator of `wherry kv bench` and `wherry bench kv`, which uses our client library."""
     return [str(built("bench", "kv_load")), *options]
 
 
 def peer_load(*options: str) -> list[str]:
-    """The load without a library, for peers and for many reads in flight."""
+    """The load generator without the client library, for peers and for many reads in flight."""
     return [str(built("bench", "kv_peer_load")), *options]
 
 
 def peer(name: str) -> str:
-    """A store that kv is measured against, where the machine has it."""
+    """The path of a store that kv is compared with, if the machine has it."""
     return str(peer_program(name))
 
 
 def outage(*options: str) -> list[str]:
-    """Kills a node, and says when writes go on."""
+    """The program that kills a node and reports when writes succeed again."""
     return [str(built("bench", "kv_outage")), *options]
 
 
 def rtl_bench(*options: str) -> list[str]:
-    """Measures the RTL in simulation."""
+    """The program that measures the RTL in simulation."""
     return [str(built("sim", "kv_rtl_bench")), *options]
 
 
 def resource_table() -> Path:
-    """The cores' resources by Yosys: hdl/resources.json, which tools/synth.py writes."""
+    """The table of the cores' resources, synthesised by Yosys: hdl/resources.json, which tools/synth.py writes."""
     root = repository()
     file = root / "hdl" / "resources.json" if root is not None else None
     if file is None or not file.is_file():
@@ -101,7 +101,8 @@ def resource_table() -> Path:
 
 @contextmanager
 def cluster(nodes: int) -> Iterator[Path]:
-    """The file of a `wherry kv up` in its own directory, unknown to other commands of this user. Raises Error."""
+    """Runs `wherry kv up` in its own directory, hidden from this user's other commands. Yields the cluster file. Raises
+    Error."""
     with scratch_directory() as directory:
         up = Process(
             "wherry kv up",
@@ -123,7 +124,7 @@ def cluster(nodes: int) -> Iterator[Path]:
 
 
 def _wait_for(up: Process) -> None:
-    """Waits until all nodes serve. Their output then says how to end them."""
+    """Waits until all nodes serve. The output of `wherry kv up` then says how to end the cluster."""
     assert up.stdout is not None
     assert up.stderr is not None
     end, said = time.monotonic() + START_S, b""

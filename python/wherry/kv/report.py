@@ -55,7 +55,7 @@ def _facts(bench: KvBench) -> dict[str, object]:
 
 
 def sections_of(bench: KvBench) -> list[Section]:
-    """The experiments that this run holds."""
+    """The sections of the experiments that this run contains."""
     results = bench.results
     sections = Sections("kv")
     add = sections.add
@@ -138,7 +138,7 @@ def _failover_sentence(rows: Sequence[Failover]) -> str:
 
 
 def rtl_latency(rows: Sequence[RtlLatency], published: Published) -> Figure:
-    """Each operation's parts, and the thesis' totals."""
+    """The parts of each operation's latency, and the thesis' totals."""
     figure, ((axes,),) = panels(1, 1, 9.0, 1.4 + 0.26 * len(rows))
     names = [
         f"{OPERATIONS[row.operation]}{'' if row.policy == 'none' else ', ' + row.policy}, {size_text(row.size)}, "
@@ -167,7 +167,7 @@ def rtl_latency(rows: Sequence[RtlLatency], published: Published) -> Figure:
 
 
 def line_rate(rows: Sequence[LineRate], published: Published) -> Figure:
-    """Rates as shares of the Ethernet limit."""
+    """Request rates as shares of the Ethernet limit."""
     figure, ((axes,),) = panels(1, 1, 8.0, 1.2 + 0.3 * len(rows))
     names = [f"{row.workload}, {size_text(row.size)}{f', {row.lost} lost' if row.lost else ''}" for row in rows]
     stacked_bars(axes, names, [("share of the line rate", [row.share for row in rows], COLOURS[0])])
@@ -178,7 +178,7 @@ def line_rate(rows: Sequence[LineRate], published: Published) -> Figure:
 
 
 def resources(rows: Sequence[Resources], published: Published) -> Figure:
-    """LUTs and block RAM of each core, and the thesis' replication and memory."""
+    """LUTs and block RAM of each core, and of the thesis' replication and memory blocks."""
     names = [*(row.name for row in rows), "paper: replication", "paper: memory"]
 
     def paper(of: str) -> list[float]:
@@ -198,14 +198,14 @@ def resources(rows: Sequence[Resources], published: Published) -> Figure:
         ("BRAM36", [*(row.bram36 for row in rows), *none], COLOURS[2]),
         ("paper", [*rest, *paper("bram")], PUBLISHED),
     ])  # fmt: skip
-    right.invert_yaxis()  # the axis is shared, and has been turned twice
+    right.invert_yaxis()  # both panels inverted the shared axis; this restores its direction
     right.set_xlabel("BRAM36")
     legend_above(figure, left, 3)
     return figure
 
 
 def software(rows: Sequence[SoftwareLatency], published: Published) -> Figure:
-    """p50 by system; the thesis' software."""
+    """The p50 latency of each system, and of the thesis' software."""
     networks = list(dict.fromkeys(row.network for row in rows))
     figure, grid = panels(1, len(networks), 5.0 + 4.2 * (len(networks) - 1), 3.6, sharey=True)
 
@@ -234,7 +234,7 @@ def software(rows: Sequence[SoftwareLatency], published: Published) -> Figure:
 
 
 def throughput(rows: Sequence[SoftwareRate], published: Published) -> Figure:
-    """Operations a second by depth."""
+    """Operations per second by depth."""
     operations = list(dict.fromkeys(row.operation for row in rows))
     figure, grid = panels(1, len(operations), 5.0 + 4.2 * (len(operations) - 1), 3.4)
     for axes, operation in zip(grid[0], operations, strict=True):
@@ -255,7 +255,7 @@ def throughput(rows: Sequence[SoftwareRate], published: Published) -> Figure:
 
 
 def failover(rows: Sequence[Failover], published: Published) -> Figure:
-    """The parts of the time without writes."""
+    """The parts of the time during which writes are interrupted."""
     figure, grid = panels(1, len(rows), 5.6 + 4.0 * (len(rows) - 1), 2.6)
     for axes, row in zip(grid[0], rows, strict=True):
         parts = [
@@ -274,7 +274,7 @@ def failover(rows: Sequence[Failover], published: Published) -> Figure:
 
 
 def gateway(rows: Sequence[GatewayRate], published: Published) -> Figure:
-    """Requests a second by system."""
+    """Requests per second of each system."""
     figure, ((axes,),) = panels(1, 1, 6.4, 3.2)
     operations = list(dict.fromkeys(row.operation for row in rows))
     places = [("wherry", 3, COLOURS[0]), ("wherry", 1, COLOURS[1]), ("redis", 1, COLOURS[2])]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The running `wherry kv up`: its record, the choice among several, and the addresses of its cluster.
+"""Finds a running `wherry kv up`: its record, the choice among several, and the addresses of its cluster.
 
-It also has other files of the user's own directory: the lanes for commands that write.
+The module also manages the lanes of commands that write, as files in the user's own directory.
 """
 
 from __future__ import annotations
@@ -21,41 +21,43 @@ from wherry.kv.network import inside
 from wherry.system import check_private, open_directory, open_own, replace_own, runtime_directory, secure_directory
 
 LANES_OF_COMMANDS = 64
-"""Without a keeper, the last lanes of a cluster are for `wherry kv put` and `delete`. Programs use others."""
+"""Without a keeper, the last lanes of a cluster, this many, are reserved for `wherry kv put` and `delete`."""
 
 
 @dataclass(slots=True)
 class Up:
-    """The record of a running `wherry kv up`. It is in the cluster's own directory and, for the newest, in a well-known
-    file."""
+    """The record of a running `wherry kv up`. It is stored in the cluster's directory. A well-known file has the record
+    of the newest one."""
 
     pid: int
     started: int
-    """The start time in the kernel's count, so that a later process with the same number is not confused with it."""
+    """The start time of the process, in the kernel's ticks. It distinguishes the process from a later one with the same
+    pid."""
     cluster: Path
     keeper: int = 0
-    """Its pid. 0: it does not run. `nodes` has the same form."""
+    """The pid of the keeper. 0: it does not run. `nodes` has the pid of each node in the same form."""
     nodes: dict[int, int] = field(default_factory=dict)
     namespace: str = ""
-    """The file of the network namespace where clients reach it, if it has its own."""
+    """The file of the network namespace in which clients reach the cluster. Empty: it has no separate namespace."""
     rtl: list[int] = field(default_factory=list)
-    """Nodes that are the RTL, simulated."""
+    """The numbers of the nodes that are simulated RTL."""
     before: list[str] = field(default_factory=list)
-    """Cluster files of this user's older ones that ran when it started, the newest last."""
+    """The cluster files of this user's `wherry kv up` commands that already ran when this one started, the newest
+    last."""
 
     def alive(self) -> bool:
-        """Whether it runs still."""
+        """Whether the process still runs."""
         return start_time(self.pid) == self.started
 
     def write(self, file: Path) -> None:
-        """Replaces the file as a whole. Raises PermissionDenied if others can put files into its directory."""
+        """Replaces the file atomically. Raises PermissionDenied if other users can put files into its directory."""
         text = json.dumps(asdict(self) | {"cluster": str(self.cluster)}) + "\n"
         with secure_directory(file.parent) as directory:
             replace_own(file.name, text, directory)
 
 
 def start_time(pid: int) -> int:
-    """When a process started, in ticks since the machine started. 0 if there is no such process, or it is a zombie."""
+    """The start time of a process, in ticks since boot. 0: the process does not exist, or is a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -69,9 +71,10 @@ def up_file(environment: Mapping[str, str] | None = None) -> Path:
 
 
 def read_up(path: Path) -> Up:
-    """Raises NotFound if it is missing, Unavailable if its process has ended, Error if it is not such a file.
+    """Reads a record.
 
-    PermissionDenied: another user could have put it there.
+    Raises NotFound if the file is missing, Unavailable if the process has ended, Error if the file is not a record,
+    PermissionDenied if another user could have put it there.
     """
     up = _record(path)
     if not up.alive():
@@ -84,7 +87,7 @@ def read_up(path: Path) -> Up:
 
 
 def _record(path: Path) -> Up:
-    """Like read_up(), but its process need not run."""
+    """Like read_up(), but accepts a record whose process has ended."""
     path = path.absolute()
     remedy = "name the cluster with --cluster or $WHERRY_KV_CLUSTER"
     directory = -1
@@ -114,7 +117,7 @@ def _record(path: Path) -> Up:
 
 
 def older_up(up: Up) -> Up | None:
-    """The newest of this user's that started before it and runs still."""
+    """This user's newest running `wherry kv up` that started before `up`."""
     for cluster in reversed(up.before):
         try:
             return up_of(Path(cluster))
@@ -124,7 +127,7 @@ def older_up(up: Up) -> Up | None:
 
 
 def all_ups(environment: Mapping[str, str] | None = None) -> list[Up]:
-    """Those of this user that run, the newest last."""
+    """All running `wherry kv up` of this user, the newest last."""
     try:
         newest = _record(up_file(environment))
     except NotFound:
@@ -134,7 +137,7 @@ def all_ups(environment: Mapping[str, str] | None = None) -> list[Up]:
         try:
             up = up_of(Path(cluster))
         except (Error, OSError):
-            continue  # it has ended
+            continue  # this one has ended
         found[up.pid] = up
     return list(found.values())
 
@@ -145,7 +148,7 @@ def newest_up(environment: Mapping[str, str] | None = None) -> Up:
 
 
 def up_of(cluster: Path) -> Up:
-    """The `wherry kv up` that runs a cluster file."""
+    """The `wherry kv up` that runs the cluster of a file."""
     try:
         return read_up(cluster.absolute().parent / "up.json")
     except NotFound:
@@ -153,7 +156,7 @@ def up_of(cluster: Path) -> Up:
 
 
 def locate(path: str | os.PathLike[str] | None = None, environment: Mapping[str, str] | None = None) -> Cluster:
-    """The cluster of `path`, of $WHERRY_KV_CLUSTER, or of this user's newest `wherry kv up`."""
+    """Loads the cluster file `path`, else $WHERRY_KV_CLUSTER, else that of this user's newest `wherry kv up`."""
     environment = os.environ if environment is None else environment
     if path is not None:
         return load(Path(path).expanduser())
@@ -164,12 +167,12 @@ def locate(path: str | os.PathLike[str] | None = None, environment: Mapping[str,
 
 @contextmanager
 def reached(cluster: Cluster) -> Iterator[None]:
-    """Inside, sockets are made where the cluster can be reached: in the network of an `up --xdp` or `--tap`, or
-    here."""
+    """In this context, new sockets can reach the cluster: they are in the network namespace of its `up --xdp` or
+    `--tap`, if it has one."""
     try:
         namespace = up_of(cluster.path).namespace
     except (Error, OSError):
-        namespace = ""  # started otherwise
+        namespace = ""  # `wherry kv up` did not start the cluster
     if not namespace:
         yield
         return
@@ -179,9 +182,9 @@ def reached(cluster: Cluster) -> Iterator[None]:
 
 @contextmanager
 def own_lane(cluster: Cluster, lane: int | None = None) -> Iterator[int | None]:
-    """A static lane for a command that writes. None: the keeper grants one. `lane`: use this one.
+    """Yields a static lane for a command that writes. None: the keeper grants a lane. `lane`: use this lane.
 
-    In mode static, without a keeper: one of the cluster's last lanes that no other command of this user uses.
+    In mode static, without a keeper, it is one of the cluster's last lanes that no other command of this user uses.
     """
     if lane is not None or cluster.mode != "static":
         yield lane

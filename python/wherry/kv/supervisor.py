@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes of a running `wherry kv up`: starts, watches, restarts and ends them, and keeps their record.
+"""Starts, watches, restarts and ends the processes of a running `wherry kv up`, and keeps their record.
 
-A process that dies is reported. With `restart` it is started again, and a node then comes back empty and fetches
-everything from the others.
+The supervisor reports each process that dies. With `restart` it starts the process again. A restarted node is empty and
+fetches all data from the other nodes.
 """
 
 from __future__ import annotations
@@ -42,23 +42,25 @@ GRACE_S = 2.0
 """The time from SIGTERM to SIGKILL."""
 FIRST_PAUSE_S = 0.3
 LONGEST_PAUSE_S = 5.0
-"""The longest pause before a dead process is restarted. The pause doubles each time, unless the process lived for a
-while."""
+"""The longest pause before a dead process is restarted. The pause doubles with each restart, unless the process ran for
+some time."""
 UNWRITTEN_PAUSE_S = 1.0
-"""Before a record or a note is written again that the file system did not take."""
+"""The pause before a failed write of a record or a note is repeated."""
 MOST_UNWRITTEN = 1 << 16
-"""Bytes of notes that are kept for that."""
+"""The most bytes of unwritten notes that are kept."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _Notes:
-    """Lines for people on standard error. Lines that a full disk refuses are kept, and written later. Never raises."""
+    """Writes lines for people to standard error. If the disk is full, keeps the lines and writes them later. Never
+    raises."""
 
     def __init__(self) -> None:
         self._unwritten = b""
 
     def add(self, text: str) -> bool:
-        """A line; whether it was written. The newest MOST_UNWRITTEN bytes of unwritten lines are kept."""
+        """Writes a line, and returns whether that succeeded. Keeps the newest MOST_UNWRITTEN bytes of unwritten
+        lines."""
         self._unwritten += f"wherry kv up: {text}\n".encode(errors="backslashreplace")
         if self.flush():
             return True
@@ -67,18 +69,18 @@ class _Notes:
         return False
 
     def flush(self) -> bool:
-        """Whether all output has been written."""
+        """Writes the kept lines, and returns whether none are left."""
         try:
             while self._unwritten:
                 self._unwritten = self._unwritten[os.write(2, self._unwritten) :]
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EAGAIN):
-                self._unwritten = b""  # closed, or a pipe without a reader
+                self._unwritten = b""  # standard error is closed, or is a pipe without a reader
         return not self._unwritten
 
 
 class _Child:
-    """A node, the keeper or the switch, and its lives."""
+    """A node, the keeper or the switch. It may be restarted several times."""
 
     def __init__(
         self, name: str, command: list[str], log: Path, number: int | None, where: Namespace | None = None
@@ -101,12 +103,12 @@ class _Child:
 
 
 class Supervisor:
-    """The keeper, the nodes and the switch of one cluster, inside a running event loop."""
+    """Supervises the keeper, the nodes and the switch of one cluster. Needs a running event loop."""
 
     def __init__(
         self, cluster: Cluster, options: Options, workspace: Workspace, network: KvNetwork | None, opened: int
     ) -> None:
-        """`opened`: the descriptor of the cluster file's directory, for all files there."""
+        """`opened`: the descriptor of the cluster file's directory, through which all files there are opened."""
         self._opened = opened
         self._cluster, self._options, self._workspace, self._network = cluster, options, workspace, network
         self._directory = cluster.path.parent
@@ -129,7 +131,7 @@ class Supervisor:
             network.outside if network is not None else None,
         )
         self._switch: _Child | None = None
-        if network is not None and not options.tap:  # without AF_XDP the bridge is enough
+        if network is not None and not options.tap:  # without AF_XDP, the bridge forwards all frames
             self._switch = _Child(
                 "the switch", programs.switch(network.stations), self._directory / "switch.log", None, network.switch
             )
@@ -155,14 +157,14 @@ class Supervisor:
         return [*([self._switch] if self._switch is not None else []), self._keeper, *self._nodes.values()]
 
     async def run(self, ready: Callable[[Cluster, dict[str, Any], Up], None]) -> int:
-        """Starts all processes, calls `ready` when all serve, and stays until a signal. Returns the exit status. Raises
-        Error."""
+        """Starts all processes, calls `ready` when all nodes serve, and waits for a signal. Returns the exit status.
+        Raises Error."""
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
             loop.add_signal_handler(number, self._interrupted, number)
         well_known = running.up_file()
         with secure_directory(well_known.parent, "set $XDG_RUNTIME_DIR"):
-            pass  # made, and owned by no other process
+            pass  # only makes and checks the directory
         self._files = [self._directory / "up.json", well_known]
         try:
             for child in self._children:
@@ -181,7 +183,7 @@ class Supervisor:
                 self._again.cancel()
             for number in SIGNALS:
                 loop.remove_signal_handler(number)
-                signal.signal(number, signal.SIG_IGN)  # the rest of the undoing is short
+                signal.signal(number, signal.SIG_IGN)  # the remaining cleanup is short
             self._forget(well_known)
         if self._failure:
             raise Unavailable(self._failure)
@@ -206,14 +208,15 @@ class Supervisor:
         self._workspace.sweep_also(child.pid)
         try:
             asyncio.get_running_loop().add_reader(child.process.pidfd, self._ended, child)
-        except OSError:  # its end would go unnoticed
+        except OSError:  # the process's end would not be noticed
             child.process.close()
             child.process = None
             raise
         self._record()
 
     async def _until_all_serve(self) -> dict[str, Any] | None:
-        """Returns the keeper's status then. None if they did not all serve; the reason was noted."""
+        """Waits until all nodes serve. Returns the keeper's status, or None, with a note of the reason, if they do
+        not."""
         deadline = asyncio.get_running_loop().time() + READY_S
         why = "the keeper does not answer"
         while self._signal is None and not self._failure:
@@ -233,7 +236,7 @@ class Supervisor:
                         "memory of its nodes, and went with them"
                     )
             except (Error, OSError):
-                pass  # not yet
+                pass  # the keeper does not answer yet
             if asyncio.get_running_loop().time() > deadline:
                 raise DeadlineExceeded(f"not ready within {READY_S:g} s: {why}{self._keeper.last_words()}")
             await asyncio.sleep(0.03)
@@ -261,7 +264,7 @@ class Supervisor:
     # ---- what happens
 
     def _interrupted(self, number: signal.Signals) -> None:
-        if self._signal is not None:  # the second time: at once
+        if self._signal is not None:  # a second signal: end at once
             for child in self._children:
                 if child.process is not None:
                     child.process.signal(signal.SIGKILL)
@@ -286,7 +289,7 @@ class Supervisor:
         if not self._ready:
             self._failure = how
             return
-        if self._options.restart:  # before anything that may fail, such as a record on a full disk
+        if self._options.restart:  # plan the restart before any step that can fail, such as a record on a full disk
             self._start_later(child)
         self._record()
         self._note(how)
@@ -327,7 +330,7 @@ class Supervisor:
     # ---- what others read
 
     def _record(self) -> None:
-        """Never raises. Lines that cannot be written now are written later."""
+        """Updates the record of this `up`. Never raises: if the write fails, it is repeated later."""
         self._up.keeper = self._keeper.pid
         self._up.nodes = {number: child.pid for number, child in self._nodes.items()}
         if not self._ready or self._again is not None:
@@ -351,7 +354,7 @@ class Supervisor:
             self._again = asyncio.get_running_loop().call_later(UNWRITTEN_PAUSE_S, self._write_again)
 
     def _write_again(self) -> None:
-        """Writes the record and the notes that a full disk has refused."""
+        """Repeats the failed writes of the record and of notes."""
         self._again = None
         written = self._notes.flush()
         try:
@@ -364,7 +367,7 @@ class Supervisor:
 
     def _write_record(self) -> None:
         with ExitStack() as stack:
-            stack.callback(self._write_well_known)  # even if the other one is on a disk that is full
+            stack.callback(self._write_well_known)  # also if the write of the other file fails
             self._up.write(self._files[0])
 
     def _write_well_known(self) -> None:
@@ -372,7 +375,7 @@ class Supervisor:
             if running.read_up(self._files[1]).pid == os.getpid():
                 self._up.write(self._files[1])
         except Error:
-            pass  # another one's, or gone
+            pass  # the file is missing, or belongs to another `wherry kv up`
 
     def _tell(self, well_known: Path) -> None:
         """Records this `up` as the user's newest one."""
@@ -381,13 +384,13 @@ class Supervisor:
             self._up.before = [*newest.before, str(newest.cluster.absolute())]
             self._note(f"commands find this cluster now; that of {newest.cluster} goes on: name it with --cluster")
         except (Error, OSError):
-            pass  # there is none
+            pass  # there is no older one
         with doing(f"cannot write {self._files[0]} or {well_known}"):
             self._write_record()
             self._up.write(well_known)
 
     def _forget(self, well_known: Path) -> None:
-        """Removes the records of this `up`. If it was the newest one, the one before becomes the newest again."""
+        """Removes the records of this `up`. If it was the newest, the previous one becomes the newest again."""
         older = running.older_up(self._up)
         for file in (self._directory / "up.json", well_known):
             try:

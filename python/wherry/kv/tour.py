@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kv's part of `wherry demo`: a replicated cluster of processes, whose values survive the kill of a node."""
+"""kv's part of `wherry demo`: a replicated cluster of processes keeps its values when a node is killed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ FAILOVER_S = 20.0
 
 
 def show(console: Console) -> None:
-    """Runs it, and prints the results. Raises Error if a value is not the one that was put."""
+    """Runs this part, and prints the results. Raises Error if a value that was read differs from the one that was
+    put."""
     values = {key: random.Random(key).randbytes(VALUE_BYTES) for key in range(KEYS)}
     with cluster(NODES) as file, Client.of(file) as client:
         puts, gets = [], []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry kv up`: a keeper and nodes on this machine, from start to end. All end with it, however it ends."""
+"""`wherry kv up`: runs a keeper and nodes on this machine. They end with the command, however it ends."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from wherry.units import counted
 
 
 class _Ended(BaseException):
-    """A signal came."""
+    """SIGTERM or SIGHUP arrived during the start."""
 
 
 @contextmanager
 def _undone_by_signals() -> Iterator[None]:
-    """Makes SIGTERM and SIGHUP undo the start, as Ctrl-C does, while no event loop handles them."""
+    """Makes SIGTERM and SIGHUP undo the start, like Ctrl-C, before the event loop handles them."""
 
     def end(number: int, frame: FrameType | None) -> NoReturn:
-        for each in before:  # the undoing is short
+        for each in before:  # ignored from now on, because the cleanup is short
             signal.signal(each, signal.SIG_IGN)
         raise _Ended
 
@@ -49,11 +49,11 @@ def _undone_by_signals() -> Iterator[None]:
 
 
 def run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None]) -> int:
-    """Starts all, calls `ready` with the keeper's first status when all serve, and stays until a signal.
+    """Starts all processes, calls `ready` with the keeper's first status when all nodes serve, and waits for a signal.
 
-    The exit status: 0 after SIGTERM or SIGHUP, 130 after Ctrl-C. Raises Error when it cannot be started.
+    Returns the exit status: 0 after SIGTERM or SIGHUP, 130 after Ctrl-C. Raises Error if the cluster cannot be started.
     """
-    os.umask(os.umask(0) & ~0o700)  # This removes no right of the owner from files of this process and its nodes.
+    os.umask(os.umask(0) & ~0o700)  # The owner keeps all rights to files that this process and its nodes make.
     try:
         with _undone_by_signals():
             return _run(options, ready)
@@ -62,14 +62,14 @@ def run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None]) 
 
 
 def run_detached(options: Options, describe: Callable[[Cluster, dict[str, Any], Up], str]) -> tuple[int, str]:
-    """Forks. The parent returns when all serve: 0, and the text of `describe`. If they do not all serve, the child
-    prints the reason, and the status is the child's. The child returns when the cluster has ended. Its text is
-    empty."""
+    """Forks a child that runs the cluster. The parent returns 0 and the text of `describe` when all nodes serve. If
+    they do not, the child prints the reason, and the parent returns the child's status. The child returns when the
+    cluster has ended, with an empty text."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.setsid()
-        # The cluster must not keep descriptors that it inherited, such as the lock of `flock`.
+        # The cluster must not keep inherited descriptors, such as the lock of `flock`.
         for number in inherited():
             os.close(number)
 
@@ -118,7 +118,8 @@ def _run(options: Options, ready: Callable[[Cluster, dict[str, Any], Up], None])
         _check(options)
         file = directory / "cluster.toml"
         if not os.path.lexists(file):
-            # Files of a cluster that never served must not block a corrected command line. The logs stay.
+            # If the cluster never served, its files are removed, because they would block a corrected command line. The
+            # logs stay.
             unused = stack.enter_context(ExitStack())
             for name in (
                 file,
@@ -160,7 +161,7 @@ def _check(options: Options) -> None:
 
 
 def _cluster_of(file: Path, options: Options, directory: int) -> Cluster:
-    """`directory`: the descriptor of the file's directory, checked and open."""
+    """The cluster of `file`. `directory`: the open descriptor of the file's directory, which was checked."""
     if not os.path.lexists(file):
         if options.rtl > (options.nodes or 3):
             raise InvalidArgument(f"--rtl {options.rtl}: the cluster has {counted(options.nodes or 3, 'node')}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""move: an agent takes columns out of the application's memory, and readers get them as Arrow."""
+"""move: an agent copies columns from the application's memory, and readers get them as Arrow data."""
 
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wherry.move.stream import Stream as Stream
     from wherry.move.ticket import Ticket as Ticket
 
-if not TYPE_CHECKING:  # type checkers need the names
+if not TYPE_CHECKING:  # hides __getattr__ from type checkers, so that they report unknown names
     __getattr__ = lazy.names(
         __name__,
         {

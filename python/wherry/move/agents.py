@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One stream of several agents, read as one table.
+"""Reads a stream that several agents hold as one table.
 
 particles = wherry.dataset("particles", ["node0.json", "node1.json"])
 step = particles.tags()[-1]
@@ -35,7 +35,7 @@ class _Source:
     """One agent."""
 
     session_file: str
-    """Its absolute path."""
+    """The absolute path of the agent's session file."""
     pid: int
     client: flight.FlightClient
     options: flight.FlightCallOptions
@@ -50,12 +50,12 @@ def _source(agent: Agent) -> _Source:
 
 
 class Dataset:
-    """The frames of one stream name at several agents; those with one tag (a time step, say) belong together.
+    """The frames of a stream at several agents. Frames with the same tag, for example a time step, belong together.
 
-    name, agents, columns, filter, compression: as of `wherry.dataset`, which makes one.
+    name, agents, columns, filter, compression: see `wherry.dataset`, which makes a dataset.
 
-    Each agent has its part of the dataset, which may have parts itself. Rows come in the order of the agents. Nothing
-    is cached: each call asks the agents again, through Flight. Any thread may use it.
+    Each agent holds its own part of the dataset; the stream of an agent may have parts as well. Rows come in the order
+    of the agents. Each call asks the agents again through Flight, without a cache. Any thread may use a dataset.
     """
 
     def __init__(
@@ -85,24 +85,25 @@ class Dataset:
         self._columns = chosen
         self._compression = compression
         self.schema: pa.Schema = first if chosen is None else pa.schema([first.field(one) for one in chosen])
-        """The schema of the dataset's results."""
+        """The schema of tables and batches that the dataset returns."""
 
     def tags(self) -> list[int]:
-        """The tags of which every agent holds a frame now, from small to large. No column travels."""
+        """The tags of which every agent holds a frame now, in ascending order. Reads only metadata."""
         return sorted(set.intersection(*(set(self._held(source)) for source in self._sources)))
 
     def reader(self, tag: int | None = None) -> pa.RecordBatchReader:
         """The rows with `tag` (None: the latest that all agents hold) as a stream of batches, agent by agent.
 
-        Raises NotFound if no tag is held by all agents. During the read, raises NotFound if an agent no longer holds
-        the tag, and the errors of flight_frames.
+        Raises NotFound if the agents have no tag in common. The read raises NotFound if an agent no longer holds the
+        tag, and the errors of flight_frames.
         """
         wanted = self._tag(tag)
         batches = (batch for source in self._sources for batch in self._batches(source, wanted))
         return pa.RecordBatchReader.from_batches(self.schema, batches)
 
     def table(self, tag: int | None = None) -> pa.Table:
-        """The rows with `tag` as one table. The agents send at the same time. Raises as reader(), at once."""
+        """The rows with `tag` as one table. All agents send at the same time. Raises the errors of reader()
+        immediately."""
         wanted = self._tag(tag)
         with ThreadPoolExecutor(len(self._sources)) as pool:
             parts = list(pool.map(lambda source: list(self._batches(source, wanted)), self._sources))
@@ -111,14 +112,16 @@ class Dataset:
     def to_dask(self, tags: Sequence[int] | None = None, *, tag: str | None = "tag") -> dd.DataFrame:
         """A dask.dataframe of all rows with these tags (None: all that every agent holds now).
 
-        A partition is one frame, or one part of a frame, at one agent. The worker that computes it reads it from that
-        agent, with the columns that Dask needs. The agents' session files must be at the same paths there.
+        A partition is one frame, or one part of a frame, at one agent. The worker that computes a partition reads only
+        the columns that Dask needs, from that agent. The agents' session files must have the same paths on the worker's
+        machine.
         tag: the name of a column with the frame's tag, uint64. None: no such column. A vector column v becomes v_0,
         v_1, ... Columns with nulls, texts and nested columns keep Arrow's types (pandas.ArrowDtype).
 
-        The graph names frames by their sequence numbers. If an agent evicts a frame before it is read, its task raises
-        NotFound, so choose `keep_frames` or when_full="wait" for the stream accordingly. Raises Unsupported without
-        Dask; InvalidArgument if two columns would have one name; NotFound if an agent does not hold one of `tags`.
+        The graph names frames by their sequence numbers. If an agent evicts a frame before it is read, the frame's task
+        raises NotFound, so choose `keep_frames` or when_full="wait" for the stream accordingly. Raises Unsupported
+        without Dask; InvalidArgument if two columns would have the same name; NotFound if an agent does not hold one of
+        `tags`.
         """
         from wherry.move import dask_source
 
@@ -127,7 +130,7 @@ class Dataset:
     def to_delayed(self, tags: Sequence[int] | None = None) -> list[Delayed]:
         """The rows with these `tags` as dask.delayed pyarrow.Tables, one for each partition.
 
-        They are ordered by tag, then agent, then part. Raises as to_dask().
+        The tables are ordered by tag, then agent, then part. Raises the errors of to_dask().
         """
         from wherry.move import dask_source
 
@@ -139,8 +142,8 @@ class Dataset:
         return Request.make(self.name, self.schema, self._filter, self._compression)
 
     def partitions(self, tags: Sequence[int] | None = None) -> list[Partition]:
-        """What to_dask() and to_delayed() have workers read. Only metadata travels. Raises NotFound when an agent does
-        not hold one of `tags`."""
+        """The partitions that workers read for to_dask() and to_delayed(). Reads only metadata. Raises NotFound if an
+        agent does not hold one of `tags`."""
         from wherry.move.dask_source import Partition
 
         held = [self._held(source) for source in self._sources]
@@ -166,10 +169,10 @@ class Dataset:
         return found
 
     def _held(self, source: _Source) -> dict[int, list[dict[str, Any]]]:
-        """Information about the agent's frames, and their parts, by tag."""
+        """The metadata of the agent's frames, and of their parts, by tag."""
         held: dict[int, list[dict[str, Any]]] = {}
         for about, _ in flight_frames(source.client, source.options, self.name, follow=False, columns=[]):
-            if not about.get("first_row"):  # a frame in several batches counts once
+            if not about.get("first_row"):  # count a frame in several batches once
                 held.setdefault(about["tag"], []).append(about)
         return held
 
@@ -220,13 +223,14 @@ def dataset(
     filter: predicate.Filter | None = None,
     compression: str | None = None,
 ) -> Dataset:
-    """Stream `name` of several agents as one dataset.
+    """Opens stream `name` of several agents as one dataset.
 
-    agents: session files, as for `wherry.flight_client`; "hosts:FILE", a file with one of them on each line; or
-    "etcd:http://host:port/prefix", where `wherry agent announce` announced them. All of them must hold the stream.
-    columns, filter, compression: as for flight_frames; every agent computes its part.
+    agents: session files, as for `wherry.flight_client`; "hosts:FILE", a file with one session file on each line; or
+        "etcd:http://host:port/prefix", where `wherry agent announce` announced the agents. Every agent must hold the
+        stream.
+    columns, filter, compression: see flight_frames; every agent applies them to its part.
 
-    Raises NotFound, Unavailable, PermissionDenied; InvalidArgument if agents have different columns, or for a column or
-    a filter that does not fit them.
+    Raises NotFound, Unavailable, PermissionDenied; InvalidArgument if the agents have different columns, or if a column
+    or a filter does not fit them.
     """
     return Dataset(name, agents, columns=columns, filter=filter, compression=compression)

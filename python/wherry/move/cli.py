@@ -40,20 +40,20 @@ from wherry.cli import (
 from wherry.errors import Error
 from wherry.units import bytes_text, counted, number_text, time_text
 
-if TYPE_CHECKING:  # commands import it themselves: pyarrow and numpy take half of a start
+if TYPE_CHECKING:  # commands import them when needed: pyarrow and numpy take half of the start time
     from wherry.move import reader
     from wherry.move.connection import Agent
 
 
 def add_to(app: App, benches: App) -> None:
-    """Gives `app` and `wherry bench` these commands."""
+    """Adds these commands to `app` and `wherry bench`."""
     app.command()(streams)
     app.command()(cat)
     benches.command("move")(bench)
 
 
 def agent_status(session: Agent) -> AgentPart:
-    """The streams that the agent holds."""
+    """move's part of `wherry agent status`: the streams that the agent holds."""
     from wherry.move import reader
 
     found = reader.streams(session)
@@ -61,7 +61,7 @@ def agent_status(session: Agent) -> AgentPart:
 
 
 def agent_top(reading: AgentReading, meter: Meter) -> TopPart:
-    """The streams and offloads of `wherry top`."""
+    """move's part of `wherry top`: streams and offloads."""
     from wherry.move import reader
 
     at = time.monotonic()
@@ -106,13 +106,13 @@ def _operators(stream: dict[str, Any]) -> str:
 
 
 def _offloads(reading: AgentReading, meter: Meter) -> tuple[dict[str, object], Table]:
-    """Counts, rates and times of all offloads of the agent."""
+    """The counts, rates and times of all offloads of the agent, as JSON and as a table."""
     figures: dict[str, Any] = {"queued": int(reading.value("wherry_move_queued"))}
     for name in ("offloads", "bytes", "failed", "busy"):
         counter = f"wherry_move_{name}_total"
         figures |= {f"{name}_total": int(reading.value(counter)), f"{name}_per_second": reading.rate(meter, counter)}
     counter = "wherry_move_transfer_nanoseconds_total"
-    spent_ns = reading.rate(meter, counter)  # in each second
+    spent_ns = reading.rate(meter, counter)  # nanoseconds in each second
     offloads, offloads_per_second = figures["offloads_total"], figures["offloads_per_second"]
     lately = spent_ns / offloads_per_second / 1e9 if spent_ns is not None and offloads_per_second else None
     always = reading.value(counter) / offloads / 1e9 if offloads else None
@@ -134,7 +134,8 @@ def _offloads(reading: AgentReading, meter: Meter) -> tuple[dict[str, object], T
 
 
 def _within(reading: AgentReading, meter: Meter) -> dict[str, dict[str, float | None]]:
-    """Seconds within which half, and 99 %, of the transfers ended, as bounds of the histogram's buckets."""
+    """The time in seconds within which 50 % and 99 % of the transfers ended, as upper bounds from the histogram's
+    buckets."""
     name = "wherry_move_transfer_seconds"
     buckets = reading.buckets(name)
     before = meter.since(reading.of_this_agent(name), buckets, reading.at)
@@ -239,7 +240,7 @@ def cat(
     output: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Default: standard output.")] = None,
     agent: AgentOption = None,
 ) -> None:
-    """Read a stream on this machine, without a copy, and write it to standard output.
+    """Read a stream of this machine's agent without a copy, and write it to standard output.
 
     Examples:
 
@@ -268,13 +269,13 @@ def cat(
 
 
 def _limited(source: reader.StreamReader, limit: int | None) -> Iterator[tuple[reader.Frame, Any]]:
-    """(frame, batch) with `limit` rows in all."""
+    """Yields (frame, batch) until `limit` rows were yielded in total."""
     left = limit
     for frame in source:
         if frame.skipped:
             lost = f"{counted(frame.skipped, 'frame')} before frame {frame.sequence}"
             note(f"wherry: {lost} {'was' if frame.skipped == 1 else 'were'} gone before being read")
-        for batch in frame.batches:  # one a part
+        for batch in frame.batches:  # one for each part
             yield frame, batch if left is None else batch.slice(0, left)
             if left is not None:
                 left -= min(left, batch.num_rows)
@@ -298,7 +299,8 @@ def _write_arrow(batches: Iterator[tuple[reader.Frame, Any]], output: Path | Non
 
 
 def _write_csv(batches: Iterator[tuple[reader.Frame, Any]], output: Path | None) -> None:
-    # The standard library's csv, because pyarrow's cannot write lists, and particles consist of fixed-size lists of 3.
+    # Uses the standard library's csv module, because pyarrow's cannot write lists, and particles are fixed-size lists
+    # of 3.
     file = output.open("w", newline="", encoding="utf-8") if output else sys.stdout
     try:
         writer = csv.writer(file, lineterminator="\n")
@@ -327,7 +329,7 @@ def _write_table(batches: Iterator[tuple[reader.Frame, Any]], output: Path | Non
     console = Console(file=file, highlight=False)
     try:
         for frame, batch in batches:
-            # This is not the table's title: a title would wrap at the table's width.
+            # A separate line, because a table's title would wrap at the table's width.
             of = "" if len(frame.batches) == 1 else f" in {len(frame.batches)} parts"
             console.print(f"frame {frame.sequence}, tag {frame.tag}: {counted(frame.rows, 'row')}{of}", soft_wrap=True)
             table = Table(box=None)
@@ -359,8 +361,8 @@ def bench(
     ] = False,
     only: OnlyOption = None,
 ) -> None:
-    """The evaluation of paper 004 on this machine, as ratios: writes JSON, and prints tables and the bars. A bar
-    that is missed is a result: the exit status is 0.
+    """Repeat the evaluation of paper 004 on this machine, as ratios. The benchmark writes JSON, and prints tables and
+    the targets. A missed target is a result: the exit status is 0.
 
     Examples:
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns columns of applications into numpy arrays with Arrow's layout, or into Arrow arrays."""
+"""Converts an application's columns to numpy arrays with Arrow's layout, or to Arrow arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wherry.errors import InvalidArgument, Unsupported
 
 
 def numpy_type(name: str, dtype: np.dtype[Any]) -> pa.DataType:
-    """The Arrow type with the same bytes, or the type to which the host converts: see _converted()."""
+    """The Arrow type with the same bytes as `dtype`, or the type that the host converts to (see _converted())."""
     if dtype.kind == "S":
         return pa.binary()
     if dtype.kind in "UT":
@@ -27,9 +27,9 @@ def numpy_type(name: str, dtype: np.dtype[Any]) -> pa.DataType:
 
 
 def _converted(value: np.ndarray[Any, Any]) -> bool:
-    """Whether Arrow stores these values differently, so that the host must make an Arrow array of them.
+    """Whether Arrow stores these values in another form, so that the host must convert them to an Arrow array.
 
-    Booleans are packed into bits, strings into one buffer, days take 32 bits, masks are bitmaps.
+    Arrow packs booleans into bits and strings into one buffer, stores days in 32 bits, and masks as bitmaps.
     """
     return value.dtype.kind in "bOSUT" or value.dtype == np.dtype("M8[D]") or isinstance(value, np.ma.MaskedArray)
 
@@ -40,13 +40,13 @@ def _check_shape(name: str, value: np.ndarray[Any, Any]) -> None:
 
 
 def _from_numpy(name: str, value: np.ndarray[Any, Any], wanted: pa.DataType | None) -> pa.Array:
-    """An Arrow array of values that Arrow stores in another way. `wanted`: the column's type, for kinds of strings."""
+    """Converts values to an Arrow array. `wanted`: the column's type, which selects among the string types."""
     items = wanted.value_type if wanted is not None and pa.types.is_fixed_size_list(wanted) else wanted
     texts = value.dtype.kind in "OSUT"
     if not texts:
         numpy_type(name, value.dtype)
     try:
-        # Fixed-width texts as objects: pyarrow takes such an array only up to each value's first zero byte.
+        # Convert fixed-width texts to objects first: pyarrow would cut each text at its first zero byte.
         flat = value.reshape(-1).astype(object) if value.dtype.kind in "SU" else value.reshape(-1)
         flat = pa.array(flat, type=items if texts else None)
         if value.ndim == 1:
@@ -61,7 +61,7 @@ def _from_numpy(name: str, value: np.ndarray[Any, Any], wanted: pa.DataType | No
 
 
 def as_column(name: str, value: Any, wanted: pa.DataType | None = None) -> np.ndarray[Any, Any] | pa.Array:
-    """A numpy or Arrow array for the C++ side, without a copy if possible."""
+    """Converts a column to a numpy or Arrow array for C++, without a copy if possible."""
     if isinstance(value, np.ndarray):
         _check_shape(name, value)
         if _converted(value):
@@ -89,7 +89,8 @@ def as_column(name: str, value: Any, wanted: pa.DataType | None = None) -> np.nd
 
 
 def check_in_place(name: str, given: Any, taken: np.ndarray[Any, Any] | pa.Array) -> None:
-    """Raises InvalidArgument unless `taken`, made of `given`, shares its memory, or has memory that never changes."""
+    """Raises InvalidArgument if `taken`, which was made from `given`, is a copy that would not see later changes of
+    `given`."""
     if isinstance(given, np.ndarray):
         same = isinstance(taken, np.ndarray) and taken.ctypes.data == given.ctypes.data
         if same or (isinstance(taken, np.ndarray) and taken.nbytes == 0):
@@ -118,7 +119,7 @@ def _field(name: str, value: Any) -> pa.Field:
         if value.dtype.kind == "O":
             return pa.field(name, _from_numpy(name, value, None).type)
         kind = numpy_type(name, value.dtype)
-        # Missing strings, days (NaT) and masked values become nulls.
+        # Missing strings, NaT in days, and masked values become nulls.
         nullable = isinstance(value, np.ma.MaskedArray) or (_converted(value) and value.dtype.kind not in "bSU")
         if value.ndim == 2:
             kind = pa.list_(kind, value.shape[1])
@@ -130,9 +131,9 @@ def _field(name: str, value: Any) -> pa.Field:
 
 
 def schema_of(data: Any) -> pa.Schema:
-    """The Arrow schema of `data`: anything that `Stream.offload` takes, or that is a schema itself.
+    """The Arrow schema of `data`, which is a schema or anything that `Stream.offload` accepts.
 
-    numpy (n,) becomes a plain column, (n, k) a fixed-size list of k. Raises InvalidArgument, Unsupported.
+    A numpy array (n,) becomes a plain column, (n, k) a fixed-size list of k. Raises InvalidArgument, Unsupported.
     """
     if isinstance(data, pa.Schema):
         return data
@@ -155,12 +156,12 @@ def schema_of(data: Any) -> pa.Schema:
 
 
 def no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    """It handles any type, while from_pylist() lacks some."""
+    """An empty batch. Unlike from_pylist(), this supports all types."""
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def batch_of_structs(rows: pa.Array) -> pa.RecordBatch:
-    """The members of a struct array, which may be sliced, as columns."""
+    """The members of a struct array as columns. The array may be a slice."""
     if not pa.types.is_struct(rows.type):
         raise InvalidArgument(f"cannot offload an array of {rows.type} as a batch: want one of structs")
     if rows.null_count != 0:
@@ -169,10 +170,9 @@ def batch_of_structs(rows: pa.Array) -> pa.RecordBatch:
 
 
 def same_bytes(dtype: np.dtype[Any], wanted: pa.DataType) -> bool:
-    """Whether unchanged numpy values of that dtype are values of the Arrow type.
+    """Whether numpy values of `dtype` have the same bytes as values of the Arrow type `wanted`.
 
-    datetime64 fits timestamps of the same unit and any zone. Plain integers fit Arrow's times, for which numpy has no
-    names.
+    datetime64 fits timestamps of the same unit with any time zone. Integers fit Arrow's time types that numpy lacks.
     """
     if dtype.kind == "M":
         return bool(pa.types.is_timestamp(wanted) and wanted.unit == np.datetime_data(dtype)[0])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How readers reach an agent. The local reader's protocol: one connection to the agent's socket, the mapping of its
-arena, and leases of frames."""
+"""Connects readers to an agent with the local reader's protocol: one connection to the agent's socket, the mapping of
+its arena, and leases of frames."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from wherry.session import Agent as Agent
 from wherry.session import find_agents as find_agents
 from wherry.session import locate as locate
 
-_VERSION = 2  # of the local reader's protocol
+_VERSION = 2  # version of the local reader's protocol
 REPLY_TIMEOUT_S = 10.0
-"""Beyond the wait that the request itself asks for."""
+"""The time limit of a reply, in addition to the wait that the request contains."""
 _MAX_REPLY = 1 << 24
 
 
 def _connect_unix(connection: socket.socket, path: Path) -> None:
-    """Works also if the path is longer than the 107 bytes of an address: through a descriptor of its directory."""
+    """Connects also to a path longer than the 107 bytes of a socket address, through a descriptor of its directory."""
     if len(os.fsencode(path)) < 108:
         connection.connect(os.fspath(path))
         return
@@ -41,8 +41,8 @@ def _connect_unix(connection: socket.socket, path: Path) -> None:
 
 
 def flight_of(agent: Agent) -> tuple[str, str]:
-    """The address of its Flight server, and the required token. Raises the errors of locate(); Error if it has no
-    Flight server."""
+    """The address of the agent's Flight server, and the required token. Raises the errors of locate(); Error if the
+    agent has no Flight server."""
     session = locate(agent)
     if session.flight is None:
         raise Error(f"the agent of {session.path} serves no Arrow Flight: start it with --flight 127.0.0.1:0")
@@ -53,7 +53,8 @@ _connections: weakref.WeakSet[Connection] = weakref.WeakSet()
 
 
 def _leave_to_the_parent() -> None:
-    """Runs in a child of fork(): disconnects it, so the agent notices the parent's end while the child lives."""
+    """Runs in a child after fork(). Disconnects the child, so that the agent notices the parent's end even if the child
+    lives."""
     nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for connection in list(_connections):
         with suppress(OSError, AttributeError):
@@ -68,16 +69,16 @@ os.register_at_fork(after_in_child=_leave_to_the_parent)
 class Connection:
     """One connection to the agent's local socket, and the mapping of its arena. Thread-safe.
 
-    Requests and replies alternate under one lock. Destructors return leases: on any thread, at any time, also while the
-    same thread holds the lock. So leases are queued. The thread that holds the lock, or gets it next, sends them.
+    Requests and replies alternate under one lock. Destructors return leases on any thread at any time, even on the
+    thread that holds the lock. So returned leases are queued, and the current or next holder of the lock sends them.
     """
 
     def __init__(self, agent: Agent, timeout: float) -> None:
-        """Raises the errors of locate() if the agent is not known; Unavailable, PermissionDenied, Error."""
+        """Connects to the agent. Raises the errors of locate(), Unavailable, PermissionDenied, Error."""
         self._lock = threading.Lock()
         self._returned: collections.deque[int] = collections.deque()
-        self._leases = 0  # granted by the agent and not returned; guarded by the lock, like everything below
-        self._unread = 0  # requests sent whose replies were not read: more than one after an interruption (Ctrl-C)
+        self._leases = 0  # leases granted and not returned; the lock guards this and all attributes below
+        self._unread = 0  # requests whose replies were not read yet: more than one after Ctrl-C
         self._input = bytearray()
         self._closing = False
         self._closed = False
@@ -104,7 +105,7 @@ class Connection:
         self.arena_bytes = int(self._arena.size)
 
     def _greet(self) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-        """Presents the token, and maps the arena whose descriptor comes with the answer. The array holds the
+        """Sends the token, and maps the arena whose descriptor comes with the answer. The returned array owns the
         mapping."""
         where = self.session.path
         descriptors: list[int] = []
@@ -139,7 +140,8 @@ class Connection:
         return np.frombuffer(mapping, dtype=np.uint8)
 
     def request(self, message: dict[str, Any], wait_s: float = 0.0) -> dict[str, Any]:
-        """Sends one request and returns its reply. Raises Error if the agent refuses, breaks off or is silent."""
+        """Sends one request and returns its reply. Raises Error if the agent refuses, disconnects or does not
+        answer."""
         if self._inherited():
             raise FailedPrecondition(
                 f"this reader was opened by process {self._pid}, of which this process is a fork: open a reader here"
@@ -156,12 +158,12 @@ class Connection:
         return reply
 
     def give_back(self, lease: int) -> None:
-        """Queues the release of a lease, and sends it now or when the request in progress is done."""
+        """Queues the release of a lease. It is sent now, or after the request in progress."""
         self._returned.append(lease)
         self._give_back()
 
     def close(self) -> None:
-        """Closes the socket, once every frame that is still in use has been given back."""
+        """Closes the socket as soon as no frame is in use."""
         if self._inherited():
             self._socket.close()
             return
@@ -171,15 +173,16 @@ class Connection:
         self._give_back()
 
     def _inherited(self) -> bool:
-        """Whether a parent opened it. Its lock may be held for ever here, by a thread that only the parent has."""
+        """Whether a parent process opened the connection. The lock may then stay held in this process, by a thread that
+        exists only in the parent."""
         return self._pid != os.getpid()
 
     def _give_back(self) -> None:
         if self._inherited():
             self._returned.clear()
             return
-        # The queue is checked again after the lock is released, because another thread may have queued an item, found
-        # the lock held, and left.
+        # Checks the queue again after the lock is released: meanwhile another thread may have queued an item and
+        # returned, because it could not get the lock.
         while self._returned and self._lock.acquire(blocking=False):
             try:
                 self._give_back_locked()
@@ -195,7 +198,7 @@ class Connection:
             try:
                 self._exchange({"op": "release", "lease": lease}, 0.0)
             except Error:
-                pass  # the agent has gone, and its leases with it
+                pass  # the agent has ended, so its leases no longer exist
         if self._closing and self._leases == 0:
             self._shut()
 
@@ -221,7 +224,7 @@ class Connection:
                     self._leases += 1
                 if self._unread == 0:
                     return reply
-                if isinstance(reply.get("lease"), int):  # the answer to a request that was interrupted
+                if isinstance(reply.get("lease"), int):  # reply to an interrupted request
                     self._returned.append(reply["lease"])
         except TimeoutError:
             raise Error(f"{agent} does not answer") from None
@@ -248,7 +251,7 @@ class Connection:
         self._socket.close()
 
     def __del__(self) -> None:
-        with suppress(Exception):  # no lease exists any more, since leases hold the connection
+        with suppress(Exception):  # no lease exists at this point, because leases hold the connection
             self._socket.close()
 
 
@@ -257,8 +260,8 @@ def _reason(reply: dict[str, Any]) -> str:
 
 
 class Lease:
-    """The right to read one frame. Arrow buffers hold it. When the last of them is freed, the agent gets the memory
-    back."""
+    """The right to read one frame. Arrow buffers hold the lease. When the last buffer is freed, the memory returns to
+    the agent."""
 
     __slots__ = ("_connection", "_number")
 
@@ -267,5 +270,5 @@ class Lease:
         self._number = number
 
     def __del__(self) -> None:
-        with suppress(Exception):  # interpreter shutdown: modules may be gone already
+        with suppress(Exception):  # at interpreter shutdown, modules may no longer exist
             self._connection.give_back(self._number)

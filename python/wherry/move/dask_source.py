@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dataset's frames as Dask's partitions: each worker reads its own, directly from the agent that holds it.
+"""Presents a dataset's frames as Dask partitions. Each worker reads its partitions directly from the agents that hold
+them.
 
-A partition is one frame, or one part of a frame, at one agent. The workers get the path of the agent's session file, a
-sequence number and the request for the frame. The token stays in the file. Each worker reads it there, so the path must
-lead to that file on every worker's machine.
+A partition is one frame, or one part of a frame, at one agent. A worker gets the path of the agent's session file, a
+sequence number and the request for the frame. It reads the token from the session file, so the file must have that path
+on every worker's machine.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The selection that applies to every frame. Holds no secret, and can be pickled."""
+    """The columns and the filter that apply to every frame. A request contains no secret and can be pickled."""
 
     stream: str
     wanted: bytes
-    """The schema of the data that agents must send, in Arrow's IPC format. Its names are the requested columns.
-    (pyarrow's pickle of a fixed-size list forgets whether its items can be null.)"""
+    """The schema of the requested columns, in Arrow's IPC format. It is not a pickle, because pyarrow's pickle of a
+    fixed-size list loses whether its items can be null."""
     filter: Any
-    """The form that agents take (predicate.to_wire). None: all rows."""
+    """The filter in the form for agents (predicate.to_wire). None: all rows."""
     compression: str | None
 
     @staticmethod
@@ -45,7 +46,7 @@ class Request:
 
     @property
     def schema(self) -> pa.Schema:
-        """`wanted`, read."""
+        """The schema that `wanted` contains."""
         return pa.ipc.read_schema(pa.py_buffer(self.wanted))
 
 
@@ -54,24 +55,24 @@ class Partition:
     """One frame, or one of its parts, at one agent."""
 
     session_file: str
-    """Absolute path."""
+    """The absolute path of the agent's session file."""
     sequence: int
     tag: int
     part: int | None
-    """None: the stream has no parts."""
+    """The number of the part. None: the stream has no parts."""
     rows: int
-    """Of the frame or the part, before the filter."""
+    """The rows of the frame or the part, before the filter."""
     pid: int
-    """The agent's process."""
+    """The process id of the agent."""
     generation: int
-    """Which opening of the stream it belongs to, of all that the agent has seen."""
+    """The generation of the stream: the agent counts opened streams."""
 
 
 def read(partition: Partition, request: Request) -> pa.Table:
-    """The rows of a partition, from its agent. Any process, any thread.
+    """Reads the rows of a partition from its agent. Any process and any thread may call this.
 
-    Raises NotFound if the agent no longer holds that frame, also if another stream of that name has replaced it; and
-    the errors of flight_frames and locate.
+    Raises NotFound if the agent no longer holds the frame, also if a new stream of that name has replaced the stream.
+    Raises the errors of flight_frames and locate.
     """
     session = locate(partition.session_file)
     anew = f"stream {request.stream!r} was opened anew at the agent of {partition.session_file}"
@@ -108,7 +109,7 @@ def read(partition: Partition, request: Request) -> pa.Table:
 
 
 def to_delayed(partitions: Sequence[Partition], request: Request) -> list[Delayed]:
-    """A dask.delayed pyarrow.Table for each. Raises Unsupported without Dask."""
+    """A dask.delayed pyarrow.Table for each partition. Raises Unsupported without Dask."""
     try:
         import dask
     except ImportError as error:
@@ -118,8 +119,8 @@ def to_delayed(partitions: Sequence[Partition], request: Request) -> list[Delaye
 
 
 def to_dataframe(partitions: Sequence[Partition], request: Request, tag: str | None) -> dd.DataFrame:
-    """A dask.dataframe with a partition for each. Raises Unsupported without Dask or pandas; InvalidArgument when two
-    columns would have one name."""
+    """A dask.dataframe of these partitions. Raises Unsupported without Dask or pandas; InvalidArgument if two columns
+    would have the same name."""
     try:
         import dask.dataframe as dd
     except ImportError as error:
@@ -150,14 +151,14 @@ class FlatColumn:
     source: str | None
     """The stream's column. None: the frame's tag."""
     component: int | None
-    """The component of a fixed-size list. None: the column itself."""
+    """The index of the component in a fixed-size list. None: the whole column."""
 
 
 def flat_columns(schema: pa.Schema) -> list[FlatColumn]:
-    """pandas has no vectors, so a column v of fixed-size lists of k numbers becomes v_0 to v_(k-1), if none can be
-    null.
+    """The columns of the data frame. pandas has no vectors, so a column v of fixed-size lists of k numbers becomes v_0
+    to v_(k-1), if v cannot be null.
 
-    Raises InvalidArgument when a name results twice.
+    Raises InvalidArgument if two columns would have the same name.
     """
     flat: list[FlatColumn] = []
     for field in schema:
@@ -187,14 +188,14 @@ def _is_number(kind: pa.DataType) -> bool:
 def _pandas(
     partition: Partition, request: Request, flat: Sequence[FlatColumn], columns: list[str] | None = None
 ) -> pd.DataFrame:
-    """A partition as a data frame. columns: those that Dask needs. The agent sends no others."""
+    """A partition as a data frame. columns: those that Dask needs. The agent sends only these."""
     if columns is not None:
         by_name = {column.name: column for column in flat}
         flat = [by_name[name] for name in columns]
     schema = request.schema
     sources = list(dict.fromkeys(column.source for column in flat if column.source is not None))
     if not sources and request.filter is not None:
-        sources = schema.names[:1]  # one column alone gives the number of remaining rows
+        sources = schema.names[:1]  # read one column, only for the number of filtered rows
     if not sources:
         return _frame(None, flat, partition.tag, partition.rows)
     chosen = pa.schema([schema.field(name) for name in sources])
@@ -219,7 +220,8 @@ def _frame(table: pa.Table | None, flat: Sequence[FlatColumn], tag: int, rows: i
 
 
 def _vectors(table: pa.Table, name: str) -> np.ndarray[Any, Any]:
-    """Shape (rows, k). A component that is null becomes NaN, pandas' word for it; Error for one of integers."""
+    """A vector column as an array (rows, k). A null component becomes NaN, as in pandas. Raises Error for nulls in
+    integers."""
     numbers = table[name].combine_chunks().flatten()
     if numbers.null_count and pa.types.is_integer(numbers.type):
         raise Error(f"column {name!r} has vectors of integers with nulls, which pandas cannot hold: use to_delayed()")
@@ -228,8 +230,8 @@ def _vectors(table: pa.Table, name: str) -> np.ndarray[Any, Any]:
 
 
 def _series_data(field: pa.Field, column: pa.ChunkedArray) -> Any:
-    """Numbers without nulls in NumPy's types. Everything else in Arrow's own types, which do not depend on the
-    values."""
+    """A column's data for pandas: numbers that cannot be null have NumPy types; all others keep Arrow's types, which do
+    not depend on the values."""
     import pandas as pd
 
     if _is_number(field.type) and not field.nullable:

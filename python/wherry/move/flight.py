@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading from anywhere, through Arrow Flight."""
+"""Reads streams from any machine through Arrow Flight."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ if TYPE_CHECKING:
 
 
 def flight_client(agent: Agent = None) -> tuple[flight.FlightClient, flight.FlightCallOptions]:
-    """A Flight client, and the call options that present the agent's token: `client.list_flights(b"", options)`.
+    """Returns a Flight client, and the call options that contain the agent's token: `client.list_flights(b"",
+    options)`.
 
-    agent: as of `wherry.open`.
+    agent: see `wherry.open`.
 
-    Connects on the first call. Raises as locate() does; Error when the agent serves no Flight.
+    The client connects on its first call. Raises the errors of locate(); Error if the agent does not serve Flight.
     """
     import pyarrow.flight as flight
 
     address, token = flight_of(agent)
     options = flight.FlightCallOptions(headers=[(b"authorization", b"Bearer " + token.encode())])
-    # The token is for the agent, not for a proxy that the environment may name.
+    # No proxy: a proxy that the environment names must not see the token.
     return flight.FlightClient(address, generic_options=[("grpc.enable_http_proxy", 0)]), options
 
 
@@ -58,26 +59,26 @@ def flight_frames(
 ) -> Iterator[tuple[dict[str, Any], pa.RecordBatch]]:
     """Yields (metadata, batch) for each frame of stream `name`, in order, at most `count` of them.
 
-    client, options: as flight_client() returns them.
+    client, options: the results of flight_client().
     follow: wait for new frames until the stream ends; False: stop after the frames that the agent holds now.
     from_sequence: the first wanted frame.
-    part: for a stream in parts, only this one.
-    columns: only these, in this order; []: only the metadata.
-    filter: only rows for which it is true, a pyarrow Expression or a list (docs/guide/move-operators.md).
-    tag: only frames with this tag.
-    compression: "lz4" or "zstd", in which the agent sends the columns.
+    part: for a stream in parts, read only this part.
+    columns: read only these, in this order; []: only the metadata.
+    filter: read only rows for which it is true; a pyarrow Expression or a list (docs/guide/move-operators.md).
+    tag: read only frames with this tag.
+    compression: "lz4" or "zstd", for the columns that the agent sends.
 
-    The metadata are {"sequence", "tag", "rows", "skipped", "transfer_ns", "source_bytes", "generation"}. The
-    batch is the client's own copy. "generation" differs for every stream that this agent opens, also for two of one
-    name. A step of a stream in parts comes as one batch for each part, in order. Their metadata have the further keys
-    "part" and "parts", and "rows" counts the part's rows. A frame of more than 1 GiB comes as several batches.
-    Their metadata have a further key "first_row". The agent computes columns and filter, so unwanted data do not
-    travel. "rows" stays the frame's, and a frame without selected rows comes as a batch without rows.
+    The batch is the client's own copy. The metadata are {"sequence", "tag", "rows", "skipped", "transfer_ns",
+    "source_bytes", "generation"}. Every stream that the agent opens has another "generation", even if the name is the
+    same. A step of a stream in parts comes as one batch for each part, in order; the metadata then also contain "part"
+    and "parts", and "rows" counts the part's rows. A frame of more than 1 GiB comes as several batches; the metadata
+    then also contain "first_row". The agent selects columns and rows, so it sends only the selected data. "rows" still
+    counts the frame's rows before the filter. A frame without selected rows comes as an empty batch.
 
     Raises PermissionDenied, NotFound; InvalidArgument for a filter or a column that does not fit the stream;
-    Unsupported for an expression that cannot be sent; Unavailable if the agent cannot be reached; ResourceExhausted if
-    other readers hold the whole readers' share (agent.reader_budget) for 10 s; DeadlineExceeded after the options'
-    timeout; Error if the connection breaks.
+    Unsupported for an expression that cannot be sent. Raises Unavailable if the agent cannot be reached;
+    ResourceExhausted if other readers hold the whole readers' share (agent.reader_budget) for 10 s; DeadlineExceeded
+    after the options' timeout; Error if the connection breaks.
     """
     import pyarrow.flight as flight
 
@@ -116,7 +117,7 @@ def flight_frames(
 
 @contextmanager
 def _errors(name: str) -> Iterator[None]:
-    """Flight's and Arrow's as Wherry's."""
+    """Converts errors of Flight and Arrow to Wherry's errors."""
     import pyarrow.flight as flight
 
     try:
@@ -142,7 +143,7 @@ def _errors(name: str) -> Iterator[None]:
 
 
 def flight_schema(client: flight.FlightClient, options: flight.FlightCallOptions, name: str) -> pa.Schema:
-    """The columns of stream `name`. Raises as flight_frames."""
+    """The schema of stream `name`. Raises the errors of flight_frames."""
     import pyarrow.flight as flight
 
     with _errors(name):
@@ -150,7 +151,7 @@ def flight_schema(client: flight.FlightClient, options: flight.FlightCallOptions
 
 
 def _pushed_down(schema: pa.Schema, columns: Sequence[str] | None, filter: Filter | None) -> dict[str, Any]:
-    """The keys of a ticket that say so."""
+    """The keys of a Flight ticket that request these columns and this filter."""
     from wherry.move import predicate
 
     keys: dict[str, Any] = {}
@@ -162,6 +163,6 @@ def _pushed_down(schema: pa.Schema, columns: Sequence[str] | None, filter: Filte
 
 
 def _first_line(error: BaseException) -> str:
-    """An Arrow error without the trace of source lines and the gRPC debug context that follow it."""
+    """The text of an Arrow error, without the source lines and the gRPC debug context that follow."""
     text = str(error.args[0]) if error.args else str(error)
     return text.strip("'\"").splitlines()[0].split(". gRPC client debug context")[0].split(". Client context:")[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of a stream, as `Session.stream(operators=...)` takes them (docs/guide/move-operators.md)."""
+"""Encodes the operators of `Session.stream(operators=...)` for the agent (docs/guide/move-operators.md)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from wherry.move import predicate
 
 
 def to_wire(operators: Sequence[Mapping[str, Any]], schema: pa.Schema) -> str:
-    """The declarations as the agent takes them: JSON, pyarrow's expressions as Substrait.
+    """Encodes the declarations for the agent as JSON, with pyarrow expressions as Substrait.
 
-    Only the form is checked here; the agent checks names and types. Raises InvalidArgument; Unsupported for an
+    This function checks only the form; the agent checks names and types. Raises InvalidArgument; Unsupported for an
     expression that cannot be sent.
     """
     if isinstance(operators, str | bytes | Mapping) or not isinstance(operators, Sequence):

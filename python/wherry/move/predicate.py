@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions on rows that readers state: a pyarrow Expression, or a tree of lists (docs/guide/move-operators.md).
+"""A reader's conditions on rows: a pyarrow Expression, or a tree of lists (docs/guide/move-operators.md).
 
 pc.field("x") > 3                               # pyarrow.compute
 ["and", [">", "x", 3], ["in", "kind", ["ion"]]]     # the same kind of thing for any language
@@ -32,14 +32,14 @@ _COMPARE = {
 
 
 def to_wire(condition: Filter, schema: pa.Schema) -> Any:
-    """The condition in JSON, the form that the agent takes.
+    """Encodes the condition for the agent as JSON.
 
-    Raises Unsupported for an expression that Substrait, its form on the wire, cannot express; InvalidArgument if it is
-    not a condition.
+    A pyarrow Expression is sent as Substrait. Raises Unsupported if Substrait cannot express it; InvalidArgument if
+    `condition` is not a condition.
     """
     if isinstance(condition, pc.Expression):
         return {"substrait": base64.b64encode(_substrait(condition, schema)).decode()}
-    if isinstance(condition, dict) and set(condition) == {"substrait"}:  # from here, for another agent
+    if isinstance(condition, dict) and set(condition) == {"substrait"}:  # already encoded, for another agent
         return condition
     if not isinstance(condition, list | tuple):
         raise InvalidArgument(
@@ -53,17 +53,18 @@ def to_wire(condition: Filter, schema: pa.Schema) -> Any:
 
 
 def to_expression(condition: Filter, schema: pa.Schema) -> pc.Expression:
-    """The condition as pyarrow computes it. Raises InvalidArgument."""
+    """The condition as a pyarrow Expression. Raises InvalidArgument."""
     if isinstance(condition, pc.Expression):
         return condition
     return _tree(to_wire(condition, schema), schema)
 
 
 def _substrait(condition: pc.Expression, schema: pa.Schema) -> bytes:
-    """An ExtendedExpression over the columns whose types Substrait knows.
+    """Encodes an Expression as a Substrait ExtendedExpression over the columns whose types Substrait supports.
 
-    The agent takes the columns by name and with their own types, so the types here only decide how literals are
-    written. They are widened, so that pyarrow puts no cast around a column, which Substrait could not express.
+    The agent finds the columns by name and uses their real types, so the types here only determine the types of
+    literals. The types are widened, so that pyarrow does not insert casts of columns, which Substrait could not
+    express.
     """
     import pyarrow.substrait as substrait
 
@@ -103,7 +104,7 @@ def _widened(kind: pa.DataType) -> pa.DataType:
 
 
 def _tree(condition: Any, schema: pa.Schema) -> pc.Expression:
-    """As src/move/operate/predicate.cpp reads it."""
+    """Converts a tree of lists to an Expression, like src/move/operate/predicate.cpp."""
     if not isinstance(condition, list) or not condition:
         raise InvalidArgument(f"filter: want ['and', ...], ['<', 'column', value] or the like, not {condition!r}")
     name, *rest = condition
@@ -154,7 +155,7 @@ def _value(value: Any, field: pa.Field) -> pa.Scalar[Any]:
 
 
 def chosen(columns: Sequence[str] | None, schema: pa.Schema) -> list[str] | None:
-    """The columns that a reader wants. Raises InvalidArgument for one that is not there or named twice."""
+    """The columns that a reader requests. Raises InvalidArgument for a column that does not exist or is named twice."""
     if columns is None:
         return None
     if isinstance(columns, str) or not all(isinstance(one, str) for one in columns):

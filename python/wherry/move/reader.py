@@ -8,9 +8,9 @@
     for metadata, batch in wherry.flight_frames(client, options, "particles"):
         print(metadata["tag"], batch.num_rows)
 
-A frame that a reader holds is never taken away. Its memory returns to the agent when the last array made from it is
-freed. Keep arrays only as long as they are needed, and copy data that must stay (`numpy.copy`, `to_pandas` do). Readers
-may hold half of the agent's memory (`agent.reader_budget`). A reader that asks for more gets an Error.
+The agent never evicts a frame that a reader holds. The frame's memory returns to the agent when the last array made
+from the frame is freed. Free arrays soon, and copy data that you keep (`numpy.copy` and `to_pandas` copy). All readers
+together may hold half of the agent's memory (`agent.reader_budget`). A reader that requests more gets an Error.
 """
 
 from __future__ import annotations
@@ -30,86 +30,87 @@ from wherry.move.connection import REPLY_TIMEOUT_S, Agent, Connection, Lease
 if TYPE_CHECKING:
     from wherry.move.predicate import Filter
 
-_SLICE_MS = 50  # a wait for the next frame is cut into slices, so that releases by other threads get through
+_SLICE_MS = 50  # the wait for a frame is split into slices, so that other threads can send releases
 
 
 @dataclass(frozen=True, slots=True)
 class StreamStatus:
-    """One stream as its agent sees it. Frames held are [first, next) without those that were evicted in between."""
+    """The status of a stream from its agent. The held frames are [first, next), except those that were evicted."""
 
     name: str
-    """Unique on the agent."""
+    """The name, which is unique on the agent."""
     strategy: str
     """The form of its frames: "ipc", "arrays", ..."""
     open: bool
-    """More frames may come."""
+    """Whether more frames may come."""
     first: int
     """Sequence number of the oldest frame held."""
     next: int
-    """Sequence number of the next frame to come."""
+    """Sequence number of the next new frame."""
     held_frames: int
     """Frames that the agent holds now."""
     held_rows: int
-    """Their rows."""
+    """Rows of the held frames."""
     held_bytes: int
-    """Their bytes in the agent's memory."""
+    """Bytes of the held frames in the agent's memory."""
     total_frames: int
-    """Frames since the stream was opened."""
+    """Frames that arrived since the stream was opened."""
     total_bytes: int
-    """Their bytes, as moved from the host."""
+    """Bytes of these frames that were moved from the host."""
     evicted_unread: int
     """Frames that were evicted before any reader had read them."""
     sink_errors: int
-    """Frames that did not become a file, though the stream has a sink."""
+    """Frames that the stream's sink could not write to a file."""
     sink_error: str
-    """The reason why the first of them was not written. Empty: all were."""
+    """The reason why the first of these frames was not written. Empty: the sink wrote all frames."""
     parts: int = 0
-    """The number of parts. 0 if the stream has none."""
+    """The number of parts. 0: the stream has no parts."""
     open_parts: int = 0
     """Parts that are open for writing."""
     incomplete_steps: int = 0
-    """Steps that wait for parts."""
+    """Steps that still wait for parts."""
     discarded_steps: int = 0
-    """Discarded steps, because a part will not come: it has gone, or skipped them."""
+    """Steps that were discarded because a part will not arrive: its writer ended, or skipped the step."""
     generation: int = 0
-    """Which opening of a stream at this agent this is; a stream that is opened anew has another."""
+    """The agent's count of opened streams. A stream that is opened again has another generation."""
     source: str = ""
-    """The stream that this one is derived from; empty: none."""
+    """The name of the stream that this one is derived from. Empty: it is not derived."""
     derived: int = 0
     """The number of streams that operators derive from this one."""
     operator_lag: int = 0
-    """Frames that wait for the operators."""
+    """Frames that the operators have not processed yet."""
     operator_errors: int = 0
-    """Frames for which an operator failed; the derived stream has none of that sequence number."""
+    """Frames for which an operator failed. The derived stream lacks frames with these sequence numbers."""
     operator_skipped: int = 0
-    """Frames that went before the operators came to them."""
+    """Frames that were evicted before the operators processed them."""
     operator_error: str = ""
-    """Why the first operator failed, and of which derived stream; empty: none did."""
+    """The first failure of an operator: its reason and the derived stream. Empty: no operator failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One offload, or the step of a stream in parts, in the agent's memory."""
+    """One offload, or one step of a stream in parts, in the agent's memory."""
 
     batches: tuple[pa.RecordBatch, ...]
-    """One batch for each part. There is one batch if the stream has no parts, or the reader wants one part. Shape
-    (rows, fields). Read-only views, valid as long as any of them lives, also after the reader was closed."""
+    """One batch for each part, of shape (rows, fields). There is one batch if the stream has no parts, or if the reader
+    selected a part. Batches are read-only views. They stay valid after the reader was closed."""
     sequence: int
-    """0, 1, ... within the stream."""
+    """The frame's number within the stream: 0, 1, ..."""
     tag: int
     """The application's own number, for example a time step."""
     rows: int
-    """Of all batches, whatever a filter left of them."""
+    """The rows of all batches, before the filter."""
     skipped: int
-    """Frames that were evicted before this reader came to them, directly before this one."""
+    """The number of frames directly before this one that were evicted before this reader reached them."""
     transfer_ns: int
-    """The time from the first get to the last byte in place, on the agent's clock. For a step, the slowest part's."""
+    """The time from the first get until the last byte arrived, on the agent's clock. For a step, the time of the
+    slowest part."""
     source_bytes: int
-    """Moved from the host."""
+    """The bytes that were moved from the host."""
 
     @property
     def batch(self) -> pa.RecordBatch:
-        """The only batch. Raises FailedPrecondition for a step of several parts, which no one batch holds."""
+        """The frame's only batch. Raises FailedPrecondition for a step of several parts, which has several batches."""
         if len(self.batches) != 1:
             raise FailedPrecondition(f"a step of {len(self.batches)} parts is not one batch: take table, or batches")
         return self.batches[0]
@@ -121,11 +122,11 @@ class Frame:
 
 
 class StreamReader:
-    """Iterates over the frames of one stream, in order, each once.
+    """Iterates over the frames of one stream in order.
 
-    name, agent, follow, from_sequence, timeout, part, columns, filter: as of `wherry.open`, which makes one.
+    name, agent, follow, from_sequence, timeout, part, columns, filter: see `wherry.open`, which makes a reader.
 
-    Only one thread at a time may iterate. Frames may go to any thread, and stay readable after the reader was closed.
+    Only one thread at a time may iterate. Any thread may use the frames, also after the reader was closed.
     """
 
     def __init__(
@@ -145,7 +146,7 @@ class StreamReader:
         self.timeout = None if timeout is None else arguments.seconds("timeout", timeout, 0)
         self.next_sequence = arguments.number("from_sequence", from_sequence, 0, arguments.U64)
         self.part = None if part is None else arguments.number("part", part, 0, arguments.U64)
-        self._generation: int | None = None  # of the stream that was read: another one may take over its name
+        self._generation: int | None = None  # generation of the stream that is read: a new stream may get the same name
         self._ended = False
         self._columns = columns
         self._filter = filter
@@ -167,11 +168,11 @@ class StreamReader:
         return frame
 
     def read(self, timeout: float | None = None) -> Frame | None:
-        """The next frame. None at the stream's end (follow=False: or when all held frames were read).
+        """The next frame. None at the end of the stream, and with follow=False also after the last held frame.
 
-        If the reader follows, blocks up to `timeout` seconds (None: for ever). Raises DeadlineExceeded; NotFound if the
-        stream was dropped meanwhile; ResourceExhausted if readers hold their whole share (agent.reader_budget), so
-        release frames, or copy them; Error if the agent has gone.
+        If the reader follows the stream, blocks up to `timeout` seconds (None: without a limit). Raises
+        DeadlineExceeded; NotFound if the stream was dropped meanwhile; ResourceExhausted if the readers hold their
+        whole share (agent.reader_budget), so release or copy frames; Error if the agent has ended.
         """
         deadline = None if timeout is None else time.monotonic() + arguments.seconds("timeout", timeout)
         while True:
@@ -203,7 +204,7 @@ class StreamReader:
     def _frame(self, reply: dict[str, Any]) -> Frame:
         connection = self._connection
         try:
-            lease = Lease(connection, int(reply["lease"]))  # from here on, the lease is always given back
+            lease = Lease(connection, int(reply["lease"]))  # its destructor returns the lease
             parts = reply.get("parts", [reply])
             frame = Frame(
                 batches=tuple(self._batch(part, lease) for part in parts),
@@ -214,7 +215,7 @@ class StreamReader:
                 transfer_ns=max(int(part["transfer_ns"]) for part in parts),
                 source_bytes=sum(int(part["source_bytes"]) for part in parts),
             )
-        except (pa.ArrowException, OSError, StopIteration) as error:  # before ValueError, which ArrowInvalid is
+        except (pa.ArrowException, OSError, StopIteration) as error:  # first, because ArrowInvalid is also a ValueError
             where = f"frame {reply.get('sequence')} of {self.name!r}"
             raise Error(f"{where} is not an Arrow IPC stream: {error}") from None
         except (KeyError, TypeError, ValueError) as error:
@@ -226,7 +227,7 @@ class StreamReader:
         return replace(frame, batches=tuple(self._wanted(batch, frame.sequence) for batch in frame.batches))
 
     def _batch(self, where: dict[str, Any], lease: Lease) -> pa.RecordBatch:
-        """The batch at that place of the arena."""
+        """The batch at the location `where` in the arena."""
         connection = self._connection
         offset, size = int(where["offset"]), int(where["bytes"])
         if offset < 0 or size < 0 or offset + size > connection.arena_bytes:
@@ -236,15 +237,15 @@ class StreamReader:
             return stream.read_next_batch()
 
     def _wanted(self, batch: pa.RecordBatch, sequence: int) -> pa.RecordBatch:
-        """The part of the batch that this reader requested. Columns stay in place, and rows that a filter selects are
-        copied."""
+        """The columns and rows of the batch that this reader requested. Columns are not copied. Rows are copied if
+        there is a filter."""
         from wherry.move import predicate
 
         columns = predicate.chosen(self._columns, batch.schema)
         if self._filter is not None:
             condition = predicate.to_expression(self._filter, batch.schema)
             try:
-                batch.validate(full=True)  # the filter follows offsets and indices, which are the host's
+                batch.validate(full=True)  # the filter uses offsets and indices that the host wrote
             except pa.ArrowInvalid as error:
                 raise Error(f"frame {sequence} of {self.name!r} is broken: {str(error).splitlines()[0]}") from None
             try:
@@ -254,7 +255,7 @@ class StreamReader:
         return batch if columns is None else batch.select(columns)
 
     def close(self) -> None:
-        """Ends the iteration, and leaves the agent as soon as no frame is in use any more. Idempotent."""
+        """Ends the iteration, and disconnects from the agent as soon as no frame is in use. Idempotent."""
         self._ended = True
         self._connection.close()
 
@@ -280,13 +281,14 @@ def open(
 ) -> StreamReader:
     """Opens stream `name` for reading without a copy, on the agent's machine.
 
-    agent: the path of its session file, that file loaded, or a `Session`; None: $WHERRY_AGENT, or the default one.
+    agent: the path of its session file, the loaded session file, or a `Session`; None: $WHERRY_AGENT, or the default
+        agent.
     follow: wait for new frames until the stream ends; False: stop after the frames that the agent holds now.
-    from_sequence: the first wanted frame; older ones are not read, and evicted ones are counted in Frame.skipped.
-    timeout: seconds that the iteration waits for one frame, None for ever; then DeadlineExceeded.
-    part: for a stream in parts, only that part of each step; None: all of it, as Frame.batches and Frame.table.
-    columns, filter: as for flight_frames. This process computes them, on frames in place: columns stay where they are,
-        rows that a filter leaves are copied. Frame.rows stays the frame's.
+    from_sequence: the first wanted frame. Older frames are not read. Frame.skipped counts evicted frames.
+    timeout: seconds to wait for one frame before DeadlineExceeded is raised; None: no limit.
+    part: for a stream in parts, only that part of each step; None: all parts, as Frame.batches and Frame.table.
+    columns, filter: see flight_frames. This process applies them to frames in the agent's memory: it copies only rows
+        that a filter selects. Frame.rows still counts all rows of the frame.
 
     Raises NotFound (no agent, no such stream), Unavailable, PermissionDenied, VersionMismatch, Error.
     """
@@ -303,7 +305,7 @@ def open(
 
 
 def streams(agent: Agent = None) -> list[StreamStatus]:
-    """All streams of the agent, by name. agent: as of open(). Raises as open() does."""
+    """All streams of the agent, by name. agent: see open(). Raises the errors of open()."""
     connection = Connection(agent, REPLY_TIMEOUT_S)
     try:
         return _list(connection)
@@ -312,7 +314,7 @@ def streams(agent: Agent = None) -> list[StreamStatus]:
 
 
 def _list(connection: Connection, only: str = "") -> list[StreamStatus]:
-    """The status of all streams, or of the named one."""
+    """The status of all streams, or of the stream `only`."""
     reply = connection.request({"op": "list", "stream": only} if only else {"op": "list"})
     names = StreamStatus.__dataclass_fields__
     try:

@@ -10,8 +10,8 @@
         ...                                              # compute on
         ticket.wait()                                    # x is free again
 
-Any thread may use a session and its objects: calls take turns. Waiting lets other threads run, and ends on
-Ctrl-C. A process that ends with offloads in flight, its session not closed, waits for them first, 10 s at most.
+Any thread may use a session and its objects; calls run one at a time. Other threads run while a call waits, and Ctrl-C
+ends the wait. A process that ends without closing its session first waits for offloads in flight, at most 10 s.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ from wherry.move.ticket import InFlight, time_limit
 from wherry.system import wherryd
 
 _MOST_BYTES = (1 << 63) - 1
-_RAW = pa.schema([pa.field("buffer", pa.large_binary(), nullable=False)])  # of raw streams
+_RAW = pa.schema([pa.field("buffer", pa.large_binary(), nullable=False)])  # the schema of raw streams
 
 
 class Session:
-    """One application process and one agent.
+    """A connection between one application process and one agent.
 
     agent: "auto" ($WHERRY_AGENT, else the running agent, else an embedded one), "embedded", the path of a session file,
         or "host:port" with `token`.
-    token: the agent's secret, for "host:port"; a session file has its own.
-    name: what the agent's status and logs call this session; "": the program's name.
-    transport: "auto", "shm", "tcp" or "rdma"; a named one that is not available raises Unsupported.
-    connect_timeout: seconds, an embedded agent's start included.
-    max_tickets: offloads in flight, a power of two up to 4096.
-    embedded_budget: of an embedded agent, bytes of memory for frames.
-    embedded_core: the core that it runs on; -1: a spare one.
-    embedded_flight: whether it serves Arrow Flight.
-    embedded_args: further arguments of its command line.
+    token: the agent's secret, for "host:port". A session file contains the token.
+    name: the name of this session in the agent's status and logs; "": the program's name.
+    transport: "auto", "shm", "tcp" or "rdma". Raises Unsupported if the named transport is not available.
+    connect_timeout: seconds, including the start of an embedded agent.
+    max_tickets: the most offloads in flight, a power of two up to 4096.
+    embedded_budget: an embedded agent's memory for frames, in bytes.
+    embedded_core: the core that an embedded agent runs on; -1: a spare core.
+    embedded_flight: whether an embedded agent serves Arrow Flight.
+    embedded_args: further arguments of an embedded agent's command line.
 
-    Any thread may use a session and its objects: calls take turns.
+    Any thread may use a session and its objects; calls run one at a time.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Session:
         where = arguments.path("agent", agent)
         program = ""
         if where == "embedded" or (where == "auto" and os.environ.get("WHERRY_AGENT", "") in ("", "embedded")):
-            with suppress(NotFound):  # if one is needed after all, the C++ side names it
+            with suppress(NotFound):  # if a library is missing and needed, the C++ side reports it
                 program = str(wherryd())
         core = _core.open_session(
             where,
@@ -101,7 +101,7 @@ class Session:
 
     @property
     def info(self) -> _core.SessionInfo:
-        """The agent, and the result of the one-sidedness self-test. str(info) is one line."""
+        """Information about the agent, and the result of the self-test for one-sided gets. str(info) is one line."""
         return self._live.info
 
     def stream(
@@ -123,20 +123,20 @@ class Session:
 
         schema: a pyarrow.Schema or the data of a first frame (see `wherry.schema_of`); None with strategy "raw".
         strategy: "raw", "arrays", "record_batch", "ipc", "ipc_page_aligned" or "c_abi".
-        keep_frames, keep_bytes: what the agent keeps (0: no limit of that kind).
-        when_full: "evict" drops the oldest frame, "wait" only frames that somebody has read:
-            nothing is lost, and offloads wait instead.
+        keep_frames, keep_bytes: limits of what the agent keeps; 0: no limit.
+        when_full: "evict" drops the oldest frame. "wait" drops only frames that a reader has read: no frame is lost,
+            but offloads may have to wait.
         sink_dir, sink_format: write every frame as an "arrow" or "parquet" file into a directory on the
             agent's machine.
-        announce: sizes, in bytes, of the offloads to come; memory for them is prepared now.
-        part, parts: several sessions (for example MPI ranks) open the same stream, each with its own part, 0 to
-            parts - 1, and otherwise the same arguments. The offloads of all parts with one tag are a step; tags of a
-            part rise. Readers see a step whole or not at all. See docs/guide/move.md.
-        operators: what the agent makes of each frame (each step) for readers: a list of derived streams,
+        announce: sizes of future offloads in bytes, for which the agent prepares memory now.
+        part, parts: several sessions, for example MPI ranks, open the same stream, each with its own part, 0 to
+            parts - 1. All other arguments are the same. The offloads of all parts with one tag form a step; the tags of
+            a part must increase. Readers see a complete step or nothing. See docs/guide/move.md.
+        operators: the derived streams that the agent computes from each frame or step, as a list:
             [{"name": "hot", "steps": [{"filter": pc.field("t") > 400}, {"project": ["id"]}], "compression": "lz4"}].
             Readers open "NAME.hot". Steps: filter, project, sort, aggregate, partition: docs/guide/move-operators.md.
 
-        Raises AlreadyExists, InvalidArgument, Unsupported (a type that Wherry does not move, by name), Unavailable.
+        Raises AlreadyExists, InvalidArgument, Unsupported (names the type that Wherry cannot move), Unavailable.
         """
         core = self._live
         if (sink_dir is None) != (sink_format is None):
@@ -171,10 +171,10 @@ class Session:
         return stream
 
     def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> np.ndarray[Any, Any]:
-        """A zeroed array in memory that Wherry allocated: registered, page-aligned, mapped by an agent on this machine.
+        """A zeroed array in memory that Wherry allocates: registered, page-aligned, mapped by an agent on this machine.
 
         shape: rows, or a tuple of dimensions.
-        dtype: numpy's type of the values, one of fixed size.
+        dtype: the numpy type of the values, of fixed size.
 
         The memory lives as long as the array or a view of it. Raises InvalidArgument.
         """
@@ -193,9 +193,9 @@ class Session:
         return array
 
     def register(self, array: np.ndarray[Any, Any]) -> _core.Region:
-        """Registers an array's memory once, for all offloads of it or of parts of it. The region keeps the array alive.
+        """Registers the memory of `array` once for all offloads of it or its parts. The region keeps the array alive.
 
-        Its unregister() raises FailedPrecondition while offloads that read it are in flight.
+        The region's unregister() raises FailedPrecondition while offloads that read the region are in flight.
         """
         if not isinstance(array, np.ndarray):
             raise InvalidArgument(f"array is a {type(array).__name__}: want a numpy array")
@@ -206,23 +206,23 @@ class Session:
         return self._live.register(array.reshape(-1).view(np.uint8))
 
     def in_flight(self) -> int:
-        """Offloads posted and not complete."""
+        """The number of posted offloads that are not complete."""
         return self._live.in_flight()
 
     def drain(self, timeout: float | None = None) -> None:
-        """Waits until no offload is in flight. Raises the first failure that no ticket's wait() has shown.
+        """Waits until no offload is in flight. Raises the first failure that no ticket's wait() has raised.
 
-        timeout: seconds, None for ever; then DeadlineExceeded.
+        timeout: seconds until DeadlineExceeded is raised; None: no limit.
         """
         self._live.drain(time_limit(timeout))
 
     def close(self, timeout: float = 10.0) -> None:
-        """Waits for offloads in flight, closes the session's streams, and disconnects from the agent. An embedded one
+        """Waits for offloads in flight, closes the session's streams, and disconnects from the agent. An embedded agent
         ends.
 
-        Raises the first failure that no ticket's wait() has shown; DeadlineExceeded if offloads were still in flight
-        after `timeout` seconds. These are cancelled. The session is closed in any case. Idempotent.
-        Tickets keep their outcome, and arrays of empty() their memory; streams raise FailedPrecondition.
+        Raises the first failure that no ticket's wait() has raised; DeadlineExceeded if offloads were still in flight
+        after `timeout` seconds, which are then cancelled. The session is closed in any case. Idempotent. Afterwards
+        tickets keep their outcome, and arrays of empty() keep their memory; streams raise FailedPrecondition.
         """
         timeout = arguments.seconds("timeout", timeout)
         if self._open is None:
@@ -248,5 +248,5 @@ class Session:
         if kind is None:
             self.close()
             return
-        with suppress(Error):  # the caller gets the first error
+        with suppress(Error):  # only the first error is raised
             self.close(timeout=2.0)

@@ -25,26 +25,26 @@ def _named(names: Sequence[str]) -> str:
 
 
 class Stream:
-    """A stream open for writing; `Session.stream` makes it.
+    """A stream that is open for writing. `Session.stream` makes it.
 
-    Closing it, or the end of a `with`, ends the stream for its readers; frames that the agent keeps stay readable. Any
-    thread may use it: calls take turns.
+    close(), or the end of a `with` block, ends the stream for its readers. Frames that the agent keeps stay readable.
+    Any thread may use a stream; calls run one at a time.
     """
 
     def __init__(self, core: _core.Stream, schema: pa.Schema | None, in_flight: InFlight) -> None:
         self._core = core
         self._schema = schema
         self._in_flight = in_flight
-        self._turn = threading.Lock()  # an offload that waits for a ticket lets other threads run
+        self._turn = threading.Lock()  # other threads can run while an offload waits for a ticket
 
     @property
     def name(self) -> str:
-        """Its name on the agent."""
+        """The stream's name on the agent."""
         return self._core.name
 
     @property
     def schema(self) -> pa.Schema | None:
-        """Its Arrow schema. None for a raw stream."""
+        """The stream's Arrow schema. None for a raw stream."""
         return self._schema
 
     def offload(self, data: Any, tag: int = 0, deadline: float | None = None, timeout: float = 0.0) -> Ticket:
@@ -53,15 +53,15 @@ class Stream:
         data: a dict of numpy arrays (n,) or (n, k) and Arrow arrays, in the order of the schema; a RecordBatch, a
             Table, or anything with __arrow_c_array__ or __arrow_c_stream__; for a raw stream a list of numpy arrays or
             buffers.
-        tag: the application's own number for this frame (a time step), 0 to 2**64 - 1. Readers see it.
-        deadline: seconds after which the agent gives up (Cancelled), more than 0.
-        timeout: seconds to wait when as many offloads are in flight as the session allows.
+        tag: the application's own number for this frame, such as a time step: 0 to 2**64 - 1. Readers see the tag.
+        deadline: seconds, more than 0, after which the agent cancels the offload (Cancelled).
+        timeout: seconds to wait if the session's limit of offloads in flight is reached.
 
-        C-contiguous arrays are moved without a copy on the host. These are copied first: arrays with other strides or
-        of the other byte order; booleans, strings, days (datetime64[D]) and masked arrays of numpy, which Arrow stores
-        differently; tables and chunked arrays of several chunks. NaT of other units than days arrives as the number
-        -2**63, not as null. If readers need nulls, offload pyarrow.array(x).
-        Raises WouldBlock, InvalidArgument, Unsupported, Unavailable.
+        C-contiguous arrays are moved without a copy on the host. The call first copies: arrays with other strides or
+        the other byte order; numpy's booleans, strings, days (datetime64[D]) and masked arrays, which Arrow stores
+        differently; tables and chunked arrays of several chunks. A NaT of a unit other than days arrives as the number
+        -2**63, not as null. If readers need nulls, offload pyarrow.array(x). Raises WouldBlock, InvalidArgument,
+        Unsupported, Unavailable.
         """
         self._in_flight.forget_finished()
         options = (
@@ -90,10 +90,10 @@ class Stream:
     def bind(self, data: Any) -> Step:
         """Checks the columns once, for posts that do not name them again: `step = bind(data); step.post(tag)`.
 
-        data: as for offload(). Columns that offload() would copy or convert are refused, since later posts would not
-        see changes: arrays with other strides or of the other byte order; booleans, strings, days and masked arrays of
-        numpy (bind an Arrow array of them); lists; tables of several chunks. Unregistered memory is registered until
-        the step is released. Raises InvalidArgument, Unsupported, FailedPrecondition, Unavailable.
+        data: see offload(). bind() refuses columns that offload() would copy or convert, because later posts would not
+            see changes: arrays with other strides or the other byte order; numpy's booleans, strings, days and masked
+            arrays (bind an Arrow array instead); lists; tables of several chunks. Unregistered memory is registered
+            until the step is released. Raises InvalidArgument, Unsupported, FailedPrecondition, Unavailable.
         """
         self._in_flight.forget_finished()
         sources: Any
@@ -119,7 +119,7 @@ class Stream:
         return Step(core, sources, self._in_flight, self._turn)
 
     def close(self) -> None:
-        """Ends the stream once its offloads are done; readers that follow it see the end."""
+        """Ends the stream when its offloads are complete. Readers that follow the stream see the end."""
         with self._turn:
             self._core.close()
 
@@ -161,7 +161,7 @@ class Stream:
         return [self._column(field, data[field.name]) for field in self._schema]
 
     def _column(self, field: pa.Field, value: Any) -> np.ndarray[Any, Any] | pa.Array:
-        """`value` as an array of the type of `field`, or InvalidArgument."""
+        """`value` as an array of the type of `field`. Raises InvalidArgument if the type does not fit."""
         column = columns.as_column(field.name, value, field.type)
         if not isinstance(column, np.ndarray):
             self._check_type(field, column.type)
@@ -185,7 +185,7 @@ class Stream:
             raise InvalidArgument(f"column '{field.name}' of stream '{self.name}' is {field.type}, not {given}")
 
     def _one_batch(self, data: Any) -> pa.RecordBatch:
-        """The rows of a batch, a table or a foreign object. They must match the stream."""
+        """The rows of a batch, a table or another Arrow object, as one batch. They must match the stream's schema."""
         wanted = self._schema
         assert wanted is not None
         try:
@@ -209,7 +209,7 @@ class Stream:
         return data
 
     def _check_schema(self, data: pa.RecordBatch | pa.Table) -> None:
-        """Checks that names and types are the stream's. Nullability may differ if there are no nulls."""
+        """Checks that names and types match the stream's schema. Nullability may differ if there are no nulls."""
         wanted = self._schema
         assert wanted is not None
         self._check_names(data.schema.names)
@@ -222,11 +222,12 @@ class Stream:
 
 
 class Step:
-    """The same arrays, posted again and again; `Stream.bind` makes it. A post costs the same for any number of columns.
+    """A set of arrays that is posted repeatedly. `Stream.bind` makes it. A post costs the same for any number of
+    columns.
 
-    The step keeps the arrays alive. Each must stay in the same memory: change values, and do not resize. `numpy`
-    refuses `resize()` while the step lives, unless it is told not to check references. If memory is gone by then, the
-    ticket fails (SourceFault). If memory was reused, its new content is posted.
+    The step keeps the arrays alive. Change the values of an array, but do not resize it: its memory must stay the same.
+    While the step exists, numpy refuses `resize()`, except with refcheck=False. If an array's memory was unmapped, the
+    ticket fails (SourceFault). If the memory was reused, its new content is posted.
     """
 
     __slots__ = ("_core", "_in_flight", "_post", "_sources", "_turn")
@@ -236,14 +237,14 @@ class Step:
         self._post = core.post
         self._sources = sources
         self._in_flight = in_flight
-        self._turn = turn  # the stream's
+        self._turn = turn  # the stream's lock
 
     def post(self, tag: int = 0, deadline: float | None = None, timeout: float = 0.0) -> Ticket:
-        """Hands the arrays, as they are now, to the agent and returns at once. tag, deadline, timeout and errors: as of
-        `Stream.offload`.
+        """Hands the arrays with their current values to the agent and returns at once. tag, deadline, timeout and
+        errors: see `Stream.offload`.
 
-        May be called while earlier posts are in flight: each post is its own frame. Change values only when the latest
-        ticket is ready. Raises FailedPrecondition when the stream or the session is closed, or the step released.
+        Earlier posts may still be in flight, because each post is a separate frame. Change values only when the latest
+        ticket is ready. Raises FailedPrecondition if the stream or the session is closed, or if the step was released.
         """
         self._in_flight.forget_finished()
         limit = 0.0
@@ -252,7 +253,7 @@ class Step:
         try:
             with self._turn:
                 core = self._post(tag, limit, timeout)
-        except TypeError:  # other kinds of numbers, such as numpy's, or not a number
+        except TypeError:  # another type of number, such as numpy's, or not a number
             tag = arguments.number("tag", tag, 0, arguments.U64)
             timeout = arguments.seconds("timeout", timeout)
             with self._turn:
@@ -262,11 +263,12 @@ class Step:
         return ticket
 
     def in_flight(self) -> int:
-        """Posts of this step that are not complete."""
+        """The number of posts of this step that are not complete."""
         return self._core.in_flight()
 
     def release(self) -> None:
-        """Ends it, and lets go of the arrays; the agent may read them until the tickets are ready. Idempotent."""
+        """Ends the step and releases the arrays. The agent may read the arrays until the tickets are ready.
+        Idempotent."""
         with self._turn:
             self._core.release()
         self._sources = None

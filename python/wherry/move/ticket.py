@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tickets of offloads, and the owner of their source arrays while they are in flight."""
+"""Tickets of offloads, and the object that keeps the source arrays of offloads in flight."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _AT_EXIT_S = 10.0
 
 
 class Ticket:
-    """A posted offload. The sources stay referenced, and must not change, until it is ready.
+    """A posted offload. Until the ticket is ready, it references the source arrays, which must not change.
 
-    Any thread may use it.
+    Any thread may use a ticket.
     """
 
     __slots__ = ("_core", "_sources")
@@ -33,18 +33,18 @@ class Ticket:
         self._sources = sources
 
     def ready(self) -> bool:
-        """Whether the sources may be changed (or the offload failed). No system call. Does not notice that the agent
-        died: wait() does."""
+        """Whether the offload is complete or failed, so that the sources may be changed. Makes no system call. Unlike
+        wait(), does not notice that the agent died."""
         done = self._core.ready()
         if done:
             self._sources = None
         return done
 
     def wait(self, timeout: float | None = None) -> None:
-        """Blocks until the sources may be changed, `timeout` seconds at most (None: for as long as the agent lives).
+        """Blocks until the sources may be changed, for at most `timeout` seconds (None: as long as the agent lives).
 
         Raises the failure of the offload: SourceFault, ResourceExhausted, Cancelled, Unavailable, ... DeadlineExceeded:
-        it is still in flight, and you may wait for it again.
+        the offload is still in flight, and you may wait again.
         """
         try:
             self._core.wait(time_limit(timeout))
@@ -53,22 +53,22 @@ class Ticket:
 
     @property
     def transfer_ns(self) -> int:
-        """Nanoseconds from the first get to the last byte in place, on the agent's clock. After success."""
+        """Nanoseconds from the first get until the last byte arrived, on the agent's clock. Valid after success."""
         return self._core.transfer_ns
 
     @property
     def sequence(self) -> int:
-        """The frame's number in its stream. After success."""
+        """The frame's number in its stream. Valid after success."""
         return self._core.sequence
 
 
 def time_limit(timeout: float | None) -> float:
-    """Seconds, in C++'s form. None: for ever."""
+    """A timeout in the form for C++, in seconds. None: no limit."""
     return _FOREVER if timeout is None else arguments.seconds("timeout", timeout)
 
 
 def time_to_give_up(deadline: float) -> float:
-    """An offload's deadline in seconds, in C++'s form."""
+    """An offload's deadline in the form for C++, in seconds."""
     limit = arguments.seconds("deadline", deadline)
     if limit > 0:
         return limit
@@ -76,8 +76,9 @@ def time_to_give_up(deadline: float) -> float:
 
 
 class InFlight:
-    """Keeps the sources of offloads that the agent may still read, even if tickets, streams or the session drop them.
-    Every stream of a session holds it. When the last of them is destroyed, the session ends before the sources do."""
+    """Keeps the source arrays that the agent may still read, even if the tickets, the streams or the session are
+    destroyed. Every stream of a session holds this object. When the last stream is destroyed, the session ends before
+    the sources are freed."""
 
     __slots__ = ("__weakref__", "_core", "_owner", "_tickets")
 
@@ -88,20 +89,20 @@ class InFlight:
         _sessions.add(self)
 
     def add(self, ticket: Ticket) -> None:
-        """Keeps its sources."""
+        """Keeps the ticket's sources."""
         self._tickets.append(ticket)
 
     def forget_finished(self) -> None:
-        """Drops the references to sources that are free, oldest first."""
-        with suppress(IndexError):  # none is left
+        """Drops the references to sources of finished offloads, oldest first."""
+        with suppress(IndexError):  # no ticket is left
             while (first := self._tickets.popleft()).ready():
                 pass
             self._tickets.appendleft(first)
 
     def finish(self) -> None:
-        """Runs at the end of the interpreter, which frees sources in any order."""
+        """Waits for offloads in flight at interpreter exit, because the interpreter then frees sources in any order."""
         core = self._core
-        if core is None or self._owner != os.getpid():  # a child of fork() has none
+        if core is None or self._owner != os.getpid():  # a child of fork() has no offloads
             return
         try:
             if core.in_flight() != 0:
@@ -110,10 +111,10 @@ class InFlight:
             print(f"wherry: at the end of the process: {error}", file=sys.stderr)
 
     def __del__(self) -> None:
-        with suppress(Exception):  # interpreter shutdown
+        with suppress(Exception):  # errors during interpreter shutdown
             sources = [ticket._sources for ticket in self._tickets]
-            self._tickets.clear()  # tickets hold the session as well
-            self._core = None  # waits for offloads in flight, 2 s at most, then disconnects the agent
+            self._tickets.clear()  # tickets also reference the session
+            self._core = None  # ends the session: waits at most 2 s for offloads in flight, then disconnects
             del sources
 
 
@@ -122,6 +123,6 @@ _sessions: weakref.WeakSet[InFlight] = weakref.WeakSet()
 
 @atexit.register
 def _finish_all() -> None:
-    with suppress(KeyboardInterrupt):  # not waited for, then
+    with suppress(KeyboardInterrupt):  # Ctrl-C ends the wait
         for in_flight in list(_sessions):
             in_flight.finish()

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""probe: every path between host and card, measured, simulated or modelled."""
+"""probe: measures, simulates or models every path between host and card."""

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether two measurements of a path and size differ, by the spread of their rounds.
+"""Decides from the spread of their rounds whether two measurements of a path and size differ.
 
-For each pair of rows the exact 99 % confidence interval of the ratio of their times is computed. The method is Hodges
-and Lehmann's estimate of a shift, on logarithms, with the limits of Mann and Whitney's test (M. Hollander, D. A. Wolfe,
-"Nonparametric Statistical Methods", section 4.3). It only assumes that the rounds of both runs have distributions of
-one shape. A difference is a pair whose whole interval lies beyond 5 %. Seven rounds against seven of one distribution
-are called different in less than 1 % of cases.
+For each pair of rows the module computes the exact 99 % confidence interval of the ratio of their times. The method is
+the Hodges-Lehmann estimate of a shift of logarithms, with the limits of the Mann-Whitney test (M. Hollander, D. A.
+Wolfe, "Nonparametric Statistical Methods", section 4.3). It only assumes that the distributions of both runs' rounds
+have the same shape. A pair differs if its whole interval is more than 5 % away from 1. Two samples of seven rounds from
+the same distribution are called different in less than 1 % of cases.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wherry.errors import BenchError
 from wherry.probe.schema import MeasuredPath, ProbeRun, Row
 
 DOUBT = 0.01
-"""The probability that an interval misses the true ratio."""
+"""The probability that an interval does not contain the true ratio."""
 MARGIN = 0.05
 """A ratio this close to 1 is not a difference."""
 
@@ -35,20 +35,21 @@ class Comparison:
     a: Row
     b: Row
     ratio: float
-    """B's time over A's: Hodges and Lehmann's estimate."""
+    """The Hodges-Lehmann estimate of the ratio of B's time to A's."""
     low: float
     high: float
-    """The interval's ends. 0 and infinity: there are too few rounds."""
+    """The ends of the confidence interval. 0 and infinity: there are too few rounds."""
     verdict: Verdict
-    """The verdict on B. undecided: there are too few rounds for an interval."""
+    """The verdict on B. "undecided": there are too few rounds for an interval."""
 
 
 @functools.cache
 def _counts(n: int, m: int) -> tuple[int, ...]:
-    """The number of the C(n + m, n) orders of n and m values that have a Mann-Whitney U of 0, 1, ... n * m."""
+    """For each Mann-Whitney U from 0 to n * m, how many of the C(n + m, n) orders of n and m values have it."""
     if n == 0 or m == 0:
         return (1,)
-    # Either the largest value belongs to the first sample, and is then above all m of the second, or it does not.
+    # If the largest value belongs to the first sample, it is above all m values of the second and adds m to U; else it
+    # adds 0.
     found = [0] * (n * m + 1)
     for u, count in enumerate(_counts(n - 1, m)):
         found[u + m] += count
@@ -58,13 +59,13 @@ def _counts(n: int, m: int) -> tuple[int, ...]:
 
 
 def interval(a: Sequence[float], b: Sequence[float], doubt: float = DOUBT) -> tuple[float, float, float]:
-    """The ratio of b to a, and the ends of its interval. All values are positive."""
+    """The ratio of b to a, and the ends of its confidence interval. All values must be positive."""
     shifts = sorted(math.log(y) - math.log(x) for x in a for y in b)
     middle = math.exp((shifts[(len(shifts) - 1) // 2] + shifts[len(shifts) // 2]) / 2)
     counts = _counts(len(a), len(b))
     allowed = doubt / 2 * sum(counts)
     below, left = 0, 0.0
-    for count in counts:  # this many of the shifts may lie outside at each end
+    for count in counts:  # `below`: how many shifts may lie outside at each end
         left += count
         if left > allowed:
             break
@@ -75,7 +76,7 @@ def interval(a: Sequence[float], b: Sequence[float], doubt: float = DOUBT) -> tu
 
 
 def compare_rounds(a: Sequence[float], b: Sequence[float]) -> tuple[float, float, float, Verdict]:
-    """Ratio, interval, verdict on b."""
+    """The ratio, its interval, and the verdict on b."""
     ratio, low, high = interval(a, b)
     verdict: Verdict = "no difference"
     if not math.isfinite(high):
@@ -96,8 +97,8 @@ def _compared(pairs: Iterable[tuple[MeasuredPath, Row, Row]]) -> list[Comparison
 
 
 def compare(a: ProbeRun, b: ProbeRun) -> list[Comparison]:
-    """Compares rows that both runs have. Raises BenchError if they have nothing in common, or a path was measured in
-    one and simulated or modelled in the other."""
+    """Compares rows that both runs have. Raises BenchError if the runs have no row in common, or if a path was measured
+    in one run and simulated or modelled in the other."""
     mine, theirs = _by_key(a, 0), _by_key(b, 0)
     for key in mine.keys() & theirs.keys():
         kinds = {mine[key][0].provenance, theirs[key][0].provenance}
@@ -112,8 +113,8 @@ def compare(a: ProbeRun, b: ProbeRun) -> list[Comparison]:
 
 
 def compare_series(run: ProbeRun) -> list[Comparison]:
-    """Compares the two series of a run with --twice: any difference is noise. Raises BenchError if there is only one
-    series."""
+    """Compares the two series of a run with --twice. Any difference between them is noise. Raises BenchError if there
+    is only one series."""
     second = _by_key(run, 1)
     found = _compared((path, row, second[key][1]) for key, (path, row) in _by_key(run, 0).items() if key in second)
     if not found:

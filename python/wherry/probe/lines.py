@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The output of wherry-probe: one JSON object on each line (docs/guide/probe.md, Lines).
 
-Any other line ends the run, because its meaning would be a guess.
+Any other line ends the run with an error, because its meaning is not known.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Load = Literal["closed", "open"]
 Initiator = Literal["host", "device"]
 Provenance = Literal["measured", "simulated", "modelled"]
 LONGEST = 1 << 16
-"""Characters of a line. A row with a thousand rounds has some twenty thousand."""
+"""The most characters of a line. A row with a thousand rounds has some twenty thousand."""
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """The shape of one cell. `series`: 0 and 1 if a run measures the same cell twice."""
+    """The shape of one cell. `series`: 0, or 1 for the second measurement if a run measures each cell twice."""
 
     id: str
     bytes: int
@@ -42,13 +42,13 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> tuple[str | int, ...]:
-        """The fields that must be equal in rows of two runs to compare them."""
+        """The fields that must be equal so that rows of two runs can be compared."""
         return (self.id, self.bytes, self.depth, self.channels, self.pattern, self.flow, self.notice, self.cache,
                 self.align, self.load)  # fmt: skip
 
     @property
     def words(self) -> str:
-        """What sets it apart from the plainest shape of its path and size."""
+        """How the shape differs from the simplest shape of its path and size, in words."""
         found = [f"depth {self.depth}"] if self.depth > 1 else []
         found += [f"{self.channels} channels"] if self.channels > 1 else []
         found += [self.notice] if self.notice != "polled" else []
@@ -59,7 +59,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Figures(Shape, frozen=True, kw_only=True):
-    """A row: times are of one transfer, in nanoseconds."""
+    """The figures of a row. Times are per transfer, in nanoseconds."""
 
     p50_ns: float
     """The median of the rounds' medians."""
@@ -67,9 +67,9 @@ class Figures(Shape, frozen=True, kw_only=True):
     p99_ns: float
     p999_ns: float
     max_ns: float
-    """The maximum of all rounds together."""
+    """The maximum over all rounds."""
     gbytes_per_s: float
-    """10^9 bytes; the median of the rounds. 0: the path moves none."""
+    """The rate in 10^9 bytes per second, the median of the rounds. 0: the path does not move bytes."""
     transfers_per_s: float
     offered_per_s: float
     """The offered rate of an open loop; 0 for a closed one."""
@@ -82,20 +82,20 @@ class Figures(Shape, frozen=True, kw_only=True):
     most: float
     """The smallest and largest of the rounds' medians."""
     rounds: list[float]
-    """The rounds' medians, in their order."""
+    """The median of each round, in the order of the rounds."""
     disturbed: int
-    """Rounds into which an involuntary switch or steal fell."""
+    """The number of rounds with an involuntary context switch or with steal time."""
     warm: int
-    """Rounds whose warm-up ended because three batches agreed to 5 %."""
+    """The number of rounds whose warm-up ended because three batches agreed to within 5 %."""
     p50_undisturbed_ns: float
-    """0: all rounds were disturbed."""
+    """The median of the rounds that were not disturbed. 0: all rounds were disturbed."""
     variation: float
     unsettled: bool
     samples: int
     batch: int
-    """Transfers that are timed together. 1: each is timed."""
+    """The number of transfers that are timed together. 1: each transfer is timed."""
     bound_gbytes_per_s: float
-    """0: none is known."""
+    """An upper bound of the path's rate. 0: no bound is known."""
     bound_why: str
     refused: str
     """Why the figures are not reliable. Empty: no reason is known."""
@@ -117,7 +117,7 @@ class Start(msgspec.Struct, frozen=True, tag="start", tag_field="kind"):
 
 
 class PathLine(msgspec.Struct, frozen=True, tag="path", tag_field="kind"):
-    """A path, with the results of a run about it."""
+    """A line that describes a path."""
 
     id: str
     group: str
@@ -130,7 +130,7 @@ class PathLine(msgspec.Struct, frozen=True, tag="path", tag_field="kind"):
 
 
 class Progress(Shape, frozen=True, kw_only=True, tag="progress", tag_field="kind"):
-    """That many visits of that many are done. The next is of this cell."""
+    """`done` of `of` visits are complete. The next visit is to this cell."""
 
     done: int
     of: int
@@ -142,19 +142,19 @@ class RowLine(Figures, frozen=True, kw_only=True, tag="row", tag_field="kind"):
 
 
 class Wrong(Shape, frozen=True, kw_only=True, tag="wrong", tag_field="kind"):
-    """Its data did not arrive as it was sent."""
+    """A cell whose data arrived with errors."""
 
     why: str
 
 
 class Failed(Shape, frozen=True, kw_only=True, tag="failed", tag_field="kind"):
-    """It could not be measured."""
+    """A cell that could not be measured."""
 
     why: str
 
 
 class End(msgspec.Struct, frozen=True, tag="end", tag_field="kind"):
-    """The last line of a run: cells, and seconds."""
+    """The last line of a run: numbers of cells, and the duration."""
 
     measured: int
     wrong: int
@@ -169,7 +169,7 @@ _decoder = msgspec.json.Decoder(Line)
 
 
 def parse(text: str | bytes) -> Line:
-    """One line. Raises BenchError, which shows the beginning of the wrong line."""
+    """Parses one line. Raises BenchError, which quotes the beginning of a wrong line."""
     if len(text) > LONGEST:
         raise BenchError(f"wherry-probe wrote a line of {len(text)} characters")
     try:
@@ -187,5 +187,5 @@ def parse(text: str | bytes) -> Line:
 
 
 def paths_of(lines: Iterable[Line]) -> list[PathLine]:
-    """Those that the lines tell of, in their order."""
+    """The lines that describe paths, in their order."""
     return [line for line in lines if isinstance(line, PathLine)]

@@ -15,11 +15,12 @@ from wherry.probe.schema import SCHEMA, MeasuredPath, ProbeRun, Row, Settings, T
 from wherry.system import ask_to_end, built, ends_with_us, how_it_ended, scratch_directory, wherry_probe
 
 WRONG_DATA, NOTHING, STOPPED = 1, 2, 130
-"""Exit statuses of the program, and of `wherry probe run`."""
+"""Exit statuses of wherry-probe, and of `wherry probe run`."""
 
 
 def lines_of(words: Sequence[str]) -> Iterator[Line]:
-    """The program's lines, as they come. Raises BenchError if it ends in an unexpected way, NotFound."""
+    """Runs wherry-probe and yields its lines as they arrive. Raises BenchError if it ends in an unexpected way;
+    NotFound."""
     environment = {"UCX_LOG_LEVEL": "error"} | os.environ
     with subprocess.Popen(
         [str(wherry_probe()), *words],
@@ -35,7 +36,7 @@ def lines_of(words: Sequence[str]) -> Iterator[Line]:
                 yield parse(text)
                 silent = False
         except BaseException:
-            # After Ctrl-C the terminal has told the program as well. Its children end with it.
+            # After Ctrl-C, the terminal has signalled the program as well. The program's children end with it.
             ask_to_end(process)
             raise
         status = process.wait()
@@ -46,7 +47,7 @@ def lines_of(words: Sequence[str]) -> Iterator[Line]:
 
 
 def known_paths(only: Sequence[str] = ()) -> list[PathLine]:
-    """All paths, or those that `only` names. Raises BenchError if a name matches no path."""
+    """All known paths, or those that `only` names. Raises BenchError if a name does not match any path."""
     found = paths_of(lines_of(["list", *_only(only)]))
     if not found:
         raise BenchError("wherry-probe lists no path; its last lines above say why")
@@ -58,7 +59,7 @@ def _only(only: Sequence[str]) -> list[str]:
 
 
 class Collector:
-    """The lines of one run."""
+    """Collects the lines of one run."""
 
     def __init__(self) -> None:
         self._start: Start | None = None
@@ -68,7 +69,7 @@ class Collector:
         self._troubles: dict[str, list[Trouble]] = {}
 
     def take(self, line: Line) -> None:
-        """One more. Raises BenchError when it cannot come here."""
+        """Adds a line. Raises BenchError if the line is not allowed at this point."""
         if (self._start is None) != isinstance(line, Start) or self._end is not None:
             raise BenchError(f"wherry-probe wrote a line of kind {type(line).__name__} where none can be")
         match line:
@@ -87,7 +88,7 @@ class Collector:
                 pass
 
     def run(self, *, quick: bool, twice: bool, only: Sequence[str]) -> ProbeRun:
-        """All of it. Raises BenchError when the program did not come to its end."""
+        """The complete run. Raises BenchError if the program did not run to its end."""
         start, end = self._start, self._end
         if start is None or end is None:
             raise BenchError("wherry-probe ended before its run did; its last lines above say why")
@@ -127,7 +128,7 @@ def measure(
     more: Sequence[str] = (),
     watch: Callable[[Progress], None] = lambda line: None,
 ) -> ProbeRun:
-    """One run. `more`: further arguments of the program. Raises BenchError."""
+    """Runs wherry-probe once. `more`: further arguments of the program. Raises BenchError."""
     words = ["run", *(["--quick"] if quick else []), *(["--twice"] if twice else []), *_only(only), *more]
     collector = Collector()
     for line in lines_of(words):
@@ -138,16 +139,16 @@ def measure(
 
 
 def _finished(line: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """A program that has run to its end, or ends with us."""
+    """Runs a program until it ends. The program also ends if this process ends."""
     return subprocess.run(
         line, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, preexec_fn=ends_with_us()
     )
 
 
 def simulate_shell(values: Mapping[str, int] | None = None, packets: int = 0) -> dict[str, Any]:
-    """The output of shell_bench, with other values of some parameters.
+    """Runs shell_bench with the given parameter values, and returns its output.
 
-    `packets`: packets in each run under load; 0: without load. Raises BenchError; NotFound if it was not built.
+    `packets`: packets in each run under load; 0: no runs under load. Raises BenchError; NotFound if it was not built.
     """
     program = built("sim/shell", "shell_bench")
     words = [word for name, value in (values or {}).items() for word in ("--set", f"{name}={value}")]
@@ -160,7 +161,7 @@ def simulate_shell(values: Mapping[str, int] | None = None, packets: int = 0) ->
 
 
 def measure_dma() -> dict[str, Any]:
-    """Runs dma_card_bench, the DMA engine in simulation. Raises NotFound when it was not built; BenchError."""
+    """Runs dma_card_bench, the DMA engine in simulation. Raises NotFound if the program was not built; BenchError."""
     program = built("sim/card", "dma_card_bench")
     with scratch_directory() as folder:
         file = folder / "dma.json"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the path profile: a run's measurements, and the settings that follow from them (docs/guide/profile.md)."""
+"""Writes the path profile: the measurements of a run, and the settings derived from them (docs/guide/profile.md)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from wherry.system import Advice, machine_key, this_machine, write_profile
 from wherry.system import default_profile_file as default_profile_file
 
 PATHS = ("ucx.get.shm", "ipc.cma.get", "cpu.memcpy", "cpu.stream", "wake.spin", "wake.nap", "wake.futex")
-"""The paths that the rules need, at the sizes of the suite."""
+"""The paths that the rules need, measured at the sizes of the suite."""
 CHASE = "cpu.chase"
-"""The path of rules that need one size beyond the caches: chase_words()."""
+"""The path for rules that need one size larger than the caches (see chase_words())."""
 KERNEL = "kernel"
-"""The rule of settings that `wherry advise --calibrate` has put there (wherry.route.calibration)."""
+"""The rule name of settings that `wherry advise --calibrate` wrote into the profile (wherry.route.calibration)."""
 _MOST_CHASE_BYTES = 64 << 20
-"""wherry-probe's kMostFootprint (src/probe/suite.hpp)."""
+"""The largest memory of wherry-probe: kMostFootprint of src/probe/suite.hpp."""
 
 
 def figures_of(run: ProbeRun) -> dict[str, list[rules.Figure]]:
-    """Rows of one transfer at a time that are not refused. Unsettled rows are used only if there are no others."""
+    """The figures of rows with one transfer in flight that were not refused. Unsettled rows are used only if there are
+    no others."""
     found: dict[str, list[rules.Figure]] = {}
     for path in run.paths:
         if path.provenance != "measured":
@@ -56,7 +57,7 @@ def figures_of(run: ProbeRun) -> dict[str, list[rules.Figure]]:
 
 
 def caches(cpu: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> rules.Machine:
-    """The first core's, and how many cores there are."""
+    """The cache sizes of the first core, and the number of cores."""
     sizes = {0: 0}
     for index in cpu.glob("index*"):
         try:
@@ -70,7 +71,8 @@ def caches(cpu: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> rules.Mach
 
 
 def chase_words(machine: rules.Machine) -> list[str] | None:
-    """Arguments of wherry-probe for a run of CHASE. None: caches are unknown, or larger than its memory."""
+    """Arguments of wherry-probe for a run of CHASE. None: the cache sizes are unknown, or too large for
+    wherry-probe."""
     bytes_ = 2 * machine.last_level_bytes
     return ["--bytes", str(bytes_), "--depth", "8"] if 0 < bytes_ <= _MOST_CHASE_BYTES else None
 
@@ -86,7 +88,8 @@ def run(seconds: float, watch: Callable[[Progress], None]) -> ProbeRun:
 
 
 def document(run: ProbeRun) -> dict[str, Any]:
-    """The profile, as JSON. Raises InvalidArgument if the run is of another machine, or no rule finds its figures."""
+    """The profile as JSON. Raises InvalidArgument if the run comes from another machine, or lacks the figures for every
+    rule."""
     here = this_machine().key
     if run.machine_key.rpartition(" | UCX ")[0] != here:
         raise InvalidArgument(f"the run is of another machine ({run.machine_key}), this is {here}: measure here")
@@ -105,10 +108,10 @@ def document(run: ProbeRun) -> dict[str, Any]:
 
 
 def write(profile: dict[str, Any], file: Path) -> None:
-    """Replaces the old file. Only this user may write to the new one. Raises OSError.
+    """Replaces the profile's file. Only this user may write to the new file. Raises OSError.
 
-    Measurements of `wherry advise --calibrate` on this machine stay: they took a minute, and give the cost of a
-    randomly touched line more directly.
+    Keeps settings that `wherry advise --calibrate` measured on this machine: they took a minute, and measure the cost
+    of a randomly touched line more directly.
     """
     settings = {key: Advice(**one) for key, one in profile["settings"].items()}
     write_profile(file, profile["date"], settings, {"paths": profile["paths"]}, lambda _key, one: one.rule == KERNEL)

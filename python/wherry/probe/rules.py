@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules by which settings follow from measured figures (docs/guide/profile.md has the table).
+"""The rules that derive settings from measured figures (docs/guide/profile.md has a table of them).
 
-Each rule is a function of the figures. It returns a setting's value and the figures behind it, or nothing if the
-figures do not suffice. docs/guide/profile.md summarises the research behind each rule.
+Each rule is a function. It returns settings with the figures that determined them, or an empty list if figures are
+missing. docs/guide/profile.md summarises the research behind each rule.
 """
 
 from __future__ import annotations
@@ -15,39 +15,41 @@ from wherry.probe.comparing import compare_rounds
 
 KIB, MIB = 1 << 10, 1 << 20
 DEFAULT_UNIT = 4 * MIB
-"""move.transfer_unit where no profile says otherwise (src/move/service/offload_engine.hpp)."""
+"""The default of move.transfer_unit without a profile (src/move/service/offload_engine.hpp)."""
 DOUBT = 0.05
-"""How often an interval of a median may miss it."""
+"""The probability that the confidence interval of a median does not contain it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The properties of the machine that rules use, beside the figures."""
+    """Properties of the machine that rules use in addition to the figures."""
 
     l2_bytes: int
     last_level_bytes: int = 0
     """Size of the largest cache. 0: unknown."""
     cores: int = 0
-    """0: unknown."""
+    """The number of cores. 0: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The figures of a row of a run. Times are of one transfer, ns."""
+    """The figures of a row of a run. Times are per transfer, in ns."""
 
     bytes: int
     p50_ns: float
     cache: str = "warm"
     depth: int = 1
     other_cpu_ns: float = 0
-    """User and system, of the process on the other side."""
+    """The user and system time of the process on the other side."""
     rounds: Sequence[float] = ()
-    """The medians of the rounds. `p50_ns` is their median. A round of all sizes and paths belongs to one time."""
+    """The median of each round; `p50_ns` is the median of these. Round number n of all sizes and paths was measured at
+    about the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Time against size: t0 and a rate, by least squares of the relative error, with the largest of these errors."""
+    """A fit of time against size: t0 and a rate by least squares of the relative error, and the largest relative
+    error."""
 
     t0_ns: float
     bytes_per_ns: float
@@ -56,7 +58,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting and why."""
+    """A setting, and the reason for its value."""
 
     key: str
     value: int | float
@@ -65,15 +67,16 @@ class Setting:
 
 
 Figures = Mapping[str, Sequence[Figure]]
-"""By path, as `wherry probe list` names them."""
+"""Figures by the name of the path in `wherry probe list`."""
 
 
 def line(figures: Iterable[Figure]) -> Line | None:
-    """t = t0 + bytes / rate, with weights 1 / t^2, and neither part negative. None: fewer than three sizes."""
+    """Fits t = t0 + bytes / rate, with weights 1 / t^2 and t0 >= 0. None: there are fewer than three sizes, or the rate
+    is not positive."""
     points = sorted({(one.bytes, one.p50_ns) for one in figures if one.bytes > 0 and one.p50_ns > 0})
     if len({size for size, _ in points}) < 3:
         return None
-    # The sum of squares of (t0 + b s - t) / t is minimal: two normal equations.
+    # Two normal equations minimise the sum of squares of (t0 + b s - t) / t.
     uu = sum(1 / (t * t) for _, t in points)
     us = sum(s / (t * t) for s, t in points)
     ss = sum(s * s / (t * t) for s, t in points)
@@ -96,15 +99,15 @@ def _first(figures: Figures, *paths: str) -> tuple[str, Line] | None:
 
 
 def _power_of_two(value: float, least: int, most: int) -> int:
-    """The smallest that is not below `value`, within limits that are powers of two."""
+    """The smallest power of two that is at least `value`, within limits that are powers of two."""
     return min(most, max(least, 1 << max(0, math.ceil(math.log2(max(value, 1))))))
 
 
 def median_interval(values: Sequence[float], doubt: float = DOUBT) -> tuple[float, float]:
-    """An interval that contains the median of the distribution behind the values, for any distribution.
+    """A confidence interval of the median of the values' distribution, which may be any distribution.
 
-    The interval of the sign test (Hollander, Wolfe, "Nonparametric Statistical Methods", section 3.6): for seven values
-    the minimum and the maximum. 0 and infinity: there are too few values.
+    It is the interval of the sign test (Hollander, Wolfe, "Nonparametric Statistical Methods", section 3.6). For seven
+    values it is the minimum and the maximum. 0 and infinity: there are too few values.
     """
     inner = sorted(values)
     beyond, left = 0, 0.0
@@ -117,18 +120,18 @@ def median_interval(values: Sequence[float], doubt: float = DOUBT) -> tuple[floa
 
 
 def _plateau_begins(figures: Sequence[Figure]) -> list[float]:
-    """For each round of the run: the number of bytes from which a transfer has 98 % of the rate, so that t0 is 2 % of
-    it."""
+    """For each round, the smallest transfer in bytes that reaches 98 % of the path's rate, so that t0 is 2 % of its
+    time."""
     rounds = min((len(one.rounds) for one in figures), default=0)
     lines = [line(Figure(one.bytes, one.rounds[r]) for one in figures) for r in range(rounds)]
     return [49 * one.t0_ns * one.bytes_per_ns for one in lines if one is not None]
 
 
 def transfer_unit(figures: Figures, _machine: Machine) -> list[Setting]:
-    """move.transfer_unit: the smallest unit whose transfer has 98 % of the path's rate.
+    """move.transfer_unit: the smallest transfer that reaches 98 % of the path's rate.
 
-    Each round of the run gives the beginning of the plateau, and so there is an interval. Of the units in it, the rule
-    takes the one nearest to the default. So the default changes only if the figures say so.
+    Each round gives one value of this size, so there is a confidence interval. The rule takes the unit in the interval
+    that is nearest to the default. So the setting differs from the default only if the default is outside the interval.
     """
     if (found := _first(figures, "ucx.get.shm", "ipc.cma.get")) is None:
         return []
@@ -144,9 +147,9 @@ def transfer_unit(figures: Figures, _machine: Machine) -> list[Setting]:
 
 
 def streaming_copy(figures: Figures, _machine: Machine) -> list[Setting]:
-    """move.streaming_copy_from: the smallest size from which non-temporal stores win, with empty caches.
+    """move.streaming_copy_from: the smallest size from which non-temporal stores are faster with empty caches.
 
-    They win if `wherry probe compare` would say so: by more than 5 %, and more than the rounds' spread.
+    They count as faster by the rule of `wherry probe compare`: by more than 5 %, and by more than the rounds' spread.
     """
     plain = {one.bytes: one for one in figures.get("cpu.memcpy", ()) if one.cache == "flushed"}
     stream = {one.bytes: one for one in figures.get("cpu.stream", ()) if one.cache == "flushed"}
@@ -164,13 +167,14 @@ def streaming_copy(figures: Figures, _machine: Machine) -> list[Setting]:
 
 
 def spin(figures: Figures, machine: Machine) -> list[Setting]:
-    """poll.spin_us: as long as a wake-up takes, so that spinning never costs more than twice the better choice.
+    """poll.spin_us: the time of a wake-up, so that spinning never costs more than twice the optimum.
 
-    Only for a machine of one core, where the agent spins in its clients' time. An agent on a spare core takes no time
-    from others. To nap between the offloads of a program that posts one each millisecond would only delay each of them.
+    The rule applies only to a machine with one core, where the agent's spinning uses its clients' time. On a spare
+    core, the agent does not take time from others. If a program posts one offload each millisecond, naps between them
+    would only delay every offload.
 
-    Karlin, Manasse, McGeoch, Owicki: Competitive randomized algorithms for non-uniform problems (SODA 1990), section 1:
-    the deterministic rule for one spin or block.
+    Source: Karlin, Manasse, McGeoch, Owicki: Competitive randomized algorithms for non-uniform problems (SODA 1990),
+    section 1, the deterministic rule for a single choice between spinning and blocking.
     """
     rows = figures.get("wake.nap", ())
     if not rows or machine.cores != 1:
@@ -184,11 +188,10 @@ def spin(figures: Figures, machine: Machine) -> list[Setting]:
 
 
 def nap(figures: Figures, _machine: Machine) -> list[Setting]:
-    """poll.nap_us: an agent that always naps, and looks after each nap, uses 5 % of its core.
+    """poll.nap_us: the nap with which an agent that always naps, and polls after each nap, uses 5 % of its core.
 
-    The CPU cost of falling asleep and waking up is the other side's cost in wake.futex, which does so once for each
-    transfer.
-    A client may have to wait for the end of a nap, so no nap is longer than the default's, at any cost.
+    The CPU cost of sleeping and waking up is the other side's cost in wake.futex, which sleeps once per transfer. A
+    client may have to wait for the end of a nap, so a nap is never longer than the default nap.
     """
     costs = [one.other_cpu_ns for one in figures.get("wake.futex", ()) if one.other_cpu_ns > 0]
     if not costs:
@@ -198,8 +201,8 @@ def nap(figures: Figures, _machine: Machine) -> list[Setting]:
 
 
 def random_line(figures: Figures, machine: Machine) -> list[Setting]:
-    """advise.line_ns: a load of a random line, with several in flight, from memory of which caches hold at most
-    half."""
+    """advise.line_ns: the time to load a random line, with several loads in flight, from memory of at least twice the
+    cache size."""
     rows = [
         one
         for one in figures.get("cpu.chase", ())
@@ -213,10 +216,10 @@ def random_line(figures: Figures, machine: Machine) -> list[Setting]:
 
 
 def buffers(figures: Figures, machine: Machine) -> list[Setting]:
-    """route.buffer_bytes: to hand a buffer on (two cache lines that change cores) must take 5 % of the time to fill it.
+    """route.buffer_bytes: the size at which passing on a buffer (two cache lines change cores) takes 5 % of the time to
+    fill it.
 
-    Beyond that, all buffers of a rank towards two next hops must not evict its data from half of the second-level
-    cache.
+    In addition, all buffers of a rank towards two next hops may use at most half of the second-level cache.
     """
     spins = figures.get("wake.spin", ())
     copy = line(one for one in figures.get("cpu.memcpy", ()) if one.cache == "warm" and one.bytes <= 256 * KIB)

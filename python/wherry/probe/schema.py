@@ -16,11 +16,11 @@ from wherry.probe.lines import Failed, Figures, Initiator, Provenance, Shape
 
 SCHEMA = 1
 _MOST = 1 << 26
-"""Bytes of a file. A full run has about one MiB."""
+"""The most bytes of a file. The file of a full run has about 1 MiB."""
 
 
 class Row(Figures, frozen=True, kw_only=True):
-    """As in the lines."""
+    """A row, with the figures of a line of wherry-probe."""
 
 
 class Trouble(Shape, frozen=True, kw_only=True):
@@ -40,14 +40,14 @@ class MeasuredPath(msgspec.Struct, frozen=True, kw_only=True):
     initiator: Initiator
     provenance: Provenance
     absent: str
-    """Why it cannot run here. Then there are no rows."""
+    """Why the path cannot run on this machine; it then has no rows. Empty: it can run."""
     note: str
     rows: list[Row] = []
     troubles: list[Trouble] = []
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """How it was measured."""
+    """The settings of the run."""
 
     quick: bool
     twice: bool
@@ -57,21 +57,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One run."""
+    """One run of wherry-probe."""
 
     schema: int
     name: Literal["probe_run"]
     when: str
     wherry: str
     machine_key: str
-    """Processor, cores, kernel and UCX. Figures of another machine are not comparable."""
+    """Processor, cores, kernel and UCX. Figures with different keys are not comparable."""
     environment: dict[str, str]
     clock_ghz: float
     clock_resolution_ns: float
     harness_batched_ns: float
     """The runner's overhead on a transfer if transfers are timed together."""
     harness_timed_ns: float
-    """The same, where each is timed."""
+    """The runner's overhead on a transfer if each transfer is timed."""
     settings: Settings
     seconds: float
     stopped: bool
@@ -84,28 +84,28 @@ class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def wrong(self) -> int:
-        """Cells whose data was wrong."""
+        """The number of cells whose data was wrong."""
         return sum(trouble.wrong for path in self.paths for trouble in path.troubles)
 
     @property
     def measured(self) -> int:
-        """Rows that are not refused."""
+        """The number of rows that were not refused."""
         return sum(not row.refused for _, row in self.rows)
 
 
 def trouble_of(line: Shape, why: str) -> Trouble:
-    """Of a line about a cell that has no row."""
+    """The trouble that a line without a row reports."""
     shape = {name: getattr(line, name) for name in Shape.__struct_fields__}
     return Trouble(**shape, why=why, wrong=not isinstance(line, Failed))
 
 
 def now() -> str:
-    """ISO 8601."""
+    """The current time in ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def load(file: str | os.PathLike[str]) -> ProbeRun:
-    """Reads and checks the file of a run. Keys that are not known are ignored. Raises BenchError."""
+    """Reads and checks the file of a run. Unknown keys are ignored. Raises BenchError."""
     name = os.fspath(file)
     try:
         with Path(file).open("rb") as source:
@@ -127,16 +127,16 @@ def load(file: str | os.PathLike[str]) -> ProbeRun:
 
 
 def refuse_if_there(file: Path) -> None:
-    """Raises AlreadyExists: a run is never written over another one."""
+    """Raises AlreadyExists if the file exists, because a run never overwrites another one."""
     if os.path.lexists(file):
         raise AlreadyExists(f"{file} is there already, and a run overwrites nothing: name another file")
 
 
 def write(run: ProbeRun, file: Path) -> None:
-    """The file as a whole. Raises AlreadyExists, OSError."""
+    """Writes the file atomically. Raises AlreadyExists, OSError."""
     file.parent.mkdir(parents=True, exist_ok=True)
     refuse_if_there(file)
-    # Not `system.replacing`, because that would overwrite a file that another process has written meanwhile.
+    # `system.replacing` would overwrite a file that another process has written meanwhile.
     partial = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     try:
         with partial.open("xb") as whole:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs and comparisons as tables for people, after perftest's."""
+"""Prints runs and comparisons as tables for people, in the style of perftest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def time_text(ns: float) -> str:
-    """1234.0 as "1.23 us"."""
+    """Formats a time in ns: 1234.0 as "1.23 us"."""
     for unit, factor in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if ns >= factor:
             return f"{ns / factor:.3g} {unit}"
@@ -27,7 +27,7 @@ def time_text(ns: float) -> str:
 
 
 def _plain(title: str, columns: Sequence[tuple[str, bool]]) -> Table:
-    """`columns`: their names, and whether they hold text."""
+    """An empty table. `columns`: the name of each column, and whether it contains text."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for name, text in columns:
         table.add_column(name, justify="left" if text else "right", no_wrap=not text)
@@ -35,7 +35,7 @@ def _plain(title: str, columns: Sequence[tuple[str, bool]]) -> Table:
 
 
 def listing(paths: Iterable[PathLine]) -> Table:
-    """All paths, and why one cannot run here."""
+    """A table of all paths, with the reason if a path cannot run on this machine."""
     table = _plain("Paths", [("id", True), ("from", True), ("to", True), ("initiator", True), ("here", True)])
     for path in paths:
         here = path.provenance if not path.absent else f"absent: {path.absent}"
@@ -51,13 +51,13 @@ def _marks(row: Row) -> str:
 
 
 def path_table(path: MeasuredPath) -> Table:
-    """The rows of a path that are not refused."""
+    """A table of the rows of a path that were not refused."""
     title = f"{path.id}: {path.from_} to {path.to}, {path.provenance}"
     names = (("bytes", False), ("shape", True), ("p50", False), ("least", False), ("most", False), ("p99", False),
              ("p99.9", False), ("max", False), ("GB/s", False), ("M/s", False), ("CPU", False), ("other CPU", False),
              ("marks", True))  # fmt: skip
     table = _plain(escape(title), names)
-    said = [] if path.provenance == "measured" else [path.provenance]  # on every line
+    said = [] if path.provenance == "measured" else [path.provenance]  # shown on every line
     for row in path.rows:
         if row.refused or row.series:
             continue
@@ -71,7 +71,7 @@ def path_table(path: MeasuredPath) -> Table:
 
 
 def remarks(run: ProbeRun) -> list[str]:
-    """Remarks that the tables do not have: absent paths, wrong data, refused figures."""
+    """Remarks that are not in the tables: absent paths, wrong data, refused figures."""
     found = [f"{path.id}: absent: {path.absent}" for path in run.paths if path.absent]
     found += [f"{path.id}: {path.note}" for path in run.paths if path.note and path.rows]
     for path in run.paths:
@@ -84,7 +84,7 @@ def remarks(run: ProbeRun) -> list[str]:
 
 
 def comparison_table(found: Iterable[Comparison], all_rows: bool) -> Table:
-    """Those that differ, or all."""
+    """A table of the pairs that differ, or of all pairs."""
     names = (("path", True), ("bytes", False), ("shape", True), ("A", False), ("B", False), ("B / A", False),
              ("99 % interval", False), ("B is", True))  # fmt: skip
     table = _plain("Comparison of times", names)

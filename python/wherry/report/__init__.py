@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry report`, and the building blocks of services' chapters: sections, and the style of plots."""
+"""`wherry report`, and the building blocks of the services' chapters: sections and the style of plots."""
 
 from wherry.report.chapter import BarLine as BarLine
 from wherry.report.chapter import Chapter as Chapter

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One JSON document in the report: a chapter of bars, sections and facts."""
+"""The report's chapter of one JSON document, with bars, sections and facts."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from wherry.units import number_text
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section: the experiment's question, its plot, the paper's result, and our method."""
+    """A section about one experiment: its question, its plot, its data and the paper's values."""
 
     anchor: str
     title: str
     figure: str
-    """The figure of the paper, such as "figure 2", or empty."""
+    """The corresponding figure of the paper, such as "figure 2", or empty."""
     question: str
     draw: Callable[[], Figure]
     published: Sequence[Mapping[str, Any]]
@@ -41,7 +41,7 @@ class Section:
     ours: str
     """One sentence about our result, or empty."""
     rows: Sequence[Any]
-    """Dataclasses or mappings of one kind: the data table."""
+    """The rows of the data table: dataclasses or mappings of one kind."""
 
     @property
     def paper(self) -> list[tuple[str, str, str]]:
@@ -50,10 +50,10 @@ class Section:
 
 
 class Sections:
-    """Collects the experiments of one benchmark that a run holds."""
+    """Collects the sections of one benchmark, for the experiments that a run contains."""
 
     def __init__(self, part: str) -> None:
-        """`part`: the service whose published values they are drawn with, such as "kv"."""
+        """`part`: the service, such as "kv", whose published values the plots show."""
         self.found: list[Section] = []
         self._known = published_values(part)
 
@@ -68,7 +68,8 @@ class Sections:
         figures: Sequence[str] = (),
         ours: str = "",
     ) -> None:
-        """Adds nothing if there are no rows. `figures`: of the paper, such as "figure 7" or "table 5.7"."""
+        """Adds a section if there are rows. `figures`: the paper's figures and tables, such as "figure 7" or "table
+        5.7"."""
         if not rows:
             return
         names = {name.replace(" ", "_").replace(".", "_") for name in figures}
@@ -96,44 +97,45 @@ class BarLine:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """A few figures of a job, shown before its plot."""
+    """The main figures of a job, which are shown before its plot."""
 
     title: str
     passed: bool
     text: str
     head: Sequence[str]
     lines: Sequence[tuple[str, str, str, str]]
-    """Quantity, its median, the unit, minimum to maximum."""
+    """For each figure: the quantity, its median, the unit, and the range from minimum to maximum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """One document of the report."""
+    """The chapter of one JSON document in the report."""
 
     heading: str
-    """The heading in two parts: the second one is set as code."""
+    """The first part of the heading. The second part, `code`, is set as code."""
     code: str
     anchor: str
     link: str
-    """The heading's line in the menu."""
+    """The chapter's line in the menu."""
     facts: Mapping[str, object]
     command: str
     """The command that wrote the document."""
     make: str
-    """The target of the Makefile that does."""
+    """The target of the Makefile that writes the document."""
     bars: Sequence[BarLine] | None = None
-    """None: such a document has no bars."""
+    """The bars. None: this type of document has no bars."""
     met: str = ""
     """How many bars are met: "3 of 4"."""
     part: str = ""
-    """A sentence that says why the run is partial. Empty if it is whole."""
+    """A sentence that says why the run is partial. Empty if the run is complete."""
     sections: Sequence[Section] = ()
     totals: Totals | None = None
-    """Shown before the only section, with the section's title."""
+    """Figures that are shown before the only section, under the section's title."""
 
 
 def read_chapter(file: str) -> Chapter:
-    """The chapter that a service makes of its JSON document. Raises BenchError, which names the file and the error."""
+    """Reads a JSON document and returns the chapter that its service makes. Raises BenchError, which names the file and
+    the error."""
     document = read_json(file)
     known: dict[str, Callable[[Any, str], Chapter]] = {}
     for part in services.parts("report"):
@@ -146,7 +148,7 @@ def read_chapter(file: str) -> Chapter:
 
 
 def papers() -> list[str]:
-    """The papers whose evaluations the benchmarks repeat, a phrase each."""
+    """A phrase for each paper whose evaluation a benchmark repeats."""
     return [one.paper for one in benchmarks().values()]
 
 
@@ -160,7 +162,8 @@ def bench_chapter(
     sections: Callable[[Kind], Sequence[Section]],
     facts: Callable[[Kind], Mapping[str, object]] = lambda bench: {"cores": cores_text(bench.pinning)},
 ) -> Chapter:
-    """The chapter of a benchmark's document. `facts`: additional ones. Raises BenchError, which names the file."""
+    """The chapter of a benchmark's document. `facts`: additional facts to show. Raises BenchError, which names the
+    file."""
     bench = parse_as(kind, document, file)
     return Chapter(
         heading="Benchmark",

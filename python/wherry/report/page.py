@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `wherry report`: the JSON of benchmarks and jobs as one self-contained HTML file.
+"""The page of `wherry report`: one self-contained HTML file, made from the JSON of benchmarks and jobs.
 
-Every figure and table of the papers that Wherry reproduces gets a plot, with the published values beside ours, and its
-data as a table. Absolute figures belong to the machine that the page names. The claims are the bars, which are ratios
-within one run.
+For every figure and table of the papers that Wherry reproduces, the page has a plot of the published values and ours,
+and the data as a table. Absolute figures are valid only for the machine that the page names. The targets apply to the
+bars, which are ratios within one run.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _HERE = Path(__file__).resolve().parent
 
 
 def build(files: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str] = "build/report.html") -> str:
-    """The page for these files. Each comes from a benchmark (`"name"`: `"move"`, `"route"`, `"kv"`) or from the main
-    job.
+    """Returns the page for these files. Each file is from a benchmark (`"name"`: `"move"`, `"route"`, `"kv"`) or from
+    the main job.
 
-    `out`: the page's later path, for the commands that reproduce it. Raises BenchError, which names the file and the
-    error.
+    `out`: the path that the page will have; the page shows it in the commands that reproduce the page. Raises
+    BenchError, which names the file and the error.
     """
     if not files:
         raise BenchError("no file to report on")
@@ -54,7 +54,7 @@ def build(files: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str] =
 
 
 def write(files: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) -> Path:
-    """Writes the page of build() to `out`, complete or not at all. Raises BenchError, OSError."""
+    """Writes the page of build() to `out` atomically. Raises BenchError, OSError."""
     page = build(files, out)
     target = Path(out)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ def write(files: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) 
 
 
 def _chapter(path: str | os.PathLike[str], prefix: str) -> Mapping[str, Any]:
-    """A chapter as the template gets it. `prefix`: a unique beginning of its anchors."""
+    """A chapter in the form for the template. `prefix`: a unique beginning of the chapter's anchors."""
     file = os.fspath(path)
     chapter = read_chapter(file)
     return {
@@ -88,20 +88,20 @@ def _section(section: Section, anchor: str) -> Mapping[str, Any]:
 
 
 def _drawn(section: Section, salt: str, kind: str, *, narrow: bool) -> Markup:
-    """The plot for one kind of screen; the style sheet shows one of both."""
+    """The plot for one kind of screen. The page contains both kinds, and the style sheet shows one of them."""
     svg = to_svg(styled(section.draw, narrow=narrow), salt)
     return Markup(svg.replace("<svg ", f'<svg class="{kind}" role="img" aria-label="{escape(section.title)}" ', 1))
 
 
 def _table(rows: Sequence[Any]) -> Mapping[str, Any]:
-    """The numbers behind a plot."""
+    """The data of a plot as a table."""
     records = [dict(row) if isinstance(row, Mapping) else dataclasses.asdict(row) for row in rows]
     names = list(records[0])
     return {"names": names, "lines": [[_cell(name, record[name]) for name in names] for record in records]}
 
 
 def _cell(name: str, value: object) -> tuple[bool, str]:
-    """Whether it is a number, and its text."""
+    """Whether the value is a number, and the value's text."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False, " ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
     if name == "size":

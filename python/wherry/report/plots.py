@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The style of the report's plots, and their building blocks. A plot is a function: measurements in, a Figure out.
+"""The style of the report's plots, and their building blocks. A plot is a function that takes measurements and returns
+a Figure.
 
-Text and axes are drawn in INK, which to_svg() turns into `currentColor`, so that one SVG suits a light and a dark
-page. Published values are always drawn in PUBLISHED, dashed or as a band, with a label.
+Text and axes have the colour INK, which to_svg() replaces with `currentColor`, so that one SVG suits light and dark
+pages. Published values always have the colour PUBLISHED, a dashed line or a band, and a label.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from wherry.units import size_text
 
 INK = "#010203"
-"""A colour that nothing else uses."""
+"""The colour of text and axes. Nothing else uses it."""
 PUBLISHED = "#c0399f"
 """The colour of published values."""
 COLOURS = ("#2f7fc1", "#e0812f", "#2a9d74", "#8d6fd1", "#d0455b", "#8a8f98")
 
 Published = Mapping[str, Mapping[str, Any]]
-"""Published values by id, as wherry/<service>/bench/published.json has them."""
+"""Published values by id, from wherry/<service>/bench/published.json."""
 
 _STYLE: Any = {
     "font.family": "DejaVu Sans",
@@ -58,14 +59,14 @@ _STYLE: Any = {
 
 
 NARROW_IN = 4.3
-"""Width of a figure for a phone, in inches. Drawn 360 pixels wide, text of 9.5 points is 11 pixels high."""
+"""The width of a figure for a phone, in inches. At a width of 360 pixels, text of 9.5 points is 11 pixels high."""
 _MOST_BESIDE = 2
-"""Entries of a legend side by side there."""
+"""The most legend entries side by side on a phone."""
 _narrow: ContextVar[bool] = ContextVar("narrow", default=False)
 
 
 def styled(draw: Callable[[], Figure], *, narrow: bool = False) -> Figure:
-    """Runs `draw` under the report's style. `narrow`: for a phone, with panels one below the other."""
+    """Runs `draw` with the report's style. `narrow`: draw for a phone, with panels below each other."""
     before = _narrow.set(narrow)
     try:
         with mpl.rc_context(_STYLE):
@@ -75,7 +76,7 @@ def styled(draw: Callable[[], Figure], *, narrow: bool = False) -> Figure:
 
 
 def to_svg(figure: Figure, salt: str) -> str:
-    """The figure as an <svg> element. `salt` keeps the ids of several figures of one page apart."""
+    """The figure as an <svg> element. `salt` makes the ids of the page's figures distinct."""
     with mpl.rc_context({**_STYLE, "svg.hashsalt": salt}):
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
@@ -84,7 +85,7 @@ def to_svg(figure: Figure, salt: str) -> str:
 
 
 def size_axis(axes: Axes, sizes: Iterable[int], label: str = "data in one offload") -> None:
-    """A logarithmic axis of sizes with a few labelled powers of two."""
+    """Makes a logarithmic axis of sizes that labels a few powers of two."""
     axes.set_xscale("log", base=2)
     low, high = min(sizes), max(sizes)
     first, last = math.floor(math.log2(max(low, 1))), math.ceil(math.log2(max(high, 1)))
@@ -100,24 +101,25 @@ def size_axis(axes: Axes, sizes: Iterable[int], label: str = "data in one offloa
 
 
 def plain_axis(axis: Any) -> None:
-    """Figures in full, not as powers of ten."""
+    """Formats an axis with plain numbers instead of powers of ten."""
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def legend_above(figure: Figure, axes: Axes, columns: int) -> None:
-    """One legend for the whole figure, above its panels."""
+    """Draws one legend for the whole figure above its panels."""
     handles, labels = axes.get_legend_handles_labels()
     columns = min(columns, _MOST_BESIDE) if _narrow.get() else columns
     figure.legend(handles, labels, loc="outside upper center", ncols=columns)
 
 
 def panels(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Figure, list[list[Axes]]]:
-    """An empty figure, in inches, and its axes by row and column. On a phone, they are all in one column."""
+    """An empty figure, with a size in inches, and its axes by row and column. On a phone, all axes are in one
+    column."""
     if not _narrow.get():
         figure = Figure(figsize=(width, height), layout="constrained")
         grid = figure.subplots(rows, columns, squeeze=False, **options)
         return figure, [list(row) for row in grid]
-    # Each panel has its own axes there, which need labels. Nothing is shared, and all widths are equal.
+    # On a phone, each panel has its own axes with labels. Axes are not shared, and all widths are equal.
     count = rows * columns
     each = height / rows if columns > 1 else height / count
     figure = Figure(figsize=(min(width, NARROW_IN), each * count), layout="constrained")
@@ -126,12 +128,12 @@ def panels(rows: int, columns: int, width: float, height: float, **options: Any)
 
 
 def reference_line(axes: Axes, sizes: Sequence[int]) -> None:
-    """Draws a line at the ratio 1, where both are equal."""
+    """Draws a line at the ratio 1."""
     axes.plot([min(sizes), max(sizes)], [1, 1], color=INK, linewidth=0.8, alpha=0.6)
 
 
 def grouped_bars(axes: Axes, groups: Sequence[str], series: Mapping[str, tuple[Sequence[float | None], str]]) -> None:
-    """Bars side by side: `series` by name, a value for each group (None: no bar) and a colour."""
+    """Draws bars side by side. `series`: for each name, a value per group (None: no bar) and a colour."""
     width = 0.8 / max(len(series), 1)
     for index, (name, (values, colour)) in enumerate(series.items()):
         known = [(place, value) for place, value in enumerate(values) if value is not None]
@@ -142,7 +144,8 @@ def grouped_bars(axes: Axes, groups: Sequence[str], series: Mapping[str, tuple[S
 
 
 def stacked_bars(axes: Axes, names: Sequence[str], parts: Sequence[tuple[str, Sequence[float], str]]) -> None:
-    """Horizontal bars, the first on top. Each of `parts` has a name, a value for each bar, and a colour."""
+    """Draws horizontal stacked bars, the first on top. Each of `parts` has a name, a value for each bar, and a
+    colour."""
     left = [0.0] * len(names)
     for name, values, colour in parts:
         axes.barh(range(len(names)), values, 0.62, left, color=colour, label=name, linewidth=0)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""route: the launcher of ranks and agents, and advice on where messages are best routed."""
+"""route: launches ranks and agents, and advises which processor should route messages."""

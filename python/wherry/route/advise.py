@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry advise`: runs a program, and derives from its ranks' statistics where its messages are best routed.
+"""`wherry advise`: runs a program, and derives from its ranks' statistics which processor should route its messages.
 
 The measure is the memory-to-communication ratio of paper 001, section 5.0.1: last-level cache misses times the size of
-a cache line, over the routed bytes.
+a cache line, divided by the routed bytes.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from wherry.route.calibration import Calibration, line_bytes
 from wherry.route.pinning import parse_cores, plan_cores
 
 SMALL_TRANSFER = 8192
-"""In bytes. Below this, the benefit of aggregation is mostly lost (paper 001, section 5.0.2: a plateau at 16 to 32
-KiB)."""
+"""A transfer size in bytes below which most of the benefit of aggregation is lost (paper 001, section 5.0.2: a plateau
+at 16 to 32 KiB)."""
 MUCH_BLOCKED = 0.2
-"""Share of the ranks' time."""
+"""Above this share of the ranks' time in polls that found nothing to do, the advice mentions the wait."""
 CANNOT_TELL = (
     "Cannot tell: nothing has counted what the program loads from memory, and an upper bound of its ratio says nothing "
     "about the ratio. Run `wherry advise` where misses are counted (a machine without virtualisation, "
     "kernel.perf_event_paranoid at most 2), or compare the run time of the program with the placements inline and host."
 )
-"""Advice without evidence."""
+"""The advice if the ratio is not known."""
 
 
 class Category(enum.StrEnum):
@@ -40,12 +40,12 @@ class Category(enum.StrEnum):
     balanced = "balanced"
     host = "host-dominated"
     unknown = "cannot tell"
-    """Only an upper bound of the ratio is known."""
+    """Only an upper bound of the ratio is known, so no category follows."""
 
 
 @dataclass(frozen=True)
 class RankFile:
-    """rank-N.json (docs/guide/route-launch.md)."""
+    """The content of a file rank-N.json (docs/guide/route-launch.md)."""
 
     rank: int
     node: int
@@ -60,7 +60,7 @@ class RankFile:
 
 @dataclass(frozen=True)
 class Advice:
-    """The result of a run."""
+    """The advice from one run."""
 
     program: list[str]
     placement: str
@@ -71,29 +71,28 @@ class Advice:
     routed_bytes: int
     average_transfer: float
     blocked_share: float
-    """The part of the ranks' time in calls that found nothing to do."""
+    """The share of the ranks' time in polls that found nothing to do."""
     cache_misses: int | None
     memory_bytes: float
     ratio: float
     estimated: bool
     bound: bool
-    """The ratio is an upper bound, no more."""
+    """Whether the ratio is only an upper bound."""
     how: str
-    """The source of memory_bytes."""
+    """How memory_bytes was determined."""
     category: Category
     what_to_do: list[str]
     thresholds: dict[str, Any]
 
     def write(self, path: Path) -> None:
-        """Writes it as JSON."""
+        """Writes the advice as JSON."""
         path.parent.mkdir(parents=True, exist_ok=True)
         document = {"schema": 1, "name": "advise"} | dataclasses.asdict(self)
         path.write_text(json.dumps(document, indent=2) + "\n")
 
 
 def run(job: launcher.Job, calibration: Calibration) -> tuple[int, Advice | None]:
-    """Runs the job. Returns its exit status, and the advice unless that is not 0. Raises Error if there is no
-    advice."""
+    """Runs the job. Returns its exit status and, if that is 0, the advice. Raises Error if no advice is possible."""
     with launcher.scratch_directory() as directory:
         status = launcher.run(dataclasses.replace(job, statistics=directory))
         if status != 0:
@@ -105,7 +104,7 @@ def run(job: launcher.Job, calibration: Calibration) -> tuple[int, Advice | None
 
 
 def gather(directory: Path, job: launcher.Job) -> list[RankFile]:
-    """The statistics that all ranks wrote. Raises NotFound."""
+    """Reads the statistics of all ranks. Raises NotFound if a rank wrote none."""
     files = [directory / f"rank-{rank}.json" for rank in range(job.ranks)]
     missing = [rank for rank, file in enumerate(files) if not file.is_file()]
     if len(missing) == job.ranks:
@@ -122,14 +121,14 @@ def gather(directory: Path, job: launcher.Job) -> list[RankFile]:
 
 
 def conclude(program: list[str], ranks: Sequence[RankFile], calibration: Calibration, *, alone: bool = True) -> Advice:
-    """The advice from the files of one job's ranks. `alone`: each rank had its own core. Raises FailedPrecondition if
-    there was no communication."""
+    """Derives the advice from the files of a job's ranks. `alone`: each rank had its own core. Raises
+    FailedPrecondition if there was no communication."""
 
     def total(name: str) -> int:
         return sum(rank.statistics[name] for rank in ranks)
 
     messages = total("sent")
-    # The bytes that ranks sent themselves: forwarded bytes are counted at their sender.
+    # Bytes that ranks sent themselves, without forwarded bytes, which count at their sender.
     routed = total("bytes_out") - total("forwarded_bytes")
     if messages == 0 or routed == 0:
         raise FailedPrecondition(f"{program[0]} sent no message: there is no ratio, and no placement to choose")
@@ -140,7 +139,7 @@ def conclude(program: list[str], ranks: Sequence[RankFile], calibration: Calibra
     ratio = memory / routed
     bound = misses is None or _is_amd()
     category = Category.unknown if misses is None else categorise(ratio, calibration)
-    if bound and category is not Category.communication:  # a bound below the lowest threshold is evidence if counted
+    if bound and category is not Category.communication:  # a counted bound below the lowest threshold is enough
         category = Category.unknown
     blocked = sum(rank.blocked_seconds for rank in ranks) / max(sum(rank.seconds for rank in ranks), 1e-9)
     transfer = total("bytes_out") / max(total("transfers"), 1)
@@ -176,7 +175,7 @@ def conclude(program: list[str], ranks: Sequence[RankFile], calibration: Calibra
 
 
 def categorise(ratio: float, calibration: Calibration) -> Category:
-    """Compares with the thresholds. A ratio on a threshold is balanced."""
+    """Compares a ratio with the thresholds. A ratio equal to a threshold is balanced."""
     if ratio < calibration.communication_below:
         return Category.communication
     return Category.host if ratio > calibration.host_above else Category.balanced
@@ -198,13 +197,14 @@ def _is_amd() -> bool:
 
 
 def _estimated(ranks: Sequence[RankFile], calibration: Calibration, alone: bool) -> tuple[float, str]:
-    """Assumes that the time outside of communication went into lines touched at random."""
+    """Estimates memory bytes, as if all time outside of communication were spent on randomly touched lines."""
     local = 0.0
     for rank in ranks:
         statistics = rank.statistics
         busy = min(rank.cpu_seconds, rank.seconds - rank.blocked_seconds)
         cost = calibration.inline if rank.placement == "inline" else calibration.agent
-        # The cost of a message covers sending and handling it: half of the work is here, half elsewhere.
+        # The cost of a message covers sending and handling. A rank does half of that for each message it sends or
+        # handles.
         messages = (statistics["sent"] + statistics["handled"]) // 2
         bytes_ = (statistics["bytes_out"] + statistics["bytes_in"]) // 2
         local += max(0.0, busy - cost.seconds(messages, bytes_))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The launcher's side of the bootstrap: in a few exchanges, each rank gets the bytes of all ranks.
+"""The launcher's side of the bootstrap. In each exchange, every rank contributes bytes and gets the bytes of all ranks.
 
 The frames are described in src/route/client/bootstrap_protocol.hpp.
 """
@@ -18,22 +18,22 @@ from pathlib import Path
 VERSION = 2
 JOIN, WELCOME, CONTRIBUTE, GATHERED, ABORT, FAILED = range(1, 7)
 NOBODY = 0xFFFFFFFF
-"""In place of a rank (JobFailure::kNobody of src/route/job_failure.hpp)."""
+"""The value for "no rank" (JobFailure::kNobody of src/route/job_failure.hpp)."""
 MAX_FRAME = 1 << 20
-"""The most bytes after a frame's length (kMaxFrameBytes of src/base/socket.hpp)."""
+"""The most bytes that follow a frame's length field (kMaxFrameBytes of src/base/socket.hpp)."""
 MAX_CONTRIBUTION = MAX_FRAME - 64
 JOIN_TIMEOUT_S = 10.0
 
 
 class Refused(Exception):
-    """A process on the socket broke the protocol. It is sent this message."""
+    """A process on the socket violated the protocol. The server sends it this message."""
 
 
 @dataclass(eq=False)
 class _Member:
     rank: int
     generation: int
-    """How often this rank had joined before: a program may start the runtime several times, one after the other."""
+    """How often this rank joined before. A program may start the runtime several times in sequence."""
     writer: asyncio.StreamWriter
     next_round: int = 0
 
@@ -44,10 +44,10 @@ class _Round:
 
 
 class Server:
-    """Serves the ranks of one job on a unix socket, inside a running event loop."""
+    """Serves the ranks of one job on a Unix socket. Needs a running event loop."""
 
     def __init__(self, key: str, ranks: int, failed: Callable[[str], None]) -> None:
-        """`failed(why)` is called when ranks wait for one that cannot come any more."""
+        """`failed(why)` is called when ranks wait for a rank that can no longer contribute."""
         self._key, self._ranks, self._failed = key, ranks, failed
         self._members: dict[int, _Member] = {}
         self._generations = [0] * ranks
@@ -59,11 +59,11 @@ class Server:
         self._server: asyncio.Server | None = None
 
     async def start(self, path: Path) -> None:
-        """Listens at `path`, which only this user may reach."""
+        """Listens at `path`, which must be accessible only to this user."""
         self._server = await asyncio.start_unix_server(self._connected, path)
 
     async def close(self) -> None:
-        """Ends all connections after all data has been sent."""
+        """Sends the remaining data and ends all connections."""
         if self._server is not None:
             self._server.close()
         for task in self._tasks:
@@ -71,7 +71,7 @@ class Server:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def abort(self, why: str) -> None:
-        """Tells every rank, and those that join later, that the job cannot go on."""
+        """Tells every rank, including ranks that join later, that the job has failed."""
         if self._aborted is not None:
             return
         self._aborted = why
@@ -79,13 +79,14 @@ class Server:
             member.writer.write(_abort(why))
 
     def connected(self, rank: int) -> bool:
-        """Whether bytes from `rank` may still be in flight."""
+        """Whether `rank` is connected, so that bytes from it may still be in flight."""
         return rank in self._members
 
     def blamed_by(self, rank: int) -> int | None:
-        """The rank that `rank` found to have failed the job: itself or another. NOBODY: it knows none.
+        """The rank that, according to `rank`, caused the job's failure: itself or another. NOBODY: `rank` does not
+        know.
 
-        None: it has reported nothing.
+        None: `rank` has not reported a failure.
         """
         return self._blamed.get(rank)
 
@@ -95,7 +96,7 @@ class Server:
         self._check()
 
     def job(self, generation: int) -> int:
-        """Identifies the job among all that an agent may serve. It reveals nothing about the key."""
+        """A number that identifies the job among all jobs of an agent. It does not reveal the key."""
         digest = hashlib.sha256(f"wherry job {self._key} {generation}".encode()).digest()
         return int.from_bytes(digest[:8], "little")
 
@@ -111,12 +112,12 @@ class Server:
         except Refused as refused:
             writer.write(_abort(str(refused)))
         except (OSError, EOFError, TimeoutError, asyncio.CancelledError):
-            pass  # it has gone, is silent, or the job is over
+            pass  # the process disconnected or was silent, or the job is over
         finally:
             self._tasks.discard(task)
             if member is not None and self._members.get(member.rank) is member:
                 del self._members[member.rank]
-                # Its process may be dying, and the way of its death says more.
+                # Wait a moment: if the process is dying, its exit status says more.
                 asyncio.get_running_loop().call_later(0.25, self._check)
             writer.close()
             with contextlib.suppress(OSError, asyncio.CancelledError):
@@ -125,7 +126,7 @@ class Server:
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Member:
         kind, payload = await _receive(reader)
         rank = self._joining_rank(kind, payload)
-        for _ in range(100):  # its farewell may still be in flight
+        for _ in range(100):  # the old connection's last message may still be in flight
             if rank not in self._members:
                 break
             await asyncio.sleep(0.01)
@@ -189,7 +190,7 @@ class Server:
                 other.writer.write(answer)
 
     def _check(self) -> None:
-        """Calls failed() if a rank waits for a rank that will not contribute any more."""
+        """Calls failed() if a rank waits for a rank that will no longer contribute."""
         if self._aborted is not None:
             return
         for (generation, _), gathering in self._rounds.items():
@@ -215,7 +216,7 @@ def _abort(why: str) -> bytes:
 
 
 def _gathered(number: int, contributions: list[bytes]) -> bytes:
-    """The contributions, in as many frames as needed."""
+    """The contributions of all ranks, encoded as one or more frames."""
     frames = bytearray()
     part: list[bytes] = []
     first = size = 0

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures that `wherry advise` compares a program with: two thresholds, and the costs of its estimate.
+"""The figures that `wherry advise` uses: two thresholds for a program's ratio, and the costs for its estimate.
 
-A machine's values are in its path profile (docs/guide/profile.md), as settings `advise.*`. `wherry advise --calibrate`
-puts all of them there, by rule "kernel". `wherry probe profile` puts the line's cost there if no kernel has.
+A machine's values are the settings `advise.*` of its path profile (docs/guide/profile.md). `wherry advise --calibrate`
+writes all of them, with the rule "kernel". `wherry probe profile` writes only `advise.line_ns`, unless a calibration
+wrote it.
 """
 
 from __future__ import annotations
@@ -22,31 +23,32 @@ from wherry.route import programs
 from wherry.system import Advice, Profile, ends_with_us, find_profile, load_profile, this_machine, write_profile
 
 TOUCHES = (0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2.5, 4, 8, 16)
-"""Cache lines that the handler of a message touches: the points of the curve. A line a message is a ratio of 4."""
+"""The points of the curve: cache lines that the handler of a message touches. One line per message is a ratio of 4."""
 ROUNDS = 5
 PLACEMENTS = {"inline": "{0},{1}", "shared": "{0}", "host": "{0},{1}"}
-"""Two ranks, on two nodes, and their cores."""
+"""The cores of each placement, for two ranks on two nodes."""
 
 COMMUNICATION_SHARE, HOST_SHARE = 1.5, 3.0
-"""At the thresholds a message takes this many times as long as without local work. Then communication is two thirds, or
-one third, of the time."""
+"""At the two thresholds, a message takes 1.5 and 3 times as long as without local work, so communication is two thirds
+and one third of the time."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of communication for a rank, in ns of its core."""
+    """The cost of communication for a rank, in ns of core time."""
 
     message_ns: float
     byte_ns: float
 
     def seconds(self, messages: int, bytes_: int) -> float:
-        """The cost of sending and handling them."""
+        """The core time to send and handle these messages, in seconds."""
         return (messages * self.message_ns + bytes_ * self.byte_ns) * 1e-9
 
 
 @dataclass(frozen=True)
 class Point:
-    """The kernel at one ratio: ns for each message, medians, and host over shared, of the rounds."""
+    """The kernel's figures at one ratio: median ns per message, and the speed-up of host over shared, from all
+    rounds."""
 
     ratio: float
     inline_ns: float
@@ -56,33 +58,33 @@ class Point:
     speedup_min: float
     speedup_max: float
     counted_ratio: float | None = None
-    """From the hardware's counter, if there is one. `ratio` is known by construction."""
+    """The ratio from the hardware's counter, if there is one. `ratio` is known by construction."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """One machine's."""
+    """The calibration of one machine."""
 
     communication_below: float
-    """Ratios below are communication-dominated."""
+    """Programs with a ratio below this are communication-dominated."""
     host_above: float
-    """Ratios above are host-dominated."""
+    """Programs with a ratio above this are host-dominated."""
     line_ns: float
-    """For one line that is touched at random, with several in flight."""
+    """The cost of one randomly touched line, with several accesses in flight."""
     inline: Cost
     agent: Cost
-    """A rank's part where agents route."""
+    """A rank's cost if agents route."""
     source: str
     spread: dict[str, list[float]] = field(default_factory=dict)
-    """[least, most] of the thresholds over the rounds."""
+    """The range [least, most] of each threshold over the rounds."""
     curve: list[Point] = field(default_factory=list)
 
     def nearest(self, ratio: float) -> Point | None:
-        """The kernel's point nearest to `ratio`."""
+        """The point of the curve that is nearest to `ratio`."""
         return min(self.curve, key=lambda point: abs(point.ratio - ratio), default=None)
 
     def write(self, path: Path) -> None:
-        """Into the profile of this machine that `path` names, as load() reads it; its other settings stay.
+        """Writes the values into this machine's profile at `path`, for load(). Keeps its other settings.
 
         Raises OSError.
         """
@@ -102,11 +104,11 @@ _LIMITS = {
     "agent_message_ns": (0.0, 1e6),
     "agent_byte_ns": (0.0, 1e3),
 }
-"""Limits of the settings: a value beyond them is a mistake, not a property of a machine."""
+"""Limits of the settings. A value outside of its limits is a mistake."""
 
 
 def _numbers(of: Calibration) -> dict[str, float]:
-    """By the names of the settings, after "advise."."""
+    """The numbers by the names of the settings, without "advise."."""
     return {
         "communication_below": of.communication_below,
         "host_above": of.host_above,
@@ -118,9 +120,10 @@ def _numbers(of: Calibration) -> dict[str, float]:
     }
 
 
-# From `wherry advise --calibrate --json FILE` on two virtual cores of an AMD EPYC (Zen 5), shared host, nothing else
-# running, 2026-11-22: 0.20 [0.19, 0.21] and 1.35 [1.24, 1.53] (least and most of five rounds); a line takes 31 ns. They
-# hold unless a machine's profile has others. docs/guide/route-advise.md explains the kernel and the thresholds.
+# The defaults for machines without a calibrated profile. They were measured on 2026-11-22 with `wherry advise
+# --calibrate --json FILE` on two virtual cores of an AMD EPYC (Zen 5), on a shared host with nothing else running: 0.20
+# [0.19, 0.21] and 1.35 [1.24, 1.53] (least and most of five rounds); a line takes 31 ns. docs/guide/route-advise.md
+# explains the kernel and the thresholds.
 COMMUNICATION_BELOW = 0.2
 HOST_ABOVE = 1.35
 LINE_NS = 31.0
@@ -137,7 +140,8 @@ DEFAULT = Calibration(
 
 
 def of_profile(profile: Profile) -> Calibration:
-    """The profile's values, and Wherry's own for those that it lacks. Raises InvalidArgument: a value is absurd."""
+    """The profile's values, with the defaults for missing values. Raises InvalidArgument if a value is outside of its
+    limits."""
     found = {name: profile.decimal(f"advise.{name}", *limits) for name, limits in _LIMITS.items()}
     said = {name: value for name, value in found.items() if value is not None}
     if not said:
@@ -172,7 +176,8 @@ def of_profile(profile: Profile) -> Calibration:
 
 
 def load(path: Path) -> Calibration:
-    """From a named profile. Raises InvalidArgument, also if it lacks these settings; NotFound."""
+    """The calibration from a named profile. Raises InvalidArgument, also if the profile lacks these settings;
+    NotFound."""
     try:
         profile = load_profile(path)
     except FileNotFoundError:
@@ -184,7 +189,8 @@ def load(path: Path) -> Calibration:
 
 
 def find(warn: Callable[[str], None]) -> Calibration:
-    """From the profile in use, else Wherry's own. Raises InvalidArgument: $WHERRY_PROFILE names a bad one."""
+    """The calibration from the profile in use, else the default. Raises InvalidArgument if $WHERRY_PROFILE names a bad
+    profile."""
     profile = find_profile(warn)
     if profile is None:
         return DEFAULT
@@ -196,7 +202,7 @@ def find(warn: Callable[[str], None]) -> Calibration:
 
 
 def line_bytes() -> int:
-    """The bytes of a cache line of this machine."""
+    """The size of a cache line of this machine in bytes."""
     try:
         return int(Path("/sys/devices/system/cpu/cpu0/cache/index0/coherency_line_size").read_text())
     except (OSError, ValueError):
@@ -204,7 +210,7 @@ def line_bytes() -> int:
 
 
 def last_level_cache_bytes() -> int:
-    """0: unknown."""
+    """The size of this machine's largest cache in bytes. 0: unknown."""
     sizes = [0]
     for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
         text = path.read_text().strip()
@@ -213,7 +219,8 @@ def last_level_cache_bytes() -> int:
 
 
 def crossing(ratios: Sequence[float], values: Sequence[float], level: float) -> float:
-    """The position at which `values` first reach `level`, between two points. Raises Error if they never do."""
+    """The ratio at which `values` first reach `level`, interpolated between two points. Raises Error if they never
+    do."""
     for i, value in enumerate(values):
         if value < level:
             continue
@@ -225,7 +232,8 @@ def crossing(ratios: Sequence[float], values: Sequence[float], level: float) -> 
 
 
 def fit(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
-    """(intercept, slope) of the line between most pairs of points (Theil and Sen): outliers do not move it."""
+    """Fits a line and returns (intercept, slope). The Theil-Sen estimator (the median of all slopes) is robust to
+    outliers."""
     slopes = [(b - a) / (t - s) for s, a in zip(xs, ys, strict=True) for t, b in zip(xs, ys, strict=True) if t > s]
     slope = statistics.median(slopes)
     return statistics.median(y - slope * x for x, y in zip(xs, ys, strict=True)), slope
@@ -246,7 +254,8 @@ def _run_kernel(placement: str, cores: Sequence[int], quick: bool) -> dict[str, 
 
 
 def measure(cores: Sequence[int], *, quick: bool = False) -> Calibration:
-    """Runs the kernel on the first two of `cores`, in all placements in turn. `quick`: a look, for tests."""
+    """Runs the kernel on the first two of `cores`, in all placements in turn. `quick`: few messages and rounds, for
+    tests."""
     if len(cores) < 2:
         raise InvalidArgument("calibrating takes two cores, for the ranks and for their agents")
     rounds = [{name: _run_kernel(name, cores, quick) for name in PLACEMENTS} for _ in range(2 if quick else ROUNDS)]
@@ -258,8 +267,8 @@ def _ns(point: dict[str, Any]) -> float:
 
 
 def _busy_ns(point: dict[str, Any]) -> float:
-    """The time of all ranks together, without waiting. If they share a core, waiting cannot be distinguished from the
-    other rank's turn."""
+    """The time per message of all ranks together, without waiting. If ranks share a core, waiting cannot be
+    distinguished from the other rank's turn."""
     busy = min(point["cpu_seconds"], point["rank_seconds"] - point["blocked_seconds"])
     return float(busy) / int(point["messages"]) * 1e9
 
@@ -270,9 +279,10 @@ def _by_size(small: float, large: float, small_bytes: int, large_bytes: int) -> 
 
 
 def evaluate(rounds: Sequence[dict[str, dict[str, Any]]], line: int, cache: int) -> Calibration:
-    """From the kernel's results by placement, of each round. The last point of each is the one with large messages."""
+    """Computes the calibration from each round's results by placement. The last point of each result has large
+    messages."""
     table = rounds[0]["shared"]["table_bytes"]
-    missing = max(0.0, 1 - cache / table)  # the share of touches that the last-level cache cannot hold
+    missing = max(0.0, 1 - cache / table)  # the share of touches that miss the last-level cache
 
     def of(placement: str, index: int, how: Any = _ns) -> list[float]:
         return [how(one[placement]["points"][index]) for one in rounds]
@@ -306,8 +316,8 @@ def evaluate(rounds: Sequence[dict[str, dict[str, Any]]], line: int, cache: int)
         name: [threshold([_ns(p) for p in one["shared"]["points"][:-1]], times) for one in rounds]
         for name, times in (("communication_below", COMMUNICATION_SHARE), ("host_above", HOST_SHARE))
     }
-    # Where the ranks' own work is the limit, from half a line for each message on: its cost, and communication's below
-    # it.
+    # From half a line per message on, the ranks' own work is the limit. The slope is the cost of a line, the intercept
+    # the cost of communication.
     working = [index for index, touches in enumerate(TOUCHES) if touches >= 0.5]
     message_ns, touch_ns = fit([TOUCHES[i] for i in working], [curve[i].host_ns for i in working])
     small, large = (rounds[0]["host"]["points"][i]["message_bytes"] + 8 for i in (0, -1))

@@ -44,13 +44,13 @@ class Placement(enum.StrEnum):
 
 
 def _directory(text: str) -> Path:
-    if not text:  # Path("") would be the current directory
+    if not text:  # because Path("") would be the current directory
         raise typer.BadParameter("the name of the directory is empty")
     return Path(text)
 
 
 def add_to(app: App, benches: App) -> None:
-    """Gives `app` and `wherry bench` these commands."""
+    """Adds these commands to `app` and `wherry bench`."""
     program_follows = {"allow_interspersed_args": False}
     app.command("run", context_settings=program_follows)(run_job)
     app.command("run-part", hidden=True)(run_part_of_job)
@@ -59,7 +59,7 @@ def add_to(app: App, benches: App) -> None:
 
 
 def agent_top(reading: AgentReading, meter: Meter) -> TopPart:
-    """The part "messages" of `wherry top`: routed messages, and the reasons for handing buffers on."""
+    """The part "messages" of `wherry top`: routed messages, and the reasons why buffers were passed on."""
     if not reading.metrics:
         return TopPart({"route": None}, [])
     figures: dict[str, Any] = {
@@ -146,13 +146,14 @@ def run_job(
         ),
     ] = None,
 ) -> None:
-    """Start a program as the ranks of a job: NODES times RANKS_PER_NODE processes that send each other messages.
+    """Start a program as the ranks of a job: NODES times RANKS_PER_NODE processes that send messages to each other.
 
-    Ranks call wherry::route::Runtime::start() and find each other. Without --netns all share this machine's memory;
-    shared and host start an agent for each node, through which its messages go. Lines of output begin with [rank].
-    Rank 0 gets standard input unless that is a terminal. When a rank or an agent dies, the others are told, and ended;
-    the exit status is that of the first one that failed, 124 after --timeout, 130 after Ctrl-C. With --hosts each
-    machine is a node; ranks get the variables WHERRY_*, UCX_* and OMP_* from here, and no standard input.
+    Ranks call wherry::route::Runtime::start() to find each other. Without --netns all ranks share this machine's
+    memory. The placements shared and host start an agent for each node, which routes the node's messages. Lines of
+    output begin with [rank]. Rank 0 gets standard input unless that is a terminal. When a rank or an agent dies, the
+    launcher notifies the others and ends them. The exit status is that of the first process that failed, 124 after
+    --timeout, 130 after Ctrl-C. With --hosts each machine is a node. Ranks then get this command's variables WHERRY_*,
+    UCX_* and OMP_*, and no standard input.
 
     Examples:
 
@@ -187,7 +188,7 @@ def run_job(
 
 
 def run_part_of_job() -> None:
-    """The other end of `wherry run --hosts`, which starts it on each host."""
+    """Run a host's part of a job. `wherry run --hosts` starts this command on each host."""
     from wherry.route import part
 
     raise typer.Exit(part.run_part())
@@ -217,12 +218,12 @@ def advise_job(
         ),
     ] = False,
 ) -> None:
-    """Run a program as `wherry run` does, and say where its messages are best routed.
+    """Run a program like `wherry run`, and report which processor should route its messages.
 
-    Prints the program's ratio of memory accesses to communication (paper 001, section 5.0.1: last-level cache misses
-    times the line's size, over bytes routed), whether it is communication-dominated, balanced or host-dominated, and
-    which placement follows. If misses cannot be counted, it says why, and estimates. The exit status is the program's
-    when that fails.
+    The command prints three results: the program's ratio of memory accesses to communication (paper 001, section 5.0.1:
+    last-level cache misses times the line size, divided by routed bytes); whether the program is
+    communication-dominated, balanced or host-dominated; and the placement that follows. If misses cannot be counted, it
+    prints the reason and an estimate. If the program fails, the exit status is the program's.
 
     Examples:
 
@@ -287,11 +288,11 @@ def _show_advice(advice: Advice, console: Console) -> None:
         ),
         *(("advice" if i == 0 else "", text) for i, text in enumerate(advice.what_to_do)),
     ]
-    if not console.is_terminal:  # a line each, for programs that look for one
+    if not console.is_terminal:  # one line for each fact, for programs that search for a line
         for label, text in lines:
             console.print(f"{label:15}{text}", markup=False)
         return
-    table = Table.grid(padding=(0, 6))  # a terminal breaks long texts beside their label, not under it
+    table = Table.grid(padding=(0, 6))  # on a terminal, long texts wrap beside their label, not under it
     for label, text in lines:
         table.add_row(label, Text(text))
     Console(highlight=False).print(table)
@@ -330,8 +331,9 @@ def bench(
         ),
     ] = None,
 ) -> None:
-    """Messages between ranks on this machine's two cores, against plain copies, a hand-written exchange and peers; and
-    five applications by placement (paper 001, table 2). A bar that is missed is a result: the exit status is 0.
+    """Measure messages between ranks on two cores of this machine, and compare them with plain copies, a hand-written
+    exchange and peers. Measure five applications by placement (paper 001, table 2). A missed target is a result: the
+    exit status is 0.
 
     Examples:
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes of `wherry run --hosts`: a connection to each, over which its ranks are started, signalled and watched.
+"""The hosts of `wherry run --hosts`. The launcher starts, signals and watches a host's ranks through one connection to
+it.
 
-The connection is a command (ssh) that runs `wherry run-part` there (wherry.route.part). Its standard input carries one
-line of JSON, the part, and then a line for each order. Its standard output carries the ranks' lines, and reports, which
-begin with a zero byte. ssh forwards the job's bootstrap socket, so the key and all data under it stay encrypted.
+The connection is an ssh process that runs `wherry run-part` on the host (wherry.route.part). Its standard input carries
+a line of JSON, the part, and then one line for each order. Its standard output carries the ranks' lines, and reports,
+which begin with a zero byte. ssh forwards the job's bootstrap socket, so the job's key and the bootstrap data are
+encrypted.
 """
 
 from __future__ import annotations
@@ -28,11 +30,11 @@ from wherry.route.processes import Lines, Process
 from wherry.version import VERSION
 
 REPORT = b"\0"
-"""Begins a line of a part's standard output that does not come from a rank."""
+"""The first byte of a report, which is a line of a part's standard output that does not come from a rank."""
 PASSED_ON = ("WHERRY_", "UCX_", "OMP_")
-"""Variables that ranks on other hosts get from here begin with one of these."""
+"""Prefixes of the environment variables that ranks on other hosts get from the launcher."""
 SSH_OPTIONS = (
-    "BatchMode=yes",  # no person could answer a question
+    "BatchMode=yes",  # ssh must not ask questions
     "ExitOnForwardFailure=yes",
     "StreamLocalBindUnlink=yes",
     "ServerAliveInterval=5",
@@ -43,15 +45,15 @@ _NAME = re.compile(r"(?P<name>[A-Za-z0-9_][\w.@:-]*|\[[0-9a-fA-F:.]+\])(?:=(?P<a
 
 @dataclass(frozen=True)
 class Host:
-    """A host that acts as a node: its name for ssh, and its address for other hosts. Empty: the name's address
-    there."""
+    """A host that acts as a node. `name`: for ssh. `address`: for other hosts; empty: the address that the name has on
+    the host."""
 
     name: str
     address: str = ""
 
 
 def parse_hosts(text: str) -> list[Host]:
-    """ "a,b" or "a=10.0.0.1,b=10.0.0.2", or a file with such an entry a line and # for comments.
+    """Parses "a,b" or "a=10.0.0.1,b=10.0.0.2", or a file with one such entry per line and # for comments.
 
     Raises InvalidArgument.
     """
@@ -86,20 +88,20 @@ class Part:
     placement: str
     cores: str
     directory: str
-    """Where the program starts, if this directory exists there."""
+    """The working directory of the program, if it exists on the host."""
     address: str
-    """The address of this host for the others, which resolve a name."""
+    """The host's address or name, at which other hosts reach it."""
     environment: dict[str, str] = field(default_factory=dict)
-    """The ranks' variables. Their number is added."""
+    """The ranks' environment variables. Each rank also gets its number."""
     wherry: str = VERSION
 
     def line(self) -> bytes:
-        """For the other end's standard input. It contains the job's key, so it is not an argument."""
+        """The line for the other end's standard input. It is not an argument, because it contains the job's key."""
         return json.dumps(asdict(self)).encode() + b"\n"
 
     @staticmethod
     def parse(line: bytes) -> Part:
-        """Raises InvalidArgument."""
+        """Parses such a line. Raises InvalidArgument."""
         try:
             part = Part(**json.loads(line))
         except (ValueError, TypeError):
@@ -110,34 +112,34 @@ class Part:
 
 
 class RemoteProcess:
-    """A rank or an agent on another host, for the launcher, like system.Process for a local one."""
+    """A rank or an agent on another host. The launcher uses it like system.Process."""
 
     stdout = stderr = None
 
     def __init__(self, name: str, number: int, connection: Connection) -> None:
-        """`number`: the rank. -1: the agent."""
+        """`number`: the rank, or -1 for the agent."""
         self.name, self.number = name, number
         self.status: int | None = None
         self._connection = connection
 
     def poll(self) -> int | None:
-        """Its status, if it has ended and that was reported."""
+        """The exit status, if the host has reported the end of the process."""
         return self.status
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal to the process and to those that it has started."""
+        """Sends a signal to the process and its children."""
         if self.status is None:
             self._connection.order({"signal": int(number), "to": self.number})
 
     def unwatch(self) -> None:
-        """Only its connection watches it."""
+        """Does nothing, because only the connection watches the process."""
 
     def close(self) -> None:
-        """Its host ends it when the connection closes."""
+        """Does nothing, because the host ends the process when the connection closes."""
 
 
 class Connection:
-    """To one host. In a running event loop."""
+    """The connection to one host. Needs a running event loop."""
 
     def __init__(
         self,
@@ -149,8 +151,9 @@ class Connection:
         failed: Callable[[str], None],
         lost: Callable[[OSError], None],
     ) -> None:
-        """`bootstrap`: this end's socket. The other end gets it under another name, in /tmp. `ended`: called for a
-        process there; `failed(why)`: for the connection, or the start there; `lost`: if standard output fails."""
+        """`bootstrap`: the local bootstrap socket, which ssh forwards to another name in the host's /tmp. `ended`:
+        called when a process there ends; `failed(why)`: when the connection or the start there fails; `lost`: when
+        standard output fails."""
         self.host, self._ended, self._failed = host, ended, failed
         self.agent: RemoteProcess | None = None
         self.agent_words = ""
@@ -187,12 +190,12 @@ class Connection:
         self._write(json.dumps(what).encode() + b"\n")
 
     def hang_up(self) -> None:
-        """The other end ends its processes, and then itself."""
+        """Closes the other end's standard input, so that it ends its processes and then itself."""
         if self.process.stdin is not None:
             try:
                 self.process.stdin.close()
             except OSError:
-                pass  # it has gone
+                pass  # the connection has ended
 
     def _write(self, line: bytes) -> None:
         stdin = self.process.stdin
@@ -202,10 +205,10 @@ class Connection:
             stdin.write(line)
             stdin.flush()
         except OSError:
-            pass  # it is going: that is noticed, and said
+            pass  # the connection is ending, which _gone() reports
 
     def _report(self, line: bytes) -> bool:
-        """Takes a line that does not come from a rank."""
+        """Handles a report. Returns False for a line of a rank."""
         if not line.startswith(REPORT):
             return False
         try:
@@ -227,7 +230,7 @@ class Connection:
         return True
 
     def _heard(self, line: bytes) -> bool:
-        """Remembers ssh's own output, which is also passed on."""
+        """Remembers ssh's own messages for errors. All lines are also passed on."""
         if not line.startswith(b"["):
             self._said = line
         return False
@@ -240,14 +243,14 @@ class Connection:
             line.stop()
         for one in running:
             if one.status is None:
-                one.status = -int(signal.SIGKILL)  # no more messages will come
+                one.status = -int(signal.SIGKILL)  # the host can no longer report
         if any(one in running for one in self.ranks):
             said = f": {self._said.decode(errors='replace').strip()}" if self._said else ""
             self._failed(f"the connection to {self.host.name} has ended (status {status}){said}")
 
 
 def rsh_command(text: str) -> list[str]:
-    """The words of --rsh. Raises NotFound."""
+    """The command of --rsh as a list. Raises NotFound."""
     words = shlex.split(text)
     if not words or shutil.which(words[0]) is None:
         raise NotFound(f"--rsh {text}: no such program; hosts are reached by ssh (package openssh-client)")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry run`: the ranks and agents of a job, here or on other hosts, from their start to their end.
+"""`wherry run`: starts, watches and ends the ranks and agents of a job, on this machine or on other hosts.
 
-A job fails as a whole: when a rank or an agent dies, the others are told the reason over the bootstrap connection, then
-asked to end (SIGTERM), then killed.
+A job fails as a whole. When a rank or an agent dies, the launcher sends the reason to the others over the bootstrap
+connection, then asks them to end (SIGTERM), then kills them.
 """
 
 from __future__ import annotations
@@ -48,27 +48,28 @@ KNOWN_ROUTE_VARIABLES = (
 JOB_VARIABLES = ("WHERRY_BOOTSTRAP", "WHERRY_JOB_KEY", "WHERRY_RANK", "WHERRY_RANKS", "WHERRY_NODE", "WHERRY_PLACEMENT")
 
 MOST_BUFFERS, MOST_BUFFER_BYTES = 1024, 64 << 20
-"""RingShape's (src/route/ring.hpp)."""
+"""The limits of RingShape (src/route/ring.hpp)."""
 
 JUDGE_S = 0.1
-"""A rank may fail because another one, or an agent, is just dying. That one must be named."""
+"""The wait before a failed rank is named as the cause: another rank or an agent that is dying may be the real cause."""
 CAUSE_S = 2.0
-"""How long a rank that has failed because of another one is not named, while that one still runs."""
+"""The longest wait before a failed rank is named, if it blames another rank that still runs."""
 TOLD_S = 1.0
-"""The ranks' time between the report of the job's failure and SIGTERM."""
+"""The time from the report of the job's failure to the ranks until SIGTERM."""
 GRACE_S = 2.0
-"""From SIGTERM to SIGKILL."""
+"""The time from SIGTERM to SIGKILL."""
 DRAIN_S = 6.0
-"""The same for agents after a job that went well."""
+"""The time from SIGTERM to SIGKILL for agents after a successful job."""
 HANG_UP_S = 12.0
-"""The time until the launcher disconnects from hosts that were told to end: more than they need in the worst case."""
+"""The time until the launcher disconnects from hosts that were told to end. It exceeds the worst case of what they
+need."""
 TIMED_OUT = 124
 INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
 class Job:
-    """The programs of a job, and their places."""
+    """The settings of a job: its program, ranks, placement and hosts."""
 
     program: list[str]
     nodes: int = 1
@@ -78,13 +79,13 @@ class Job:
     timeout: float | None = None
     cores: str = "auto"
     agents: list[Path] = field(default_factory=list)
-    """Session files of agents that run already, one a node: of placement dpu."""
+    """For placement dpu, the session files of the running agents, one per node."""
     statistics: Path | None = None
-    """Directory for a file of statistics of each rank. Files that are there already are removed."""
+    """The directory for each rank's statistics file. Existing statistics files are removed."""
     hosts: list[Host] = field(default_factory=list)
-    """The nodes' hosts, one each. Empty: this machine runs all nodes."""
+    """The host of each node. Empty: this machine runs all nodes."""
     rsh: str = "ssh"
-    """The command that reaches them."""
+    """The command that connects to the hosts."""
 
     @property
     def ranks(self) -> int:
@@ -93,9 +94,10 @@ class Job:
 
 
 def run(job: Job) -> int:
-    """Runs the job. Returns the exit status: 0, that of the first rank or agent that failed, 124, or 130.
+    """Runs the job. Returns the exit status: 0, the first failed process's status, 124 (timeout), or 128 plus a
+    signal's number.
 
-    A failure prints one line on standard error. Raises Error when the job cannot be started.
+    After a failure it prints one line to standard error. Raises Error if the job cannot be started.
     """
     if job.hosts:
         _check_hosts(job)
@@ -112,7 +114,7 @@ def run(job: Job) -> int:
         raise InvalidArgument(f"placement {job.placement} does not use the agents of --agent: only dpu does")
     for file in job.agents:
         load_session(file)
-    # The cores of other hosts are planned there.
+    # Each of the other hosts plans its own cores.
     pinning = (
         Pinning([], [])
         if job.hosts
@@ -149,9 +151,10 @@ def _not_a_program(name: str) -> str:
 
 
 def advised_buffers(profile: Profile | None) -> dict[str, str]:
-    """The profile's settings of ranks' buffers, as environment variables. Variables that a person set win.
+    """The profile's settings for ranks' buffers, as environment variables. Empty if the user set one of these
+    variables.
 
-    All ranks of a job must have the same buffers, so the launcher reads the profile, not each rank.
+    The launcher reads the profile for all ranks, because all ranks of a job must have the same buffers.
     """
     if profile is None or "WHERRY_ROUTE_BUFFERS" in os.environ or "WHERRY_ROUTE_BUFFER_BYTES" in os.environ:
         return {}
@@ -178,7 +181,7 @@ def _warn_of_unknown(environment: Mapping[str, str]) -> None:
 
 
 def _clear(directory: Path) -> None:
-    """Makes the directory, and removes files of an earlier job's ranks."""
+    """Makes the statistics directory, and removes the files of an earlier job."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for stale in directory.glob("rank-*.json"):
@@ -208,7 +211,8 @@ class _Launcher:
         self._judging: asyncio.Task[None] | None = None
         self._dead: list[Process | RemoteProcess] = []
         self._told: set[int] = set()
-        """Ranks that were running when the launcher reported a failure of others, which is not theirs."""
+        """Ranks that were running when the launcher reported the job's failure. Their later failures are
+        consequences."""
         self._changed = asyncio.Event()
 
     async def run(self) -> int:
@@ -227,11 +231,11 @@ class _Launcher:
                 await self._start_agents()
             if self._failure is None and not self._job.hosts:
                 self._start_ranks()
-            while self._failure is None and any(rank.status != 0 for rank in self._ranks):  # until each has ended well
+            while self._failure is None and any(rank.status != 0 for rank in self._ranks):  # until all succeed
                 await self._change()
         finally:
             await self._end()
-            # A signal must not interrupt the removal of the rest.
+            # A signal must not interrupt the rest of the cleanup.
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 loop.remove_signal_handler(number)
         if self._failure is None:
@@ -255,7 +259,7 @@ class _Launcher:
             "WHERRY_PLACEMENT": job.placement,
         }
         if job.netns or job.hosts:
-            environment["WHERRY_ROUTE_BETWEEN"] = "tcp"  # to the rest of the library namespaces are one machine
+            environment["WHERRY_ROUTE_BETWEEN"] = "tcp"  # otherwise the library treats the namespaces as one machine
         else:
             environment.setdefault("WHERRY_ROUTE_BETWEEN", "shm")
         if job.statistics is not None:
@@ -270,7 +274,7 @@ class _Launcher:
         asyncio.get_running_loop().add_reader(process.pidfd, self._ended, process)
 
     def _connect(self) -> None:
-        """Connects to all hosts, which start their ranks and agents."""
+        """Connects to all hosts. Each host starts its ranks and its agent."""
         job = self._job
         for node, host in enumerate(job.hosts):
             ranks = list(range(node * job.ranks_per_node, (node + 1) * job.ranks_per_node))
@@ -333,7 +337,7 @@ class _Launcher:
                 environment=self._environment(node, rank),
                 cores=self._pinning.ranks[rank],
                 enter=self._network.namespaces[node].enter if self._network else None,
-                # A terminal belongs to the launcher's process group: a rank that read from it would be stopped.
+                # A terminal belongs to the launcher's process group, so a rank that reads from it would be stopped.
                 stdin=None if rank == 0 and _has_input() else subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -362,9 +366,9 @@ class _Launcher:
             self._judging = asyncio.get_running_loop().create_task(self._judge_when_clear())
 
     async def _judge_when_clear(self) -> None:
-        """Waits until the failed ranks have reported the cause, and until the ranks that they name have ended.
+        """Waits until the failed ranks have reported the cause, and until the ranks that they blame have ended.
 
-        The other ranks are told meanwhile.
+        Meanwhile it notifies the other ranks.
         """
         clock = asyncio.get_running_loop().time
         began = clock()
@@ -373,7 +377,7 @@ class _Launcher:
             if not any(self._server.connected(rank) for rank in dead):
                 causes = [rank for rank in dead if not self._consequence(rank)]
                 if any((self._ranks[rank].status or 0) < 0 for rank in causes):
-                    break  # a rank that was killed is the cause, whatever the exit status of others
+                    break  # a killed rank is the cause, whatever the others' exit status
                 if clock() - began >= JUDGE_S:
                     if causes or not any(self._blames_one_that_runs(rank) for rank in dead):
                         break
@@ -382,16 +386,17 @@ class _Launcher:
         self._judge()
 
     def _consequence(self, rank: int) -> bool:
-        """Whether this rank reports that it has failed because of another rank, or of an unknown one."""
+        """Whether this rank failed because of another rank, known or unknown, or after the job's failure was
+        reported."""
         return rank in self._told or self._server.blamed_by(rank) not in (None, rank)
 
     def _blames_one_that_runs(self, rank: int) -> bool:
-        """Whether the rank that `rank` has failed because of may still end in a way that explains it."""
+        """Whether the rank that `rank` blames still runs, so that its end may explain the failure."""
         cause = self._server.blamed_by(rank)
         return cause is not None and cause < len(self._ranks) and self._ranks[cause].poll() is None
 
     def _tell(self, dead: list[int]) -> None:
-        """Tells all ranks that the job has failed. Later failures of other ranks are consequences of that."""
+        """Tells all ranks that the job has failed. Failures of other ranks after that are consequences."""
         if self._told:
             return
         blamed = {self._server.blamed_by(rank) for rank in dead}
@@ -401,7 +406,8 @@ class _Launcher:
         self._server.abort(f"{first.name} {how_it_ended(first.status)}")
 
     def _judge(self) -> None:
-        """Names the first cause: an agent's end, a rank's death, a rank's exit; then the consequences."""
+        """Ends the job and names the cause. An agent's end comes first, then a killed rank, then a rank's exit, then
+        consequences."""
         if self._ending:
             return
 
@@ -412,14 +418,14 @@ class _Launcher:
                 return 3
             return 1 if (process.status or 0) < 0 else 2
 
-        for process in (*self._agents, *self._ranks):  # those whose end has not been noticed yet come last
+        for process in (*self._agents, *self._ranks):  # append processes whose end has not been noticed yet
             failed = process.poll() is not None and (process in self._agents or process.status != 0)
             if failed and process not in self._dead:
                 self._dead.append(process)
         first = min(self._dead, key=order)
         assert first.status is not None
         why = f"{first.name} {how_it_ended(first.status)}"
-        if first in self._agents and first.status > 0:  # a killed agent has not reported anything
+        if first in self._agents and first.status > 0:  # a killed agent could not report a reason
             why += self._last_words(first)
         self._fail(why, exit_status(first.status) or 1)
 
@@ -431,7 +437,7 @@ class _Launcher:
         return f"; its last words: {words}" if words else ""
 
     def _interrupted(self, number: signal.Signals) -> None:
-        if self._ending:  # the second time: at once
+        if self._ending:  # a second signal: kill at once
             for process in (*self._ranks, *self._agents):
                 process.signal(signal.SIGKILL)
         why = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
@@ -439,7 +445,7 @@ class _Launcher:
 
     def _output_lost(self, error: OSError) -> None:
         if isinstance(error, BrokenPipeError):
-            self._fail("", 128 + signal.SIGPIPE)  # as in `yes | head`: no message is needed
+            self._fail("", 128 + signal.SIGPIPE)  # no message is needed, as in `yes | head`
         else:
             self._fail(f"standard output: {error.strerror}", os.EX_IOERR)
 
@@ -456,16 +462,16 @@ class _Launcher:
     # ---- the end
 
     async def _end(self) -> None:
-        """Ends processes that still run: ranks, then agents."""
+        """Ends the processes that still run, first the ranks, then the agents."""
         self._ending = True
         if self._judging is not None:
             self._judging.cancel()
         failed = self._failure is not None or any(rank.status is None for rank in self._ranks)
         if failed:
-            self._server.abort("the launcher could not start the job")  # unless it has said something better
+            self._server.abort("the launcher could not start the job")  # has no effect after an earlier reason
             await self._wait_for(self._ranks, TOLD_S)
             await self._terminate(self._ranks, GRACE_S)
-        # Processes that ranks left in their groups would keep the pipes open.
+        # Remaining child processes of ranks would keep the pipes open.
         for rank in self._ranks:
             rank.signal(signal.SIGKILL)
         if self._lines:
@@ -480,7 +486,7 @@ class _Launcher:
             process.close()
 
     async def _hang_up(self) -> None:
-        """Ends the connections, and waits until the hosts have removed their files."""
+        """Ends the connections after the hosts have removed their files."""
         for connection in self._connections:
             connection.hang_up()
         deadline = asyncio.get_running_loop().time() + HANG_UP_S
@@ -513,9 +519,9 @@ class _Launcher:
 
 
 def _has_input() -> bool:
-    """Whether rank 0 has standard input: it is neither closed nor a terminal."""
+    """Whether rank 0 gets standard input, which must be neither closed nor a terminal."""
     return sys.stdin is not None and not sys.stdin.closed and not sys.stdin.isatty()
 
 
 def _ignore(error: OSError) -> None:
-    """Standard error fails, which is not a reason to end a job."""
+    """Ignores a failure of standard error, because it is not a reason to end a job."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry run-part`: the ranks and the agent of one host of `wherry run --hosts`, which starts it there.
+"""`wherry run-part`: runs the ranks and the agent of one host. `wherry run --hosts` starts it on each host.
 
-Standard input has the part, then orders, one line of JSON each (wherry.route.hosts). When that ends in any way, all
-processes that were started here end.
+Standard input carries the part, then orders, each as one line of JSON (wherry.route.hosts). When standard input ends
+for any reason, all processes that this command started end.
 """
 
 from __future__ import annotations
@@ -22,26 +22,27 @@ from wherry.route.pinning import Pinning, parse_cores, plan_cores
 from wherry.route.processes import Lines, Process, Workspace, last_line, start_agent, until_ready
 
 GRACE_S = 2.0
-"""The ranks' time from SIGTERM to SIGKILL, once the launcher has gone."""
+"""The ranks' time from SIGTERM to SIGKILL, after the launcher has disconnected."""
 DRAIN_S = 6.0
-"""The same for the agent."""
+"""The agent's time from SIGTERM to SIGKILL."""
 LAST_LINES_S = 1.0
-"""The time for a rank's last output, because a process that it has left behind may hold the pipe."""
+"""The longest wait for a rank's last output, because a child process of the rank may keep the pipe open."""
 
 
 def run_part() -> int:
-    """Executes the orders of standard input. Returns 0 when all of them have been done or given up."""
+    """Runs the part and the orders from standard input. Returns 0 at the end, also after a failure, which it
+    reports."""
     part = None
     workspace = Workspace("/tmp")
     try:
-        with open(0, "rb", buffering=0, closefd=False) as orders:  # not a byte more than the line
+        with open(0, "rb", buffering=0, closefd=False) as orders:  # unbuffered: must not read beyond the line
             part = Part.parse(orders.readline())
         asyncio.run(_Part(part, workspace).run())
     except Error as error:
         _report({"failed": str(error)})
     finally:
         if part is not None:
-            Path(part.environment.get("WHERRY_BOOTSTRAP", "")).unlink(missing_ok=True)  # ssh leaves it
+            Path(part.environment.get("WHERRY_BOOTSTRAP", "")).unlink(missing_ok=True)  # ssh does not remove it
         workspace.close()
     return 0
 
@@ -52,14 +53,14 @@ def _report(what: dict[str, object]) -> None:
         while data:
             data = data[os.write(1, data) :]
     except OSError:
-        pass  # the launcher has gone; standard input shows that, too
+        pass  # the launcher has disconnected, so standard input ends as well
 
 
 class _Part:
     def __init__(self, part: Part, workspace: Workspace) -> None:
         self._part, self._workspace = part, workspace
         self._processes: dict[int, Process] = {}
-        """By rank; -1: the agent."""
+        """The processes by rank; -1: the agent."""
         self._lines: dict[int, list[Lines]] = {}
         self._over = asyncio.Event()
         self._rest = b""
@@ -100,7 +101,7 @@ class _Part:
                 said = json.loads(order)
                 process, number = self._processes.get(said["to"]), signal.Signals(said["signal"])
             except (ValueError, KeyError, TypeError):
-                self._over.set()  # this is not the launcher
+                self._over.set()  # the sender is not the launcher
                 return
             if process is not None:
                 process.signal(number)
@@ -157,7 +158,7 @@ class _Part:
         loop.add_reader(process.pidfd, ended)
 
     async def _tell(self, number: int, process: Process) -> None:
-        """Reports an end, after the output of the process."""
+        """Reports the end of a process, after its output."""
         lines = [asyncio.create_task(one.ended.wait()) for one in self._lines.get(number, [])]
         if lines:
             await asyncio.wait(lines, timeout=LAST_LINES_S)
@@ -171,7 +172,7 @@ class _Part:
         _report(report)
 
     async def _end(self) -> None:
-        """Ends ranks, then the agent."""
+        """Ends the ranks, then the agent."""
         ranks = [process for number, process in self._processes.items() if number != -1]
         agent = [process for number, process in self._processes.items() if number == -1]
         for processes, grace in ((ranks, GRACE_S), (agent, DRAIN_S)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which core a rank or an agent runs on."""
+"""Plans the cores on which ranks and agents run."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from wherry.errors import InvalidArgument
 
 @dataclass(frozen=True)
 class Pinning:
-    """Cores by rank, and by node for the agents."""
+    """The cores of each rank, and the core of each node's agent."""
 
     ranks: list[set[int]]
     agents: list[int]
 
 
 def parse_cores(text: str) -> list[int]:
-    """ "auto", or cores and ranges of cores that this process may use: "0-3,6". Raises InvalidArgument."""
+    """Parses "auto", or cores and ranges of cores that this process may use: "0-3,6". Raises InvalidArgument."""
     allowed = sorted(os.sched_getaffinity(0))
     if text == "auto":
         return allowed
@@ -39,8 +39,8 @@ def parse_cores(text: str) -> list[int]:
 
 
 def plan_cores(placement: str, nodes: int, ranks_per_node: int, cores: list[int]) -> Pinning:
-    """inline, dpu: ranks take turns on all cores. shared: each node has its share of the cores, and its agent runs on
-    the first of them. host: agents have the last cores to themselves."""
+    """Assigns cores by placement. inline, dpu: ranks are distributed over all cores in turn. shared: each node has its
+    share of the cores, and its agent runs on the first of them. host: the last cores run only agents."""
     ranks = nodes * ranks_per_node
     if placement == "host":
         if len(cores) < 2:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks and agents as processes: the common part of the launcher and the other end of `--hosts`."""
+"""Ranks and agents as processes: the common part of the launcher and `wherry run-part`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def start_agent(
     Error."""
     file, log = directory / "agent.json", directory / "agent.log"
     arguments = ["--core", str(core), "--flight", "off"]
-    # Agents may share a core with each other, or with ranks, so an idle one yields it at once.
+    # Agents may share a core with each other or with ranks, so an idle agent yields its core at once.
     arguments += ["--spin-us", "0", "--nap-us", "0"]
     arguments += ["--listen", listen] if listen else []
     with log.open("wb") as output:
@@ -51,8 +51,8 @@ def start_agent(
 
 
 async def until_ready(agent: Process, session_file: Path, given_up: Callable[[], bool], began: float) -> None:
-    """Waits until it is ready, or its job is given up. `began`: when agents were started, by the loop's clock. Raises
-    DeadlineExceeded."""
+    """Waits until the agent is ready, or `given_up` says that the job has failed. `began`: when agents were started, by
+    the loop's clock. Raises DeadlineExceeded."""
     while not given_up() and not _ready(session_file, agent.pid):
         if asyncio.get_running_loop().time() - began > START_TIMEOUT_S:
             raise DeadlineExceeded(f"{agent.name} was not ready within {START_TIMEOUT_S:g} s")
@@ -60,7 +60,7 @@ async def until_ready(agent: Process, session_file: Path, given_up: Callable[[],
 
 
 def last_line(log: Path) -> str:
-    """Its last line. Empty: there is none."""
+    """The last line of a log. Empty: the log has no line."""
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return lines[-1] if lines else ""
 
@@ -69,4 +69,4 @@ def _ready(session_file: Path, pid: int) -> bool:
     try:
         return load_session(session_file).pid == pid
     except Error:
-        return False  # not there yet, or half way
+        return False  # the file is missing or incomplete

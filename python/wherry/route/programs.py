@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs that route measures and shows itself with. All raise NotFound."""
+"""Finds and runs the programs of route's benchmarks and demonstration. All functions raise NotFound."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wherry.system import scratch_directory as scratch_directory
 
 
 def application(name: str) -> Path:
-    """One of the five of paper 001, table 1."""
+    """One of the five applications of paper 001, table 1."""
     return installed_application(name)
 
 
@@ -34,5 +34,5 @@ def run_job(options: list[str], program: list[str]) -> None:
 
 
 def balance() -> Path:
-    """A kernel with a chosen mixture of work and messages, which calibrates the advice."""
+    """The kernel that calibrates the advice, with an adjustable mixture of work and messages."""
     return built("bench", "route_balance")

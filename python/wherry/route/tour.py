@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""route's part of `wherry demo`: ranks of one program count random numbers together, by small messages."""
+"""route's part of `wherry demo`: the ranks of a program count random numbers together with small messages."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ TIMEOUT_S = 60
 
 
 def show(console: Console) -> None:
-    """Runs it with several ranks and with one, and prints the results. Raises Error if the counts differ."""
+    """Runs the program with several ranks and with one, and prints the results. Raises Error if the counts differ."""
     ranks = NODES * RANKS_PER_NODE
     with scratch_directory() as directory:
         said = _run(directory / "many", NODES, RANKS_PER_NODE)
         _run(directory / "one", 1, 1)
         counts = np.zeros(COUNTERS, np.uint64)
-        for rank in range(ranks):  # counter r + i * ranks is element i of rank r
+        for rank in range(ranks):  # element i of rank r is counter r + i * ranks
             counts[rank::ranks] = _counts(directory / "many", rank)
         alone = _counts(directory / "one", 0)
     if counts.sum() != UPDATES or not np.array_equal(counts, alone):
@@ -44,7 +44,7 @@ def _counts(prefix: Path, rank: int) -> npt.NDArray[np.uint64]:
 
 
 def _run(prefix: Path, nodes: int, ranks_per_node: int) -> dict[str, Any]:
-    """The program's closing line. Raises Error if the job fails."""
+    """Runs the program, and returns the result in its last line. Raises Error if the job fails."""
     job = ["--nodes", str(nodes), "--ranks-per-node", str(ranks_per_node), "--timeout", str(TIMEOUT_S)]
     program = [str(application("histogram")), "--counters", str(COUNTERS), "--updates", str(UPDATES)]
     answer = prefix.with_suffix(".json")

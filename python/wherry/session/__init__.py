@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent of this machine: its session file, its process, its metrics. Knows no service."""
+"""The agent of this machine: its session file, its process, its metrics. This package does not depend on any
+service."""
 
 from wherry import lazy
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from wherry.session.which_agent import Agent as Agent
     from wherry.session.which_agent import locate as locate
 
-if not TYPE_CHECKING:  # type checkers need the names
+if not TYPE_CHECKING:  # hides __getattr__ from type checkers, so that they report unknown names
     __getattr__ = lazy.names(
         __name__,
         {

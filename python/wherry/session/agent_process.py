@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent as a process: start it, stop it. For the command line and for tests."""
+"""Starts and stops the agent's process, for the command line and for tests."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ START_TIMEOUT_S = 20.0
 
 
 def agent_command(session_file: Path, arguments: Sequence[str]) -> list[str]:
-    """wherryd's command line. Raises NotFound when it was not built."""
+    """The command line of wherryd. Raises NotFound if it was not built."""
     return [str(wherryd()), "--session-file", str(session_file), *arguments]
 
 
 def check_free(session_file: Path) -> None:
-    """Raises AlreadyExists when a living agent owns the session file. A stale file is the agent's to replace."""
+    """Raises AlreadyExists if a living agent owns the session file. The new agent replaces a stale file."""
     try:
         session = load_session(session_file)
     except (NotFound, Unavailable):
@@ -39,35 +39,35 @@ def check_free(session_file: Path) -> None:
 
 
 def replace_process(session_file: Path, arguments: Sequence[str]) -> NoReturn:
-    """Becomes the agent: from here on, it gets signals and sets the exit status."""
+    """Replaces this process with the agent, which then gets the signals and determines the exit status."""
     check_free(session_file)
     line = agent_command(session_file, arguments)
     os.execv(line[0], line)
 
 
 def start_agent(session_file: Path, arguments: Sequence[str], said: Callable[[str], None] | None = None) -> SessionFile:
-    """Starts the agent in the background, in a session of its own; returns when it is ready.
+    """Starts the agent in the background, as a separate Unix session. Returns when the agent is ready.
 
-    It logs where its settings say, else to <session file>.log. The agent itself makes the directory and opens the log,
-    after checking that other users could not have put files there. No file is opened here. Raises Error with the
-    agent's last words when it does not come up within START_TIMEOUT_S. `said` is called with each line that it wrote to
-    its first standard error before it was ready: warnings.
+    The agent's log is the one in its settings, else <session file>.log. The agent itself makes the directory and opens
+    the log, after it has checked that other users could not have put files there. Raises Error with the agent's last
+    line if the agent is not ready within START_TIMEOUT_S. `said` is called with each line that the agent wrote to its
+    original standard error before it was ready; these are warnings.
     """
     check_free(session_file)
     log = session_file.with_suffix(".log")
     line = agent_command(session_file, ["--default-log-file", str(log), *arguments])
     with doing("cannot start the agent"):
-        # The file in which the agent reports why it did not start.
+        # The file to which the agent writes why it did not start.
         words = os.memfd_create("wherry-agent-start", os.MFD_CLOEXEC)
     try:
         with doing("cannot start the agent"):
-            # The agent must not keep inherited descriptors, such as the lock of `flock`. (posix_spawn does not close
-            # descriptors with numbers above the limit, `ulimit -n`, and there may be some.)
+            # The agent must not keep inherited descriptors, such as the lock of `flock`. posix_spawn would not close
+            # descriptors above the limit (`ulimit -n`), which may exist.
             process = subprocess.Popen(
                 line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=words, start_new_session=True
             )
         pid = process.pid
-        process.returncode = 0  # it outlives this process, so Popen must neither wait for it nor warn
+        process.returncode = 0  # the agent outlives this process, so Popen must neither wait for it nor warn
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
             ended, status = os.waitpid(pid, os.WNOHANG)
@@ -82,7 +82,7 @@ def start_agent(session_file: Path, arguments: Sequence[str], said: Callable[[st
                             said(warning)
                     return session
             except Error:
-                pass  # not there yet, of the agent before, or half way
+                pass  # the file is missing, incomplete, or of an earlier agent
             time.sleep(0.01)
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -93,18 +93,18 @@ def start_agent(session_file: Path, arguments: Sequence[str], said: Callable[[st
 
 
 def stop_agent(session: SessionFile, timeout: float) -> None:
-    """SIGTERM, and waits until the process is gone. Raises Error when it is not within `timeout` seconds."""
+    """Sends SIGTERM, and waits until the process has ended. Raises Error if that takes more than `timeout` seconds."""
     if not session.local:
         raise Error(f"the agent of {session.path} runs on {session.host}: stop it there")
     try:
-        process = os.pidfd_open(session.pid)  # no other process can get this one's pid unnoticed from here on
+        process = os.pidfd_open(session.pid)  # protects against reuse of the pid
     except ProcessLookupError:
         return
     try:
-        # The process that holds the session file wrote the pid in it.
+        # The process that holds the session file's lock wrote the pid in it.
         if not session.alive():
             return
-        # But members of `agent.group` can open the file, and so hold its lock. They cannot listen in the agent's place.
+        # But members of `agent.group` can open the file and hold its lock. They cannot listen at the agent's socket.
         if os.stat(session.path).st_mode & stat.S_IRGRP and _listener_of(session.control) != session.pid:
             raise Error(
                 f"no agent with pid {session.pid} listens at {session.control}: it drains, or has gone; then end who "
@@ -128,12 +128,12 @@ def stop_agent(session: SessionFile, timeout: float) -> None:
 
 
 def _listener_of(path: Path) -> int | None:
-    """The process that listens at a Unix socket, from the kernel; None if there is none."""
+    """The pid of the process that listens at a Unix socket, as the kernel reports it. None if no process listens."""
     directory = os.open(path.parent, os.O_PATH | os.O_CLOEXEC)
     try:
         with socket.socket(socket.AF_UNIX) as there:
             there.settimeout(5)
-            there.connect(f"/proc/self/fd/{directory}/{path.name}")  # a path may be longer than a socket address
+            there.connect(f"/proc/self/fd/{directory}/{path.name}")  # the path may be too long for a socket address
             return int(struct.unpack("3i", there.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
     except OSError:
         return None
@@ -142,7 +142,7 @@ def _listener_of(path: Path) -> int | None:
 
 
 def _program_of(pid: int) -> str | None:
-    """Name of the program that `pid` runs. None if it has ended or belongs to another user."""
+    """The name of the program that `pid` runs. None if the process has ended or belongs to another user."""
     try:
         return Path(os.readlink(f"/proc/{pid}/exe")).name.removesuffix(" (deleted)")
     except OSError:
@@ -150,7 +150,7 @@ def _program_of(pid: int) -> str | None:
 
 
 def _words(words: int) -> list[str]:
-    """The lines that the agent wrote to its first standard error."""
+    """The lines that the agent wrote to its original standard error."""
     return [line for line in os.pread(words, 1 << 20, 0).decode(errors="replace").splitlines() if line.strip()]
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agents of a dataset, found by a hosts file or in etcd.
+"""Finds the agents of a dataset through a hosts file or etcd.
 
-Both name only session files. A reader takes the agent's address and token from its session file, with all checks of
-load_session(). So a false entry cannot lead a reader to a stranger's address, and neither place holds a secret. The
-session files must be at the same paths on the machines that read them, for example in a shared home directory.
+Both contain only paths of session files. A reader reads the agent's address and token from the session file, with all
+checks of load_session(). So a false entry cannot direct a reader to another user's address, and neither a hosts file
+nor etcd contains a secret. The session files must have the same paths on all machines that read them, for example in a
+shared home directory.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from wherry.session.etcd import Etcd
 from wherry.session.sessionfile import SessionFile
 
 VERSION = 1
-"""Version of the entries in etcd."""
+"""The version of the entries in etcd."""
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,255}")
 _MOST = 1 << 16
-"""Agents, in a group or in a hosts file."""
+"""The most agents of a group, or of a hosts file."""
 
 
 def find_agents(where: str) -> list[Path]:
-    """The session files that `where` names: "hosts:FILE", or "etcd:URL/prefix" as for `wherry agent announce`.
+    """Finds the session files that `where` names: "hosts:FILE", or "etcd:URL/prefix" as for `wherry agent announce`.
 
-    Raises InvalidArgument; NotFound if there is none; Unavailable if etcd does not answer, or an announced group is not
-    complete.
+    Raises InvalidArgument; NotFound if there is no agent; Unavailable if etcd does not answer, or an announced group is
+    not complete.
     """
     kind, _, rest = where.partition(":")
     if kind == "hosts" and rest:
@@ -53,7 +54,7 @@ def _of_file(file: Path) -> list[Path]:
         words = line.partition("#")[0].split()
         if not words:
             continue
-        if any("=" not in word for word in words[1:]):  # MPI's machine files say "host slots=4"
+        if any("=" not in word for word in words[1:]):  # MPI's machine files contain "host slots=4"
             raise InvalidArgument(f"{file}, line {number}: want the path of a session file, or a host, not {line!r}")
         named = words[0] if "/" in words[0] else f"{words[0]}.json"
         found[directory / Path(named).expanduser()] = None
@@ -66,15 +67,15 @@ def _of_file(file: Path) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in an etcd agents are announced."""
+    """The place in etcd at which agents are announced."""
 
     url: str
     prefix: str
-    """Begins and ends with a slash."""
+    """The prefix of the keys, which begins and ends with a slash."""
 
     @staticmethod
     def parse(text: str) -> Place:
-        """ "etcd:http://host:port/prefix". Raises InvalidArgument."""
+        """Parses "etcd:http://host:port/prefix". Raises InvalidArgument."""
         match = re.fullmatch(r"etcd:(?P<url>https?://[^/@\s]+)(?P<prefix>(/[A-Za-z0-9._-]+)+)/?", text)
         if match is None:
             raise InvalidArgument(
@@ -84,7 +85,8 @@ class Place:
         return Place(match["url"], match["prefix"] + "/")
 
     def agents(self) -> list[Path]:
-        """The session files of the agents announced here, in the order of their names. Raises as find_agents()."""
+        """The session files of the announced agents, in the order of the agents' names. Raises the errors of
+        find_agents()."""
         entries = [Entry.parse(key, text) for key, text in Etcd(self.url).under(self.prefix).items()]
         if not entries:
             raise NotFound(f"no agent is announced at {self}; `wherry agent announce` announces one")
@@ -101,20 +103,20 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """etcd's entry of an agent: the path of its session file. It has neither an address nor the token."""
+    """An agent's entry in etcd: the path of its session file, without an address and without the token."""
 
     session_file: Path
     of: int | None
-    """How many agents belong together. None: unknown."""
+    """The number of agents that belong together. None: unknown."""
 
     def text(self) -> str:
-        """As etcd holds it."""
+        """The entry in the form for etcd."""
         more = {} if self.of is None else {"of": self.of}
         return json.dumps({"version": VERSION, "session_file": str(self.session_file), **more})
 
     @staticmethod
     def parse(key: str, text: str) -> Entry:
-        """Anybody may have written it. Raises InvalidArgument."""
+        """Parses an entry. Raises InvalidArgument, because any user may have written the entry."""
         try:
             fields = json.loads(text)
         except (ValueError, RecursionError):
@@ -135,13 +137,13 @@ def announce(
     ttl_s: int,
     said: Callable[[str], None],
 ) -> None:
-    """Announces the agent until it ends, or until an exception (Ctrl-C) ends the call. Then the entry goes.
+    """Announces the agent until it ends, or until an exception such as Ctrl-C ends the call. Then removes the entry.
 
-    If this process or its machine dies, etcd removes the entry after `ttl_s` seconds. If etcd does not answer, or has
-    lost the entry, the call reports it and tries again. `said` gets messages for people.
+    If this process or its machine dies, etcd removes the entry after `ttl_s` seconds. If etcd does not answer or has
+    lost the entry, the call reports that and tries again. `said` is called with messages for people.
 
     Raises InvalidArgument; AlreadyExists if another agent has that name; Unavailable if the agent does not run on this
-    machine, or etcd does not answer the first time.
+    machine, or if etcd does not answer the first call.
     """
     if not _NAME.fullmatch(name):
         raise InvalidArgument(f"name is {name!r}: want 1 to 255 of A-Z a-z 0-9 . _ -")
@@ -183,7 +185,8 @@ def announce(
 
 
 def _write(etcd: Etcd, key: str, entry: Entry, ttl_s: int) -> int:
-    """Returns the lease. It replaces an entry of the same agent, because the process that wrote it has died."""
+    """Writes the entry and returns its lease. Replaces an existing entry of the same agent, because its writer has
+    died."""
     lease = etcd.grant(ttl_s)
     try:
         for _ in range(8):

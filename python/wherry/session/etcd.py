@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The few calls of etcd v3 that announcements need, through its JSON gateway.
+"""The calls of etcd v3 that announcements need, through its JSON gateway.
 
-https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/: keys and values are in base64, and numbers of 64 bits are texts.
-Fields that are 0 are omitted. Each call blocks for at most TIMEOUT_S. Not thread-safe. Holds no connection.
+https://etcd.io/docs/v3.5/dev-guide/api_grpc_gateway/: keys and values are in base64, and 64-bit numbers are texts.
+Fields with value 0 are omitted. Each call blocks for at most TIMEOUT_S. Not thread-safe. Keeps no connection open.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ _MAX_REPLY = 1 << 24
 
 
 class Etcd:
-    """One etcd, at a URL. Every call raises Unavailable if it does not answer; Error if it refuses."""
+    """An etcd at a URL. Every call raises Unavailable if etcd does not answer; Error if etcd refuses the call."""
 
     def __init__(self, url: str) -> None:
-        """http://host:port, or https:// with a certificate of an authority that this machine trusts."""
+        """`url`: http://host:port, or https:// with a certificate from an authority that this machine trusts."""
         if not url.startswith(("http://", "https://")):
             raise InvalidArgument(f"{url!r} is not the address of an etcd: want http://host:port or https://host:port")
         self.url = url.rstrip("/")
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def under(self, prefix: str) -> dict[str, str]:
-        """The values of all keys that begin with `prefix`, in the order of the keys."""
+        """Reads the values of all keys that begin with `prefix`, in the order of the keys."""
         end = prefix.encode()[:-1] + bytes([prefix.encode()[-1] + 1])
         reply = self._call("kv/range", {"key": _base64(prefix.encode()), "range_end": _base64(end)})
         found = {_text(one["key"]): _text(one.get("value", "")) for one in reply.get("kvs", [])}
         return dict(sorted(found.items()))
 
     def grant(self, seconds: int) -> int:
-        """A lease that ends in that many seconds, unless keep() is called."""
+        """Makes a lease that ends after `seconds` unless keep() is called."""
         return int(self._call("lease/grant", {"TTL": seconds})["ID"])
 
     def keep(self, lease: int) -> bool:
-        """Makes a lease last for its whole time again. False: it has ended."""
+        """Renews a lease for its full time. False: the lease has ended."""
         reply = self._call("lease/keepalive", {"ID": lease})
         return int(reply.get("result", {}).get("TTL", 0)) > 0
 
     def revoke(self, lease: int) -> None:
-        """Ends a lease, and the keys that it holds."""
+        """Ends a lease and deletes its keys."""
         self._call("lease/revoke", {"ID": lease})
 
     def put_if(self, key: str, value: str, lease: int, *, found: str | None) -> bool:
-        """Writes the key for the time of the lease, if its value is `found` (None: if there is no such key)."""
+        """Writes the key under the lease if its current value is `found` (None: if the key does not exist)."""
         name = _base64(key.encode())
         compare = (
             {"key": name, "target": "CREATE", "create_revision": "0"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the agent's metrics over HTTP, and the figures of its clients in them."""
+"""Reads the agent's metrics over HTTP, and extracts the figures of its clients."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from wherry.session.sessionfile import SessionFile
 
 
 def read_metrics(session: SessionFile) -> dict[str, float]:
-    """The agent's metrics by name, with labels as in Prometheus' text format. Empty if it serves none.
+    """The agent's metrics by name, with labels as in Prometheus' text format. Empty if the agent serves no metrics.
 
-    Raises Error when it does not answer.
+    Raises Error if the agent does not answer.
     """
     if session.metrics is None:
         return {}
     if not session.metrics.startswith("http://"):
         raise Error(f"{session.path}: metrics are at {session.metrics!r}, which is not http://")
     request = urllib.request.Request(session.metrics, headers={"Authorization": f"Bearer {session.token}"})
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # the token is for the agent, not for a proxy
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy may see the token
     try:
         with direct.open(request, timeout=5) as answer:
             text = answer.read().decode(errors="replace")
-    except (urllib.error.URLError, http.client.HTTPException, OSError) as error:  # HTTPException: cut short, no HTTP
+    except (urllib.error.URLError, http.client.HTTPException, OSError) as error:  # HTTPException: truncated or not HTTP
         reason = getattr(error, "reason", error)
         raise Unavailable(f"no metrics from {session.metrics}: {reason}") from None
     return parse_metrics(text)
@@ -38,7 +38,8 @@ _SAMPLE = re.compile(r"([A-Za-z_:][A-Za-z0-9_:]*(?:\{.*\})?)\s+([^\s]+)(?:\s+-?\
 
 
 def parse_metrics(text: str) -> dict[str, float]:
-    """Prometheus' text format (version 0.0.4) as {"name{labels}": value}, in order. Lines of another form are left out.
+    """Parses Prometheus' text format (version 0.0.4) into {"name{labels}": value}, in order. Skips lines of another
+    form.
 
     https://prometheus.io/docs/instrumenting/exposition_formats/
     """
@@ -56,28 +57,29 @@ def parse_metrics(text: str) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class SessionStatus:
-    """One client of the agent, from the agent's view."""
+    """The status of one client, as the agent reports it."""
 
     session: int
-    """Counts the sessions that the agent has opened."""
+    """The number of the session. The agent numbers its sessions in the order in which they were opened."""
     name: str
     pid: int
     transports: str
-    """UCX's names: "cma/memory posix/memory"; and, in parentheses, why others were not available."""
+    """UCX's names of the transports, such as "cma/memory posix/memory", and in parentheses why others were not
+    available."""
     heap: str
-    """Whether gets from ordinary memory were proved one-sided: "one_sided", else "emulated"."""
+    """"one_sided" if a test proved that gets from ordinary memory are one-sided, else "emulated"."""
     allocated: str
-    """The same for memory that Wherry allocated."""
+    """The same as `heap`, for memory that Wherry allocated."""
     mapped: bool
     bytes: int
-    """Moved from the client's memory."""
+    """Bytes that were moved from the client's memory."""
 
 
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 def sessions(metrics: dict[str, float]) -> list[SessionStatus]:
-    """The clients that the agent's metrics tell of, in the order in which they came."""
+    """The clients in the agent's metrics, in the order in which they connected."""
     found: list[SessionStatus] = []
     moved: dict[str, float] = {}
     for sample, value in metrics.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The session file: the addresses of a running agent, and the token that lets clients in."""
+"""The session file: the addresses of a running agent, and the token that clients must present."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ _LOOPBACK = ("127.", "::1", "localhost")
 
 
 def session_path(environment: Mapping[str, str] | None = None) -> Path:
-    """The default session file: $WHERRY_SESSION, $XDG_RUNTIME_DIR/wherry/agent.json, /tmp/wherry-<uid>/agent.json.
+    """The default session file: $WHERRY_SESSION, else $XDG_RUNTIME_DIR/wherry/agent.json, else
+    /tmp/wherry-<uid>/agent.json.
 
-    wherryd and the C++ client follow the same rule (include/wherry/session.hpp). The file need not exist.
+    wherryd and the C++ client use the same rule (include/wherry/session.hpp). The function does not check whether the
+    file exists.
     """
     environment = os.environ if environment is None else environment
     if environment.get("WHERRY_SESSION"):
@@ -37,52 +39,53 @@ def session_path(environment: Mapping[str, str] | None = None) -> Path:
 
 
 class BadSessionFile(Error):
-    """The file exists, but it is not a session file, or not safe to use."""
+    """The file exists, but it is not a session file or is not safe to use."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionFile:
-    """One agent's addresses. `token` is a secret: its holder may write to and read from the agent."""
+    """The addresses of an agent. `token` is a secret: a process that has it may write to and read from the agent."""
 
     path: Path
     pid: int
     control: Path
-    """Unix socket for clients of the agent's machine."""
+    """The Unix socket for clients on the agent's machine."""
     host: str | None
-    """The address for clients of other machines. None and port 0 if there is none."""
+    """The address for clients on other machines. If there is none, it is None and `port` is 0."""
     port: int
     token: str
     local_socket: Path | None
-    """Unix socket of the local reader's protocol. None if the agent offers none."""
+    """The Unix socket of the local reader's protocol. None if the agent does not offer it."""
     flight: str | None
-    """Arrow Flight location, "grpc://127.0.0.1:1234"; None when it is off."""
+    """The Arrow Flight location, such as "grpc://127.0.0.1:1234". None if Flight is off."""
     metrics: str | None
-    """URL of the metrics in Prometheus' text format; None when they are off."""
+    """The URL of the metrics in Prometheus' text format. None if metrics are off."""
     wherry: str
     """The agent's version."""
 
     @property
     def local(self) -> bool:
-        """Whether the agent accepts only clients of its own machine, which means that it runs on this one."""
+        """Whether the agent accepts only clients on its own machine, and therefore runs on this machine."""
         return self.host is None or self.host.startswith(_LOOPBACK)
 
     @property
     def address(self) -> str:
-        """host:port for other machines, else the path of the Unix socket."""
+        """The agent's host:port for other machines, if there is one, else the path of its Unix socket."""
         return str(self.control) if self.host is None else f"{self.host}:{self.port}"
 
     def written(self) -> float | None:
-        """When the agent wrote the file, which is when it was ready: seconds since 1970. None: the file does not exist
-        any more."""
+        """The time at which the agent was ready and wrote the file, in seconds since 1970. None: the file no longer
+        exists."""
         try:
             return self.path.stat().st_mtime
         except OSError:
             return None
 
     def alive(self) -> bool:
-        """Whether the agent lives. It holds its session file locked for as long as it lives, however it ends.
+        """Whether the agent lives. A living agent holds a lock on its session file. The lock ends with the agent in any
+        case.
 
-        Agents of other machines count as alive: only a connection can tell.
+        Agents on other machines count as alive, because only a connection can show whether they live.
         """
         if not self.local:
             return True
@@ -96,11 +99,11 @@ class SessionFile:
             os.close(handle)
 
     def __repr__(self) -> str:
-        return f"SessionFile({str(self.path)!r}, pid={self.pid}, {self.address})"  # never the token
+        return f"SessionFile({str(self.path)!r}, pid={self.pid}, {self.address})"  # must not show the token
 
 
 def _held(handle: int) -> bool:
-    """Whether an agent holds the session file. On file systems without locks, only a connection can tell."""
+    """Whether an agent holds the lock of the session file. Returns true on file systems without locks."""
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
@@ -110,7 +113,7 @@ def _held(handle: int) -> bool:
 
 
 def _follow(where: Path) -> tuple[Path, str]:
-    """Directory and name of the file that `where` is, or that symbolic links of this user or root lead to."""
+    """The directory and the name of the file `where`, after following symbolic links of this user or root."""
     for _ in range(_MAX_LINKS):
         try:
             status = os.lstat(where)
@@ -125,13 +128,13 @@ def _follow(where: Path) -> tuple[Path, str]:
 def load_session(path: str | os.PathLike[str] | None = None, *, require_alive: bool = True) -> SessionFile:
     """Reads and checks the session file at `path` (default: session_path()).
 
-    Raises NotFound if the file is missing; Unavailable if, with `require_alive`, its agent has gone; BadSessionFile if
-    the file or its directory belongs to another user, others can read it or write to the directory, or it is not a
-    session file; VersionMismatch.
+    Raises NotFound if the file is missing; Unavailable if `require_alive` is set and the agent has ended;
+    VersionMismatch. Raises BadSessionFile if the file or its directory belongs to another user, if others can read the
+    file or write to the directory, or if it is not a session file.
 
-    An agent with `agent.group` shares its file with that group and says so in it. Such a file, and its directory, may
-    belong to another user, but only if it was named (by `path` or $WHERRY_SESSION), because any user can make the
-    default places of /tmp.
+    An agent with `agent.group` shares its file with that group, and the file states the group. Such a file and its
+    directory may belong to another user, but only if `path` or $WHERRY_SESSION names the file, because any user can
+    make the default directories in /tmp.
     """
     where = Path(path).expanduser() if path is not None else session_path()
     missing = f"no agent: {where} does not exist; start one with `wherry agent start`"
@@ -174,7 +177,7 @@ def load_session(path: str | os.PathLike[str] | None = None, *, require_alive: b
 
 
 def _names_group(text: bytes, gid: int) -> bool:
-    """Whether the file says that it is meant for the group that it belongs to."""
+    """Whether the file states that it is meant for the group that owns it."""
     try:
         return grp.getgrnam(json.loads(text)["group"]).gr_gid == gid
     except (ValueError, TypeError, KeyError):
@@ -182,7 +185,7 @@ def _names_group(text: bytes, gid: int) -> bool:
 
 
 def parse_session(text: bytes | str, path: Path) -> SessionFile:
-    """A session file's text as a SessionFile. Raises BadSessionFile, which names the wrong field, VersionMismatch."""
+    """Parses a session file's text. Raises BadSessionFile, which names the wrong field; VersionMismatch."""
     try:
         fields = json.loads(text)
     except (ValueError, UnicodeDecodeError) as error:
@@ -208,7 +211,7 @@ def parse_session(text: bytes | str, path: Path) -> SessionFile:
     if pid <= 0:
         raise BadSessionFile(f"{path}: pid is {pid}; a positive number is expected")
     local_socket = _optional(fields, "local_socket", path)
-    directory = path.resolve().parent  # sockets are named without a folder; they lie beside the file
+    directory = path.resolve().parent  # socket names have no folder: the sockets are in the file's folder
     return SessionFile(
         path=path,
         pid=pid,
@@ -234,7 +237,7 @@ def _field(fields: dict[str, Any], name: str, kind: type, path: Path) -> Any:
 
 
 def _optional(fields: dict[str, Any], name: str, path: Path) -> str | None:
-    """A string that an agent leaves out, empty, null or "off" when it does not offer the thing."""
+    """An optional string field. None if the field is missing, empty, null or "off"."""
     if fields.get(name) in (None, "", "off"):
         return None
     value: str = _field(fields, name, str, path)

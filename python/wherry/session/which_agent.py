@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which agent: by path, by a loaded session file, by an open session, or by the environment."""
+"""Selects an agent: by path, by a loaded session file, by an open session, or by the environment."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from wherry.session.sessionfile import SessionFile, load_session
 
 
 class Located(Protocol):
-    """A wherry.Session: it knows the session file of its agent."""
+    """A wherry.Session, which knows the session file of its agent."""
 
     @property
     def info(self) -> Any:
-        """wherry.SessionInfo: its `session_file` is looked at."""
+        """A wherry.SessionInfo. Only its `session_file` is used."""
 
 
 Agent = str | os.PathLike[str] | SessionFile | Located | None
-"""Which agent: the path of its session file, the loaded file, or a wherry.Session. None: $WHERRY_AGENT or the
-default."""
+"""An agent: the path of its session file, the loaded session file, or a wherry.Session. None: $WHERRY_AGENT, or the
+default agent."""
 
 
 def locate(agent: Agent = None) -> SessionFile:
-    """The session file of `agent`, loaded and checked. Raises NotFound, Unavailable, sessionfile.BadSessionFile,
+    """Loads and checks the session file of `agent`. Raises NotFound, Unavailable, sessionfile.BadSessionFile,
     VersionMismatch."""
     if isinstance(agent, SessionFile):
         return agent

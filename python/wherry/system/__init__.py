@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine: paths, processes, ports, namespaces, private files, errors. Other rooms use only its names."""
+"""The machine: paths, processes, ports, namespaces, private files, errors. Other packages use only the names exported
+here."""
 
 from wherry import lazy
 
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from wherry.system.secure import replacing as replacing
     from wherry.system.secure import secure_directory as secure_directory
 
-if not TYPE_CHECKING:  # type checkers need the names
+if not TYPE_CHECKING:  # hides __getattr__ from type checkers, so that they report unknown names
     __getattr__ = lazy.names(
         __name__,
         {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine that this process runs on. `src/base/machine.hpp` reads the same, and a test compares the two."""
+"""Describes the machine that this process runs on. `src/base/machine.hpp` reads the same values, and a test compares
+both."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Where it was measured."""
+    """The machine on which something was measured."""
 
     cpu: str
     cores: int
@@ -20,7 +21,7 @@ class Machine:
 
     @property
     def key(self) -> str:
-        """The key of a machine in runs of `wherry probe`."""
+        """The key that identifies the machine in runs of `wherry probe`."""
         return f"{self.cpu} | {self.cores} cores | Linux {self.kernel}"
 
 
@@ -33,6 +34,6 @@ def this_machine() -> Machine:
                 cpu = line.partition(":")[2].strip()
                 break
     except OSError:
-        pass  # not Linux, or no /proc
+        pass  # the system is not Linux, or /proc is missing
     pages, page = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
     return Machine(cpu=cpu, cores=os.cpu_count() or 1, kernel=platform.release(), memory_bytes=pages * page)

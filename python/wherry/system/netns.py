@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes of a job as network namespaces of this machine, joined by a switch (veth pairs to a bridge), or cabled to each
+"""Network namespaces of this machine as the nodes of a job. Veth pairs connect them to a bridge, or directly to each
 other.
 
-The namespaces have no names. They live as long as a process is in them. So they disappear with the launcher, even if it
-is killed.
+The namespaces have no names, so each exists only as long as a process is in it. They disappear with the launcher, even
+if it is killed.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Self
 from wherry.errors import DeadlineExceeded, PermissionDenied, Unsupported
 
 NETWORK = ipaddress.ip_network("10.88.0.0/16")
-"""No other process sees it: the namespaces have no route to the outside."""
+"""The network of the namespaces. It is not visible outside, because the namespaces have no route to the outside."""
 UP_TIMEOUT_S = 5.0
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def set_network(namespace: int) -> None:
-    """Moves the calling thread into a network namespace, which a descriptor names."""
+    """Moves the calling thread into the network namespace of a descriptor."""
     clone_newnet = 0x40000000
     if _libc.setns(namespace, clone_newnet) != 0:
         number = ctypes.get_errno()
@@ -35,25 +35,25 @@ def set_network(namespace: int) -> None:
 
 
 class Namespace:
-    """A network namespace, and a mount namespace whose /sys shows it. An idle process holds both."""
+    """A network namespace, and a mount namespace whose /sys shows it. An idle process keeps both alive."""
 
     def __init__(self, option: str = "--netns") -> None:
-        """`option`: the command-line option that errors name."""
+        """`option`: the command-line option to name in errors."""
         self._option = option
-        # /sys/class/net shows the namespace in which /sys was mounted, and UCX looks there for its devices. Mounts here
-        # are not visible elsewhere. In a chroot, `/` is not a mount, and only /sys can be marked private.
+        # UCX looks for devices in /sys/class/net, which shows the namespace in which /sys was mounted. So mount /sys
+        # again, as a private mount. In a chroot, `/` is not a mount, and only /sys can be marked private.
         script = "mount --make-rprivate / 2>/dev/null; mount --make-rprivate /sys && mount -t sysfs sysfs /sys"
         script += " && ip link set lo up && echo ready && exec cat"
         self._holder = subprocess.Popen(
             ["unshare", "--net", "--mount", "--propagation", "unchanged", "sh", "-c", script],
-            stdin=subprocess.PIPE,  # closed by our end, in every case
+            stdin=subprocess.PIPE,  # the end of this process closes it in any case
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
         assert self._holder.stdout is not None
         assert self._holder.stderr is not None
-        self._held: list[int] = []  # network and mount namespace, and the root directory in the latter
+        self._held: list[int] = []  # network namespace, mount namespace, and the root directory in the mount namespace
         if self._holder.stdout.readline() != b"ready\n":
             why = self._holder.stderr.read().decode(errors="replace").strip()
             self.close()
@@ -62,7 +62,7 @@ class Namespace:
 
     @property
     def pid(self) -> int:
-        """The process that holds it."""
+        """The process that keeps the namespace alive."""
         return self._holder.pid
 
     @property
@@ -71,25 +71,25 @@ class Namespace:
         return self._held[0]
 
     def enter(self) -> None:
-        """Moves the calling process, which has one thread, into the namespace."""
+        """Moves the calling process, which must have one thread, into the namespaces."""
         here = os.getcwd()
         *spaces, root = self._held
         for space in spaces:
             if _libc.setns(space, 0) != 0:
                 raise OSError(ctypes.get_errno(), "setns")
-        os.fchdir(root)  # the mount namespace's own root is outside of a chroot
+        os.fchdir(root)  # setns() sets the mount namespace's root, which is outside of a chroot
         os.chroot(".")
         os.chdir(here)
 
     def ip(self, *words: str) -> str:
-        """Runs `ip` inside. Raises Unsupported with its message."""
+        """Runs `ip` in the namespace. Raises Unsupported with the message of `ip`."""
         done = subprocess.run(["ip", *words], capture_output=True, text=True, preexec_fn=self.enter)
         if done.returncode != 0:
             raise Unsupported(f"{self._option}: ip {' '.join(words)}: {done.stderr.strip()}")
         return done.stdout
 
     def close(self) -> None:
-        """Lets go of it."""
+        """Releases the namespaces."""
         for descriptor in self._held:
             os.close(descriptor)
         self._held = []
@@ -98,7 +98,7 @@ class Namespace:
 
 
 class _Namespaces:
-    """One namespace for each node, each with an address that the others reach."""
+    """One namespace for each node. Each has an address that the other nodes can reach."""
 
     def __init__(self, nodes: int) -> None:
         if os.geteuid() != 0:
@@ -125,7 +125,8 @@ class _Namespaces:
 
     @staticmethod
     def _wait_until_up(namespace: Namespace, interface: str) -> None:
-        """A veth's carrier comes a moment after both ends are up, and UCX skips interfaces without one."""
+        """Waits for the carrier, because a veth gets it shortly after both ends are up, and UCX skips interfaces
+        without carrier."""
         deadline = time.monotonic() + UP_TIMEOUT_S
         while " UP " not in namespace.ip("-br", "link", "show", interface):
             if time.monotonic() > deadline:
@@ -133,7 +134,7 @@ class _Namespaces:
             time.sleep(0.01)
 
     def close(self) -> None:
-        """The namespaces go when the last process has left them."""
+        """Releases the namespaces. Each is removed when the last process has left it."""
         self._open.close()
 
     def __enter__(self) -> Self:
@@ -146,7 +147,7 @@ class _Namespaces:
 
 
 class Network(_Namespaces):
-    """Each namespace has an interface `eth0`. Its other end is in a bridge."""
+    """Each namespace has an interface `eth0`, whose other end is in a bridge."""
 
     def _build(self, stack: ExitStack) -> None:
         switch = self._make(stack)
@@ -165,8 +166,8 @@ class Network(_Namespaces):
 
 
 class Mesh(_Namespaces):
-    """Each is cabled to each of the others: `eth0` leads to the first of them, `eth1` to the second. All interfaces of
-    a node have its one address, and a route to the node at the other end."""
+    """A veth pair connects each node to each other node: `eth0` to the first of the others, `eth1` to the second. All
+    interfaces of a node have the node's address, and a route to the node at the other end."""
 
     def _build(self, stack: ExitStack) -> None:
         self.namespaces += [self._make(stack) for _ in self.addresses]
@@ -188,9 +189,9 @@ class Mesh(_Namespaces):
 
     @staticmethod
     def interface(node: int, other: int) -> str:
-        """The interface of a node that is cabled to another node."""
+        """The interface of `node` that is connected to node `other`."""
         return f"eth{other if other < node else other - 1}"
 
     def interfaces(self, node: int) -> list[str]:
-        """All of a node's."""
+        """All interfaces of a node."""
         return [self.interface(node, other) for other in range(len(self.namespaces)) if other != node]

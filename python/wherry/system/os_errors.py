@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of the operating system as sentences: the failure, the cause, the remedy."""
+"""Explains errors of the operating system in sentences: the failure, the cause, the remedy."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ _REMEDIES = {
     errno.EPERM: "name another one, or change its permissions",
 }
 RESOURCES = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
-"""Errors that mean a missing resource of the machine, or a limit of the process. They are not faults of the program."""
+"""Errors that mean that the machine lacks a resource or the process reached a limit. They are not faults of the
+program."""
 
 
 def system_error(error: OSError) -> str:
-    """The cause of the error and its remedy: "No space left on device: free some space there"."""
+    """The cause of the error and its remedy, such as "No space left on device: free some space there"."""
     why = error.strerror or str(error)
     remedy = _REMEDIES.get(error.errno or 0)
     return f"{why}: {remedy}" if remedy else why
@@ -34,7 +35,7 @@ def system_error(error: OSError) -> str:
 
 @contextmanager
 def doing(failed: str) -> Iterator[None]:
-    """Around system calls: an OSError becomes one of Wherry's that begins with `failed`, such as "cannot write
+    """Wraps system calls: converts an OSError to an error of Wherry that begins with `failed`, such as "cannot write
     FILE"."""
     try:
         yield
@@ -54,6 +55,6 @@ def doing(failed: str) -> Iterator[None]:
 
 
 def system_error_at(error: OSError) -> str:
-    """The same with the file that it names, if any."""
+    """Like system_error(), with the file that the error names, if any."""
     file = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else ""
     return f"{file}: {system_error(error)}" if file else system_error(error)

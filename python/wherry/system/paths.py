@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def repository() -> Path | None:
-    """The checkout that this package is part of, or None when it was installed from a wheel."""
+    """The checkout that contains this package. None if the package was installed from a wheel."""
     root = PACKAGE.parent.parent
     return root if (root / "CMakeLists.txt").is_file() and (root / "include" / "wherry").is_dir() else None
 
@@ -48,9 +48,9 @@ def _runnable(path: Path) -> bool:
 
 
 def _program(name: str, variable: str, environment: Mapping[str, str] | None) -> Path:
-    """A program that wheels carry: $`variable`, the wheel's own, the checkout's release build, PATH, in this order.
+    """A program that wheels contain, from $`variable`, the wheel, the checkout's release build or PATH, in this order.
 
-    Raises NotFound, which lists the places that were tried.
+    Raises NotFound, which lists the searched places.
     """
     environment = os.environ if environment is None else environment
     libraries.prepare()
@@ -62,36 +62,37 @@ def _program(name: str, variable: str, environment: Mapping[str, str] | None) ->
 
 
 def prefix() -> Path | None:
-    """A wheel's folder for C and C++: include, lib/libwherry.so, lib/cmake and lib/pkgconfig. None: there is no such
-    folder."""
+    """A wheel's folder for C and C++, with include, lib/libwherry.so, lib/cmake and lib/pkgconfig. None: there is no
+    such folder."""
     place = PACKAGE / "_prefix"
     return place if place.is_dir() else None
 
 
 def wherryd(environment: Mapping[str, str] | None = None) -> Path:
-    """The agent's program; $WHERRY_WHERRYD. Raises NotFound."""
+    """The agent's program. $WHERRY_WHERRYD overrides it. Raises NotFound."""
     return _program("wherryd", "WHERRY_WHERRYD", environment)
 
 
 def wherry_kv(environment: Mapping[str, str] | None = None) -> Path:
-    """The program of kv's nodes and keeper; $WHERRY_KV. Raises NotFound."""
+    """The program of kv's nodes and keeper. $WHERRY_KV overrides it. Raises NotFound."""
     return _program("wherry-kv", "WHERRY_KV", environment)
 
 
 def wherry_bypass(environment: Mapping[str, str] | None = None) -> Path:
-    """The program of bypass's host; $WHERRY_BYPASS. Raises NotFound."""
+    """The program of bypass's host. $WHERRY_BYPASS overrides it. Raises NotFound."""
     return _program("wherry-bypass", "WHERRY_BYPASS", environment)
 
 
 def wherry_probe(environment: Mapping[str, str] | None = None) -> Path:
-    """The program that measures paths; $WHERRY_PROBE. Raises NotFound."""
+    """The program that measures paths. $WHERRY_PROBE overrides it. Raises NotFound."""
     return _program("wherry-probe", "WHERRY_PROBE", environment)
 
 
 def application(name: str) -> Path:
     """An application of route that is installed with Wherry (apps/). Raises NotFound."""
     libraries.prepare()
-    # A wheel has the prefix inside the package; in a prefix, the package is LIBDIR/wherry/python/wherry.
+    # A wheel contains the prefix inside of the package. In an installed prefix, the package is
+    # LIBDIR/wherry/python/wherry.
     candidates = [PACKAGE / "_prefix" / "lib" / "wherry" / "apps" / name, PACKAGE.parent.parent / "apps" / name]
     root = repository()
     if root is not None:
@@ -100,7 +101,7 @@ def application(name: str) -> Path:
 
 
 def built(folder: str, name: str, environment: Mapping[str, str] | None = None) -> Path:
-    """A program of the checkout's release build (build/release/<folder>/<name>), or on PATH. Raises NotFound."""
+    """A program from the checkout's release build (build/release/<folder>/<name>) or from PATH. Raises NotFound."""
     environment = os.environ if environment is None else environment
     root = repository()
     candidates = [] if root is None else [root / "build" / "release" / folder / name]
@@ -108,9 +109,9 @@ def built(folder: str, name: str, environment: Mapping[str, str] | None = None) 
 
 
 def peer_program(name: str, environment: Mapping[str, str] | None = None) -> Path:
-    """A program that kv is measured against: on PATH, else where tools/setup.sh unpacks it. Raises NotFound."""
+    """A program that kv is compared with, from PATH, else from where tools/setup.sh unpacks it. Raises NotFound."""
     environment = os.environ if environment is None else environment
-    # The link is not resolved: redis-server is a link to a program that depends on the name of its call.
+    # Does not resolve links: redis-server is a link to a program whose behaviour depends on the name it is called by.
     for path in (shutil.which(name, path=environment.get("PATH")), Path(sys.prefix) / "bin" / name):
         if path is not None and _runnable(Path(path)):
             return Path(path)
@@ -118,9 +119,9 @@ def peer_program(name: str, environment: Mapping[str, str] | None = None) -> Pat
 
 
 def runtime_directory(environment: Mapping[str, str] | None = None) -> Path:
-    """The directory of the user's running processes' files: $XDG_RUNTIME_DIR/wherry or /tmp/wherry-<uid>.
+    """The directory for files of the user's running processes: $XDG_RUNTIME_DIR/wherry, else /tmp/wherry-<uid>.
 
-    <uid> is the number outside of a user namespace, since any user may be 0 inside one (src/base/user.hpp).
+    <uid> is the user's number outside of user namespaces, because any user may be 0 inside one (src/base/user.hpp).
     """
     environment = os.environ if environment is None else environment
     if environment.get("XDG_RUNTIME_DIR"):

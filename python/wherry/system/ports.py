@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Free ports for programs that are told theirs before they run."""
+"""Finds free ports for programs that get their port as an argument."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _TRIES = 10_000
 
 
 def free_ports(count: int) -> list[int]:
-    """`count` different ports of the loopback that are free at this moment, for TCP and for UDP.
+    """`count` different ports of the loopback that are currently free, for both TCP and UDP.
 
-    The kernel does not give these ports to connections. So only a program that was told the same port can take it
-    first. If a machine has no such ports, any free ones are used.
+    The ports are outside of the kernel's range for connections, so only a program that binds the same number explicitly
+    can take one first. If a machine has no such ports, any free ports are used.
     """
-    with ExitStack() as held:  # until all are drawn
+    with ExitStack() as held:  # holds the ports until all are chosen
         return [_draw(held) for _ in range(count)]
 
 
@@ -34,7 +34,8 @@ def _draw(held: ExitStack) -> int:
 
 
 def _hold(wanted: int, held: ExitStack) -> int:
-    """Holds `wanted`, or any port if that is 0, until `held` ends. 0: another process has it."""
+    """Binds port `wanted`, or any port if `wanted` is 0, until `held` ends. Returns the port; 0: another process has
+    it."""
     with ExitStack() as both:
         for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
             one = both.enter_context(socket.socket(socket.AF_INET, kind))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes of a job: they end with the launcher in any case, and their output comes in whole lines."""
+"""Processes of a job. They end with the launcher in any case, and their output is passed on in whole lines."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 LONGEST_LINE = 1 << 20
-"""Longer lines are passed on in parts."""
+"""The most bytes of a line. Longer lines are passed on in parts."""
 
-# It outlives the launcher, and then ends the process groups that it knows, because processes of a rank are not told
-# when the launcher dies. It makes the directory itself, so a directory never exists without a sweeper. If the launcher
-# was killed before it read "made" (PIPE), that must not end the sweeper.
+# The sweeper outlives the launcher and then ends the process groups that it knows, because a rank's child processes do
+# not notice that the launcher died. The sweeper makes the directory itself, so the directory never exists without a
+# sweeper. It ignores SIGPIPE, because the launcher may be killed before it reads "made".
 _SWEEPER = """
 trap '' INT TERM HUP PIPE
 mkdir -m 700 -- "$1" || exit 1
@@ -51,30 +51,31 @@ done
 
 
 def inherited() -> list[int]:
-    """Descriptors that a program started from here would inherit, except the standard streams."""
+    """The descriptors, except the standard streams, that a program started by this process would inherit."""
     found = []
     for name in os.listdir("/proc/self/fd"):
         try:
             if int(name) > 2 and os.get_inheritable(int(name)):
                 found.append(int(name))
         except OSError:
-            continue  # the listing itself
+            continue  # the descriptor of the listing itself, which is closed by now
     return found
 
 
 class Workspace:
-    """A private directory for sockets, session files, logs and results. A helper removes it even after kill -9."""
+    """A private directory for sockets, session files, logs and results. A helper process removes it even after kill
+    -9."""
 
     def __init__(self, base: str | None = None) -> None:
-        """`base`: the parent directory; None: the place for temporary files, if a socket's path fits there. Raises
-        Error."""
-        if base is None:  # a unix socket's path has 107 bytes at most
+        """`base`: the parent directory; None: the directory for temporary files, or /tmp if a socket's path would be
+        too long. Raises Error."""
+        if base is None:  # the path of a Unix socket has at most 107 bytes
             base = tempfile.gettempdir() if len(tempfile.gettempdir()) < 70 else "/tmp"
         self.directory = Path(base).absolute() / f"wherry-run-{secrets.token_hex(6)}"
         with doing(f"no directory for temporary files in {base}"):
             self._sweeper = subprocess.Popen(
                 ["/bin/sh", "-c", _SWEEPER, "wherry-run-sweeper", str(self.directory)],
-                env={"PATH": os.defpath},  # whatever ours is
+                env={"PATH": os.defpath},  # independent of this process's PATH
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -90,7 +91,7 @@ class Workspace:
         self._sweeper.stdout = self._sweeper.stderr = None
 
     def sweep_also(self, group: int) -> None:
-        """Ends this process group as well if the launcher is killed."""
+        """Makes the helper end this process group as well if the launcher is killed."""
         self._tell(str(group))
 
     def close(self) -> None:
@@ -105,12 +106,13 @@ class Workspace:
             self._sweeper.stdin.write(word.encode() + b"\n")
             self._sweeper.stdin.flush()
         except BrokenPipeError:
-            pass  # another process has killed it
+            pass  # the helper was killed
 
 
 @contextmanager
 def scratch_directory(base: str | None = None) -> Iterator[Path]:
-    """A private directory, removed at the end of the block or of the process, even after kill -9. Raises Error."""
+    """A private directory that is removed at the end of the block or of the process, even after kill -9. Raises
+    Error."""
     workspace = Workspace(base or tempfile.gettempdir())
     try:
         yield workspace.directory
@@ -119,8 +121,8 @@ def scratch_directory(base: str | None = None) -> Iterator[Path]:
 
 
 def ends_with_us() -> Callable[[], None]:
-    """For subprocess' preexec_fn: the program gets SIGTERM when the thread that starts it ends, even by kill -9. The
-    program must end its own children."""
+    """A function for subprocess' preexec_fn. The program gets SIGTERM when the thread that started it ends, even by
+    kill -9. The program must end its own children."""
     launcher = os.getpid()
 
     def before() -> None:
@@ -132,17 +134,18 @@ def ends_with_us() -> Callable[[], None]:
 
 
 PATIENCE_S = 30.0
-"""Until a program that was asked to end is killed."""
+"""The seconds until a program that was asked to end is killed."""
 
 
 def ask_to_end(process: subprocess.Popen[Any]) -> None:
-    """SIGTERM. A program that is stopped (SIGSTOP, Ctrl-Z) takes it only when it goes on."""
+    """Sends SIGTERM, then SIGCONT, because a stopped program (SIGSTOP, Ctrl-Z) handles SIGTERM only when it
+    continues."""
     process.terminate()
     process.send_signal(signal.SIGCONT)
 
 
 def wait_for_end(process: subprocess.Popen[Any], seconds: float = PATIENCE_S) -> None:
-    """After ask_to_end(): waits, and kills the process if it takes longer."""
+    """Waits for the end of a process after ask_to_end(), and kills it after `seconds`."""
     try:
         process.wait(seconds)
     except subprocess.TimeoutExpired:
@@ -151,7 +154,7 @@ def wait_for_end(process: subprocess.Popen[Any], seconds: float = PATIENCE_S) ->
 
 
 class Process:
-    """A process in its own session and process group. Its pid stays taken until close()."""
+    """A process in its own Unix session and process group. Its pid is not reused before close()."""
 
     def __init__(
         self,
@@ -165,10 +168,10 @@ class Process:
         stdout: int | IO[bytes] | None = None,
         stderr: int | IO[bytes] | None = None,
     ) -> None:
-        """`enter` runs in the new process before the program does. Raises Error when it cannot be started."""
+        """`enter` runs in the new process before the program. Raises Error if the process cannot be started."""
         self.name = name
         self.status: int | None = None
-        """Like subprocess' returncode. None while it runs."""
+        """The exit status in the form of subprocess' returncode. None while the process runs."""
         launcher = os.getpid()
 
         def before() -> None:
@@ -190,7 +193,7 @@ class Process:
                     start_new_session=True,
                     preexec_fn=before,
                 )
-            except subprocess.SubprocessError as error:  # of before()
+            except subprocess.SubprocessError as error:  # an error in before()
                 raise Unavailable(f"cannot start {name}: {error}") from None
             try:
                 self.pidfd = os.pidfd_open(self._popen.pid)
@@ -202,11 +205,12 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """Also the number of its process group."""
+        """The process id, which is also the number of its process group."""
         return self._popen.pid
 
     def poll(self) -> int | None:
-        """The exit status if it has ended. It stays a zombie, so the number of its group is not reused."""
+        """The exit status if the process has ended. The process stays a zombie, so that its group's number is not
+        reused."""
         if self.status is None:
             ended = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if ended is not None:
@@ -214,29 +218,29 @@ class Process:
         return self.status
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal to it and to its children."""
+        """Sends a signal to the process group: the process and its children."""
         try:
             os.killpg(self.pid, number)
         except (ProcessLookupError, PermissionError):
             pass
 
     def unwatch(self) -> None:
-        """The running event loop looks at `pidfd` no more."""
+        """Removes `pidfd` from the running event loop."""
         asyncio.get_running_loop().remove_reader(self.pidfd)
 
     def close(self) -> None:
-        """Ends it, and the rest of its process group."""
+        """Ends the process and the rest of its process group."""
         self.signal(signal.SIGKILL)
         self._popen.wait()
         os.close(self.pidfd)
         for pipe in (self.stdin, self.stdout, self.stderr):
             if pipe is not None:
-                with contextlib.suppress(OSError):  # no process reads its input any more
+                with contextlib.suppress(OSError):  # unwritten input of a process that has ended
                     pipe.close()
 
 
 def how_it_ended(status: int) -> str:
-    """ "was killed by signal 9 (SIGKILL)", "exited with status 1"."""
+    """A status in words: "was killed by signal 9 (SIGKILL)" or "exited with status 1"."""
     if status >= 0:
         return f"exited with status {status}"
     try:
@@ -246,12 +250,12 @@ def how_it_ended(status: int) -> str:
 
 
 def exit_status(status: int) -> int:
-    """The status in a shell's form: 128 + 9 for a process that signal 9 killed."""
+    """The status in a shell's form, such as 128 + 9 for a process that signal 9 killed."""
     return status if status >= 0 else 128 - status
 
 
 class Lines:
-    """Passes on the output from a pipe in whole lines, each with a prefix."""
+    """Passes on the output from a pipe in whole lines, with a prefix for each."""
 
     def __init__(
         self,
@@ -261,9 +265,9 @@ class Lines:
         lost: Callable[[OSError], None],
         taken: Callable[[bytes], bool] = lambda _: False,
     ) -> None:
-        """`lost` is called with the reason when `to` fails. A line that was `taken` is not passed on.
+        """`lost` is called with the error if `to` fails. `taken`: returns true for a line that must not be passed on.
 
-        Inside a running event loop.
+        Needs a running event loop.
         """
         self._pipe, self._to, self._prefix, self._lost, self._taken = pipe, to, prefix, lost, taken
         self._rest = bytearray()
@@ -272,7 +276,7 @@ class Lines:
         asyncio.get_running_loop().add_reader(pipe.fileno(), self._read)
 
     def stop(self) -> None:
-        """Passes on the rest, and stops reading."""
+        """Passes on the remaining output, and stops reading."""
         if self.ended.is_set():
             return
         asyncio.get_running_loop().remove_reader(self._pipe.fileno())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The path profile of this machine: the settings that follow from the measurements of `wherry probe profile`.
+"""The path profile of this machine: settings that are derived from the measurements of `wherry probe profile`.
 
 The agent reads the same file (`src/base/profile.hpp`). docs/guide/profile.md describes its content.
 """
@@ -32,7 +32,7 @@ _OWN = ("name", "schema", "date", "machine", "settings")
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A setting, and where it comes from."""
+    """A setting, and its origin."""
 
     value: str
     rule: str
@@ -41,16 +41,16 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The part of a profile that its consumers use."""
+    """A profile as its users need it."""
 
     file: Path
     date: str
     settings: dict[str, Advice]
     more: dict[str, Any] = field(default_factory=dict)
-    """The rest of the file, unchecked: the figures behind the settings."""
+    """The rest of the file, which is not checked: the figures from which the settings were derived."""
 
     def decimal(self, key: str, least: float, most: float) -> float | None:
-        """A numeric setting. None: the profile does not have it. Raises InvalidArgument if it is absurd."""
+        """A numeric setting. None: the profile lacks it. Raises InvalidArgument if it is outside of its limits."""
         advice = self.settings.get(key)
         if advice is None:
             return None
@@ -63,11 +63,12 @@ class Profile:
         return value
 
     def number(self, key: str, least: int, most: int, multiple_of: int = 1) -> int | None:
-        """A setting that is a whole number; None if the profile lacks it. Raises InvalidArgument if it is absurd."""
+        """A setting that is a whole number. None: the profile lacks it. Raises InvalidArgument if it is not within its
+        limits."""
         advice = self.settings.get(key)
         if advice is None:
             return None
-        # Accepts the same digits as the agent's parser, which is stricter than int(): no sign, space or underscore.
+        # Accepts the same numbers as the agent's parser, which is stricter than int(): no sign, space or underscore.
         value = int(advice.value) if re.fullmatch(r"[0-9]{1,512}", advice.value) else least - 1
         if not least <= value <= most or value % multiple_of != 0:
             multiple = f", a multiple of {multiple_of}" if multiple_of > 1 else ""
@@ -78,13 +79,13 @@ class Profile:
 
 
 def machine_key() -> dict[str, Any]:
-    """The machine of a profile."""
+    """This machine in the form that a profile stores."""
     here = this_machine()
     return {"cpu": here.cpu, "kernel": here.kernel, "cores": here.cores}
 
 
 def default_profile_file() -> Path | None:
-    """The default file of the profile, without $WHERRY_PROFILE. None if there is no home."""
+    """The default file of the profile, used without $WHERRY_PROFILE. None if the user has no home directory."""
     cache = os.environ.get("XDG_CACHE_HOME", "")
     if not cache.startswith("/"):
         home = os.environ.get("HOME", "")
@@ -95,8 +96,8 @@ def default_profile_file() -> Path | None:
 
 
 def load_profile(file: Path) -> Profile:
-    """This machine's profile. Raises FileNotFoundError; InvalidArgument if others can write it, it belongs to another
-    machine, or it is not a profile."""
+    """Loads this machine's profile. Raises FileNotFoundError; InvalidArgument if other users can write to the file, if
+    it is for another machine, or if it is not a profile."""
     try:
         with file.open("rb") as opened:
             status = os.fstat(opened.fileno())
@@ -138,11 +139,12 @@ def _no_number(text: str) -> NoReturn:
 
 
 def _json(text: bytes) -> Any:
-    """Accepts exactly what src/base/profile.cpp accepts: json.loads() also takes NaN, UTF-16 and lone surrogates."""
+    """Parses JSON and accepts exactly what src/base/profile.cpp accepts; json.loads() alone also accepts NaN, UTF-16
+    and lone surrogates."""
     if b"\0" in text:
         raise ValueError("it has a byte of 0")
     document = json.loads(text.decode("utf-8-sig"), parse_int=_whole, parse_float=_real, parse_constant=_no_number)
-    json.dumps(document, ensure_ascii=False).encode()  # a half of a character, wherever it is, is a ValueError
+    json.dumps(document, ensure_ascii=False).encode()  # raises ValueError for a lone surrogate anywhere
     level = [document]
     for _ in range(_MOST_DEPTH + 1):
         level = [
@@ -199,10 +201,10 @@ def write_profile(
     more: Mapping[str, Any],
     keeps: Callable[[str, Advice], bool],
 ) -> None:
-    """Puts a profile of this machine in place, for this user alone to write.
+    """Writes a profile of this machine to `file`. Only this user can write to the file.
 
-    `more`: figures beside the settings. Existing settings that `keeps` selects, and figures of other names, stay if
-    they belong to this machine. Raises OSError.
+    `more`: figures to store with the settings. If an existing profile is for this machine, its settings that `keeps`
+    selects, and its figures with other names, are kept. Raises OSError.
     """
     try:
         there = load_profile(file)
@@ -220,14 +222,14 @@ def write_profile(
     file.parent.mkdir(parents=True, exist_ok=True)
     with replacing(file) as whole:
         whole.write_text(json.dumps(document, indent=1) + "\n")
-        whole.chmod(0o600)  # readers refuse files that others may write
+        whole.chmod(0o600)  # readers refuse files that other users may write to
 
 
 def find_profile(warn: Callable[[str], None]) -> Profile | None:
-    """The profile that $WHERRY_PROFILE names, or else the one in the default place. "off": none.
+    """The profile that $WHERRY_PROFILE names, else the profile in the default file. None if $WHERRY_PROFILE is "off".
 
-    Raises InvalidArgument if a person named a profile that is missing or cannot be used. If the one in the default
-    place cannot be used, `warn` gets the reason.
+    Raises InvalidArgument if $WHERRY_PROFILE names a profile that is missing or cannot be used. If the profile in the
+    default file cannot be used, calls `warn` with the reason and returns None.
     """
     named = os.environ.get("WHERRY_PROFILE", "")
     if named == "off":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Directories in which other users cannot replace our files: the rules of src/base/secure_directory.hpp."""
+"""Opens directories in which other users cannot replace our files, by the rules of src/base/secure_directory.hpp."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ _MAX_LINKS = 40
 
 
 def open_directory(path: Path, make_mode: int = 0, *, follow_last: bool = True) -> int:
-    """Opens a directory component by component, for `dir_fd` (O_PATH). The caller closes it.
+    """Opens a directory component by component, and returns a descriptor (O_PATH) for `dir_fd`. The caller closes it.
 
-    Symbolic links are followed if they belong to this user or root. make_mode: missing directories are made with this
-    mode; 0: they are an error. Raises PermissionDenied for a link of another user, NotFound, InvalidArgument.
+    Follows symbolic links if they belong to this user or root. make_mode: the mode with which missing directories are
+    made; 0: a missing directory is an error. Raises PermissionDenied for a link of another user, NotFound,
+    InvalidArgument.
     """
     rest = [name for name in reversed(str(path).split("/")) if name not in ("", ".")]
     at = os.open("/" if path.is_absolute() else ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -79,17 +80,17 @@ def open_directory(path: Path, make_mode: int = 0, *, follow_last: bool = True) 
 
 
 def _undo_umask(directory: int, mode: int) -> None:
-    """Restores the owner's rights that the umask removed. It works by descriptor, because the name may denote another
-    file by now."""
+    """Restores the owner's rights that the umask removed. It uses the descriptor, because the name may now belong to
+    another file."""
     status = os.fstat(directory)
     if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and status.st_mode & mode != mode:
         os.chmod(f"/proc/self/fd/{directory}", mode)
 
 
 def check_private(directory: int, path: Path, remedy: str, trusted: Collection[int] = ()) -> None:
-    """Raises PermissionDenied unless only this user, root and `trusted` can put files into the open directory.
+    """Raises PermissionDenied if users other than this user, root and `trusted` can put files into the open directory.
 
-    A directory that others may write to is allowed if it is sticky, as /tmp is. Then check its files as well.
+    A directory that others may write to is allowed if it is sticky, like /tmp. In that case, check its files as well.
     """
     status = os.fstat(directory)
     if status.st_uid not in {os.getuid(), 0, *trusted}:
@@ -103,9 +104,9 @@ def check_private(directory: int, path: Path, remedy: str, trusted: Collection[i
 
 @contextmanager
 def secure_directory(path: Path, remedy: str = "name another directory") -> Iterator[int]:
-    """The directory, made (mode 0700) if it is missing, as `dir_fd` for files in it.
+    """Yields a descriptor of the directory, for use as `dir_fd`. Makes a missing directory with mode 0700.
 
-    Raises PermissionDenied when another user could put files there.
+    Raises PermissionDenied if another user could put files there.
     """
     directory = open_directory(path, 0o700, follow_last=False)
     try:
@@ -116,13 +117,14 @@ def secure_directory(path: Path, remedy: str = "name another directory") -> Iter
 
 
 def open_own(name: str, flags: int, directory: int, path: Path, mode: int = 0o600) -> int:
-    """Opens a file of this user beneath a directory that is secure; the caller closes the descriptor.
+    """Opens a file of this user in a secure directory. The caller closes the descriptor.
 
-    `path` is for messages. Raises PermissionDenied unless it is a regular file of this user (or root) with only this
-    name, because a link could lead to any file of the caller. FileNotFoundError without O_CREAT; InvalidArgument.
+    `path` is for messages. Raises PermissionDenied if it is not a regular file of this user or root, or if it has
+    several names, because a link could lead to any file of the caller. Raises FileNotFoundError if it is missing and
+    O_CREAT is not set; InvalidArgument.
     """
     where = path / name
-    try:  # without O_NONBLOCK a fifo would block this process until another one reads it
+    try:  # without O_NONBLOCK, opening a FIFO would block until another process opens its other end
         handle = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode, dir_fd=directory)
     except FileNotFoundError:
         raise
@@ -145,9 +147,9 @@ def open_own(name: str, flags: int, directory: int, path: Path, mode: int = 0o60
 
 
 def replace_own(name: str, text: str, directory: int) -> None:
-    """The file of that name, beneath a directory that is secure, becomes `text` as a whole (mode 0600).
+    """Replaces the file of that name in a secure directory atomically with `text` (mode 0600).
 
-    Whatever had the name is replaced, not written to. Raises OSError.
+    An existing file or link of that name is replaced, not written to. Raises OSError.
     """
     new = f"{name}.{secrets.token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -163,11 +165,11 @@ def replace_own(name: str, text: str, directory: int) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new, empty file beside `path`. It gets that name when the block succeeds, and is removed when it fails.
+    """Yields a new, empty file beside `path`. It is renamed to `path` if the block succeeds, and removed if it fails.
 
-    A link stays, and its target is replaced. A device or a FIFO is not replaced. It gets the bytes at the end.
-    The new file's name is unpredictable, because in a directory that others may write to, such as /tmp, they could put
-    a link there. Raises OSError.
+    If `path` is a link, its target is replaced. A device or a FIFO is not replaced: the bytes are written to it at the
+    end. The new file's name is unpredictable, because others could put a link under a known name into a directory such
+    as /tmp. Raises OSError.
     """
     path = path.resolve() if path.is_symlink() else path
     if path.is_dir():
@@ -183,7 +185,7 @@ def replacing(path: Path) -> Iterator[Path]:
     new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         os.close(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666))
-    except OSError as error:  # of the name that the caller knows
+    except OSError as error:  # report the name that the caller knows
         raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from None
     try:
         yield new

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The claims of `wherry bench bypass`: each bar's target, and the published value beside it."""
+"""The bars of `wherry bench bypass`: each bar's target, and the published value to compare with."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from wherry.bypass.bench.schema import KNOWN
 
 FRAMES = 10_000
-"""Frames of a full run with a NIC of QEMU. With fewer frames its bars have no target."""
+"""The frames of a full run with a NIC of QEMU. With fewer frames, the bars of that NIC have no target."""
 RUNS = 20
-"""Random histories of kv behind bypass, at least."""
+"""The bar of kv behind bypass has a target only with at least this many random histories."""
 
 TARGETS = {
     "rate_64b_10g": (">= 1", "", "10 Gbit/s at 300 B"),
@@ -64,11 +64,11 @@ EXPERIMENT_OF = {
     "guest": ("guest_setup_s", "guest_frames_while_stopped", "guest_frames_wrong"),
     "kv": ("kv_behind_bypass",),
 }  # fmt: skip
-"""Where bars come from."""
+"""The bars of each experiment."""
 
 
 def bar_of(name: str, value: float, *, demanding: bool = True) -> dict[str, Any]:
-    """A counted or simulated figure, which is the same each time."""
+    """The bar of a counted or simulated figure, which is the same in every run."""
     target, unit, published = TARGETS[name]
     bar: dict[str, Any] = {"value": value, "min": value, "max": value, "unit": unit}
     if demanding:
@@ -78,8 +78,8 @@ def bar_of(name: str, value: float, *, demanding: bool = True) -> dict[str, Any]
 
 
 def rtl_bars(figures: Mapping[str, float], rates: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The bars of bypass_rtl_bench. If a frame was lost at a share of line rate, that share does not count. It is
-    rounded to four digits, because the first and last frame of a measurement are not whole."""
+    """The bars of bypass_rtl_bench. If a measurement lost a frame, its share of line rate counts as 0. Shares are
+    rounded to four decimals, because the first and the last frame of a measurement are incomplete."""
     bars = {}
     for name, value in figures.items():
         if name not in TARGETS:
@@ -93,7 +93,8 @@ def rtl_bars(figures: Mapping[str, float], rates: Sequence[Mapping[str, Any]]) -
 
 
 def model_bars(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """Those that the models' rows allow. Their rows' marks say which were fitted or chosen, and which predicted."""
+    """The bars of the models whose rows are present. The mark of a row says whether it was fitted, chosen or
+    predicted."""
     errors: dict[str, float] = {}
     bytes_of = [
         100 * abs(row[way] / row[f"published_{way}"] - 1)
@@ -119,7 +120,7 @@ def model_bars(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, 
 
 
 def resource_bars(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Bars of the whole core, and of the two blocks that know a NIC's family."""
+    """Resource bars of the whole core, and of the two blocks that depend on the NIC family."""
     by_name = {row["name"]: row for row in rows}
     bars = {}
     if {"bypass_expand", "bypass_decode"} <= set(by_name):
@@ -135,8 +136,8 @@ def resource_bars(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]
 
 
 def qemu_bars(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The bars of each NIC. They have a target only with at least FRAMES frames and if resets and removals
-    succeeded."""
+    """The bars of each NIC. They have a target only if the run had at least FRAMES frames. A failed reset or removal
+    counts as a wrong frame."""
     bars = {}
     for row in rows:
         name = f"qemu_frames_wrong_{row['nic']}"
@@ -151,13 +152,13 @@ def qemu_bars(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def guest_bars(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Of a guest."""
+    """The bars of the guest."""
     names = {"guest_setup_s": "setup_s", "guest_frames_while_stopped": "frames_while_stopped",
              "guest_frames_wrong": "frames_wrong"}  # fmt: skip
     return {name: bar_of(name, row[of]) for name, of in names.items()}
 
 
 def kv_bars(row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Of kv behind bypass."""
+    """The bar of kv behind bypass."""
     share = row["linearizable"] / row["runs"] if row["runs"] else 0.0
     return {"kv_behind_bypass": bar_of("kv_behind_bypass", share, demanding=row["runs"] >= RUNS)}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of `wherry bench bypass` from the programs' output: our core in simulation, the paper's as a model, Yosys."""
+"""Makes the rows of `wherry bench bypass` from program output: our simulated core, the model of the paper's core,
+Yosys."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ RTL_SCHEMA = "wherry.bypass_rtl_bench/1"
 
 
 TOPOLOGIES = {"intel_xeon_4110": "intel", "amd_epyc_7402": "amd"}
-"""As sim/pcie names its roots, and as figures do."""
+"""Names of the PCIe roots in sim/pcie, and the names that figures use."""
 
 
 def _topology(given: Mapping[str, Any]) -> str:
@@ -131,8 +132,8 @@ def _latency(row: Mapping[str, Any]) -> dict[str, Any]:
 def _overload(row: Mapping[str, Any]) -> dict[str, Any]:
     intel = row["topology"] == "intel"
     of = "hb_loss_writeback" if row["writeback"] else "hb_loss_no_writeback"
-    # One loss is only another form of the fitted rate: 8.42 Gbit/s of 9.38. The other depends on the NIC's reads in
-    # flight, which were chosen after the value was seen (docs/design/nic-model.md).
+    # One loss follows from the fitted rate: 8.42 Gbit/s of 9.38. The other depends on the NIC's number of reads in
+    # flight, which was chosen after the published value was seen (docs/design/nic-model.md).
     mark = "fitted" if intel else "predicted"
     return dict(row) | {"published_loss_percent": KNOWN[of]["value"] if intel else 0.0, "mark": mark}
 
@@ -147,8 +148,8 @@ def _tcp(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _batching(row: Mapping[str, Any]) -> dict[str, Any]:
     of = {name: KNOWN[f"hb_t2_b{row['batch']}_{name}"]["value"] for name in ("latency", "std", "out", "in")}
-    # one_fetch was chosen after the latencies of batches were seen (docs/reference/bench-bypass.md,
-    # docs/status.md).
+    # The reading one_fetch was chosen after the published latencies of batches were seen
+    # (docs/reference/bench-bypass.md, docs/status.md).
     mark = "chosen" if row["reading"] == "one_fetch" and row["batch"] > 1 else "predicted"
     return dict(row) | {
         "published_latency_us": of["latency"], "published_deviation_ns": of["std"], "published_outgoing": of["out"],
@@ -172,7 +173,7 @@ def resource_rows(table: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def qemu_row(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Of bypass_qemu."""
+    """The row of one run of bypass_qemu."""
     calm: Sequence[Mapping[str, Any]] = [phase for phase in document["phases"] if not phase["may_lose"]]
     return {
         "nic": document["nic"], "qemu": document["qemu"], "frames": sum(phase["sent"] for phase in calm),
@@ -183,7 +184,7 @@ def qemu_row(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def guest_row(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Of tools/guest/run.py --json."""
+    """The row of a file that tools/guest/run.py --json wrote."""
     return {
         "setup_s": document["guest_setup_s"], "frames_while_stopped": document["guest_frames_while_stopped"],
         "frames_wrong": document["guest_frames_wrong"] + (0 if document["good"] else 1),
@@ -191,5 +192,5 @@ def guest_row(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def kv_row(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Of kv behind bypass (docs/reference/bench-bypass.md says in which form)."""
+    """The row of kv behind bypass. docs/reference/bench-bypass.md describes the input."""
     return {name: document[name] for name in ("runs", "linearizable", "read_us", "kv_read_us")}

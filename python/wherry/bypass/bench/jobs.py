@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs simulations side by side, at most one for each core, because each is one thread that only computes."""
+"""Runs simulations in parallel, at most one per core, because each simulation is a single compute-bound thread."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Job:
     line: Sequence[str]
     json_file: Path
     accepted: Sequence[int] = (0,)
-    """Exit statuses with which it has written its file."""
+    """The exit statuses that mean that the program has written its file."""
 
 
 @dataclass(slots=True)
@@ -36,8 +36,8 @@ class _Running:
 
 
 def run_jobs(jobs: Sequence[Job], say: Say, cores: int = 0) -> dict[str, Path | BenchError]:
-    """Returns each job's file, or the BenchError with the reason why there is none. Their output goes to `say`, line by
-    line. Ctrl-C first ends all of them, and is then raised."""
+    """Returns each job's file, or a BenchError that says why the file is missing. The jobs' output goes to `say`, line
+    by line. Ctrl-C ends all jobs, and then raises KeyboardInterrupt."""
     cores = cores or len(os.sched_getaffinity(0))
     waiting, running = list(jobs), list[_Running]()
     found: dict[str, Path | BenchError] = {}
@@ -93,5 +93,5 @@ def _outcome(one: _Running) -> Path | BenchError:
 
 
 def _end(running: Sequence[_Running]) -> None:
-    """A terminal's Ctrl-C has reached them, too."""
+    """Ends all jobs. After Ctrl-C at a terminal, the jobs have received SIGINT as well."""
     BENCHMARK.end(*(one.process for one in running))

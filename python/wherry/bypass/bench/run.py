@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry bench bypass`: the simulations side by side, then QEMU's NICs, and one file of all."""
+"""`wherry bench bypass`: runs the simulations in parallel, then QEMU's NICs, and writes all results to one file."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from wherry.bypass.bench.schema import BENCHMARK, EXPERIMENTS, MODELS, RTL, Bypa
 from wherry.errors import BenchError, NotFound
 
 QUICK_FRAMES = 200
-"""Of QEMU's NICs."""
+"""The frames of a quick run with a NIC of QEMU."""
 
 
 class Collector:
-    """The results of the experiments, for the file."""
+    """Collects the results of the experiments for the file."""
 
     def __init__(self, say: Say) -> None:
         self.document: dict[str, Any] = BENCHMARK.document({}, 1) | {"not_measured": {}, "not_run": {}}
@@ -29,7 +29,7 @@ class Collector:
         self._say = say
 
     def lacking(self, names: Sequence[str], why: Exception) -> None:
-        """`names` were asked for, and did not come about."""
+        """Records that the requested experiments `names` could not run, and why."""
         for name in names:
             self.document["not_measured"][name] = str(why)
         self._say(f"{', '.join(names)}: not measured: {why}")
@@ -37,8 +37,8 @@ class Collector:
             self.failed.append(f"{', '.join(names)}: {why}")
 
     def take(self, names: Sequence[str], file: Path | BenchError, use: Callable[[Any], None]) -> None:
-        """`file`: a program's JSON, or the reason why there is none. A result that does not match the schema leaves
-        nothing behind."""
+        """Adds a program's results with `use`. `file`: the program's JSON, or the reason why it is missing. A result
+        that does not match the schema is discarded."""
         before = {name: dict(self.document[name]) for name in ("bars", "results", "versions")}
         try:
             if isinstance(file, BenchError):
@@ -54,45 +54,45 @@ class Collector:
         self.document |= before
 
     def add_rtl(self, said: Any) -> None:
-        """Of bypass_rtl_bench."""
+        """Adds the output of bypass_rtl_bench."""
         self.document["versions"] |= said.get("versions", {})
         rows = hardware.rtl_rows(said)
         self.document["bars"] |= bars.rtl_bars(said["figures"], rows.get("rtl_rates", []))
         self.document["results"] |= rows
 
     def add_models(self, said: Any) -> None:
-        """Of host_bypassing_bench."""
+        """Adds the output of host_bypassing_bench."""
         rows = hardware.model_rows(said)
         self.document["bars"] |= bars.model_bars(rows)
         self.document["results"] |= rows
 
     def add_resources(self, table: Any) -> None:
-        """Of the committed table."""
+        """Adds the committed resource table."""
         rows = hardware.resource_rows(table)
         self.document["bars"] |= bars.resource_bars(rows)
         self.document["results"]["resources"] = rows
 
     def add_qemu(self, said: Any) -> None:
-        """Of bypass_qemu, one NIC."""
+        """Adds the output of bypass_qemu for one NIC."""
         rows = [*self.document["results"].get("qemu", []), hardware.qemu_row(said)]
         self.document["results"]["qemu"] = rows
         self.document["bars"] |= bars.qemu_bars(rows)
 
     def add_guest(self, said: Any) -> None:
-        """Of tools/guest/run.py."""
+        """Adds the output of tools/guest/run.py."""
         row = hardware.guest_row(said)
         self.document["bars"] |= bars.guest_bars(row)
         self.document["results"]["guest"] = [row]
 
     def add_kv(self, said: Any) -> None:
-        """Of kv behind bypass."""
+        """Adds the results of kv behind bypass."""
         row = hardware.kv_row(said)
         self.document["bars"] |= bars.kv_bars(row)
         self.document["results"]["kv"] = [row]
 
     def close(self) -> None:
-        """Names each unknown bar. Bars are in the order of the list. Constants of models that did not run are
-        removed."""
+        """Gives a reason for each bar without a value. Puts the bars into the order of TARGETS. Removes constants of
+        models that did not run."""
         known = self.document["bars"]
         self.document["bars"] = {name: known[name] for name in bars.TARGETS if name in known}
         missing = self.document["not_measured"]
@@ -117,8 +117,8 @@ def run(
 ) -> BypassBench:
     """Simulates, writes `json_file`, and returns its content.
 
-    If this machine lacks the programs of an experiment, it is left out, and `not_measured` says why. Raises BenchError
-    if an experiment failed. The file then has the results of the others."""
+    If this machine lacks the programs of an experiment, the run skips it, and `not_measured` says why. Raises
+    BenchError if an experiment failed; the file then has the results of the others."""
     wanted = set(only or EXPERIMENTS)
 
     def say(text: str) -> None:
@@ -152,7 +152,7 @@ def _resources(collector: Collector) -> None:
 
 
 def _simulate(collector: Collector, wanted: set[str], quick: bool, directory: Path, say: Say) -> None:
-    """The RTL's groups and the models' experiments, each a process, the long ones first."""
+    """Runs the RTL groups and the model experiments, each as a separate process, the longest first."""
     jobs: list[Job] = []
 
     def add(names: Mapping[str, str], program: Callable[[], Path]) -> None:
@@ -176,7 +176,7 @@ def _simulate(collector: Collector, wanted: set[str], quick: bool, directory: Pa
 
 
 def _qemu(collector: Collector, quick: bool, directory: Path, say: Say) -> None:
-    """e1000e of the machine's QEMU, igb of a newer one."""
+    """Runs the NICs of QEMU: e1000e with the installed QEMU, igb with a newer one."""
     frames = QUICK_FRAMES if quick else bars.FRAMES
     for nic, qemu in (("e1000e", None), ("igb", programs.newer_qemu)):
         file = directory / f"{nic}.json"
@@ -186,6 +186,6 @@ def _qemu(collector: Collector, quick: bool, directory: Path, say: Say) -> None:
         except NotFound as why:
             collector.lacking([f"qemu {nic}"], why)
             continue
-        # 1: it ran, and something was wrong, as its file says.
+        # Status 1: the program ran, and its file says what was wrong.
         found = run_jobs([Job(f"qemu {nic}", line, file, (0, 1))], say, 1)
         collector.take([f"qemu {nic}"], found[f"qemu {nic}"], collector.add_qemu)

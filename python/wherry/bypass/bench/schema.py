@@ -13,23 +13,22 @@ from wherry.bench import Basis, Benchmark, Run, published_text, published_values
 Topology = Literal["switch", "intel", "amd", "host"]
 Way = Literal["in_place", "stream"]
 Reading = Literal["one_fetch", "any_fetches"]
-"""The model's assumptions about the paper's NIC and core where the paper says nothing
+"""A reading: the model's assumptions about details of the NIC and the core that the paper does not state
 (docs/reference/bench-bypass.md)."""
 Mark = Literal["given", "chosen", "fitted", "predicted", "bound", "simulated", "not modelled"]
-"""The mark of a figure. fitted: a constant was set so that this figure comes out; predicted: no constant was set for
-it."""
+"""The mark of a figure. fitted: a constant was set to reproduce this figure; predicted: no constant was set for it."""
 Scenario = Literal["software", "both", "receive", "transmit"]
 
 RTL = {"rtl_rates": "rates", "rtl_latency": "latency", "rtl_curves": "curve", "rtl_overload": "overload",
        "rtl_cycles": "cycles"}  # fmt: skip
-"""And how bypass_rtl_bench calls them."""
+"""The RTL experiments, and their names in bypass_rtl_bench."""
 MODELS = ("latency", "rates", "overload", "tcp", "batching")
 EXPERIMENTS = (*RTL, *MODELS, "resources", "qemu")
-"""What `--only` takes."""
+"""The names that `--only` accepts."""
 
 
 KNOWN = published_values("bypass")
-"""The paper's, by id."""
+"""The paper's published values, by id."""
 
 
 def known_text(identifier: str) -> str:
@@ -39,37 +38,38 @@ def known_text(identifier: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RtlRate:
-    """Our core at line rate, both directions at once: the Verilated RTL beside a model of a NIC."""
+    """Our core at line rate in both directions at once: the Verilated RTL with a model of a NIC."""
 
     name: str
-    """rate_...: a NIC that holds enough descriptors. Other names explain themselves."""
+    """Names that begin with rate_ belong to a NIC that holds enough descriptors. Other names explain themselves."""
     mbits: int
     size: int
-    """Bytes with FCS up to 1024, without it 300 and 1514."""
+    """Bytes of a frame. The sizes 300 and 1514 are without FCS; the others, up to 1024, are with FCS."""
     way: Way
     nic: str
     card_link: str
     mpps: float
     share_of_line: float
     bound_mpps: float
-    """The rate that the card's link carries of such packets."""
+    """The highest rate of such packets that the card's link can carry."""
     share_of_link: float
     lost: int
     tails_per_packet: float
     bytes_in: float
-    """Bytes of a packet on the card's link, with headers: from the NIC, and to it."""
+    """Bytes on the card's link for each packet, with headers, from the NIC. `bytes_out`: the bytes in the other
+    direction, to the NIC."""
     bytes_out: float
     flow_control_bytes: float
 
 
 @dataclass(frozen=True, slots=True)
 class RtlCore:
-    """The simulated core: bypass_core with its defaults. `resources` has the same core."""
+    """The simulated core: bypass_core with its default parameters. `resources` describes the same core."""
 
     clock_mhz: int
     queue_pairs: int
     slots: int
-    """Of 2 KiB: receive descriptors."""
+    """Slots of 2 KiB in the core's window, one for each receive descriptor."""
     tx_descriptors: int
     pack_bytes: int
     """Bytes of the packed transmit buffer."""
@@ -77,7 +77,7 @@ class RtlCore:
 
 @dataclass(frozen=True, slots=True)
 class RtlLatency:
-    """Our core, 300 bytes at 10 Gbit/s line rate."""
+    """Latency and loss of our core: frames of 300 bytes at 10 Gbit/s line rate."""
 
     topology: Topology
     way: Way
@@ -88,16 +88,16 @@ class RtlLatency:
     tails_per_packet: float
     requests_per_packet: float
     published: str
-    """The behaviour of the paper's core there."""
+    """The latency or loss of the paper's core in the same topology."""
 
 
 @dataclass(frozen=True, slots=True)
 class RtlPoint:
-    """Our core, 300 bytes in place, at an input rate (figure 8)."""
+    """Our core with frames of 300 bytes, answered in place, at one input rate (figure 8)."""
 
     topology: Topology
     rate_gbps: float
-    """Of frames with FCS, without preamble and gap."""
+    """The input rate, counting frames with FCS, without preamble and gap."""
     latency_us: float
     loss_percent: float
     tails_per_packet: float
@@ -105,14 +105,14 @@ class RtlPoint:
 
 @dataclass(frozen=True, slots=True)
 class RtlOverload:
-    """Our core with more load than it can pass."""
+    """Our core under more load than it can handle."""
 
     name: str
     topology: Topology
     way: Way
     limited_by: str
     share_of_limit: float
-    """The share of an ideal core's rate."""
+    """Our core's rate as a share of an ideal core's rate."""
     dropped_by_nic: int
     reordered: int
     lost_uncounted: int
@@ -121,7 +121,7 @@ class RtlOverload:
 
 @dataclass(frozen=True, slots=True)
 class RtlCycles:
-    """Our core, one packet at a time; cycles of 4 ns."""
+    """Latency of our core in cycles of 4 ns, with one packet at a time."""
 
     path: str
     least: int
@@ -132,7 +132,8 @@ class RtlCycles:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """The paper's core as a model, or software, at line rate (figure 7). Last bit in to last bit out."""
+    """The latency of a model of the paper's core, or of software, at line rate (figure 7), from the last bit in to the
+    last bit out."""
 
     scenario: Scenario
     reading: Reading
@@ -143,7 +144,7 @@ class Latency:
     max_us: float
     published_us: str
     error_percent: float | None
-    """Its size. Null: the paper has no number."""
+    """The absolute value of the error. Null: the paper does not give a number."""
     mark: Mark
 
 
@@ -162,23 +163,23 @@ class TimeSlice:
 
 @dataclass(frozen=True, slots=True)
 class RatePoint:
-    """Latency and loss at an input rate (figure 8)."""
+    """Latency and loss at one input rate (figure 8)."""
 
     system: Literal["host_bypassing", "dpdk", "dpdk_fpga"]
     topology: Topology
     reading: Reading
     rate_gbps: float
-    """The rate of frames with FCS, without preamble and gap: line rate is 9.38."""
+    """The input rate, counting frames with FCS, without preamble and gap. Line rate is 9.38 Gbit/s."""
     latency_us: float
     nic_loss_percent: float
     loss_percent: float
-    """In minus out. Near the limit, frames that still wait also count."""
+    """Frames in minus frames out. Near the limit this also counts frames that still wait."""
     frames: int
 
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """The paper's core at line rate, with and without flow control by write-backs (figure 9)."""
+    """The model of the paper's core at line rate, with or without flow control by write-backs (figure 9)."""
 
     topology: Topology
     writeback: bool
@@ -208,7 +209,7 @@ class OverloadSlice:
 
 @dataclass(frozen=True, slots=True)
 class Tcp:
-    """1514 bytes at line rate, as TCP sends if it never has to slow down (table I)."""
+    """Frames of 1514 bytes at line rate, like TCP traffic that never has to slow down (table I)."""
 
     topology: Topology
     frames: int
@@ -223,7 +224,7 @@ class Tcp:
 
 @dataclass(frozen=True, slots=True)
 class Batching:
-    """Tail writes by batches (table II)."""
+    """Results by batch size: the core writes the tail once for each batch (table II)."""
 
     reading: Reading
     batch: int
@@ -232,7 +233,7 @@ class Batching:
     latency_us: float
     deviation_ns: float
     outgoing: float
-    """Bytes of each packet from the FPGA, without receive descriptors, as the paper counts them."""
+    """Bytes that leave the FPGA for each packet. Like the paper, this does not count receive descriptors."""
     ingoing: float
     packets_per_tail: float
     published_latency_us: float
@@ -240,7 +241,7 @@ class Batching:
     published_outgoing: float
     published_ingoing: float
     mark: Mark
-    """Of the latency."""
+    """The mark of the latency."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,11 +257,11 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """One block, by Yosys for UltraScale+."""
+    """Resources of one block, synthesised by Yosys for UltraScale+."""
 
     name: str
     parameters: str
-    """Parameters that differ from the block's defaults: "RxRingBits = 8". Empty: none."""
+    """Parameters that differ from the block's defaults, such as "RxRingBits = 8". Empty: no parameter differs."""
     lut: int
     lutram: int
     ff: int
@@ -268,29 +269,29 @@ class Resources:
     """A BRAM18 counts half."""
     uram: int
     levels: int
-    """LUTs on the longest path."""
+    """The number of LUTs on the longest path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Qemu:
-    """The Verilated core behind a NIC of QEMU: formats and the order of accesses, not times."""
+    """The Verilated core behind a NIC of QEMU. This checks formats and the order of accesses, not times."""
 
     nic: str
     qemu: str
     frames: int
-    """Frames there and back in phases without an event at the NIC."""
+    """Frames sent and echoed in phases without a reset, link down or removal of the NIC."""
     wrong: int
     lost: int
     tx_writebacks: int
     messages_per_frame: float
     tails_per_frame: float
     good: bool
-    """After resets, link down and removal, traffic was whole again, and all frames are accounted for."""
+    """Whether traffic was complete again after resets, link down and removal, and all frames are accounted for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """A Debian guest with an IOMMU set the card up, and was then stopped (tools/guest)."""
+    """A run of a Debian guest with an IOMMU that set up the card and was then stopped (tools/guest)."""
 
     setup_s: float
     frames_while_stopped: int
@@ -299,13 +300,13 @@ class Guest:
 
 @dataclass(frozen=True, slots=True)
 class KvBehind:
-    """The kv core behind the bypass core, NIC models on both sides."""
+    """The kv core behind the bypass core, with NIC models on both sides."""
 
     runs: int
     linearizable: int
     read_us: float
     kv_read_us: float
-    """Of kv's own core, without a NIC."""
+    """The read latency of kv's core without bypass and without a NIC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,9 +340,9 @@ class BypassBench(Run):
     name: Literal["bypass"]
     results: BypassResults
     not_measured: dict[str, str] = field(default_factory=dict)
-    """Experiments that were asked for and could not be run here, and why."""
+    """Requested experiments that could not run on this machine, and the reasons."""
     not_run: dict[str, str] = field(default_factory=dict)
-    """Bars without a value in this run, and the reasons. These bars are not met."""
+    """Bars without a value in this run, and the reasons. These bars count as not met."""
 
 
 _USES = [
@@ -375,7 +376,7 @@ _USES = [
 
 
 def basis_of(bar: str, results: BypassResults) -> Basis:
-    """The basis of the bar of that name."""
+    """Returns the basis of the bar named `bar`."""
     beside = ""
     if bar == "model_error_batch16_latency":
         beside = _other_reading([row.latency_us for row in results.batching
@@ -393,7 +394,7 @@ def basis_of(bar: str, results: BypassResults) -> Basis:
 
 
 def _size_of(uses: str, results: BypassResults) -> str:
-    """The size of the bar's core: from its own program, or the synthesised one."""
+    """The size of the core that a bar refers to: the simulated core or the synthesised one."""
     if uses.startswith("rtl_"):
         return "".join(f"; a core of {one.slots} slots" for one in results.rtl_core[:1])
     if uses.startswith("resources of bypass_core"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry bypass`: an FPGA card drives a NIC. The host sets up both, and can then be stopped."""
+"""`wherry bypass`: an FPGA card drives a NIC. The host sets up both. After that, the host process can be stopped."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ DIRECTORY = Path("/run/wherry-bypass")
 
 
 def _run(command: str, words: Sequence[str | Path]) -> None:
-    """Runs the host's program, which writes the result. Its exit status is ours. Ctrl-C reaches the program by
-    itself."""
+    """Runs the host's program, which writes the result, and exits with its status. The terminal sends Ctrl-C to the
+    program as well."""
     from wherry.bypass import programs
     from wherry.bypass.answers import failing_answer
 
@@ -62,7 +62,7 @@ def _run(command: str, words: Sequence[str | Path]) -> None:
             status = process.wait()
             break
         except KeyboardInterrupt:
-            process.send_signal(signal.SIGCONT)  # one that is stopped takes the terminal's Ctrl-C only now
+            process.send_signal(signal.SIGCONT)  # a stopped program handles the terminal's Ctrl-C only after this
     raise typer.Exit(130 if status == -2 else status if status >= 0 else 1)
 
 
@@ -83,9 +83,9 @@ def probe(
     as_json: JsonOption = False,
     directory: DirectoryOption = DIRECTORY,
 ) -> None:
-    """Say which NIC and card there are, how one reaches the other, and what is in the way.
+    """Show the NICs and cards of this machine, the PCIe path between them, and what prevents its use.
 
-    Without root it says all but what ACS does. Nothing is changed, unless --move is given.
+    Without root, the effect of ACS is not shown. The command changes the machine only with --move.
 
     Examples:
 
@@ -148,11 +148,11 @@ def up(
     as_json: JsonOption = False,
     directory: DirectoryOption = DIRECTORY,
 ) -> None:
-    """Hand the NIC's rings over to the card. Ctrl-C, or `wherry bypass down`, gives both back.
+    """Hand the NIC's rings over to the card. Ctrl-C or `wherry bypass down` returns both to the host.
 
-    The process stays, and does nothing: it may be stopped (SIGSTOP), and traffic goes on. Needs root and an IOMMU.
+    The process stays but is idle: it may be stopped (SIGSTOP), and traffic continues. Needs root and an IOMMU.
 
-    --function switches on what is built in behind the card's core, and reads back that it is on.
+    --function enables the function that is built in behind the card's core, and reads back that it is enabled.
 
     Examples:
 
@@ -185,7 +185,7 @@ def status(nic: NicOption = "", as_json: JsonOption = False, directory: Director
 
 
 def down(nic: NicOption = "", as_json: JsonOption = False, directory: DirectoryOption = DIRECTORY) -> None:
-    """Give the NIC back to its kernel driver. After a killed `up`, too.
+    """Give the NIC back to its kernel driver. This also works after `up` was killed.
 
     Example:
 
@@ -205,9 +205,10 @@ def bench(
         Path | None, typer.Option("--kv", metavar="FILE", help="Figures of the kv core behind the bypass core.")
     ] = None,
 ) -> None:
-    """An FPGA that drives a NIC: our RTL in simulation beside models of paper 002's core, NIC and baselines, behind
-    QEMU's NICs, and its resources. Nothing here ran on PCIe hardware. What cannot be run here is left out, and said. A
-    bar that is missed is a result: the exit status is 0.
+    """Evaluate the bypass core, an FPGA design that drives a NIC. The benchmark simulates our RTL, compares it with
+    models of paper 002's core, NIC and baselines, runs it behind QEMU's NICs, and reports its resources. It does not
+    use PCIe hardware. It skips experiments that cannot run on this machine, and names them. A missed target is a
+    result: the exit status is 0.
 
     Examples:
 
@@ -229,7 +230,7 @@ def bench(
 
 
 def add_to(app: App, benches: App) -> None:
-    """Gives `app` the group bypass, and `wherry bench` its benchmark."""
+    """Adds the group `bypass` to `app`, and the benchmark to `wherry bench`."""
     benches.command("bypass")(bench)
     for command in (probe, up, status, down, demo):
         bypass_app.command(command.__name__)(command)

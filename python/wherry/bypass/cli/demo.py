@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry bypass demo`: a NIC that answers, and counters that move."""
+"""`wherry bypass demo`: a NIC answers requests, and the screen shows its counters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MS = 1e6
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the demonstration as Ctrl-C does: the NIC is given back."""
+    """SIGTERM and SIGHUP end the demonstration like Ctrl-C: the host gives the NIC back."""
 
     def end(number: int, frame: FrameType | None) -> NoReturn:
         raise KeyboardInterrupt
@@ -74,17 +74,17 @@ def demo(
         ),
     ] = False,
 ) -> None:
-    """A commodity NIC answers ping and key-value requests, driven by the RTL of the card, with no host in the path.
+    """Show a commodity NIC that answers ping and key-value requests. The RTL of the card drives it, without the host.
 
-    The NIC is QEMU's. Its cable is a TAP device: this machine's kernel is the other end. What arrives is written by
-    the NIC into the simulated card, answered there, and fetched by the NIC from there. A process of its own, the host,
-    sets NIC, card and kv core up. Then it is stopped (SIGSTOP), and the screen shows that it makes no access to a
-    register and takes no CPU time while frames are answered. The simulation and QEMU take CPU time: they are the
-    hardware.
+    QEMU simulates the NIC. A TAP device connects it to this machine's kernel. The NIC writes received frames into the
+    simulated card; the card answers them, and the NIC fetches the answers from the card. A separate process, the host,
+    sets up the NIC, the card and the kv core. Then the host is stopped (SIGSTOP). The screen shows that it accesses no
+    register and uses no CPU time while the card answers frames. The simulation and QEMU use CPU time, because they
+    replace the hardware.
 
-    The TAP device is in a network of its own, so that nothing of this machine's changes: as root, or where user
-    namespaces are allowed as anybody. Nothing is left afterwards, however the
-    command ends, but for what COMMAND puts into a session of its own.
+    The TAP device is in a separate network namespace, so the machine's own network does not change. This needs root, or
+    permission to create user namespaces. The command removes everything at its end, however it ends, except processes
+    that COMMAND starts in their own session.
 
     Examples:
 
@@ -116,7 +116,7 @@ def demo(
 def _demonstrate(
     options: DemoOptions, command: list[str], seconds: float | None, silent: bool
 ) -> tuple[int, Report | None]:
-    """The exit status, and the last figures, if there are any."""
+    """Returns the exit status, and the last report, if there is one."""
     from wherry.bypass.demo import Demo
 
     status = 0
@@ -132,7 +132,7 @@ def _demonstrate(
 
 
 def _shown(running: Demo, command: list[str], seconds: float | None, silent: bool) -> Iterator[Report]:
-    """Yields the reports and shows each on the screen. The command begins with the first one."""
+    """Yields the reports and shows each on the screen. The first report starts the command."""
     live: Live | None = None
     before: Report | None = None
     try:
@@ -184,7 +184,7 @@ def _introduce(running: Demo, report: Report, with_command: bool) -> None:
 
 
 def _since(report: Report) -> tuple[int, float]:
-    """The host's share since the end of its set-up: register accesses, and milliseconds of CPU time."""
+    """What the host has used since the end of its set-up: register accesses, and milliseconds of CPU time."""
     host = report["host"]
     return host["accesses"] - host["setup_accesses"], (host["cpu_ns"] - host["setup_cpu_ns"]) / MS
 

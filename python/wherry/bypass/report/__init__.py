@@ -16,7 +16,7 @@ MODELLED = (
 
 
 def chapter(document: Any, file: str) -> Chapter:
-    """Of a JSON document of bypass. Raises BenchError."""
+    """Makes the chapter of a JSON document of bypass. Raises BenchError."""
     return bench_chapter(BypassBench, document, file, sections_of, _facts)
 
 
@@ -38,7 +38,7 @@ def _facts(bench: BypassBench) -> dict[str, object]:
 
 
 def sections_of(bench: BypassBench) -> list[Section]:
-    """The experiments that this run holds."""
+    """The sections of the experiments that this run contains."""
     sections = Sections("bypass")
     _ours(sections, bench.results)
     _papers(sections, bench.results)

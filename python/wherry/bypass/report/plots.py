@@ -44,11 +44,11 @@ SCENARIOS = {
     "receive": ("in only (scenario 4)", COLOURS[1]),
     "transmit": ("out only (scenario 4)", COLOURS[3]),
 }
-LINE_GBPS = 9.383  # of frames of 300 bytes and FCS at 10 Gbit/s
+LINE_GBPS = 9.383  # frames of 300 bytes, plus FCS, at 10 Gbit/s
 
 
 def rtl_rates(rows: Sequence[RtlRate], published: Published) -> Figure:
-    """Shares of line and of link."""
+    """The core's rate as a share of line rate and of the card's link."""
     figure, ((left, right),) = panels(1, 2, 10.5, 1.2 + 0.22 * len(rows), sharey=True)
     names = [
         f"{row.mbits // 1000}G, {row.size} B, {WAYS[row.way]}{f', {row.lost} lost' if row.lost else ''}"
@@ -59,7 +59,7 @@ def rtl_rates(rows: Sequence[RtlRate], published: Published) -> Figure:
     stacked_bars(left, names, [("share of line rate", [row.share_of_line for row in rows], COLOURS[0])])
     left.set_xlabel("of what Ethernet allows")
     stacked_bars(right, names, [("share of the card's link", [row.share_of_link for row in rows], COLOURS[1])])
-    right.invert_yaxis()  # the axis is shared, and has been turned twice
+    right.invert_yaxis()  # both panels inverted the shared axis; this restores its direction
     right.set_xlabel("of what the card's PCIe link carries")
     for axes in (left, right):
         axes.axvline(1, color=INK, linewidth=0.8, alpha=0.6)
@@ -104,7 +104,7 @@ def rtl_latency(rows: Sequence[RtlLatency], published: Published) -> Figure:
 
 
 def rtl_overload(rows: Sequence[RtlOverload], published: Published) -> Figure:
-    """Shares of the largest possible rate."""
+    """The core's rate under overload as a share of the largest possible rate."""
     figure, ((axes,),) = panels(1, 1, 8.5, 1.2 + 0.26 * len(rows))
     names = [f"{row.name}, limited by {row.limited_by}" for row in rows]
     stacked_bars(axes, names, [("passed", [row.share_of_limit for row in rows], COLOURS[0])])
@@ -114,7 +114,7 @@ def rtl_overload(rows: Sequence[RtlOverload], published: Published) -> Figure:
 
 
 def rtl_cycles(rows: Sequence[RtlCycles], published: Published) -> Figure:
-    """Least and most."""
+    """The least and the most cycles of each path."""
     figure, ((axes,),) = panels(1, 1, 7.0, 1.2 + 0.3 * len(rows))
     stacked_bars(axes, [row.path for row in rows], [
         ("least", [float(row.least) for row in rows], COLOURS[0]),
@@ -126,7 +126,7 @@ def rtl_cycles(rows: Sequence[RtlCycles], published: Published) -> Figure:
 
 
 def latency_over_time(rows: Sequence[TimeSlice], published: Published) -> Figure:
-    """A line for each scenario, with its least and most, and the paper's means."""
+    """The mean latency of each scenario as a line, with its range and the paper's means."""
     figure, ((axes,),) = panels(1, 1, 8.5, 4.0)
     reading = "one_fetch" if any(row.reading == "one_fetch" for row in rows) else rows[0].reading
     for scenario, (name, colour) in SCENARIOS.items():
@@ -166,7 +166,7 @@ CURVES = {
 def rates(
     rows: Sequence[RatePoint], published: Published, curves: Sequence[RtlPoint], ours: Sequence[RtlLatency]
 ) -> Figure:
-    """Latency and loss by rate; where the paper has numbers."""
+    """Latency and loss by rate, with the paper's numbers where it gives them."""
     figure, ((left, right),) = panels(1, 2, 11.0, 4.2)
     for (system, topology, reading), (name, colour, style) in CURVES.items():
         here = [row for row in rows if (row.system, row.topology, row.reading) == (system, topology, reading)]
@@ -208,7 +208,7 @@ def rates(
 
 
 def overload(rows: Sequence[OverloadSlice], published: Published, sums: Sequence[Overload]) -> Figure:
-    """Latency over time, and loss."""
+    """Latency over time under overload, and the loss."""
     figure, ((left, right),) = panels(1, 2, 11.0, 3.8, width_ratios=(2, 1))
     curves = list(dict.fromkeys((row.topology, row.writeback) for row in rows))
     for place, (topology, writeback) in enumerate(curves):
@@ -251,7 +251,7 @@ def tcp(rows: Sequence[Tcp], published: Published) -> Figure:
 
 
 def batching(rows: Sequence[Batching], published: Published) -> Figure:
-    """Latency and bytes by batch."""
+    """Latency and bytes by batch size."""
     figure, ((left, right),) = panels(1, 2, 9.5, 3.2)
     batches = sorted({row.batch for row in rows})
     readings = list(dict.fromkeys(row.reading for row in rows))
@@ -275,7 +275,7 @@ def batching(rows: Sequence[Batching], published: Published) -> Figure:
 
 
 def errors(rows: Sequence[Constant], published: Published, results: BypassResults) -> Figure:
-    """By how much the models miss each published figure, fitted and predicted."""
+    """The models' error for each published figure, fitted and predicted."""
     found: list[tuple[str, float, str]] = []
     for one in results.latency:
         if one.error_percent is not None and one.reading == "one_fetch":
@@ -306,7 +306,7 @@ def errors(rows: Sequence[Constant], published: Published, results: BypassResult
 
 
 def resources(rows: Sequence[Resources], published: Published) -> Figure:
-    """LUTs and memories of each block, and the paper's."""
+    """LUTs and memories of each block, and those of the paper's core."""
     names = [*(row.name for row in rows), "paper: rings, buffers", "paper: with the bridge"]
     figure, ((left, right),) = panels(1, 2, 10.0, 1.2 + 0.28 * len(names), sharey=True)
     buffers = sum(published[f"hb_res_bram_{part}"]["value"] for part in ("rx_buffer", "tx_buffer", "rings"))
@@ -320,7 +320,7 @@ def resources(rows: Sequence[Resources], published: Published) -> Figure:
         ("URAM", [*(float(row.uram) for row in rows), 0, 0], COLOURS[3]),
         ("paper: BRAM", [*([0.0] * len(rows)), buffers, published["hb_res_bram_total"]["value"]], PUBLISHED),
     ])  # fmt: skip
-    right.invert_yaxis()  # the axis is shared, and has been turned twice
+    right.invert_yaxis()  # both panels inverted the shared axis; this restores its direction
     right.set_xlabel("BRAM36, URAM")
     handles = [*left.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]
     labels = [*left.get_legend_handles_labels()[1], *right.get_legend_handles_labels()[1]]
@@ -329,7 +329,7 @@ def resources(rows: Sequence[Resources], published: Published) -> Figure:
 
 
 def qemu(rows: Sequence[Qemu], published: Published) -> Figure:
-    """Frames there and back, and errors."""
+    """Frames sent and echoed, and errors."""
     figure, ((axes,),) = panels(1, 1, 7.5, 1.3 + 0.4 * len(rows))
     stacked_bars(axes, [f"{row.nic}, {row.qemu}" for row in rows], [
         ("right", [float(row.frames - row.wrong - row.lost) for row in rows], COLOURS[2]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The claims of `wherry bench kv`: each figure's target, and the published value beside it."""
+"""The bars of `wherry bench kv`: each figure's target, and the published value to compare with."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SMALL = 64
 
 
 def exact_bar(value: float, comparison: str, target: float, unit: str, published: str) -> dict[str, Any]:
-    """A bar of a counted value, which is the same in each run."""
+    """The bar of a counted value, which is the same in every run."""
     met = value <= target if comparison == "<=" else value >= target
     bar = {"value": value, "min": value, "max": value, "target": f"{comparison} {target:g}", "pass": met, "unit": unit}
     return bar | ({"published": published} if published else {})
@@ -23,7 +23,7 @@ def exact_bar(value: float, comparison: str, target: float, unit: str, published
 def median_bar(
     ratios: Sequence[float], comparison: str, target: float, published: str = "", unit: str = ""
 ) -> dict[str, Any]:
-    """A bar of samples."""
+    """The bar of the median of samples."""
     value = statistics.median(ratios)
     bar: dict[str, Any] = {"value": value, "min": min(ratios), "max": max(ratios), "unit": unit}
     met = value >= target if comparison == ">=" else value <= target
@@ -32,8 +32,8 @@ def median_bar(
 
 
 def simulation_bars(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """The bars that the rows allow. Times use the memory preset that gives the thesis's own pipeline its 376 and 384
-    ns, and values of 1 KiB. The other preset is in the rows."""
+    """The bars of the rows that are present. Times are for values of 1 KiB and the memory preset with which the model
+    of the thesis's own pipeline takes 376 and 384 ns. The rows also contain the other preset."""
     known = BENCHMARK.published
     rows = results.get("rtl_latency", [])
 
@@ -73,13 +73,14 @@ def simulation_bars(results: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[
     ):
         for row in results.get("line_rate", []):
             if (row["workload"], row["size"]) == (workload, size):
-                # A rate at which frames are lost does not count.
+                # If frames were lost, the rate counts as 0.
                 bars[name] = exact_bar(0.0 if row["lost"] else row["share"], ">=", least, "", published)
     return bars
 
 
 def resource_bars(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The resources of the whole core (kv_core) if the table has it, else the sum of its parts."""
+    """The bars of resources: those of the whole core (kv_core) if the table has a row for it, else the sum of its
+    parts."""
     whole = [row for row in rows if row["name"] == "kv_core"] or list(rows)
     if not whole:
         return {}
@@ -99,8 +100,8 @@ def resource_bars(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]
 
 
 def latency_bars(times_faster: Callable[[str, str], list[float]], prefix: str) -> dict[str, dict[str, Any]]:
-    """Bars of latency over Redis: "sw" on sockets, or past the kernel with "xdp" in the names.
-    `times_faster(peer, operation)`: the ratio in each round."""
+    """Bars of our latency against Redis. `prefix`: "sw" for nodes on sockets; "sw_xdp" for nodes that bypass the
+    kernel, with "xdp" in the bars' names. `times_faster(peer, operation)`: the ratio in each round."""
     beside = {
         name: f"{BENCHMARK.published_text(f'rep_t5_13_{of}_sw')}: the thesis' software"
         for name, of in (("read", "read"), ("leader_write", "leader_write"))
@@ -117,7 +118,7 @@ def latency_bars(times_faster: Callable[[str, str], list[float]], prefix: str) -
 
 
 def failover_bars(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """These bars have no target."""
+    """The bars of the outage after a leader's death. These bars have no target."""
     with_mu, without = (BENCHMARK.published_text(f"rep_rw_mu_failover{other}") for other in ("", "_other"))
     mu = f"Mu: {with_mu}; without it {without}"
     bars = {}

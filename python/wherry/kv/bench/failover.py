@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures how long writes stop when their leader is killed, and the parts of that time."""
+"""Measures how long writes are interrupted when their leader is killed, and the parts of that time."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ NODES = 3
 READY_S = 20.0
 CONFIRMED_S = 2.0
 TRIES = 2
-"""Tries for each kill, because a keeper on a busy machine may have removed the node before."""
+"""Attempts for each kill, because a keeper on a busy machine may already have removed the node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The keeper's timing: docs/guide/kv.md."""
+    """The keeper's timing settings (docs/guide/kv.md)."""
 
     ping_ms: int
     misses: int
@@ -38,17 +38,17 @@ class Timing:
 
 
 TIMINGS = {"default": Timing(100, 3, 300), "tight": Timing(2, 3, 6)}
-"""The timing that `wherry kv up` writes into its cluster file, and the shortest that processes sharing two cores can
-keep."""
+""""default": the timing that `wherry kv up` writes into its cluster file. "tight": the shortest timing that works for
+processes that share two cores."""
 
 
 class Cluster:
-    """The nodes of `wherry kv up --restart`, but restarted at once."""
+    """A keeper and nodes like those of `wherry kv up --restart`, but a killed node is restarted immediately."""
 
     def __init__(
         self, stack: ExitStack, directory: Path, timing: Timing, nodes: int = NODES, bucket_bits: int = 10
     ) -> None:
-        """Its processes run until `stack` is closed, and write into `directory`."""
+        """The processes of the cluster run until `stack` is closed, and write their files into `directory`."""
         file = directory / "cluster.toml"
         options = Options(
             nodes=nodes, ping_ms=timing.ping_ms, misses=timing.misses, lease_ms=timing.lease_ms, bucket_bits=bucket_bits
@@ -66,7 +66,7 @@ class Cluster:
         return self._processes.pid(f"node{number}")
 
     def restart(self, number: int) -> None:
-        """Starts a node, in the place of the one before."""
+        """Starts a node, and ends the node's previous process."""
         self._processes.start(f"node{number}", programs.node(self.cluster.path, number))
 
     def status(self) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class Cluster:
         return keeper.status(self.cluster)
 
     def until_all_serve(self) -> dict[str, Any]:
-        """The keeper's status then. Raises BenchError."""
+        """Waits until all nodes serve, and returns the keeper's status. Raises BenchError."""
         deadline = time.monotonic() + READY_S
         while True:
             try:
@@ -90,7 +90,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """One kill, in ms since it."""
+    """The events after one kill, in ms since the kill."""
 
     published: float
     confirmed: float
@@ -99,8 +99,8 @@ class Outage:
 
 
 def outage_of(said: dict[str, Any], failovers: Sequence[dict[str, Any]], victim: int) -> Outage | None:
-    """The outage by the output of kv_outage and the keeper's record of removals. None: the keeper had removed the node
-    before the kill, or has not confirmed."""
+    """Computes the outage from the output of kv_outage and the keeper's record of removals. None: the keeper removed
+    the node before the kill, or the members have not yet confirmed the new epoch."""
 
     def since(ns: int) -> float:
         return float(ns - said["killed_ns"]) / 1e6
@@ -133,7 +133,7 @@ def row_of(name: str, timing: Timing, outages: Sequence[Outage]) -> dict[str, An
         "p50_ms": statistics.median(usual), "p99_ms": last(usual),
         "eager_p50_ms": statistics.median(eager), "eager_p99_ms": last(eager),
         "eager_min_ms": eager[0], "eager_max_ms": eager[-1],
-        # Members tell the keeper after they have entered, and may have served a write by then.
+        # A member reports to the keeper after it has entered the epoch, and may already have served a write by then.
         "detection_ms": median(min(one.published, one.eager) for one in outages),
         "control_ms": median(min(one.confirmed, one.eager) - one.published for one in outages),
         "leftovers_ms": median(one.eager - one.confirmed for one in outages),
@@ -169,7 +169,7 @@ def _kill_one(cluster: Cluster, victim: int, lane: int) -> Outage | None:
 
 
 def run(document: dict[str, Any], kills: int, say: Say) -> None:
-    """`failover` into the document. Raises BenchError."""
+    """Measures, and puts `failover` into the document. Raises BenchError."""
     rows = document["results"]["failover"] = []
     for name, timing in TIMINGS.items():
         outages: list[Outage] = []

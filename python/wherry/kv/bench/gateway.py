@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry kv resp` beside Redis, under redis-benchmark, in turns."""
+"""Measures `wherry kv resp` and Redis in alternating rounds with redis-benchmark."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from wherry.kv.bench.stores import memory_directory
 from wherry.units import counted
 
 NODES = (3, 1)
-"""Numbers of nodes: the default of `wherry kv up`, and one, as with Redis."""
+"""The measured numbers of nodes: 3 is the default of `wherry kv up`, and 1 compares with a single Redis server."""
 CLIENTS = 50
 NAMES = 100_000
 BUCKET_BITS = 17
-"""Room for five times as many."""
+"""The table has room for five times as many keys."""
 REQUESTS, QUICK_REQUESTS = 100_000, 5_000
 READY_S = 60.0
 OPERATIONS = ("set", "get")
 
 System = tuple[str, int]
-"""Its name and number of nodes."""
+"""A system's name and its number of nodes."""
 
 
 def _until_it_listens(port: int, processes: Processes) -> None:
-    """Raises BenchError."""
+    """Waits until a process listens at the port. Raises BenchError."""
     deadline = time.monotonic() + READY_S
     while not network.listens(port):
         processes.check()
@@ -45,7 +45,7 @@ def _until_it_listens(port: int, processes: Processes) -> None:
 
 
 def rates_of(printed: str) -> dict[str, float]:
-    """Requests a second by operation, from what redis-benchmark prints with --csv."""
+    """The rate of each operation in requests per second, from the output of `redis-benchmark --csv`."""
     rows = csv.reader(line for line in printed.splitlines() if line.startswith('"'))
     return {row[0].lower(): float(row[1]) for row in rows if row[0].lower() in OPERATIONS}
 
@@ -61,8 +61,8 @@ def _measured(port: int, requests: int) -> dict[str, float]:
 
 
 def run(document: dict[str, Any], effort: Effort, quick: bool, say: Say) -> None:
-    """The results' `gateway`, and their bars. Raises NotFound without Redis, BenchError."""
-    programs.peer("redis-benchmark")  # before anything runs
+    """Measures, and puts `gateway` and its bars into the document. Raises NotFound if Redis is missing; BenchError."""
+    programs.peer("redis-benchmark")  # raises NotFound before a process is started
     requests = QUICK_REQUESTS if quick else REQUESTS
     found: dict[tuple[System, str], list[float]] = {}
     with ExitStack() as stack:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The RTL part of `wherry bench kv`: times that kv_rtl_bench simulated, and the cores' resources from Yosys."""
+"""The RTL part of `wherry bench kv`: simulated times from kv_rtl_bench, and the cores' resources from Yosys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ SECTIONS = ("rtl_latency", "line_rate")
 
 
 def run_simulation(document: dict[str, Any], wanted: set[str], quick: bool) -> None:
-    """Runs `rtl_latency` and `line_rate`. Raises NotFound if the harness was not built, BenchError if it fails."""
+    """Runs the experiments `rtl_latency` and `line_rate`. Raises NotFound if kv_rtl_bench was not built, BenchError if
+    it fails."""
     with BENCHMARK.scratch_directory() as directory:
         file = directory / "rtl.json"
         words = ["--json", str(file), *(["--quick"] if quick else [])]
@@ -42,7 +43,7 @@ def run_simulation(document: dict[str, Any], wanted: set[str], quick: bool) -> N
 
 
 def read_resources(file: Path) -> list[dict[str, Any]]:
-    """The rows of hdl/resources.json that are kv's. Raises BenchError."""
+    """The rows of hdl/resources.json that belong to kv. Raises BenchError."""
     try:
         table = json.loads(file.read_text())
         return [
@@ -61,7 +62,8 @@ def read_resources(file: Path) -> list[dict[str, Any]]:
 
 
 def run_resources(document: dict[str, Any], say: Say) -> None:
-    """`resources`, of the committed table. Raises BenchError; NotFound if this is not a checkout."""
+    """Puts `resources` from the committed table into the document. Raises BenchError; NotFound outside of a
+    checkout."""
     rows = read_resources(resource_table())
     document["bars"] |= resource_bars(rows)
     document["results"]["resources"] = rows

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes of one measurement. The output of each goes to a file, which explains its death."""
+"""The processes of one measurement. Each writes its output to a file, which helps to explain a failure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Processes:
     """Processes by role, such as "leader". They run until close()."""
 
     def __init__(self, name: str, directory: Path) -> None:
-        """`name`: the measurement, for messages. `directory`: for the output, <name>-<role>.log."""
+        """`name`: the measurement, for messages. `directory`: the folder of the output files, <name>-<role>.log."""
         self._name, self._directory = name, directory
         self._running: dict[str, Process] = {}
 
@@ -28,7 +28,8 @@ class Processes:
         cores: frozenset[int] | None = None,
         enter: Callable[[], None] | None = None,
     ) -> None:
-        """Starts a process for the role, and ends the one before. `enter`: a command that runs first. Raises Error."""
+        """Starts a process for the role, and ends its previous process. `enter`: runs in the new process first. Raises
+        Error."""
         if role in self._running:
             self._running.pop(role).close()
         with self.log(role).open("ab") as output:
@@ -42,11 +43,11 @@ class Processes:
         return self._directory / f"{self._name}-{role}.log"
 
     def pid(self, role: str) -> int:
-        """Its number."""
+        """The process id of the role's process."""
         return self._running[role].pid
 
     def check(self) -> None:
-        """Raises BenchError when one has ended, with its last words."""
+        """Raises BenchError, with the end of its output, if a process has ended."""
         for role, process in self._running.items():
             if (status := process.poll()) is not None:
                 raise BenchError(
@@ -54,7 +55,7 @@ class Processes:
                 )
 
     def place(self, role: str, cores: frozenset[int]) -> None:
-        """Moves all its threads."""
+        """Moves all threads of the role's process to `cores`."""
         for thread in Path(f"/proc/{self.pid(role)}/task").iterdir():
             os.sched_setaffinity(int(thread.name), cores)
 
@@ -64,10 +65,10 @@ class Processes:
             self._running[role].signal(number)
 
     def swap(self, one: str, other: str) -> None:
-        """From now on each has the other's role."""
+        """Exchanges the roles of two processes."""
         self._running[one], self._running[other] = self._running[other], self._running[one]
 
     def close(self) -> None:
-        """Ends all."""
+        """Ends all processes."""
         for process in self._running.values():
             process.close()

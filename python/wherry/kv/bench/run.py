@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry bench kv`: the experiments in turn, and their file."""
+"""`wherry bench kv`: runs the experiments one after another and writes their file."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ KILLS, QUICK_KILLS = 50, 3
 def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), progress: Console) -> KvBench:
     """Measures, writes `json_file`, and returns its content.
 
-    Experiments are left out if the machine lacks their programs or rights, and `not_measured` says why. Raises
-    BenchError if an experiment failed. The file then has the results of the others."""
+    If the machine lacks the programs or rights of an experiment, the run skips it, and `not_measured` says why. Raises
+    BenchError if an experiment failed; the file then has the results of the others."""
     wanted = set(only or EXPERIMENTS)
     effort = software.QUICK if quick else software.FULL
     a, b = software.two_cores()

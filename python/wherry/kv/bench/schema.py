@@ -18,45 +18,46 @@ Policy = Literal["store", "accept", "none"]
 """When a card acknowledges a write. Reads have no policy."""
 
 EXPERIMENTS = ("rtl_latency", "line_rate", "resources", "software", "throughput", "software_xdp", "failover", "gateway")
-"""What `--only` takes. `software_xdp` has its rows in the results' `software`."""
+"""The names that `--only` accepts. The rows of `software_xdp` are in the results' `software`."""
 
 
 @dataclass(frozen=True, slots=True)
 class RtlLatency:
-    """One operation of an idle card in simulation (paper 003, tables 5.7 to 5.9)."""
+    """The latency of one operation on an idle simulated card (paper 003, tables 5.7 to 5.9)."""
 
     operation: CardOperation
     policy: Policy
     size: int
     followers: int
     memory: str
-    """The preset of the HBM model: simulated or hardware."""
+    """The preset of the HBM model: "simulated" or "hardware"."""
     cmac_ns: float
-    """A constant of the paper's, both ways."""
+    """The time of the CMAC in both directions, a constant from the paper."""
     replication_rx_ns: float
     replication_tx_ns: float
-    """The time of parser, engine, deparser and arbiter. A leader's write: the first pass, and the acknowledgement's."""
+    """The time in parser, engine, deparser and arbiter. For a leader's write: of the request's pass and of the
+    acknowledgement's pass."""
     memory_ns: float
     total_ns: float
 
 
 @dataclass(frozen=True, slots=True)
 class LineRate:
-    """Sustained requests at 100 Gbit/s with inter-frame gaps, in simulation."""
+    """The simulated rate of sustained requests at 100 Gbit/s with inter-frame gaps."""
 
     workload: str
-    """read, replica_write, leader_write, or a variant or mix in words."""
+    """"read", "replica_write", "leader_write", or the name of a variant or a mix."""
     size: int
     per_second: float
     limit_per_second: float
-    """The Ethernet limit of the fuller direction."""
+    """The Ethernet limit of the direction with more load."""
     share: float
     lost: int
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """One core, by Yosys for UltraScale+ (table 5.10)."""
+    """Resources of one core, synthesised by Yosys for UltraScale+ (table 5.10)."""
 
     name: str
     parameters: str
@@ -67,17 +68,17 @@ class Resources:
     """A BRAM18 counts half."""
     uram: int
     levels: int
-    """LUTs on the longest path."""
+    """The number of LUTs on the longest path."""
 
 
 @dataclass(frozen=True, slots=True)
 class SoftwareLatency:
-    """One operation at a time, on two nodes: a leader and a follower."""
+    """Latency with one operation at a time, on two nodes: a leader and a follower."""
 
     system: System
     network: Network
     path: Path
-    """xdp: node and client are past the kernel."""
+    """"xdp": the nodes and the client bypass the kernel."""
     operation: Operation
     size: int
     p50_us: float
@@ -85,12 +86,12 @@ class SoftwareLatency:
     p50_max_us: float
     p99_us: float
     placement: str
-    """The cores of leader, follower and client, and the client's way of waiting."""
+    """The cores of leader, follower and client, and how the client waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class SoftwareRate:
-    """Many operations in flight of one client, one node on one core."""
+    """Throughput of one node on one core, with many operations of one client in flight."""
 
     system: System
     operation: Operation
@@ -103,7 +104,7 @@ class SoftwareRate:
 
 @dataclass(frozen=True, slots=True)
 class Failover:
-    """A leader is killed (SIGKILL): until a write that was posted after it is acknowledged."""
+    """The time from the SIGKILL of a leader until a write that was posted after it is acknowledged."""
 
     timing: Literal["default", "tight"]
     nodes: int
@@ -113,27 +114,27 @@ class Failover:
     kills: int
     p50_ms: float
     p99_ms: float
-    """With a client at its defaults."""
+    """The time for a client with default settings."""
     eager_p50_ms: float
     eager_p99_ms: float
     eager_min_ms: float
     eager_max_ms: float
-    """With one that asks again each millisecond."""
+    """The time for a client that repeats its request each millisecond."""
     detection_ms: float
-    """Medians of the parts: until the keeper publishes an epoch without it (pings missed, and its lease over) ..."""
+    """The median time until the keeper publishes an epoch without the node: it misses pings, and its lease ends."""
     control_ms: float
-    """... until all remaining members have entered it ..."""
+    """The median time from then until all remaining members have entered that epoch."""
     leftovers_ms: float
-    """... until the client that asks each millisecond is told that its write is done: the dead leader's leftovers are
-    finished, and then that client tries again ..."""
+    """The median time from then until the client that asks each millisecond gets its acknowledgement. In this time the
+    new leader completes the dead leader's leftovers, and the client sends its request again."""
     backoff_ms: float
-    """... until the other client is told that its write is done."""
+    """The median time from then until the client with default settings gets its acknowledgement."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayRate:
-    """redis-benchmark with `clients` connections, each of which waits for its answer: requests in a second, the median
-    of the rounds."""
+    """Requests per second of redis-benchmark with `clients` connections, each with one request in flight: the median of
+    the rounds."""
 
     system: Literal["wherry", "redis"]
     nodes: int
@@ -146,7 +147,7 @@ class GatewayRate:
 
 @dataclass(frozen=True, slots=True)
 class KvResults:
-    """The measurements, by experiment; empty for experiments that did not run. A `size` is bytes of a value."""
+    """The measurements by experiment; empty for an experiment that did not run. `size` is the bytes of a value."""
 
     rtl_latency: list[RtlLatency] = rows("The RTL core, idle, one operation (tables 5.7 to 5.9)")
     line_rate: list[LineRate] = rows("The RTL core at 100 Gbit/s")
@@ -164,7 +165,7 @@ class KvBench(Run):
     name: Literal["kv"]
     results: KvResults
     not_measured: dict[str, str] = field(default_factory=dict)
-    """Experiments that were asked for and could not be run here, and why."""
+    """Requested experiments that could not run on this machine, and the reasons."""
 
 
 _USES = [
@@ -186,7 +187,7 @@ _USES = [
 
 
 def basis_of(bar: str, results: KvResults) -> Basis:
-    """The basis of the bar of that name."""
+    """Returns the basis of the bar named `bar`."""
     if bar in ("luts_total", "bram36_total", "lut_levels_max"):
         names = [row.name for row in results.resources]
         whole = "resources of kv_core" if "kv_core" in names else f"resources of the parts: {', '.join(names)}"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our software nodes beside Redis and etcd, in turns: latencies, and the throughput of one node on one core."""
+"""Measures our software nodes, Redis and etcd in alternating rounds: latency, and the throughput of one node on one
+core."""
 
 from __future__ import annotations
 
@@ -22,13 +23,13 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is measured."""
+    """The number of rounds, and the durations of measurements."""
 
     rounds: int
     seconds: float
     """The duration of one measurement."""
     trial_seconds: float
-    """The duration of a measurement that finds a peer's best placement."""
+    """The duration of a trial that searches for a peer's best placement."""
 
 
 FULL = Effort(rounds=7, seconds=0.5, trial_seconds=0.3)
@@ -37,7 +38,7 @@ QUICK = Effort(rounds=3, seconds=0.1, trial_seconds=0.05)
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One round's."""
+    """The figures of one round."""
 
     p50: float
     p99: float
@@ -45,7 +46,7 @@ class Measurement:
 
 
 def two_cores() -> tuple[int, int]:
-    """Two cores of this process. Raises BenchError if it has only one."""
+    """Two cores that this process may use. Raises BenchError if it may use only one."""
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
         raise BenchError("two cores are needed: one for the node, one for its client")
@@ -53,7 +54,7 @@ def two_cores() -> tuple[int, int]:
 
 
 class Contest:
-    """Stores that take turns, and the results of all rounds."""
+    """Measures several stores in turn, and keeps the results of all rounds."""
 
     def __init__(self, stores: Sequence[Store], effort: Effort, say: Say) -> None:
         self._stores, self._effort, self._say = stores, effort, say
@@ -62,7 +63,7 @@ class Contest:
         self._places: dict[tuple[str, str], Placement] = {}
 
     def choose_places(self) -> None:
-        """Ours has a placement by design. Each peer gets, for each operation, its fastest placement."""
+        """Chooses the placements. Ours is fixed by design. Each peer gets its fastest placement for each operation."""
         one, two = frozenset({self._a}), frozenset({self._b})
         for store in self._stores:
             for operation in OPERATIONS:
@@ -82,7 +83,7 @@ class Contest:
                 self._say(f"{store.name}, {operation}: fastest with {best}")
 
     def latencies(self) -> None:
-        """One operation at a time."""
+        """Measures with one operation in flight."""
         for _ in range(self._effort.rounds):
             for size in SIZES:
                 for store in self._stores:
@@ -92,8 +93,8 @@ class Contest:
                         self._measure(store, operation, size, 1, self._places[store.name, operation])
 
     def rates(self) -> None:
-        """Many operations in flight. For all stores the leader has one core to itself, and the client has the other
-        one. The client spins, except during a write, when the follower needs its core."""
+        """Measures with many operations in flight. The leader of each store has its own core, and the client has the
+        other core. The client spins, except during writes, when the follower needs the client's core."""
         one, two = frozenset({self._a}), frozenset({self._b})
         for _ in range(self._effort.rounds):
             for store in self._stores:
@@ -113,11 +114,11 @@ class Contest:
         )
 
     def of(self, system: str, operation: str, size: int, depth: int) -> list[Measurement]:
-        """All rounds of one."""
+        """All rounds of one combination."""
         return self._found[system, operation, size, depth]
 
     def latency_rows(self, network: str, path: str) -> list[dict[str, Any]]:
-        """Rows of the results' `software`. `path` is the path of our nodes. Peers use sockets."""
+        """Rows of the results' `software`. `path`: the path of our nodes; peers always use sockets."""
         rows = []
         for (system, operation, size, depth), found in self._found.items():
             if depth != 1:
@@ -152,7 +153,7 @@ class Contest:
         return rows
 
     def times_faster(self, peer: str, operation: str) -> list[float]:
-        """The peer's p50 over ours, round by round, of the size with the smaller median."""
+        """The ratio of the peer's p50 to ours in each round, for the size whose median ratio is smallest."""
         by_size = [
             [theirs.p50 / ours.p50 for ours, theirs in
              zip(self.of("wherry", operation, size, 1), self.of(peer, operation, size, 1), strict=True)]
@@ -161,7 +162,7 @@ class Contest:
         return min(by_size, key=statistics.median)
 
     def rate_ratio(self, peer: str) -> list[float]:
-        """Reads a second over the peer's, round by round, at the depth at which the peer is fastest."""
+        """The ratio of our reads per second to the peer's in each round, at the depth at which the peer is fastest."""
 
         def rate(depth: int) -> float:
             return statistics.median(one.per_second for one in self.of(peer, "read", SIZES[0], depth))

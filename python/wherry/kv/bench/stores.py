@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stores that `wherry bench kv` compares, each of a leader and a follower on this machine, and their clients."""
+"""The stores that `wherry bench kv` compares, and their clients. Each store is a leader and a follower on this
+machine."""
 
 from __future__ import annotations
 
@@ -26,22 +27,22 @@ KEYS = 1000
 READY_S = 20.0
 TRY_S = 60
 MOST_S = 2.0
-"""The longest measurement. It is used if a shorter one saw no operation end."""
+"""The longest measurement. A measurement in which no operation ended is repeated with twice the time, up to this."""
 VERBS = {"read": "read", "leader_write": "write"}
-"""Operations as the clients call them."""
+"""The operations, and their names in the clients' output."""
 
 Enter = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The cores of the three processes, and the client's way of waiting."""
+    """The cores of the three processes, and how the client waits."""
 
     leader: frozenset[int]
     follower: frozenset[int]
     client: frozenset[int]
     idle: str
-    """spin, yield (to others on its core) or sleep."""
+    """"spin", "yield" (to other processes on its core) or "sleep"."""
 
     def __str__(self) -> str:
         cores = [",".join(map(str, sorted(of))) for of in (self.leader, self.follower, self.client)]
@@ -49,7 +50,7 @@ class Placement:
 
 
 def placements(a: int, b: int) -> list[Placement]:
-    """Those that servers which sleep between requests may do best with."""
+    """The candidate placements of peers, whose servers sleep between requests."""
     one, two, both = frozenset({a}), frozenset({b}), frozenset({a, b})
     cores = [(one, two, two), (one, one, two), (both, both, both)]
     return [Placement(*who, idle) for who in cores for idle in ("spin", "yield", "sleep")]
@@ -57,14 +58,14 @@ def placements(a: int, b: int) -> list[Placement]:
 
 @contextmanager
 def memory_directory() -> Iterator[Path]:
-    """A directory in memory, if the machine has one, so that the disk does not slow down stores that write files."""
+    """A temporary directory in memory if possible, so that the disk does not slow down stores that write files."""
     base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with BENCHMARK.scratch_directory(base) as directory:
         yield directory
 
 
 class Store(ABC):
-    """A leader and a follower. They run from start() to the end of the stack."""
+    """A leader and a follower. They run from start() until `stack` is closed."""
 
     name: str
     version = ""
@@ -72,7 +73,7 @@ class Store(ABC):
 
     def __init__(self, stack: ExitStack, directory: Path, *, leader_in: Enter | None = None,
                  follower_in: Enter | None = None, client_in: Enter | None = None) -> None:  # fmt: skip
-        """`..._in`: a command that the process runs first, such as entering a namespace."""
+        """`..._in`: a function that the process calls first, for example to enter a namespace."""
         self._directory = directory
         self._enter = {"leader": leader_in, "follower": follower_in, "client": client_in}
         self._processes = Processes(self.name, directory)
@@ -80,11 +81,11 @@ class Store(ABC):
         self._client_in = client_in
 
     def start_process(self, role: str, command: Sequence[str], cores: frozenset[int] | None = None) -> None:
-        """The output goes to a file. If the process dies, the error quotes the end of that file."""
+        """Starts a process whose output goes to a file. If the process dies, the error quotes the end of that file."""
         self._processes.start(role, command, cores, self._enter[role])
 
     def until(self, ready: Callable[[], bool], what: str) -> None:
-        """Waits. Raises BenchError when a process dies or it takes too long."""
+        """Waits until ready() is true. Raises BenchError if a process dies or the wait takes too long."""
         deadline = time.monotonic() + READY_S
         while True:
             self._processes.check()
@@ -92,38 +93,38 @@ class Store(ABC):
                 if ready():
                     return
             except (OSError, ValueError):
-                pass  # not yet
+                pass  # not ready yet
             if time.monotonic() > deadline:
                 raise BenchError(f"{self.name}: {what} within {READY_S:g} s did not happen")
             time.sleep(0.05)
 
     def place(self, where: Placement) -> None:
-        """Moves all threads of leader and follower."""
+        """Moves all threads of leader and follower to their cores."""
         self._processes.place("leader", where.leader)
         self._processes.place("follower", where.follower)
 
     @abstractmethod
     def start(self) -> None:
-        """Until both serve. Raises BenchError."""
+        """Starts both, and waits until they serve. Raises BenchError."""
 
     def resume(self, operation: str) -> None:  # noqa: B027 - most have nothing to do
-        """Its turn begins."""
+        """Begins the store's turn."""
 
     def pause(self) -> None:  # noqa: B027
-        """The store's turn is over, so it leaves the cores to others."""
+        """Ends the store's turn: the store leaves the cores to the others."""
 
     @abstractmethod
     def command(self, operation: str, size: int, depth: int, seconds: float, idle: str, *, fill: bool) -> list[str]:
         """The command line of the store's client."""
 
     def fill(self, size: int, where: Placement) -> None:
-        """Every key has a value of that size then."""
+        """Writes a value of that size to every key."""
         self._load("leader_write", size, 1, 0.02, where, fill=True)
 
     def load(self, operation: str, size: int, depth: int, seconds: float, where: Placement) -> dict[str, Any]:
-        """The client's figures: count, per_second, p50_us, p99_us ... of operations that all succeeded. It measures for
-        `seconds`, and twice as long each time that no operation ended, because an operation may take longer on a busy
-        machine."""
+        """Runs the client and returns its figures: count, per_second, p50_us, p99_us and so on. All operations must
+        succeed. If no operation ended within `seconds`, which can happen on a busy machine, it measures again, twice as
+        long."""
         return self._load(operation, size, depth, seconds, where, fill=False)
 
     def _load(
@@ -166,41 +167,41 @@ class Store(ABC):
 
 
 class Wherry(Store):
-    """Two software nodes in mode static. Node 0 leads the keys that are used. It spins on its own core. On two cores
-    the follower must share the client's core, so both yield. The follower is stopped (SIGSTOP) while reads are
-    measured, because it has no part in them. Both nodes are stopped in others' turns."""
+    """Two software nodes in mode static. Node 0 leads the keys that are used, and spins on its own core. The follower
+    and the client share the second core, so both yield. The follower is stopped (SIGSTOP) during measurements of reads,
+    which do not involve it. Both nodes are stopped during other stores' turns."""
 
     name = "wherry"
 
     def start(self) -> None:
-        """Nodes on two free ports of the loopback."""
+        """Starts the nodes on two free ports of the loopback."""
         self.start_nodes([f"127.0.0.1:{port}" for port in network.loopback_ports(2)])
 
     def start_nodes(self, addresses: Sequence[str]) -> None:
-        """Starts the nodes at these host:port. They are stopped until their first turn."""
+        """Starts the nodes at these host:port addresses, and stops them until their first turn."""
         self.version = VERSION
         self.addresses = list(addresses)
         file = self._directory / "cluster.toml"
         file.write_text(self.cluster_text())
-        programs.load()  # raises before anything runs
+        programs.load()  # raises NotFound before a node is started
         for number, role, waits in ((0, "leader", "--spin"), (1, "follower", "--yield")):
             self.start_process(role, programs.node(file, number, waits, *self.node_options()))
-        # They must agree with each other first, because a stopped node agrees to nothing.
+        # The nodes must first agree with each other, which a stopped node cannot do.
         logs = [self._processes.log(role) for role in ("leader", "follower")]
         self.until(lambda: all(": it serves" in log.read_text() for log in logs), "two nodes that serve")
         self.pause()
 
     def node_options(self) -> list[str]:
-        """More of a node's command line."""
+        """Further options of a node's command line."""
         return []
 
     def client_options(self) -> list[str]:
-        """More of the client's command line."""
+        """Further options of the client's command line."""
         return []
 
     def cluster_text(self) -> str:
-        """Messages are not repeated here, because a repetition by a process that waited for its core would be measured
-        twice."""
+        """The cluster file. `retry_cycles` is so long that no message is repeated: a process that waits for its core
+        would otherwise repeat messages, and the measurement would count both."""
         lines = ["[cluster]", 'name = "bench"', 'mode = "static"', "bucket_bits = 16", "lanes = 4096", "[timing]"]
         lines += ["retry_cycles = 2500000"]
         for number, address in enumerate(self.addresses):
@@ -208,17 +209,17 @@ class Wherry(Store):
         return "\n".join(lines) + "\n"
 
     def resume(self, operation: str) -> None:
-        """Reads have no part for the follower."""
+        """Continues the nodes of the operation. Reads do not involve the follower."""
         self._processes.send(signal.SIGCONT, *(["leader"] if operation == "read" else ["leader", "follower"]))
 
     def pause(self) -> None:
-        """Both stand still."""
+        """Stops both nodes."""
         self._processes.send(signal.SIGSTOP, "leader", "follower")
 
     def command(self, operation: str, size: int, depth: int, seconds: float, idle: str, *, fill: bool) -> list[str]:
-        """kv_load, or kv_peer_load for many reads in flight."""
+        """The command line of kv_load, or of kv_peer_load for many reads in flight."""
         reads = operation == "read"
-        if reads and depth > 1:  # the client library would be the slower one of the two
+        if reads and depth > 1:  # the client library would be slower than the node
             words = peer_words(self.name, self.addresses[0], operation, size, depth, seconds, idle, fill)
             return programs.peer_load(*words)
         nodes = ["--node", self.addresses[0], "--node", "-" if reads else self.addresses[1]]
@@ -230,7 +231,7 @@ class Wherry(Store):
 
 
 class Redis(Store):
-    """A leader and a replica that keep nothing on disk. A write is SET, then WAIT 1 0; a read is GET at the leader."""
+    """A leader and a replica without files on disk. A write is SET, then WAIT 1 0; a read is GET at the leader."""
 
     name = "redis"
 
@@ -255,7 +256,7 @@ class Redis(Store):
             if role == "follower":
                 words += ["--replicaof", hosts[0], str(first)]
             self.start_process(role, [program, *words])
-        # WAIT returns once the replica is there.
+        # WAIT returns when the replica is connected.
         probe = [*self.command("leader_write", 64, 1, 0.01, "sleep", fill=False)]
         self.until(lambda: self._answers(probe), "a write on leader and replica")
 
@@ -273,14 +274,14 @@ class Redis(Store):
 
 
 class Etcd(Store):
-    """Two members, their data in memory (tmpfs). A write is Put, a read a linearizable Range, both at the leader, by
-    gRPC on a connection that stays."""
+    """Two members with their data in memory (tmpfs). A write is a Put, and a read is a linearizable Range. Both go to
+    the leader over one persistent gRPC connection."""
 
     name = "etcd"
     most_in_flight = 32
 
     def start(self) -> None:
-        """Until a leader is elected."""
+        """Starts the members, and waits until they have elected a leader."""
         program = programs.peer("etcd")
         self.version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split()[2]
         ports = network.loopback_ports(4)
@@ -291,7 +292,7 @@ class Etcd(Store):
             words = ["--name", f"m{n}", "--data-dir", str(self._directory / f"m{n}"), "--initial-cluster", members]
             words += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--logger", "zap"]
             words += ["--listen-client-urls", client, "--advertise-client-urls", client, "--log-level", "error"]
-            # At its default, 1 s, a leader that lacks CPU time is replaced too early.
+            # With the default of 1 s, a leader without enough CPU time would be replaced too early.
             words += ["--election-timeout", "5000"]
             self.start_process(role, [program, *words])
         urls = [f"http://127.0.0.1:{port}/v3/maintenance/status" for port in clients]

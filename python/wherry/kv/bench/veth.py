@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes and their client past the kernel (AF_XDP) beside Redis on sockets, both between network namespaces. Leader,
-follower and client have one each, and veth pairs connect each two of them, without a switch."""
+"""Compares our nodes and client on AF_XDP, which bypass the kernel, with Redis on sockets. Leader, follower and client
+each have a network namespace, and a veth pair connects each two of the namespaces, without a switch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wherry.system import Mesh
 
 
 class XdpWherry(Wherry):
-    """Nodes on AF_XDP, at both interfaces of each."""
+    """Nodes on AF_XDP. Each node uses both of its interfaces."""
 
     def __init__(self, stack: ExitStack, directory: Path, network: Mesh) -> None:
         leader, follower, client = (namespace.enter for namespace in network.namespaces)
@@ -30,20 +30,20 @@ class XdpWherry(Wherry):
         self.start_nodes([f"{address}:{PORT}" for address in self._network.addresses[:2]])
 
     def cluster_text(self) -> str:
-        """With the interfaces of each node, and the client's address."""
+        """The cluster file, with the interfaces of each node and the client's address."""
         text = super().cluster_text()
-        # Cables are subnets of one address each, so the node cannot know that the client is near.
+        # Each veth pair is a subnet of one address, so a node cannot know that the client is directly connected.
         text = text.replace("[cluster]", f'[cluster]\nclients = ["{self._network.addresses[2]}"]', 1)
         for number, address in enumerate(self.addresses):
             text = text.replace(f'"{address}"', f'"{address}"\nxdp = "{self._interfaces(number)}"')
         return text
 
     def node_options(self) -> list[str]:
-        """Without UDP checksums, because over a veth pair the kernel computes none for Redis either."""
+        """Disables UDP checksums, because over a veth pair the kernel computes none for Redis either."""
         return ["--no-udp-checksum"]
 
     def client_options(self) -> list[str]:
-        """Its interfaces."""
+        """The interfaces of the client."""
         return ["--xdp", self._interfaces(2)]
 
     def _interfaces(self, node: int) -> str:
@@ -51,15 +51,16 @@ class XdpWherry(Wherry):
 
 
 def run(document: dict[str, Any], effort: Effort, say: Say) -> None:
-    """Rows of the results' `software`, and their bars. Raises PermissionDenied, Unsupported: not here."""
+    """Measures, and adds rows to the results' `software`, and their bars. Raises PermissionDenied or Unsupported if
+    this machine cannot run it."""
     if os.geteuid() != 0:
         raise PermissionDenied("AF_XDP and network namespaces take root")
     with ExitStack() as stack:
         directory = stack.enter_context(memory_directory())
         for name in (XdpWherry.name, Redis.name):
             (directory / name).mkdir()
-        # Each store has its own namespaces, because programs at an interface, which nodes on AF_XDP put there, would
-        # slow TCP down.
+        # Each store has its own namespaces, because the XDP programs that our nodes attach to interfaces would slow
+        # down Redis' TCP.
         ours = XdpWherry(stack, directory / XdpWherry.name, stack.enter_context(Mesh(3)))
         ours.start()
         network = stack.enter_context(Mesh(3))

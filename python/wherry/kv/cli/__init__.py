@@ -40,9 +40,10 @@ def bench(
     quick: Annotated[bool, typer.Option("--quick", help="Shorter and fewer: a look, not a measurement.")] = False,
     only: OnlyOption = None,
 ) -> None:
-    """The replicated key-value store: the RTL core in simulation beside paper 003's tables, its resources, our software
-    nodes in turns with Redis (WAIT 1) and etcd, and what a killed leader costs. Figures that cannot be measured here
-    are left out, and the output says so. A bar that is missed is a result: the exit status is 0.
+    """Evaluate the replicated key-value store. The benchmark simulates the RTL core, compares it with paper 003's
+    tables, and reports its resources. It measures our software nodes in alternation with Redis (WAIT 1) and etcd, and
+    the outage after a leader is killed. It skips what cannot be measured on this machine, and names it. A missed target
+    is a result: the exit status is 0.
 
     Examples:
 
@@ -62,7 +63,7 @@ def bench(
 
 
 def add_to(app: App, benches: App) -> None:
-    """Gives `app` the group kv, and `wherry bench` its command."""
+    """Adds the group `kv` to `app`, and the benchmark to `wherry bench`."""
     kv_app.command("up")(up.up)
     kv_app.command("down")(up.down)
     kv_app.command("list")(clusters.list_clusters)

@@ -13,9 +13,9 @@ from wherry.kv.cli.common import JsonOption, out
 
 
 def list_clusters(as_json: JsonOption = False) -> None:
-    """List the clusters that you started with `wherry kv up` and that run, the newest last.
+    """List your running clusters that `wherry kv up` started, the newest last.
 
-    Commands mean the one with a star, unless --cluster or $WHERRY_KV_CLUSTER names another file.
+    A star marks the cluster that commands use, unless --cluster or $WHERRY_KV_CLUSTER names another file.
 
     Examples:
 
@@ -29,7 +29,7 @@ def list_clusters(as_json: JsonOption = False) -> None:
     for up in running.all_ups():
         try:
             cluster = cluster_file.load(up.cluster)
-        except (Error, OSError) as error:  # it runs, even if its file is gone
+        except (Error, OSError) as error:  # the cluster runs, even if its file was removed
             name, keeper = "-", str(error)
         else:
             name, keeper = cluster.name, cluster.keeper

@@ -21,7 +21,8 @@ from wherry.cli import whole_number as whole_number
 from wherry.kv.generated.frame import MAX_LANES
 
 NO, UNKNOWN, UNAVAILABLE = 1, 3, 4
-"""Exit statuses of get, put and delete: no such key or another version; unknown outcome; no answer."""
+"""Exit statuses of get, put and delete. NO: no such key, or another version; UNKNOWN: unknown outcome; UNAVAILABLE: no
+answer."""
 
 
 ClusterOption = Annotated[

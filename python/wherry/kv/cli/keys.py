@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def _outcomes() -> Iterator[None]:
-    """Turns the outcome of an operation, or of a wrong command line, into an exit status and a line."""
+    """Reports a failed operation or a wrong command line with an exit status and a line of text."""
     try:
         yield
     except InvalidArgument as error:
@@ -89,7 +89,8 @@ def get(
     node: Annotated[int | None, typer.Option(min=0, max=7, help="Ask only this node.")] = None,
     timeout: TimeoutOption = 5.0,
 ) -> None:
-    """Print the value of a key: as text if it is one, else 0x and hexadecimal. The version goes to standard error.
+    """Print the value of a key, as text if possible, else as 0x and hexadecimal digits. The version goes to standard
+    error.
 
     Examples:
 
@@ -123,7 +124,7 @@ def get(
 
 
 def _as_text(value: bytes) -> str | None:
-    """None if it is not a text, because control characters could damage a terminal."""
+    """The value as text. None if it is not text or contains control characters, which could damage a terminal."""
     try:
         decoded = value.decode()
     except UnicodeDecodeError:
@@ -143,12 +144,12 @@ def _value_of(word: str, as_hex: bool) -> bytes:
         except ValueError:
             raise InvalidArgument(f"--hex: '{word}' is not hexadecimal") from None
     if word == "-":
-        if sys.stdin is None:  # an empty value would be written by mistake
+        if sys.stdin is None:  # without this check, an empty value would be written
             raise InvalidArgument("VALUE is -, but standard input is closed: give the value, @FILE, or an open input")
         return sys.stdin.buffer.read(1 << 16)
     if word.startswith("@"):
         with Path(word[1:]).expanduser().open("rb") as file:
-            return file.read(1 << 16)  # more than a value can have: the client reports it
+            return file.read(1 << 16)  # more than the largest value: the client reports longer values
     return word.encode(errors="surrogateescape")
 
 
@@ -165,7 +166,7 @@ def put(
     lane: LaneOption = None,
     timeout: TimeoutOption = 5.0,
 ) -> None:
-    """Write a key; prints its new version. With --if-version 0: only if there is no such key.
+    """Write a key and print its new version. With --if-version 0: write only if the key does not exist.
 
     Examples:
 
@@ -195,7 +196,7 @@ def delete(
     lane: LaneOption = None,
     timeout: TimeoutOption = 5.0,
 ) -> None:
-    """Delete a key. The exit status is 1 if there is none, or, with --if-version, if it has another version.
+    """Delete a key. The exit status is 1 if the key does not exist, or, with --if-version, if it has another version.
 
     Examples:
 

@@ -19,8 +19,8 @@ from wherry.kv.generated.frame import MAX_LANES
 from wherry.units import counted
 
 KEYS_IN_BUCKET = 4
-"""`wherry kv up --help`: 2^bucket_bits buckets of 4 keys. Keys 1, 2, 3 ... fill them evenly, because the hash is
-linear."""
+"""Keys in a bucket. The table has 2^bucket_bits buckets (`wherry kv up --help`). Keys 1, 2, 3 ... fill the buckets
+evenly, because the hash is linear."""
 
 
 class ReadFrom(enum.StrEnum):
@@ -77,10 +77,10 @@ def load(
     fill: Annotated[bool, typer.Option("--fill/--no-fill", help="Write every key once, first.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="What the program printed, for programs.")] = False,
 ) -> None:
-    """Load a cluster and say how many operations a second it did, how long each took, and how they ended.
+    """Load a cluster and report its operations per second, their latency, and their outcomes.
 
-    Overwrites keys 1, 2, 3 ... of the cluster. With --depth 1 it measures latency, with more also throughput. Latency
-    counts successful operations, from before the request is sent until its answer was received.
+    Overwrites keys 1, 2, 3 ... of the cluster. With --depth 1 it measures latency, with a larger depth also throughput.
+    Latency is the time of a successful operation, from before the request is sent until the answer is received.
 
     Examples:
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry kv metrics`: the keeper's knowledge of the nodes, for Prometheus."""
+"""`wherry kv metrics`: serves the keeper's view of the nodes to Prometheus."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wherry.kv.cluster_file import Cluster
 
 PATIENCE_S = 2.0
-"""The time limit for a keeper. A server waits ten seconds for a page."""
+"""The time limit for the keeper's answer. By default Prometheus waits ten seconds for a page."""
 COUNTERS = {
     "frames": "Frames of the store that the node has received since it started.",
     "dropped": "Frames that the node could not use.",
@@ -33,13 +33,13 @@ GAUGES = {
 
 
 class ClusterMetrics:
-    """Asks the keeper once for each request. Any thread; registered with a registry of prometheus_client."""
+    """A collector for a registry of prometheus_client. It asks the keeper once per request. Any thread may use it."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics. Without a keeper: the fact that it is silent, and the nodes' own answers."""
+        """Yields all metrics. If the keeper does not answer, yields that fact and the nodes' own answers."""
         from wherry.kv import keeper
 
         name = self._cluster.name
@@ -101,8 +101,8 @@ def metrics(
         str, typer.Option(metavar="HOST:PORT", help="Where Prometheus asks, at /metrics; port 0: any, which is said.")
     ] = "127.0.0.1:9466",
 ) -> None:
-    """Serve what the keeper knows of the nodes to Prometheus: who serves, epochs, leases, frames, retries. Ends with
-    Ctrl-C. No key and no value is in it. Whoever reaches the address may read it.
+    """Serve the keeper's view of the nodes to Prometheus: which nodes serve, epochs, leases, frames, retries. Ends with
+    Ctrl-C. The metrics contain no keys and no values. Every process that can reach the address may read them.
 
     Examples:
 

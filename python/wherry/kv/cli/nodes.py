@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry kv nodes`: which nodes serve, and the ends of their leases."""
+"""`wherry kv nodes`: shows which nodes serve, and how long their leases last."""
 
 from __future__ import annotations
 
@@ -29,10 +29,12 @@ def nodes(
         bool, typer.Option("--start-over", help="After all nodes that had the data were lost: an empty store.")
     ] = False,
 ) -> None:
-    """What the keeper knows of the nodes; or, if it does not answer, what the nodes say (exit status 4).
+    """Show the nodes as the keeper sees them. If the keeper does not answer, show the nodes' own answers (exit status
+    4).
 
-    "leads": how many of the 256 slots of keys. "lease left": how long it may still answer without hearing from the
-    keeper. "to fetch": buckets and lanes that a node that came back still gets from the others.
+    "leads": the number of slots of keys that the node leads, of 256. "lease left": the time for which the node may
+    still answer without a message from the keeper. "to fetch": buckets and lanes that a restarted node must still fetch
+    from the others.
 
     Examples:
 
@@ -74,7 +76,8 @@ def nodes(
 
 
 def with_processes(status: dict[str, Any], where: Cluster) -> None:
-    """Adds to each node of the keeper's status its address, its pid (0: unknown), and whether it is RTL."""
+    """Adds three fields to each node of the keeper's status: its address, its pid (0: unknown), and whether it is
+    RTL."""
     pids, rtl = _started(where)
     for node in status["nodes"]:
         node["address"], node["pid"] = where.nodes[node["node"]], pids.get(node["node"], 0)
@@ -82,20 +85,21 @@ def with_processes(status: dict[str, Any], where: Cluster) -> None:
 
 
 def coloured(state: str) -> str:
-    """A node's state, in markup."""
+    """A node's state as text with colour markup."""
     wrong = state in ("silent", "fault", "removed", "refused", "cut off", "not serving")
     colour = "green" if state == "serving" else "red" if wrong else "yellow"
     return f"[{colour}]{escape(state)}[/{colour}]"
 
 
 def _started(cluster: Cluster) -> tuple[dict[int, int], list[int]]:
-    """Pids of the nodes, and the nodes that are simulated RTL, as far as a `wherry kv up` knows."""
+    """The pids of the nodes and the numbers of simulated RTL nodes, from the record of `wherry kv up` if there is
+    one."""
     from wherry.kv import running
 
     try:
         up = running.up_of(cluster.path)
     except (Error, OSError):
-        return {}, []  # started otherwise
+        return {}, []  # `wherry kv up` did not start the cluster
     return up.nodes, up.rtl
 
 

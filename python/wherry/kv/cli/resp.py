@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry kv resp`: Redis' protocol in front of a cluster. The program wherry-kv does it."""
+"""`wherry kv resp`: serves Redis' protocol from a cluster. The program wherry-kv implements it."""
 
 from __future__ import annotations
 
@@ -41,11 +41,12 @@ def resp(
         ),
     ] = None,
 ) -> None:
-    """Serve redis-cli and Redis' client libraries from a cluster: strings with names, each key linearizable, each write
-    on every live node before it is acknowledged. Redis features that this store lacks (expiry, lists, transactions) are
-    refused by name. Ends with Ctrl-C, once the commands under way are answered; the data stays in the cluster.
+    """Serve redis-cli and Redis' client libraries from a cluster. Keys are names, and values are strings. Each key is
+    linearizable, and each write is on every live node before it is acknowledged. Redis features that this store lacks
+    (expiry, lists, transactions) are refused by name. After Ctrl-C the gateway answers the commands in progress and
+    ends. The data stays in the cluster.
 
-    On the loopback every user of this machine can connect, unless there is a password.
+    If the gateway listens on the loopback without a password, every user of this machine can connect.
 
     Examples:
 
@@ -68,4 +69,4 @@ def resp(
     options += ["--first-lane", str(first_lane)] if first_lane is not None else []
     command = programs.resp(where.path, options)
     with running.reached(where):
-        os.execv(command[0], command)  # signals are its own
+        os.execv(command[0], command)  # the program handles signals itself

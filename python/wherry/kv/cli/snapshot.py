@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry kv dump` and `wherry kv load`: all keys into a file, and back. The program wherry-kv does it."""
+"""`wherry kv dump` and `wherry kv load`: write all keys to a file, and load them. The program wherry-kv implements
+both."""
 
 from __future__ import annotations
 
@@ -26,10 +27,10 @@ INTERRUPTED = 130
 
 
 def _run(command: list[str], cluster: Cluster | None) -> tuple[int, dict[str, Any], str]:
-    """Runs the program to its end, and shows its progress to people at a terminal. Returns its status, result and
-    reason.
+    """Runs the program until it ends, and shows its progress on a terminal. Returns its exit status, result and error
+    text.
 
-    Ctrl-C also reaches the program, which then ends in order. If this process is killed, the program notices that its
+    Ctrl-C is passed on to the program, which then ends cleanly. If this process is killed, the program ends because its
     pipe has no reader.
     """
     from contextlib import ExitStack
@@ -66,7 +67,8 @@ def _run(command: list[str], cluster: Cluster | None) -> tuple[int, dict[str, An
 
 
 def _end(status: int, why: str) -> None:
-    """The exit status: 130 if interrupted, 2 for a wrong file or command line, 4 without an answer, else 1."""
+    """Exits if the program failed: 130 if interrupted, 2 for a wrong file or command line, 4 without an answer, else
+    1."""
     if why:
         note(why)
     if status != 0:
@@ -84,12 +86,13 @@ def dump(
     as_json: JsonOption = False,
     timeout: PatienceOption = 30.0,
 ) -> None:
-    """Write all keys of a cluster to FILE, while it goes on serving.
+    """Write all keys of a cluster to FILE while the cluster serves clients.
 
-    For each key FILE has one value that was acknowledged at some time between the beginning and the end of the dump; a
-    key that was there all the time is in it. It is not one moment of all keys. A node of this machine lists its keys,
-    and tells them to its own user and root alone; the values come from the nodes as for any client. FILE appears when
-    it is complete and on disk; nothing appears of a dump that fails or is interrupted.
+    FILE contains every key that existed during the whole dump. For each of its keys, FILE has one value that was
+    acknowledged at some time between the beginning and the end of the dump. The dump is not a snapshot of all keys at
+    one moment. A node of this machine lists its keys, only for its own user and for root. The values are read from the
+    nodes as by any client. FILE appears when it is complete and on disk. A dump that fails or is interrupted leaves no
+    file.
 
     Examples:
 
@@ -131,11 +134,12 @@ def load(
     lane: LaneOption = None,
     timeout: PatienceOption = 30.0,
 ) -> None:
-    """Write the keys of FILE, as `wherry kv dump` made it, to a cluster; it may have other nodes and another size.
+    """Write the keys of FILE, which `wherry kv dump` made, to a cluster. The cluster may have other nodes and another
+    size.
 
-    Keys that are there already are left as they are, and counted: so a load that was interrupted is run again, and goes
-    on. Keys get new versions, as with any write. FILE is read whole before anything is written: of one that is damaged
-    nothing is. The exit status is 1 if the table had no room for some of the keys; the others are loaded.
+    Existing keys are not changed, only counted, so you can continue an interrupted load by running it again. Loaded
+    keys get new versions, as with any write. The command checks the whole FILE first, so a damaged FILE changes
+    nothing. The exit status is 1 if the table had no room for some of the keys; the others are loaded.
 
     Examples:
 

@@ -16,13 +16,14 @@ from wherry.kv.cli.nodes import coloured, with_processes
 from wherry.units import counted, number_text
 
 PATIENCE_S = 1.0
-"""With a keeper. The page waits for it."""
+"""The time limit for the keeper's answer, because the page waits for it."""
 COUNTERS = ("frames", "dropped", "retries")
-"""Counters of a node since its start, which its `boot` identifies."""
+"""Counters of a node since its start. The node's `boot` identifies the start."""
 
 
 def cluster_top(cluster: Path | None, meter: Meter) -> TopPart:
-    """The cluster of a file. None: the one that commands use by default. Raises the errors of running.locate()."""
+    """The page's part about a cluster, named by its file. None: the default cluster. Raises the errors of
+    running.locate()."""
     from wherry.kv import keeper, running
 
     where = running.locate(cluster)

@@ -78,11 +78,11 @@ def up(
         ),
     ] = False,
 ) -> None:
-    """Start a keeper and nodes on this machine, wait until all serve, and stay until Ctrl-C (or, with --detach, not).
+    """Start a keeper and nodes on this machine, wait until all serve, and stay until Ctrl-C (with --detach: return).
 
-    All data is in the nodes' memory: if all of them end, the data is lost. The processes end with this
-    command, even if it is killed. If one dies, the command reports it, and with --restart starts it again. A restarted
-    node fetches all data from the others before it serves.
+    All data is in the nodes' memory. If all nodes end, the data is lost. The processes end with this command, even if
+    it is killed. If a process dies, the command reports it, and with --restart starts it again. A restarted node
+    fetches all data from the others before it serves.
 
     Examples:
 
@@ -170,7 +170,7 @@ def down(
     ] = None,
     timeout: Annotated[float, typer.Option(min=0, help="Seconds to wait for it to go.")] = 10.0,
 ) -> None:
-    """End the cluster that `wherry kv up` started, and with it its data.
+    """End the cluster that `wherry kv up` started. Its data is lost.
 
     Examples:
 
@@ -199,7 +199,8 @@ def execute(
     command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="A program and its arguments.")],
     cluster: ClusterOption = None,
 ) -> None:
-    """Run a program where clients of the cluster are: in the network of `wherry kv up --xdp` or `--tap`, or here.
+    """Run a program that can reach the cluster: in the network namespace of `wherry kv up --xdp` or `--tap`, or in this
+    one.
 
     Examples:
 

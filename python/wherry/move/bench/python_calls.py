@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the cost of an offload call in Python, with columns named in each call, and bound once."""
+"""Measures the cost of an offload call in Python, with columns named in each call and with columns bound once."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from wherry.move.session import Session
 from wherry.move.ticket import Ticket
 
 COLUMNS = (1, 4, 16)
-ROWS = 8192  # 64 KiB a column
+ROWS = 8192  # 64 KiB in each column
 SWEEP_BYTES = 64 << 20
-"""The bytes that a time step touches between two cold calls, more than the caches of one core hold."""
+"""The bytes that a time step touches between two cold calls. They exceed the caches of one core."""
 TARGETS = {"warm": 5.0, "cold": 60.0}
-"""Microseconds, for bound steps of 16 columns."""
+"""The targets in microseconds for a call of bound columns (16 columns)."""
 
 
 def measure(document: dict[str, Any], *, quick: bool) -> None:
-    """Adds the rows and the bars to a run's document. An embedded agent works on another core, if there is one."""
+    """Adds the rows and the bars to a run's document. The embedded agent runs on another core, if there is one."""
     allowed = os.sched_getaffinity(0)
     cores = sorted(allowed)
     collecting = gc.isenabled()
     try:
-        os.sched_setaffinity(0, {cores[0]})  # the agent that is started takes another one
+        os.sched_setaffinity(0, {cores[0]})  # the embedded agent runs on another core
         gc.disable()
         with Session(agent="embedded", name="bench_python", embedded_core=cores[-1]) as session:
             document.setdefault("transports", session.info.transports)
@@ -47,7 +47,7 @@ def measure(document: dict[str, Any], *, quick: bool) -> None:
 
 
 def _calls(session: Session, columns: int, rounds: int, bars: dict[str, Any]) -> list[PythonCall]:
-    """Both ways take turns, round by round."""
+    """Measures both ways in alternation in each round."""
     print(f"bench move: python: {columns} columns", file=sys.stderr, flush=True)
     data = {f"c{i}": np.full(ROWS, float(i)) for i in range(columns)}
     sweep = np.zeros(SWEEP_BYTES // 8)
@@ -55,7 +55,7 @@ def _calls(session: Session, columns: int, rounds: int, bars: dict[str, Any]) ->
     with session.stream(f"python-{columns}", data, strategy="ipc_page_aligned") as stream, stream.bind(data) as step:
         ways: dict[str, Callable[[], Ticket]] = {"offload": lambda: stream.offload(data), "bind": step.post}
         for way in ways.values():
-            _times(way, 64, None)  # first calls meet cold destinations
+            _times(way, 64, None)  # warm up: the first calls use cold destination buffers
         for _ in range(rounds):
             for name, way in ways.items():
                 figures.setdefault((name, "warm"), []).append(statistics.median(_times(way, 256, None)))
@@ -77,7 +77,8 @@ def _calls(session: Session, columns: int, rounds: int, bars: dict[str, Any]) ->
 
 
 def _times(call: Callable[[], Ticket], count: int, sweep: np.ndarray[Any, Any] | None) -> list[float]:
-    """Microseconds of `count` calls, with one in flight at a time. `sweep`: memory that is swept before each."""
+    """The times of `count` calls in microseconds, with one offload in flight. `sweep`: memory that is swept before each
+    call."""
     times = []
     for _ in range(count):
         if sweep is not None:

@@ -79,7 +79,7 @@ def measure(document: dict[str, Any], *, quick: bool) -> None:
                     steps[way] = stack.enter_context(stream.bind(data))
                     if way in READERS:
                         readers[way] = _start(session.info.session_file, stream.name, way, cores[-1])
-                    _run(steps[way], sweep, WARM_UP)  # first calls meet cold destinations
+                    _run(steps[way], sweep, WARM_UP)  # warm up: the first calls use cold destination buffers
                 for _ in range(rounds):
                     for way in WAYS:
                         figures[way].append(_run(steps[way], sweep, frames))
@@ -120,7 +120,7 @@ def measure(document: dict[str, Any], *, quick: bool) -> None:
 
 
 def _run(step: Step, sweep: np.ndarray[Any, Any], frames: int) -> tuple[float, float, float]:
-    """Microseconds: medians of the call, of the wait after the work, and of the whole time step."""
+    """Median times in microseconds: of the call, of the wait after the work, and of the whole time step."""
     calls, waits, whole = [], [], []
     for tag in range(frames):
         began = time.perf_counter_ns()
@@ -146,7 +146,7 @@ def _start(session_file: str, stream: str, codec: str, core: int) -> subprocess.
 
 
 def _read(way: str, reader: subprocess.Popen[str]) -> int:
-    """The number of frames that it has read; the stream has ended."""
+    """The number of frames that the reader has read by the end of its stream."""
     said, _ = reader.communicate(timeout=60)
     if reader.returncode != 0 or not said.strip().isdecimal():
         raise BenchError(f"the {way} reader failed: exit status {reader.returncode}")
@@ -175,7 +175,7 @@ def _bar(rounds: list[float], target: float | None) -> dict[str, Any]:
 
 
 def _follow(agent: Agent, stream: str, codec: str, core: int) -> int:
-    """The reader prints "ready", follows the stream to its end, and prints how many frames it has read."""
+    """The reader process: prints "ready", follows the stream to its end, and prints the number of frames read."""
     os.sched_setaffinity(0, {core})
     os.nice(10)
     client, options = flight_client(agent)

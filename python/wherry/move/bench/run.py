@@ -11,14 +11,14 @@ from wherry.move.bench import python_calls, readers
 from wherry.move.bench.schema import BENCHMARK, PYTHON, READERS, MoveBench
 
 _HERE = {PYTHON: python_calls.measure, READERS: readers.measure}
-"""The experiments of this process."""
+"""The experiments that run in this process."""
 
 
 def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = ()) -> MoveBench:
-    """Runs bench_move, whose progress goes to standard error, and the experiments of this process. Returns the
+    """Runs the program bench_move and the experiments of this process. Progress goes to standard error. Returns the
     validated results.
 
-    Raises NotFound if it was not built; BenchError if it fails or writes invalid results.
+    Raises NotFound if bench_move was not built; BenchError if it fails or writes invalid results.
     """
     native = [name for name in only if name not in _HERE]
     if only and not native:

@@ -20,7 +20,7 @@ Approach = Literal["host_serialization", "smartnic_serialization", "idp_ipc", "i
 PYTHON, READERS = "python", "readers"
 """Experiments that run in this process. bench_move runs the others."""
 EXPERIMENTS = ("initiate", "bandwidth", "mapped", "buffers", "conversion", "approaches", "flight", PYTHON, READERS)
-"""The names that `--only` takes. `flight` fills two sections of the results."""
+"""The names that `--only` accepts. `flight` fills two sections of the results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +30,17 @@ class Initiate:
     columns: int
     size: int
     p50_us: float
-    """The median in the steady state: after small offloads of the same columns, with warm caches."""
+    """The median with warm caches: in the steady state, after small offloads of the same columns."""
     min_us: float
     max_us: float
     p99_us: float
     after_wait_p50_us: float
-    """The median of a call directly after the wait for a transfer of `size`, with cold caches."""
+    """The median with cold caches: of a call directly after the wait for a transfer of `size`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bandwidth:
-    """Move against a raw get of the same size, from heap memory, one at a time (figure 3)."""
+    """An offload compared with a raw get of the same size, from heap memory, one in flight (figure 3)."""
 
     size: int
     move_gbps: float
@@ -52,7 +52,7 @@ class Bandwidth:
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """Move from memory that Wherry allocated and the agent maps, against one memcpy of the same size."""
+    """An offload from memory that Wherry allocated and the agent maps, compared with one memcpy of the same size."""
 
     size: int
     move_gbps: float
@@ -73,7 +73,7 @@ class Buffers:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """The four steps from columns to Arrow IPC on the host (figures 7 and 8)."""
+    """The times of the four steps from columns to Arrow IPC on the host (figures 7 and 8)."""
 
     api: Api
     columns: int
@@ -94,14 +94,15 @@ class ApproachRow:
     size: int
     host_us: float
     gbps: float
-    """The rate from a source without modified cache lines: the same state for all approaches."""
+    """The rate from a source without modified cache lines, which is the same state for all approaches."""
     fresh_gbps: float
-    """The rate from a source that the host has just written or serialised: its lines are in the other core's caches."""
+    """The rate from a source that the host has just written or serialised. Its lines are then in the host core's
+    caches."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlightRow:
-    """Move against Arrow Flight's DoPut of the same batch on the same machine."""
+    """An offload compared with Arrow Flight's DoPut of the same batch on the same machine."""
 
     size: int
     move_gbps: float
@@ -114,16 +115,16 @@ class FlightRow:
 
 @dataclass(frozen=True, slots=True)
 class PythonCall:
-    """Host time of one offload call in Python, of numpy arrays on the heap."""
+    """Host time of one offload call in Python for numpy arrays on the heap."""
 
     columns: int
     size: int
     call: Literal["offload", "bind"]
-    """`offload`: the arrays are named each time. `bind`: they were bound once."""
+    """`offload`: each call names the arrays. `bind`: the arrays were bound once."""
     warm_us: float
-    """Right after calls of the same kind."""
+    """The time directly after calls of the same kind."""
     cold_us: float
-    """After a sweep through 64 MiB, like that of a time step."""
+    """The time after a sweep through 64 MiB, which imitates a time step."""
 
 
 Reader = Literal["none", "plain", "lz4", "lz4_operator", "sort_operator"]
@@ -139,9 +140,9 @@ class ReaderLoad:
     size: int
     call_us: float
     wait_us: float
-    """From the end of the host's own work to the ready ticket."""
+    """The time from the end of the host's own work until the ticket is ready."""
     step_us: float
-    """The whole time step: call, work and wait."""
+    """The time of the whole time step: call, work and wait."""
     read_percent: float
     """Frames that the reader got, or the operators worked off, in percent of the posted ones. The others were evicted
     before."""
@@ -149,8 +150,8 @@ class ReaderLoad:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The measurements, by experiment. Experiments that --only left out are empty. Sizes are bytes of data in one
-    offload, all columns."""
+    """The measurements by experiment; empty for experiments that --only left out. Sizes are bytes of data in one
+    offload, all columns together."""
 
     initiate: list[Initiate] = rows("Host time of one offload call (figure 2)")
     bandwidth: list[Bandwidth] = rows("Move against a raw get, heap memory (figure 3)")
@@ -176,7 +177,7 @@ class MoveBench(Run):
 
 
 def basis_of(bar: str, results: Results) -> Basis:
-    """The basis of the bar of that name."""
+    """Returns the basis of the bar named `bar`."""
     if match := re.fullmatch(r"host_us_p50_(\d+)col", bar):
         cold = [row.after_wait_p50_us for row in results.initiate if row.columns == int(match[1])]
         return Basis("initiate p50_us, largest of all sizes: warm caches", _cold(max(cold, default=None), " us"))

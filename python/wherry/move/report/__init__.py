@@ -30,7 +30,8 @@ def _facts(bench: MoveBench) -> dict[str, object]:
 
 
 def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Pearson's correlation coefficient. None if it is not defined (fewer than two points, or no variation)."""
+    """Pearson's correlation coefficient. None if the coefficient is not defined (fewer than two points, or no
+    variation)."""
     try:
         return statistics.correlation(x, y)
     except statistics.StatisticsError:
@@ -38,8 +39,9 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
 
 
 def buffer_gains(rows: Iterable[Buffers]) -> dict[str, float]:
-    """The subject of figure 4, in percent, as far as the rows allow: peak of page-aligned over other destinations
-    ("alignment"), and caching at 1 MiB, page-aligned source ("cache_aligned", "cache_unaligned")."""
+    """The gains of figure 4 in percent, as far as the rows allow: the peak rate with page-aligned destinations over
+    other destinations ("alignment"), and the gain of caching at 1 MiB with a page-aligned source ("cache_aligned",
+    "cache_unaligned")."""
     rows = list(rows)
     gains: dict[str, float] = {}
     peak = {kind: max((r.gbps for r in rows if r.server_alloc == kind), default=0.0) for kind in ("memalign", "malloc")}
@@ -70,7 +72,7 @@ def _initiate_sentence(rows: Sequence[Initiate]) -> str:
 
 
 def sections_of(bench: MoveBench) -> list[Section]:
-    """The experiments that this run holds, in the order of the paper's figures."""
+    """The sections of the experiments that this run contains, in the order of the paper's figures."""
     results = bench.results
     sections = Sections("move")
     add = sections.add

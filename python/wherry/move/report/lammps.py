@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report's chapters of the LAMMPS jobs: lammps_lj.py, and lammps_fix.py (`fix wherry` beside other ways)."""
+"""The report's chapters of the LAMMPS jobs: lammps_lj.py, and lammps_fix.py (`fix wherry` compared with other ways)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _chapter(document: Mapping[str, Any]) -> Chapter:
 
 
 def plot(frames: Sequence[Mapping[str, float]]) -> Figure:
-    """The main job: the host's cost of each frame, by time step."""
+    """The main job: the host time of each frame, by time step."""
     figure, ((axes,),) = panels(1, 1, 9.0, 3.4)
     steps = [frame["step"] for frame in frames]
     series = [
@@ -199,7 +199,7 @@ def _line(name: str, bar: Mapping[str, Any]) -> BarLine:
 
 
 def plot_ways(rows: Sequence[Mapping[str, Any]]) -> Figure:
-    """Host time by way, for both choices of columns."""
+    """Host time of each way of output, for both choices of columns."""
     figure, ((axes,),) = panels(1, 1, 9.0, 4.0)
     names = list(dict.fromkeys(row["way"] for row in rows))
     for offset, columns, colour in ((0.2, "id type x v", COLOURS[0]), (-0.2, "x", COLOURS[1])):
@@ -215,7 +215,7 @@ def plot_ways(rows: Sequence[Mapping[str, Any]]) -> Figure:
 
 
 def plot_parts(rows: Sequence[Mapping[str, Any]]) -> Figure:
-    """The parts of fix wherry's time."""
+    """The parts of the time of `fix wherry`."""
     figure, ((axes,),) = panels(1, 1, 9.0, 2.2)
     colours = {"calls": COLOURS[0], "copies": COLOURS[1], "waits": COLOURS[4]}
     parts = [(part, [row[f"{part}_us"] for row in rows], colour) for part, colour in colours.items()]
@@ -226,7 +226,7 @@ def plot_parts(rows: Sequence[Mapping[str, Any]]) -> Figure:
 
 
 def plot_runs(rows: Sequence[Mapping[str, Any]]) -> Figure:
-    """Whole runs: how much longer a step with a frame takes."""
+    """For whole runs, how much longer a step with a frame takes."""
     shown = [row for row in rows if row["way"] != "a step without output"]
     figure, ((axes,),) = panels(1, 1, 9.0, 2.2)
     middle = [row["ms"] for row in shown]

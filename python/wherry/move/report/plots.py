@@ -34,7 +34,7 @@ from wherry.units import size_text
 
 
 def initiate(rows: Sequence[Initiate], published: Published) -> Figure:
-    """Figure 2: host time of the call by size, with warm caches and with cold ones."""
+    """Figure 2: host time of the call by size, with warm and with cold caches."""
     figure, ((axes,),) = panels(1, 1, 7.6, 3.9)
     for index, columns in enumerate(sorted({row.columns for row in rows})):
         chosen = sorted((row for row in rows if row.columns == columns), key=lambda row: row.size)
@@ -59,7 +59,7 @@ def initiate(rows: Sequence[Initiate], published: Published) -> Figure:
 
 
 def python_calls(rows: Sequence[PythonCall], _published: Published) -> Figure:
-    """Host time of the call in Python by the number of columns: arrays named each time, and bound once."""
+    """Host time of the call in Python by the number of columns, for arrays named in each call and arrays bound once."""
     figure, ((axes,),) = panels(1, 1, 7.6, 3.2)
     for index, (call, name) in enumerate((("offload", "offload(): arrays named each time"), ("bind", "bound once"))):
         chosen = sorted((row for row in rows if row.call == call), key=lambda row: row.columns)
@@ -96,7 +96,7 @@ def readers(rows: Sequence[ReaderLoad], _published: Published) -> Figure:
 
 
 def bandwidth(rows: Sequence[Bandwidth], published: Published) -> Figure:
-    """Figure 3: move against raw gets, and their ratio."""
+    """Figure 3: offloads and raw gets, and their ratio."""
     rows = sorted(rows, key=lambda row: row.size)
     sizes = [row.size for row in rows]
     figure, ((left, right),) = panels(1, 2, 9.6, 3.5)
@@ -126,7 +126,7 @@ def bandwidth(rows: Sequence[Bandwidth], published: Published) -> Figure:
 
 
 def _from(axes: Axes, sizes: Sequence[int], start: float, value: float) -> None:
-    """A published lower bound that holds from a size on."""
+    """Draws a published lower bound that applies from the size `start`."""
     end = max(*sizes, start * 2)
     text = f"paper: at least {value:g} from {size_text(start)}"
     axes.plot([start, end], [value, value], "--", color=PUBLISHED, linewidth=1.4, label=text)
@@ -134,7 +134,7 @@ def _from(axes: Axes, sizes: Sequence[int], start: float, value: float) -> None:
 
 
 def mapped(rows: Sequence[Mapped], published: Published) -> Figure:
-    """Move from mapped memory against memcpy."""
+    """Offloads from mapped memory compared with memcpy."""
     rows = sorted(rows, key=lambda row: row.size)
     sizes = [row.size for row in rows]
     figure, ((left, right),) = panels(1, 2, 9.6, 3.2)
@@ -187,7 +187,7 @@ _STEP_COLOURS = {"arrays_us": COLOURS[0], "ipc_us": COLOURS[1], "batch_us": COLO
 
 
 def conversion(rows: Sequence[Conversion], published: Published, *, api: str) -> Figure:
-    """Figures 7 (api "cpp") and 8 ("c_abi"): the share of each step in the conversion, by size, with one panel for each
+    """Figures 7 (api "cpp") and 8 ("c_abi"): the share of each step of the conversion by size, with one panel per
     column count."""
     rows = [row for row in rows if row.api == api]
     counts = sorted({row.columns for row in rows})
@@ -234,8 +234,7 @@ APPROACHES = {
 
 
 def approaches(rows: Sequence[ApproachRow], published: Published) -> Figure:
-    """Figure 11: host time, throughput, and throughput of a source that was just written, with one row for each column
-    count."""
+    """Figure 11: host time, throughput, and throughput from a freshly written source, with one row per column count."""
     counts = sorted({row.columns for row in rows})
     figure, grid = panels(len(counts), 3, 12.6, 0.6 + 2.9 * len(counts))
     for (left, middle, right), columns in zip(grid, counts, strict=True):
@@ -267,7 +266,8 @@ def approaches(rows: Sequence[ApproachRow], published: Published) -> Figure:
 
 
 def _paper_throughput(axes: Axes, baseline: Sequence[ApproachRow], published: Published) -> None:
-    """Draws page-aligned placement at the paper's ratio to host serialization, scaled to our own host serialization."""
+    """Draws the paper's throughput of page-aligned placement: its ratio to host serialization, times our own host
+    serialization."""
     for share, start in (
         ("sdms_idp_vs_host_128k", "sdms_idp_size_threshold_87"),
         ("sdms_idp_vs_host_1m", "sdms_idp_size_threshold_95"),
@@ -286,7 +286,8 @@ def _paper_throughput(axes: Axes, baseline: Sequence[ApproachRow], published: Pu
 
 
 def flight(one: Sequence[FlightRow], sixteen: Sequence[FlightRow], published: Published) -> Figure:
-    """Move against Flight's DoPut: throughput and host CPU, as ratios, with one column and with sixteen."""
+    """Offloads compared with Flight's DoPut: ratios of throughput and host CPU time, with one column and with
+    sixteen."""
     figure, ((left, right),) = panels(1, 2, 9.6, 3.2)
     for rows, noun, style in ((one, "1 column", "o-"), (sixteen, "16 columns", "s--")):
         chosen = sorted(rows, key=lambda row: row.size)

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of `wherry demo` about move."""
+"""move's part of `wherry demo`."""
 
 from wherry.move.tour.frames import show as show

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time steps whose columns are handed on while the next step computes: the cost for the host, and a check of the bytes.
+"""Time steps whose columns are offloaded while the next step computes: measures the host's cost and checks the bytes.
 
-Host time lost: the time that a step spends in the call that hands its columns on, and in waiting until it may write to
-them again. The computing is not counted. Both ways run in turns, on the same machine, with the same columns.
+Host time lost: the time that a step spends in the call that offloads its columns, and in the wait until it may write to
+them again. It does not include the computation. Both ways run in alternation on the same machine with the same columns.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FRAME_BYTES = len(NAMES) * ROWS * 8
 
 
 def show(console: Console) -> None:
-    """Runs it, and prints a table and a sentence. Raises Error if a byte is wrong."""
+    """Runs this part, and prints a table and a sentence. Raises Error if a byte is wrong."""
     base = np.random.default_rng(1).random((len(NAMES), ROWS))
     with (
         Session(agent="embedded", name="wherry demo", embedded_budget=256 << 20) as session,
@@ -47,7 +47,7 @@ def show(console: Console) -> None:
             for number in range(ROUNDS):
                 for name, way in ways.items():
                     times = _round(way, base, number)
-                    if number:  # the first one warms up
+                    if number:  # the first round is the warm-up
                         lost[name].append(times)
         finally:
             gc.enable()
@@ -64,7 +64,7 @@ def show(console: Console) -> None:
 
 
 def _round(way: Way, base: np.ndarray, number: int) -> tuple[float, float]:
-    """Seconds a frame in calls and in waits."""
+    """The seconds per frame in calls and in waits."""
     calls = waits = 0.0
     for step in range(FRAMES):
         slot = step % 2
@@ -80,7 +80,7 @@ def _round(way: Way, base: np.ndarray, number: int) -> tuple[float, float]:
 
 
 def compute(columns: Columns, base: np.ndarray, step: int) -> None:
-    """A time step: some milliseconds of arithmetic, with a result that anyone can compute again."""
+    """A time step: some milliseconds of arithmetic with a reproducible result."""
     for column, first in zip(columns.values(), base, strict=True):
         np.add(first, float(step), out=column)
         np.sqrt(column, out=column)
@@ -90,7 +90,8 @@ def compute(columns: Columns, base: np.ndarray, step: int) -> None:
 
 
 def _check(name: str, frames: Iterable[tuple[int, pa.RecordBatch]], base: np.ndarray) -> int:
-    """How many bytes were compared with what the step computes. Raises Error for the first that differs."""
+    """Compares frames with recomputed steps, and returns the number of compared bytes. Raises Error at the first
+    difference."""
     wanted: Columns = {one: np.zeros(ROWS) for one in NAMES}
     tags, compared = [], 0
     for tag, batch in frames:
@@ -118,7 +119,7 @@ def _table(of: dict[str, list[float]]) -> Table:
 
 
 def sentence(wherry: float, put: float) -> str:
-    """A sentence for the table, whichever way is better here."""
+    """A sentence that says which way is faster in this run."""
     ratio = put / wherry
     compared = f"{ratio:.2g} times" if ratio < 10 else f"{ratio:.0f} times"
     if ratio > 1.05:

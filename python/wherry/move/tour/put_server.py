@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The other way of `wherry demo`: a Flight server that keeps the data of DoPut, as an agent keeps frames.
+"""A Flight server for `wherry demo`. It keeps the data of DoPut, as an agent keeps frames.
 
 put_server.py listens at a Unix socket in its own private directory and prints the location. It serves until its
-standard input ends, which happens when the demonstration ends in any way.
+standard input ends, which happens when the demonstration ends for any reason.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow.flight as flight
 
 
 class PutServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has no types
-    """Streams by name; a DoPut replaces the stream of that name, a DoGet sends it back."""
+    """Keeps streams by name. A DoPut replaces the stream of that name, and a DoGet sends it back."""
 
     def __init__(self, location: str) -> None:
         super().__init__(location)
@@ -30,17 +30,17 @@ class PutServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
         reader: flight.MetadataRecordBatchReader,
         writer: flight.FlightMetadataWriter,
     ) -> None:
-        """Keeps all batches."""
+        """Keeps all batches of the stream."""
         self._held[descriptor.path[0]] = reader.read_all()
 
     def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.RecordBatchStream:
-        """Sends them."""
+        """Sends the batches back."""
         return flight.RecordBatchStream(self._held[ticket.ticket])
 
 
 def main() -> None:
     """Runs the command line."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the demonstration's Ctrl-C ends its input
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # after Ctrl-C the demonstration closes this server's input
     with tempfile.TemporaryDirectory(prefix="wherry-demo-") as directory:
         location = f"grpc+unix://{directory}/put"
         server = PutServer(location)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two ways in which `wherry demo` hands a frame on: Wherry, and Flight's DoPut."""
+"""The two ways in which `wherry demo` transfers a frame: Wherry, and Flight's DoPut."""
 
 from __future__ import annotations
 
@@ -25,26 +25,27 @@ Columns = dict[str, npt.NDArray[np.float64]]
 
 
 class Way(Protocol):
-    """Two sets of columns alternate: while one is in flight, the program computes the other."""
+    """A way to transfer frames. Two sets of columns alternate: the program computes one set while the other is in
+    flight."""
 
     def columns(self, slot: int) -> Columns:
         """The arrays of a slot, 0 or 1."""
 
     def post(self, slot: int, tag: int) -> None:
-        """Hands them on."""
+        """Starts the transfer of a slot's arrays."""
 
     def wait(self, slot: int) -> None:
-        """Until they may be written to."""
+        """Waits until the slot's arrays may be written to."""
 
     def end(self) -> None:
-        """After the last frame of a round."""
+        """Completes a round after its last frame."""
 
     def frames(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The other side's data of the round: tags and columns."""
+        """The tags and columns of the last round, as the receiver holds them."""
 
 
 class Wherry:
-    """A stream to an embedded agent, with both sets bound to it."""
+    """A stream to an embedded agent, to which both sets of columns are bound."""
 
     def __init__(self, session: Session, names: Sequence[str], rows: int, frames: int) -> None:
         self._session, self._count = session, frames
@@ -55,32 +56,32 @@ class Wherry:
         self._sent = 0
 
     def columns(self, slot: int) -> Columns:
-        """Memory that the agent maps."""
+        """Arrays in memory that the agent maps."""
         return self._columns[slot]
 
     def post(self, slot: int, tag: int) -> None:
-        """Returns at once."""
+        """Posts the bound arrays; returns at once."""
         self._tickets[slot] = self._steps[slot].post(tag)
         self._sent += 1
 
     def wait(self, slot: int) -> None:
-        """Until the agent has read the slot."""
+        """Waits until the agent has read the slot's arrays."""
         ticket = self._tickets[slot]
         if ticket is not None:
             ticket.wait(30)
 
     def end(self) -> None:
-        """Until the agent holds all frames."""
+        """Waits until the agent holds all frames."""
         self._session.drain(30)
 
     def frames(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Views of the agent's memory."""
+        """The frames as views of the agent's memory."""
         with open_stream("demo", self._session, follow=False, from_sequence=self._sent - self._count) as reader:
             for frame in reader:
                 yield frame.tag, frame.batch
 
     def frames_by_flight(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The same through a Flight client, as any program in any language reads them."""
+        """The same frames through a Flight client, as a program in any language would read them."""
         client, options = flight_client(self._session)
         with client:
             first = self._sent - self._count
@@ -89,7 +90,7 @@ class Wherry:
 
 
 class DoPut:
-    """A Flight client whose server is a separate process. The tags are the order of the batches."""
+    """A Flight client whose server is a separate process. A batch's position is its tag."""
 
     def __init__(self, location: str, names: Sequence[str], rows: int) -> None:
         self._client = flight.connect(location, generic_options=[("grpc.enable_http_proxy", 0)])
@@ -98,26 +99,26 @@ class DoPut:
         self._writer: Any = None
 
     def columns(self, slot: int) -> Columns:
-        """Ordinary arrays."""
+        """Ordinary numpy arrays."""
         return self._columns[slot]
 
     def post(self, slot: int, tag: int) -> None:
-        """Serialises the batch (Arrow does not copy numpy's columns for that) and writes it to the server."""
+        """Serialises the batch, without a copy of numpy's columns, and writes it to the server."""
         if self._writer is None:
             self._writer, _ = self._client.do_put(flight.FlightDescriptor.for_path(b"demo"), self._schema)
         batch = pa.RecordBatch.from_arrays([pa.array(one) for one in self._columns[slot].values()], schema=self._schema)
         self._writer.write_batch(batch)
 
     def wait(self, slot: int) -> None:
-        """write_batch has waited already."""
+        """Does nothing, because write_batch has already waited."""
 
     def end(self) -> None:
-        """Until the server has all."""
+        """Waits until the server has all batches."""
         self._writer.close()
         self._writer = None
 
     def frames(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Sent back by the server."""
+        """The frames, sent back by the server."""
         yield from enumerate(self._client.do_get(flight.Ticket(b"demo")).read_all().to_batches())
 
     def close(self) -> None:
@@ -127,11 +128,11 @@ class DoPut:
 
 @contextmanager
 def put_server() -> Iterator[str]:
-    """The location of a DoPut server that no other user can reach: a socket in a private directory."""
+    """Runs a DoPut server and yields its location: a socket in a private directory, which no other user can reach."""
     program = Path(__file__).with_name("put_server.py")
     with subprocess.Popen(
         [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, text=True
-    ) as server:  # leaving it ends the server's input, and waits for its end
+    ) as server:  # at the end of the block, Popen closes the server's input and waits
         assert server.stdout is not None
         location = server.stdout.readline().strip()
         if not location:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The claims of `wherry bench probe`."""
+"""The bars of `wherry bench probe`."""
 
 from __future__ import annotations
 
@@ -54,11 +54,13 @@ EXPERIMENT_OF = {
 
 
 GAIN_OF = {"move": "turn", "route": "throughput"}
-"""The subject of a service's bar. move's settings make turns finer, and its throughput must not change."""
+"""The figure that a service's gain bar uses. move's settings make the turns of transfers shorter, and its throughput
+must not change."""
 
 
 def gains_of(rows: Sequence[Gain], service: str) -> dict[str, list[float]]:
-    """The mean over the sizes, and the worst size: value, minimum, maximum. Kinds of one size count by their mean."""
+    """The bars of a service's gain, each as value, minimum and maximum: the mean over all sizes, and the worst size.
+    Each size counts with the mean over its kinds."""
     sizes: dict[int, list[Gain]] = {}
     for row in rows:
         if row.service == service:
@@ -80,7 +82,7 @@ def gains_of(rows: Sequence[Gain], service: str) -> dict[str, list[float]]:
 
 
 def bars_of(results: ProbeResults, without: Sequence[str] | None) -> dict[str, dict[str, Any]]:
-    """The known bars. `without`: paths without figures; None: no suite was run."""
+    """The bars with a value in this run. `without`: the paths without figures; None: no suite was run."""
     values: dict[str, list[float]] = {}
     for suite in results.suites:
         if suite.suite in ("quick", "full"):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry bench probe --only cache`: caches and memory under an agent (paper 001, section 6;
+"""`wherry bench probe --only cache`: how an agent uses caches and memory (paper 001, section 6;
 docs/design/probe-cache.md).
 
-bench_probe_cache measures on two cores. route_trace simulates the routing kernel's loads and stores in models of
-caches.
+The program bench_probe_cache measures on two cores. route_trace simulates the routing kernel's loads and stores with
+cache models.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from wherry.probe.bench.schema import (
 
 LINE = 64
 LAST, FLUSHED = "last level", "flushed"
-"""Places of the touch test, as bench_probe_cache calls them."""
+"""Two places of data in the touch test, by their names in bench_probe_cache."""
 
 
 def run_cache(results: ProbeResults, quick: bool, say: Callable[[str], None]) -> dict[str, int]:
-    """Fills the rows, and returns the core of each thread. Raises NotFound: not built; BenchError."""
+    """Fills the rows, and returns the core of each thread. Raises NotFound if a program was not built; BenchError."""
     with BENCHMARK.scratch_directory() as directory:
         measured, simulated = directory / "measured.json", directory / "simulated.json"
         BENCHMARK.run_program("bench_probe_cache", measured, quick=quick, more=[])
@@ -44,7 +44,7 @@ def run_cache(results: ProbeResults, quick: bool, say: Callable[[str], None]) ->
 
 
 def take(results: ProbeResults, said: Mapping[str, Any], traffic: Mapping[str, Any]) -> None:
-    """The programs' rows as ours. Raises KeyError, TypeError, IndexError."""
+    """Converts the programs' rows to rows of the results. Raises KeyError, TypeError, IndexError."""
     results.cache_agent.extend(CacheAgent(**row) for row in said["cache_agent"])
     results.cache_traffic.extend(traffic_of(row) for row in traffic["runs"])
     results.cache_touch.extend(touch_of(said["cache_touch"]))
@@ -74,7 +74,8 @@ def traffic_of(run: Mapping[str, Any]) -> CacheTraffic:
 
 
 def touch_of(rows: Sequence[Mapping[str, Any]]) -> list[CacheTouch]:
-    """The rows with the share of misses: counted, or else estimated from the times."""
+    """The rows with their share of misses. If the processor did not count misses, the share is estimated from the
+    times."""
     times = {row["place"]: row["ns_per_line"] for row in rows}
     found = []
     for row in rows:
@@ -101,13 +102,13 @@ def touch_of(rows: Sequence[Mapping[str, Any]]) -> list[CacheTouch]:
 
 
 def estimated_share(time: float, none: float, every: float) -> float | None:
-    """The share of lines that come from memory, if a line takes `none` when no line does and `every` when all do. None:
-    the two times do not differ enough for an estimate."""
+    """Estimates the share of lines that come from memory. `none`: the time of a line if no line comes from memory;
+    `every`: if all lines do. None: these two times do not differ enough for an estimate."""
     return min(1.0, max(0.0, (time - none) / (every - none))) if every > 1.1 * none else None
 
 
 def cache_bars(results: ProbeResults) -> dict[str, dict[str, Any]]:
-    """The bars that the rows allow. They have no target."""
+    """The bars of the rows that are present. These bars have no target."""
     known = BENCHMARK.published
     found: dict[str, dict[str, Any]] = {}
 

@@ -45,24 +45,25 @@ USES = {
 
 @dataclass(frozen=True, slots=True)
 class DesignPoint:
-    """A design at one size. All is simulated."""
+    """The simulated rate of a design at one transfer size."""
 
     design: str
     flow: str
     channels: int
     size: int
-    """Of one transfer. Beyond 8 MiB the driver makes several runs of it, and one of them was simulated."""
+    """The bytes of one transfer. The driver splits a transfer of more than 8 MiB into several runs; only one run was
+    simulated."""
     notice: str
     preset: str
     controller: str
     gbytes_per_s: float
-    """10^9 bytes, of all channels."""
+    """The rate of all channels together, in 10^9 bytes per second."""
     transfer_us: float
 
 
 @dataclass(frozen=True, slots=True)
 class DesignTurns:
-    """Streams that take turns in rows of one bank."""
+    """Streams that access different rows of one memory bank in turns."""
 
     controller: str
     flow: str
@@ -71,37 +72,37 @@ class DesignTurns:
     memory_gbytes_per_s: float
     """The rate at the memory's port."""
     engine_gbytes_per_s: float
-    """Through the engine, over a link without a limit."""
+    """The rate through the DMA engine with a link of unlimited rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class DesignWay:
-    """One channel, by the length of the way to the memory."""
+    """The rate of one channel by the latency of the interconnect to the memory."""
 
     flow: str
     slices: int
     cycles: int
-    """Cycles of 300 MHz, both ways."""
+    """The round trip to the memory in cycles of 300 MHz."""
     gbytes_per_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class DesignLinux:
-    """Beside Linux' own traffic."""
+    """A design's rate while Linux on the soft core uses the same memory."""
 
     controller: str
     core_mhz: int
-    """0: the core is idle."""
+    """The clock of the soft core. 0: the core is idle."""
     flow: str
     channels: int
     gbytes_per_s: float
     window: int | None = None
-    """The window of the recording. None if the core is idle."""
+    """The window of the recorded Linux traffic that was replayed. None if the core is idle."""
 
 
 @dataclass(frozen=True, slots=True)
 class DesignFirmware:
-    """Beside a soft core's firmware."""
+    """A design's rate while firmware runs on the soft core."""
 
     firmware: str
     flow: str
@@ -120,7 +121,7 @@ class Designs:
     firmwares: list[DesignFirmware]
     cpu_minutes: float
     traffic: str
-    """The source of Linux' traffic."""
+    """The source of the recorded Linux traffic."""
 
 
 def read(document: Any) -> Designs:
@@ -156,14 +157,15 @@ def _point(row: dict[str, Any]) -> DesignPoint:
 
 
 def peak(points: Iterable[DesignPoint], design: str, flow: str, channels: int, size: int = RUN_BYTES) -> float:
-    """GB/s of the paper's set-up: XDMA, interrupts, and whole runs unless `size` says otherwise."""
+    """The rate in GB/s of the paper's set-up: XDMA and interrupts. The default of `size` is a whole run."""
     return next(point.gbytes_per_s for point in points
                 if (point.design, point.flow, point.channels, point.size, point.notice, point.preset)
                 == (design, flow, channels, size, "interrupt", "xdma"))  # fmt: skip
 
 
 def cap_cycles(ways: Iterable[DesignWay], flow: str, gbytes: float = CAP_GBYTES) -> float:
-    """Cycles of 300 MHz, there and back, at which one channel has `gbytes`, between two points of the sweep."""
+    """The round trip in cycles of 300 MHz at which one channel reaches `gbytes`, interpolated between two points of the
+    sweep."""
     found = sorted((way for way in ways if way.flow == flow), key=lambda way: way.cycles)
     for before, after in pairwise(found):
         if before.gbytes_per_s >= gbytes >= after.gbytes_per_s:

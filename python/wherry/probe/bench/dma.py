@@ -28,11 +28,11 @@ XDMA = {
     "dma_h2c_4k_depth16": "XDMA: 0.6 takes about 1 MiB",
     "dma_half_rate_bytes": "XDMA: about 500 KiB",
 }
-"""The paper's engine, where a comparison is useful."""
+"""Values of the paper's DMA engine (XDMA) for bars where a comparison is useful."""
 
 
 def rows_of(document: Mapping[str, Any]) -> list[DmaRate]:
-    """The rates. Raises BenchError if it is not the output of dma_card_bench."""
+    """The rows of rates. Raises BenchError if `document` is not the output of dma_card_bench."""
     if document.get("schema") != SCHEMA:
         raise BenchError(f"dma_card_bench wrote schema {document.get('schema')!r}; {SCHEMA} is expected")
     try:
@@ -42,7 +42,7 @@ def rows_of(document: Mapping[str, Any]) -> list[DmaRate]:
 
 
 def dma_bars(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The claims."""
+    """The bars of the DMA engine."""
     found = {}
     for name, (target, unit) in DMA_TARGETS.items():
         if name not in document["bars"]:

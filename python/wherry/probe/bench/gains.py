@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gains of a path profile's settings over the defaults, in move and in route.
+"""Measures the gain of a path profile's settings over the default settings, in move and in route.
 
-The programs alternate between both sets of settings within each round (A B B A), so that a drift of the machine affects
-both equally. A ratio is of one round. There are several processes, one after the other, since the pages that a process
-gets matter, too.
+Each round alternates between both sets of settings (A B B A), so that a drift of the machine affects both equally. Each
+ratio compares the two sets within one round. Several processes run one after another, because a process's memory pages
+also affect its speed.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from wherry.probe.lines import Progress
 PROCESSES = 7
 """The number of processes of each program."""
 USED = {"move": ("move.", "poll."), "route": ("route.",)}
-"""Settings of each service, by how their names begin."""
+"""The settings of each service, by the prefixes of their names."""
 PROGRAMS: dict[Literal["move", "route"], str] = {"move": "bench_move", "route": "bench_route"}
 KIND = {"move": "memory", "route": "placement"}
 
 
 @dataclass(frozen=True, slots=True)
 class Gains:
-    """The results."""
+    """The results of all measurements."""
 
     settings: list[ProfileSetting]
     rows: list[Gain]
 
 
 def measure(seconds: float, watch: Callable[[Progress], None]) -> list[rules.Setting]:
-    """The settings that the rules take from this machine now. Raises BenchError."""
+    """Measures this machine, and returns the settings that the rules derive. Raises BenchError."""
     run = profiles.run(seconds, watch)
     if run.stopped:
         raise KeyboardInterrupt
@@ -44,13 +44,13 @@ def measure(seconds: float, watch: Callable[[Progress], None]) -> list[rules.Set
 
 
 def words(settings: Sequence[rules.Setting], service: str) -> list[str]:
-    """For the service's program."""
+    """The settings as arguments for the service's program."""
     found = [one for one in settings if one.key.startswith(USED[service])]
     return [word for one in found for word in ("--set", f"{one.key}={one.value}")]
 
 
 def rows_of(service: Literal["move", "route"], documents: Sequence[Mapping[str, Any]]) -> list[Gain]:
-    """Rows from the processes' output. Raises BenchError."""
+    """The rows from the output of all processes. Raises BenchError."""
     by_cell: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for document in documents:
         for row in document["results"]["profile"]:
@@ -61,7 +61,7 @@ def rows_of(service: Literal["move", "route"], documents: Sequence[Mapping[str, 
 
 
 def gain_of(service: Literal["move", "route"], kind: str, size: int, rows: Sequence[Mapping[str, Any]]) -> Gain:
-    """One kind and size, of all processes."""
+    """The gain for one kind and size, from all processes."""
 
     def middle(name: str) -> float:
         return float(statistics.median(row[name] for row in rows))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry bench probe`: the tool's own runs, timed, twice, and with spoiled data."""
+"""`wherry bench probe`: runs the measuring tool, and records its time, its repeatability and its detection of wrong
+data."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ PROFILE_S, PROFILE_QUICK_S = 60, 5
 
 
 def suite_of(name: Literal["quick", "full", "twice", "spoiled"], run: ProbeRun, seconds: float) -> Suite:
-    """What a run says of itself."""
+    """The summary of one run."""
     troubles = [trouble for path in run.paths for trouble in path.troubles]
     return Suite(
         suite=name,
@@ -55,7 +56,7 @@ def suite_of(name: Literal["quick", "full", "twice", "spoiled"], run: ProbeRun, 
 
 
 def figures_of(run: ProbeRun) -> list[PathFigures]:
-    """The rows that are not refused."""
+    """The figures of all rows that were not refused."""
     return [
         PathFigures(
             id=path.id,
@@ -80,13 +81,13 @@ def figures_of(run: ProbeRun) -> list[PathFigures]:
 
 
 def same_of(run: ProbeRun) -> list[Same]:
-    """The comparison of a run with itself, for --twice."""
+    """The comparison of the two series of a run with --twice."""
     found = [one for one in compare_series(run) if one.verdict != "undecided"]
     return [Same(one.path.id, one.a.bytes, one.a.words, one.ratio, one.low, one.high, one.verdict) for one in found]
 
 
 def spoiled_of(run: ProbeRun) -> list[Spoiled]:
-    """For every present path: all its cells must be wrong."""
+    """For every present path, the number of cells and of cells whose wrong data was noticed. The two must be equal."""
     found = []
     for path in run.paths:
         if not path.absent:
@@ -112,7 +113,7 @@ class _Bench:
             self._say(f"  {100 * line.done // max(line.of, 1)} %, {line.seconds:.0f} s: {line.id}, {line.bytes} bytes")
 
     def dma(self) -> None:
-        """Another program; a build without RTL does not have it."""
+        """Measures the DMA engine in simulation. A build without RTL lacks the program."""
         self._say(_WORDS["dma"])
         try:
             document = measure_dma()
@@ -159,7 +160,7 @@ class _Bench:
         self.results.gains.extend(found.rows)
 
     def simulate(self) -> dict[str, dict[str, Any]]:
-        """The experiment `designs`; its bars."""
+        """Runs the experiment `designs` and returns its bars."""
         self._say("four FPGA designs of paper 000, simulated: a minute or two")
         with BENCHMARK.scratch_directory() as folder:
             file = folder / "designs.json"
@@ -205,7 +206,7 @@ def run(json_file: Path, *, quick: bool = False, only: Sequence[str] = (), say: 
             bench.dma()
         elif name == "designs":
             simulated |= bench.simulate()
-        elif name != "model":  # which measures nothing
+        elif name != "model":  # `model` measures nothing
             bench.experiment(name, _WORDS[name])
     bars = bars_of(bench.results, bench.without) | cache_bars(bench.results)
     bars |= (claims() if "model" in wanted else {}) | simulated | bench.bars

@@ -16,19 +16,19 @@ from wherry.probe.lines import Provenance
 from wherry.probe.model import basis as model_basis
 
 EXPERIMENTS = ("quick", "full", "twice", "spoiled", "cache", "model", "thesis", "designs", "dma", "profile")
-"""What `--only` takes."""
+"""The names that `--only` accepts."""
 
 FAR, NEAR = "streams through memory", "stays in its level 2"
-"""Neighbours, as bench_probe_cache calls them."""
+"""The kinds of neighbours, by their names in bench_probe_cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """One run of the program."""
+    """The summary of one run of wherry-probe."""
 
     suite: Literal["quick", "full", "twice", "spoiled"]
     seconds: float
-    """The caller's waiting time, the start of programs included."""
+    """The time that the caller waits, including the start of programs."""
     rows: int
     refused: int
     failed: int
@@ -40,7 +40,7 @@ class Suite:
 
 @dataclass(frozen=True, slots=True)
 class PathFigures:
-    """A path and shape of the longest suite that was run."""
+    """The figures of one path and shape, from the longest suite that was run."""
 
     id: str
     group: str
@@ -48,7 +48,7 @@ class PathFigures:
     size: int
     depth: int
     shape: str
-    """Further properties: blocking, flushed, ..."""
+    """Further properties of the cell: blocking, flushed, ..."""
     p50_ns: float
     least_ns: float
     most_ns: float
@@ -56,14 +56,14 @@ class PathFigures:
     gbytes_per_s: float
     transfers_per_s: float
     cpu_ns: float
-    """User and system time of the measuring thread, for one transfer."""
+    """User and system time of the measuring thread per transfer."""
     other_cpu_ns: float
     unsettled: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """A path and shape that one run measured twice."""
+    """The comparison of two measurements of a path and shape in one run."""
 
     id: str
     size: int
@@ -76,7 +76,7 @@ class Same:
 
 @dataclass(frozen=True, slots=True)
 class Spoiled:
-    """A path where one byte of the delivered data was flipped."""
+    """A test of a path in which one byte of the delivered data was flipped."""
 
     id: str
     cells: int
@@ -85,7 +85,7 @@ class Spoiled:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """A path that cannot run here."""
+    """A path that cannot run on this machine."""
 
     id: str
     why: str
@@ -93,23 +93,23 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class ThesisCell:
-    """A cell of Tables 5.1 to 5.6 or 5.12 of paper 003."""
+    """A simulated cell of Tables 5.1 to 5.6 or 5.12 of paper 003, with the published value."""
 
     id: str
     case: int
-    """1 to 3. 0: Table 5.12, which belongs to no case."""
+    """The paper's case, 1 to 3. 0: Table 5.12, which does not belong to a case."""
     published_ns: float
     simulated_ns: float
     off_percent: float
-    """The size of the error."""
+    """The absolute value of the error."""
     mark: Literal["fitted", "predicted"]
     why: str
-    """Why it is fitted."""
+    """Why the cell counts as fitted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThesisSpike:
-    """4 KiB from HBM to the host, with one cause or another taken away."""
+    """The latency of 4 KiB from HBM to the host, with one or more possible causes of the spike removed."""
 
     variant: str
     transactions: int
@@ -118,7 +118,7 @@ class ThesisSpike:
 
 @dataclass(frozen=True, slots=True)
 class ThesisParameter:
-    """A number of the simulation that no datasheet gives."""
+    """A parameter of the simulation that is not in a data sheet."""
 
     name: str
     value: int
@@ -129,103 +129,105 @@ class ThesisParameter:
 
 @dataclass(frozen=True, slots=True)
 class ThesisLoad:
-    """A path of the shell with many packets in flight. Simulated and predicted, as the thesis has no such figure."""
+    """A path of the shell under load, with many packets in flight. It is simulated and predicted: the thesis has no
+    such figure."""
 
     scenario: str
-    """"alone", or the paths that run at the same time."""
+    """"alone", or the names of the paths that run at the same time."""
     case: int
     way: str
     bytes: int
     share: float
-    """The share of the path's rate alone. 1 and alone: more load than it can take."""
+    """The offered load as a share of the path's rate alone. With "alone", 1 means more load than the path can carry."""
     offered_gbytes_per_s: float
     gbytes_per_s: float
     bound_gbytes_per_s: float
-    """Of the path's slowest stage, by hand."""
+    """The rate of the path's slowest stage, calculated by hand."""
     bound_stage: str
     saturated: bool
-    """The path delivered less than was offered."""
+    """Whether the path delivered less than the offered load."""
     packets: int
     delivered: int
     dropped: int
-    """Packets dropped in the packet adapter for lack of room. packets = delivered + dropped."""
+    """Packets that the packet adapter dropped because its buffer was full. packets = delivered + dropped."""
     unloaded_ns: float
-    """The time of one packet alone, with its descriptor."""
+    """The latency of a single packet, including its descriptor."""
     mean_ns: float
-    """From when a packet is offered. So the next ones."""
+    """The mean latency from the time at which a packet is offered. The next fields use the same start."""
     p50_ns: float
     p99_ns: float
     told_ns: float
-    """Mean time until the host knows. 0: the path has no queue of the host."""
+    """The mean time until the host is notified. 0: the path does not have a host queue."""
     interrupts: int
-    """Interrupts of all queues of the run."""
+    """The number of interrupts of all queues in the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThesisLoadVariant:
-    """A path with one limit changed. Simulated; predicted."""
+    """A path with one limit changed. The figures are simulated and predicted."""
 
     variant: str
     case: int
     way: str
     bytes: int
     gbytes_per_s: float
-    """The rate with more load than it can take."""
+    """The rate at more load than the path can carry."""
     usual_gbytes_per_s: float
-    """The same without the change."""
+    """The same rate without the change."""
     half_mean_ns: float
-    """At half of that rate."""
+    """The mean latency at half of that rate."""
     half_told_ns: float
 
 
 @dataclass(frozen=True, slots=True)
 class ThesisLimit:
-    """A limit of the simulated shell under load. No limit was set to a published result."""
+    """A limit of the simulated shell under load. No limit was fitted to a published result."""
 
     name: str
     value: int
     unit: str
     mark: Literal["given", "bound"]
-    """given: by a product guide or OpenNIC's source; bound: there is no source, and its possible effect is stated."""
+    """"given": a product guide or OpenNIC's source states the limit. "bound": there is no source, and the row states
+    the possible effect."""
     source: str
 
 
 @dataclass(frozen=True, slots=True)
 class CacheAgent:
-    """The routing kernel of an agent on its own core, with messages from another core. Measured."""
+    """Measured figures of an agent's routing kernel on its own core. Another core sends the messages."""
 
     buffer_bytes: int
-    """Bytes of all communication buffers."""
+    """The size of all communication buffers in bytes."""
     payload: int
     """Bytes of a message."""
     gbytes_per_s: float
     least: float
     most: float
     references_per_line: float | None
-    """The processor's counter of cache references, for 64 bytes routed. None: see `not_counted`. The next field has the
-    same form."""
+    """Cache references per 64 routed bytes, from the processor's counter. None: see `not_counted`. The next field has
+    the same form."""
     misses_per_line: float | None
     not_counted: str
-    """Why the machine counts none. Empty: it does."""
+    """Why the machine cannot count them. Empty: it can."""
     samples: list[float]
 
 
 @dataclass(frozen=True, slots=True)
 class CacheTraffic:
-    """The same kernel's loads and stores, in a model of a machine's caches. Simulated."""
+    """Simulated memory traffic of the same kernel's loads and stores, in a model of a machine's caches."""
 
     system: str
     source: str
     """The source of the cache sizes."""
     direct: bool
-    """Devices write into the last level: direct cache access."""
+    """Whether devices write into the last-level cache (direct cache access)."""
     buffer_bytes: int
     payload: int
     routed_bytes: int
     loads_per_byte: float
-    """Bytes that loads bring from memory, for each byte routed."""
+    """Bytes that loads fetch from memory per routed byte."""
     fills_per_byte: float
-    """The same of stores, which bring a line before they change it."""
+    """Bytes that stores fetch from memory per routed byte: a store fetches a line before it changes it."""
     written_back_per_byte: float
     l1_misses_per_line: float
     l2_misses_per_line: float
@@ -233,37 +235,38 @@ class CacheTraffic:
 
 @dataclass(frozen=True, slots=True)
 class CacheTouch:
-    """Messages that another core wrote, with a read of each of their bytes. Measured. For the share of misses see
-    `share_is`."""
+    """Measured time to read every byte of messages that another core wrote. `share_is` says where the share of misses
+    comes from."""
 
     place: str
-    """The place of the data when the receiver reads it."""
+    """Where the data is when the receiver reads it."""
     size: int
     ring_bytes: int
     received_bytes: int
     ns_per_line: float
-    """Time for a line of 64 bytes."""
+    """The time to read a line of 64 bytes."""
     least_ns: float
     most_ns: float
     miss_share: float | None
     """The share of received lines that came from memory."""
     share_is: Literal["measured", "estimated", "not known"]
-    """Estimated: from the times, between the last level (none) and flushed lines (all)."""
+    """"estimated": interpolated from the times. Data in the last level counts as a share of 0, and flushed lines as
+    1."""
     samples: list[float]
 
 
 @dataclass(frozen=True, slots=True)
 class CacheNeighbour:
-    """The same agent beside a thread on another core. Measured."""
+    """Measured rate of the same agent while a neighbour, a thread on another core, runs."""
 
     neighbour: str
     intensity: float
-    """Share of its time that the neighbour works."""
+    """The share of time during which the neighbour works."""
     working_set_bytes: int
     neighbour_gbytes_per_s: float
     agent_gbytes_per_s: float
     kept: float
-    """The agent's rate beside a neighbour, as a share of its rate alone in the same repetition."""
+    """The agent's rate with a neighbour as a share of its rate alone, in the same repetition."""
     least: float
     most: float
     samples: list[float]
@@ -281,31 +284,33 @@ class ProfileSetting:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """A service with the profile's settings and with the defaults, at one size."""
+    """A comparison of the profile's settings with the defaults, for one service, kind and size."""
 
     service: Literal["move", "route"]
     kind: str
-    """Memory, or placement."""
+    """move: the kind of memory. route: the placement."""
     size: int
     rounds: int
     default: float
-    """Gbit/s of offloads that follow each other; M messages/s."""
+    """The throughput with the defaults. move: Gbit/s of consecutive offloads. route: M messages/s."""
     profile: float
     throughput: float
-    """Profile over defaults: the median of all rounds. `least`, `most`: of the processes' medians."""
+    """The ratio of throughput, profile to defaults: the median of all rounds. `throughput_least` and `throughput_most`:
+    the range of the processes' medians."""
     throughput_least: float
     throughput_most: float
     turn: float
-    """move: the defaults' time over the profile's, of an offload of 64 KiB behind one of this size; else 1."""
+    """move: the ratio of times, defaults to profile, of an offload of 64 KiB that queues behind one of this size.
+    route: 1."""
     turn_least: float
     turn_most: float
     paced: float
-    """move: the defaults' time over the profile's, of an offload each millisecond; else 1."""
+    """move: the ratio of times, defaults to profile, with one offload each millisecond. route: 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class DmaRate:
-    """The DMA engine as a card behind simulated PCIe, by its driver. Simulated."""
+    """The simulated rate of the DMA engine as a card behind simulated PCIe, used by its driver."""
 
     name: str
     way: Literal["h2c", "c2h"]
@@ -318,23 +323,24 @@ class DmaRate:
     millions_per_s: float
     bound_gbytes_per_s: float
     share: float
-    """The rate as a share of the bound."""
+    """The rate divided by the bound."""
     latency_us: float
     unfair: float
     up_use: float
-    """The used share of the link's time, towards the host."""
+    """The utilisation of the link towards the host."""
     down_use: float
     status_words: float
-    """Status words of a transfer."""
+    """Status words per transfer."""
     cycles: int
     bound_with_dllps_gbytes_per_s: float | None = None
-    """The bound, less the acknowledgements and credits that every host must send. None: the program was older."""
+    """The bound minus the acknowledgements and credits that every host must send. None: an older program wrote the
+    row."""
     share_with_dllps: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResults:
-    """By experiment."""
+    """The rows by experiment."""
 
     suites: list[Suite] = rows("Runs of the program")
     paths: list[PathFigures] = rows("Paths; times in ns, of one transfer")
@@ -363,13 +369,13 @@ class ProbeResults:
 
 @dataclass(frozen=True, slots=True)
 class ProbeBench(Run):
-    """One run."""
+    """One run of `wherry bench probe`."""
 
     name: Literal["probe"]
     results: ProbeResults
     environment: dict[str, str] = field(default_factory=dict)
     not_run: dict[str, str] = field(default_factory=dict)
-    """Bars that are not known, and why."""
+    """Bars without a value in this run, and the reasons."""
 
 
 USES = {
@@ -389,7 +395,7 @@ USES = {
 
 
 def thesis_beside(cells: Sequence[ThesisCell], case: int) -> str:
-    """The errors of a case's latencies and of its sections, by their marks."""
+    """The errors of a case's latencies and sections, grouped by mark."""
     words = []
     for name, table in (("latencies", 2 * case - 1), ("sections", 2 * case)):
         for mark in ("predicted", "fitted"):
@@ -407,7 +413,7 @@ CACHE_USES = {
     "cache_flushed_times": "cache_touch, measured: ns_per_line of flushed lines over that of the last level",
     "cache_neighbour_kept": "cache_neighbour, measured: kept beside one that always streams through memory",
 }
-"""These have no target, because section 6 of paper 001 compares machines that are not here."""
+"""Bars without a target, because section 6 of paper 001 compares other machines."""
 
 DMA_USES = {
     "dma_h2c_4k_depth16": "dma: share of h2c_4k_depth16",
@@ -425,7 +431,7 @@ DMA_USES = {
 
 
 def basis_of(bar: str, results: ProbeResults) -> Basis:
-    """The basis of the bar of that name."""
+    """Returns the basis of the bar named `bar`."""
     beside = ""
     if bar == "aa_no_difference":
         beside = f"of {len(results.same)} paths and shapes"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The experiment `thesis`: the shell of paper 003, simulated, beside its tables."""
+"""The experiment `thesis`: simulates the shell of paper 003 and compares the result with the paper's tables."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from wherry.probe.model.published import entries
 from wherry.probe.shell.cells import case_of, cells, mark_of, why_fitted
 
 PACKETS, PACKETS_QUICK = 300, 100
-"""Packets of a run under load. Small packets are more (sim/shell/load/sweep.cpp)."""
+"""The number of packets of a run under load. Runs of small packets use more (sim/shell/load/sweep.cpp)."""
 
 
 def add_thesis(results: ProbeResults, document: Mapping[str, Any] | None = None, *, quick: bool = False) -> None:
-    """Runs the simulation, or takes its output. Raises BenchError if data were wrong; NotFound."""
+    """Adds the results of a simulation. None: runs the simulation. Raises BenchError if data was wrong; NotFound."""
     document = simulate_shell(packets=PACKETS_QUICK if quick else PACKETS) if document is None else document
     load = document.get("load", {"rows": [], "variants": [], "limits": []})
     rows = (*document["rows"], *document["spike"], *load["rows"], *load["variants"])

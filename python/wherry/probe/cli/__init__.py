@@ -35,10 +35,10 @@ def bench(
     ] = False,
     only: OnlyOption = None,
 ) -> None:
-    """The measuring tool itself: how long it takes, what it adds to a transfer, whether it tells noise from a
-    difference, and whether every path notices one byte that was flipped. Further experiments (docs/guide/probe.md):
-    cache, caches and memory under an agent; thesis, the shell of paper 003, simulated; model; profile, what the
-    settings of a path profile gain. A bar that is missed is a result: the exit status is 0.
+    """Evaluate the measuring tool: its run time, its overhead on a transfer, whether it distinguishes noise from a
+    difference, and whether every path detects a flipped byte. Further experiments (docs/guide/probe.md): `cache`: how
+    an agent uses caches and memory; `thesis`: the simulated shell of paper 003; `model`: the analytic model; `profile`:
+    the gain of a path profile's settings. A missed target is a result: the exit status is 0.
 
     Examples:
 
@@ -60,7 +60,7 @@ def bench(
 
 
 def add_to(app: App, benches: App) -> None:
-    """Gives `app` the group probe, and `wherry bench` its benchmark."""
+    """Adds the group `probe` to `app`, and the benchmark to `wherry bench`."""
     benches.command("probe")(bench)
     add_paths(probe_app)
     probe_app.command("profile")(profile)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wherry.probe.model import HeldOut, Parameters, Row
 
 AGREE = 1e-6
-"""Relative difference of a repeated fit from the stored one that is rounding."""
+"""A repeated fit may differ from the stored one by this relative difference, because of rounding."""
 
 
 def model(
@@ -36,10 +36,11 @@ def model(
         Path | None, typer.Option("--json", metavar="FILE", help="Write all rows as JSON; wherry report draws them.")
     ] = None,
 ) -> None:
-    """Say what the analytic model of host-card paths predicts, beside published values, with its errors.
+    """Print the predictions of the analytic model of host-card paths, with published values and errors.
 
-    It is arithmetic on PCIe's packets, a closed network for channels that share a link, and six numbers that are fitted
-    to seven values of paper 000. Each row says whether it was fitted, predicted or simulated. Nothing is measured here.
+    The model consists of arithmetic on PCIe packets, a closed queueing network for channels that share a link, and six
+    numbers that are fitted to seven values of paper 000. Each row says whether it was fitted, predicted or simulated.
+    The command measures nothing.
 
     Examples:
 
@@ -71,7 +72,8 @@ def model(
 
 
 def _fit(write: bool) -> None:
-    """Prints the fitted numbers beside the stored ones. Raises Error if they differ and are not to be stored."""
+    """Repeats the fit and prints its numbers beside the stored ones. Raises Error if they differ and `write` is
+    false."""
     from dataclasses import asdict
 
     from wherry.probe.model import fit, fitted_to, stored
@@ -96,7 +98,7 @@ def _fit(write: bool) -> None:
 
 
 def _table(title: str, columns: Sequence[str], text: Sequence[str] = ()) -> Table:
-    """Columns that are neither the first nor in `text` hold numbers."""
+    """A table. All columns except the first and those in `text` contain numbers."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for index, name in enumerate(columns):
         table.add_column(name, justify="left" if index == 0 or name in text else "right")
@@ -168,5 +170,5 @@ def _print_rows(title: str, rows: Sequence[Row]) -> None:
 
 
 def add_model(group: App) -> None:
-    """Gives `group`, which is `wherry probe`, its command `model`."""
+    """Adds the command `model` to `group`, which is `wherry probe`."""
     group.command("model")(model)

@@ -29,7 +29,7 @@ def list_(
     only: OnlyPaths = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON array, for programs.")] = False,
 ) -> None:
-    """Name every path, its ends, and why it cannot run here.
+    """List every path with its two ends and, if it cannot run on this machine, the reason.
 
     Examples:
 
@@ -51,7 +51,7 @@ def list_(
 
 @contextmanager
 def watched() -> Iterator[Callable[[Progress], None]]:
-    """Shows how far a run is: a bar on a terminal, elsewhere a line every ten seconds."""
+    """Shows the progress of a run: a bar on a terminal, else a line every ten seconds."""
     if not sys.stderr.isatty():
         last = -10.0
 
@@ -103,11 +103,11 @@ def run(
 ) -> None:
     """Measure latency, bandwidth, message rate and CPU cost of every path that this machine has.
 
-    Rounds take turns among all paths and sizes, so that what the machine does to one it does to all. Every byte is
-    checked, outside the clock. A figure above what the path can carry is refused; one whose rounds differ by more than
-    30 % is marked unsettled. Keep the machine idle: a path and its peer fill two cores.
+    Each round measures all paths and sizes in turn, so that disturbances of the machine affect all equally. Every byte
+    is checked, outside the measured time. A figure above the path's limit is refused; a figure whose rounds differ by
+    more than 30 % is marked unsettled. Keep the machine idle: a path and its peer use two cores.
 
-    Exit status: 0 measured, 1 data was wrong, 2 nothing was measured, 130 Ctrl-C, which leaves no file.
+    Exit status: 0 measured, 1 data was wrong, 2 nothing was measured, 130 Ctrl-C (no file is written).
 
     Examples:
 
@@ -167,12 +167,12 @@ def compare(
     all_rows: Annotated[bool, typer.Option("--all", help="What does not differ, too.")] = False,
     across: Annotated[bool, typer.Option("--across", help="Although the two are of different machines.")] = False,
 ) -> None:
-    """Say, for each path and size, whether two runs differ by more than their own noise.
+    """Report for each path and size whether two runs differ by more than their noise.
 
-    The rule: the 99 % confidence interval of the ratio of times, from the rounds' medians, lies wholly beyond 5 %. It
-    needs five rounds at least. A machine whose speed drifts differs from itself between two runs, and that is a
-    difference, too: to try a change, measure before and after in turns, or see with --twice what one run makes of
-    itself.
+    Two runs differ if the whole 99 % confidence interval of the ratio of times, from the rounds' medians, is more than
+    5 % away from 1. This needs at least five rounds. If the speed of the machine drifts between two runs, they also
+    differ. To test a change, measure before and after it in alternation. `wherry probe run --twice` shows how much one
+    run differs from itself.
 
     Examples:
 
@@ -209,7 +209,7 @@ def _tell(found: list[Comparison], all_rows: bool) -> None:
 
 
 def add_paths(group: App) -> None:
-    """Gives `group`, which is `wherry probe`, its commands about measured paths."""
+    """Adds the commands about measured paths to `group`, which is `wherry probe`."""
     group.command("list")(list_)
     group.command("run")(run)
     group.command("compare")(compare)

@@ -23,10 +23,10 @@ def profile(
     ] = None,
     seconds: Annotated[float, typer.Option(min=1, metavar="S", help="Of the measurement, about.")] = 60,
 ) -> None:
-    """Measure what settings depend on, and write the path profile of this machine.
+    """Measure what the settings depend on, and write the path profile of this machine.
 
-    Agents and `wherry run` take settings from it where nobody sets others; docs/guide/profile.md has the rules. It
-    takes the place of an older one. Keep the machine idle meanwhile.
+    Agents and `wherry run` use the profile for settings that you do not set; docs/guide/profile.md has the rules. The
+    new profile replaces an older one. Keep the machine idle during the measurement.
 
     Examples:
 

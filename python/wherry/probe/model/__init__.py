@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The analytic model of host-card paths: its results beside published values (docs/design/probe-model.md)."""
+"""The analytic model of host-card paths, and its comparison with published values (docs/design/probe-model.md)."""
 
 from wherry import lazy
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wherry.probe.model.rows import claims as claims
     from wherry.probe.model.rows import everything as everything
 
-if not TYPE_CHECKING:  # so that a checker of types knows which names there are
+if not TYPE_CHECKING:  # hides __getattr__ from type checkers, so that they report unknown names
     __getattr__ = lazy.names(
         __name__,
         {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published rates and times that follow from specifications and the paper's own set-up."""
+"""Computes published rates and times that follow from specifications and the paper's set-up."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from wherry.probe.model.parameters import AXI_BITS, AXI_MHZ, DDR_BITS, DDR_MEGAT
 from wherry.probe.model.published import Figure, one
 
 ETHERNET_GAP, ETHERNET_FCS = 20, 4
-"""Bytes: preamble, delimiter and gap; frame check sequence (IEEE 802.3)."""
+"""ETHERNET_GAP: bytes of preamble, delimiter and gap. ETHERNET_FCS: bytes of the frame check sequence (IEEE 802.3)."""
 TCP_SEGMENT, TCP_FRAME = 1448, 1514
-"""Bytes of data in a full frame with time stamps, and of the frame without its FCS."""
+"""TCP_SEGMENT: the data bytes of a full frame with TCP time stamps. TCP_FRAME: the bytes of this frame without FCS."""
 PACKET, RING = 300, 64
-"""Paper 002: bytes of a test packet, descriptors of a ring."""
+"""The set-up of paper 002: bytes of a test packet, and descriptors of a ring."""
 
 
 def figures() -> dict[str, Figure]:

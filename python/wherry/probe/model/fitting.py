@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fit: six numbers to seven published values, by damped least squares (Levenberg and Marquardt) on relative errors.
+"""Fits six numbers to seven published values, by damped least squares (Levenberg-Marquardt) on relative errors.
 
-The fit uses only its arguments, and reads no file here.
+The fit uses only its arguments and does not read files.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from wherry.probe.model.parameters import Parameters
 from wherry.probe.model.published import Range
 
 START = Parameters(call_ns=30e3, c2h=13.0, h2c=13.0, soft_core=11.0, kernel_share=0.05, several_h2c=0.8)
-"""The start of the fit. A test starts elsewhere, and ends at the same numbers."""
+"""The start of the fit. A test starts from other numbers and gets the same result."""
 STEPS = 200
 
 
 def fit(targets: Mapping[str, Range], start: Parameters = START) -> Parameters:
-    """The parameters with which the model comes nearest to the middle of each of `targets`. Raises ValueError."""
+    """The parameters with which the model is closest to the middles of `targets`. Raises ValueError."""
     import numpy as np
 
     def residuals(at: Any) -> Any:
-        # The unknowns are logarithms: each parameter is above zero.
+        # The fit varies logarithms, so that each parameter stays above zero.
         model = predict(Parameters(*np.exp(at).tolist()))
         return np.array([target.off_middle(model[name]) for name, target in targets.items()])
 
@@ -35,7 +35,7 @@ def fit(targets: Mapping[str, Range], start: Parameters = START) -> Parameters:
 
 
 def _least_squares(residuals: Callable[[Any], Any], at: Any) -> tuple[Any, float]:
-    """Where the sum of squares is least, and the gradient's length there."""
+    """The point with the smallest sum of squares, and the length of the gradient there."""
     import numpy as np
 
     damping, now = 1e-3, residuals(at)
@@ -52,7 +52,7 @@ def _least_squares(residuals: Callable[[Any], Any], at: Any) -> tuple[Any, float
             slopes = _jacobian(residuals, at)
         else:
             damping *= 10
-            if damping > 1e12:  # no step is better: rounding
+            if damping > 1e12:  # only rounding errors remain: no step improves the sum
                 break
     return at, float(np.linalg.norm(slopes.T @ now))
 

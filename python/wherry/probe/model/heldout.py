@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The model beside others' measurements (heldout.json), which no fit uses."""
+"""Compares the model with measurements from other sources (heldout.json), which no fit uses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wherry.probe.model.published import held_out
 WITHIN = 0.10
 """The allowed error of a held-out value."""
 IN = {"MiB/s": ("GB/s", (1 << 20) / 1e9), "GB/s": ("GB/s", 1.0), "us": ("us", 1.0)}
-"""The unit of a source, and the unit here."""
+"""For each unit of a source: the unit used here, and the factor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +29,26 @@ class HeldOut:
     model: float
     unit: str
     bound: bool
-    """The model has an upper bound only: no prediction."""
+    """The model gives only an upper bound, not a prediction."""
     miss: str
-    """Why the model misses it. Empty if it does not."""
+    """Why the model is known to miss this value. Empty if it is not."""
     what: str
     address: str
     date: str
 
     @property
     def error(self) -> float:
-        """Relative."""
+        """The relative error."""
         return self.model / self.measured - 1
 
     @property
     def counted(self) -> bool:
-        """Whether it is a prediction, and not a declared miss."""
+        """Whether the value counts: it is a prediction and not a declared miss."""
         return not self.bound and not self.miss
 
 
 def rows(parameters: Parameters, values: Sequence[Mapping[str, Any]] | None = None) -> list[HeldOut]:
-    """All of heldout.json, or of `values`."""
+    """The rows of all values of heldout.json, or of `values`."""
     found = []
     for entry in held_out() if values is None else values:
         unit, factor = IN[entry["unit"]]
@@ -69,7 +69,7 @@ def rows(parameters: Parameters, values: Sequence[Mapping[str, Any]] | None = No
 
 
 def _model(case: Mapping[str, Any], parameters: Parameters) -> float:
-    """GB/s, or us of a call."""
+    """The model's value: GB/s, or us of a call."""
     if case["kind"] == "channels":
         design = designs(parameters)["ddr"]
         count, size = case["channels"], case["bytes"]
@@ -81,7 +81,7 @@ def _model(case: Mapping[str, Any], parameters: Parameters) -> float:
     if case["kind"] == "reads":
         return link.reads(case["completion"], case["request"])
     found = link.writes(case["payload"])
-    if "bus_bytes" in case:  # a bus that gives the header its own cycle
+    if "bus_bytes" in case:  # a bus that transfers the header in a separate cycle
         cycles = case["payload"] / case["bus_bytes"]
         found = min(found, case["bus_bytes"] * case["bus_mhz"] / 1e3 * cycles / (cycles + 1))
     return found

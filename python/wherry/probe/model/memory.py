@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory sections of paper 003 (Tables 5.4, 5.7 and 5.8), from the two numbers of each preset of sim/hbm.hpp.
+"""Computes the memory sections of paper 003 (Tables 5.4, 5.7 and 5.8) from the two numbers of each preset of
+sim/hbm.hpp.
 
-Cycles of 4 ns, beats of 32 bytes, one each cycle: docs/design/kv-hbm.md. A simulation of the thesis's shell
+A cycle is 4 ns and transfers one beat of 32 bytes (docs/design/kv-hbm.md). The simulation of the thesis's shell
 (docs/design/shell-model.md) has its own figures of Table 5.4, which take priority.
 """
 
@@ -11,24 +12,25 @@ from wherry.probe.model.published import Figure, one
 
 CYCLE_NS, BEAT_BYTES = 4, 32
 READ_SIMULATED, WRITE_SIMULATED = 128, 39
-"""kHbmSimulated of sim/hbm.hpp: cycles to a read's first beat, and from a write's last beat to its answer."""
+"""The preset kHbmSimulated of sim/hbm.hpp: cycles until a read's first beat, and from a write's last beat to its
+answer."""
 READ_HARDWARE, WRITE_HARDWARE = 52, 60
-"""kHbmHardware."""
+"""The same for the preset kHbmHardware."""
 DATA_MOVER_READ_NS, DATA_MOVER_WRITE_NS = 44, 20
-"""Table 5.4: the DataMover's share of a read and of a write."""
+"""The DataMover's part of the time of a read and of a write (Table 5.4)."""
 CARD_BYTES = 1024
-"""The size of Tables 5.7 and 5.8, most likely. The packet size is not stated, and the CMAC times are those of 1 KB in
-Table 5.4."""
+"""The most likely packet size of Tables 5.7 and 5.8. The paper does not state it, but the CMAC times equal those of 1
+KB in Table 5.4."""
 SIZES = {"128": 128, "256": 256, "512": 512, "1k": 1024, "2k": 2048, "4k": 4096}
 
 
 def read_ns(size: int, first_beat: int) -> float:
-    """The time from the posted request to the last beat."""
+    """The time of a read, from the posted request to the last beat."""
     return (first_beat + size / BEAT_BYTES - 1) * CYCLE_NS
 
 
 def write_ns(size: int, answer: int) -> float:
-    """The time from the first beat to the answer."""
+    """The time of a write, from the first beat to the answer."""
     return (size / BEAT_BYTES - 1 + answer) * CYCLE_NS
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The four designs of paper 000 (XDMA to BRAM, DDR4, beside a MicroBlaze, beside PetaLinux): its 13 bandwidths."""
+"""Models the 13 bandwidths of paper 000's four designs: XDMA to BRAM, to DDR4, beside a MicroBlaze, and beside
+PetaLinux."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ class Quantity:
 
     name: str
     ids: tuple[str, ...]
-    """The values' ids in the paper. Together they are its range."""
+    """The ids of the published values of this bandwidth. Together they form its range."""
     fitted: bool
-    """A number of the model was set to it."""
+    """Whether a number of the model was fitted to it."""
 
     @property
     def published(self) -> Range:
-        """GB/s."""
+        """The published range in GB/s."""
         return range_of(self.ids)
 
 
@@ -51,45 +52,46 @@ FITTED = tuple(one.name for one in QUANTITIES if one.fitted)
 
 
 def fitted_to() -> dict[str, Range]:
-    """The only published values that a fit sees."""
+    """The published values that the fit uses. It uses no others."""
     return {one.name: one.published for one in QUANTITIES if one.fitted}
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """XDMA to one of the memories, as the model has it. Rates in GB/s."""
+    """The model of one design: XDMA to one of the memories. Rates are in GB/s."""
 
     parameters: Parameters
     channel: Mapping[str, float]
-    """The rate of one channel while it moves data, by direction."""
+    """The rate of one channel during the transfer of data, by direction."""
     link: float
-    """The link's rate from card to host, less the memory's time for others."""
+    """The link's rate from card to host, reduced by the memory time that others use."""
     share: float = 1.0
-    """The share of the memory's time that is left."""
+    """The share of memory time that is left for XDMA."""
 
     @property
     def driver(self) -> Driver:
-        """AMD's."""
+        """AMD's XDMA driver."""
         return Driver(self.parameters.call_ns)
 
     def one(self, flow: str, size: int) -> float:
-        """One channel, blocking transfers of `size` bytes."""
+        """The rate of one channel with blocking transfers of `size` bytes."""
         return self.driver.bandwidth(size, self.channel[flow])
 
     def one_peak(self, flow: str) -> float:
-        """One channel, whole runs."""
+        """The rate of one channel with transfers of whole runs."""
         return self.driver.peak(self.channel[flow])
 
     def c2h(self, count: int, size: int | None = None) -> float:
-        """Several channels from card to host, each with a thread; they share the link. Whole runs without `size`."""
+        """The rate of several channels from card to host, each with a thread. They share the link. `size` None: whole
+        runs."""
         alone = self.one_peak("c2h") if size is None else self.one("c2h", size)
         return channels(count, alone, self.link)
 
     def h2c(self, count: int, size: int | None = None) -> float:
-        """Several channels from host to card: as fast as one alone on an idle interconnect, times a fitted factor.
+        """The rate of several channels from host to card: at most that of one channel on an idle interconnect, times a
+        fitted factor.
 
-        Small transfers of several channels overlap, so several channels reach more than one channel does, up to that
-        limit.
+        Small transfers of several channels overlap, so several channels together are faster than one, up to that limit.
         """
         alone = self.one_peak("h2c") if size is None else self.one("h2c", size)
         if count == 1:
@@ -109,7 +111,7 @@ def designs(parameters: Parameters, mps: int = MPS) -> dict[str, Design]:
 
 
 def predict(parameters: Parameters, mps: int = MPS) -> dict[str, float]:
-    """The model's value of each of QUANTITIES, GB/s."""
+    """The model's value of each of QUANTITIES, in GB/s."""
     of = designs(parameters, mps)
     bram, ddr, soft, linux = of["bram"], of["ddr"], of["microblaze"], of["petalinux"]
     values: dict[str, Callable[[], float]] = {

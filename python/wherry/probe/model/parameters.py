@@ -3,9 +3,9 @@
 
 Marks of a constant:
 
-given   a specification, a driver's source or the paper's set-up says so
-chosen  nobody says so; what was looked at when it was chosen is said
-fitted  set so that published values come out, which are then not predicted
+given   a specification, a driver's source or the paper's set-up states it
+chosen  no source states it; the entry says which values were known at the choice
+fitted  set to reproduce published values, which are therefore not predictions
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wherry.probe.model.link import Link
 
 Mark = Literal["given", "chosen", "fitted"]
 STORED = Path(__file__).with_name("fitted.json")
-"""The output of `wherry probe model --fit --write`. Nothing else sets a fitted number."""
+"""The file that `wherry probe model --fit --write` writes. Only this command sets the fitted numbers."""
 
 LINK = Link(3, 16)
 MPS = 128
@@ -34,20 +34,20 @@ DDR_MEGATRANSFERS, DDR_BITS = 2400, 64
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """The fitted numbers."""
+    """The six fitted numbers of the model."""
 
     call_ns: float
-    """The time of a run of descriptors: system call, pinning, descriptors, doorbell, interrupt, wake-up."""
+    """The fixed time of a run of descriptors: system call, pinning, descriptors, doorbell, interrupt, wake-up."""
     c2h: float
-    """GB/s of one channel, card to host, while data move."""
+    """The rate in GB/s of one channel from card to host during the transfer of data."""
     h2c: float
-    """The same, host to card."""
+    """The same rate from host to card."""
     soft_core: float
-    """GB/s of one channel through the interconnect of the designs with a soft core, either way."""
+    """The rate in GB/s of one channel through the interconnect of the designs with a soft core, in either direction."""
     kernel_share: float
-    """The share of the memory's time that Linux on the soft core takes."""
+    """The share of the memory's time that Linux on the soft core uses."""
     several_h2c: float
-    """The rate of several H2C channels together over that of one."""
+    """The rate of several H2C channels together as a factor of the rate of one."""
 
     def __post_init__(self) -> None:
         if min(asdict(self).values()) <= 0:
@@ -56,7 +56,7 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A number of the model."""
+    """A constant of the model, with its source and mark."""
 
     name: str
     value: str
@@ -90,7 +90,7 @@ _SOURCES = {
 
 
 def constants(parameters: Parameters) -> list[Constant]:
-    """All, the given ones first."""
+    """All constants, the given ones first."""
     given = [
         Constant("link", str(LINK), "given", "paper 000, section 5.1: Alveo U250, PCIe Gen3 x16"),
         Constant("framing, headers, DLLPs, SKP", "see wherry/probe/model/link.py", "given", "PCIe 5.0 specification"),

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published values of papers 000, 002, 003 and of others, with which the model is compared, and our own figures.
+"""The published values of papers 000, 002, 003 and other sources, and the figures that are compared with them.
 
-published.json holds the bandwidths and latencies of the three papers. tools/fidelity.py writes it from spec/published,
-with the verdicts of docs/reference/fidelity.md. heldout.json holds values of other sources, which no fit uses.
+published.json contains the bandwidths and latencies of the three papers. tools/fidelity.py writes it from
+spec/published and adds the verdicts of docs/reference/fidelity.md. heldout.json contains values of other sources, which
+no fit uses.
 """
 
 from __future__ import annotations
@@ -17,56 +18,56 @@ from typing import Any, Literal
 _HERE = Path(__file__).resolve().parent
 
 Mark = Literal["fitted", "predicted", "simulated", "given", "bound"]
-"""Of a figure:
+"""The mark of a figure:
 
-fitted     a number of the model was set to this value, or chosen after it was seen
-predicted  no number was
+fitted     a number of the model was fitted to this value, or chosen after the value was seen
+predicted  no number of the model was fitted to this value
 simulated  a simulation without a fitted number
-given      arithmetic on what specifications and the paper's set-up say
-bound      the model has a bound alone, or the paper has
+given      computed from specifications and the paper's set-up
+bound      the model or the paper gives only a bound
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """In the unit of the published value. `low` is `high` unless the model has a range."""
+    """Our figure, in the unit of the published value. `low` equals `high` if the figure is not a range."""
 
     low: float
     high: float
     mark: Mark
     how: str
-    """What computes it."""
+    """The part of the model that computes the figure."""
     note: str = ""
 
     @property
     def provenance(self) -> Literal["simulated", "modelled"]:
-        """Whether the time comes from a simulation or a formula. No value of the model is measured."""
+        """Whether the figure comes from a simulation or from a formula. No figure is measured."""
         return "simulated" if self.how.startswith("bench ") else "modelled"
 
 
 def one(value: float, mark: Mark, how: str, note: str = "") -> Figure:
-    """A figure that is one number."""
+    """Makes a figure that is a single number."""
     return Figure(value, value, mark, how, note)
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A published value, or a range."""
+    """A published value, or a range of values."""
 
     low: float
     high: float
 
     @property
     def middle(self) -> float:
-        """Half way."""
+        """The middle of the range."""
         return (self.low + self.high) / 2
 
     def off_middle(self, value: float) -> float:
-        """Relative error: 0.1 means 10 % more than the middle."""
+        """The relative error from the middle: 0.1 means 10 % more."""
         return value / self.middle - 1
 
     def outside(self, value: float) -> float:
-        """Relative distance to the nearer end; 0 inside."""
+        """The relative distance from the nearer end of the range; 0 inside the range."""
         if value > self.high:
             return value / self.high - 1
         return value / self.low - 1 if value < self.low else 0.0
@@ -83,7 +84,8 @@ def entries() -> dict[str, dict[str, Any]]:
 
 
 def range_of(ids: Iterable[str], known: Mapping[str, Mapping[str, Any]] | None = None) -> Range:
-    """The range of the paper's values of one quantity, from several places. `known`: instead of entries()."""
+    """The range of one quantity that the paper states in several places. `known`: values to use instead of
+    entries()."""
     ends: list[float] = []
     for identifier in ids:
         entry = (entries() if known is None else known)[identifier]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The output of `wherry probe model --json FILE`: the model's rows and claims, for programs and for the report."""
+"""The output of `wherry probe model --json FILE`: the model's rows and bars, for programs and for the report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAME = "probe_model"
 
 
 def row_record(row: Row) -> dict[str, Any]:
-    """A row of the tables. Errors are in per cent."""
+    """The record of a row of the tables. Errors are in per cent."""
     figure = row.figure
     return {
         "ids": list(row.ids),
@@ -41,12 +41,12 @@ def row_record(row: Row) -> dict[str, Any]:
 
 
 def percent(share: float | None) -> float | None:
-    """Without a minus sign before zero."""
+    """A share in per cent, without a minus sign before zero."""
     return None if share is None else round(100 * share, 6) + 0.0
 
 
 def held_out_record(row: HeldOut) -> dict[str, Any]:
-    """A value of another source."""
+    """The record of a value of another source."""
     return {
         "name": row.name,
         "measured": row.measured,
@@ -62,7 +62,7 @@ def held_out_record(row: HeldOut) -> dict[str, Any]:
 
 
 def document(parameters: Parameters, found: Sequence[Row], others: Sequence[HeldOut]) -> dict[str, Any]:
-    """The whole."""
+    """The whole document."""
     thirteen = bandwidths(found)
     return {
         "schema": 1,
@@ -79,7 +79,7 @@ def document(parameters: Parameters, found: Sequence[Row], others: Sequence[Held
 
 
 def write(path: Path, made: Mapping[str, Any]) -> None:
-    """The file as a whole, or nothing."""
+    """Writes the file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A row for each published bandwidth and latency of papers 000, 002 and 003, and the claims that they make up."""
+"""A row for each published bandwidth and latency of papers 000, 002 and 003, and the bars that summarise the rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODEL = "link, call and channels"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One published value, or several of one quantity, and our figure beside it."""
+    """A published value, or several values of one quantity, and our figure."""
 
     ids: tuple[str, ...]
     paper: str
@@ -31,30 +31,32 @@ class Row:
     published: Range
     source: str
     figure: Figure | None
-    """None: we have no model of it, and `why` tells what exists."""
+    """Our figure. None: there is no model of the value, and `why` says what exists."""
     verdict: str
     """The verdict of docs/reference/fidelity.md."""
     why: str
     simulation: Figure | None = None
-    """The result of a simulation of the paper's system, beside the model's `figure`."""
+    """A simulation's result for the same value, in addition to the model's `figure`."""
 
     @property
     def off_middle(self) -> float | None:
-        """Relative error from the middle. None without a figure, for a bound, or if the published value is 0."""
+        """The relative error from the middle of the published range. None without a figure, for a bound, or if the
+        middle is 0."""
         if self.figure is None or self.figure.mark == "bound" or self.published.middle == 0:
             return None
         return self.published.off_middle((self.figure.low + self.figure.high) / 2)
 
     @property
     def outside(self) -> float | None:
-        """Relative distance of the figure's worse end from the published range. 0 inside."""
+        """The relative distance of the figure's worse end from the published range. 0: the figure is inside the
+        range."""
         if self.off_middle is None or self.figure is None:
             return None
         return max((self.published.outside(end) for end in (self.figure.low, self.figure.high)), key=abs)
 
 
 def figures(parameters: Parameters, simulations: Mapping[str, Figure]) -> dict[str, Figure]:
-    """All figures of the model, the arithmetic and the simulations, by id."""
+    """All figures by id: of the model, of the arithmetic and of the simulations."""
     values = predict(parameters)
     design = designs(parameters)["ddr"]
     contradiction = "contradicts section 6.2, which has {} GB/s for the same design"
@@ -73,8 +75,8 @@ def rows(
     simulations: Mapping[str, Figure] | None = None,
     published: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Row]:
-    """In the order of the published tables. By default it uses the recorded simulations and the stored values.
-    tools/fidelity.py passes others."""
+    """All rows, in the order of the published tables. The defaults are the recorded simulations and the stored
+    published values. tools/fidelity.py passes others."""
     published = entries() if published is None else published
     known = figures(parameters, simulated.recorded() if simulations is None else simulations)
     beside_it = simulated.recorded(simulated.DESIGNS_RECORDED)
@@ -104,7 +106,7 @@ def rows(
 
 
 def bandwidths(found: Sequence[Row]) -> list[Row]:
-    """The 13 of paper 000 that the claims are about."""
+    """The rows of the 13 bandwidths of paper 000 that the bars use."""
     names = {one_.name for one_ in QUANTITIES}
     return [row for row in found if row.ids[0] in names]
 
@@ -115,7 +117,7 @@ TARGETS = {
     "model_heldout_values": (">= 8", ""),
     "model_heldout_worst": ("<= 10", "%"),
 }
-"""The targets of the claims, and their unit."""
+"""The target and the unit of each bar."""
 
 USES = {
     "model_outside_range_max": "the farthest of 13 bandwidths of paper 000 from its published range. Modelled",
@@ -126,7 +128,7 @@ USES = {
 
 
 def bars(found: Sequence[Row], others: Sequence[HeldOut]) -> dict[str, dict[str, Any]]:
-    """The claims, as a benchmark's JSON has them."""
+    """The bars in the form of a benchmark's JSON."""
     thirteen = bandwidths(found)
     predicted = [row for row in thirteen if row.figure is not None and row.figure.mark == "predicted"]
     counted = [row for row in others if row.counted]
@@ -146,7 +148,7 @@ def bars(found: Sequence[Row], others: Sequence[HeldOut]) -> dict[str, dict[str,
 
 
 def beside(bar: str, found: Sequence[Row], others: Sequence[HeldOut]) -> str:
-    """Rows that a claim does not use and its reader should see."""
+    """Rows that a bar does not use, but that its reader should see."""
     if bar == "model_predicted_mean_error":
         predicted = [row for row in bandwidths(found) if row.figure is not None and row.figure.mark == "predicted"]
         worst = max(predicted, key=lambda row: abs(row.off_middle or 0.0))
@@ -167,6 +169,6 @@ def claims() -> dict[str, dict[str, Any]]:
 
 
 def basis(bar: str) -> tuple[str, str]:
-    """The source of the bar of that name, and the figure beside it. Empty for a bar that does not belong to the
-    model."""
+    """The source of the bar of that name, and the other figure for its reader. Empty for a bar that does not belong to
+    the model."""
     return (USES[bar], beside(bar, *everything(stored()))) if bar in USES else ("", "")

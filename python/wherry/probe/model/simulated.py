@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures by simulation: of paper 002 (`wherry bench bypass`: core, NIC and topologies), of paper 003
-(`wherry bench probe`, its shell), and of paper 000 (`wherry bench probe --only designs`, its four designs:
-docs/design/designs.md).
+"""Simulated figures for three papers. Paper 002: core, NIC and topologies, from `wherry bench bypass`. Paper 003: the
+shell, from `wherry bench probe`. Paper 000: the four designs (docs/design/designs.md), from `wherry bench probe --only
+designs`.
 
-design_figures.json holds the latter, which appear beside the model's own. simulated.json holds the others.
-tools/fidelity.py --record writes both. The programs are deterministic. All rows of 002 use the reading `any_fetches` of
-docs/reference/bench-bypass.md. `one_fetch` was chosen after published values were seen. If it gives another value, the
-note has it.
+design_figures.json contains the figures of paper 000, which the tables show beside the model's figures. simulated.json
+contains the others. tools/fidelity.py --record writes both files. The programs are deterministic. All rows of paper 002
+use the reading `any_fetches` (docs/reference/bench-bypass.md), because the reading `one_fetch` was chosen after
+published values were seen. If `one_fetch` gives another value, a note states it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DESIGNS_FITTED = {
     "ma_mb_h2c_1ch": "the way to the memory was set to both directions",
     "ma_mb_c2h_1ch": "the way and the engine's cycles were set to it",
 }
-"""Values that a number of the simulation was set to."""
+"""Published values to which a number of the simulation was fitted, and the reason."""
 
 DESIGNS: dict[str, tuple[str, str, tuple[int, ...]]] = {
     "ma_bram_h2c_1ch": ("bram", "h2c", (1,)),
@@ -47,15 +47,15 @@ DESIGNS: dict[str, tuple[str, str, tuple[int, ...]]] = {
     "ma_pl_c2h_3_4ch": ("linux", "c2h", (3, 4)),
     "ma_pl_c2h_2ch": ("linux", "c2h", (2,)),
 }
-"""Design, direction and channels of each published value."""
+"""The design, the direction and the numbers of channels of each published value."""
 _BRAM_BYTES, _RUN_BYTES = 1 << 20, 8 << 20
 READING, OTHER = "any_fetches", "one_fetch"
 BATCH_OF_8_NS = 1680
-"""hb_batch8_theory: the time of seven packets."""
+"""The published value hb_batch8_theory: the time of seven packets, in ns."""
 FLAT_GBPS = 7.0
-"""Up to which rate the paper gives the Intel root's latency."""
+"""The highest rate for which the paper gives the Intel root's latency."""
 RISEN = 1.2
-"""Latency over that at the lowest rate, from which it counts as risen."""
+"""Latency counts as risen from this ratio to the latency at the lowest rate."""
 
 
 def recorded(file: Path = RECORDED) -> dict[str, Figure]:
@@ -75,7 +75,7 @@ def document_of(figures: Mapping[str, Figure], source: str) -> str:
 
 
 def from_bypass(results: Mapping[str, Any]) -> dict[str, Figure]:
-    """Figures from the `results` of a bypass document, as far as it has the experiments."""
+    """Figures from the `results` of a bypass document, for the experiments that it contains."""
     found: dict[str, Figure] = {}
     for part, read in _PARTS.items():
         if results.get(part):
@@ -84,7 +84,7 @@ def from_bypass(results: Mapping[str, Any]) -> dict[str, Figure]:
 
 
 def from_probe(results: Mapping[str, Any]) -> dict[str, Figure]:
-    """Figures from the `results` of a probe document, if it has the experiment `thesis`."""
+    """Figures from the `results` of a probe document with the experiment `thesis`. Empty without it."""
     return {
         cell["id"]: one(cell["simulated_ns"], cell["mark"], "bench probe: thesis", cell["why"])
         for cell in results.get("thesis", ())
@@ -186,7 +186,7 @@ def _rates(rows: list[Mapping[str, Any]]) -> dict[str, Figure]:
         return sorted(found, key=lambda row: float(row["rate_gbps"]))
 
     def first(points: list[Mapping[str, Any]], is_so: Callable[[Mapping[str, Any]], bool]) -> tuple[float, float]:
-        """The last rate before, and the first at which it is so."""
+        """The first rate at which `is_so` is true, and the rate before it."""
         index = next(index for index, row in enumerate(points) if is_so(row))
         return points[index - 1]["rate_gbps"], points[index]["rate_gbps"]
 

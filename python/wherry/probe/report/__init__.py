@@ -19,20 +19,20 @@ from wherry.units import size_text
 
 SPIKE = "rep_t5_5_read_4k"
 CASES = {1: "CMAC and host memory", 2: "CMAC and HBM", 3: "HBM and host memory"}
-"""Of paper 003."""
+"""The cases of paper 003."""
 PROVENANCES: dict[Provenance, str] = {
     "measured": "Measured on this machine.",
     "simulated": "Simulated: the time is that of a simulation.",
     "modelled": "Modelled: the time is that of a formula.",
 }
-"""They never share a plot."""
+"""The provenances of figures. A plot never mixes them."""
 BESIDE = 1024
-"""Bytes of a packet, where paths are drawn beside each other."""
+"""The packet size in bytes for plots that compare paths."""
 PREDICTED = "Simulated and predicted: the thesis has one packet at a time. No number was set for this."
 
 
 def chapter(document: Any, file: str) -> Chapter:
-    """Of a JSON document of the benchmark. Raises BenchError."""
+    """Makes the chapter of a JSON document of the benchmark. Raises BenchError."""
     return bench_chapter(ProbeBench, document, file, _sections, _facts)
 
 
@@ -41,7 +41,7 @@ def _sections(bench: ProbeBench) -> list[Section]:
 
 
 def run_chapter(document: Any, file: str) -> Chapter:
-    """Of the file of `wherry probe run --json`. Raises BenchError."""
+    """Makes the chapter of a file that `wherry probe run --json` wrote. Raises BenchError."""
     run = load(file)
     absent = [Absent(path.id, path.absent) for path in run.paths if path.absent]
     return Chapter(
@@ -73,7 +73,7 @@ def _facts(bench: ProbeBench) -> dict[str, object]:
 
 
 def sections_of(results: ProbeResults) -> list[Section]:
-    """What the results hold."""
+    """The sections of the experiments that the results contain."""
     sections = Sections("probe")
     for provenance, words in PROVENANCES.items():
         _paths(sections, [row for row in results.paths if row.provenance == provenance], provenance, words)
@@ -164,7 +164,7 @@ def _chase_sentence(rows: list[PathFigures]) -> str:
 
 
 def _thesis(sections: Sections, results: ProbeResults) -> None:
-    """A section for each case of paper 003, and one for the spike."""
+    """Adds a section for each case of paper 003, and one for the latency spike."""
     for case, title in CASES.items():
         of_case = [cell for cell in results.thesis if cell.case == case]
         predicted = sum(cell.mark == "predicted" for cell in of_case)
@@ -189,7 +189,8 @@ def _thesis(sections: Sections, results: ProbeResults) -> None:
 
 
 def _load(sections: Sections, results: ProbeResults) -> None:
-    """Latency against offered rate, rates at saturation, and paths beside each other."""
+    """Adds the sections of the shell under load: latency against offered rate, rates at saturation, and concurrent
+    paths."""
     alone = [row for row in results.thesis_load if row.scenario == "alone"]
     sections.add(
         alone,

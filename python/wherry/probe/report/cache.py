@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report's sections of `wherry bench probe --only cache`: paper 001, section 6, beside this machine and models."""
+"""The report's sections of `wherry bench probe --only cache`: compares paper 001, section 6, with this machine and
+models."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ from wherry.units import size_text
 
 
 def add_cache(sections: Sections, results: ProbeResults) -> None:
-    """What the results hold. Each section says whether its figures are measured, simulated or estimated."""
+    """Adds the sections of the present rows. Each section says whether its figures are measured, simulated or
+    estimated."""
     sections.add(
         results.cache_agent,
         "cache-agent",
@@ -74,7 +76,7 @@ def add_cache(sections: Sections, results: ProbeResults) -> None:
 
 
 def agent(rows: Sequence[CacheAgent]) -> Figure:
-    """Rate by size of all buffers."""
+    """The agent's rate by the size of all buffers."""
     figure, ((axes,),) = panels(1, 1, 6.4, 3.2)
     sizes = [row.buffer_bytes for row in rows]
     axes.plot(sizes, [row.gbytes_per_s for row in rows], marker="o", color=COLOURS[0])
@@ -87,7 +89,7 @@ def agent(rows: Sequence[CacheAgent]) -> Figure:
 
 
 def traffic(rows: Sequence[CacheTraffic], known: Published) -> Figure:
-    """Bars by system: loads and fills, with and without direct cache access, for the larger rings and the small."""
+    """Loads and fills of each system as bars, with and without direct cache access, for large and small rings."""
     figure, grid = panels(1, 2, 9.0, 3.6, sharey=True)
     systems = list(dict.fromkeys(row.system for row in rows))
     large = {system: max(row.buffer_bytes for row in rows if row.system == system) for system in systems}
@@ -121,7 +123,7 @@ def _smaller(rows: Sequence[CacheTraffic]) -> str:
 
 
 def touch(rows: Sequence[CacheTouch], known: Published) -> Figure:
-    """Time of a line by place, and the share of lines that came from memory."""
+    """The time of a line by the place of the data, and the share of lines that came from memory."""
     figure, grid = panels(1, 2, 9.0, 3.4)
     times, shares = grid[0]
     names = [row.place for row in rows]
@@ -148,7 +150,7 @@ def touch(rows: Sequence[CacheTouch], known: Published) -> Figure:
 
 
 def neighbour(rows: Sequence[CacheNeighbour], known: Published) -> Figure:
-    """The lines that the agent keeps, by the neighbour's intensity."""
+    """The share of its rate that the agent keeps, by the neighbour's intensity."""
     figure, ((axes,),) = panels(1, 1, 6.4, 3.4)
     far = sorted((row for row in rows if row.neighbour in (FAR, "none")), key=lambda row: row.intensity)
     shares = [100 * row.intensity for row in far]

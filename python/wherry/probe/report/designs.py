@@ -91,7 +91,7 @@ def _published(design: str, flow: str, channels: int) -> Range | None:
 
 
 def curves(rows: Sequence[DesignPoint], published: bool = True) -> Figure:
-    """A panel for each direction and number of channels, a curve for each design."""
+    """Rate by size: a panel for each direction and number of channels, a curve for each design."""
     figure, axes_of = panels(2, 2, 9.6, 6.4, sharey=True)
     for line, channels in zip(axes_of, (1, 4), strict=True):
         for axes, (flow, title) in zip(line, FLOWS.items(), strict=True):
@@ -112,7 +112,7 @@ def curves(rows: Sequence[DesignPoint], published: bool = True) -> Figure:
 
 
 def ways(rows: Sequence[DesignWay]) -> Figure:
-    """GB/s over cycles, and the paper's values."""
+    """Rate in GB/s by interconnect cycles, with the paper's values."""
     figure, ((axes,),) = panels(1, 1, 7.6, 3.2)
     for index, (flow, title) in enumerate(FLOWS.items()):
         points = [row for row in rows if row.flow == flow]
@@ -126,7 +126,7 @@ def ways(rows: Sequence[DesignWay]) -> Figure:
 
 
 def turns(rows: Sequence[DesignTurns]) -> Figure:
-    """The share of one stream that four keep."""
+    """The rate of four streams as a share of one stream's rate."""
     figure, ((axes,),) = panels(1, 1, 7.6, 3.2)
     kinds = sorted({(row.controller, row.flow) for row in rows})
     for index, (controller, flow) in enumerate(kinds):

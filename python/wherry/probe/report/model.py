@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report's chapter of `wherry probe model --json FILE`; model_sections() is for other chapters of probe, too."""
+"""The report's chapter of `wherry probe model --json FILE`. Other chapters of probe also use model_sections()."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from wherry.report import (
 
 SIZES = tuple(sorted({1 << power for power in range(6, 27)} | {(runs << 23) + 4096 for runs in range(1, 8)}
                      | {runs << 23 for runs in range(1, 8)}))  # fmt: skip
-"""64 bytes to 64 MiB, and a page more than each number of runs."""
+"""The sizes of the curves: powers of two from 64 bytes to 64 MiB, multiples of a run, and these multiples plus one
+page."""
 DESIGNS = {"ddr": "DDR4", "microblaze": "beside a MicroBlaze", "petalinux": "beside PetaLinux"}
 CHANNELS = (1, 2, 3, 4)
 FLOWS = {"h2c": "host to card", "c2h": "card to host"}
@@ -73,7 +74,8 @@ def _bars(document: Record) -> list[BarLine]:
 
 
 def model_sections(document: Record) -> list[Section]:
-    """The model beside published values: 13 bandwidths, size curves, channels, held-out values, all other rows."""
+    """The sections that compare the model with published values: 13 bandwidths, size curves, channels, held-out values,
+    all other rows."""
     parameters = Parameters(**document["parameters"])
     thirteen, held_out = document["bandwidths"], document["heldout"]
     others = [row for row in document["rows"] if row["error_percent"] is not None]
@@ -100,7 +102,7 @@ def model_sections(document: Record) -> list[Section]:
 
 
 def stored_sections() -> list[Section]:
-    """The same of the stored numbers, for the chapter of a run that has the model's bars."""
+    """The same sections for the stored parameters, for the chapter of a run that has the model's bars."""
     from wherry.probe.model import document, everything, stored
 
     return model_sections(document(stored(), *everything(stored())))
@@ -111,12 +113,12 @@ def _section(anchor: str, title: str, question: str, draw: Any, rows: Sequence[A
 
 
 def _range_of(rows: Sequence[Record], name: str) -> tuple[float, float] | None:
-    """A published one, by id."""
+    """The published range of a row, by id."""
     return next(((row["published_low"], row["published_high"]) for row in rows if name in row["ids"]), None)
 
 
 def bandwidths(rows: Sequence[Record]) -> Figure:
-    """A line for each: the published range, and the model's value."""
+    """For each bandwidth, the published range and the model's value."""
     figure, ((axes,),) = panels(1, 1, 9.0, 1.2 + 0.3 * len(rows))
     for place, row in enumerate(rows):
         low, high = row["published_low"], row["published_high"]
@@ -135,7 +137,7 @@ def bandwidths(rows: Sequence[Record]) -> Figure:
 
 
 def size_rows(parameters: Parameters) -> list[dict[str, Any]]:
-    """The curves as a table: GB/s by design and direction."""
+    """The data of the size curves as a table: GB/s by design and direction."""
     from wherry.probe.model import designs
 
     of = designs(parameters)
@@ -156,7 +158,7 @@ AT_1_MIB = {"h2c": "ma_bram_h2c_1ch", "c2h": "ma_bram_c2h_1ch"}
 
 
 def size_curves(parameters: Parameters, thirteen: Sequence[Record]) -> Figure:
-    """A panel for each direction, a curve for each design."""
+    """Rate by size: a panel for each direction, a curve for each design."""
     rows = size_rows(parameters)
     figure, (row,) = panels(1, 2, 9.4, 3.6, sharey=True)
     for axes, (flow, title) in zip(row, FLOWS.items(), strict=True):
@@ -177,7 +179,7 @@ def size_curves(parameters: Parameters, thirteen: Sequence[Record]) -> Figure:
 
 
 def channel_rows(parameters: Parameters) -> list[dict[str, Any]]:
-    """GB/s by the number of channels."""
+    """The data of the channel curves as a table: GB/s by the number of channels."""
     from wherry.probe.model import designs
 
     of = designs(parameters)
@@ -200,7 +202,7 @@ BY_CHANNELS = {
 
 
 def channel_curves(parameters: Parameters, thirteen: Sequence[Record]) -> Figure:
-    """A panel for each direction; published ranges as bars at their number of channels."""
+    """Rate by number of channels: a panel for each direction, with published ranges as bars."""
     rows = channel_rows(parameters)
     figure, (row,) = panels(1, 2, 9.4, 3.4, sharey=True)
     for axes, (flow, title) in zip(row, FLOWS.items(), strict=True):
@@ -223,12 +225,12 @@ def channel_curves(parameters: Parameters, thirteen: Sequence[Record]) -> Figure
 
 
 def held_out_plot(rows: Sequence[Record]) -> Figure:
-    """The error of each value of another source."""
+    """The model's error for each value of another source."""
     return _error_plot([row["name"] for row in rows], rows, {"predicted": 0, "missed": 4, "bound": 5}, 10)
 
 
 def errors(rows: Sequence[Record]) -> Figure:
-    """The error of each row that has one."""
+    """The error of each row that has an error."""
     return _error_plot([row["ids"][0] for row in rows], rows, {"predicted": 0, "fitted": 1, "given": 5, "simulated": 2})
 
 

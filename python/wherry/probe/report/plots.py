@@ -42,7 +42,8 @@ WAYS = (
     (3, "6_w", "write to HBM", ("host_qdma", "qdma", "qdma_hbm")),
     (3, "6_r", "read from HBM", ("hbm_qdma", "qdma", "qdma_host")),
 )
-"""Case, table and direction as in the ids of the cells, the direction's name, its sections in the order of the path."""
+"""For each direction: the case, the table and direction in the ids of cells, its name, and its sections in the order of
+the path."""
 LOAD_WAYS = {
     (1, "out"): "host to network",
     (1, "in"): "network to host",
@@ -51,9 +52,9 @@ LOAD_WAYS = {
     (3, "write"): "host to HBM",
     (3, "read"): "HBM to host",
 }
-"""Case and direction of a row under load, in words."""
+"""The names of the paths of rows under load, by case and direction."""
 LOAD_SIZES = (64, 256, 1024, 4096)
-"""Drawn; the results hold more."""
+"""The sizes that are drawn; the results contain more."""
 
 
 def _by_id(rows: Iterable[PathFigures]) -> dict[str, list[PathFigures]]:
@@ -68,7 +69,7 @@ def _line(place: int) -> dict[str, Any]:
 
 
 def latency(rows: Sequence[PathFigures]) -> Figure:
-    """A line for each path, with its least and most."""
+    """Latency by size: a line for each path, with its range."""
     figure, ((axes,),) = panels(1, 1, 9.0, 4.6)
     for place, (name, points) in enumerate(_by_id(rows).items()):
         sizes = [row.size for row in points]
@@ -84,7 +85,7 @@ def latency(rows: Sequence[PathFigures]) -> Figure:
 
 
 def bandwidth(rows: Sequence[PathFigures]) -> Figure:
-    """A line for each path: of each size the best depth."""
+    """Bandwidth by size: a line for each path, at the best depth of each size."""
     figure, ((axes,),) = panels(1, 1, 9.0, 4.6)
     for place, (name, points) in enumerate(_by_id(rows).items()):
         best: dict[int, float] = {}
@@ -100,7 +101,7 @@ def bandwidth(rows: Sequence[PathFigures]) -> Figure:
 
 
 def wake(rows: Sequence[PathFigures]) -> Figure:
-    """Latency and CPU time."""
+    """Latency and CPU time of each way to wake a process."""
     figure, ((left, right),) = panels(1, 2, 10.0, 1.4 + 0.3 * len(rows), sharey=True)
     names = [row.id for row in rows]
     stacked_bars(left, names, [("median", [row.p50_ns / 1000 for row in rows], COLOURS[0])])
@@ -109,14 +110,14 @@ def wake(rows: Sequence[PathFigures]) -> Figure:
         ("caller", [row.cpu_ns / 1000 for row in rows], COLOURS[2]),
         ("woken", [row.other_cpu_ns / 1000 for row in rows], COLOURS[1]),
     ])  # fmt: skip
-    right.invert_yaxis()  # the axis is shared, and has been turned twice
+    right.invert_yaxis()  # both panels inverted the shared axis; this restores its direction
     right.set_xlabel("us of CPU time a call")
     legend_above(figure, right, 2)
     return figure
 
 
 def chase(rows: Sequence[PathFigures]) -> Figure:
-    """A line for each number of chains."""
+    """The time of a random load: a line for each number of chains."""
     figure, ((axes,),) = panels(1, 1, 8.0, 3.6)
     for place, depth in enumerate(sorted({row.depth for row in rows})):
         points = sorted((row for row in rows if row.depth == depth), key=lambda row: row.size)
@@ -131,7 +132,7 @@ def chase(rows: Sequence[PathFigures]) -> Figure:
 
 
 def same(rows: Sequence[Same]) -> Figure:
-    """The intervals, sorted, and the band of no difference."""
+    """The confidence intervals, sorted, and the band of no difference."""
     figure, ((axes,),) = panels(1, 1, 9.0, 3.4)
     ordered = sorted(rows, key=lambda row: row.ratio)
     places = list(range(len(ordered)))
@@ -150,7 +151,7 @@ def same(rows: Sequence[Same]) -> Figure:
 
 
 def spoiled(rows: Sequence[Spoiled]) -> Figure:
-    """Noticed, and not."""
+    """The cells with flipped bytes that were noticed, and those that were not."""
     figure, ((axes,),) = panels(1, 1, 8.0, 1.2 + 0.24 * len(rows))
     stacked_bars(axes, [row.id for row in rows], [
         ("noticed", [float(row.noticed) for row in rows], COLOURS[2]),
@@ -162,7 +163,7 @@ def spoiled(rows: Sequence[Spoiled]) -> Figure:
 
 
 def suites(rows: Sequence[Suite]) -> Figure:
-    """Seconds."""
+    """The seconds of each suite."""
     figure, ((axes,),) = panels(1, 1, 6.0, 2.6)
     grouped_bars(axes, [row.suite for row in rows], {"seconds": ([row.seconds for row in rows], COLOURS[0])})
     axes.set_ylabel("s")
@@ -170,7 +171,8 @@ def suites(rows: Sequence[Suite]) -> Figure:
 
 
 def stacks(cells: Sequence[ThesisCell]) -> Figure:
-    """A panel for each direction, a pair of bars for each size."""
+    """The sections of each latency, simulated and published: a panel for each direction, a pair of bars for each
+    size."""
     known, case = {cell.id: cell for cell in cells}, cells[0].case
     ways = [way for way in WAYS if way[0] == case]
     figure, (row,) = panels(1, 2, 10.4, 4.2)
@@ -193,7 +195,7 @@ def stacks(cells: Sequence[ThesisCell]) -> Figure:
 
 
 def spike(rows: Sequence[ThesisSpike], published: float | None) -> Figure:
-    """A bar for each variant."""
+    """The latency at the spike: a bar for each variant."""
     figure, ((axes,),) = panels(1, 1, 9.0, 2.6)
     names = [f"{row.variant} ({row.transactions})" for row in rows]
     stacked_bars(axes, names, [("simulated", [row.total_ns for row in rows], COLOURS[0])])
@@ -205,7 +207,7 @@ def spike(rows: Sequence[ThesisSpike], published: float | None) -> Figure:
 
 
 def load_latency(rows: Sequence[ThesisLoad]) -> Figure:
-    """A panel for each path, a line for each size."""
+    """Latency under load: a panel for each path, a line for each size."""
     figure, grid = panels(2, 3, 10.8, 6.0)
     for axes, (key, title) in zip((axes for line in grid for axes in line), LOAD_WAYS.items(), strict=True):
         for place, size in enumerate(LOAD_SIZES):
@@ -227,7 +229,7 @@ def load_latency(rows: Sequence[ThesisLoad]) -> Figure:
 
 
 def load_rates(rows: Sequence[ThesisLoad]) -> Figure:
-    """Rates by size with their bounds, and the share that is lost."""
+    """Rates by size with their bounds, and the share of lost packets."""
     figure, ((left, right),) = panels(1, 2, 10.4, 3.8)
     for place, (key, title) in enumerate(LOAD_WAYS.items()):
         points = sorted((row for row in rows if (row.case, row.way) == key), key=lambda row: row.bytes)
@@ -246,7 +248,7 @@ def load_rates(rows: Sequence[ThesisLoad]) -> Figure:
 
 
 def load_together(rows: Sequence[ThesisLoad]) -> Figure:
-    """A panel for each scenario: each path's share of its rate alone."""
+    """For each scenario, a panel with each path's rate as a share of its rate alone."""
     scenarios = list(dict.fromkeys(row.scenario for row in rows))
     figure, (line,) = panels(1, len(scenarios), 2.9 * len(scenarios) + 0.4, 3.6)
     for axes, scenario in zip(line, scenarios, strict=True):
@@ -264,7 +266,7 @@ def load_together(rows: Sequence[ThesisLoad]) -> Figure:
 
 
 def dma(rows: Sequence[DmaRate]) -> Figure:
-    """The reached rate, beside the bound of the link."""
+    """The rate of the DMA engine, and the bound of the link."""
     figure, ((axes,),) = panels(1, 1, 8.0, 1.4 + 0.24 * len(rows))
     stacked_bars(axes, [row.name for row in rows], [
         ("reached", [row.gbytes_per_s for row in rows], COLOURS[2]),

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fit of the shell's numbers to cells of the thesis. It sees the cells that it is given, and reads no file.
+"""Fits the shell's parameters to cells of the thesis. The fit uses only the cells in its arguments, and reads no file.
 
-A number is a delay in whole cycles. Each cell contains a few delays, each a known number of times. A round simulates,
-and then moves each delay by the error of its own cells (least squares). Sizes and stores are not delays. The fit tries
-each value of each, with new delays, and keeps the one with the smallest sum of squared relative errors.
+Most parameters are delays in whole cycles. Each cell contains a few delays, each a known number of times. A round
+simulates, and then changes each delay by the error of its own cells (least squares). Sizes and stores are not delays.
+The fit tries every value of each of them, fits the delays again, and keeps the value with the smallest sum of squared
+relative errors.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 Simulate = Callable[[Mapping[str, int]], Mapping[str, float]]
-"""Cells by id, for given values of parameters."""
+"""A function that simulates the cells, by id, for given parameters."""
 CYCLE_NS = 4.0
 CMAC_CYCLE_NS = 1e9 / 322_265_625
 ROUNDS = 6
@@ -21,7 +22,8 @@ ROUNDS = 6
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """A number, the length of its cycle, and the cells that contain it, by pattern, with how many times they do."""
+    """A delay: its name, the length of its cycle, and the patterns of cells that contain it, each with the number of
+    times."""
 
     name: str
     cycle_ns: float
@@ -44,7 +46,7 @@ DELAYS = (
     Delay("qdma_write_route", CYCLE_NS, {r"t5_6_w_qdma_hbm_": 1}),
     Delay("mover_read_route", CYCLE_NS, {r"t5_4_r_dm_hbm_": 1}),
 )
-"""A number comes after the other numbers in its cells."""
+"""All delays. Each one follows the other delays that its cells contain."""
 OPTIONS = {
     "completion": (64, 128, 256, 512),
     "mps": (128, 256, 512, 1024),
@@ -52,11 +54,12 @@ OPTIONS = {
     "second_store": (0, 1, 2),
 }
 START = {delay.name: 20 for delay in DELAYS} | {"completion": 256, "mps": 256, "mrrs": 512, "second_store": 0}
-"""The start of the fit: the usual sizes, and delays that do not depend on the tables."""
+"""The start of the fit: usual sizes, and delays that do not depend on the tables."""
 
 
 def fit(simulate: Simulate, targets: Mapping[str, float], start: Mapping[str, int] | None = None) -> dict[str, int]:
-    """The parameters with which the simulation comes nearest to `targets`. Raises ValueError: it did not settle."""
+    """The parameters with which the simulation is closest to `targets`. Raises ValueError if the fit does not
+    converge."""
     best = settle(simulate, targets, START if start is None else start)
     for _ in range(ROUNDS):
         before = dict(best)
@@ -69,7 +72,7 @@ def fit(simulate: Simulate, targets: Mapping[str, float], start: Mapping[str, in
 
 
 def settle(simulate: Simulate, targets: Mapping[str, float], start: Mapping[str, int]) -> dict[str, int]:
-    """Returns `start` with the delays that fit the other targets best."""
+    """Returns `start` with the delays that fit the targets best."""
     values = dict(start)
     for _ in range(ROUNDS):
         found, before = simulate(values), dict(values)
@@ -84,7 +87,8 @@ def settle(simulate: Simulate, targets: Mapping[str, float], start: Mapping[str,
 
 def _lacking(delay: Delay, found: Mapping[str, float], targets: Mapping[str, float], moved: Mapping[str, float],
              values: Mapping[str, int]) -> float:  # fmt: skip
-    """Cycles by which the number's cells are too short: least squares over them, less the share of other numbers."""
+    """The cycles by which the delay is too short: least squares over its cells, minus what changes of other delays
+    contribute."""
     above = below = 0.0
     for name, target in targets.items():
         times = next((times for pattern, times in delay.cells.items() if re.search(pattern, name)), 0)
@@ -97,7 +101,7 @@ def _lacking(delay: Delay, found: Mapping[str, float], targets: Mapping[str, flo
 
 
 def _within(delay: Delay, name: str) -> tuple[str, ...]:
-    """Other numbers in a cell of `delay`, which have their own cells to set them."""
+    """The other delays in a cell of `delay`, which are fitted to their own cells."""
     if delay.name in ("qdma_write_route", "mover_read_route"):
         return ("hbm_write",) if delay.name == "qdma_write_route" else ("hbm_read",)
     return ("box",) if re.search(r"t5_4_\w_cmac_", name) else ()

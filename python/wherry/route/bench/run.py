@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wherry bench route`: the benchmark program, then the five applications in the placements that two cores allow."""
+"""`wherry bench route`: runs the benchmark program, then the five applications in the placements that two cores
+allow."""
 
 from __future__ import annotations
 
@@ -25,14 +26,14 @@ SPEEDUP_TARGETS = {"transport": 1.3, "transpose": 1.3}
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """How an application is run, and the paper's name of it."""
+    """How to run an application, and its name in the paper."""
 
     arguments: tuple[str, ...]
-    """{n} is 1 with --quick, else 4."""
+    """Arguments of the application, in which {n} is 1 with --quick, else 4."""
     published: str
 
     def value(self, of: str) -> float:
-        """The category in the paper's table 2."""
+        """The published figure `of` of this application in the paper's table 2."""
         return float(BENCHMARK.published[f"bud_{self.published}_{of}"]["value"])
 
 
@@ -48,7 +49,7 @@ APPLICATIONS = {
 def run(
     json_file: Path, *, quick: bool = False, only: Sequence[str] = (), peers: Sequence[str] = (), progress: Console
 ) -> RouteBench:
-    """Measures, writes `json_file`, and returns its content. Raises BenchError; NotFound if something was not built."""
+    """Measures, writes `json_file`, and returns its content. Raises BenchError; NotFound if a program was not built."""
     wanted = set(only or EXPERIMENTS)
     if "applications" in wanted:
         wanted.add("link")
@@ -57,7 +58,7 @@ def run(
     more = ["--only", ",".join(name for name in PROGRAM if name in wanted)]
     for peer in peers:
         more += ["--peer", peer]
-    json_file.parent.mkdir(parents=True, exist_ok=True)  # or say now that it cannot be
+    json_file.parent.mkdir(parents=True, exist_ok=True)  # report now if it cannot be made
     with BENCHMARK.scratch_directory() as directory:
         said = directory / "route.json"
         BENCHMARK.run_program("bench_route", said, quick=quick, more=more)
@@ -70,8 +71,9 @@ def run(
 
 
 def _run_once(app: str, placement: str, arguments: Sequence[str], directory: Path) -> dict[str, Any]:
-    """Two nodes with one rank each. The ranks have the first core. With `shared`, so have their agents; with `host` the
-    agents have the second one. Inline, each rank has its own core. Returns the application's report, and M:C."""
+    """Runs an application on two nodes with one rank each. `inline`: each rank has its own core. `shared`: ranks and
+    agents use the first core. `host`: the ranks use the first core, the agents the second. Returns the application's
+    report, and M:C."""
     cores = sorted(os.sched_getaffinity(0))[:2]
     if placement == "shared":
         cores = cores[:1]
@@ -98,7 +100,7 @@ def _run_once(app: str, placement: str, arguments: Sequence[str], directory: Pat
 
 def memory_to_communication(app: str, directory: Path, *, alone: bool) -> dict[str, Any]:
     """The M:C ratio (docs/guide/route-advise.md) from the files of a job's ranks in `directory`. If a rank could not
-    count, the reason and the estimate, for which each rank must have been `alone` on its core."""
+    count misses, returns the reason and, if each rank was `alone` on its core, an estimate."""
     files = sorted(directory.glob("rank-*.json"))
     ranks = [advise.RankFile(**json.loads(path.read_text())) for path in files]
     said = advise.conclude([app], ranks, calibration.DEFAULT, alone=alone)
@@ -137,14 +139,14 @@ def _applications(document: dict[str, Any], quick: bool, progress: Console) -> N
 def _application_row(
     app: str, how: Application, words: list[str], runs: dict[str, list[dict[str, Any]]], link: float
 ) -> tuple[dict[str, Any], list[float]]:
-    """The row, and all samples of the speed-up."""
+    """The row of an application, and all samples of its speed-up."""
     seconds = {placement: [one["seconds"] for one in of] for placement, of in runs.items()}
     over_shared = {
         placement: [shared / own for shared, own in zip(seconds["shared"], times, strict=True)]
         for placement, times in seconds.items()
     }
     host = runs["host"]
-    # Inline each rank has its own core, which the estimate needs.
+    # The estimate needs a core for each rank, which only placement inline has.
     missing = next((one["mc_missing"] for one in runs["inline"] if one["mc_ratio"] is None), "")
     figure = "mc_estimate" if missing else "mc_ratio"
     mc = statistics.median_low([one[figure] for one in runs["inline"] if one[figure] is not None])

@@ -15,44 +15,44 @@ PROGRAM = (
     "link",
 )  # fmt: skip
 EXPERIMENTS = (*PROGRAM, "applications")
-"""The words of `--only`: those of the benchmark program, and `applications`. The latter also run `link`, because their
-network share refers to it."""
+"""The names that `--only` accepts: those of the benchmark program, and `applications`. `applications` also runs `link`,
+because the applications' network share refers to it."""
 
 Placement = Literal["inline", "shared", "host"]
-"""The processor that routes: the ranks; an agent on the ranks' core; an agent on another core."""
+"""What routes: "inline": the ranks; "shared": an agent on the ranks' core; "host": an agent on another core."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistogramRow:
-    """Updates of random counters by two ranks on two cores, inline."""
+    """The rate at which two ranks on two cores update random counters, placement inline."""
 
     counters_log2: int
     updates: int
     mups: float
-    """M updates/s of both ranks together."""
+    """Million updates/s of both ranks together."""
     limit_mups: float
-    """The rate of a hand-written exchange of 16-byte messages, measured alternately in the same processes."""
+    """The rate of a hand-written exchange of 16-byte messages, measured in alternation in the same processes."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeerRow:
-    """A peer's histogram, which took turns with ours."""
+    """A peer's histogram, measured in alternation with ours."""
 
     peer: str
     counters_log2: int
     mups: float
     inline_mups: float
     ratio: float
-    """Our rate over the peer's: the median over neighbouring rounds."""
+    """The ratio of our rate to the peer's: the median over neighbouring rounds."""
     ratio_min: float
     ratio_max: float
     samples: list[float]
-    """All of the peer's M updates/s."""
+    """All measured rates of the peer, in million updates/s."""
 
 
 @dataclass(frozen=True, slots=True)
 class RandomSizes:
-    """Messages of 8 to 4096 bytes against plain copies through the same buffers, each way."""
+    """Messages of 8 to 4096 bytes compared with plain copies through the same buffers, in both directions."""
 
     payload_gbytes: float
     copy_gbytes: float
@@ -61,7 +61,7 @@ class RandomSizes:
 
 @dataclass(frozen=True, slots=True)
 class AgentRate:
-    """The rate at which one routing thread forwards."""
+    """The rate at which one routing thread forwards messages."""
 
     size: int
     mmps: float
@@ -69,7 +69,7 @@ class AgentRate:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """One message at a time between two ranks of two nodes, one way."""
+    """One-way latency of single messages between two ranks on two nodes."""
 
     placement: Placement
     p50_us: float
@@ -78,23 +78,23 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class MessageSizes:
-    """Two ranks of two nodes that send each other messages of one size."""
+    """Two ranks on two nodes send messages of one size to each other."""
 
     placement: Placement
     size: int
     mmps: float
-    """M messages/s of both together."""
+    """Million messages/s of both ranks together."""
     gbps: float
-    """Of payload."""
+    """The rate of payload."""
     transfer_bytes: float
     """The average size of a rank's transfers."""
     blocked_share: float
-    """The share of a rank's time from a refused send until the message was accepted."""
+    """The share of a rank's time between a refused send and the acceptance of the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """One setting varied, the others at their defaults (paper 001, figure 7)."""
+    """Results with one setting varied and the others at their defaults (paper 001, figure 7)."""
 
     placement: Placement
     parameter: Literal["buffer_bytes", "buffers", "routing_threads"]
@@ -104,13 +104,13 @@ class Sweep:
     rank_transfer_bytes: float
     blocked_share: float
     agent_transfer_bytes: float | None
-    """None: inline, no agent."""
+    """None: placement inline, without an agent."""
     agent_blocked_per_transfer: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class WeakScaling:
-    """The same number of messages for each node on more nodes, all of them on the same two cores (figure 8)."""
+    """Weak scaling: the same number of messages per node on more nodes, all on the same two cores (figure 8)."""
 
     nodes: int
     ns_per_message: float
@@ -121,22 +121,22 @@ class WeakScaling:
 
 @dataclass(frozen=True, slots=True)
 class AgentMemory:
-    """Resident memory of one routing agent as nodes grow."""
+    """Resident memory of one routing agent by the number of nodes."""
 
     nodes: int
     rss_bytes: float
     pss_bytes: float
     idle_rss_bytes: float
-    """Before its first job."""
+    """The agent's resident memory before its first job."""
     inbox_bytes: int
-    """The size of its own inbox by the layout, which counts against the budget."""
+    """The computed size of the agent's inbox, which counts against the budget."""
     lane_bytes: int
-    """And of the rings in others' inboxes that it writes into."""
+    """The computed size of the rings in other agents' inboxes that the agent writes into."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The rate between two nodes if ranks only hand on whole buffers."""
+    """The rate between two nodes if ranks only pass on whole buffers."""
 
     placement: Placement
     gbps: float
@@ -144,7 +144,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class ApplicationRow:
-    """An application on two nodes of a rank each (table 2)."""
+    """An application on two nodes with one rank each (table 2)."""
 
     app: str
     arguments: list[str]
@@ -152,21 +152,22 @@ class ApplicationRow:
     shared_seconds: float
     host_seconds: float
     speedup: float
-    """host over shared: the paper's x86 over None."""
+    """The speed-up of host over shared, which corresponds to x86 over None in the paper."""
     inline_speedup: float
-    """inline over shared."""
+    """The speed-up of inline over shared."""
     messages: int
     bytes: int
-    """The bytes that all ranks handed on, headers included."""
+    """The bytes that all ranks passed on, including headers."""
     average_transfer: float
     network_share: float
-    """The application's bytes a second over those of whole buffers (`link`, placement host)."""
+    """The application's rate in bytes per second as a share of the rate of whole buffers (`link`, placement host)."""
     mc_ratio: float | None
-    """Bytes from memory (last-level cache misses) over bytes routed. None: not counted here."""
+    """The ratio of bytes from memory (last-level cache misses) to routed bytes. None: this machine could not count
+    misses."""
     mc_estimate: float | None
-    """The estimate of `wherry advise` if it was not counted: an upper bound."""
+    """If the ratio was not counted, the estimate of `wherry advise`, which is an upper bound."""
     mc_missing: str
-    """Why mc_ratio is None."""
+    """The reason if mc_ratio is None."""
     category: str
     """The category: communication-dominated, balanced or host-dominated."""
     published_speedup: float
@@ -176,7 +177,7 @@ class ApplicationRow:
 
 @dataclass(frozen=True, slots=True)
 class RouteResults:
-    """The measurements, by experiment. Experiments that --only left out are empty. A `size` is bytes of payload in one
+    """The measurements by experiment; empty for experiments that --only left out. `size` is the bytes of payload in one
     message."""
 
     histogram: list[HistogramRow] = rows("Histogram, inline, against a hand-written exchange")
@@ -213,7 +214,7 @@ _USES = [
 
 
 def basis_of(bar: str, results: RouteResults) -> Basis:
-    """The basis of the bar of that name."""
+    """Returns the basis of the bar named `bar`."""
     app = next((row for row in results.applications if bar == f"offload_speedup_{row.app}"), None)
     beside = "" if app is None else f"inline over shared: {app.inline_speedup:.3g}"
     return Basis(next((uses for name, uses in _USES if re.fullmatch(name, bar)), ""), beside)

@@ -20,7 +20,7 @@ CHAPTERS = {"route": chapter}
 
 
 def sections_of(bench: RouteBench) -> list[Section]:
-    """The experiments that this run holds."""
+    """The sections of the experiments that this run contains."""
     results = bench.results
     sections = Sections("route")
     add = sections.add

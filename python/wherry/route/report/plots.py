@@ -42,7 +42,7 @@ PLACEMENTS = {
 
 
 def histogram(rows: Sequence[HistogramRow], peers: Sequence[PeerRow], published: Published) -> Figure:
-    """Updates a second: ours, the hand-written exchange's, and the peers'."""
+    """Updates per second of our histogram, the hand-written exchange and the peers."""
     figure, ((axes,),) = panels(1, 1, 8.0, 3.4)
     sizes = sorted({row.counters_log2 for row in rows})
     by_size = {row.counters_log2: row for row in rows}
@@ -60,7 +60,7 @@ def histogram(rows: Sequence[HistogramRow], peers: Sequence[PeerRow], published:
 
 
 def peers(rows: Sequence[PeerRow], published: Published) -> Figure:
-    """The speed-up over each peer: medians, and all measured values."""
+    """The speed-up over each peer: the medians and all measured values."""
     figure, ((axes,),) = panels(1, 1, 8.0, 3.2)
     names = list(dict.fromkeys(row.peer for row in rows))
     sizes = sorted({row.counters_log2 for row in rows})
@@ -94,7 +94,7 @@ def agent_rate(rows: Sequence[AgentRate], published: Published) -> Figure:
 
 
 def random_sizes(rows: Sequence[RandomSizes], published: Published) -> Figure:
-    """Payload of random sizes against copies."""
+    """Payload rate for random sizes compared with copies."""
     figure, ((axes,),) = panels(1, 1, 6.0, 2.8)
     series = {
         "route, inline": ([row.payload_gbytes for row in rows], COLOURS[0]),
@@ -107,7 +107,7 @@ def random_sizes(rows: Sequence[RandomSizes], published: Published) -> Figure:
 
 
 def latency(rows: Sequence[Latency], published: Published) -> Figure:
-    """One message on an idle system, one way."""
+    """One-way latency of one message on an idle system."""
     figure, ((axes,),) = panels(1, 1, 7.0, 3.0)
     series = {"p50": ([row.p50_us for row in rows], COLOURS[0]), "p99": ([row.p99_us for row in rows], COLOURS[5])}
     grouped_bars(axes, [row.placement for row in rows], series)
@@ -119,7 +119,7 @@ def latency(rows: Sequence[Latency], published: Published) -> Figure:
 
 
 def message_sizes(rows: Sequence[MessageSizes], published: Published) -> Figure:
-    """Messages and payload a second, by size and placement."""
+    """Messages and payload per second, by size and placement."""
     figure, ((left, right),) = panels(1, 2, 9.6, 3.6)
     for placement, (label, colour, style) in PLACEMENTS.items():
         chosen = sorted((row for row in rows if row.placement == placement), key=lambda row: row.size)
@@ -141,7 +141,7 @@ _PARAMETERS = {"buffer_bytes": "size of a buffer", "buffers": "buffers to each n
 
 
 def sweeps(rows: Sequence[Sweep], published: Published) -> Figure:
-    """Figure 7: each setting by itself, with rates above and average transfers below. Defaults are ringed."""
+    """Figure 7: one column per setting, with rates above and average transfers below. Circles mark the defaults."""
     parameters = [name for name in _PARAMETERS if any(row.parameter == name for row in rows)]
     figure, (top, bottom) = panels(2, len(parameters), 3.4 * len(parameters) + 0.6, 5.6)
     for rate, transfer, parameter in zip(top, bottom, parameters, strict=True):
@@ -183,7 +183,7 @@ def _powers(axes: Axes, values: Sequence[int], parameter: str) -> None:
 
 
 def _paper_optimum(axes: Axes, parameter: str, published: Published) -> None:
-    """The point at which the paper's applications stopped to gain."""
+    """Marks the value from which the paper's applications no longer gained."""
     if parameter == "buffer_bytes":
         plateau = published["bud_opt_size_plateau"]
         axes.axvspan(plateau["low"], plateau["high"], color=PUBLISHED, alpha=0.2, linewidth=0)
@@ -192,7 +192,7 @@ def _paper_optimum(axes: Axes, parameter: str, published: Published) -> None:
 
 
 def weak_scaling(rows: Sequence[WeakScaling], published: Published) -> Figure:
-    """Figure 8: cost of a message, and average transfers, by nodes."""
+    """Figure 8: the cost of a message and the average transfer, by number of nodes."""
     rows = sorted(rows, key=lambda row: row.nodes)
     nodes = [row.nodes for row in rows]
     figure, ((left, right),) = panels(1, 2, 9.6, 3.4)
@@ -219,7 +219,7 @@ def weak_scaling(rows: Sequence[WeakScaling], published: Published) -> Figure:
 
 
 def agent_memory(rows: Sequence[AgentMemory], published: Published) -> Figure:
-    """Resident memory of an agent, beside the size of its buffers by the layout."""
+    """Resident memory of an agent, compared with the computed size of its buffers."""
     rows = sorted(rows, key=lambda row: row.nodes)
     nodes = [row.nodes for row in rows]
     figure, ((left, right),) = panels(1, 2, 9.6, 3.2)
@@ -242,7 +242,7 @@ def agent_memory(rows: Sequence[AgentMemory], published: Published) -> Figure:
 
 
 def applications(rows: Sequence[ApplicationRow], published: Published) -> Figure:
-    """Table 2: speed-up over `shared` by placement, network share and M:C, beside the published ones."""
+    """Table 2: speed-up over `shared` by placement, network share and M:C, with the published values."""
     figure, ((left, middle, right),) = panels(1, 3, 12.6, 3.8, width_ratios=[1.5, 1, 1])
     names = [row.app for row in rows]
     speedups: dict[str, tuple[Sequence[float | None], str]] = {
