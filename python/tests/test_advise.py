@@ -25,6 +25,15 @@ from wherry.system import paths
 LINE = calibration.line_bytes()
 
 
+def test_the_last_level_is_the_largest_readable_cache(tmp_path: Path) -> None:
+    for index, size in enumerate(("32K", "1024K", "16M", "", "12", "many")):
+        (tmp_path / f"index{index}").mkdir()
+        (tmp_path / f"index{index}" / "size").write_text(size + "\n")
+    (tmp_path / "index9" / "size").mkdir(parents=True)
+    assert calibration.last_level_cache_bytes(tmp_path) == 16 << 20
+    assert calibration.last_level_cache_bytes(tmp_path / "nothing") == 0
+
+
 def advise_on(jobs: Jobs, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "wherry.cli", "advise", *words]
     return subprocess.run(

@@ -16,6 +16,7 @@ from agents import Agent
 from inputs import WAIT
 
 import wherry
+from wherry.move import agents as dataset_agents
 from wherry.system import wherryd
 
 pytestmark = pytest.mark.agent
@@ -93,6 +94,45 @@ def test_duckdb_and_polars_read_it(files: list[str]) -> None:
         frame = pl.from_arrow(field.table(1))
         assert isinstance(frame, pl.DataFrame)
         assert frame.filter(pl.col("id") >= 500)["x"].sum() == pytest.approx(total, rel=1e-12, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "opened"),
+    [
+        ("nobody", {}, 3),
+        ("odd", {}, 3),
+        ("field", {"columns": ["y"]}, 3),
+        ("field", {"filter": "x > 3"}, 3),
+        ("field", {"missing": True}, 3),
+    ],
+)
+def test_a_refused_dataset_closes_its_connections(
+    files: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, options: dict[str, Any], opened: int
+) -> None:
+    made: list[Any] = []
+    open_client = dataset_agents.flight_client
+
+    class Client:
+        def __init__(self, client: Any) -> None:
+            self.client, self.closed = client, False
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.client, name)
+
+        def close(self) -> None:
+            self.closed = True
+            self.client.close()
+
+    def recorded(session: Any) -> Any:
+        client, call_options = open_client(session)
+        made.append(Client(client))
+        return made[-1], call_options
+
+    monkeypatch.setattr(dataset_agents, "flight_client", recorded)
+    known = files if not options.pop("missing", False) else [*files, str(tmp_path / "nobody.json")]
+    with pytest.raises(wherry.Error):
+        wherry.dataset(name, known, **options)
+    assert [one.closed for one in made] == [True] * opened
 
 
 def test_agents_that_do_not_fit_are_named(files: list[str], tmp_path: Path) -> None:

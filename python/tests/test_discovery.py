@@ -19,6 +19,7 @@ from inputs import WAIT
 from jobs import eventually
 
 import wherry
+from wherry.session import discovery
 from wherry.session.discovery import Entry, find_agents
 from wherry.session.etcd import Etcd
 from wherry.system import free_ports
@@ -206,3 +207,20 @@ def test_an_entry_that_etcd_lost_is_written_again(
     says(process, "announced again: /wherry/lost/")
     (name,) = entries(etcd, prefix)
     assert name == f"{prefix}/{os.uname().nodename}"
+
+
+def test_an_entry_that_cannot_be_written_reports_the_first_error() -> None:
+    class Gone:
+        """An etcd that ends after it has granted the lease."""
+
+        def grant(self, _ttl_s: int) -> int:
+            return 7
+
+        def under(self, _prefix: str) -> dict[str, str]:
+            raise wherry.Unavailable("the first error")
+
+        def revoke(self, _lease: int) -> None:
+            raise wherry.Unavailable("another one")
+
+    with pytest.raises(wherry.Unavailable, match="the first error"):
+        discovery._write(Gone(), "/wherry/a", Entry(Path("/a.json"), None), 3)  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -45,6 +46,20 @@ def test_a_directory_that_others_may_write_to_is_refused_unless_it_is_sticky(tmp
         secured(tmp_path)
     tmp_path.chmod(0o1777)
     secured(tmp_path)
+
+
+def test_a_directory_that_cannot_be_read_leaves_no_descriptor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    (tmp_path / "a").mkdir()
+    monkeypatch.setattr("wherry.system.secure.os.fstat", failing)
+    with pytest.raises(InvalidArgument, match="Input/output error"):
+        secured(tmp_path / "a")
+    monkeypatch.undo()
+    monkeypatch.setattr("wherry.system.secure._undo_umask", failing)
+    with pytest.raises(InvalidArgument, match="Input/output error"):
+        secured(tmp_path / "b")
 
 
 def test_links(tmp_path: Path) -> None:

@@ -20,11 +20,13 @@ def demo(
 ) -> None:
     """Show that Wherry works on this machine, and what it does. Takes ten seconds, without compiler or root.
 
-    move    Time steps hand columns of numpy to an agent, which this command starts for itself. They are read
-            back without a copy and with Arrow Flight, and every byte is compared. A table shows the host's time for a
-            frame, in calls and in waits, and the same for Arrow Flight's DoPut.
-    route   Four ranks count random numbers together, by messages of 8 bytes. One rank alone checks the counts.
-    kv      Three nodes and a keeper store values. A node is killed with SIGKILL; all values are still there.
+    move: time steps hand columns of numpy to an agent, which this command starts for itself. The columns are read back
+    without a copy and with Arrow Flight, and every byte is compared. A table shows the host's time for a frame, in
+    calls and in waits, and the same for Arrow Flight's DoPut.
+
+    route: four ranks count random numbers together, by messages of 8 bytes. One rank alone checks the counts.
+
+    kv: three nodes and a keeper store values. A node is killed with SIGKILL, and all values are still there.
 
     Everything runs on this machine, in processes that end with the command. Exit status: 0 if all results are right, 1
     if not. The command also reports which way is faster; that does not change the status.

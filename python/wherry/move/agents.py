@@ -72,16 +72,21 @@ class Dataset:
             agents = find_agents(agents)
         if not agents:
             raise InvalidArgument(f"agents is {agents!r}: want a list of agents, one at least")
-        self._sources = [_source(agent) for agent in agents]
-        first, *others = schemas = [flight_schema(one.client, one.options, name) for one in self._sources]
-        for source, schema in zip(self._sources[1:], others, strict=True):
-            if not schema.equals(first):
-                self.close()
-                raise InvalidArgument(
-                    f"stream {name!r} has other columns at {source} than at {self._sources[0]}: {schema} and {first}"
-                )
-        chosen = predicate.chosen(columns, schemas[0])
-        self._filter = None if filter is None else predicate.to_wire(filter, first)
+        self._sources: list[_Source] = []
+        try:
+            for agent in agents:
+                self._sources.append(_source(agent))
+            first, *others = [flight_schema(one.client, one.options, name) for one in self._sources]
+            for source, schema in zip(self._sources[1:], others, strict=True):
+                if not schema.equals(first):
+                    raise InvalidArgument(
+                        f"stream {name!r} has other columns at {source} than at {self._sources[0]}: {schema} and {first}"
+                    )
+            chosen = predicate.chosen(columns, first)
+            self._filter = None if filter is None else predicate.to_wire(filter, first)
+        except BaseException:
+            self.close()
+            raise
         self._columns = chosen
         self._compression = compression
         self.schema: pa.Schema = first if chosen is None else pa.schema([first.field(one) for one in chosen])

@@ -209,12 +209,15 @@ def line_bytes() -> int:
         return 64
 
 
-def last_level_cache_bytes() -> int:
+def last_level_cache_bytes(directory: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> int:
     """The size of this machine's largest cache in bytes. 0: unknown."""
     sizes = [0]
-    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
-        text = path.read_text().strip()
-        sizes.append(int(text[:-1]) * {"K": 1 << 10, "M": 1 << 20}[text[-1]])
+    for path in directory.glob("index*/size"):
+        try:
+            text = path.read_text().strip()
+            sizes.append(int(text[:-1]) * {"K": 1 << 10, "M": 1 << 20}[text[-1]])
+        except (OSError, ValueError, KeyError, IndexError):
+            continue
     return max(sizes)
 
 

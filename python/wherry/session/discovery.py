@@ -14,6 +14,7 @@ import os
 import re
 import select
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -198,5 +199,6 @@ def _write(etcd: Etcd, key: str, entry: Entry, ttl_s: int) -> int:
                 return lease
         raise Unavailable(f"{key} in the etcd at {etcd.url} changes all the time: others write it")
     except BaseException:
-        etcd.revoke(lease)
+        with suppress(Error):  # the lease ends by itself, and the first error says what went wrong
+            etcd.revoke(lease)
         raise

@@ -42,19 +42,22 @@ def open_directory(path: Path, make_mode: int = 0, *, follow_last: bool = True) 
                 except FileExistsError:
                     made = False
                 component = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+            else:
+                made = False
+            try:
                 if made:
                     _undo_umask(component, make_mode)
-            status = os.fstat(component)
-            if not stat.S_ISLNK(status.st_mode):
-                at, component = component, at
+                status = os.fstat(component)
+                if stat.S_ISLNK(status.st_mode):
+                    target = os.readlink("", dir_fd=component)
+                else:
+                    at, component = component, at
+            finally:
                 os.close(component)
+            if not stat.S_ISLNK(status.st_mode):
                 if not stat.S_ISDIR(status.st_mode):
                     raise InvalidArgument(f"cannot open the directory {path}: Not a directory")
                 continue
-            try:
-                target = os.readlink("", dir_fd=component)
-            finally:
-                os.close(component)
             if status.st_uid not in (os.getuid(), 0):
                 raise PermissionDenied(
                     f"'{name}' in {path} is a symbolic link of user {status.st_uid}: name the directory itself"

@@ -24,7 +24,7 @@ constexpr std::uint32_t kReceiveHigh = 0x6000, kReceiveLow = 0x6C00, kReceiveHea
                         kReceiveTail = 0x7000;
 constexpr std::uint32_t kResetState = 0x8800, kVector1 = 0x3800;                 // VFGEN_RSTAT, VFINT_DYN_CTLN1(0)
 constexpr std::uint32_t kQueueOn = 1U << 31;                                     // ATQLEN.ENABLE, ARQLEN.ENABLE
-constexpr std::uint32_t kWriteBackOnItr = 1U << 30, kTwoMicroseconds = 2U << 5;  // VFINT_DYN_CTLN1: iavf_ethdev.c
+constexpr std::uint32_t kWriteBackOnItr = 1U << 30, kFourMicroseconds = 2U << 5;  // VFINT_DYN_CTLN1: iavf_ethdev.c
 // base/iavf_adminq_cmd.h: flags of a descriptor, and the operation "send to PF".
 constexpr std::uint16_t kFlagRead = 0x400, kFlagBuffer = 0x1000, kFlagNoInterrupt = 0x2000, kFlagDone = 0x1,
                         kFlagError = 0x4;
@@ -308,7 +308,7 @@ Status Iavf::start(const NicSetup& setup) {
   // a single frame.
   if ((resources_.capabilities & virtchnl::kOffloadWriteBackOnItr) == 0)
     return {StatusCode::kUnsupported, "the physical function does not offer write-back without interrupts (WB_ON_ITR)"};
-  registers_.write(kVector1, kWriteBackOnItr | kTwoMicroseconds);
+  registers_.write(kVector1, kWriteBackOnItr | kFourMicroseconds);
   // One vector writes back all queues, as in DPDK without interrupts (iavf_ethdev.c iavf_config_rx_queues_irqs).
   WHERRY_TRY(ask(Operation::kConfigIrqMap, virtchnl::vector_message(vsi, setup.pairs)));
   WHERRY_TRY(spread(setup.pairs));
