@@ -34,7 +34,7 @@ class Format:
     registers: dict[str, int]
 
     def rx_address(self, descriptor: bytes) -> int:
-        """Returns the destination of a packet. All other bytes must be 0: they hold DD (bit 64) and the header's address."""
+        """Returns the destination of a packet. The other bytes, for DD (bit 64) and the header's address, must be 0."""
         assert not any(descriptor[8:]), (self.name, descriptor.hex())
         return int.from_bytes(descriptor[:8], "little")
 
