@@ -15,10 +15,10 @@ module cdc_reset_side #(
     input wire clk_i,
     input wire rst_i,
 
-    // From flip-flops, to the other side.
+    // Outputs of flip-flops, for the other side.
     output logic hold_o,
     output logic told_o,
-    // From the other side's clock.
+    // Inputs from the other side's clock.
     input  wire  hold_i,
     input  wire  told_i,
 

@@ -29,11 +29,11 @@ module kv_card
 
     `AXI_LITE_SUBORDINATE(s_axil, 12, 32)
 
-    // From and to the network.
+    // Streams from and to the network.
     `AXIS_RECEIVER(s_net, 512, UserWidth)
     `AXIS_TRANSMITTER(m_net, 512, UserWidth)
 
-    // From and to the host.
+    // Streams from and to the host.
     `AXIS_RECEIVER(s_host, 512, UserWidth)
     `AXIS_TRANSMITTER(m_host, 512, UserWidth)
 

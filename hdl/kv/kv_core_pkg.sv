@@ -161,7 +161,7 @@ package kv_core_pkg;
     bucket_t bucket;
     logic [1:0] way;
     logic [10:0] length;  // of the value
-    // Of writes only:
+    // Only for writes:
     logic has_value;  // the value in `place` of the pool
     logic has_header;  // the way's new header, which comes beside the job
     logic clears;  // all of the bucket's line: the header is 0
@@ -274,7 +274,7 @@ package kv_core_pkg;
 
   // ---- events that the registers count. Each occurs at most once per cycle
 
-  /// Of kv_parser.
+  /// Events of kv_parser.
   typedef struct packed {
     logic passed;
     logic received;
@@ -283,7 +283,7 @@ package kv_core_pkg;
     logic dropped_source;
     logic dropped_busy;  // no place, or no room
   } rx_events_t;
-  /// Of kv_engine.
+  /// Events of kv_engine.
   typedef struct packed {
     logic received;
     logic [4:0] kind;  // of what was received
@@ -292,7 +292,7 @@ package kv_core_pkg;
     logic dropped_epoch;
     logic dropped_duplicate;
   } engine_events_t;
-  /// Of all.
+  /// Events of all blocks.
   typedef struct packed {
     rx_events_t rx;
     engine_events_t engine;

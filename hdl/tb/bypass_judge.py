@@ -18,7 +18,7 @@ class Judge:
         Function(rig, self.decide)
 
     def decide(self, queue: int, size: int, first: bytes) -> tuple[int, bytes]:
-        """Decides about the next frame, whose head it gets."""
+        """Decides about the next frame from its head."""
         frame = self.frames[queue][self.seen[queue]]
         self.seen[queue] += 1
         assert size == len(frame)

@@ -469,7 +469,7 @@ class Node:
             )  # fmt: skip
             self.notes[sender, place] = (bucket, way, kv["version"], kv["client"], kv["request"])
             lane = self.lanes.setdefault(kv["client"], Lane())
-            # Unless the record is newer. It may know an equal request from an earlier epoch.
+            # A newer record stays. A record of the same request may be from an earlier epoch, so it is replaced.
             if not lane.used or not newer_request(lane.request, kv["request"]):
                 self.lanes[kv["client"]] = Lane(kv["request"], kv["version"], OK, False, False, True)
             self._store(bucket, way, new, request["place"], answer)

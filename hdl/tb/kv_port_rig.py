@@ -93,7 +93,7 @@ class Port:
         """Does nothing, because its agents drive the signals."""
 
     def sample(self) -> None:
-        """Counts confirmed writes and errors."""
+        """Counts confirmed writes, begun values and errors."""
         self.confirmed += self.done.get()
         assert self.confirmed <= self.written
         self.begins += self.begun.get()

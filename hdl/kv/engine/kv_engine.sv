@@ -65,7 +65,7 @@ module kv_engine
     // ---- places of the pool: frees the place of a request without effect
     output free_place_t free_o,
 
-    // ---- what is sent
+    // ---- frames to send
     input wire almost_full_t almost_full_i,
     output sending_t sending_o,
 
@@ -77,7 +77,7 @@ module kv_engine
   // verilator lint_on UNUSEDSIGNAL
   assign staged = settings_i.staged;
 
-  // ---- E0: what enters
+  // ---- E0: the request that enters
 
   entered_t entered;
   logic calm, done2, rewind, want_op_q, op_done;
@@ -433,7 +433,7 @@ module kv_engine
 
   assign op_done = valid3_q && op3_q;
 
-  // ---- what takes effect
+  // ---- effects of the decision
 
   logic line_put_q, settle_q, pending_q, leftover_done_q;
   lane_request_t settled_q;

@@ -3,7 +3,7 @@
 `include "assertions.svh"
 `include "attributes.svh"
 
-/// A queue of requests whose reader can start over: it keeps a request until its processing has succeeded.
+/// A queue with a reader that can start over: a request stays in the queue until its processing has succeeded.
 ///
 /// Behaviour: take_i advances to the next request. A request stays in the queue until done_i reports the oldest taken
 /// request as done. rewind_i offers all requests again that were taken and are not done, the oldest first.

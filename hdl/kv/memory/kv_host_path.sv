@@ -88,7 +88,7 @@ module kv_host_path
     end
   end
 
-  // ---- reads: what comes back
+  // ---- reads: the answers
 
   typedef struct packed {
     logic mine;

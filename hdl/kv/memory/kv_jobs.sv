@@ -55,7 +55,7 @@ module kv_jobs
     output reading_t reading_o,
     input  wire      read_end_i,
 
-    // To the channels.
+    // Requests to the channels.
     output logic         [Channels-1:0] read_valid,
     input  wire          [Channels-1:0] read_ready,
     output read_piece_t                 read,

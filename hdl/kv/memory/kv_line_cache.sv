@@ -69,7 +69,7 @@ module kv_line_cache
     output group_t fill_group_o,
     input  wire    fill_wait_i,
 
-    // To the channels.
+    // Requests to the channels.
     output logic              [Channels-1:0] fill_valid,
     input  wire               [Channels-1:0] fill_ready,
     output fill_t                            fill,

@@ -36,7 +36,7 @@ module kv_recovery_fetch
     input wire         restart_i,
     input wire         clear_i,    // nothing is to be fetched any more
 
-    // ---- what to ask for
+    // ---- questions
     output question_t        question_o,
     input  wire fetch_step_t step_i,
     /// With answer_i the bucket of the answered item, otherwise of the requested item.

@@ -10,7 +10,7 @@
 ///
 ///     begin_i           -\___________________________  epoch_i is the new one
 ///     entering_o.valid  _/-----------------------\___  to `entered`; its epoch is the new one
-///     step_i.copy       _______/-\___________________  the engine is drained: nobody needs the old copies any more
+///     step_i.copy       _______/-\___________________  the engine is drained: the old copies are no longer needed
 ///     entering_o.copied ________________/-\__________  staged_o, peers and leaders are new from this cycle on
 ///     step_i.entered    ______________________/-\____  leftovers are noted, the window is sorted out
 ///
