@@ -18,10 +18,10 @@
 
 /// Watches an AXI4 port and holds both sides to the rules of the bus. For simulations and proofs: it has no outputs.
 ///
-/// Behaviour: asserts that valid and payload stay until they are taken (A3.2.1); that a burst has a legal length and size, and stays within 4 KiB
-/// (A3.4.1); that the last beat of write data is where AWLEN says; that a write is answered once, after its address and its last
-/// beat of data (A3.3.1), and a read with one last beat; that responses carry an id that was asked for. In a proof AssumeManager or
-/// AssumeSubordinate turns the rules of that side into assumptions.
+/// Behaviour: asserts these rules. Valid and payload stay until they are taken (A3.2.1). A burst has a legal length and
+/// size, and stays within 4 KiB (A3.4.1). Write data end where AWLEN says. A write is answered once, after its address
+/// and its last data (A3.3.1). A read is answered with one last beat. Responses carry ids of requests. In a proof,
+/// AssumeManager or AssumeSubordinate turns the rules of that side into assumptions.
 /// Reset: forgets transactions in flight.
 /// Requirements: at most Outstanding transactions are in flight in each direction. At most Outstanding bursts of data
 /// arrive before their addresses.

@@ -136,7 +136,7 @@ module axi_mux #(
     assign s_axi_resp[i].aw_ready = s_ready[0][i];
     assign s_axi_resp[i].ar_ready = s_ready[1][i];
     assign s_axi_resp[i].w_ready  = order_valid && 32'(holder) == i && m_axi_resp.w_ready;
-    // Assigned to the narrower type, the id loses the index in its top bits.
+    // The narrower type of the id drops the index in its top bits.
     assign s_axi_resp[i].b        = b[$bits(s_axi_resp[0].b)-1:0];
     assign s_axi_resp[i].b_valid  = b_valid[i];
     assign s_axi_resp[i].r        = r[$bits(s_axi_resp[0].r)-1:0];

@@ -339,7 +339,7 @@ module kv_parser
   logic [16:0] value_sum;
   assign value_sum = {1'b0, ~head_q[15:0]} - 17'(head_q[21:16]);
 
-  // Three bits of each half fit a LUT. `keep` stops Yosys from building a carry chain, because the sum is late.
+  // A LUT compares three bits of each half. `keep` stops Yosys from building a carry chain, because the sum is late.
   `YOSYS_KEEP
   logic [5:0] equal;
   logic right_sum;

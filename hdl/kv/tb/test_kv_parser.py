@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares kv_parser with a judgement by the protocol's text (kv_frames.py), for frames made by scapy."""
+"""Compares kv_parser's verdicts on frames from scapy with those of kv_frames.py, which follows the protocol's text."""
 
 from __future__ import annotations
 
