@@ -16,7 +16,7 @@
 /// Responses come in the order of the requests, separately for each direction. A write is answered after its last beat
 /// was taken. So a read that is requested after that response comes after the write.
 /// Throughput: one beat per cycle in each direction, without a pause between bursts.
-/// Cuts: every path of the bus except W. write_error_i, and the room for a response, take effect in the next cycle.
+/// Cuts: every path of the bus except W. `write_error_i`, and the room for a response, take effect in the next cycle.
 /// Latency: 1 cycle from address to first read_o, ReadLatency + 2 to R; 0 from W to write_o, 1 from the last W to B.
 /// Reset: forgets transactions in flight.
 /// Requirements: all valid signals are low during reset.

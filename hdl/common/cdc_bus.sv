@@ -6,14 +6,14 @@
 /// A stream from s_clk_i to m_clk_i by a request and acknowledge handshake. One beat is in flight at a time.
 ///
 /// Behaviour: the payload waits in a register of s_clk_i. One toggle signals it to the other side, another confirms
-/// that it was taken. m_payload is that register, so it is stable until m_ready. For one beat per cycle use
+/// that it was taken. `m_payload` is that register, so it is stable until m_ready. For one beat per cycle use
 /// cdc_fifo.
 /// Latency: from s_valid to m_valid 1 cycle of s_clk_i and Stages of m_clk_i; from m_ready to s_ready the reverse.
 /// Paths: none from input to output, except from the resets to s_ready and m_valid.
 /// Reset: either reset empties both sides, see cdc_reset. A beat in flight is lost, and s_ready and m_valid are low
 /// until the reset is over. After configuration of the FPGA the cell is empty, and does not need a reset.
 /// Requirements: s_valid is low during reset.
-/// Clock crossing: toggles by sync. cdc_bus.xdc allows the payload 1 cycle of m_clk_i; m_valid needs Stages cycles.
+/// Clock crossing: toggles by sync. `cdc_bus.xdc` allows the payload 1 cycle of m_clk_i; m_valid needs Stages cycles.
 module cdc_bus #(
     /// Bits of the payload; at least 1.
     parameter int unsigned Width  = 8,

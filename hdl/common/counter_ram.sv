@@ -5,7 +5,7 @@
 ///
 /// Behaviour: in each cycle one counter may grow by amount_i, even the same one in every cycle. Counters wrap. clear_i
 /// or reset sets all to 0, one per cycle (clearing_o). Events during this time are lost.
-/// Latency: an event can be read 2 cycles later. read_data_o comes 1 cycle after read_i, and stays until the next.
+/// Latency: an event can be read 2 cycles later. `read_data_o` comes 1 cycle after read_i, and stays until the next.
 /// Reset: begins to clear.
 /// Requirements: index_i and read_index_i are below Counters.
 module counter_ram #(

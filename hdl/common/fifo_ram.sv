@@ -2,7 +2,7 @@
 `default_nettype none
 `include "stream.svh"
 
-/// The memory of a FIFO, with a stream as its read side. stream_fifo or packet_fifo owns the pointers.
+/// The memory of a FIFO, with a stream as its read side. `stream_fifo` or packet_fifo owns the pointers.
 ///
 /// Behaviour: the RAM's output is the stream's payload, without a multiplexer. In LUTs (Block = 0) the entry at
 /// read_address_i is the payload in the same cycle. In block RAM the entry is fetched into the RAM's output register,

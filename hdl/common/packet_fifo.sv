@@ -5,9 +5,9 @@
 
 /// A store-and-forward queue of whole frames. A bad frame is dropped at its end.
 ///
-/// Behaviour: a frame comes out when it is complete, and then without a gap. s_bad with the last beat drops the frame.
-/// With DropWhenFull s_ready is always 1, and a frame without room is dropped. Otherwise the sender waits, and only a
-/// frame longer than the queue is dropped, since it could never come out. Every frame comes out or is counted:
+/// Behaviour: a frame comes out when it is complete, and then without a gap. `s_bad` with the last beat drops the
+/// frame. With DropWhenFull s_ready is always 1, and a frame without room is dropped. Otherwise the sender waits, and
+/// only a frame longer than the queue is dropped, since it could never come out. Every frame comes out or is counted:
 /// dropped_bad_o or dropped_full_o is 1 for one cycle for each dropped frame. A frame that is both bad and without room
 /// counts as bad.
 /// Cuts every path.
@@ -50,8 +50,8 @@ module packet_fifo #(
 
   localparam int unsigned AddressWidth = $clog2(Depth);
 
-  // One bit more than an address, to distinguish full from empty. read_q <= commit_q <= write_q, modulo the size. Beats
-  // between read_q and commit_q may come out. Beats between commit_q and write_q belong to the incoming frame.
+  // One bit more than an address, to distinguish full from empty. `read_q` <= commit_q <= write_q, modulo the size.
+  // Beats between read_q and commit_q may come out. Beats between commit_q and write_q belong to the incoming frame.
   logic [AddressWidth:0] read_q, commit_q, write_q;
   logic full, alone, lost_q, lost;
   logic put, fetch, unused_held;

@@ -6,10 +6,10 @@
 ///
 /// Behaviour: a range is an address and a length in bytes. Its pieces go out in ascending order. No piece crosses a
 /// multiple of 2^s_limit, so 2^s_limit is also the maximum length. Every piece except the first begins at such a
-/// multiple. m_first and m_last mark the range's ends. Each piece carries the range's user bits. m_reach is m_length
-/// less 1, for users that need a piece's last byte. It is available earlier.
+/// multiple. `m_first` and m_last mark the range's ends. Each piece carries the range's user bits. `m_reach` is
+/// m_length less 1, for users that need a piece's last byte. It is available earlier.
 /// The 4 KiB rule of AXI, and MRRS and MPS of PCIe, require such cuts.
-/// Cuts: every path from the range to its pieces. m_ready passes through to s_ready.
+/// Cuts: every path from the range to its pieces. `m_ready` passes through to s_ready.
 /// Latency: 1 cycle, then one piece per cycle, without a pause between ranges.
 /// Reset: forgets the current range.
 /// Requirements: s_valid is low during reset. The length is at least 1, and the limit at most MaxLimit. A range must

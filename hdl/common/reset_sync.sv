@@ -5,7 +5,7 @@
 ///
 /// Behaviour: rst_o rises with rst_i, asynchronously, and falls with an edge of clk_i.
 /// Latency: rst_o falls Stages cycles after rst_i, or one more if rst_i falls close to an edge.
-/// Reset: none. rst_o is high after configuration of the FPGA.
+/// Reset: none. `rst_o` is high after configuration of the FPGA.
 /// Requirements: rst_i has no glitches, so it must come from a flip-flop, with at most an inverter between. Registers
 /// that clear synchronously with rst_o may see its rising edge in different cycles. So they must not rely on the first
 /// cycle of the reset.

@@ -3,9 +3,9 @@
 
 /// A memory in block RAM or UltraRAM with one write port, one read port and one clock.
 ///
-/// Behaviour: each bit of write_i enables the write of its part of the entry. read_data_o holds its value while read_i
-/// is low. A read of the entry that is written in the same cycle returns the old content (Forward = 0) or the new
-/// content (Forward = 1).
+/// Behaviour: each bit of write_i enables the write of its part of the entry. `read_data_o` holds its value while
+/// read_i is low. A read of the entry that is written in the same cycle returns the old content (Forward = 0) or the
+/// new content (Forward = 1).
 /// Latency: reading 1 cycle, 2 with OutputRegister (read_i then needs no second pulse); writing 1.
 /// Reset: none. Contents start at 0 in block RAM and simulation. UltraRAM always starts at 0.
 /// Requirements: none.

@@ -6,8 +6,8 @@
 /// A register in a stream, at full throughput.
 ///
 /// Behaviour: without CutReady it accepts a beat if it is empty or its beat is being taken. With CutReady it has room
-/// for two beats. s_ready is then a register, which falls one cycle late. The second place holds the beat that arrives
-/// meanwhile.
+/// for two beats. `s_ready` is then a register, which falls one cycle late. The second place holds the beat that
+/// arrives meanwhile.
 /// Cuts: valid and payload; with CutReady also ready. Without CutReady, m_ready passes through to s_ready.
 /// Latency: 1 cycle.
 /// Reset: empties the register. The payload keeps its value.

@@ -7,7 +7,7 @@
 /// retires in the order of allocation or of completion.
 ///
 /// Behaviour:
-/// - Allocation: s_* accepts a transaction's payload, which the table stores. s_tag is its tag, valid with s_ready.
+/// - Allocation: s_* accepts a transaction's payload, which the table stores. `s_tag` is its tag, valid with s_ready.
 /// - Completion: complete_i ends the transaction of complete_tag_i and stores a result. If that tag is not in flight,
 ///   the table does not change, and unexpected_o is high in that cycle.
 /// - Retirement: m_* offers a completed transaction with tag, payload and result, and frees its tag. With InOrder the
@@ -15,7 +15,7 @@
 /// - Look-up: returns the payload of lookup_tag_i, and whether it is in flight, in the same cycle.
 /// With InOrder the table is a ring that gives out tags in ascending order, so users may use a tag as an index into
 /// their own memories.
-/// Cuts: all paths between allocation, completion and retirement. unexpected_o and lookup_* follow their inputs.
+/// Cuts: all paths between allocation, completion and retirement. `unexpected_o` and lookup_* follow their inputs.
 /// Latency: a tag can be completed from the cycle after its allocation. It can retire from the cycle after its
 /// completion, and is free from the cycle after that. Each of these can happen once per cycle.
 /// Reset: the table is empty.

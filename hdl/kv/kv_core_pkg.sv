@@ -12,7 +12,7 @@ package kv_core_pkg;
   localparam int unsigned BeatBytes = 64;
   localparam int unsigned ValueBeats = MaxValueBytes / BeatBytes;
 
-  /// The build parameters of a core. kv_core makes this struct from its parameters, and passes it to its modules.
+  /// The build parameters of a core. `kv_core` makes this struct from its parameters, and passes it to its modules.
   typedef struct packed {
     logic [31:0] channels;  // of memory: 1, 2 or 4
     logic [31:0] line_cache_bits;  // 2^n lines in the cache, 1 to 21

@@ -63,7 +63,7 @@ package kv_engine_pkg;
     logic [10:0] notes;
   } filter_t;
 
-  /// The operations that kv_recovery requests from the engine. kv.client names the lane's record, {kv.node,
+  /// The operations that kv_recovery requests from the engine. `kv.client` names the lane's record, {kv.node,
   /// kv.detail[5:0]} the note, kv.detail[5:0] the place of the window, and kv.detail[7:6] the way.
   typedef enum logic [3:0] {
     OpRequest = 4'd0,  // not an operation: a request from the queue

@@ -4,7 +4,7 @@
 /// The engine's first stage. It holds the queue of requests and selects the next one to enter.
 ///
 /// Behaviour: at most one request or operation enters per cycle (entered_o), while open_i is high. An operation of
-/// kv_recovery has priority. stop_i keeps requests out. While a line is missing (want_i), only its requester enters
+/// kv_recovery has priority. `stop_i` keeps requests out. While a line is missing (want_i), only its requester enters
 /// (want_op_i: the operation). Nothing enters in the next two cycles, in which the cache looks for lines by itself.
 /// Requests that change state are at least two cycles apart. An operation waits until no change of state has entered
 /// for five cycles (calm_o). An operation that changes state keeps all others out equally long. The queue offers

@@ -4,7 +4,7 @@
 /// The engine's second stage: determines the kind of a request and its sender, and checks its form. Combinational. See
 /// sections 3 and 4 of docs/design/kv-protocol.md.
 ///
-/// Behaviour: for class_o see class_t. judged_o.refusal is the reason to refuse a client's request before the look-up
+/// Behaviour: for class_o see class_t. `judged_o.refusal` is the reason to refuse a client's request before the look-up
 /// of its key, or StatusOk. known: a frame between nodes has this epoch, comes from a member and its address, and
 /// concerns a slot with the right leader.
 /// Latency: 0 cycles.

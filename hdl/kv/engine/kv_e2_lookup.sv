@@ -8,7 +8,7 @@
 /// the lowest free way. Exception: if versions lag (with refresh_i) and the write is not refused
 /// for a missing key or a full bucket, it is the lowest lagging way. All other requests name
 /// their way.
-/// Latency: 0 cycles. line_i arrives late.
+/// Latency: 0 cycles. `line_i` arrives late.
 /// Reset: none.
 /// Requirements: none.
 module kv_e2_lookup

@@ -4,7 +4,7 @@
 /// The engine's third stage: decides the action as far as it does not depend on the line, whether the line
 /// matters, and whether kv_recovery handles the request. Combinational. Sections 3 to 6 of
 /// docs/design/kv-protocol.md.
-/// Behaviour: see plan_t. slow_o: kv_recovery handles the request, and nothing else is done here.
+/// Behaviour: see plan_t. `slow_o`: kv_recovery handles the request, and nothing else is done here.
 /// Latency: 0 cycles.
 /// Reset: none.
 /// Requirements: none.

@@ -11,13 +11,13 @@
 /// request that conflicts with an earlier one (kv_e1_conflicts). After a request that changes state, one cycle stays
 /// free, and so does the cycle in which its line is written. Otherwise a request enters in every cycle.
 /// Some requests need more: epochs, leftovers, a node's return, a key that is not in its first bucket. Such a request
-/// stays at the head of the queue (recovery_o.head), and handed_on signals it to kv_recovery. kv_recovery issues
+/// stays at the head of the queue (recovery_o.head), and handed_on signals it to kv_recovery. `kv_recovery` issues
 /// operations, which pass the same stages with priority over requests. Its last operation consumes the request. An
-/// operation that changes state is alone in the stages. stop_i keeps requests out, and must answer handed_on in the
+/// operation that changes state is alone in the stages. `stop_i` keeps requests out, and must answer handed_on in the
 /// same cycle. With stop_i, an operation that waits for its line still enters. In a dead node requests have no effect.
 /// Latency: 6 cycles from a request to the decision at the outputs; 3 from an operation to op_done, if its line is
 /// cached.
-/// Reset: forgets all requests and writes in flight. kv_recovery must clear the memories of lanes, notes and filters.
+/// Reset: forgets all requests and writes in flight. `kv_recovery` must clear the memories of lanes, notes and filters.
 /// Requirements: the settings change, and memories are cleared, only while quiet and stop_i are high and no operation
 /// runs. Receivers take outputs at once: almost_full_i and job_room_i reserve room for entries in flight.
 module kv_engine

@@ -6,8 +6,8 @@
 /// A queue with a reader that can start over: a request stays in the queue until its processing has succeeded.
 ///
 /// Behaviour: take_i advances to the next request. A request stays in the queue until done_i reports the oldest taken
-/// request as done. rewind_i offers all requests again that were taken and are not done, the oldest first.
-/// Latency: 1 cycle from a request's arrival to its offer. late_o, the part in block RAM, comes one cycle after the
+/// request as done. `rewind_i` offers all requests again that were taken and are not done, the oldest first.
+/// Latency: 1 cycle from a request's arrival to its offer. `late_o`, the part in block RAM, comes one cycle after the
 /// offer.
 /// Reset: empties the queue.
 /// Requirements: valid_i is low during reset, and high only while room_o is high. done_i is low in a cycle of rewind_i.

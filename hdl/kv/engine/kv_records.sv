@@ -5,11 +5,11 @@
 /// The engine's memories: lane records, notes, filters of buckets, and the window.
 ///
 /// Behaviour: entered_i reads all memories at once. Changes are registered, and written one cycle later. A decision may
-/// change two filter cells; the second is written one cycle later. again_i reads the filter of the note's bucket, in
+/// change two filter cells; the second is written one cycle later. `again_i` reads the filter of the note's bucket, in
 /// the cycle after entered_i. A window place counts as used a cycle after its content is readable, and as free equally
-/// late. clear_i clears lanes, notes and filters at its address.
+/// late. `clear_i` clears lanes, notes and filters at its address.
 /// Latency: entered_i to records_o 1 cycle, to answered_o 0; again_i to filter 1; decision to memories 2, in_use_o 3.
-/// Reset: nothing is in progress, and all window places are free. clear_i clears the rest.
+/// Reset: nothing is in progress, and all window places are free. `clear_i` clears the rest.
 /// Requirements: no decision changes a filter in the cycle after one that changes two, nor while clear_i is high.
 module kv_records
   import kv_frame_pkg::*;

@@ -8,11 +8,11 @@
 /// hold the numbers of each group's last write and last read. A new job gets the number of the last earlier job of its
 /// group and of the other kind. At the head it waits (head_wait_o) while that job is in flight. A write is in flight
 /// from its start until memory has answered, and a read from its start until its value is delivered. Both kinds end in
-/// order, so it suffices to compare with the oldest number in flight. fill_wait_o uses the same method to report
+/// order, so it suffices to compare with the oldest number in flight. `fill_wait_o` uses the same method to report
 /// whether a write of a group is queued or in flight. Numbers have 12 bits. So after 4096 jobs without one of its
 /// group, a job may wait for a reused number. It waits longer than needed, but not for ever, because only jobs in
 /// flight count.
-/// Latency: head_wait_o covers jobs queued, started and ended before the cycle. fill_wait_o comes one cycle after the
+/// Latency: head_wait_o covers jobs queued, started and ended before the cycle. `fill_wait_o` comes one cycle after the
 /// question, and covers writes queued before it.
 /// Reset: forgets everything.
 /// Requirements: nothing is queued when full. Only present jobs start and end. At most Jobs jobs are
@@ -47,7 +47,7 @@ module kv_hazards
     output ring_t writes_o,
     input  wire   write_end_i,
 
-    /// The ring of reads in flight. read_begin_i starts the oldest queued read.
+    /// The ring of reads in flight. `read_begin_i` starts the oldest queued read.
     output ring_t reads_o,
     input  wire   read_begin_i,
     input  wire   read_end_i,

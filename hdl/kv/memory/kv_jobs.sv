@@ -11,7 +11,7 @@
 /// Channels. A write changes one way, or clears the whole line. Jobs start in order. A read waits while an earlier
 /// write of its group is in flight, and a write while a read of its group is. So each job sees exactly the results of
 /// earlier jobs (kv_hazards). The first job makes one burst per cycle: those of the value, then the way's.
-/// kv_value_write gets a piece for each write burst.
+/// `kv_value_write` gets a piece for each write burst.
 /// Latency: 1 cycle from a job to read_valid or write_valid.
 /// Paths: job.write to job_ready; read_ready, write_ready and piece_ready to read_begin_o; piece_ready to write_valid.
 /// Reset: forgets everything.

@@ -9,17 +9,17 @@
 /// once or not at all. Look-ups have this priority. First comes lookup_i. Then comes want_i, repeatedly, until here_o
 /// reports that the wanted line is there; it must then be looked up at once. Last come announced lines, once each. In a
 /// cycle of line_write_i there is no look-up. No fill is requested while another fill for its group is in flight, while
-/// a write to its group is queued or in flight (fill_wait_i), or when Fills are in flight. line_write_i changes one way
-/// of a line that was looked up for that purpose (changes). It uses the port of the look-ups. Fills use the other port,
-/// and write half a line in each of two cycles. line_write_i also invalidates the group's fills in flight, which are
-/// dropped on arrival. clear_i empties the cache, as reset does, during 2^LineCacheBits cycles of clearing_o. Meanwhile
-/// every look-up misses and requests nothing.
+/// a write to its group is queued or in flight (fill_wait_i), or when Fills are in flight. `line_write_i` changes one
+/// way of a line that was looked up for that purpose (changes). It uses the port of the look-ups. Fills use the other
+/// port, and write half a line in each of two cycles. `line_write_i` also invalidates the group's fills in flight,
+/// dropped on arrival. `clear_i` empties the cache, as reset does, during 2^LineCacheBits cycles of clearing_o.
+/// Meanwhile Meanwhile every look-up misses and requests nothing.
 /// Latency: 2 cycles from lookup_i to found_o; 3 from a look-up that misses to fill_valid; 1 from line_valid to here_o.
 /// Reset: forgets work in progress and empties the cache.
 /// Requirements: line_write_i comes five cycles after a look-up with `changes` that hit. It never comes with lookup_i
-/// or clearing_o, and no other look-up with `changes` came in the cycle after that look-up. fill_wait_i comes one cycle
-/// after fill_group_o. It is high for fills requested after line_write_i, because the write that takes the line to
-/// memory is in flight. line_base_i is a multiple of 4096 and changes only during clearing. The upper half of
+/// or clearing_o, and no other look-up with `changes` came in the cycle after that look-up. `fill_wait_i` comes one
+/// cycle after fill_group_o. It is high for fills requested after line_write_i, because the write that takes the line
+/// to memory is in flight. `line_base_i` is a multiple of 4096 and changes only during clearing. The upper half of
 /// line.data, and line.tag, stay for one more cycle after line_ready.
 ///
 /// Why a cached line is never older than memory with all queued writes: a fill's line is as old as its request. A write

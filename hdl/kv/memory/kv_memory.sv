@@ -6,15 +6,15 @@
 ///
 /// Behaviour: lines (kv_line_cache) have priority over values. Values are read out at word_* in the order of their
 /// jobs. An empty value gives no word. A write takes its value from the pool while the parser may still fill it.
-/// job_done_o comes in job order, when memory has answered for the whole job. A read sees the writes of all earlier
+/// `job_done_o` comes in job order, when memory has answered for the whole job. A read sees the writes of all earlier
 /// jobs and no later one (kv_jobs). Each of the Channels ports (kv_axi_port) reaches every address, and kv_jobs assigns
-/// the port. error_o rises when memory answers with an error, and stays until clear_i.
+/// the port. `error_o` rises when memory answers with an error, and stays until clear_i.
 /// Latency: 2 cycles from a job (a read, with nothing else in progress) to ARVALID; from a word's second beat at R to
 /// word_* 1 (ReadDepth up to 64, in LUTs) or 2 (in block RAM); 4 from a write's job to WVALID; 0 from memory's last
 /// answer to job_done_o. For a missing line: 4 from lookup_i to ARVALID, 2 from its second beat at R to here_o.
 /// Paths: job.write to job_ready; BVALID to job_done_o; word_ready to no output.
 /// Reset: forgets everything and empties the cache. Outstanding memory answers must have arrived before reset ends.
-/// Requirements: bases are multiples of 4096, and change only when idle. line_write_i comes at the earliest one cycle
+/// Requirements: bases are multiples of 4096, and change only when idle. `line_write_i` comes at the earliest one cycle
 /// after the job for the same line. A write keeps its place of the pool until job_done_o.
 ///
 /// No deadlock: memory's answers are always taken. A value is requested only with reserved room, and lines bypass

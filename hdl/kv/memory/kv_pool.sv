@@ -5,7 +5,7 @@
 
 /// Values in transit: 64 places of 1 KiB, and lists of the free places.
 ///
-/// Behaviour: place_o offers a free place while it is valid. take_i takes it, and the next offer follows one cycle
+/// Behaviour: place_o offers a free place while it is valid. `take_i` takes it, and the next offer follows one cycle
 /// later. An owner frees a place by its element of free_i. There are two independent readers, each with its own copy of
 /// the memory.
 /// Latency: a written word can be read from the next cycle on; reading takes 1 cycle, and the word stays until the next

@@ -6,7 +6,7 @@
 /// Reassembles read values from the channels on which their pieces arrive.
 ///
 /// Behaviour: values come out at word_* in the order in which their reads began (read_begin_i). Each value begins with
-/// the piece on the channel of its way. value_begun_o pulses once per value, in the same order, when the value begins
+/// the piece on the channel of its way. `value_begun_o` pulses once per value, in the same order, when the value begins
 /// to arrive. The pulse comes at the latest with the value's first word at word_valid.
 /// Latency: 0 cycles from a channel's word to word_*; 1 from channel_begun_i to value_begun_o.
 /// Paths: word_valid and word_data from the channels' signals, word_ready to the channels and to read_end_o.

@@ -5,7 +5,7 @@
 /// Reports when memory has a whole write. The oldest write ends when each channel has answered for its part.
 ///
 /// Behaviour: stores the tag of each write and its number of bursts on each channel (as kv_jobs cuts them), and counts
-/// the channels' answers. done_o comes in the order of the writes.
+/// the channels' answers. `done_o` comes in the order of the writes.
 /// Latency: memory's last answer to done_o 0 cycles.
 /// Paths: write_done_i to done_o.
 /// Reset: forgets everything.

@@ -4,7 +4,7 @@
 /// The subject of an operation of kv_recovery, and the operation in the engine's format. A part of kv_recovery.
 ///
 /// Behaviour: the cell is the only copy of the current subject. It is loaded from a source, or gets the result of an
-/// operation (seen_valid_i), and stays for the next operation. op_o is built from it, except for the frame at the
+/// operation (seen_valid_i), and stays for the next operation. `op_o` is built from it, except for the frame at the
 /// queue's head, which is not copied.
 /// Latency: 1 cycle from a source to cell_o, 0 to op_o.
 /// Reset: none.

@@ -6,7 +6,7 @@
 ///
 /// Behaviour: after an epoch is entered and at each tick, a node that leads a slot (leads_i) sends `enter` to the nodes
 /// that have not sent `entered` (greeting_i). A node that received `enter` (greeting_i) sends `entered` when it has no
-/// leftovers. due_o: there is a message to send; say_i: it is sent. again: it is a repeated `enter`. opened_o: this
+/// leftovers. `due_o`: there is a message to send; say_i: it is sent. again: it is a repeated `enter`. `opened_o`: this
 /// node leads and has had no leftovers, and all others have entered; until the next epoch.
 /// Latency: 2 cycles from a change to due_o and opened_o.
 /// Reset: no message is to be sent, and none has been received. Forgetting an epoch does the same.

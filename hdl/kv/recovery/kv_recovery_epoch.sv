@@ -13,8 +13,8 @@
 /// made a leftover (refresh_o, due until its turn). No other work waits for that.
 /// Latency: see kv_recovery.
 /// Reset: nothing is in progress.
-/// Requirements: only one of `enter`, `clear` and `note`, and only when not active. heard_i answers place_o and slot_o,
-/// in the next cycle.
+/// Requirements: only one of `enter`, `clear` and `note`, and only when not active. `heard_i` answers place_o and
+/// slot_o, in the next cycle.
 module kv_recovery_epoch
   import kv_core_pkg::*;
   import kv_engine_pkg::*;

@@ -8,11 +8,11 @@
 /// Behaviour: works on one batch at a time: eight buckets of four ways each, or four lanes at eight nodes each. Of its
 /// 32 items, the relevant ones are missing at first. Missing items are offered in turn (question_o) when the batch
 /// begins, and again after four ticks without an answer. taken: the question was sent. own: this node itself would be
-/// asked, so the item is not missing. mine_o: the frame at the queue's head answers a missing item. With answer_i,
+/// asked, so the item is not missing. `mine_o`: the frame at the queue's head answers a missing item. With answer_i,
 /// bucket_o is the bucket of an entry. came: the answer was taken. When no item is missing, the next batch begins.
-/// restart_i restarts the batch with another tag, so that earlier answers have no effect. So does writing a count.
-/// Latency: head_i to mine_o 1 cycle, answer_i to bucket_o 0. A batch begins in 34 cycles. question_o follows a change
-/// after 2.
+/// `restart_i` restarts the batch with another tag, so that earlier answers have no effect. So does writing a count.
+/// Latency: head_i to mine_o 1 cycle, answer_i to bucket_o 0. A batch begins in 34 cycles. `question_o` follows a
+/// change after 2.
 /// Reset: nothing is to be fetched.
 /// Requirements: `taken` and `own` only while question_o.valid is high.
 module kv_recovery_fetch

@@ -10,7 +10,7 @@
 /// after the last. `keep` stores cell_i in the entry, and `drop` empties it. One cycle later, answer_o also compares
 /// the entry's write with the frame at the queue's head.
 /// Latency: 1 cycle, plus 1 for each entry searched, until `busy` falls.
-/// Reset: the list is empty. clear_i has the same effect.
+/// Reset: the list is empty. `clear_i` has the same effect.
 /// Requirements: `keep` and `drop` only after a successful search, and no later than the next `find`.
 module kv_recovery_leftover_list
   import kv_frame_pkg::*;

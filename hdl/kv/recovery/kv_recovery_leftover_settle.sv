@@ -5,16 +5,16 @@
 /// The walk through the leftovers. The node asks other leaders for the outcome of their leftovers, and writes its own
 /// again. A part of kv_recovery; section 8 of docs/design/kv-protocol.md.
 ///
-/// Behaviour: a walk begins after a tick and when an epoch was entered. due_o is high until it reaches the end of the
+/// Behaviour: a walk begins after a tick and when an epoch was entered. `due_o` is high until it reaches the end of the
 /// list. start_i handles the next leftover, with active_o until that is done. Each cycle with go_i is a step, which may
 /// start an operation (order_*). If another node leads the leftover's slot, it is asked for the location (request_o).
 /// If this node leads it, the leftover takes a place of the window; only one leftover has a place at a time. It is sent
 /// to the members that have not answered, and again at each tick. If a client's write takes the place first, the
-/// leftover gets another turn. leftover_done_i: all have answered. own_done_o then stays high until start_i, and the
-/// leftover leaves the list. The next walk asks no other node. again_o: a leftover is requested or sent again.
+/// leftover gets another turn. `leftover_done_i`: all have answered. `own_done_o` then stays high until start_i, and
+/// the leftover leaves the list. The next walk asks no other node. `again_o`: a leftover is requested or sent again.
 /// Latency: 6 cycles to ask; to take a place, 4, 2 for each used place, and 8; besides operations and the search.
 /// Reset: no walk, and no leftover in the window. `forget` and clear_i have the same effect.
-/// Requirements: start_i only when not active_o, and with due_o or own_done_o. heard_i answers place_o and the cell's
+/// Requirements: start_i only when not active_o, and with due_o or own_done_o. `heard_i` answers place_o and the cell's
 /// slot, in the next cycle.
 module kv_recovery_leftover_settle
   import kv_frame_pkg::*;

@@ -13,8 +13,8 @@
 /// candidates. All other requests have no effect.
 /// Latency: at least 6 cycles, besides operations and searches.
 /// Reset: nothing is in progress.
-/// Requirements: start_i only when not active_o. head_i has been stable for a cycle, and stays so. heard_i answers for
-/// the cell's slot, in the next cycle.
+/// Requirements: start_i only when not active_o. `head_i` has been stable for a cycle, and stays so. `heard_i` answers
+/// for the cell's slot, in the next cycle.
 module kv_recovery_request
   import kv_frame_pkg::*;
   import kv_core_pkg::*;

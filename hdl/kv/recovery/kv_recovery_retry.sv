@@ -6,14 +6,14 @@
 /// kv_recovery; sections 5 and 6 of docs/design/kv-protocol.md.
 ///
 /// Behaviour: a walk through the window begins after a tick, if the window is not empty, and when an epoch was entered.
-/// writes_o is high until the walk ends. A write is sent again if the previous walk also saw it, and always after an
+/// `writes_o` is high until the walk ends. A write is sent again if the previous walk also saw it, and always after an
 /// epoch was entered. A `pending` of the engine starts a walk through the notes, once per tick, with notes_o. It
-/// requests the commits of all notes in that cell of the filter. start_i handles the next place or, after the last
+/// requests the commits of all notes in that cell of the filter. `start_i` handles the next place or, after the last
 /// place, the next note, with active_o until that is done. Each cycle with go_i is a step, which may start an operation
 /// (order_*).
 /// Latency: 2 cycles for each place or note, besides operations.
 /// Reset: no walk.
-/// Requirements: start_i only when not active_o, and with writes_o or notes_o. heard_i answers place_o, in the next
+/// Requirements: start_i only when not active_o, and with writes_o or notes_o. `heard_i` answers place_o, in the next
 /// cycle.
 module kv_recovery_retry
   import kv_frame_pkg::*;

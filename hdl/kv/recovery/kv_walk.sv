@@ -8,13 +8,13 @@
 /// Behaviour: start_i begins, and active_o is high until the walk is done. Each cycle with go_i is a step, which may
 /// start an operation (order_*). It searches the candidates in order (a read from the second one on) up to the first
 /// with the key or a write in progress. There the engine continues the request. If there is none, a read continues in
-/// the last one, also without the key. A write continues in the bucket for a new key, with version_o. cell_o sets the
+/// the last one, also without the key. A write continues in the bucket for a new key, with version_o. `cell_o` sets the
 /// operation's bucket: the first candidate, with bits [19:8] XORed by offset_o (0 outside a walk).
 /// Latency: 2 cycles and 2 per candidate, besides operations; a write that finds no key: 2 and 1 per candidate more.
 /// Reset: no walk.
-/// Requirements: start_i only when not active_o and with more than one candidate. read_i, hash_i and bucket_mask_i
-/// (ones above a bucket's number) are stable from two cycles before. seen_valid_i ends an operation; until then go_i is
-/// low.
+/// Requirements: start_i only when not active_o and with more than one candidate. `read_i`, hash_i and bucket_mask_i
+/// (ones above a bucket's number) are stable from two cycles before. `seen_valid_i` ends an operation; until then go_i
+/// is low.
 module kv_walk
   import kv_core_pkg::*;
   import kv_engine_pkg::*;

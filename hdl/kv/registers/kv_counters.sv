@@ -8,10 +8,10 @@
 /// Behaviour: each input can count one event per cycle. The low 8 bits of a counter are in flip-flops or, for indexed
 /// counters, in LUT RAM. There they count at once. The block RAM has all 32 bits, as of the last visit to the counter.
 /// One counter is visited per cycle, in turn, and the visit carries into the high bits if the low bits have wrapped
-/// since. A read is also such a visit, so it returns the exact value. Counters wrap at 2^32. clear_i or reset sets all
-/// to 0 (clearing_o). Events are not counted until clearing_o falls.
-/// Latency: read_i sees an event in the next cycle. read_data_o is valid only 1 cycle after read_i. Clearing takes 129
-/// cycles.
+/// since. A read is also such a visit, so it returns the exact value. Counters wrap at 2^32. `clear_i` or reset sets
+/// all to 0 (clearing_o). Events are not counted until clearing_o falls.
+/// Latency: read_i sees an event in the next cycle. `read_data_o` is valid only 1 cycle after read_i. Clearing takes
+/// 129 cycles.
 /// Reset: starts clearing.
 /// Requirements: no read while clearing_o, and no reads in two consecutive cycles. Otherwise a counter could wrap twice
 /// between visits.

@@ -5,10 +5,10 @@
 /// of kv_registers.
 ///
 /// Behaviour: one word is read per cycle, with this priority: for an access (look_i), for kv_configuration (walk_i),
-/// for kv_sources (source_i). word_o is the value for an access, and filed_o the content of the file. A valid write
+/// for kv_sources (source_i). `word_o` is the value for an access, and filed_o the content of the file. A valid write
 /// (kept_i) has priority over kv_configuration's writes, which are the reset values and the entered epoch.
 /// Latency: 1 cycle.
-/// Reset: none. kv_configuration initialises the file.
+/// Reset: none. `kv_configuration` initialises the file.
 /// Requirements: none.
 module kv_register_file
   import kv_frame_pkg::*;

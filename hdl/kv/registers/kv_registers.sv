@@ -11,17 +11,17 @@
 /// peer_mac_high and peer_port, control above [1:0]) read as 0. Reserved and read-only words ignore writes. Every
 /// response is OKAY.
 ///
-/// Epochs. The file has the staged registers as written. kv_configuration has the copies that the core uses.
+/// Epochs. The file has the staged registers as written. `kv_configuration` has the copies that the core uses.
 /// Writing a new value to `epoch` starts its handshake with kv_recovery. `epoch` reads as the new one from
 /// step_i.entered on, and not before. So whoever reads the new value knows that the old epoch has ended, and that
 /// state.leftovers counts all leftovers. Until then state.entering is 1, and writes of `epoch` and of staged
 /// registers are ignored. Accesses do not wait for that, because the network decides how long it takes. bucket_bits
 /// and control.clear_table take effect only in an epoch whose low 16 bits are 0, and while no other epoch is being
-/// entered. Otherwise they are ignored. bucket_bits accepts 8 to MostBucketBits, and clears the table if it
+/// entered. Otherwise they are ignored. `bucket_bits` accepts 8 to MostBucketBits, and clears the table if it
 /// changes.
 ///
 /// A table does not fit if part of it is beyond memory or if it begins inside a page of 4096 bytes.
-/// settings_o.misplaced is then high until a table that fits is cleared, and clear_table_o does not come
+/// `settings_o.misplaced` is then high until a table that fits is cleared, and clear_table_o does not come
 /// (kv_table_fit).
 ///
 /// Sources: see kv_sources. After a write of source_ip or source_mask no address is allowed until the table is rebuilt.

@@ -14,7 +14,7 @@
 /// to the request, or from the first beat with whole_frames and a UDP checksum of 0.
 /// Paths: m_ready to s_ready.
 /// Reset: forgets the current frame, and the rest of it is lost.
-/// Requirements: self_i and enable_i change only between frames. Otherwise the current frame is lost. room_i: the
+/// Requirements: self_i and enable_i change only between frames. Otherwise the current frame is lost. `room_i`: the
 /// receiver of requests has room for two more than are in flight.
 module kv_parser
   import kv_frame_pkg::*;
@@ -45,7 +45,7 @@ module kv_parser
     input  wire   m_ready,
     output axis_t m_payload,
 
-    /// The source of the frame whose first beat is in stage 1. allowed_i answers in the same cycle.
+    /// The source of the frame whose first beat is in stage 1. `allowed_i` answers in the same cycle.
     output logic [31:0] source_o,
     input  wire         allowed_i,
 
@@ -78,8 +78,8 @@ module kv_parser
   axis_t axis1_q;
   logic [511:0] counted1_q;
   logic [15:0] size1_q;
-  // Remaining bytes of the value, if the frame has enough. left1_q counts from the beat in stage 1 on, if that is not a
-  // first beat. left_q counts from the beat at the input on. With a first beat in stage 1 it is the whole value.
+  // Remaining bytes of the value, if the frame has enough. `left1_q` counts from the beat in stage 1 on, if that is not
+  // a first beat. `left_q` counts from the beat at the input on. With a first beat in stage 1 it is the whole value.
   logic [15:0] left1_q, left_q, length;
   logic many;  // the beat at the input has nothing else
   logic too_short, too_short1_q;

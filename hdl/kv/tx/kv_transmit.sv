@@ -7,7 +7,7 @@
 /// Behaviour: a `now` record becomes one frame, or one per node, the lowest first. Its value, if any, is in the pool. A
 /// `later` record becomes one frame, whose value is the next one in the `word` stream; it waits until that value
 /// begins. A `deferred` record has no value. It waits until memory has the value of its place (job_done_i), and is
-/// dropped if dead_i is high then. free_o frees that place. No record waits for another record's memory access, so
+/// dropped if dead_i is high then. `free_o` frees that place. No record waits for another record's memory access, so
 /// `now` frames overtake `later` frames. If both wait, frames of host and core alternate (kv_tx_output). Both checksums
 /// are right (kv_tx_headers); the UDP checksum is 0 unless `summed`. In the core's frames, `user` is their size in
 /// bytes.

@@ -4,7 +4,7 @@
 /// Makes a frame's headers, with both checksums.
 ///
 /// Behaviour: Ethernet, IPv4, UDP and kv headers from self_i to to_i, with the content of record_i. The UDP checksum is
-/// 0 unless `summed`. The IPv4 checksum is output as its complement. kv_tx_output inverts it in the LUT that selects
+/// 0 unless `summed`. The IPv4 checksum is output as its complement. `kv_tx_output` inverts it in the LUT that selects
 /// the beat.
 /// Latency: 0 cycles; 2 cycles from self_i, which is constant.
 /// Reset: none.

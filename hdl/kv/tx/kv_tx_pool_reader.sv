@@ -3,8 +3,8 @@
 
 /// Reads a value from the pool word by word. It waits for the parser, which may still be filling the place.
 ///
-/// Behaviour: start_i starts reading the words of the record's value. idle_o rises after the last one. A word stays at
-/// the pool's output, with valid_o, until it is taken. The next word is read in the same cycle.
+/// Behaviour: start_i starts reading the words of the record's value. `idle_o` rises after the last one. A word stays
+/// at the pool's output, with valid_o, until it is taken. The next word is read in the same cycle.
 /// Latency: start_i to the first read 1 cycle, to valid_o 2.
 /// Paths: take_i and filling_i to pool_read_o.
 /// Reset: forgets the value.
